@@ -2,11 +2,15 @@
 connection, use cases are asked directly."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Protocol
+
+import pytest
 
 from postern.core.access.accounts import Actor
 from postern.core.address import NOBODY, ClientAddresses
@@ -21,6 +25,7 @@ from postern.core.deliveries.delivery import (
     Workflow,
 )
 from postern.settings import Settings
+from postern.usecases.calls import respond as answering
 from postern.usecases.calls.intake import IncomingCall, Intake
 from postern.usecases.calls.receive import Caller
 from postern.usecases.deliveries.dispatch import Dispatcher
@@ -94,6 +99,11 @@ class HasUrl(Protocol):
     def url(self) -> str: ...
 
 
+class HasId(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
 @dataclass
 class House:
     gateway: Gateway
@@ -137,6 +147,12 @@ class House:
             answer.body,
         )
 
+    def lets_callers_wait(self, webhook: HasId, seconds: float = 0.05) -> None:
+        """Until it is changed again. The settings say it in whole seconds; what becomes of who has waited is the same."""
+        served = self.gateway.runtime.directory.by_id(webhook.id)
+        assert served is not None and served.answer_timeout is not None
+        served.answer_timeout = seconds
+
     async def deliver(self) -> None:
         """Start whatever is due."""
         while await self.dispatcher.round():
@@ -144,6 +160,12 @@ class House:
 
     async def history(self, **wanted: Any) -> list[InvocationSummary]:
         return (await history.listing(self.gateway, OWNER, history.HistoryFilter(**wanted), 200)).items
+
+
+def waited_long_enough(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever waits for an answer now has waited for as long as they may, by the clock that nobody sets."""
+    monkeypatch.setattr(answering, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + 3600))
+    house.gateway.runtime.waiters.wake_all()
 
 
 @asynccontextmanager

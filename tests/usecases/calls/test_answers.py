@@ -2,6 +2,7 @@
 wrong."""
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,7 +10,9 @@ import pytest
 from postern.core.deliveries.delivery import EngineRejected, Started, Trigger
 from postern.core.problems import Refused
 from postern.observe.calls import CallLine
+from postern.usecases.calls import respond as answering
 from postern.usecases.calls.respond import report_end, respond
+from postern.usecases.runtime.process import Wait
 from support.house import House
 from support.waiting import PATIENCE
 
@@ -17,7 +20,8 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_an_answer_that_cannot_be_sent_is_refused_by_the_field_that_is_wrong(house: House) -> None:
-    slow = await house.webhook(synchronousResponse={"enabled": True, "timeoutSeconds": 1})
+    slow = await house.webhook(synchronousResponse={"enabled": True})
+    house.lets_callers_wait(slow)
     invocation = (await house.call(slow)).json["invocationId"]
     (trigger,) = house.engine.started.values()
     assert trigger.response is not None
@@ -88,10 +92,24 @@ async def test_a_caller_who_waits_looks_at_the_row_now_and_then_and_no_longer_th
 
     monkeypatch.setattr(house.gateway.store.deliveries, "get", counted)
     webhook = await house.webhook(synchronousResponse={"enabled": True, "timeoutSeconds": 1})
+    waits, now = [], 0.0
+    within = Wait.within
+
+    async def second_by_second(woken: Wait, seconds: float) -> None:
+        nonlocal now
+        waits.append(seconds)
+        if looks:  # nobody wakes it any more
+            now += seconds
+        else:
+            await within(woken, PATIENCE)
+
+    monkeypatch.setattr(Wait, "within", second_by_second)
+    monkeypatch.setattr(answering, "time", SimpleNamespace(monotonic=lambda: now))
     async with asyncio.timeout(PATIENCE):
         early = await house.call(webhook)
     assert early.status == 504 and "still to be started" in early.json["detail"]  # nothing runs yet
-    assert 0 < len(looks) < 5  # once when the start had failed, and when the time was over
+    assert len(looks) == 1, "when the start had failed; when the time is over, the end is written at once"
+    assert min(waits) > 0 and max(waits) <= 1, "as long as the webhook says"
 
 
 async def test_only_who_waits_gives_the_workflow_a_place_to_answer(house: House) -> None:

@@ -38,7 +38,8 @@ async def test_a_duplicate_hears_what_the_first_call_hears_while_it_waits_and_af
 
 
 async def test_a_duplicate_whose_time_is_over_hears_so(house: House) -> None:
-    webhook = await house.webhook(synchronousResponse={"enabled": True, "timeoutSeconds": 1}, **PROTECTED)
+    webhook = await house.webhook(synchronousResponse={"enabled": True}, **PROTECTED)
+    house.lets_callers_wait(webhook)
     first, again = await asyncio.gather(house.call(webhook, b'{"n": 1}'), house.call(webhook, b'{"n": 1}'))
     assert {first.json["code"], again.json["code"]} == {"response_timeout"}
 
@@ -62,7 +63,10 @@ async def test_a_duplicate_waits_no_longer_than_its_webhook_now_says(house: Hous
         await webhooks.change(
             house.gateway, OWNER, webhook.id, {"synchronousResponse": {"timeoutSeconds": 1}}
         )
-        house.gateway.runtime.waiters.look_every = 0.05
+        now = house.gateway.runtime.directory.by_id(webhook.id)
+        assert now is not None and now.answer_timeout == 1
+        house.lets_callers_wait(webhook)
+        house.gateway.runtime.waiters.look_every = 0.01
         again = await house.call(webhook, b'{"n": 1}')
         assert (again.status, again.json["code"], first.done()) == (504, "response_timeout", False)
         # When the gateway is told to stop, everybody hears how it stands.

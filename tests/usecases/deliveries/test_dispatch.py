@@ -193,10 +193,18 @@ def away_for_writing(desk: Desk) -> Iterator[None]:
             yield
 
 
+async def waits_for_no_lock(desk: Desk) -> None:
+    """The connection that writes: usually it waits for two seconds until another one is done."""
+    setting = "PRAGMA busy_timeout = 20" if desk.store.database.is_sqlite else "SET lock_timeout = '20ms'"
+    await desk.store.writer.write(lambda connection: connection.exec_driver_sql(setting))
+
+
 async def test_what_the_engine_has_taken_is_written_down_when_the_store_is_back(
-    desk: Desk, engine: SlowEngine
+    desk: Desk, engine: SlowEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(dispatch, "SETTLE_EVERY", 0.01)
     await desk.accepted(await desk.webhook(), {})
+    await waits_for_no_lock(desk)
     dispatcher, unsettled = Dispatcher(desk.gateway), desk.gateway.runtime.unsettled
     running = asyncio.create_task(dispatcher.run())
     async with asyncio.timeout(PATIENCE):

@@ -408,7 +408,8 @@ async def test_what_waits_is_measured_and_the_loop_rests_until_something_is_due(
 async def test_a_start_that_outlasts_its_caller_is_written_down_and_its_end_not_waited_for(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    webhook = await house.webhook(synchronousResponse={"enabled": True, "timeoutSeconds": 1})
+    webhook = await house.webhook(synchronousResponse={"enabled": True})
+    house.lets_callers_wait(webhook)
     answer_of_engine = asyncio.Event()
     start = house.engine.start
 

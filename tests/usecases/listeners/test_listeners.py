@@ -21,7 +21,7 @@ from postern.usecases.listeners.views import Entered, HandedCall, HandedCalls
 from postern.usecases.webhooks import bin, webhooks
 from postern.usecases.webhooks.views import Webhook
 from support.desk import Desk
-from support.house import OWNER, House
+from support.house import OWNER, House, waited_long_enough
 from support.reply import HttpReply
 from support.waiting import PATIENCE
 
@@ -32,8 +32,8 @@ BOB = Actor("bob", "write", "usr_bob", "ses_2")
 READER = Actor("a reader", "read", "key_1")
 
 
-async def waiting_webhook(house: House, seconds: float = 20, **more: Any) -> Webhook:
-    waits = {"enabled": True, "timeoutSeconds": seconds}
+async def waiting_webhook(house: House, **more: Any) -> Webhook:
+    waits = {"enabled": True, "timeoutSeconds": 20}
     return await house.webhook(synchronousResponse=waits, **more)
 
 
@@ -115,7 +115,8 @@ async def test_twenty_at_once_and_one_of_them_has_it(house: House) -> None:
 
 
 async def test_a_lease_runs_out_and_the_engine_is_asked_again(house: House) -> None:
-    webhook = await waiting_webhook(house, 1)
+    webhook = await waiting_webhook(house)
+    house.lets_callers_wait(webhook)
     await enter(house, webhook)
     began = house.gateway.clock()
     house.gateway.clock = lambda: began + LEASE - 0.5
@@ -195,11 +196,14 @@ async def test_no_answer_and_rubbish_are_the_failures_they_are_of_an_engine(
     assert (item.status, item.error, item.local_runs[0].error) == ("failed", why, why)
 
 
-async def test_an_answer_that_comes_too_late_is_reported_as_late(house: House) -> None:
-    webhook = await waiting_webhook(house, 1)
+async def test_an_answer_that_comes_too_late_is_reported_as_late(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    webhook = await waiting_webhook(house)
     listener = await enter(house, webhook)
     calling = asyncio.create_task(house.call(webhook))
     (call,) = await ask(house, listener)
+    waited_long_enough(house, monkeypatch)
     heard = await calling
     assert (heard.status, heard.json["code"]) == (504, "response_timeout")
     taken = await answer(house, listener, call, b"late")
@@ -225,7 +229,8 @@ async def test_a_call_is_given_again_until_it_is_answered_or_known(house: House)
 
 
 async def test_a_call_for_one_that_was_ended_this_moment_is_the_engine_s(house: House) -> None:
-    webhook = await waiting_webhook(house, 1)
+    webhook = await waiting_webhook(house)
+    house.lets_callers_wait(webhook)
     listener = await enter(house, webhook)
     known = await house.gateway.store.listeners.all()
     await listeners.end(house.gateway, BOB, listener.id)

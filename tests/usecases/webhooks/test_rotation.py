@@ -113,7 +113,8 @@ async def test_the_key_of_stored_secrets_is_changed_without_losing_one(tmp_path:
     async with a_house(tmp_path, POSTERN_SECRET_KEYS=OLD_KEY) as house:
         webhook = await house.webhook(authentication=METHODS["token"][0])
         made = await once(house.gateway, OWNER, "again", b"a request", create)
-        slow = await house.webhook(name="Slow", synchronousResponse={"enabled": True, "timeoutSeconds": 1})
+        slow = await house.webhook(name="Slow", synchronousResponse={"enabled": True})
+        house.lets_callers_wait(slow)
         invocation = (await house.call(slow)).json["invocationId"]
         (trigger,) = house.engine.started.values()
         assert trigger.response is not None
