@@ -1,11 +1,12 @@
 """Who gets into the console, and what another site cannot make a browser do."""
 
+import re
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from http.client import HTTPConnection, HTTPResponse
 from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import parse_qs, urlencode, urljoin, urlsplit
 
 import pytest
 
@@ -213,9 +214,17 @@ def test_assets_are_kept_by_the_browser_for_as_long_as_they_stay_the_same(
     program: Program, cookie: str
 ) -> None:
     page = ask(program, "GET", "/webhooks", Cookie=cookie)[2]
-    address = page.partition('src="/static/vendor/htmx.js')[2].partition('"')[0]
-    status, headers, _ = ask(program, "GET", "/static/vendor/htmx.js" + address)
-    assert status == 200 and "immutable" in headers["cache-control"]
+    addresses = re.findall(r'(?:src|href)="(/static/[^"#]+)"', page)
+    entry = next(address for address in addresses if address.endswith("/console.js"))
+    imported = urljoin(entry, "./copy.js")
+    for address in (*addresses, imported):
+        status, headers, _ = ask(program, "GET", address)
+        assert status == 200 and "immutable" in headers["cache-control"], address
+    of_before = re.sub(r"/js/\w+/", "/js/of-an-older-page/", imported)
+    assert ask(program, "GET", of_before)[0] == 200
+    for changing in (of_before, "/static/js/copy.js", "/static/vendor/htmx.js"):
+        assert ask(program, "GET", changing)[1]["cache-control"] == "no-cache", changing
+    assert ask(program, "GET", urljoin(entry, "./nothing.js"))[0] == 404
 
 
 def test_an_open_live_stream_ends_soon_after_its_session_or_its_user(program: Program, cookie: str) -> None:

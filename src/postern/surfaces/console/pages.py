@@ -79,10 +79,21 @@ NOTICES = {
 
 @cache
 def asset(name: str) -> str:
-    """The asset's address, with a mark of its content: a browser may keep it as long as it likes."""
+    """The asset's address, with a mark of its content: a browser may keep it as long as it likes. Scripts name each other
+    relative to their own address, so theirs has the mark of all of them in its path."""
+    if name.startswith("js/"):
+        return f"/static/js/{mark_of_scripts()}/{name.removeprefix('js/')}"
     file = STATIC / name
-    mark = hashlib.sha256(file.read_bytes()).hexdigest()[:10] if file.exists() else "missing"
-    return f"/static/{name}?v={mark}"
+    return f"/static/{name}?v={_mark(file.read_bytes()) if file.exists() else 'missing'}"
+
+
+@cache
+def mark_of_scripts() -> str:
+    return _mark(b"".join(file.read_bytes() for file in sorted((STATIC / "js").iterdir())))
+
+
+def _mark(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:10]
 
 
 def _compiled() -> FileSystemBytecodeCache | None:
