@@ -1,11 +1,15 @@
 """`postern` and `python -m postern`."""
 
+import codecs
 import gc
+import io
+import locale
 import os
 import sys
 
 
 def main() -> None:
+    _begin_again_in_utf8()
     _open_what_is_closed()
     # A thousand modules are loaded and none is let go: by Python's own thresholds an eighth of a command would be looking
     # for what can be freed.
@@ -20,6 +24,17 @@ def main() -> None:
     # Python looks for what can be freed once more while it ends, in a thousand modules: an eighth of a command.
     gc.freeze()
     sys.exit(code)
+
+
+def _begin_again_in_utf8() -> None:
+    """Files, names of files and what is printed are UTF-8 wherever Postern runs, as they are for Python itself from 3.15 on.
+    Where a system says otherwise, only a new start of Python can tell it so; the engine's process and the workers inherit it."""
+    encodings = {codecs.lookup(each).name for each in (sys.getfilesystemencoding(), locale.getencoding())}
+    if not sys.flags.utf8_mode and encodings != {"utf-8"}:
+        os.environ["PYTHONUTF8"] = "1"
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+    if sys.stdout is not None and sys.stdout.errors == "strict" and isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # PYTHONIOENCODING names another one, say
 
 
 def _open_what_is_closed() -> None:

@@ -103,3 +103,28 @@ def test_an_output_without_room_is_reported_in_a_sentence(words: tuple[str, ...]
         )
     printed = "What the command says cannot be written: No space left on device.\n"
     assert (done.returncode, done.stderr) == (FAILED, printed)
+
+
+@pytest.mark.parametrize(
+    ("environment", "name"),
+    [
+        ({"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}, "Größe ✓".encode()),
+        ({"PYTHONIOENCODING": "latin-1"}, b"Gr\xf6\xdfe \\u2713"),
+    ],
+)
+def test_a_system_that_is_not_in_utf8_neither_loses_a_folder_nor_stops_a_sentence(
+    environment: dict[str, str], name: bytes, tmp_path: Path
+) -> None:
+    data = tmp_path / "Größe"
+    said = []
+    for words in (["webhooks", "create", "Größe ✓", "--auth", "none"], ["webhooks", "list"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "postern", *words],
+            capture_output=True,
+            env={**clean_environment({"POSTERN_DATA_DIR": str(data)}), **environment},
+            timeout=PATIENCE,
+        )
+        assert (done.returncode, b"Traceback" in done.stderr) == (0, False)
+        said.append(done.stdout)
+    assert name in said[1]
+    assert (data / "postern.db").exists()
