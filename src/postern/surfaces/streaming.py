@@ -1,10 +1,12 @@
 """Calls as they come in, as server-sent events: what the API's stream and the console's have in common."""
 
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from postern.core.history.invocation import StoreUnavailable
 from postern.usecases.history.live import Stream
 
 # A proxy that collects an answer before it passes it on would hold events back for ever.
@@ -12,11 +14,20 @@ HEADERS = {"x-accel-buffering": "no", "cache-control": "no-store"}
 MEDIA_TYPE = "text/event-stream; charset=utf-8"
 
 
+async def _while_the_store_is_there(
+    lines: AsyncIterator[str] | AsyncIterator[bytes],
+) -> AsyncIterator[str | bytes]:
+    """Without it the stream ends, and whoever follows asks for it again: that is no defect."""
+    with suppress(StoreUnavailable):
+        async for line in lines:
+            yield line
+
+
 class Feed(StreamingResponse):
     """Unsubscribes however it ends, even before the first event was asked for."""
 
     def __init__(self, stream: Stream, lines: AsyncIterator[str] | AsyncIterator[bytes]) -> None:
-        super().__init__(lines, headers=HEADERS, media_type=MEDIA_TYPE)
+        super().__init__(_while_the_store_is_there(lines), headers=HEADERS, media_type=MEDIA_TYPE)
         self._stream = stream
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

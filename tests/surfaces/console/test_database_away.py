@@ -1,5 +1,7 @@
 """Where not even who is signed in can be looked up: a form that was sent leads back, and gets back what was typed."""
 
+import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +11,11 @@ from starlette.applications import Starlette
 
 from postern.core.history.invocation import StoreUnavailable
 from postern.surfaces.console.routes import console_routes
+from postern.surfaces.streaming import Feed
 from postern.usecases.access import accounts
 from support.house import a_house
 from support.plain_http import WITHOUT_TLS
+from support.waiting import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
@@ -32,3 +36,69 @@ async def test_a_form_that_was_sent_meanwhile_leads_back_and_is_marked_as_unsave
     assert (seen.status_code, sent.status_code) == (503, 503)
     assert "data-unsaved" in sent.text and f'href="{page}">Back<' in sent.text
     assert "data-unsaved" not in seen.text and "Back to the console" in seen.text
+    assert (seen.headers.get("refresh"), sent.headers.get("refresh")) == ("5", None)
+    assert "asked for again every 5 seconds" in seen.text and "asked for again" not in sent.text
+
+
+async def test_a_stream_that_cannot_begin_now_is_asked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A browser never asks again for one that was refused."""
+
+    async def away(*_: Any) -> None:
+        raise StoreUnavailable("away")
+
+    monkeypatch.setattr(accounts, "actor_of_session", away)
+    async with a_house(tmp_path) as house:
+        base = house.gateway.site.base_url
+        transport = httpx2.ASGITransport(app=Starlette(routes=console_routes(house.gateway)))
+        async with httpx2.AsyncClient(transport=transport, base_url=base, verify=WITHOUT_TLS) as client:
+            heard = await client.get("/live/stream", headers={"Accept": "text/event-stream"})
+    assert (heard.status_code, heard.text) == (200, "retry: 5000\n\n")
+    assert heard.headers["content-type"].startswith("text/event-stream")
+
+
+async def test_a_stream_ends_when_the_database_goes_away() -> None:
+    closed, sent = [], []
+
+    async def lines() -> AsyncIterator[str]:
+        yield "data: 1\n\n"
+        raise StoreUnavailable("away")
+
+    async def receive() -> Any:
+        await asyncio.Event().wait()
+
+    async def send(message: Any) -> None:
+        sent.append(message.get("body"))
+
+    class Following:
+        def close(self) -> None:
+            closed.append(True)
+
+    async with asyncio.timeout(PATIENCE):
+        await Feed(Following(), lines())({"type": "http"}, receive, send)  # type: ignore[arg-type]
+    assert (sent, closed) == ([None, b"data: 1\n\n", b""], [True])
+
+
+@pytest.mark.parametrize(
+    ("what", "path", "sentence"),
+    [
+        ("sign_in", "/sign-in", "The database cannot be used now. Nothing was changed."),
+        ("sign_out", "/sign-out", "The database cannot be used now. You are still signed in: try again."),
+    ],
+)
+async def test_who_signs_in_or_out_meanwhile_gets_a_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, path: str, sentence: str
+) -> None:
+    async def away(*_: Any) -> None:
+        raise StoreUnavailable("away")
+
+    monkeypatch.setattr(accounts, what, away)
+    async with a_house(tmp_path) as house:
+        base = house.gateway.site.base_url
+        transport = httpx2.ASGITransport(app=Starlette(routes=console_routes(house.gateway)))
+        async with httpx2.AsyncClient(transport=transport, base_url=base, verify=WITHOUT_TLS) as client:
+            sent = await client.post(path, headers={"Origin": base}, data={"name": "ann", "password": "x"})
+    assert (sent.status_code, sentence in sent.text) == (503, True)
+    assert ('value="ann"' in sent.text) == (what == "sign_in")
+    assert "set-cookie" not in sent.headers

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from support.browser import new_context
 from support.client import PASSWORD
@@ -488,3 +488,23 @@ def test_what_comes_within_a_minute_is_not_said_to_have_been(console: Console) -
     assert shown(90, "in 2 minutes") == "in 2 minutes"
     assert shown(-8, "in 1 s") == "8 s ago"
     assert shown(20, "just now") == "just now", "the reader's clock is slow"
+
+
+def test_a_list_is_not_emptied_by_a_database_that_is_away(console: Console) -> None:
+    webhook = console.webhook(name="Stays listed")
+    console.call(webhook["url"], {})
+    console.open("/history")
+    page, rows, away = console.page, console.page.locator("#calls tbody tr"), console.page.locator("#away")
+    expect(rows).not_to_have_count(0)
+    is_away = [True]
+
+    def answer(route: Route) -> None:
+        route.fulfill(status=503, body="<main>away</main>") if is_away[0] else route.continue_()
+
+    page.route(re.compile(r"/history\?"), answer)
+    page.get_by_label("Status").select_option("rejected")
+    expect(away).to_be_visible()
+    expect(rows).not_to_have_count(0)
+    is_away[0] = False
+    expect(away).to_be_hidden()  # it is asked again by itself
+    console.notes.check(but="the server responded with a status of 503")

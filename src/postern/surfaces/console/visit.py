@@ -16,6 +16,7 @@ from postern.core.problems import Refused
 from postern.surfaces.console import pages
 from postern.surfaces.console.labels import label, message
 from postern.surfaces.session import COOKIE, SAFE, check_origin
+from postern.surfaces.streaming import HEADERS, MEDIA_TYPE
 from postern.usecases.access import accounts
 from postern.usecases.operations import engine
 from postern.usecases.runtime.gateway import Gateway
@@ -132,10 +133,19 @@ def route(gateway: Gateway, method: str, path: str, view: View) -> Route:
                 return pages.page(request, "stopped.html", 403, problem=problem_of(refused))
             return _sign_in_first(request, gateway)
         except StoreUnavailable:
+            if _asks_for_stream(request):
+                return _later()
             is_form = request.method not in SAFE
             back = _page_before(request, gateway) if is_form else ""
             return pages.page(
-                request, "stopped.html", 503, problem=problem_of(STORE_AWAY), is_form=is_form, back=back
+                request,
+                "stopped.html",
+                503,
+                headers=_again(request),
+                problem=problem_of(STORE_AWAY),
+                is_form=is_form,
+                back=back,
+                again=ASKED_AGAIN,
             )
         visit = Visit(request, gateway, actor)
         try:
@@ -143,9 +153,27 @@ def route(gateway: Gateway, method: str, path: str, view: View) -> Route:
         except Refused as refused:
             return await _refusal(visit, refused)
         except StoreUnavailable:
-            return await _refusal(visit, STORE_AWAY)
+            return _later() if _asks_for_stream(request) else await _refusal(visit, STORE_AWAY)
 
     return Route(path, endpoint, methods=[method])
+
+
+ASKED_AGAIN = 5
+"""Seconds after which what could not be shown, because the database is away, is asked for again by the browser itself."""
+
+
+def _again(request: Request) -> dict[str, str]:
+    """A form is never sent a second time by itself."""
+    return {"refresh": str(ASKED_AGAIN)} if request.method in SAFE else {}
+
+
+def _asks_for_stream(request: Request) -> bool:
+    return request.headers.get("accept", "") == "text/event-stream"
+
+
+def _later() -> Response:
+    """A browser never asks again for a stream that was refused; for one that has ended it does."""
+    return Response(f"retry: {ASKED_AGAIN * 1000}\n\n", media_type=MEDIA_TYPE, headers=HEADERS)
 
 
 STORE_AWAY = Refused("temporarily_unavailable", "The database cannot be used now. Nothing was changed.")
@@ -223,8 +251,16 @@ async def _refusal(visit: Visit, refused: Refused) -> Response:
             "It was deleted, and can be restored as it was, with its URL, settings, secrets and history.",
             problem.status,
         )
+    is_away = refused is STORE_AWAY
     return visit.page(
-        "refusal.html", problem.status, problem=problem, binned=binned, is_form=is_form, back=back
+        "refusal.html",
+        problem.status,
+        headers=_again(visit.request) if is_away else {},
+        problem=problem,
+        binned=binned,
+        is_form=is_form,
+        back=back,
+        again=ASKED_AGAIN if is_away else 0,
     )
 
 

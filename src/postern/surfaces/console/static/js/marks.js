@@ -2,6 +2,9 @@
 
 import { say } from "./copy.js";
 
+const ASKED_AGAIN = 5000; // as in visit.py
+let again;
+
 export function marks() {
   document.addEventListener("submit", (event) => {
     const form = event.target;
@@ -30,6 +33,18 @@ export function marks() {
   document.addEventListener("htmx:before:request", (event) => place(event)?.setAttribute("aria-busy", "true"));
   // Whoever asked may have been swapped away by the answer, and then hears the last of these no more.
   for (const end of ["htmx:after:swap", "htmx:finally:request"]) document.addEventListener(end, (event) => place(event)?.removeAttribute("aria-busy"));
+
+  // While the database is away parts stay as they are. What asks again by itself goes on doing so; a filter is asked again.
+  document.addEventListener("htmx:after:request", (event) => {
+    const { sourceElement, response } = event.detail?.ctx ?? {};
+    const isAway = response?.status === 503;
+    const line = document.getElementById("away");
+    if (line) line.hidden = !isAway;
+    if (isAway && sourceElement?.matches?.("form.filters")) {
+      clearTimeout(again);
+      again = setTimeout(() => htmx.trigger(sourceElement, "input"), ASKED_AGAIN);
+    }
+  });
 
   // A search that goes on by itself is stopped; the way on from there stays.
   document.addEventListener("click", (event) => {

@@ -4,12 +4,17 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
 from postern.surfaces.console import pages
-from postern.surfaces.console.visit import LARGEST_FORM_OF_STRANGERS, problem_of, read_form
+from postern.surfaces.console.visit import LARGEST_FORM_OF_STRANGERS, STORE_AWAY, problem_of, read_form
 from postern.surfaces.session import BROWSER_COOKIE, COOKIE, address_of, check_origin, forget, remember
 from postern.usecases.access import accounts
 from postern.usecases.runtime.gateway import Gateway
+
+STILL_SIGNED_IN = Refused(
+    "temporarily_unavailable", "The database cannot be used now. You are still signed in: try again."
+)
 
 
 def routes(gateway: Gateway) -> list[Route]:
@@ -36,7 +41,8 @@ def routes(gateway: Gateway) -> list[Route]:
                 request.headers.get("user-agent", ""),
                 request.cookies.get(BROWSER_COOKIE, ""),
             )
-        except Refused as refused:
+        except (Refused, StoreUnavailable) as trouble:
+            refused = trouble if isinstance(trouble, Refused) else STORE_AWAY
             return pages.page(
                 request,
                 "sign_in.html",
@@ -55,7 +61,10 @@ def routes(gateway: Gateway) -> list[Route]:
             "/sign-in", 303, {"cache-control": "no-store", "clear-site-data": '"cache"'}
         )
         check_origin(gateway, request)
-        await accounts.sign_out(gateway, request.cookies.get(COOKIE, ""))
+        try:
+            await accounts.sign_out(gateway, request.cookies.get(COOKIE, ""))
+        except StoreUnavailable:
+            return pages.page(request, "stopped.html", 503, problem=problem_of(STILL_SIGNED_IN))
         forget(response)
         return response
 
