@@ -147,24 +147,52 @@ BUGS = {
 
 UNSPOILT = "nothing is spoilt"
 
-# One interpreter for all bugs, and one copy: starting one, and compiling one, for each would take most of the time. What is
-# compiled is known by the hash of its source, so that only the file with the bug is compiled again.
+# One interpreter has imported the copy and replayed the vectors; a fork of it for each bug imports anew the file with the bug,
+# and whatever imports that, and replays them. To begin anew for each would take most of the time.
 REPLAY = """
-import importlib, json, pathlib, sys
-for file, right, wrong in json.load(sys.stdin):
-    for name in [name for name in sys.modules if name.partition(".")[0] in ("postern", "support")]:
+import ast, importlib, json, os, pathlib, sys
+
+sys.path[0] = sys.argv[1]
+replay = importlib.import_module("support.vector_replay")
+replay.first_disagreement()
+own = {name: one for name, one in sys.modules.items() if name.partition(".")[0] in ("postern", "support")}
+
+def imported(module):
+    for one in ast.walk(ast.parse(pathlib.Path(module.__file__).read_text("utf-8"))):
+        if isinstance(one, ast.Import):
+            yield from (alias.name for alias in one.names)
+        elif isinstance(one, ast.ImportFrom):
+            assert not one.level, f"{module.__name__} imports by dots"
+            yield from (one.module, *(f"{one.module}.{alias.name}" for alias in one.names))
+
+imports = {name: {*imported(module)} for name, module in own.items()}
+
+def import_anew(file):
+    name = ".".join(("postern", *pathlib.PurePath(file).with_suffix("").parts))
+    spoilt = {name if name in own else name.rpartition(".")[0]}
+    while more := {name for name in imports.keys() - spoilt if imports[name] & spoilt}:
+        spoilt |= more
+    for name in spoilt:
         del sys.modules[name]
+        above, _, below = name.rpartition(".")
+        vars(own[above]).pop(below, None)
     importlib.invalidate_caches()
+    return importlib.import_module("support.vector_replay")
+
+for file, right, wrong in json.load(sys.stdin):
+    if child := os.fork():
+        assert os.waitpid(child, 0)[1] == 0
+        continue
     spoilt = pathlib.Path(sys.argv[1], "postern", file)
     source = spoilt.read_text("utf-8")
     spoilt.write_text(source.replace(right, wrong), "utf-8")
-    sys.path[0] = sys.argv[1]
     try:
-        said = importlib.import_module("support.vector_replay").first_disagreement()
+        said = import_anew(file).first_disagreement()
     except Exception as error:
         said = f"broke: {error!r}"
     spoilt.write_text(source, "utf-8")
     print(json.dumps(said), flush=True)
+    os._exit(0)
 """
 
 
