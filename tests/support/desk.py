@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.configuration import WebhookRequest, validated
 from postern.wiring.gateway import opened
-from support.fresh import fresh_data
+from support.fresh import fresh_data, looked_through_once
 
 ACTOR = Actor("test", "admin")
 
@@ -94,5 +95,7 @@ def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
 
 @pytest.fixture
 async def desk(settings: Settings) -> AsyncIterator[Desk]:
-    async with opened(settings) as gateway:
+    async with AsyncExitStack() as stack:
+        with looked_through_once(settings.data_dir):
+            gateway = await stack.enter_async_context(opened(settings))
         yield Desk(gateway)

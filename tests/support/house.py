@@ -4,7 +4,7 @@ connection, use cases are asked directly."""
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -36,7 +36,7 @@ from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.configuration import WebhookRequest, validated
 from postern.usecases.webhooks.views import Webhook
 from postern.wiring.gateway import opened
-from support.fresh import fresh_data, fresh_database
+from support.fresh import fresh_data, fresh_database, looked_through_once
 from support.reply import HttpReply
 
 OWNER = Actor("owner", "admin")
@@ -182,7 +182,9 @@ async def a_house(folder: Path, **environment: str) -> AsyncIterator[House]:
         fresh_database(settings.data_dir / "postern.db")
     elif settings.is_sqlite:
         fresh_data(settings.data_dir)
-    async with opened(settings) as gateway:
+    async with AsyncExitStack() as stack:
+        with looked_through_once(settings.data_dir):
+            gateway = await stack.enter_async_context(opened(settings))
         engine = NotingEngine()
         gateway.engine = engine
         yield House(gateway, engine, Dispatcher(gateway))
