@@ -97,8 +97,8 @@ FORKED = ("test_canary.py", "test_docs.py", "test_logs.py", "test_matrix.py")
 QUICK = ("core", "presets", "outbound", "usecases", "test_settings.py")
 SLOW = {"start_program", "served", "page", "browser", "postgres", "own_postgres"}
 """Fixtures that start a program, a browser or a server."""
-TYPED_INTO_SHELLS = "usecases/history/test_code.py"
-"""Three shells and a real curl, for hundreds of calls: a fifth of what the quick tests would take."""
+LONGER = ("usecases/history/test_code.py", "core/test_secrets_in_reprs.py")
+"""Three shells and a real curl, for hundreds of calls; and every module of the package, with the libraries of all engines."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -120,7 +120,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if of_the_package or {"/".join(parts(item)), parts(item)[0]} & {*EXECUTABLE}:
             item.add_marker("executable")
         starts_something = SLOW & set(getattr(item, "fixturenames", ())) or "postgres" in item.nodeid
-        if parts(item)[0] in QUICK and not starts_something and "/".join(parts(item)) != TYPED_INTO_SHELLS:
+        if parts(item)[0] in QUICK and not starts_something and "/".join(parts(item)) not in LONGER:
             item.add_marker("quick")
     items.sort(key=place)
 

@@ -18,9 +18,9 @@ from postern.usecases.answers import iso
 from postern.usecases.history import marks, samples, saved_views
 from postern.usecases.operations import export
 from postern.usecases.webhooks import webhooks
+from support.commands import typed
 from support.first_version import expected, unpack_database
 from support.house import OWNER, House, a_house
-from support.program import run_postern
 from support.stored import NEWER, overwrite
 
 THEN = expected()
@@ -104,18 +104,21 @@ async def test_no_secret_is_in_it_and_it_is_for_administrators(tmp_path: Path) -
         await lines_of(tmp_path / "again", Actor("somebody", "write"))
 
 
-def test_the_command_writes_a_file_only_when_it_is_whole(tmp_path: Path) -> None:
+def test_the_command_writes_a_file_only_when_it_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     unpack_database(tmp_path / "data")
     keys = {"POSTERN_SECRET_KEYS": THEN["secretKey"]}
-    printed = run_postern(tmp_path, "export", "--all", **keys)
-    written = run_postern(tmp_path, "export", "--all", "--output", "all.jsonl", **keys)
-    assert (printed.returncode, written.returncode) == (0, 0), printed.stderr + written.stderr
+    monkeypatch.chdir(tmp_path)
+    printed = typed(tmp_path, "export", "--all", **keys)
+    written = typed(tmp_path, "export", "--all", "--output", "all.jsonl", **keys)
+    assert (printed.exit_code, written.exit_code) == (0, 0), printed.output + written.output
     assert (tmp_path / "all.jsonl").read_text().splitlines()[1:] == printed.stdout.splitlines()[1:]
     assert (tmp_path / "all.jsonl").stat().st_mode & 0o077 == 0
-    failed = run_postern(tmp_path, "export", "--all", "--output", "nowhere/all.jsonl", **keys)
-    assert (failed.returncode, len(failed.stderr.splitlines())) == (2, 1), failed.stderr
-    without = run_postern(tmp_path, "export", "--all", "--output", "none.jsonl")
-    assert without.returncode != 0
+    failed = typed(tmp_path, "export", "--all", "--output", "nowhere/all.jsonl", **keys)
+    assert (failed.exit_code, len(failed.stderr.splitlines())) == (2, 1), failed.stderr
+    without = typed(tmp_path, "export", "--all", "--output", "none.jsonl")
+    assert without.exit_code != 0
     assert [file.name for file in tmp_path.glob("none*")] == []
 
 
