@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 import yaml
 
 from postern.settings import SETTINGS
+from support.kept import kept
 from support.program import Program
 from support.waiting import free_port, wait_until
 
@@ -73,8 +75,8 @@ def test_what_is_copied_is_there_and_not_ignored() -> None:
 
 
 def test_the_steps_of_the_image_make_a_program_that_serves_and_ends(tmp_path: Path) -> None:
-    """Each step of the first stage as it is written, with folders below the test's; the second stage's settings,
-    health check and command."""
+    """Each step of the first stage as it is written, with folders below the test's and packages that were fetched before; the
+    second stage's settings, health check and command."""
     places = {"/opt/": f"{tmp_path}/opt/", "/src": f"{tmp_path}/src", "/data": f"{tmp_path}/data"}
     places["/workflows"] = f"{tmp_path}/workflows"
 
@@ -93,6 +95,8 @@ def test_the_steps_of_the_image_make_a_program_that_serves_and_ends(tmp_path: Pa
     network = {
         name: os.environ[name] for name in os.environ if name.startswith(("PIP_", "SSL_", "NODE_", "npm_"))
     }
+    network |= {"PIP_FIND_LINKS": str(locked_packages()), "PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull}
+    network["PIP_COMPILE"] = "0"  # for one start: the interpreter compiles what it loads
     settings: dict[str, str] = {}
     stage = 0
     for word, rest in instructions():
@@ -138,6 +142,15 @@ def test_the_steps_of_the_image_make_a_program_that_serves_and_ends(tmp_path: Pa
         finally:
             served.kill()
     assert subprocess.run(asked, env=environment, capture_output=True, check=False).returncode != 0
+
+
+def locked_packages() -> Path:
+    """What the image's locks name, fetched once for each change of them: reading the index is half the work of a build."""
+    locks = [ROOT / "requirements-build.lock", ROOT / "requirements.lock"]
+    said = b"".join(lock.read_bytes() for lock in locks) + sys.version.encode() + sys.platform.encode()
+    command = [_base_python(), "-m", "pip", "download", "--quiet", "--require-hashes", "--no-deps", "--dest"]
+    named = [part for lock in locks for part in ("--requirement", str(lock))]
+    return kept(f"packages-{sha256(said).hexdigest()[:16]}", lambda fresh: [*command, str(fresh), *named])
 
 
 def is_listening(port: int) -> bool:
