@@ -6,6 +6,7 @@ import socket
 import weakref
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from postern.core.calls.arriving import ArrivingBytes
 from postern.surfaces.http.app_exchange import AppExchange
 from postern.surfaces.http.call_exchange import CallExchange
 from postern.surfaces.http.connection import Connection, Connections
+from postern.surfaces.http.reader import Request
 from postern.usecases.calls.intake import Intake
 from support.house import AnsweredCall, House, a_house
 from support.waiting import PATIENCE
@@ -85,6 +87,32 @@ async def test_a_caller_that_goes_away_leaves_its_room_behind(tmp_path: Path) ->
             writer.close()
             while intake.arriving.held:
                 await asyncio.sleep(0.01)
+
+
+async def test_what_was_judged_is_not_kept_until_its_commit(tmp_path: Path) -> None:
+    """As many as share a commit wait for it, and the headers are the largest part of most calls."""
+    freed: list[bytes] = []
+
+    class Value(bytes):
+        def __del__(self) -> None:
+            freed.append(bytes(self))
+
+    async with a_house(tmp_path) as house:
+        hook = await house.webhook()
+        waiting: list[Any] = []
+        house.gateway.store.record = lambda *given: waiting.append(given)  # type: ignore[method-assign]
+        value = Value(b"a note" * 100)  # longer than what is remembered for the next call
+        path = b"/webhook/" + hook.url.rpartition("/")[2].encode()
+        headers = ((b"content-type", b"application/json"), (b"x-note", value))
+        request = Request(b"POST", path, b"", headers, dict(headers), "1.1", True, False, False)
+        line: Any = SimpleNamespace(client=("127.0.0.1", 40000))
+        exchange = CallExchange(intake_of(house), line, request)
+        del headers, request, value
+        exchange.begin()
+        exchange.take(b"{}")
+        exchange.finish()
+        assert len(waiting) == 1
+        assert freed == [b"a note" * 100]
 
 
 async def test_a_connection_that_is_gone_is_not_left_to_the_collector(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ class CallExchange:
         "_incoming",
         "_line",
         "_request",
+        "_to_head",
         "_whole",
         "keep_alive",
         "started",
@@ -35,7 +36,10 @@ class CallExchange:
 
     def __init__(self, intake: Intake, line: Line, request: Request) -> None:
         self._line: Line | None = line
-        self._request = request
+        self._request: Request | None = request
+        """Until it is judged: its headers are the largest part of a call, and nobody asks for them again."""
+        self._asks_first = request.asks_first
+        self._to_head = request.method == b"HEAD"
         self._incoming: IncomingCall | None = self.makes(intake, self.answer)
         self._early: list[bytes] = []
         self._begun = self._whole = self.started = False
@@ -43,9 +47,10 @@ class CallExchange:
 
     def begin(self) -> None:
         incoming, line, request = self._incoming, self._line, self._request
-        if incoming is None or line is None:
+        if incoming is None or line is None or request is None:
             return
         self._begun = True
+        self._request = None
         client = line.client
         try:
             incoming.head(
@@ -62,7 +67,7 @@ class CallExchange:
             self.take(piece)
         if self._whole:
             self.finish()
-        elif self._request.asks_first and not incoming.settled:
+        elif self._asks_first and not incoming.settled:
             line.write(CONTINUE)
 
     def take(self, piece: bytes) -> bool:
@@ -100,7 +105,7 @@ class CallExchange:
         if line.flow.write_paused:
             line.when_writable(self, answer)
             return "there"
-        if incoming.unread and self._request.asks_first:
+        if incoming.unread and self._asks_first:
             # A caller that asked before sending its body may send it or not after a refusal: only a closed
             # connection is unambiguous.
             self.keep_alive = False
@@ -108,7 +113,7 @@ class CallExchange:
         # may still hold on to whom it has called after its last commit, and the connection must not stay for that.
         self._incoming = self._line = None
         self.started = True
-        line.send(answer, self.keep_alive, to_head=self._request.method == b"HEAD")
+        line.send(answer, self.keep_alive, to_head=self._to_head)
         hung_up = line.caller_finished
         line.answered(self.keep_alive)
         return "hung up" if hung_up else "there"

@@ -152,7 +152,9 @@ class IncomingCall:
     def _settle(self, verdict: Verdict) -> None:
         self.settled = True
         self.drop()
-        receive(self._intake.gateway, self._webhook, self._call, verdict, self._answer)
+        call = self._call
+        del self._call  # what is recorded is all that is asked for from now on
+        receive(self._intake.gateway, self._webhook, call, verdict, self._answer)
 
     def _turn_away(self, code: str) -> None:
         self.settled = self.unread = True

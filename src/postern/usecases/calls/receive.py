@@ -7,7 +7,7 @@ import msgspec
 
 from postern.core import answer as answers
 from postern.core.admit import Verdict
-from postern.core.answer import Answer
+from postern.core.answer import Answer, Header
 from postern.core.calls.call import Call
 from postern.core.calls.redact import TEST_CALL
 from postern.core.deliveries.delivery import Trigger, delivery_key
@@ -56,7 +56,7 @@ def receive(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict, on
         gateway.runtime.rejections.count(webhook.id, verdict.code, call.received_at)
         seconds = gateway.clock() - call.received_at
         call_counts.add(webhook.id, verdict.outcome, verdict.code, seconds, waited=False)
-        answer = _for_sender(webhook, call, _answer_of(webhook, verdict, None))
+        answer = _for_sender(webhook, _answer_of(webhook, verdict, None), _cors_headers(webhook, call))
         on_answer(answer)
         gateway.runtime.endings.count(webhook.id, answer.status, seconds)
         return
@@ -65,19 +65,26 @@ def receive(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict, on
 
 
 class Reception:
-    """One call between its verdict and its answer."""
+    """One call between its verdict and its answer. It keeps neither of the two, only what is still asked for: what was
+    made for judging is freed at once, and not by the writer's thread when as many calls as share a commit are done."""
 
-    __slots__ = ("_call", "_gateway", "_on_answer", "_verdict", "_webhook", "entry")
+    __slots__ = ("_captured", "_cors", "_gateway", "_on_answer", "_payload", "_refusal", "_webhook", "entry")
 
     def __init__(
         self, gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict, on_answer: OnAnswer
     ) -> None:
         self._gateway = gateway
         self._webhook = webhook
-        self._call = call
-        self._verdict = verdict
         self._on_answer = on_answer
-        self.entry = entry_of(gateway, webhook, call, verdict)
+        self.entry = entry = entry_of(gateway, webhook, call, verdict)
+        self._cors = _cors_headers(webhook, call)
+        self._payload = verdict.payload
+        self._refusal: Answer | None = None
+        """What the caller hears where the call starts nothing."""
+        self._captured: bytes | None = None
+        if entry.delivery is None:
+            self._refusal = _answer_of(webhook, verdict, entry.invocation.id)
+            self._captured = verdict.handshake.captured if verdict.handshake is not None else None
 
     def recorded(self, result: Receipt | StoreUnavailable) -> None:
         """Called by the store: it is on disk, or it is not."""
@@ -96,7 +103,6 @@ class Reception:
         if entry.sample is not None and receipt.first is None:
             webhook.recording_until = 0.0  # it is taken: the next call need not prepare another
         gateway.runtime.live.touch(invocation.id)
-        handshake = self._verdict.handshake
         if receipt.first is not None:
             invocation.outcome = invocation.code = "duplicate"
             if webhook.answer_timeout is None:
@@ -104,12 +110,12 @@ class Reception:
             else:
                 self._wait_for(await_first_answer(gateway, webhook, receipt.first))
         elif delivery is None:
+            assert self._refusal is not None
             gateway.runtime.rejections.noticed(webhook.id)
-            answer = _answer_of(webhook, self._verdict, invocation.id)
-            if handshake is not None and handshake.captured:
-                self._wait_for(self._capture(handshake.captured, answer), waited=False)
+            if self._captured:
+                self._wait_for(self._capture(self._captured, self._refusal), waited=False)
             else:
-                self._answer(answer)
+                self._answer(self._refusal)
         elif entry.handed is not None and not receipt.listener_gone:
             gateway.runtime.listeners.wake(entry.handed.listener_id)
             self._wait_for(await_listener(gateway, delivery))
@@ -117,7 +123,7 @@ class Reception:
             gateway.runtime.due.set()
             self._answer(answers.accepted(invocation.id))
         else:
-            self._wait_for(await_answer(gateway, delivery, self._verdict.payload))
+            self._wait_for(await_answer(gateway, delivery, self._payload))
 
     def _wait_for(self, coming: Coroutine[Any, Any, Answer], waited: bool = True) -> None:
         async def answered() -> None:
@@ -136,17 +142,18 @@ class Reception:
 
     async def _capture(self, secret: bytes, answer: Answer) -> Answer:
         """The answer confirms that the secret is kept, so it is sent when it is."""
-        await self._gateway.store.webhooks.capture(self._webhook.id, secret, self._call.received_at)
+        received_at = self.entry.invocation.received_at
+        await self._gateway.store.webhooks.capture(self._webhook.id, secret, received_at)
         return answer
 
     def _not_stored(self) -> None:
         numbers().not_stored.inc()
         answer = answers.problem("temporarily_unavailable")
         self._log("not stored", "temporarily_unavailable", 503, waited=False)
-        self._on_answer(_for_sender(self._webhook, self._call, answer))
+        self._on_answer(_for_sender(self._webhook, answer, self._cors))
         gateway = self._gateway
         gateway.runtime.endings.count(
-            self._webhook.id, 503, max(0.0, gateway.clock() - self._call.received_at)
+            self._webhook.id, 503, max(0.0, gateway.clock() - self.entry.invocation.received_at)
         )
 
     def _answer(self, answer: Answer, waited: bool = False) -> None:
@@ -156,7 +163,7 @@ class Reception:
 
     def _send(self, answer: Answer, differs: bool = False) -> None:
         """``differs``: from the recorded invocation, which says of its answer something else, or another time."""
-        caller = self._on_answer(_for_sender(self._webhook, self._call, answer))
+        caller = self._on_answer(_for_sender(self._webhook, answer, self._cors))
         reached = caller == "there" or (caller == "hung up" and not differs)
         gateway, invocation = self._gateway, self.entry.invocation
         now = gateway.clock()
@@ -167,7 +174,7 @@ class Reception:
 
     def _log(self, outcome: str, code: str, status: int, waited: bool) -> None:
         gateway, invocation = self._gateway, self.entry.invocation
-        seconds = gateway.clock() - self._call.received_at
+        seconds = gateway.clock() - invocation.received_at
         call_counts.add(invocation.webhook_id, outcome, code, seconds, waited)
         gateway.runtime.call_log.call(
             CallLine(
@@ -277,10 +284,14 @@ def _answer_of(webhook: Webhook, verdict: Verdict, invocation_id: str | None) ->
     )
 
 
-def _for_sender(webhook: Webhook, call: Call, answer: Answer) -> Answer:
+def _cors_headers(webhook: Webhook, call: Call) -> list[Header]:
+    return [] if webhook.cors is None else webhook.cors.headers(call)
+
+
+def _for_sender(webhook: Webhook, answer: Answer, cors: list[Header]) -> Answer:
     """As this webhook's callers need it: readable for pages of other origins, without a body for Xero."""
     if webhook.handshake is not None and wants_empty_answers(webhook.handshake.kind):
         answer = Answer(answer.status, [header for header in answer.headers if header[0] != b"content-type"])
-    if webhook.cors is not None:
-        answer.headers = [*answer.headers, *webhook.cors.headers(call)]
+    if cors:
+        answer.headers = [*answer.headers, *cors]
     return answer
