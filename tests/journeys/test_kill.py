@@ -42,6 +42,14 @@ def note_starts(event: Event) -> None:
 """
 
 
+ASKS_SOON = """
+from postern.engines.embedded.engine import EmbeddedEngine
+
+EmbeddedEngine.asked_after = 1.0
+"""
+"""What nobody could tell the gateway while it was dead it asks for after ten seconds."""
+
+
 class Scene:
     """One data directory and one port; the program on them comes and goes."""
 
@@ -53,6 +61,7 @@ class Scene:
         self.notes.touch()
         (folder / "workflows").mkdir()
         (folder / "workflows" / "notes.py").write_text(NOTE_STARTS)
+        (folder / "sitecustomize.py").write_text(ASKS_SOON)
         self.webhook = make_webhook(
             self.data_dir,
             rateLimit=UNLIMITED,
@@ -71,6 +80,7 @@ class Scene:
             "POSTERN_WORKFLOWS": str(self.folder / "workflows"),
             "POSTERN_LOG": "off",
             "NOTES": str(self.notes),
+            "PYTHONPATH": os.pathsep.join([str(self.folder), os.environ.get("PYTHONPATH", "")]),
             **more,
         }
         self.programs.append(Program(self.folder, settings))

@@ -15,6 +15,7 @@ from journeys.cluster import (
     history_of,
     make_webhook,
 )
+from support.forks import impatient
 from support.postgres import PostgresProcess
 from support.program import Program, StartProgram, run_postern
 from support.waiting import free_port, wait_until
@@ -27,9 +28,16 @@ def engine() -> Iterator[CountingEngine]:
 
 
 def start_pair(
-    start_program: StartProgram, tmp_path: Path, url: str, engine: CountingEngine
+    start_program: StartProgram,
+    tmp_path: Path,
+    url: str,
+    engine: CountingEngine,
+    lease: float | None = None,
 ) -> tuple[Program, Program]:
+    """``lease``: for how long what one has claimed is not taken from it."""
+
     def one(name: str) -> Program:
+        more = {} if lease is None else impatient(**{"postern.usecases.deliveries.dispatch.LEASE": lease})
         return start_program(
             POSTERN_DATABASE_URL=url,
             POSTERN_DATA_DIR=str(tmp_path / name),
@@ -37,6 +45,7 @@ def start_pair(
             POSTERN_ENGINE="http",
             POSTERN_HTTP_URL=engine.url,
             POSTERN_LOG="off",
+            **more,
         )
 
     return one("first"), one("second")
@@ -47,7 +56,7 @@ def test_a_process_killed_and_the_database_restarted_lose_no_acknowledged_call(
 ) -> None:
     url = own_postgres.url
     assert run_postern(tmp_path, "migrate", POSTERN_DATABASE_URL=url).returncode == 0
-    first, second = start_pair(start_program, tmp_path, url, engine)
+    first, second = start_pair(start_program, tmp_path, url, engine, lease=6.0)
     _, path = make_webhook(first)
     wait_until(lambda: ask(second, "POST", path, {})[0] == 200, what="the second process to know the webhook")
 

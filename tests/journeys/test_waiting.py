@@ -246,9 +246,10 @@ def test_a_start_that_is_under_way_when_the_program_is_asked_to_stop_is_not_aske
 
 
 def test_who_would_wait_longer_than_the_end_may_take_hears_so_and_the_run_goes_on(tmp_path: Path) -> None:
-    """The real end waits 22 s for them; here it is one."""
+    """The real end waits 22 s for them, and 10 for the runs; here it is one."""
     (tmp_path / "sitecustomize.py").write_text(
-        "import postern.usecases.runtime.process as process; process.PATIENCE = 1.0"
+        "import postern.usecases.runtime.process as process; process.PATIENCE = 1.0\n"
+        "import postern.engines.embedded.supervisor as supervisor; supervisor.GRACE = 1.0\n"
     )
     house = House(tmp_path)
     replies: list[HttpReply] = []

@@ -22,6 +22,7 @@ from postern.stores.store import Store
 from postern.usecases.operations.readiness import readiness
 from stores.conftest import entry, opened, recorded
 from stores.test_trouble import CALL, no_more_room, tell_writer
+from support.forks import impatient
 from support.house import a_house
 from support.postgres import PostgresProcess
 from support.program import StartProgram, run_postern
@@ -191,7 +192,9 @@ async def test_changes_that_are_not_followed_are_reported(tmp_path: Path) -> Non
 
 def test_the_program_says_so(tmp_path: Path, start_program: StartProgram) -> None:
     served = make_webhook(tmp_path / "data")
-    program = start_program(POSTERN_ENGINE="none")
+    program = start_program(
+        POSTERN_ENGINE="none", **impatient(**{"postern.stores.sql.condition.CALLS_FAIL_FOR": 2.0})
+    )
     other = sqlite3.connect(program.data_dir / "postern.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     try:

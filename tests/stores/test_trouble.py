@@ -15,6 +15,7 @@ from postern.core.history.invocation import StoreUnavailable
 from postern.stores.sql.tables import invocations
 from postern.stores.store import Store
 from stores.conftest import entry, opened, recorded
+from support.forks import impatient
 from support.program import StartProgram
 from support.recording import kept
 from support.reply import HttpReply
@@ -102,7 +103,8 @@ def test_the_program_on_a_full_disk_says_503_and_recovers(
     tmp_path: Path, start_program: StartProgram
 ) -> None:
     webhook = make_webhook(tmp_path / "data")
-    program = start_program(POSTERN_ENGINE="none", POSTERN_LOG="off")
+    impatience = impatient(**{"postern.stores.sql.condition.CALLS_FAIL_FOR": 2.0})
+    program = start_program(POSTERN_ENGINE="none", POSTERN_LOG="off", **impatience)
 
     def call() -> HttpReply:
         return exchange(program.port, "POST", webhook.path, CALL, b'{"filler": "' + b"x" * 30_000 + b'"}')

@@ -7,6 +7,7 @@ tests that are marked ``executable``, the program is started as users start it.
 """
 
 import gc
+import json
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from importlib import import_module
 from io import TextIOWrapper
 from multiprocessing.connection import Connection
 from multiprocessing.forkserver import ensure_running
@@ -40,8 +42,15 @@ _forks.set_forkserver_preload(LOADED)
 _one_at_a_time = threading.Lock()
 _TESTS = str(Path(__file__).parents[1])
 
+IMPATIENCE = "TEST_IMPATIENCE"
+
 allowed = False
 """Said before each test; benchmarks start the real thing."""
+
+
+def impatient(**seconds: float) -> dict[str, str]:
+    """The environment of a fork in which what production waits for takes less: ``impatient(**{"postern.….LEASE": 5.0})``."""
+    return {IMPATIENCE: json.dumps(seconds)}
 
 
 def can_start(given: dict[str, str]) -> bool:
@@ -167,6 +176,11 @@ def _be_the_program(
         os.dup2(given.fileno(), 0)
         given.close()
         sys.stdin = os.fdopen(0, closefd=False)
+
+    for place, seconds in json.loads(environment.get(IMPATIENCE, "{}")).items():
+        module, _, name = place.rpartition(".")
+        assert isinstance(getattr(import_module(module), name), float), place
+        setattr(import_module(module), name, seconds)
 
     from postern.__main__ import main
 

@@ -39,6 +39,7 @@ SETTINGS = {
     "max_connections": "200",
     "max_wal_size": "4GB",
     "autovacuum": "off",
+    "deadlock_timeout": "100ms",
 }
 
 

@@ -51,6 +51,7 @@ class Program:
         self._mark = secrets.token_hex(8)
         self.environment = clean_environment({**given, "TEST_BED": self._mark})
         self._log = folder / f"postern-{self.port}.log"
+        assert forks.IMPATIENCE not in environment or forks.can_start(environment), "a fork can be impatient"
         self.process: subprocess.Popen[bytes] | forks.Fork
         if forks.can_start(environment) and not descriptors:
             if not self.data_dir.exists() and "POSTERN_DATABASE_URL" not in environment:
