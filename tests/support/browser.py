@@ -1,15 +1,27 @@
 """A real Chromium, driven by playwright: ``page`` is a fresh page that notes what a user would never see."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache, partial, wraps
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from chromium import find_chromium
-from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Error,
+    Page,
+    Playwright,
+    Request,
+    ViewportSize,
+    expect,
+    sync_playwright,
+)
 
 from support.waiting import PATIENCE
 
@@ -43,13 +55,25 @@ class Notes:
     foreign_requests: list[str] = field(default_factory=list)
 
     def watch(self, page: Page) -> None:
-        page.on("pageerror", lambda error: self.errors.append(str(error)))
-        page.on(
-            "console", lambda message: self.errors.append(message.text) if message.type == "error" else None
-        )
-        page.on(
-            "request", lambda sent: self.foreign_requests.append(sent.url) if is_foreign(sent.url) else None
-        )
+        page.on("pageerror", self._note_error)
+        page.on("console", self._note_message)
+        page.on("request", self._note_request)
+
+    def leave(self, page: Page) -> None:
+        page.remove_listener("pageerror", self._note_error)
+        page.remove_listener("console", self._note_message)
+        page.remove_listener("request", self._note_request)
+
+    def _note_error(self, error: Error) -> None:
+        self.errors.append(str(error))
+
+    def _note_message(self, message: ConsoleMessage) -> None:
+        if message.type == "error":
+            self.errors.append(message.text)
+
+    def _note_request(self, sent: Request) -> None:
+        if is_foreign(sent.url):
+            self.foreign_requests.append(sent.url)
 
     def check(self, *, but: str | None = None) -> None:
         """There is nothing in them, and the next page begins with none. ``but``: what an error may say."""
@@ -133,6 +157,69 @@ def page(browser_context: BrowserContext, notes: Notes) -> Iterator[Page]:
     notes.watch(page)
     yield page
     notes.check()
+
+
+STAYING = (
+    "add_init_script",
+    "add_locator_handler",
+    "close",
+    "emulate_media",
+    "expose_binding",
+    "expose_function",
+    "on",
+    "once",
+    "route",
+    "route_from_har",
+    "route_web_socket",
+    "set_default_navigation_timeout",
+    "set_default_timeout",
+    "set_extra_http_headers",
+)
+"""What a page is asked that its next document has too. The size of its window has it as well, and is put back."""
+
+WINDOW: ViewportSize = {"width": 1280, "height": 860}
+
+
+class Spare:
+    """A page for one test after another: a new one takes longer than all that most tests do with it, since it loads all
+    scripts and styles again. It is given on empty, as new, and only where nothing was asked of it that would stay."""
+
+    def __init__(self, context: BrowserContext) -> None:
+        self._context = context
+        self._page: Page | None = None
+        self._stays = False
+
+    def take(self) -> Page:
+        if self._page is None:
+            self._page = self._context.new_page()
+            for name in STAYING:
+                setattr(self._page, name, self._noting(getattr(self._page, name)))
+        return self._page
+
+    def begins(self) -> None:
+        """The test, from now on: what was asked of the page until here is taken back by whoever did it."""
+        self._stays = False
+
+    def _noting(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(method)
+        def noted(*args: Any, **given: Any) -> Any:
+            self._stays = True
+            return method(*args, **given)
+
+        return noted
+
+    def put_back(self) -> None:
+        page = self.take()
+        if not self._stays:
+            with suppress(Error):  # an address that has no such storage
+                page.evaluate("sessionStorage.clear()")
+                page.goto("about:blank")
+                page.mouse.move(0, 0)
+                if page.viewport_size != WINDOW:
+                    page.set_viewport_size(WINDOW)
+                return
+        self._page = None
+        page.close()
 
 
 def is_foreign(url: str) -> bool:

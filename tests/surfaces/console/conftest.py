@@ -15,7 +15,7 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Browser, BrowserContext, Page
 
-from support.browser import Notes, new_context
+from support.browser import WINDOW, Notes, Spare, new_context
 from support.client import PASSWORD, Client, admin_of
 from support.program import Program
 
@@ -137,7 +137,7 @@ def known_browser(browser: Browser, signed_in: Any) -> Iterator[BrowserContext]:
     context = new_context(
         browser,
         timezone_id="UTC",
-        viewport={"width": 1280, "height": 860},
+        viewport=WINDOW,
         storage_state=signed_in,
         reduced_motion="reduce",
     )
@@ -146,16 +146,27 @@ def known_browser(browser: Browser, signed_in: Any) -> Iterator[BrowserContext]:
     context.close()
 
 
+@pytest.fixture(scope="module")
+def spare(known_browser: BrowserContext) -> Spare:
+    return Spare(known_browser)
+
+
 @pytest.fixture
 def console(
-    known_browser: BrowserContext, program: Program, signed_in: Any, notes: Notes
+    known_browser: BrowserContext, spare: Spare, program: Program, signed_in: Any, notes: Notes
 ) -> Iterator[Console]:
-    """A page of the test's own, with the cookies and the rights of a new browser that is signed in."""
+    """A page like a new one, with the cookies and the rights of a new browser that is signed in."""
     known_browser.clear_cookies()
     known_browser.add_cookies(signed_in["cookies"])
     known_browser.clear_permissions()
-    console = Console(known_browser.new_page(), program, notes)
+    page = spare.take()
+    console = Console(page, program, notes)
+    spare.begins()
     yield console
-    for page in known_browser.pages[1:]:
-        page.close()
+    for other in known_browser.pages[1:]:
+        if other != page:
+            other.close()
+    spare.put_back()
+    if not page.is_closed():
+        notes.leave(page)
     console.nothing_went_wrong()
