@@ -508,3 +508,18 @@ def test_a_list_is_not_emptied_by_a_database_that_is_away(console: Console) -> N
     is_away[0] = False
     expect(away).to_be_hidden()  # it is asked again by itself
     console.notes.check(but="the server responded with a status of 503")
+
+
+def test_a_list_of_webhooks_widens_no_window_and_hides_neither_actions_nor_focus(console: Console) -> None:
+    console.webhook(
+        name="Named-at-great-length-and-without-a-blank", folder="Shops of the north/And of the south"
+    )
+    page, width = console.page, 1000
+    page.set_viewport_size({"width": width, "height": 800})
+    console.open("/webhooks")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    box = page.get_by_role("button", name="Actions for Named").bounding_box()
+    assert box is not None and box["x"] + box["width"] <= width
+    page.set_viewport_size({"width": 640, "height": 800})  # twice as large on 1280
+    expect(page.locator("thead a:visible")).to_have_count(0)
+    page.set_viewport_size({"width": 1280, "height": 900})
