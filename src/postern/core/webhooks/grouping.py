@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+from postern.core.visible import on_one_line
+
 LONGEST_TAG = 40
 MOST_TAGS = 20
 LONGEST_FOLDER = 200
@@ -12,7 +14,7 @@ NO_FOLDER = "-"
 def tag_problem(tag: str) -> str | None:
     """What is wrong with this as a tag, or None."""
     text = tag.strip()
-    if not 1 <= len(text) <= LONGEST_TAG or not text.isprintable() or "," in text:
+    if not 1 <= len(text) <= LONGEST_TAG or not on_one_line(text) or "," in text:
         return f"a tag is a text of 1 to {LONGEST_TAG} characters on one line, without a comma"
     return None
 
@@ -33,7 +35,7 @@ def folder_of(written: str) -> str | None:
     folder = "/".join(parts)
     if folder == NO_FOLDER:
         raise ValueError(f"{NO_FOLDER} stands for no folder, where one is asked for")
-    if not all(parts) or not folder.isprintable() or len(folder) > LONGEST_FOLDER:
+    if not all(map(on_one_line, parts)) or len(folder) > LONGEST_FOLDER:
         raise ValueError(
             f"a folder is a name, or names divided by /, of at most {LONGEST_FOLDER} characters on one line"
         )

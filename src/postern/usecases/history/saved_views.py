@@ -3,6 +3,7 @@
 from postern.core.access.accounts import Actor
 from postern.core.history.saved_view import SavedView
 from postern.core.problems import FieldError, Refused
+from postern.core.visible import on_one_line
 from postern.identity import new_id
 from postern.usecases.access.audit import noted
 from postern.usecases.runtime.gateway import Gateway, require
@@ -53,7 +54,7 @@ def _owner(actor: Actor) -> str:
 
 def _named(name: str) -> str:
     name = " ".join(name.split())
-    if not 1 <= len(name) <= LONGEST_NAME or not name.isprintable():
+    if not 1 <= len(name) <= LONGEST_NAME or not on_one_line(name):
         raise Refused(
             "invalid_request", errors=[FieldError("name", f"write a name of 1 to {LONGEST_NAME} characters")]
         )

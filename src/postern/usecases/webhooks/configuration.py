@@ -16,6 +16,7 @@ from postern.core.calls.cors import origin_problem
 from postern.core.calls.paths import path_problem
 from postern.core.documents import Document
 from postern.core.problems import FieldError, Refused
+from postern.core.visible import on_one_line
 from postern.core.webhooks.grouping import MOST_TAGS, distinct, folder_of, tag_problem
 from postern.core.webhooks.names import header_name_problem, parameter_name_problem, username_problem
 from postern.core.webhooks.settings import PAYLOAD_LIMIT, WebhookSettings
@@ -219,9 +220,7 @@ class WebhookRequest(Shape):
     @field_validator("name")
     @classmethod
     def _name(cls, name: str) -> str:
-        return checked(
-            name, None if name.strip() and name.isprintable() else "a name is printable text on one line"
-        )
+        return checked(name, None if on_one_line(name) else "a name is printable text on one line")
 
     @field_validator("folder")
     @classmethod
