@@ -1,6 +1,7 @@
 """The types of a webhook's payload, made from its recorded calls."""
 
 import json
+import os
 import random
 import re
 from pathlib import Path
@@ -102,7 +103,7 @@ def test_the_file_can_be_imported_and_passes_a_strict_type_checker(tmp_path: Pat
         '    return event["payload"]["customer"]["email"]\n'
     )
     output, errors, _ = mypy.run(
-        ["--strict", "--config-file=", f"--cache-dir={tmp_path / 'cache'}", str(file), str(user)]
+        ["--strict", "--config-file=", f"--cache-dir={os.devnull}", str(file), str(user)]
     )
     assert errors == ""
     assert output.splitlines()[:-1] == [

@@ -1,8 +1,10 @@
 """Choosing one webhook among thousands, by a part of its name or by its id."""
 
 import pytest
+from sqlalchemy import Connection, insert, select
 
 from postern.core.problems import Refused
+from postern.stores.sql.tables import webhooks as table
 from postern.usecases.webhooks import picking, webhooks
 from support.house import OWNER, House
 
@@ -142,8 +144,13 @@ async def test_a_deleted_one_is_found_by_its_name_however_many_hold_it(
 ) -> None:
     monkeypatch.setattr(picking, "MOST", 2)
     gone = await deleted(house, "ÄRMEL")
-    for number in range(120):
-        await deleted(house, f"Ärmel {number}")
+
+    def like_it(connection: Connection) -> None:
+        row = connection.execute(select(table).where(table.c.id == gone)).one()._mapping
+        more = [{"id": f"{gone}-{n:03}", "short_code": f"none{n}", "name": f"Ärmel {n}"} for n in range(120)]
+        connection.execute(insert(table), [{**row, **one} for one in more])
+
+    await house.gateway.store.writer.write(like_it)
     assert await picking.meant(house.gateway, OWNER, "ärmel (deleted)") == gone
     assert len(await picking.choices(house.gateway, OWNER, "ÄRM", deleted=True)) == 2
 
