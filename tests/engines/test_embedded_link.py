@@ -9,7 +9,7 @@ from postern.core.answer import InvalidResponse
 from postern.core.deliveries.delivery import EngineUnavailable
 from postern.core.history.invocation import StoreUnavailable
 from postern.engines.embedded import frames
-from postern.engines.embedded.link import Link
+from postern.engines.embedded.link import LARGE, Link
 
 pytestmark = pytest.mark.anyio
 
@@ -68,6 +68,31 @@ async def test_a_question_is_sent_on_when_the_other_end_takes_more(link: Link) -
     assert (await asked).id == 1
 
 
+async def test_what_is_said_in_one_round_of_the_loop_is_one_message_in_its_order(link: Link) -> None:
+    wire = Wire()
+    link.connection_made(wire)
+    small = [frames.Answered(number) for number in range(3)]
+    large = frames.Forget(4, ["x" * LARGE])
+    for one in small[:2]:
+        link.send(one)
+    await asyncio.sleep(0)
+    assert wire.sent == [b"".join(map(frames.encode, small[:2]))]
+    link.send(small[2])
+    link.send(large)
+    assert wire.sent[1:] == [frames.encode(small[2]) + frames.encode(large)], "a large one was kept"
+    await asyncio.sleep(0)
+    assert len(wire.sent) == 2
+
+
+async def test_what_was_to_be_said_to_a_process_that_has_ended_is_let_go_of(link: Link) -> None:
+    wire = Wire()
+    link.connection_made(wire)
+    link.send(frames.Answered(1))
+    link.connection_lost(None)
+    await asyncio.sleep(0)
+    assert wire.sent == []
+
+
 async def test_everybody_who_waits_hears_that_the_process_has_ended(link: Link) -> None:
     asked: list[Any] = [asyncio.create_task(link.ask(question, 60.0)) for _ in range(3)]
     await asyncio.sleep(0)
@@ -112,6 +137,7 @@ async def test_a_workflow_hears_what_became_of_its_answer(
     elif not at_once:
         recording.set_exception(came_of_it)
     await asyncio.sleep(0)
+    await asyncio.sleep(0)
     assert wire.sent == [frames.encode(told)]
 
 
@@ -119,4 +145,5 @@ async def test_nor_is_an_answer_that_cannot_be_read_left_without_a_reply(link: L
     wire = Wire()
     link.connection_made(wire)
     link.data_received(frames.encode(frames.Answer(7, "inv.1", "no document")))
+    await asyncio.sleep(0)
     assert wire.sent == [frames.encode(frames.Answered(7, refused="internal: JSONDecodeError"))]

@@ -16,6 +16,9 @@ from postern.core.history.invocation import StoreUnavailable
 from postern.engines.embedded import frames
 from postern.observe.logs import Log
 
+LARGE = 16 * 1024
+"""A frame of more bytes is not kept until others come."""
+
 log = Log()
 
 TakeAnswer = Callable[[str, Any, Any, Any], Awaitable[bool]]
@@ -60,10 +63,13 @@ class Link(asyncio.Protocol):
         self._received = bytearray()
         self._waiting: dict[int, asyncio.Future[frames.Done]] = {}
         self._answering: set[asyncio.Future[bool]] = set()
+        self._gathered: list[bytes] = []
+        """Frames that go out when the loop has gone round."""
+        self._loop = asyncio.get_running_loop()
         self._writable = asyncio.Event()
         self._writable.set()
         self._transport: asyncio.Transport
-        self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.over: asyncio.Future[None] = self._loop.create_future()
         """Done when the other end is gone."""
         self.broken = False
         self.last_heard = time.monotonic()
@@ -80,17 +86,16 @@ class Link(asyncio.Protocol):
             raise EngineRejected("the payload is larger than the embedded engine takes")
         if self.broken:
             raise EngineUnavailable("the engine process has ended", 1.0)
-        loop = asyncio.get_running_loop()
-        reply: asyncio.Future[frames.Done] = loop.create_future()
+        reply: asyncio.Future[frames.Done] = self._loop.create_future()
         self._waiting[id] = reply
         giving_up = None
         try:
-            self._transport.write(frame)
+            self._write(frame)
             if not self._writable.is_set():
                 async with asyncio.timeout(patience):
                     await self._writable.wait()
             # Not `asyncio.timeout`: this is asked for every call, and that costs three times as much.
-            giving_up = loop.call_later(patience, _give_up, reply, patience)
+            giving_up = self._loop.call_later(patience, _give_up, reply, patience)
             done = await reply
         except TimeoutError:
             raise _no_answer(patience) from None
@@ -104,7 +109,21 @@ class Link(asyncio.Protocol):
 
     def send(self, frame: frames.FromGateway) -> None:
         if not self.broken:
-            self._transport.write(frames.encode(frame))
+            self._write(frames.encode(frame))
+
+    def _write(self, frame: bytes) -> None:
+        """Starts and replies come as many together as shared a commit, and the transport makes a system call of each
+        write."""
+        if not self._gathered:
+            self._loop.call_soon(self._write_gathered)
+        self._gathered.append(frame)
+        if len(frame) > LARGE:
+            self._write_gathered()  # whoever asks next is to know whether there is room
+
+    def _write_gathered(self) -> None:
+        gathered, self._gathered = self._gathered, []
+        if gathered and not self.broken:
+            self._transport.write(b"".join(gathered))
 
     # Called by the event loop
 
