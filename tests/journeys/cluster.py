@@ -2,6 +2,7 @@
 and callers."""
 
 import json
+import os
 import threading
 import time
 from collections import Counter
@@ -11,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -19,6 +21,15 @@ from support.program import Program
 from support.waiting import PATIENCE
 
 Trigger = dict[str, Any]
+
+
+def asking_soon(folder: Path) -> dict[str, str]:
+    """The environment of a program, started as users do, that asks the embedded engine after a second for ends that nobody
+    has told it. It is ten in production."""
+    (folder / "sitecustomize.py").write_text(
+        "from postern.engines.embedded.engine import EmbeddedEngine; EmbeddedEngine.asked_after = 1.0"
+    )
+    return {"PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])}
 
 
 @dataclass

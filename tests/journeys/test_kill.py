@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from journeys.cluster import counting_engine
+from journeys.cluster import asking_soon, counting_engine
 from support.program import Program
 from support.waiting import PATIENCE, free_port, wait_until
 from support.webhooks import TOKEN, UNLIMITED, ServedWebhook, make_webhook
@@ -42,14 +42,6 @@ def note_starts(event: Event) -> None:
 """
 
 
-ASKS_SOON = """
-from postern.engines.embedded.engine import EmbeddedEngine
-
-EmbeddedEngine.asked_after = 1.0
-"""
-"""What nobody could tell the gateway while it was dead it asks for after ten seconds."""
-
-
 class Scene:
     """One data directory and one port; the program on them comes and goes."""
 
@@ -61,7 +53,6 @@ class Scene:
         self.notes.touch()
         (folder / "workflows").mkdir()
         (folder / "workflows" / "notes.py").write_text(NOTE_STARTS)
-        (folder / "sitecustomize.py").write_text(ASKS_SOON)
         self.webhook = make_webhook(
             self.data_dir,
             rateLimit=UNLIMITED,
@@ -80,7 +71,7 @@ class Scene:
             "POSTERN_WORKFLOWS": str(self.folder / "workflows"),
             "POSTERN_LOG": "off",
             "NOTES": str(self.notes),
-            "PYTHONPATH": os.pathsep.join([str(self.folder), os.environ.get("PYTHONPATH", "")]),
+            **asking_soon(self.folder),
             **more,
         }
         self.programs.append(Program(self.folder, settings))

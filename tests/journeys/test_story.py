@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from journeys.cluster import asking_soon
 from support.client import Client, admin_of
 from support.program import Program
 from support.waiting import PATIENCE, wait_until
@@ -120,7 +121,12 @@ class Stage:
         (folder / "workflows" / "obey.py").write_text(WORKFLOW)
         self.program = Program(
             folder,
-            {"POSTERN_WORKFLOWS": str(folder / "workflows"), "POSTERN_LOG": "json", "NOTES": str(folder)},
+            {
+                "POSTERN_WORKFLOWS": str(folder / "workflows"),
+                "POSTERN_LOG": "json",
+                "NOTES": str(folder),
+                **asking_soon(folder),
+            },
         )
         self.program.wait_until_ready()
         wait_until(lambda: self.api.get("/readyz").json["engine"]["ok"], what="the engine")
