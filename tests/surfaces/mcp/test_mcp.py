@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import httpx2
@@ -20,7 +20,12 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
 from postern import __version__, presets
+from postern.core.access.accounts import Actor
+from postern.surfaces.mcp.sdk import make_server
 from postern.surfaces.mcp.shown import MOST_TEXT
+from postern.surfaces.mcp.table import TOOLS
+from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.shapes import Shape
 from support.client import admin_of
 from support.plain_http import WITHOUT_TLS
 from support.program import Program, StartProgram, run_postern
@@ -151,6 +156,18 @@ def test_every_level_is_offered_its_own_tools_and_refused_the_others(served: Pro
             await done(editor, "change_webhook", webhookId=made["id"], changes={"name": "Edited"})
 
     run(story())
+
+
+def test_a_call_of_one_tool_has_none_described(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The protocol's newest version compares a call's headers with its tool's arguments, and would list all tools for that."""
+    server = make_server(cast(Gateway, None), lambda _: Actor("", "read"))
+    schema_of = server.get_tool_input_schema
+    assert schema_of is not None and schema_of("nothing_of_ours") is None
+    known = {name: schema_of(name) for name in TOOLS}
+    monkeypatch.setattr(Shape, "model_json_schema", None)
+    for name, schema in known.items():
+        assert schema is not None and schema["type"] == "object"
+        assert schema_of(name) == schema
 
 
 def test_nobody_gets_in_without_a_key(served: Program) -> None:

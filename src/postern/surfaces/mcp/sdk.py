@@ -5,6 +5,7 @@ import asyncio
 import json
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -68,11 +69,17 @@ def make_server(gateway: Gateway, actor_of: ActorOf) -> Server[State]:
             log.error("a tool failed", tool=tool.name, exc_info=True)
             return _refusal(Refused("internal_error"))
 
+    def input_schema(name: str) -> Document | None:
+        """Without it the SDK has all tools described at each call of one."""
+        tool = TOOLS.get(name)
+        return None if tool is None else _described(tool).input_schema
+
     return Server(
         "postern",
         version=__version__,
         title="Postern",
         instructions=INSTRUCTIONS,
+        get_tool_input_schema=input_schema,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
@@ -168,7 +175,9 @@ async def serve_stdio(gateway: Gateway, actor: Actor) -> None:
             await following
 
 
+@cache
 def _described(tool: Tool) -> types.Tool:
+    """Once: making the schemas takes longer than most calls."""
     return types.Tool(
         name=tool.name,
         title=tool.title,
