@@ -523,3 +523,16 @@ def test_a_list_of_webhooks_widens_no_window_and_hides_neither_actions_nor_focus
     page.set_viewport_size({"width": 640, "height": 800})  # twice as large on 1280
     expect(page.locator("thead a:visible")).to_have_count(0)
     page.set_viewport_size({"width": 1280, "height": 900})
+
+
+def test_a_question_that_a_menu_asked_gives_the_focus_back_to_the_menu(console: Console) -> None:
+    console.webhook(name="Stays enabled")
+    console.open("/webhooks")
+    page = console.page
+    menu = page.get_by_role("button", name="Actions for Stays enabled")
+    menu.press("Enter")
+    page.get_by_role("link", name="Disable…").press("Enter")
+    expect(page.locator("#question")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#question")).to_be_hidden()
+    expect(menu).to_be_focused()

@@ -3,7 +3,7 @@
 import { say } from "./copy.js";
 
 const ASKED_AGAIN = 5000; // as in visit.py
-let again;
+let again, asked;
 
 export function marks() {
   document.addEventListener("submit", (event) => {
@@ -62,7 +62,9 @@ export function marks() {
   // A question that was asked for opens as a dialog; its way back closes it.
   document.addEventListener("htmx:after:swap", () => {
     const dialog = document.getElementById("question");
-    if (dialog?.firstElementChild && !dialog.open) dialog.showModal();
+    if (!dialog?.firstElementChild || dialog.open) return;
+    asked = document.activeElement;
+    dialog.showModal();
   });
   document.addEventListener("click", (event) => {
     const dialog = event.target.closest("[data-close]")?.closest("dialog");
@@ -70,7 +72,12 @@ export function marks() {
     event.preventDefault();
     dialog.close();
   });
-  document.getElementById("question")?.addEventListener("close", (event) => event.target.replaceChildren());
+  document.getElementById("question")?.addEventListener("close", (event) => {
+    event.target.replaceChildren();
+    // What stood in a menu is hidden now: the focus goes back to the menu's button.
+    const menu = asked?.closest("[popover]");
+    if (menu) document.querySelector(`[popovertarget="${menu.id}"]`)?.focus();
+  });
   document.addEventListener("input", (event) => {
     const wanted = event.target.dataset?.repeats;
     const same = (text) => text.trim().replace(/\s+/g, " ");
