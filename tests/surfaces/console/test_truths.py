@@ -536,3 +536,23 @@ def test_a_question_that_a_menu_asked_gives_the_focus_back_to_the_menu(console: 
     page.keyboard.press("Escape")
     expect(page.locator("#question")).to_be_hidden()
     expect(menu).to_be_focused()
+
+
+def test_without_scripts_nothing_waits_for_one(console: Console, browser: Browser) -> None:
+    webhook = console.webhook(name="Without scripts")
+    console.call(webhook["url"], {})
+    context = new_context(
+        browser, java_script_enabled=False, storage_state=console.page.context.storage_state()
+    )
+    page = context.new_page()
+    page.goto(console.program.url + "/live")
+    said = page.locator("noscript p")
+    expect(said).to_be_visible()
+    for text in ("Connecting", "Nothing has come yet"):
+        expect(page.get_by_text(text)).to_be_hidden()
+    page.goto(console.program.url + "/volume")
+    expect(said).to_be_visible()
+    expect(page.locator(".plot").first).to_be_hidden()
+    page.get_by_text("Show the numbers as a table").click()
+    expect(page.locator("#table-outcomes")).to_be_visible()
+    context.close()
