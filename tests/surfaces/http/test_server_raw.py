@@ -6,6 +6,7 @@ import select
 import socket
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -653,12 +654,17 @@ def test_who_sends_nothing_more_hears_so_and_is_let_go(house: House) -> None:
 
 
 def test_a_head_or_body_that_drips_is_timed_out_however_steadily(house: House) -> None:
-    for data in (
+    dripping = (
         post(to=house.webhook),
         post(("Content-Length", "10000"), to=house.webhook, body=b"x" * 10_000),
-    ):
+    )
+
+    def answer_to(data: bytes) -> HttpReply | None:
         with wire(house.port) as connection:
-            answer = drip(connection, data)
+            return drip(connection, data)
+
+    with ThreadPoolExecutor() as callers:
+        for answer in callers.map(answer_to, dripping):
             assert answer is not None
             assert answer.code == "request_timeout"
 
