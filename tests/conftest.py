@@ -57,29 +57,40 @@ hypothesis.settings.load_profile("suite")
 
 LONGEST = (
     "journeys/test_workers.py",
-    "journeys/test_two_processes.py",
     "surfaces/console/test_pages.py",
-    "test_distribution.py",
-    "test_deployment.py",
-    "surfaces/rest/test_openapi.py",
-    "surfaces/cli/test_remote.py",
     "surfaces/cli/test_listen.py",
+    "test_distribution.py",
     "journeys/test_kill.py",
-    "test_canary.py",
-    "surfaces/http/test_floods.py",
-    "usecases/history/test_code.py",
+    "surfaces/rest/test_openapi.py",
+    "surfaces/console/test_inspector.py",
+    "engines/test_embedded_troubles.py",
+    "surfaces/console/test_truths.py",
+    "wiring/test_program.py",
+    "surfaces/console/test_looks.py",
     "journeys/test_waiting.py",
+    "test_deployment.py",
+    "journeys/test_two_processes.py",
+    "surfaces/console/test_many.py",
+    "engines/test_embedded_life.py",
+    "usecases/history/test_code.py",
+    "surfaces/cli/test_remote.py",
+    "journeys/test_story.py",
+    "surfaces/http/test_floods.py",
+    "stores/test_history.py",
+    "test_architecture.py",
+    "test_canary.py",
     "surfaces/mcp/test_mcp.py",
     "test_doc_blocks.py",
     "journeys",
-    "engines",
     "wiring",
+    "engines",
     "surfaces",
     "stores",
     "usecases",
 )
 """Files that take long, then folders whose tests wait for programs. A file is one process's work, so the long ones come
-first: one that began last would be waited for by nobody but itself."""
+first: one that began last would be waited for by nobody but itself. Those that mostly wait stand between those that keep
+a core busy, so that some of each are at work."""
 
 EXECUTABLE = (
     "journeys/test_kill.py",
