@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,6 +27,12 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After each step of summing up, as long as it took: `operations/test_retention.py` tries that."""
+    monkeypatch.setattr(retention, "time", SimpleNamespace(perf_counter=lambda: 0.0))
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
