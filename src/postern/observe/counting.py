@@ -21,3 +21,8 @@ def numbers() -> "type[Numbers]":
 def counter_of_starts(engine: str, outcome: str) -> "Counter":
     """Looked up once: to find it by its labels costs more than to count."""
     return numbers().engine_starts.labels(engine, outcome)
+
+
+@cache
+def counter_of_ends(state: str) -> "Counter":
+    return numbers().runs_ended.labels(state)

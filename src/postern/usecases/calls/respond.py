@@ -18,7 +18,7 @@ from postern.core.deliveries.delivery import (
 from postern.core.history.invocation import Delivery, StoreUnavailable
 from postern.core.problems import FieldError, Refused
 from postern.core.webhooks.webhook import Webhook
-from postern.observe.counting import numbers
+from postern.observe.counting import counter_of_ends
 from postern.usecases.deliveries.dispatch import start_delivery, take_answer
 from postern.usecases.runtime.gateway import Gateway
 
@@ -62,7 +62,7 @@ async def report_end(
     if key in await gateway.store.endings.note([], {key: end}, {}, now):
         gateway.runtime.endings.ended(key, end)  # its start is just being written down
     else:
-        numbers().runs_ended.labels(state).inc()
+        counter_of_ends(state).inc()
     row = await gateway.store.deliveries.get(key)
     if row is not None and row.deadline is not None and not row.answer_code:
         await gateway.store.deliveries.close_slot(key, _ANSWER_CODES[state])

@@ -6,7 +6,7 @@ import time
 
 from postern.core.deliveries.delivery import EngineUnavailable
 from postern.core.history.invocation import StoreUnavailable
-from postern.observe.counting import numbers
+from postern.observe.counting import counter_of_ends
 from postern.observe.logs import Log
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.runtime.loop import Loop
@@ -66,7 +66,7 @@ class EndingsLoop:
             if key in early:
                 gateway.runtime.endings.early(key, end)
             else:
-                numbers().runs_ended.labels(end.state).inc()
+                counter_of_ends(end.state).inc()
                 gateway.runtime.live.touch(key.rpartition(".")[0])
         for answered in noticed.answered:
             gateway.runtime.live.touch(answered.invocation_id)

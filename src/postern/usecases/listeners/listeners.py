@@ -19,7 +19,7 @@ from postern.core.answer import InvalidResponse, WorkflowResponse, response_of_h
 from postern.core.listeners import LEASE, AlreadyAnswered, GoneListener, Handed, Listener
 from postern.core.problems import FieldError, Refused
 from postern.identity import new_id
-from postern.observe.counting import numbers
+from postern.observe.counting import counter_of_ends
 from postern.usecases.access.audit import noted
 from postern.usecases.answers import Time, iso
 from postern.usecases.deliveries.dispatch import take_answer
@@ -267,7 +267,7 @@ async def _end_it(gateway: Gateway, actor: Actor, listener: Listener, by: str | 
 
 async def _end_waits(gateway: Gateway, gone: list[GoneListener]) -> None:
     for key in (key for one in gone for key in one.unanswered):
-        numbers().runs_ended.labels("failed").inc()
+        counter_of_ends("failed").inc()
         await gateway.store.deliveries.close_slot(key, "workflow_failed")
         gateway.runtime.waiters.wake(key)
         gateway.runtime.live.touch(key.rpartition(".")[0])
@@ -338,7 +338,7 @@ async def _end(gateway: Gateway, ended: Handed, response: WorkflowResponse | Non
         return views.Taken(heard=False, detail="this was told before" if known else "")
     in_time = response is not None and await take_answer(gateway, key, response)
     if await gateway.store.listeners.ended(ended):
-        numbers().runs_ended.labels("failed" if ended.error else "completed").inc()
+        counter_of_ends("failed" if ended.error else "completed").inc()
     if response is None:
         if await gateway.store.deliveries.close_slot(key, "workflow_failed"):
             gateway.runtime.waiters.wake(key)
