@@ -129,9 +129,13 @@ def test_without_a_trusted_proxy_the_header_counts_for_nothing(start_program: St
 
 
 def test_a_flood_of_rejected_calls_leaves_the_accepted_ones_and_a_bounded_store(
-    start_program: StartProgram,
+    start_program: StartProgram, tmp_path: Path
 ) -> None:
-    program = start_program(POSTERN_ENGINE="none", POSTERN_LOG="off")
+    # What was only counted is written down every fifteen seconds.
+    (tmp_path / "sitecustomize.py").write_text(
+        "import postern.usecases.operations.retention as retention; retention.LOOK_EVERY = 1.0"
+    )
+    program = start_program(POSTERN_ENGINE="none", POSTERN_LOG="off", PYTHONPATH=str(tmp_path))
     token = "whk_0123456789abcdef0123456789abcdef"
     webhook = made(program, authentication={"method": "token", "token": token})
     accepted = called(webhook["url"], [{"n": n} for n in range(20)], [("X-Api-Key", token)])
