@@ -33,7 +33,7 @@ def test_no_reference_page_is_left_over() -> None:
 
 def undocumented(page: str, names: Iterator[str]) -> list[str]:
     text = (FOLDER / page).read_text()
-    return [name for name in names if name not in text]
+    return [f"{name} (run `make reference`)" for name in names if name not in text]
 
 
 def test_every_setting_is_documented() -> None:

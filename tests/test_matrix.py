@@ -25,6 +25,12 @@ from support.surfaces import Cli, Console, Mcp, Rest, Surface, SurfaceProblem, i
 
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "postern"
 SURFACES = ("rest", "mcp", "cli", "console")
+TABLES = {
+    "rest": "rest/table.py",
+    "mcp": "mcp/table.py",
+    "cli": "cli/main.py",
+    "console": "console/routes.py",
+}
 
 # Use case -> surface -> why it is not offered there.
 SIGNED_IN = "it concerns a person's own sign-in, and whoever asks here is not signed in"
@@ -224,7 +230,9 @@ def offered(surface: str) -> set[str]:
 def test_every_use_case_is_offered_or_listed_with_a_reason(surface: str) -> None:
     missing = {name for name in EVERY if name not in offered(surface)}
     explained = {name for name, reasons in NOT_OFFERED.items() if surface in reasons}
-    assert missing - explained == set()
+    assert missing - explained == set(), (
+        f"give it its place in surfaces/{TABLES[surface]}, or its reason in NOT_OFFERED above"
+    )
 
 
 def test_a_reason_belongs_to_what_is_not_offered() -> None:

@@ -286,4 +286,4 @@ def test_the_number_of_senders_is_right_wherever_it_is_typed() -> None:
         for found in SPELLED.findall(file.read_text("utf-8"))
         if int(found) != senders
     }
-    assert not typed
+    assert not typed, f"there are {senders} senders now"

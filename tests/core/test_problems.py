@@ -14,7 +14,7 @@ def test_the_codes_are_those_that_are_described() -> None:
     rows = re.findall(r"^\| `(\w+)` \| (\d+) \|", REFERENCE.read_text("utf-8"), re.MULTILINE)
     assert {code: int(status) for code, status in rows} == {
         code: entry.status for code, entry in PROBLEMS.items()
-    }
+    }, "run `make reference`"
 
 
 def test_what_is_refused_has_a_code_that_there_is() -> None:

@@ -21,7 +21,11 @@ def providers() -> list[str]:
 
 
 def vectors(provider: str) -> list[Vector]:
-    document = json.loads((VECTORS / f"{provider}.json").read_text("utf-8"))
+    file = VECTORS / f"{provider}.json"
+    assert file.exists(), (
+        f"{provider} has no vectors yet: tests/vectors/make/README.md says how they are made"
+    )
+    document = json.loads(file.read_text("utf-8"))
     assert document["provider"] == provider
     return document["vectors"]
 
