@@ -274,3 +274,15 @@ async def test_of_two_changes_to_the_same_version_one_is_refused(store: Store, s
         *(one.webhooks.update(made, 1, {}) for one in (store, second_store, store, second_store))
     )
     assert sorted(done) == [False, False, False, True]
+
+
+async def test_what_was_tried_in_vain_is_known_to_every_process(store: Store, second_store: Store) -> None:
+    await recorded(store, entry())
+    (delivery,) = await store.deliveries.claim(NOW, LEASE, 9)
+    assert not await second_store.deliveries.tried_in_vain(NOW + 60), "it is being tried for the first time"
+    await store.deliveries.again(delivery, NOW + 600, "connection refused", NOW)
+    assert await second_store.deliveries.tried_in_vain(NOW + 60)
+    assert not await second_store.deliveries.tried_in_vain(NOW - 60), "it is too young"
+    (delivery,) = await store.deliveries.claim(NOW + 600, LEASE, 9)
+    await store.deliveries.started(delivery, Started(1), NOW + 600)
+    assert not await second_store.deliveries.tried_in_vain(NOW + 660)

@@ -343,6 +343,20 @@ class Deliveries:
 
         return await self._database.read(query)
 
+    async def tried_in_vain(self, before: float) -> bool:
+        """Whether one that is this old could not be started when it was last tried, by whichever process. As below, few
+        are looked at: those that wait longest."""
+
+        def query(connection: Connection) -> bool:
+            waiting = select(deliveries.c.error, deliveries.c.created_at).where(
+                deliveries.c.state == literal_column("'queued'")
+            )
+            waiting = waiting.order_by(deliveries.c.next_at.desc()).limit(1_000)
+            latest = milliseconds(before)
+            return any(error and created_at <= latest for error, created_at in connection.execute(waiting))
+
+        return await self._database.read(query)
+
     async def in_trouble(self, webhook_ids: list[str], since: float) -> dict[str, int]:
         """By webhook: how many of its deliveries could not be started, given up since then or still tried
         again, and how many had a run that failed.

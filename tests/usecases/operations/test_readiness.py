@@ -230,3 +230,29 @@ async def test_starts_that_find_the_engine_away_for_long_are_an_alarm_as_long_as
     assert await alarms() == [], "one that comes then begins anew"
     gateway.runtime.engine_away = EngineAway(now - LONGEST_START, "refused. Is the server running?")
     assert await alarms() == ["Calls wait for their workflows to be started: refused. Is the server running?"]
+
+
+async def test_what_another_process_could_not_start_is_an_alarm_here_too(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As long as the engine itself says that it is away."""
+    gateway, now = house.gateway, 1000.0
+    monkeypatch.setattr(readiness, "monotonic", lambda: now)
+
+    async def alarms() -> list[str]:
+        nonlocal now
+        now += readiness.ASK_EVERY
+        await readiness._look(gateway)
+        return gateway.runtime.alarms
+
+    house.engine.down = True
+    await house.call(await house.webhook())
+    await house.dispatcher.round()
+    await house.dispatcher.finish()
+    gateway.runtime.engine_away = None  # it was another one that tried
+    assert await alarms() == [], "it may just be started"
+    later = gateway.clock() + LONGEST_START + 1
+    monkeypatch.setattr(gateway, "clock", lambda: later)
+    assert await alarms() == ["Calls wait for their workflows to be started: noting."]
+    house.engine.down = False
+    assert await alarms() == []

@@ -1,5 +1,6 @@
 """Whether the gateway can do its work: asked by balancers, and watched for the console, the metrics and the log."""
 
+import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
@@ -16,6 +17,8 @@ from postern.usecases.runtime.loop import Loop
 
 LOOK_EVERY = 1.0
 MOST_NAMED = 10
+ASK_EVERY = 5.0
+ASK_WITHIN = 3.0
 LONGEST_START = 15.0
 """Seconds that an engine takes to be started, or to take over a changed file, where nothing is wrong."""
 
@@ -100,6 +103,22 @@ async def _starts_nothing(gateway: Gateway) -> str | None:
     return away.detail
 
 
+async def _starts_nothing_elsewhere(gateway: Gateway) -> str:
+    """Another process, or this one before it was started anew, could not start what waits. Only then is an engine
+    elsewhere asked how it is, and not each second."""
+    engine, runtime, now = gateway.engine, gateway.runtime, monotonic()
+    if engine is None or engine.name == "embedded":
+        return ""
+    if now - runtime.engine_asked_at >= ASK_EVERY:
+        runtime.engine_asked_at, runtime.engine_found_away = now, ""
+        with suppress(StoreUnavailable, TimeoutError):
+            if await gateway.store.deliveries.tried_in_vain(gateway.clock() - LONGEST_START):
+                async with asyncio.timeout(ASK_WITHIN):
+                    health = await engine.health()
+                runtime.engine_found_away = "" if health.ok else health.detail
+    return runtime.engine_found_away
+
+
 async def _own_engine(gateway: Gateway) -> EngineHealth:
     """Other engines are not asked each second: that would be a request over the network."""
     engine = gateway.engine
@@ -139,7 +158,7 @@ async def _look(gateway: Gateway) -> None:
         alarms.append(_sentence("No workflow is started", engine.detail))
     elif _is_long_away(gateway, engine):
         alarms.append(_sentence(WAITING, engine.detail))
-    elif store.ok and (detail := await _starts_nothing(gateway)):
+    elif store.ok and (detail := await _starts_nothing(gateway) or await _starts_nothing_elsewhere(gateway)):
         alarms.append(_sentence(WAITING, detail))
     known = {_kind(alarm) for alarm in gateway.runtime.alarms}
     for alarm in alarms:
