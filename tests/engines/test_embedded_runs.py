@@ -251,7 +251,7 @@ async def test_a_long_sleep_lets_go_and_comes_back_where_it_was(stage: Stage) ->
         @workflow
         def flow(event):
             before()
-            sleep(5.5)
+            sleep(1.5)
             mark("after")
         """)
     await stage.start("inv.1")

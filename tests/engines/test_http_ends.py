@@ -11,12 +11,12 @@ from urllib.parse import urlsplit
 import pytest
 
 from support.client import admin_of
-from support.program import Program, StartProgram
+from support.program import Program
 from support.waiting import PATIENCE, wait_until
 
 
-@pytest.fixture
-def program(start_program: StartProgram) -> Iterator[Program]:
+@pytest.fixture(scope="module")
+def only_program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     def report(trigger: dict[str, Any]) -> None:
         say = trigger["payload"]
         for end in say.get("ends", []):
@@ -46,11 +46,23 @@ def program(start_program: StartProgram) -> Iterator[Program]:
     replies: list[int] = []
     engine = ThreadingHTTPServer(("127.0.0.1", 0), Engine)
     threading.Thread(target=engine.serve_forever, daemon=True).start()
-    program = start_program(POSTERN_ENGINE="http", POSTERN_HTTP_URL=f"http://127.0.0.1:{engine.server_port}/")
+    url = f"http://127.0.0.1:{engine.server_port}/"
+    program = Program(tmp_path_factory.mktemp("ends"), {"POSTERN_ENGINE": "http", "POSTERN_HTTP_URL": url})
     program.replies = replies  # type: ignore[attr-defined]
-    yield program
-    engine.shutdown()
-    engine.server_close()
+    try:
+        program.wait_until_ready()
+        yield program
+        assert program.stop() == 0
+    finally:
+        program.kill()
+        engine.shutdown()
+        engine.server_close()
+
+
+@pytest.fixture
+def program(only_program: Program) -> Program:
+    only_program.replies.clear()  # type: ignore[attr-defined]
+    return only_program
 
 
 FAILED = {"state": "failed", "error": "no order 1001"}
