@@ -102,6 +102,12 @@ class Stage:
         await self.engine.open()
         return self.engine
 
+    @property
+    def process(self) -> int:
+        """The engine process. A signal to none, or to 0, would reach the tests themselves."""
+        assert self.engine.process_id, "there is no engine process now"
+        return self.engine.process_id
+
     async def up(self) -> None:
         async def ok() -> bool:
             return (await self.engine.health()).ok

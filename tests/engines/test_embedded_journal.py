@@ -59,7 +59,7 @@ async def test_after_a_power_cut_an_ended_run_stays_ended_and_a_recorded_step_is
     assert await stage.ended("a.1") == "completed"
     await stage.start("b.1", webhook_id="goes on")
     await until(lambda: stage.marked("ship"))
-    process = engine.process_id or 0
+    process = stage.process
     os.kill(
         process, signal.SIGSTOP
     )  # the supervisor must not start the next one before the files are cut back

@@ -74,7 +74,7 @@ async def test_a_killed_engine_comes_back_and_goes_on_without_repeating_a_finish
 
 
 async def test_a_failed_step_replays_as_the_same_failure(stage: Stage) -> None:
-    engine = await stage.open("""
+    await stage.open("""
         @step
         def breaks():
             mark("tried")
@@ -94,7 +94,7 @@ async def test_a_failed_step_replays_as_the_same_failure(stage: Stage) -> None:
         """)
     await stage.start("inv.1")
     await until(lambda: stage.marked("in"))
-    os.kill(engine.process_id or 0, signal.SIGKILL)
+    os.kill(stage.process, signal.SIGKILL)
     await until(lambda: len(stage.marked("in")) == 2)
     stage.mark("go")
     assert await stage.ended("inv.1") == "completed"
@@ -319,7 +319,7 @@ async def test_closing_ends_the_process_and_opening_again_takes_up_what_was_left
 async def test_ctrl_c_and_a_service_managers_stop_leave_the_engine_to_the_gateway(stage: Stage) -> None:
     engine = await stage.open(TWO_STEPS)
     await stage.up()
-    process = engine.process_id or 0
+    process = stage.process
     os.kill(process, signal.SIGINT)
     os.kill(process, signal.SIGTERM)
     stage.mark("go")
@@ -368,7 +368,7 @@ async def test_a_killed_gateway_leaves_no_engine_process_behind_and_loses_no_run
 
 
 async def test_at_rest_the_engine_process_is_small(stage: Stage) -> None:
-    engine = await stage.open(TWO_STEPS)
+    await stage.open(TWO_STEPS)
     await stage.up()
-    resident = resident_kilobytes(engine.process_id or 0)
+    resident = resident_kilobytes(stage.process)
     assert resident < 50_000, f"{resident} kB"

@@ -84,7 +84,7 @@ async def test_a_process_that_stands_still_is_reported_and_replaced(stage: Stage
         hangs_after=2.0,
     )
     await stage.up()
-    stopped = engine.process_id or 0
+    stopped = stage.process
     os.kill(stopped, signal.SIGSTOP)
     await stage.health_says("has been silent for")
     await until(lambda: engine.process_id not in (stopped, None))
@@ -155,7 +155,7 @@ async def test_damage_to_an_open_journal_is_reported_as_soon_as_it_is_met(stage:
     with file.open("r+b") as damaged:
         damaged.seek(4096)
         damaged.write(b"\xa5" * (len(whole) - 4096))
-    os.kill(engine.process_id or 0, signal.SIGKILL)  # the next one reads everything anew
+    os.kill(stage.process, signal.SIGKILL)  # the next one reads everything anew
     await stage.health_says("malformed")
     with pytest.raises(EngineUnavailable):
         await engine.start(stage.trigger("inv20.1"))
@@ -168,7 +168,7 @@ async def test_damage_to_an_open_journal_is_reported_as_soon_as_it_is_met(stage:
 async def test_a_thousand_runs_that_wait_in_a_step_take_turns_on_a_bounded_number_of_threads(
     stage: Stage,
 ) -> None:
-    engine = await stage.open("""
+    await stage.open("""
         import threading
         @step
         def wait():
@@ -184,7 +184,7 @@ async def test_a_thousand_runs_that_wait_in_a_step_take_turns_on_a_bounded_numbe
     threads = [int(count) for count in stage.marked("threads")]
     assert len(threads) == 1000
     assert 100 <= max(threads) <= 110
-    assert resident_kilobytes(engine.process_id or 0) < 80_000
+    assert resident_kilobytes(stage.process) < 80_000
 
 
 async def test_a_workflow_with_a_limit_of_its_own_never_has_more_runs_at_work(stage: Stage) -> None:
@@ -219,7 +219,7 @@ async def test_a_workflow_with_a_limit_of_its_own_never_has_more_runs_at_work(st
 
 async def test_a_backlog_larger_than_memory_is_worked_off_in_full(stage: Stage) -> None:
     """More runs of one workflow than are held in memory, left by a process that was killed, and new ones."""
-    engine = await stage.open("""
+    await stage.open("""
         @workflow(at_once=4)
         def flow(event):
             if marked("go"):
@@ -231,7 +231,7 @@ async def test_a_backlog_larger_than_memory_is_worked_off_in_full(stage: Stage) 
         """)
     keys = [f"inv{number}.1" for number in range(900)]
     await asyncio.gather(*(stage.start(key) for key in keys))
-    os.kill(engine.process_id or 0, signal.SIGKILL)
+    os.kill(stage.process, signal.SIGKILL)
     stage.mark("go")
     more = [f"more{number}.1" for number in range(50)]
     await asyncio.gather(*(stage.start(key) for key in more))
@@ -240,7 +240,7 @@ async def test_a_backlog_larger_than_memory_is_worked_off_in_full(stage: Stage) 
 
 
 async def test_many_runs_leave_neither_memory_nor_file_handles_behind(stage: Stage) -> None:
-    engine = await stage.open("""
+    await stage.open("""
         @step
         def one(): return "x" * 1000
         @workflow
@@ -249,7 +249,7 @@ async def test_many_runs_leave_neither_memory_nor_file_handles_behind(stage: Sta
             sleep(0.06)
         """)
     await stage.up()
-    process = engine.process_id or 0
+    process = stage.process
 
     async def thousand(name: str) -> tuple[int, int]:
         keys = [f"{name}{number}.1" for number in range(1000)]
