@@ -7,17 +7,18 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
 import psycopg
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import BrowserContext, Page
 from sqlalchemy import create_engine, literal, select
 
 from postern import __version__
 from support import forks, memory
-from support.browser import Notes, OneBrowser, new_context
+from support.browser import WINDOW, Notes, OneBrowser, Spare, new_context
 from support.postgres import PostgresServer, find_binaries, running, within_reach
 from support.program import Program, StartProgram, clean_environment, run_postern
 from support.shells import postern_in_shells
@@ -94,12 +95,57 @@ def test_a_browser_that_was_put_back_leaves_room_for_loops_and_is_taken_again_wi
     new_context(browser).close()
 
 
-def test_a_request_that_leaves_this_machine_is_noted(page: Page, notes: Notes) -> None:
-    page.route("**/*", lambda route: route.abort())
-    page.set_content("<img src='https://example.com/x.png'><img src='http://127.0.0.1:9/y.png'>")
-    assert notes.foreign_requests == ["https://example.com/x.png"]
-    notes.foreign_requests.clear()
-    notes.errors.clear()
+def test_a_request_that_would_leave_this_machine_is_noted_and_does_not(page: Page, notes: Notes) -> None:
+    elsewhere = ["https://example.com/x.png", "http://192.0.2.1/x.png", "http://[2001:db8::1]/x.png"]
+    for policy in ("*", "'self'"):
+        page.set_content(
+            f'<meta http-equiv="Content-Security-Policy" content="img-src {policy}">'
+            + "".join(f'<img src="{one}">' for one in (*elsewhere, "http://127.0.0.1:9/y.png"))
+        )
+        assert sorted(notes.foreign_requests) == sorted(elsewhere)
+        assert len([error for error in notes.errors if "NOT_RESOLVED" in error]) == (
+            3 if policy == "*" else 0
+        )
+        notes.foreign_requests.clear()
+        notes.errors.clear()
+
+
+def test_a_page_goes_on_as_new_and_not_if_it_was_given_something_that_stays(
+    browser_context: BrowserContext,
+) -> None:
+    browser_context.route("**/*", lambda route: route.fulfill(body="<input>", content_type="text/html"))
+    spare = Spare(browser_context)
+
+    def after(*asked: Callable[[Page], object]) -> Page:
+        page = spare.take()
+        spare.begins()
+        page.goto("http://localhost/")
+        assert page.evaluate("sessionStorage.length") == 0
+        for one in asked:
+            one(page)
+        spare.put_back()
+        return page
+
+    def typed(page: Page) -> None:
+        page.evaluate(
+            "sessionStorage.setItem('draft', 'typed'); addEventListener('beforeunload', (event) => event.preventDefault())"
+        )
+        page.get_by_role("textbox").press("x")
+        page.set_viewport_size({"width": 360, "height": 740})
+
+    first = after(typed)
+    assert spare.take() is first and (first.url, first.viewport_size) == ("about:blank", WINDOW)
+    assert after(lambda page: page.add_init_script("stays = true")) is first
+    assert first.is_closed() and spare.take() is not first
+    staying: list[Callable[[Page], object]] = [
+        lambda page: page.route("**/x", lambda route: route.abort()),
+        lambda page: page.on("request", lambda request: None),
+        lambda page: page.emulate_media(media="print"),
+        lambda page: page.close(),
+    ]
+    for given in staying:
+        assert after(given).is_closed()
+    assert not spare.take().is_closed()
 
 
 def test_temporary_folders_are_where_programs_can_run_and_as_much_is_free_as_is_asked_for(

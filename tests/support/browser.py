@@ -39,6 +39,8 @@ FLAGS = [
     "--renderer-process-limit=1",
     # Nothing is drawn by a graphics card: one process fewer hands pictures on.
     "--in-process-gpu",
+    # A request to anywhere else fails at once, and is noted as one that failed.
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
 ]
 
 PATIENT = PATIENCE * 1000
@@ -48,8 +50,8 @@ expect.set_options(timeout=PATIENT)
 
 @dataclass
 class Notes:
-    """What happened behind the page: errors in its scripts and console, and requests that left this
-    machine."""
+    """What happened behind the page: errors in its scripts and console, and requests that would have left this machine. All
+    of these fail (`FLAGS`), so only failures are listened to: to be told of every request takes longer than half a page."""
 
     errors: list[str] = field(default_factory=list)
     foreign_requests: list[str] = field(default_factory=list)
@@ -57,12 +59,12 @@ class Notes:
     def watch(self, page: Page) -> None:
         page.on("pageerror", self._note_error)
         page.on("console", self._note_message)
-        page.on("request", self._note_request)
+        page.on("requestfailed", self._note_failure)
 
     def leave(self, page: Page) -> None:
         page.remove_listener("pageerror", self._note_error)
         page.remove_listener("console", self._note_message)
-        page.remove_listener("request", self._note_request)
+        page.remove_listener("requestfailed", self._note_failure)
 
     def _note_error(self, error: Error) -> None:
         self.errors.append(str(error))
@@ -71,7 +73,7 @@ class Notes:
         if message.type == "error":
             self.errors.append(message.text)
 
-    def _note_request(self, sent: Request) -> None:
+    def _note_failure(self, sent: Request) -> None:
         if is_foreign(sent.url):
             self.foreign_requests.append(sent.url)
 
