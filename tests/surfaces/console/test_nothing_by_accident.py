@@ -261,7 +261,9 @@ def test_what_a_locked_database_kept_from_being_saved_is_given_back(console: Con
     try:
         database.execute("BEGIN IMMEDIATE")
         console.page.get_by_role("button", name="Save mapping").click()
-        expect(console.page.get_by_text("The database cannot be used now.")).to_be_visible()
+        expect(
+            console.page.get_by_text("The database cannot be used now. Nothing was changed.")
+        ).to_be_visible()
         refused = console.api.patch(f"webhooks/{webhook['id']}", {"name": "Other"})
         assert refused.status == 503
         assert refused.json["detail"] == "The database cannot be used now; nothing was changed."
