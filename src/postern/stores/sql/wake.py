@@ -6,6 +6,7 @@ a word being heard: it only says when to look.
 """
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,8 @@ LISTENERS, HANDED = "listeners", "handed:"
 """Somebody came or went who listens; something is there for one of them."""
 LISTENING, DEAF = "listening", "deaf"
 LONGEST_PAUSE = 5.0
+AGAIN_AFTER = 60.0
+"""Seconds until it is said once more, as of everything else that the store's absence stops."""
 
 log = Log()
 
@@ -40,7 +43,7 @@ async def listen(url: URL, on_message: Callable[[str], None]) -> None:
     unheard."""
     import psycopg  # not at the top: see `upsert.py`
 
-    pause = 0.1
+    pause, say_again_at = 0.1, 0.0
     while True:
         try:
             async with await psycopg.AsyncConnection.connect(
@@ -52,7 +55,9 @@ async def listen(url: URL, on_message: Callable[[str], None]) -> None:
                 async for notification in connection.notifies():
                     on_message(notification.payload)
         except psycopg.Error as error:
-            log.warning("not listening to the other processes; looking often instead", error=str(error))
+            if time.monotonic() >= say_again_at:
+                say_again_at = time.monotonic() + AGAIN_AFTER
+                log.warning("not listening to the other processes; looking often instead", error=str(error))
         on_message(DEAF)
         await asyncio.sleep(pause)
         pause = min(pause * 2, LONGEST_PAUSE)
