@@ -325,13 +325,8 @@ class Retention:
     async def reach(self, name: str, place: str, now: float, summary: str = "") -> None:
         def job(connection: Connection) -> None:
             values = {"at": milliseconds(now), "reached": place, "summary": summary}
-            if (
-                connection.execute(
-                    update(maintenance).where(maintenance.c.name == name).values(values)
-                ).rowcount
-                == 0
-            ):
-                connection.execute(insert(maintenance).values(name=name, **values))
+            inserting = insert_into(maintenance, connection.dialect.name).values(name=name, **values)
+            connection.execute(inserting.on_conflict_do_update(index_elements=["name"], set_=values))
 
         await self._writer.write(job)
 

@@ -63,6 +63,11 @@ def ensure_sqlite() -> None:
         )
 
 
+def not_to_be_held() -> Refused:
+    """Postgres knows no NUL in a text, for one. SQLite does, and finds nothing of that name."""
+    return Refused("invalid_request", "something in it is no value that the database can hold")
+
+
 class Database:
     """Readers run in a few threads of their own, so that a slow search never holds up the event loop or the
     writer."""
@@ -130,10 +135,7 @@ class Database:
                     raise
                 return read()  # the server was restarted; the pool has thrown its old connections away
         except DataError as error:
-            # Postgres knows no NUL in a text, for one; SQLite finds nothing of that name.
-            raise Refused(
-                "invalid_request", "something in it is no value that the database can hold"
-            ) from error
+            raise not_to_be_held() from error
         except DBAPIError as error:
             raise StoreUnavailable(str(error.orig)) from error
         except PoolTimeout as error:

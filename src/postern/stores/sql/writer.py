@@ -23,12 +23,19 @@ from functools import partial
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import (
+    DataError,
+    DBAPIError,
+    InterfaceError,
+    InternalError,
+    OperationalError,
+    SQLAlchemyError,
+)
 
 from postern.core.history.invocation import Entry, Receipt, StoreUnavailable
 from postern.observe.logs import Log
 from postern.stores.calls.recorder import record_all
-from postern.stores.sql.database import Database
+from postern.stores.sql.database import Database, not_to_be_held
 
 T = TypeVar("T")
 Item = TypeVar("Item")
@@ -310,6 +317,9 @@ class Writer:
         savepoint = connection.begin_nested()
         try:
             result = job(connection)
+        except DataError:
+            savepoint.rollback()
+            return not_to_be_held()
         except DBAPIError as error:
             if _is_store_trouble(error) or _collided(error):
                 raise
