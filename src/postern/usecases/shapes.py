@@ -1,6 +1,6 @@
 """What every request's schema is made of."""
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict
 from pydantic.alias_generators import to_camel
 
 
@@ -24,6 +24,16 @@ class FieldProblem(ValueError):
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
         self.field = field
+
+
+def _no_truth_value(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("write a number")
+    return value
+
+
+NO_TRUTH_VALUE = BeforeValidator(_no_truth_value)
+"""For numbers, after their bounds. Pydantic takes *false* for 0: whoever means that bodies have no end would have none kept."""
 
 
 def checked(value: str, problem: str | None) -> str:

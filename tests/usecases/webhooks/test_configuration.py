@@ -81,6 +81,8 @@ def test_a_number_has_its_bounds(path: str, least: float, most: float, step: flo
         ("fieldMapping", "order.number", "write an object, between { and }"),
         ("schedule", "5m", "write an object, between { and }"),
         ("payloadLimitBytes", "10MB", "write a whole number"),
+        ("bodyRetentionDays", False, "write a number"),
+        ("rateLimit.callsPerSecond", True, "write a number"),
         ("rateLimit.burst", 1.5, "write a whole number"),
         ("rateLimit.callsPerSecond", "fast", "write a number"),
         ("rateLimit.callsPerSecond", 1e-320, "write 0.00001 (about one call a day) or more"),

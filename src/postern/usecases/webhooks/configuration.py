@@ -21,9 +21,9 @@ from postern.core.webhooks.grouping import MOST_TAGS, distinct, folder_of, tag_p
 from postern.core.webhooks.names import header_name_problem, parameter_name_problem, username_problem
 from postern.core.webhooks.settings import PAYLOAD_LIMIT, WebhookSettings
 from postern.core.webhooks.webhook import LARGEST_PAYLOAD_LIMIT
+from postern.usecases.shapes import NO_TRUTH_VALUE, checked
 from postern.usecases.shapes import FieldProblem as FieldProblem
 from postern.usecases.shapes import Shape as Shape
-from postern.usecases.shapes import checked
 from postern.usecases.webhooks.schedule_setting import ScheduleSetting, url_problem
 
 LONGEST_TOKEN = 1024
@@ -101,10 +101,10 @@ class SignatureAuthentication(Shape):
     second_secret: Secret | Generate | None = Field(default=None, repr=False)
     verify_token: Secret | Generate | None = Field(default=None, repr=False)
     public_url: str | None = None
-    tolerance_seconds: Annotated[int, Field(ge=0, le=30 * 86400)] | None = None
+    tolerance_seconds: Annotated[int, Field(ge=0, le=30 * 86400), NO_TRUTH_VALUE] | None = None
     scheme: Document | None = None
     require_timestamp_and_digest: bool = False
-    preset_version: int | None = None
+    preset_version: Annotated[int, NO_TRUTH_VALUE] | None = None
 
     @field_validator("public_url")
     @classmethod
@@ -137,7 +137,7 @@ class SynchronousResponse(Shape):
     """Whether the caller waits for the workflow's answer, and how long."""
 
     enabled: bool = False
-    timeout_seconds: Annotated[float, Field(ge=1, le=60)] | None = None
+    timeout_seconds: Annotated[float, Field(ge=1, le=60), NO_TRUTH_VALUE] | None = None
 
 
 class DuplicateProtection(Shape):
@@ -146,7 +146,7 @@ class DuplicateProtection(Shape):
 
     enabled: bool = False
     key: str | None = None
-    window_seconds: Annotated[int, Field(ge=60, le=7 * 86400)] = 86400
+    window_seconds: Annotated[int, Field(ge=60, le=7 * 86400), NO_TRUTH_VALUE] = 86400
 
     @field_validator("key")
     @classmethod
@@ -182,8 +182,8 @@ class CorsSetting(Shape):
 
 
 class RateLimit(Shape):
-    calls_per_second: Annotated[float, Field(gt=0, le=100_000)] = 100
-    burst: Annotated[int, Field(ge=1, le=1_000_000)] = 200
+    calls_per_second: Annotated[float, Field(gt=0, le=100_000), NO_TRUTH_VALUE] = 100
+    burst: Annotated[int, Field(ge=1, le=1_000_000), NO_TRUTH_VALUE] = 200
 
     @field_validator("calls_per_second")
     @classmethod
@@ -211,11 +211,11 @@ class WebhookRequest(Shape):
     duplicate_protection: DuplicateProtection = DuplicateProtection()
     cors: CorsSetting = CorsSetting()
     ip_allowlist: Annotated[list[str], Field(max_length=1000)] = []
-    payload_limit_bytes: Annotated[int, Field(ge=1, le=LARGEST_PAYLOAD_LIMIT)] = PAYLOAD_LIMIT
+    payload_limit_bytes: Annotated[int, Field(ge=1, le=LARGEST_PAYLOAD_LIMIT), NO_TRUTH_VALUE] = PAYLOAD_LIMIT
     rate_limit: RateLimit = RateLimit()
     schedule: ScheduleSetting | None = None
-    history_retention_days: Annotated[int, Field(ge=1, le=3650)] | None = None
-    body_retention_days: Annotated[int, Field(ge=0, le=3650)] | None = None
+    history_retention_days: Annotated[int, Field(ge=1, le=3650), NO_TRUTH_VALUE] | None = None
+    body_retention_days: Annotated[int, Field(ge=0, le=3650), NO_TRUTH_VALUE] | None = None
 
     @field_validator("name")
     @classmethod
