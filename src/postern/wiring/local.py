@@ -22,6 +22,7 @@ from postern.surfaces.rest import inside
 from postern.usecases.runtime.gateway import Gateway
 from postern.wiring.gateway import opened
 from postern.wiring.starting import ends_in_a_sentence
+from postern.wiring.told import tell
 
 T = TypeVar("T")
 
@@ -54,6 +55,8 @@ class LocalDatabase:
     ) -> Answer:
         async def answer(gateway: Gateway) -> Answer:
             response = await inside.ask(gateway, ACTOR, method, path, query, body)
+            if method != "GET":
+                tell(self.known.data_dir)
             return Answer(response.status_code, bytes(response.body))
 
         return self.run(answer)

@@ -40,6 +40,7 @@ from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.schedules.schedules import Scheduler
 from postern.wiring.gateway import alone, opened
 from postern.wiring.starting import CannotStart
+from postern.wiring.told import told
 from postern.wiring.workers.metrics import WorkerMetrics
 from postern.wiring.workers.parent import Workers
 from postern.wiring.workers.slot import Lifeline, WorkerSlot
@@ -104,18 +105,23 @@ async def serve(settings: Settings, slot: WorkerSlot | None = None, beside: Besi
             working = [asyncio.create_task(worker.run()) for worker in workers]
             dispatcher = Dispatcher(gateway)
             dispatching = [asyncio.create_task(dispatcher.run())] if gateway.engine is not None else []
+            # Workers share a database that tells them itself.
+            by_commands = (
+                nullcontext() if slot else told(settings.data_dir, gateway.runtime.directory.refresh_soon)
+            )
             try:
                 addresses = ClientAddresses(settings.trusted_proxies, settings.client_header)
                 app = make_app(gateway, addresses, worker_metrics.all if worker_metrics else None)
-                await serve_http(
-                    partial(CallExchange, Intake(gateway, addresses)),
-                    partial(AppExchange, app),
-                    listener,
-                    settings.body_timeout,
-                    settings.base_url.startswith("https://"),
-                    when_up,
-                    gateway.runtime.begin_to_end,
-                )
+                with by_commands:
+                    await serve_http(
+                        partial(CallExchange, Intake(gateway, addresses)),
+                        partial(AppExchange, app),
+                        listener,
+                        settings.body_timeout,
+                        settings.base_url.startswith("https://"),
+                        when_up,
+                        gateway.runtime.begin_to_end,
+                    )
             finally:
                 if worker_metrics and lifeline and lifeline.orphaned:
                     worker_metrics.remove()
