@@ -21,8 +21,8 @@ help: ## this list
 run: .venv/.run ## set up, and serve in the foreground on http://127.0.0.1:8080 (POSTERN_PORT=…)
 	@$(BIN)/postern serve $(if $(POSTERN_WORKFLOWS),,--example)
 
-test: .venv/.test check quick ## install all that the tests need, and run everything: lint, types, the quick tests, the others
-	$(BIN)/pytest -n $(LANES) -m "not quick"
+test: .venv/.test check ## install all that the tests need, and run everything: lint, types, the quick tests, the others
+	$(BIN)/pytest -n $(LANES) --quick-decides
 
 quick: .venv/.test ## the tests of the decision and the use cases, without programs and Postgres; ends at the first failure
 	$(BIN)/pytest -n auto -x -q -m quick tests/core tests/presets tests/outbound tests/usecases tests/test_settings.py

@@ -4,6 +4,7 @@ import gc
 import os
 import signal
 import sys
+from collections.abc import Generator
 from functools import cache
 from pathlib import Path
 
@@ -112,6 +113,12 @@ LONGER = ("usecases/history/test_code.py", "core/test_secrets_in_reprs.py")
 """Three shells and a real curl, for hundreds of calls; and every module of the package, with the libraries of all engines."""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--quick-decides", action="store_true", help="end where a quick test fails; they come first"
+    )
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     @cache
     def below_tests(file: Path) -> tuple[str, ...]:
@@ -134,6 +141,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if parts(item)[0] in QUICK and not starts_something and "/".join(parts(item)) not in LONGER:
             item.add_marker("quick")
     items.sort(key=place)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.failed and item.config.getoption("quick_decides") and item.get_closest_marker("quick"):
+        item.session.shouldfail = "a quick test failed"
+    return report
 
 
 def pytest_collection_finish() -> None:
