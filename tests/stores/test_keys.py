@@ -2,7 +2,9 @@
 be decrypted costs its own webhook alone."""
 
 import base64
+import os
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ from sqlalchemy import select, text, update
 
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
-from postern.stores.secrets.vault import VaultError
+from postern.stores.secrets.vault import VaultError, key_from_file
 from postern.stores.sql.tables import secrets
 from postern.stores.store import Store
 from postern.usecases.operations.key_rotation import rotate_key
@@ -138,3 +140,44 @@ async def test_a_database_that_takes_no_note_is_reported_in_a_sentence(tmp_path:
     with pytest.raises(StoreUnavailable, match="locked"):
         await Store(f"sqlite:///{tmp_path / 'postern.db'}", [OURS]).open()
     other.close()
+
+
+def test_a_key_file_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "secret.key"
+
+    def power_cut(_: int) -> None:
+        assert not file.exists(), "it has its name before it is on disk"
+        raise OSError("the power is cut")
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="cut"):
+        patch.setattr(os, "fsync", power_cut)
+        key_from_file(file)
+    assert list(tmp_path.iterdir()) == []
+    key = key_from_file(file)
+    assert (key_from_file(file), file.stat().st_mode & 0o777) == (key, 0o600)
+    assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize("knows_links", [True, False])
+def test_processes_that_start_together_have_one_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, knows_links: bool
+) -> None:
+    file, exists = tmp_path / "secret.key", Path.exists
+    asked: list[Path] = []
+
+    def only_later(path: Path) -> bool:
+        asked.append(path)
+        return len(asked) > 8 and exists(path)
+
+    def no_link(*_: object) -> None:
+        raise PermissionError("Operation not permitted")
+
+    with monkeypatch.context() as patch:
+        if knows_links:
+            patch.setattr(Path, "exists", only_later)
+        else:
+            patch.setattr(os, "link", no_link)
+        with ThreadPoolExecutor(8) as starts:
+            keys = {*starts.map(key_from_file, [file] * (8 if knows_links else 1))}
+    assert keys == {key_from_file(file)}
+    assert list(tmp_path.iterdir()) == [file]

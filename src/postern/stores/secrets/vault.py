@@ -7,6 +7,7 @@ encrypts.
 import base64
 import hashlib
 import os
+import tempfile
 from pathlib import Path
 
 from cryptography.exceptions import InvalidTag
@@ -65,19 +66,34 @@ def _fingerprint(key: str) -> str:
 
 
 def key_from_file(path: Path) -> str:
-    """The generated key beside the database. Made 0600 before it holds anything, and never made twice."""
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        key = path.read_text().strip()
-        if not key:
-            raise VaultError(
-                f"{path} is empty: restore it from a backup, or the stored secrets cannot be opened"
-            ) from None
-        return key
-    key = base64.urlsafe_b64encode(os.urandom(32)).decode()
-    with os.fdopen(descriptor, "w") as file:
-        file.write(key + "\n")
-        file.flush()
-        os.fsync(file.fileno())
+    """The generated key beside the database, for its owner alone, and never made twice."""
+    if not path.exists():
+        _make_key(path)
+    key = path.read_text().strip()
+    if not key:
+        raise VaultError(f"{path} is empty: restore it from a backup, or the stored secrets cannot be opened")
     return key
+
+
+def _make_key(path: Path) -> None:
+    """It has its name when it is on disk, and not before: after a power cut an empty one would refuse every start."""
+    descriptor, name = tempfile.mkstemp(prefix=path.name + ".", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            file.write(base64.urlsafe_b64encode(os.urandom(32)).decode() + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(name, path)
+        except FileExistsError:
+            pass  # another process was faster, and its key is the one
+        except OSError:  # a file system that knows no links
+            if not path.exists():
+                os.rename(name, path)
+    finally:
+        Path(name).unlink(missing_ok=True)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
