@@ -30,16 +30,14 @@ def told(data_dir: Path, on_change: Callable[[], None]) -> Iterator[None]:
                     hears.recv(1)
                     on_change()
 
-        try:
+        with suppress(OSError):
             place.unlink(missing_ok=True)  # of a process that was killed; whoever serves holds the folder
             hears.bind(str(place))
             place.chmod(0o600)
-        except OSError:
-            yield
-            return
         loop.add_reader(hears, heard)
         try:
             yield
         finally:
             loop.remove_reader(hears)
-            place.unlink(missing_ok=True)
+            with suppress(OSError):
+                place.unlink(missing_ok=True)

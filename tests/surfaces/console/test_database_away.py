@@ -20,19 +20,29 @@ from support.waiting import PATIENCE
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_form_that_was_sent_meanwhile_leads_back_and_is_marked_as_unsaved(
+@pytest.fixture
+async def browser_of_one_signed_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+) -> AsyncIterator[httpx2.AsyncClient]:
+    """Whose session cannot be looked up."""
+
     async def away(*_: Any) -> None:
         raise StoreUnavailable("away")
 
     monkeypatch.setattr(accounts, "actor_of_session", away)
     async with a_house(tmp_path) as house:
-        base, page = house.gateway.site.base_url, "/webhooks/wh_1/mapping"
         transport = httpx2.ASGITransport(app=Starlette(routes=console_routes(house.gateway)))
+        base = house.gateway.site.base_url
         async with httpx2.AsyncClient(transport=transport, base_url=base, verify=WITHOUT_TLS) as client:
-            seen = await client.get(page)
-            sent = await client.post(page, headers={"Origin": base, "Referer": base + page})
+            yield client
+
+
+async def test_a_form_that_was_sent_meanwhile_leads_back_and_is_marked_as_unsaved(
+    browser_of_one_signed_in: httpx2.AsyncClient,
+) -> None:
+    base, page = str(browser_of_one_signed_in.base_url).rstrip("/"), "/webhooks/wh_1/mapping"
+    seen = await browser_of_one_signed_in.get(page)
+    sent = await browser_of_one_signed_in.post(page, headers={"Origin": base, "Referer": base + page})
     assert (seen.status_code, sent.status_code) == (503, 503)
     assert "data-unsaved" in sent.text and f'href="{page}">Back<' in sent.text
     assert "data-unsaved" not in seen.text and "Back to the console" in seen.text
@@ -41,19 +51,10 @@ async def test_a_form_that_was_sent_meanwhile_leads_back_and_is_marked_as_unsave
 
 
 async def test_a_stream_that_cannot_begin_now_is_asked_for_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    browser_of_one_signed_in: httpx2.AsyncClient,
 ) -> None:
     """A browser never asks again for one that was refused."""
-
-    async def away(*_: Any) -> None:
-        raise StoreUnavailable("away")
-
-    monkeypatch.setattr(accounts, "actor_of_session", away)
-    async with a_house(tmp_path) as house:
-        base = house.gateway.site.base_url
-        transport = httpx2.ASGITransport(app=Starlette(routes=console_routes(house.gateway)))
-        async with httpx2.AsyncClient(transport=transport, base_url=base, verify=WITHOUT_TLS) as client:
-            heard = await client.get("/live/stream", headers={"Accept": "text/event-stream"})
+    heard = await browser_of_one_signed_in.get("/live/stream", headers={"Accept": "text/event-stream"})
     assert (heard.status_code, heard.text) == (200, "retry: 5000\n\n")
     assert heard.headers["content-type"].startswith("text/event-stream")
 
