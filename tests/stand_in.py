@@ -58,12 +58,12 @@ async def stand_in(
     answer: Answer, tls: ssl.SSLContext | None = None, port: int = 0
 ) -> AsyncIterator[StandIn]:
     """Serves on a free port of 127.0.0.1 until the block ends."""
-    open_connections: set[asyncio.Task[Any]] = set()
+    open_connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+
+    def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        open_connections[asyncio.create_task(connection(reader, writer))] = writer
 
     async def connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        open_connections.add(task)
         try:
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
@@ -87,16 +87,19 @@ async def stand_in(
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             pass
         finally:
-            open_connections.discard(task)
             writer.close()
 
-    listener = await asyncio.start_server(connection, "127.0.0.1", port, ssl=tls)
+    listener = await asyncio.start_server(connected, "127.0.0.1", port, ssl=tls)
     bound = listener.sockets[0].getsockname()[1]
     server = StandIn(f"http{'s' if tls else ''}://127.0.0.1:{bound}", bound)
     try:
         yield server
     finally:
         listener.close()
-        for task in list(open_connections):
+        for task, writer in open_connections.items():
             task.cancel()
+            writer.transport.abort()  # what is closed stays open until its peer has read all of it
         await asyncio.gather(*open_connections, return_exceptions=True)
+        await asyncio.gather(
+            *(writer.wait_closed() for writer in open_connections.values()), return_exceptions=True
+        )

@@ -17,12 +17,14 @@ from playwright.sync_api import BrowserContext, Page
 from sqlalchemy import create_engine, literal, select
 
 from postern import __version__
+from stand_in import Raw
+from stand_in import stand_in as a_server
 from support import forks, memory
 from support.browser import WINDOW, Notes, OneBrowser, Spare, new_context
 from support.postgres import PostgresServer, find_binaries, running, within_reach
 from support.program import Program, StartProgram, clean_environment, run_postern
 from support.shells import postern_in_shells
-from support.waiting import wait_until
+from support.waiting import PATIENCE, wait_until
 
 
 def test_waiting_gives_up_with_words_that_help() -> None:
@@ -73,6 +75,25 @@ def test_binaries_in_a_closed_folder_are_copied_and_the_folder_stays_closed(tmp_
     assert (reachable / "postgres").stat().st_mode & 0o777 == 0o755
     assert closed.stat().st_mode & 0o777 == 0o700
     subprocess.run([reachable / "postgres"], check=True)
+
+
+def test_a_server_of_a_test_closes_also_what_its_peer_does_not_read() -> None:
+    async def story() -> bool:
+        written: list[asyncio.StreamWriter] = []
+
+        async def much(writer: asyncio.StreamWriter) -> None:
+            writer.write(b"x" * 20_000_000)
+            written.append(writer)
+
+        async with a_server(lambda _: Raw(much)) as server, asyncio.timeout(PATIENCE):
+            _, asking = await asyncio.open_connection("127.0.0.1", server.port)
+            asking.write(b"GET / HTTP/1.1\r\n\r\n")
+            while not written:
+                await asyncio.sleep(0.01)
+        asking.close()
+        return bool(written[0].get_extra_info("socket").fileno() == -1)
+
+    assert asyncio.run(story())
 
 
 def test_a_page_speaks_english_and_its_errors_are_noted(page: Page, notes: Notes) -> None:

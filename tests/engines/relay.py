@@ -24,16 +24,23 @@ class Relay:
             writer.transport.abort()
         await asyncio.gather(*self._tasks)
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.add(writer)
+        task = asyncio.create_task(self._pass_on(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             there_reader, there = await asyncio.open_connection("127.0.0.1", self.target)
         except OSError:
             writer.close()
+            self._writers.discard(writer)
             return
-        self._writers |= {writer, there}
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
+        if writer.transport.is_closing():  # cut meanwhile
+            there.close()
+            return
+        self._writers.add(there)
 
         async def pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
             try:
@@ -47,4 +54,3 @@ class Relay:
 
         await asyncio.gather(pump(reader, there), pump(there_reader, writer))
         self._writers -= {writer, there}
-        self._tasks.discard(task)
