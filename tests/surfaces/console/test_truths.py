@@ -520,6 +520,13 @@ def test_a_list_of_webhooks_widens_no_window_and_hides_neither_actions_nor_focus
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     box = page.get_by_role("button", name="Actions for Named").bounding_box()
     assert box is not None and box["x"] + box["width"] <= width
+    for wide in (770, 960, 1121, 1233):
+        page.set_viewport_size({"width": wide, "height": 800})
+        last_calls = page.locator("table.webhooks td:has(> time)")
+        assert last_calls.evaluate_all(
+            "(cells) => cells.every((one) => one.lastElementChild.getBoundingClientRect().right"
+            " <= one.nextElementSibling.getBoundingClientRect().left)"
+        ), "the menus stand before when the last call came"
     page.set_viewport_size({"width": 640, "height": 800})  # twice as large on 1280
     expect(page.locator("thead a:visible")).to_have_count(0)
     page.set_viewport_size({"width": 1280, "height": 900})
