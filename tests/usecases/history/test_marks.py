@@ -6,10 +6,12 @@ from postern.core.access.accounts import Actor
 from postern.core.history.marks import LONGEST_NOTE, MOST_NOTES
 from postern.core.operations.retention import RetentionPolicy
 from postern.core.problems import Refused
+from postern.usecases.access import audit
 from postern.usecases.deliveries import replays
 from postern.usecases.history import history, marks
 from postern.usecases.history.filters import filter_of
 from postern.usecases.operations import retention
+from support.desk import Desk
 from support.house import OWNER, House
 
 pytestmark = pytest.mark.anyio
@@ -35,6 +37,16 @@ async def test_a_marked_call_is_found_again(house: House) -> None:
     await marks.remove_bookmark(house.gateway, BEN, second)
     assert await house.history(bookmarked=True) == []
     assert {first, third}
+
+
+async def test_what_is_marked_is_noted_once_on_every_database(desk: Desk) -> None:
+    call = await desk.accepted(await desk.webhook(), {})
+    for author in (ANNA, BEN):
+        await marks.bookmark(desk.gateway, author, call)
+    for author in (BEN, ANNA):
+        await marks.remove_bookmark(desk.gateway, author, call)
+    noted = [(one.actor, one.action) for one in (await audit.listing(desk.gateway, OWNER)).items]
+    assert noted[:-1] == [("ben", "bookmark removed"), ("anna", "call bookmarked")]
 
 
 async def test_a_note_has_who_and_when_and_its_author_or_an_administrator_deletes_it(house: House) -> None:

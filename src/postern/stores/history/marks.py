@@ -6,12 +6,12 @@ import msgspec
 from sqlalchemy import Connection, delete, func, insert, select
 
 from postern.core.access.audit import AuditEntry
-from postern.core.history.invocation import Gone
 from postern.core.history.marks import Bookmark, CallNote, Edited, Marks
 from postern.stores.access.audit import write_note
+from postern.stores.history.locking import lock_call
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
-from postern.stores.sql.tables import bookmarks, call_notes, edited_calls, invocations
+from postern.stores.sql.tables import bookmarks, call_notes, edited_calls
 from postern.stores.sql.upsert import insert_into
 from postern.stores.sql.writer import Writer
 
@@ -42,11 +42,12 @@ class CallMarks:
         """Theirs, where somebody was first."""
 
         def job(connection: Connection) -> Bookmark:
-            _there(connection, invocation_id)
+            lock_call(connection, invocation_id)
             inserting = insert_into(bookmarks, connection.dialect.name)
             row = inserting.values(invocation_id=invocation_id, at=milliseconds(now), author=author)
-            if connection.execute(row.on_conflict_do_nothing()).rowcount == 1:
-                write_note(connection, note)
+            # Asked for the row: of an insert, Postgres' driver does not say how many it made.
+            made = row.on_conflict_do_nothing().returning(bookmarks.c.invocation_id)
+            write_note(connection, note if connection.execute(made).first() is not None else None)
             kept = connection.execute(
                 select(bookmarks).where(bookmarks.c.invocation_id == invocation_id)
             ).one()
@@ -67,7 +68,7 @@ class CallMarks:
         """False, and nothing written, where there are that many already."""
 
         def job(connection: Connection) -> bool:
-            _there(connection, one.invocation_id)
+            lock_call(connection, one.invocation_id)
             count = select(func.count()).where(call_notes.c.invocation_id == one.invocation_id)
             if connection.execute(count).scalar_one() >= most:
                 return False
@@ -91,13 +92,6 @@ class CallMarks:
             return gone
 
         return await self._writer.write(job)
-
-
-def _there(connection: Connection, invocation_id: str) -> None:
-    """Locked: retention takes a call with its marks, or not at all."""
-    asked = select(invocations.c.id).where(invocations.c.id == invocation_id).with_for_update()
-    if connection.scalar(asked) is None:
-        raise Gone
 
 
 def insert_edited(connection: Connection, invocation_id: str, edited: Edited) -> None:
