@@ -5,7 +5,7 @@ import pytest
 from sqlalchemy import func, select
 from structlog.testing import capture_logs
 
-from postern.core.deliveries.delivery import Run, Started
+from postern.core.deliveries.delivery import EngineRejected, EngineUnavailable, Run, Started
 from postern.core.history.invocation import HistoryFilter, StoreUnavailable
 from postern.core.operations.retention import DAY, REJECTED_KEPT, RetentionPolicy, rejected_to_delete
 from postern.stores.history import retention as stored
@@ -214,6 +214,32 @@ async def test_the_engine_forgets_what_was_deleted_even_by_a_command_but_never_a
     await prune(desk.gateway, ACTOR)
     assert engine.forgot == [f"{ended}.1", f"{going}.1"]
     assert await count(desk, engine_deletions) == 0
+    desk.gateway.engine = None
+
+
+@pytest.mark.parametrize(
+    "trouble", [EngineUnavailable("it is away"), EngineRejected("it knows no such thing")]
+)
+async def test_while_the_engine_cannot_be_asked_pruning_goes_round_and_its_copies_stay_noted(
+    desk: Desk, trouble: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    webhook = await desk.webhook()
+    await desk.accepted(webhook, {})
+    await settle(desk)
+    await later(desk, 31)
+    engine = Copies("none")
+
+    async def away(_: list[str]) -> None:
+        raise trouble
+
+    monkeypatch.setattr(engine, "forget", away)
+    desk.gateway.engine = engine  # type: ignore[assignment]
+    assert (await prune(desk.gateway, ACTOR))["engineCopies"] == 0
+    assert (await retention.last(desk.gateway, ACTOR)).pruned_at is not None
+    assert await count(desk, engine_deletions) == 1
+    monkeypatch.undo()
+    monkeypatch.setattr(retention, "time", SimpleNamespace(perf_counter=lambda: 0.0))
+    assert (await prune(desk.gateway, ACTOR))["engineCopies"] == 1
     desk.gateway.engine = None
 
 

@@ -12,6 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from postern.core.access.accounts import Actor
+from postern.core.deliveries.delivery import EngineRejected, EngineUnavailable
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.operations.retention import REJECTED_KEPT, VOLUMES_KEPT, RetentionPolicy
 from postern.identity import first_id_at
@@ -234,17 +235,21 @@ async def _forget_copies(gateway: Gateway, count: Callable[[int], None]) -> None
     if gateway.engine is None:
         return  # a command: the process that has the engine does it
     store, after = gateway.store.retention, ""
-    while keys := await store.to_forget(after):
-        after = keys[-1]
-        ended = []
-        for key in keys:
-            runs = await gateway.engine.runs(20, key)
-            if not any(run.state in STILL_GOING for run in runs or []):
-                ended.append(key)
-        if ended:
-            await gateway.engine.forget(ended)
-            await gently(store.forgot(ended))
-            count(len(ended))
+    try:
+        while keys := await store.to_forget(after):
+            after = keys[-1]
+            ended = []
+            for key in keys:
+                runs = await gateway.engine.runs(20, key)
+                if not any(run.state in STILL_GOING for run in runs or []):
+                    ended.append(key)
+            if ended:
+                await gateway.engine.forget(ended)
+                await gently(store.forgot(ended))
+                count(len(ended))
+    except (EngineUnavailable, EngineRejected) as trouble:
+        # They stay noted down, and the next round asks again.
+        log.info("the engine could not be asked to forget what was deleted", error=trouble.detail)
 
 
 class RetentionLoop:
