@@ -9,8 +9,10 @@ import pytest
 from sqlalchemy import Connection, select, text, update
 
 from postern.core.access.audit import AuditEntry
+from postern.core.deliveries.delivery import Started
 from postern.core.deliveries.replay import Replay
 from postern.core.history.invocation import HistoryFilter, StoreUnavailable
+from postern.stores.history.retention import Retention
 from postern.stores.sql import schema
 from postern.stores.sql.database import Database
 from postern.stores.sql.tables import deliveries, tallies
@@ -47,6 +49,30 @@ async def test_without_the_server_a_call_is_rejected_and_later_ones_are_stored_a
     await kept(store, again)
     for one in (first, again):
         assert await store.history.get(one.invocation.id) is not None
+    await store.close()
+
+
+async def test_nobody_adds_to_a_call_that_another_process_is_deleting(
+    migrated_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(migrated_url, KEYS)
+    await store.open()
+    one = entry()
+    await kept(store, one)
+    free: list[int] = []
+
+    def look(_: Connection, __: list[str]) -> None:
+        """In the middle of it, as a process that replays the call or writes a note to it would."""
+        with psycopg.connect(migrated_url) as other:
+            asked = "SELECT id FROM invocations WHERE id = %s FOR UPDATE SKIP LOCKED"
+            free.append(len(other.execute(asked, [one.invocation.id]).fetchall()))
+
+    monkeypatch.setattr(Retention, "_note", staticmethod(look))
+    (delivery,) = await store.deliveries.claim(NOW + 60, 30, 10)
+    await store.deliveries.started(delivery, Started(1), NOW)
+    assert (await store.retention.strip([one.invocation.id]))[0] == 1
+    assert await store.retention.delete([one.invocation.id]) == 1
+    assert free == [0, 0]
     await store.close()
 
 

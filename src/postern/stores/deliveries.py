@@ -18,6 +18,7 @@ from postern.identity import first_id_at
 from postern.stores.access.audit import write_note
 from postern.stores.calls.claims import claim_keys
 from postern.stores.calls.recorder import emit, insert_delivery, insert_invocation, keep_sample
+from postern.stores.history.locking import lock_call
 from postern.stores.history.marks import insert_edited
 from postern.stores.sql.bulk import Parameters, changed_by_each, execute_for_each
 from postern.stores.sql.database import Database
@@ -156,9 +157,7 @@ class Deliveries:
         """An invocation that was made of another one, and its start, together. It is no call: nothing counts it."""
 
         def job(connection: Connection) -> Delivery:
-            asked = select(invocations.c.id).where(invocations.c.id == edited.made_from).with_for_update()
-            if connection.scalar(asked) is None:
-                raise Gone
+            lock_call(connection, edited.made_from)
             insert_invocation(connection, made)
             insert_edited(connection, made.id, edited)
             delivery = emit(connection, made.id, fields, state, now, edited.author)
@@ -188,17 +187,8 @@ class Deliveries:
 
         def job(connection: Connection) -> Delivery | str | None:
             key = delivery_key(invocation.id, 1)
-            if (
-                connection.execute(
-                    select(invocations.c.id).where(invocations.c.id == invocation.id).with_for_update()
-                ).first()
-                is None
-            ):
-                raise Gone
-            if (
-                connection.execute(select(deliveries.c.key).where(deliveries.c.key == key)).first()
-                is not None
-            ):
+            lock_call(connection, invocation.id)
+            if connection.scalar(select(deliveries.c.key).where(deliveries.c.key == key)) is not None:
                 return None
             if duplicate_key is not None:
                 claim = Entry(invocation, duplicate_key=duplicate_key, duplicate_until=duplicate_until)

@@ -11,6 +11,7 @@ from postern.core.listeners import ENDED_KEPT, AlreadyAnswered, GoneListener, Ha
 from postern.stores.access.audit import write_note
 from postern.stores.calls.handing import hand_over, is_there
 from postern.stores.history.endings import write_ends
+from postern.stores.history.locking import lock_call
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
 from postern.stores.sql.tables import handed, listeners
@@ -108,9 +109,10 @@ class Listeners:
         return await self._writer.write(job)
 
     async def hand(self, call: Handed, note: AuditEntry) -> bool:
-        """False where the listener is there no more."""
+        """False where the listener is there no more. Raises ``Gone`` where retention has taken the call."""
 
         def job(connection: Connection) -> bool:
+            lock_call(connection, call.invocation_id)
             if not is_there(connection, call.listener_id):
                 return False
             hand_over(connection, call)

@@ -555,6 +555,23 @@ async def test_a_replay_to_a_listener_wakes_it_and_is_written_down(
     assert await refused(listeners.replay(house.gateway, BOB, listener.id, recorded)) == "not_found"
 
 
+async def test_a_call_that_retention_takes_meanwhile_is_handed_to_nobody(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded = (await house.call(await house.webhook())).json["invocationId"]
+    story = await house.gateway.store.history.get(recorded)
+    await house.deliver()
+    await house.gateway.store.retention.delete([recorded])
+
+    async def found(invocation_id: str) -> object:
+        return story
+
+    monkeypatch.setattr(house.gateway.store.history, "get", found)
+    listener = await enter(house, None)
+    assert await refused(listeners.replay(house.gateway, ADA, listener.id, recorded)) == "not_found"
+    assert await ask(house, listener, wait=0) == []
+
+
 @pytest.mark.parametrize(
     ("body", "size", "whole"),
     [(b"", 0, True), (None, 0, True), (None, 2, False), (b"{", 2, False), (b"{}", 2, True)],

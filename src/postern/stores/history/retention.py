@@ -22,6 +22,7 @@ from sqlalchemy import (
 
 from postern.core.operations.retention import OwnRetention, rejected_to_delete
 from postern.identity import first_id_at
+from postern.stores.history.locking import lock_calls
 from postern.stores.history.marks import forget_marks
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
@@ -197,7 +198,9 @@ class Retention:
         connection: Connection, invocation_ids: list[str]
     ) -> tuple[set[str], list[str], list[str]]:
         """Invocations that must stay because something is still to be started; the others' keys; those that
-        the engine has seen."""
+        the engine has seen. Whoever adds something to one of them meanwhile, a replay or a note, waits, and then finds
+        it gone."""
+        lock_calls(connection, invocation_ids)
         asked = select(
             deliveries.c.key, deliveries.c.invocation_id, deliveries.c.state, deliveries.c.attempts
         )

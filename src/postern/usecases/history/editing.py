@@ -20,7 +20,7 @@ from postern.identity import new_id
 from postern.usecases.access.audit import noted
 from postern.usecases.history import views
 from postern.usecases.history.comparing import document_changes, line
-from postern.usecases.history.history import recorded, replayable
+from postern.usecases.history.history import TAKEN_JUST_NOW, recorded, replayable
 from postern.usecases.runtime.gateway import Gateway, require
 
 MOST_NAMED = 20
@@ -91,7 +91,7 @@ async def replay_edited(
             made, edited, started_with, now, state, sample, note
         )
     except Gone:
-        raise Refused("not_found", "retention has taken this invocation just now") from None
+        raise Refused("not_found", TAKEN_JUST_NOW) from None
     gateway.runtime.due.set()
     gateway.runtime.live.touch(made.id)
     return views.Replayed(invocation_id=made.id, delivery=views.delivery_of(delivery))

@@ -21,6 +21,7 @@ from postern.usecases.history.code import WRITERS, Language
 from postern.usecases.history.rows import event_of
 from postern.usecases.runtime.gateway import Gateway, require
 
+TAKEN_JUST_NOW = "retention has taken this invocation just now"
 _HARD_TO_READ = re.compile(rb"\\u[dD][89a-fA-F]|\d{19}|\d[eE][+-]?\d{3}")
 
 
@@ -84,7 +85,7 @@ async def replay(
             invocation_id, fields, now, state, actor.name, sample, note
         )
     except Gone:
-        raise Refused("not_found", "retention has taken this invocation just now") from None
+        raise Refused("not_found", TAKEN_JUST_NOW) from None
     gateway.runtime.due.set()
     gateway.runtime.live.touch(invocation_id)
     return views.Replayed(invocation_id=invocation_id, delivery=views.delivery_of(delivery))

@@ -8,10 +8,8 @@ from postern.identity import new_id
 from postern.usecases.access.audit import noted
 from postern.usecases.answers import Time
 from postern.usecases.history import views
-from postern.usecases.history.history import recorded
+from postern.usecases.history.history import TAKEN_JUST_NOW, recorded
 from postern.usecases.runtime.gateway import Gateway, require
-
-_GONE = "retention has taken this invocation just now"
 
 
 async def bookmark(gateway: Gateway, actor: Actor, invocation_id: str) -> views.Bookmark:
@@ -23,7 +21,7 @@ async def bookmark(gateway: Gateway, actor: Actor, invocation_id: str) -> views.
     try:
         kept = await gateway.store.marks.bookmark(invocation_id, actor.name, gateway.clock(), note)
     except Gone:
-        raise Refused("not_found", _GONE) from None
+        raise Refused("not_found", TAKEN_JUST_NOW) from None
     return views.Bookmark(at=Time(kept.at), by=kept.author)
 
 
@@ -56,7 +54,7 @@ async def add_note(gateway: Gateway, actor: Actor, invocation_id: str, text: str
     try:
         added = await gateway.store.marks.add_note(one, MOST_NOTES, note)
     except Gone:
-        raise Refused("not_found", _GONE) from None
+        raise Refused("not_found", TAKEN_JUST_NOW) from None
     if not added:
         raise Refused("conflict", f"a call has at most {MOST_NOTES} notes")
     return views.note_of(one)
