@@ -1,6 +1,7 @@
 """Ids and generated secrets: their forms, in one place."""
 
 import base64
+import re
 import secrets
 import string
 
@@ -13,6 +14,11 @@ def new_id(kind: str) -> str:
     """``inv_0193…``: time-ordered (UUIDv7), so that inserts append and a page of history is one index
     range."""
     return f"{kind}_{uuid_utils.uuid7().hex}"
+
+
+def is_id(kind: str, text: str) -> bool:
+    """Whether it has the form of an id of that kind."""
+    return re.fullmatch(rf"{kind}_[0-9a-f]{{32}}", text) is not None
 
 
 def first_id_at(kind: str, seconds: float) -> str:

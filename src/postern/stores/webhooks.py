@@ -5,6 +5,7 @@ from itertools import islice
 from typing import Any
 
 from sqlalchemy import Connection, Row, and_, bindparam, delete, false, func, insert, or_, select, update
+from sqlalchemy.exc import IntegrityError
 
 from postern.core.access.audit import AuditEntry
 from postern.core.history.invocation import StoreUnavailable
@@ -76,7 +77,10 @@ class Webhooks:
             schedules.follow(connection, webhook, touched=False)
             write_note(connection, note)
 
-        await self._writer.write(job)
+        try:
+            await self._writer.write(job)
+        except IntegrityError:
+            raise Refused("conflict", "a webhook of this id is there already") from None
 
     async def update(
         self,

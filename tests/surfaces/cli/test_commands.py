@@ -540,6 +540,7 @@ BILLIONS = "a0: &a0 [x, x]\n" + "".join(
     [
         (BILLIONS, "line 2: this is not YAML: aliases"),
         ("[" * 5000, "nested too deeply"),
+        ("version: 1\nwebhooks:\n- name: A\n  name: B", "line 4: this is not YAML: a name stands twice"),
         ("at: 2026-13-45", "holds a date"),
         ("at: !!bool perhaps", "holds a date or a tagged value"),
         ("at: !!timestamp now", "holds a date or a tagged value"),

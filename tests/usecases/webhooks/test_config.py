@@ -12,11 +12,12 @@ import yaml
 from postern.core.access.accounts import Actor
 from postern.core.problems import Refused
 from postern.core.webhooks.listing import WebhookFilter
+from postern.identity import new_id
 from postern.usecases.access import audit
 from postern.usecases.answers import as_plain
 from postern.usecases.webhooks import as_code, listing, webhooks
 from support.commands import typed
-from support.house import OWNER, House
+from support.house import OWNER, House, a_house
 
 pytestmark = pytest.mark.anyio
 
@@ -255,6 +256,52 @@ async def test_a_name_that_several_have_needs_an_id(house: House) -> None:
             house, {"version": 1, "webhooks": [{"name": "Twin", "authentication": {"method": "none"}}]}
         )
     assert one.id in caught.value.errors[0].message and other.id in caught.value.errors[0].message
+
+
+async def test_webhooks_of_one_name_go_through_a_file_to_another_gateway(
+    house: House, tmp_path: Path
+) -> None:
+    """Each client of an agency has an "Orders". Applied again, the file finds each of them by the id it brought."""
+    none = {"method": "none"}
+    eu = await house.webhook(name="Orders", authentication=none, fieldMapping={"fieldOne": "eu"})
+    us = await house.webhook(name="Orders", authentication=none, fieldMapping={"fieldOne": "us"})
+    exported = await export(house)
+    async with a_house(tmp_path / "other") as other:
+        assert len((await apply(other, exported))["changes"]) == 2
+        assert [one["id"] for one in (await export(other))["webhooks"]] == [eu.id, us.id]
+        assert (await apply(other, exported))["changes"] == []
+        exported["webhooks"][1]["fieldMapping"] = {"fieldOne": "another"}
+        (change,) = (await apply(other, exported))["changes"]
+        assert change["id"] == us.id
+
+        # An id that was given out once stays with its history: deleted and made again, the webhook has another one.
+        await webhooks.remove(other.gateway, OWNER, us.id)
+        (change,) = (await apply(other, exported))["changes"]
+        assert (change["action"], change["id"] == us.id) == ("create", False)
+        assert (await apply(other, exported))["changes"] == []
+
+
+async def test_an_own_id_does_not_make_two_of_what_a_name_alone_means(house: House) -> None:
+    none = {"authentication": {"method": "none"}}
+    free, again = new_id("wh"), new_id("wh")
+    loose, own = {"name": "New", **none}, {"name": "New", "id": free, **none}
+    for twice in ([loose, own], [own, loose], [own, own]):
+        assert await refused(house, {"version": 1, "webhooks": twice}) == {
+            "webhooks.1.name": "an entry before this one is the same webhook"
+        }
+    await apply(house, {"version": 1, "webhooks": [own, {**own, "id": again}]})
+    assert {one["id"] for one in (await export(house))["webhooks"]} == {free, again}
+    made = await house.gateway.store.webhooks.get(free)
+    with pytest.raises(Refused) as caught:  # by another `apply` of the same file, at the same moment
+        await house.gateway.store.webhooks.create(made, {})
+    assert caught.value.code == "conflict"
+
+    # A webhook of that name which no entry names by id is the one that is meant, as before.
+    lonely = await house.webhook(name="Lonely")
+    document = {"version": 1, "webhooks": [{"name": "Lonely", "id": new_id("wh"), **none}]}
+    done = await apply(house, document)
+    assert {change["id"] for change in done["changes"]} <= {lonely.id}
+    assert len(await rows(house)) == 3
 
 
 async def test_a_reader_may_export_and_not_apply(house: House) -> None:

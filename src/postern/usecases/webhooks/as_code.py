@@ -17,7 +17,7 @@ from postern.core.documents import Document
 from postern.core.problems import FieldError, Refused
 from postern.core.webhooks.settings import NoAuthentication, WebhookSettings, as_document, without_defaults
 from postern.core.webhooks.stored import StoredWebhook, UnreadableWebhook
-from postern.identity import is_stand_in
+from postern.identity import is_id, is_stand_in
 from postern.usecases.access.audit import differences, webhook_noted
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.webhooks.configuration import (
@@ -82,7 +82,9 @@ async def apply(
     delete them."""
     require(actor, "write")
     stored, unreadable = await _all(gateway)
-    plan, notes = _planned(gateway, stored, unreadable, document, secret_of)
+    entries = _entries(document)
+    free = await _free_ids(gateway, entries)
+    plan, notes = _planned(gateway, stored, unreadable, entries, free, secret_of)
     named = {change.webhook.id for change in plan}
     others = [webhook for webhook in stored if webhook.id not in named]
     if prune:
@@ -163,15 +165,15 @@ def _planned(
     gateway: Gateway,
     stored: list[StoredWebhook],
     unreadable: list[UnreadableWebhook],
-    document: Any,
+    entries: list[Document],
+    free: set[str],
     secret_of: SecretOf,
 ) -> tuple[list[Change], list[str]]:
-    entries = _entries(document)
     plan: list[Change] = []
     notes: list[str] = []
     errors: list[FieldError] = []
     # Looked up, not searched: a file may name ten thousand, and as many may be there.
-    known = _Known(stored)
+    known = _Known(stored, {_key("id", entry)[1] for entry in entries})
     closed = {key: webhook for webhook in unreadable for key in (("id", webhook.id), ("name", webhook.name))}
     planned: set[tuple[str, Any]] = set()
     for place, entry in enumerate(entries):
@@ -180,13 +182,16 @@ def _planned(
             for key in (_key("id", entry), _key("name", entry)):
                 if before is None and key in closed:
                     raise Refused("invalid_request", errors=[FieldError("id", closed[key].explanation)])
-            if (("id", before.id) if before else _key("name", entry)) in planned:
+            if planned & _taken_by(entry, before):
                 raise Refused(
                     "invalid_request",
                     errors=[FieldError("name", "an entry before this one is the same webhook")],
                 )
-            plan.append(_one(gateway, entry, before, _References(entry, before, secret_of, notes)))
-            planned |= {("id", plan[-1].webhook.id), ("name", plan[-1].webhook.name)}
+            change = _one(gateway, entry, before, free, _References(entry, before, secret_of, notes))
+            plan.append(change)
+            planned |= {("id", change.webhook.id), ("name", change.webhook.name)}
+            if not _own_id(entry):
+                planned.add(("only name", change.webhook.name))
         except Refused as refused:
             errors += [
                 FieldError(f"webhooks.{place}.{error.field}", error.message) for error in refused.errors
@@ -212,6 +217,29 @@ def _entries(document: Any) -> list[Document]:
     return list(entries or [])
 
 
+async def _free_ids(gateway: Gateway, entries: list[Document]) -> set[str]:
+    """The ids of entries that no webhook of this gateway has or ever had: a new webhook can have them."""
+    asked = [own for entry in entries if (own := _own_id(entry))]
+    given: set[str] = set()
+    for start in range(0, len(asked), 500):
+        given |= {row[0] for row in await gateway.store.webhooks.names(asked[start : start + 500])}
+    return set(asked) - given
+
+
+def _own_id(entry: Document) -> str:
+    _, own = _key("id", entry)
+    return own if is_id("wh", own) else ""
+
+
+def _taken_by(entry: Document, before: StoredWebhook | None) -> set[tuple[str, Any]]:
+    """What another entry may not have taken before this one. With ids of their own, two may have one name."""
+    if before is not None:
+        return {("id", before.id)}
+    name = _key("name", entry)
+    own = _own_id(entry)
+    return {("id", own), ("only name", name[1])} if own else {name}
+
+
 def _key(name: str, entry: Document) -> tuple[str, str]:
     """An entry is what somebody wrote: an id or a name may be anything."""
     value = entry.get(name)
@@ -219,7 +247,8 @@ def _key(name: str, entry: Document) -> tuple[str, str]:
 
 
 class _Known:
-    def __init__(self, stored: list[StoredWebhook]) -> None:
+    def __init__(self, stored: list[StoredWebhook], named: set[str]) -> None:
+        self._named = named
         self._by_id = {webhook.id: webhook for webhook in stored}
         self._by_name: dict[str, list[StoredWebhook]] = {}
         for webhook in stored:
@@ -227,10 +256,12 @@ class _Known:
 
     def meant(self, entry: Document) -> StoredWebhook | None:
         """The webhook of this id, else the one of this name: a file from another installation brings ids that
-        mean nothing here."""
+        are not known here. An entry with an id does not mean by its name what another one names by its id."""
         if found := self._by_id.get(_key("id", entry)[1]):
             return found
         same = self._by_name.get(_key("name", entry)[1], [])
+        if _own_id(entry):
+            same = [webhook for webhook in same if webhook.id not in self._named]
         if len(same) > 1:
             ids = ", ".join(webhook.id for webhook in same)
             raise Refused(
@@ -241,7 +272,11 @@ class _Known:
 
 
 def _one(
-    gateway: Gateway, entry: Document, before: StoredWebhook | None, references: "_References"
+    gateway: Gateway,
+    entry: Document,
+    before: StoredWebhook | None,
+    free: set[str],
+    references: "_References",
 ) -> Change:
     settings = references.settings()
     try:
@@ -255,6 +290,8 @@ def _one(
         raise Refused("invalid_request", errors=errors)
     if before is None:
         made, secrets = prepared(gateway, request)
+        if (own := _own_id(entry)) in free:
+            made.id = own
         return Change("create", made, secrets, differences(_BARE, _shown(made) | _secrets_shown({}, secrets)))
     after = replace(before)
     changes = replaced(gateway, after, request, references.removed)

@@ -48,7 +48,10 @@ def schema() -> Schema:
     headers = definitions["ScheduleSetting"]["properties"]["headers"]
     headers["additionalProperties"] = _REFERENCE
     webhook["properties"] = {
-        "id": {"type": "string", "description": "Of the webhook that is meant. Without it, the name is."}
+        "id": {
+            "type": "string",
+            "description": "Of the webhook that is meant. Without it, the name is. A new webhook keeps it.",
+        }
     } | webhook["properties"]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -16,13 +16,24 @@ def written(document: Any) -> str:
 
 
 class _Loader(yaml.SafeLoader):
-    """Without aliases: nine lines of them can stand for billions."""
+    """Without aliases: nine lines of them can stand for billions. And no name twice in one mapping: YAML forbids it, and
+    the first of the two values would be lost without a word."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
             mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
             raise yaml.composer.ComposerError(None, None, "aliases are not taken; write it out", mark)
         return super().compose_node(parent, index)
+
+    def compose_mapping_node(self, anchor: Any) -> Any:
+        node = super().compose_mapping_node(anchor)
+        seen = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in seen:
+                    raise yaml.composer.ComposerError(None, None, "a name stands twice", key.start_mark)
+                seen.add(key.value)
+        return node
 
 
 def read(file: str) -> Any:
