@@ -101,6 +101,39 @@ def test_what_is_not_basic_is_rejected_and_never_an_error(value: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("placement", "sent", "why"),
+    [
+        ("header", call(b"{}", ("Authorization", b"Bearer " + MAIN)), "the main token was sent in Authorization: Bearer"),
+        ("header", call(b"{}", query=b"Token=" + SECOND), "the second token was sent in the URL parameter Token"),
+        ("header", call(b"{}", ("Authorization", basic("x", MAIN))), "was sent in HTTP Basic, as the password"),
+        ("bearer", call(b"{}", ("X-Api-Key", MAIN)), "was sent in the header x-api-key"),
+        ("bearer", call(b"{}", ("Authorization", MAIN)), "with no Bearer before it"),
+        ("bearer", call(b"{}", ("Authorization", b"Token " + MAIN)), "after another word than Bearer"),
+        ("basic", call(b"{}", ("Authorization", basic(MAIN.decode(), b""))), "the token was sent as the username"),
+        ("header", call(b"{}", ("X-Api-Key", b'"' + MAIN + b'"')), "it has quotes or blanks around it"),
+        ("header", call(b"{}", ("X-Api-Key", b"Bearer " + MAIN)), "it has a word before it"),
+    ],
+)  # fmt: skip
+def test_the_owner_is_told_where_the_right_token_was_instead(placement: str, sent: Call, why: str) -> None:
+    answer = credential(placement).check(sent)
+    assert isinstance(answer, Unproven) and answer.detail.endswith(why)
+
+
+def test_a_plus_that_arrives_as_a_blank_is_named() -> None:
+    answer = TokenCredential("url", b"a+b/c+d=").check(call(b"{}", query=b"token=a+b/c+d="))
+    assert isinstance(answer, Unproven) and answer.detail.endswith("in a URL it is written %2B")
+
+
+@EVERY_PLACEMENT
+def test_a_wrong_token_anywhere_is_not_told_as_nearly_right(placement: str) -> None:
+    headers = [("X-Api-Key", b'"x"'), ("Authorization", b"Token x"), ("Authorization", b"Basic \xff")]
+    for header in headers:
+        answer = credential(placement).check(call(b"{}", header, query=b"a=x&token=x"))
+        assert isinstance(answer, Unproven)
+        assert not any(hint in answer.detail for hint in ("; the ", ": it"))
+
+
 def test_a_percent_encoded_url_token_is_the_token() -> None:
     own = TokenCredential("url", b"a b+c/d")
     assert isinstance(own.check(call(b"{}", query=b"token=a%20b%2Bc%2Fd")), VerifiedCall)

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import hmac
+import unicodedata
 
 import msgspec
 import pytest
@@ -178,6 +179,23 @@ class TestSecrets:
         plain = diagnosed(SHOPIFY, call({"X-Shopify-Hmac-Sha256": based(BODY)}), b"acme_" + SECRET)
         assert plain.would_verify_if[0].change.startswith("Use the secret as the plain text it is, after")
 
+    def test_one_key_is_offered_once_and_never_the_one_that_is_used(self) -> None:
+        """Plain ASCII is the same key whether its accents are taken apart or not, as there are none."""
+        one_way = diagnosed(STRIPE, call({"Stripe-Signature": f"t={NOW},v1={digest(BODY).hex()}"}))
+        (change,) = one_way.would_verify_if
+        assert change.change.endswith("take {body} as what is signed")
+        pasted = b"whsec_" + base64.b64encode(SECRET)
+        changes = [
+            one.change for one in diagnosed(STANDARD, call(standard(key=pasted)), pasted).would_verify_if
+        ]
+        assert changes == ["Choose BigCommerce as the sender", "Use the secret as the plain text it is"]
+        accents = "schlüssel".encode()
+        apart = unicodedata.normalize("NFKD", "schlüssel").encode()
+        (change,) = diagnosed(
+            SHOPIFY, call({"X-Shopify-Hmac-Sha256": based(BODY, apart)}), accents
+        ).would_verify_if
+        assert change.change == "Use the secret with its accents taken apart (NFKD)"
+
     def test_blanks_around_a_pasted_second_secret(self) -> None:
         found = diagnosed(
             SHOPIFY, call({"X-Shopify-Hmac-Sha256": based(BODY)}), b"another", b'"' + SECRET + b'"'
@@ -266,6 +284,15 @@ class TestUrls:
         )
         assert patches(diagnosed(SQUARE, request)) == [{"publicUrl": url}]
         assert diagnosed(SQUARE, request, public_url=url).verified
+
+    def test_where_the_url_is_signed_it_is_named_before_the_secret_is_doubted(self) -> None:
+        elsewhere = based(b"https://shop.example.org/hooks" + BODY)
+        found = diagnosed(SQUARE, call({"x-square-hmacsha256-signature": elsewhere}))
+        assert (
+            "where that is not https://hooks.example.com/webhook/abc, set the public URL" in found.explanation
+        )
+        unlike = diagnosed(SHOPIFY, call({"X-Shopify-Hmac-Sha256": elsewhere}))
+        assert "public URL" not in unlike.explanation
 
     def test_a_port_that_the_sender_does_not_know_is_left_out(self) -> None:
         url = b"https://hooks.example.com/webhook/abc"

@@ -26,7 +26,7 @@ def test_what_differs_is_named_and_nothing_else() -> None:
         named = {
             "read the signature as": (NOW.signature, NOW.encoding) != (then.signature, then.encoding),
             "as what is signed": NOW.signed_content != then.signed_content,
-            "use the secret as": (NOW.secret_encoding, NOW.secret_prefix)
+            "use the secret ": (NOW.secret_encoding, NOW.secret_prefix)
             != (then.secret_encoding, then.secret_prefix),
         }
         for part, differs in named.items():

@@ -7,8 +7,10 @@ rely on the caller being genuine. Everything after authentication takes a ``Veri
 import binascii
 import hmac
 from base64 import b64decode
+from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import islice
 from typing import Literal, Protocol
 
 import msgspec
@@ -16,6 +18,8 @@ import msgspec
 from postern.core.calls.call import Call
 
 Matched = Literal["", "main", "second"]
+
+_MOST_PLACES = 64
 
 
 class VerifiedCall(msgspec.Struct):
@@ -147,7 +151,9 @@ class TokenCredential:
         if isinstance(found, Unproven):
             return found
         if not found:
-            return Unproven("credential_missing", f"no token was sent in {self._place}")
+            return Unproven(
+                "credential_missing", f"no token was sent in {self._place}{self._elsewhere(call)}"
+            )
         if len(found) > 1:
             # A proxy and the gateway might each look at another one of them.
             return Unproven(
@@ -155,7 +161,10 @@ class TokenCredential:
             )
         matched = self._match(found[0])
         if not matched:
-            return Unproven("credential_mismatch", f"the token in {self._place} is not the right one")
+            return Unproven(
+                "credential_mismatch",
+                f"the token in {self._place} is not the right one{self._nearly(found[0])}",
+            )
         return VerifiedCall(call, matched, self._steps[matched])
 
     def _match(self, token: bytes) -> Matched:
@@ -164,6 +173,22 @@ class TokenCredential:
         is_main = hmac.compare_digest(digest, self._main)
         is_second = hmac.compare_digest(digest, self._second or self._main) and self._second is not None
         return "main" if is_main else "second" if is_second else ""
+
+    def _elsewhere(self, call: Call) -> str:
+        """Where else the call carries the right token, in words for the webhook's owner: its caller hears none of it."""
+        for place, value in islice(_places(call), _MOST_PLACES):
+            if matched := self._match(value):
+                return f"; the {matched} token was sent in {place}"
+        return ""
+
+    def _nearly(self, token: bytes) -> str:
+        if self._match(token.strip(b" \t\"'")):
+            return ": it has quotes or blanks around it"
+        if self._match(token.partition(b" ")[2].strip()):
+            return ": it has a word before it"
+        if self.placement == "url" and self._match(token.replace(b" ", b"+")):
+            return ": its + arrived as a blank; in a URL it is written %2B"
+        return ""
 
     def _in_header(self, call: Call) -> list[bytes]:
         return [value.strip() for value in call.header(self._header)]
@@ -180,7 +205,8 @@ class TokenCredential:
             except (binascii.Error, ValueError):
                 return Unproven("credential_mismatch", "what follows Basic is not base64")
             if not colon or not hmac.compare_digest(username, self._username):
-                return Unproven("credential_mismatch", "the username is not the right one")
+                swapped = "; the token was sent as the username" if self._match(username) else ""
+                return Unproven("credential_mismatch", f"the username is not the right one{swapped}")
             tokens.append(password)
         return tokens
 
@@ -196,3 +222,27 @@ class TokenCredential:
             if name.lower() == scheme and rest.strip():
                 found.append(rest.strip())
         return found
+
+
+def _places(call: Call) -> Iterator[tuple[str, bytes]]:
+    """Where senders put tokens, in words, and what stands there."""
+    for name, value in call.headers:
+        value = value.strip()
+        if name != b"authorization":
+            yield f"the header {name.decode('latin-1')}", value
+            continue
+        word, _, rest = value.partition(b" ")
+        if word.lower() == b"basic":
+            try:
+                username, _, password = b64decode(rest, validate=True).partition(b":")
+            except (binascii.Error, ValueError):
+                continue
+            yield "HTTP Basic, as the password", password
+            yield "HTTP Basic, as the username", username
+        elif word.lower() == b"bearer":
+            yield "Authorization: Bearer", rest.strip()
+        else:
+            yield "Authorization, with no Bearer before it", value
+            yield "Authorization, after another word than Bearer", rest.strip()
+    for name, value in call.query_pairs:
+        yield f"the URL parameter {name.decode('latin-1')}", value

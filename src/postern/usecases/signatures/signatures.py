@@ -13,7 +13,7 @@ from postern.core.access.accounts import Actor
 from postern.core.calls.call import Call
 from postern.core.calls.redact import TEST_CALL
 from postern.core.problems import PROBLEMS, FieldError, Refused
-from postern.core.signatures.diagnosis.diagnose import Diagnosis, diagnose, resembles
+from postern.core.signatures.diagnosis.diagnose import Diagnosis, diagnose, resembles, sentence
 from postern.core.signatures.diagnosis.variants import Setup
 from postern.core.webhooks.stored import StoredWebhook
 from postern.core.webhooks.webhook import LARGEST_PAYLOAD_LIMIT
@@ -133,7 +133,7 @@ async def explain(
     return views.Explanation(
         invocation_id=invocation.id,
         code=invocation.code,
-        explanation=f"{why} {invocation.detail}".strip(),
+        explanation=f"{why} {sentence(invocation.detail)}" if invocation.detail else why,
         would_verify_if=[],
         resembles=resembles(call, presets.load()),
     )

@@ -95,7 +95,7 @@ def diagnose(
         steps: tuple[Step, ...] = (("secret", False, str(error)),)
         changes = _changes(setup, call, "signature_mismatch", presets or {})
         return Diagnosis(
-            False, "", "signature_mismatch", _sentence(str(error)), steps, None, received, (), changes
+            False, "", "signature_mismatch", sentence(str(error)), steps, None, received, (), changes
         )
 
     reading = credential.read(call)
@@ -105,7 +105,7 @@ def diagnose(
     expected = tuple(_expected(credential, setup, content)) if content is not None else ()
     if isinstance(verdict, VerifiedCall):
         return Diagnosis(
-            True, verdict.matched, None, _sentence(verdict.step), steps, content, received, expected, ()
+            True, verdict.matched, None, sentence(verdict.step), steps, content, received, expected, ()
         )
     changes = _changes(setup, call, verdict.code, presets or {})
     opening = EXPLANATIONS[verdict.code]
@@ -113,7 +113,7 @@ def diagnose(
         ok for name, ok, _ in steps if name.startswith("compare")
     ):
         opening = "The signature is right, and the body is not the one it speaks of."
-    explanation = " ".join([opening, _sentence(verdict.detail), *_remarks(call, verdict, changes)])
+    explanation = " ".join([opening, sentence(verdict.detail), *_remarks(setup, call, verdict, changes)])
     return Diagnosis(False, "", verdict.code, explanation, steps, content, received, expected, changes)
 
 
@@ -243,12 +243,16 @@ def _received(scheme: SignatureScheme, call: Call) -> tuple[str, ...]:
     )[:32]
 
 
-def _remarks(call: Call, verdict: Unproven, changes: tuple[Change, ...]) -> Iterator[str]:
+def _remarks(setup: Setup, call: Call, verdict: Unproven, changes: tuple[Change, ...]) -> Iterator[str]:
     for algorithm in other_digests(call) if not changes and verdict.code.startswith("signature") else ():
         yield f"The call carries a digest as long as {algorithm} makes them; only HMAC-SHA256 is verified here."
     if verdict.code == "signature_mismatch" and not changes:
-        yield "Nothing else that was tried matched either: most likely the secret is another one, or something changed the body on its way."
+        if "{url}" in setup.scheme.signed_content:
+            url = setup.public_url or call.base_url + call.path.decode("latin-1")
+            yield f"Nothing else that was tried matched either. This sender signs the URL it was given: where that is not {url}, set the public URL to it. Else the secret is another one, or something changed the body on its way."
+        else:
+            yield "Nothing else that was tried matched either: most likely the secret is another one, or something changed the body on its way."
 
 
-def _sentence(text: str) -> str:
+def sentence(text: str) -> str:
     return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")

@@ -6,7 +6,14 @@ from dataclasses import replace
 
 from postern.core.calls.call import Call
 from postern.core.signatures.diagnosis.sightings import ids, moments, shapes
-from postern.core.signatures.diagnosis.variants import Change, Setup, Trial, custom_patch, secret_forms
+from postern.core.signatures.diagnosis.variants import (
+    Change,
+    Setup,
+    Trial,
+    custom_patch,
+    secret_forms,
+    secret_words,
+)
 from postern.core.signatures.scheme import InvalidScheme, SignatureScheme
 from postern.core.signatures.select import finder, parse_ref
 
@@ -98,8 +105,7 @@ def _described(now: SignatureScheme, then: SignatureScheme, seen: str) -> Change
     if now.signed_content != then.signed_content:
         differing.append(f"take {then.signed_content} as what is signed")
     if (now.secret_encoding, now.secret_prefix) != (then.secret_encoding, then.secret_prefix):
-        after = f" after {then.secret_prefix}" if then.secret_prefix else ""
-        differing.append(f"use the secret as {then.secret_encoding}{after}")
+        differing.append(f"use the secret {secret_words(then)}")
     if now.timestamp != then.timestamp and then.timestamp:
         differing.append(f"take the timestamp from {then.timestamp[0]}")
     words = " and ".join(differing) or "use this custom scheme"

@@ -16,7 +16,7 @@ import msgspec
 from postern.core.calls.call import Call
 from postern.core.documents import Patch
 from postern.core.signatures.credential import Unproven
-from postern.core.signatures.encoding import SECRET_ENCODINGS
+from postern.core.signatures.encoding import SECRET_ENCODINGS, signing_key
 from postern.core.signatures.freshness import TIMESTAMP_FORMATS
 from postern.core.signatures.scheme import LONGEST_TOLERANCE, InvalidScheme, SignatureScheme
 from postern.core.signatures.signature import Reading, SignatureCredential
@@ -134,14 +134,35 @@ def changed_secrets(setup: Setup, call: Call) -> Iterator[Trial]:
 
 
 def secret_forms(setup: Setup) -> Iterator[tuple[SignatureScheme, str]]:
+    """The ways to read the secret that make another key of it, each key once: what changes nothing is no change."""
+    seen = {_keys(setup, setup.scheme)}
     prefix = _PREFIX.match(setup.main)
     prefixes = dict.fromkeys(["", prefix[0].decode() if prefix else "", setup.scheme.secret_prefix])
     for encoding in SECRET_ENCODINGS:
         for text in prefixes:
             scheme = msgspec.structs.replace(setup.scheme, secret_encoding=encoding, secret_prefix=text)
-            if scheme != setup.scheme:
-                how = "as the plain text it is" if encoding == "utf8" else f"decoded from {encoding}"
-                yield scheme, f"{how}, after taking {text} off its front" if text else how
+            keys = _keys(setup, scheme)
+            if keys not in seen:
+                seen.add(keys)
+                yield scheme, secret_words(scheme)
+
+
+def secret_words(scheme: SignatureScheme) -> str:
+    how = {"utf8": "as the plain text it is", "utf8_nfkd": "with its accents taken apart (NFKD)"}.get(
+        scheme.secret_encoding, f"decoded from {scheme.secret_encoding}"
+    )
+    return f"{how}, after taking {scheme.secret_prefix} off its front" if scheme.secret_prefix else how
+
+
+def _keys(setup: Setup, scheme: SignatureScheme) -> tuple[bytes | None, ...]:
+    """The key that the scheme makes of each secret; None where it can make none."""
+    keys: list[bytes | None] = []
+    for secret in (setup.main, setup.second):
+        try:
+            keys.append(signing_key(secret, scheme.secret_encoding, scheme.secret_prefix) if secret else None)
+        except ValueError:
+            keys.append(None)
+    return tuple(keys)
 
 
 def changed_urls(setup: Setup, call: Call) -> Iterator[Trial]:
