@@ -41,6 +41,32 @@ def test_waiting_returns_what_came() -> None:
     assert wait_until(lambda: next(answers)) == "here"
 
 
+def test_what_takes_long_is_asked_for_less_often_and_still_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, asked = 0.0, list[float]()
+    monkeypatch.setattr(
+        "support.waiting.time", SimpleNamespace(monotonic=lambda: now, sleep=lambda of: go_on(of))
+    )
+
+    def go_on(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    def came(at: float) -> bool:
+        asked.append(now)
+        return now >= at
+
+    for at, least, most in ((0.3, 15, 17), (10.0, 80, 100)):
+        now = 0.0
+        asked.clear()
+        wait_until(lambda at=at: came(at))
+        assert least <= len(asked) <= most and at <= now <= at * 1.05 + 0.02
+    now = 0.0
+    asked.clear()
+    with pytest.raises(AssertionError):
+        wait_until(lambda: came(99.0), 5.0, every=0.5)
+    assert asked == [one * 0.5 for one in range(12)]
+
+
 def test_each_database_is_new_and_a_template_is_copied(postgres: PostgresServer, postgres_url: str) -> None:
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute("CREATE TABLE things AS SELECT 7 AS number")

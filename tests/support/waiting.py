@@ -13,16 +13,21 @@ PATIENCE = 120.0
 """For what must come. Only a test that fails waits that long, so it says nothing about how fast anything
 is."""
 
+OFTEN, SELDOM, PART = 0.02, 0.2, 0.05
+"""Seconds between two questions. An answer costs the program that is asked, and others that work beside it, so a test that has waited
+for long asks after another twentieth of that time: it hears a twentieth later, and has asked a tenth as often."""
+
 
 def wait_until(
     condition: Callable[[], T],
     timeout: float = PATIENCE,
     *,
     what: str | Callable[[], str] = "",
-    every: float = 0.02,
+    every: float | None = None,
 ) -> T:
-    """The condition's first true answer. Its last exception, or its last answer, is told when time is up."""
-    deadline = time.monotonic() + timeout
+    """The condition's first true answer. Its last exception, or its last answer, is told when time is up. What takes long is
+    asked for less often (`PART`), unless ``every`` says otherwise."""
+    began = time.monotonic()
     while True:
         last: object
         try:
@@ -32,10 +37,11 @@ def wait_until(
             last = f"its last answer was {answer!r}"
         except Exception as error:
             last = f"it last raised {error!r}"
-        if time.monotonic() > deadline:
+        waited = time.monotonic() - began
+        if waited > timeout:
             awaited = what() if callable(what) else what or condition.__qualname__
             raise AssertionError(f"waited {timeout:g} s for {awaited}; {last}")
-        time.sleep(every)
+        time.sleep(every or min(SELDOM, max(OFTEN, waited * PART)))
 
 
 def free_port() -> int:
