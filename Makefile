@@ -2,8 +2,8 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-# Most tests wait for programs now and then: one lane more than there are cores.
-LANES ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+# Most tests wait for programs now and then: two lanes a core.
+LANES ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) \* 2)
 # Where it is set, every program would be compiled at each of its hundreds of starts.
 export PYTHONDONTWRITEBYTECODE :=
 SETUP := scripts/install.py pyproject.toml requirements.lock hatch_build.py package-lock.json
@@ -11,7 +11,7 @@ SETUP := scripts/install.py pyproject.toml requirements.lock hatch_build.py pack
 RELEASE = "$(VERSION)" $(if $(REPOSITORY),--repository "$(REPOSITORY)")
 
 .DEFAULT_GOAL := help
-.PHONY: help run test quick mutants check lint types lock bench screenshots reference site release releasable clean
+.PHONY: help run test tests quick mutants check lint types lock bench screenshots reference site release releasable clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 22
@@ -21,7 +21,11 @@ help: ## this list
 run: .venv/.run ## set up, and serve in the foreground on http://127.0.0.1:8080 (POSTERN_PORT=…)
 	@$(BIN)/postern serve $(if $(POSTERN_WORKFLOWS),,--example)
 
-test: .venv/.test check ## install all that the tests need, and run everything: lint, types, the quick tests, the others
+# Types are checked beside the first tests, and what is wrong with them fails the whole as well.
+test: .venv/.test lint ## install all that the tests need, and run everything: lint, types, the quick tests, the others
+	@$(MAKE) --no-print-directory --jobs=2 types tests
+
+tests: .venv/.test ## the tests alone, without lint and types (LANES=4)
 	$(BIN)/pytest -n $(LANES) --quick-decides
 
 quick: .venv/.test ## the tests of the decision and the use cases, without programs and Postgres; ends at the first failure
