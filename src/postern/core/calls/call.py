@@ -39,7 +39,8 @@ class Call(msgspec.Struct, eq=False):
 
     Header names are lower-case (they are case-insensitive); every other byte is untouched.
 
-    ``address`` is the client's address as the trusted proxies tell it, or what could not be parsed, verbatim.
+    ``address`` is the client's address as the trusted proxies tell it, or the beginning of what could not be parsed, in
+    quotes.
     ``body`` is empty until it has been read; the steps that come before the body do not look at it.
     """
 

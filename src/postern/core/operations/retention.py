@@ -53,7 +53,7 @@ class RetentionPolicy:
         return now - self.audit_days * DAY
 
     def history_before(self, own: OwnRetention | None, now: float) -> float:
-        """None, where a webhook's own rule cannot be read: everything stays until it can."""
+        """What is older may go. 0, where the webhook's own rule could not be read: everything stays until it can be."""
         if own is None:
             return 0.0
         return now - max((own.history_retention_days or self.history_days) * DAY, YOUNGEST)
