@@ -14,6 +14,7 @@ class Shape(BaseModel):
         extra="forbid",
         str_strip_whitespace=False,
         hide_input_in_errors=True,
+        allow_inf_nan=False,  # some readers of JSON take 1e999 for a number, and no integer can be made of it
         defer_build=True,  # a command asks one operation of sixty, and building all takes a fifth of its time
     )
 

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from postern.core.answer import WorkflowResponse
 from postern.core.deliveries import delivery as core
@@ -138,6 +139,29 @@ async def test_who_waits_for_an_engine_that_is_away_is_left_to_the_loop_at_once(
         (trigger,) = house.engine.started.values()
         await answer(house, trigger)
         assert (await calling).status == 201
+
+
+@pytest.mark.parametrize("asked", ["start", "ended"])
+async def test_a_defect_of_an_engine_is_reported_as_one_while_a_caller_waits(
+    house: House, asked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    defect = asyncio.Event()
+
+    async def broken(_: object) -> None:
+        defect.set()
+        raise KeyError("planted")
+
+    monkeypatch.setattr(house.engine, asked, broken)
+    with capture_logs() as lines:
+        calling = asyncio.create_task(house.call(await waiting_webhook(house)))
+        async with asyncio.timeout(PATIENCE):
+            await defect.wait()
+            while not lines:
+                await asyncio.sleep(0.001)
+        house.gateway.runtime.waiters.send_away()
+        heard = await calling
+    assert [one["event"] for one in lines] == ["an engine failed in a way it should not"]
+    assert (heard.status, heard.json["code"]) == (504, "response_timeout")
 
 
 @pytest.mark.parametrize("asked_after", [None, 5.0])

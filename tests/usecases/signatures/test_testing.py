@@ -167,6 +167,12 @@ async def test_the_time_of_a_test_is_the_one_that_is_given_or_now(house: House) 
     assert (await result_of(house, webhookId=webhook.id, call=old)).verified
 
 
+@pytest.mark.parametrize("at", [float("inf"), float("-inf"), float("nan")])
+async def test_a_moment_that_is_no_number_is_refused(house: House, at: float) -> None:
+    asked = {"authentication": how(), "call": call()}
+    assert await wrong(house, **asked, at=at) == {"at": "write a number"}
+
+
 async def test_which_secret_matched_is_reported_and_what_each_would_have_made(house: House) -> None:
     webhook = await house.webhook(authentication=how(secondSecret="second"))
     for asked in ({"webhookId": webhook.id}, {"authentication": how(secondSecret="second")}):

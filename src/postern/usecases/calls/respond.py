@@ -19,8 +19,11 @@ from postern.core.history.invocation import Delivery, StoreUnavailable
 from postern.core.problems import FieldError, Refused
 from postern.core.webhooks.webhook import Webhook
 from postern.observe.counting import counter_of_ends
+from postern.observe.logs import Log
 from postern.usecases.deliveries.dispatch import start_delivery, take_answer
 from postern.usecases.runtime.gateway import Gateway
+
+log = Log()
 
 _ANSWER_CODES = {"completed": "completed", "failed": "workflow_failed"}
 """What a caller who still waits hears when all runs have ended."""
@@ -171,6 +174,11 @@ async def _start_and_watch(gateway: Gateway, delivery: Delivery, payload: bytes,
         return None
     except EngineRejected:
         return "failed"
+    except StoreUnavailable:
+        raise
+    except Exception:  # a defect in an engine: nobody else looks at how this task ended
+        log.exception("an engine failed in a way it should not", engine=gateway.engine.name)
+        return None
 
 
 async def _answer_in_row(
