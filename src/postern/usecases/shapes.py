@@ -27,14 +27,12 @@ class FieldProblem(ValueError):
         self.field = field
 
 
-def _no_truth_value(value: object) -> object:
-    if isinstance(value, bool):
-        raise ValueError("write a number")
-    return value
+def _whole(value: object) -> object:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-NO_TRUTH_VALUE = BeforeValidator(_no_truth_value)
-"""For numbers, after their bounds. Pydantic takes *false* for 0: whoever means that bodies have no end would have none kept."""
+WHOLE = BeforeValidator(_whole)
+"""For whole numbers, after their bounds. 5.0 is one, in JSON as in YAML: some programs write every number so."""
 
 
 def checked(value: str, problem: str | None) -> str:

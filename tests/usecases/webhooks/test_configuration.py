@@ -81,7 +81,12 @@ def test_a_number_has_its_bounds(path: str, least: float, most: float, step: flo
         ("fieldMapping", "order.number", "write an object, between { and }"),
         ("schedule", "5m", "write an object, between { and }"),
         ("payloadLimitBytes", "10MB", "write a whole number"),
-        ("bodyRetentionDays", False, "write a number"),
+        ("payloadLimitBytes", "5000", "write a whole number, without quotes"),
+        ("rateLimit.burst", " 5", "write a whole number, without quotes"),
+        ("synchronousResponse.timeoutSeconds", "5", "write a number, without quotes"),
+        ("synchronousResponse.enabled", "true", "write true or false, without quotes"),
+        ("synchronousResponse.enabled", 1, "write true or false"),
+        ("bodyRetentionDays", False, "write a whole number"),
         ("rateLimit.callsPerSecond", True, "write a number"),
         ("rateLimit.burst", 1.5, "write a whole number"),
         ("rateLimit.callsPerSecond", "fast", "write a number"),
@@ -92,6 +97,13 @@ def test_a_value_of_another_type_is_reported_in_words_of_this_program(
     path: str, value: Any, words: str
 ) -> None:
     assert wrong(**nested(path, value)) == {path: words}
+
+
+def test_a_whole_number_may_be_written_with_a_point() -> None:
+    """Some programs write every number so."""
+    made = request(payloadLimitBytes=5000.0, rateLimit={"burst": 7.0}, historyRetentionDays=3.0)
+    assert [made.payload_limit_bytes, made.rate_limit.burst, made.history_retention_days] == [5000, 7, 3]
+    assert all(type(one) is int for one in (made.payload_limit_bytes, made.rate_limit.burst))
 
 
 def test_what_can_be_chosen_is_listed() -> None:

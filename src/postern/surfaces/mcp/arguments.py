@@ -10,7 +10,8 @@ from postern.core.signatures.making import Wrong
 from postern.core.webhooks.listing import Sort
 from postern.usecases.history.code import Language
 from postern.usecases.history.filters import FilterRequest as CallFilter
-from postern.usecases.webhooks.configuration import FieldMapping, Shape
+from postern.usecases.shapes import WHOLE, Shape
+from postern.usecases.webhooks.configuration import FieldMapping
 from postern.usecases.webhooks.listing import FilterRequest as WebhookFilter
 
 WebhookId = Annotated[
@@ -20,12 +21,12 @@ InvocationId = Annotated[
     str, Field(description="The invocation's id, like inv_…; search_history tells it.", max_length=80)
 ]
 Version = Annotated[
-    int | None,
+    Annotated[int, WHOLE] | None,
     Field(
         description="The version you have read. When it has changed meanwhile the call is refused, so that nobody's change is lost."
     ),
 ]
-Limit = Annotated[int, Field(ge=1, le=50)]
+Limit = Annotated[int, Field(ge=1, le=50), WHOLE]
 Cursor = Annotated[str | None, Field(description="nextCursor of the page before.", max_length=200)]
 
 
@@ -196,7 +197,9 @@ class ProposeProvider(Shape):
 
 class ApplyFix(Shape):
     invocation_id: InvocationId
-    number: Annotated[int, Field(description="Its place in wouldVerifyIf, the first is 0.", ge=0, le=100)]
+    number: Annotated[
+        int, Field(description="Its place in wouldVerifyIf, the first is 0.", ge=0, le=100), WHOLE
+    ]
 
 
 class ManyInvocations(Shape):

@@ -38,7 +38,7 @@ from postern.identity import is_stand_in
 from postern.usecases.access.audit import noted
 from postern.usecases.ports import Fetched, FetchTrouble
 from postern.usecases.runtime.gateway import Gateway, require
-from postern.usecases.shapes import Shape
+from postern.usecases.shapes import WHOLE, Shape
 from postern.usecases.signatures import views
 from postern.usecases.webhooks.compiling import answer_timeout, credential_of
 from postern.usecases.webhooks.webhooks import check_secrets, stored
@@ -67,7 +67,7 @@ class SendRequest(Shape):
     changes: Annotated[BodyChanges, Field(max_length=50, repr=False)] = {}
     """Values to set in the body, by their paths: {"data.id": 7}."""
     wrong: Wrong | None = None
-    count: Annotated[int, Field(ge=1, le=MOST_CALLS)] = 1
+    count: Annotated[int, Field(ge=1, le=MOST_CALLS), WHOLE] = 1
     rate: Annotated[float, Field(ge=SLOWEST, le=MOST_CALLS)] | None = None
     """Calls a second. Without it each waits for the answer of the one before."""
 

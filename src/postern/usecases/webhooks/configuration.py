@@ -4,6 +4,7 @@ Secrets come in through it and never go out: ``parts`` divides a valid request i
 secrets.
 """
 
+import re
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal, get_args
 
@@ -21,7 +22,7 @@ from postern.core.webhooks.grouping import MOST_TAGS, distinct, folder_of, tag_p
 from postern.core.webhooks.names import header_name_problem, parameter_name_problem, username_problem
 from postern.core.webhooks.settings import PAYLOAD_LIMIT, WebhookSettings
 from postern.core.webhooks.webhook import LARGEST_PAYLOAD_LIMIT
-from postern.usecases.shapes import NO_TRUTH_VALUE, checked
+from postern.usecases.shapes import WHOLE, checked
 from postern.usecases.shapes import FieldProblem as FieldProblem
 from postern.usecases.shapes import Shape as Shape
 from postern.usecases.webhooks.schedule_setting import ScheduleSetting, url_problem
@@ -101,10 +102,10 @@ class SignatureAuthentication(Shape):
     second_secret: Secret | Generate | None = Field(default=None, repr=False)
     verify_token: Secret | Generate | None = Field(default=None, repr=False)
     public_url: str | None = None
-    tolerance_seconds: Annotated[int, Field(ge=0, le=30 * 86400), NO_TRUTH_VALUE] | None = None
+    tolerance_seconds: Annotated[int, Field(ge=0, le=30 * 86400), WHOLE] | None = None
     scheme: Document | None = None
     require_timestamp_and_digest: bool = False
-    preset_version: Annotated[int, NO_TRUTH_VALUE] | None = None
+    preset_version: Annotated[int, WHOLE] | None = None
 
     @field_validator("public_url")
     @classmethod
@@ -137,7 +138,7 @@ class SynchronousResponse(Shape):
     """Whether the caller waits for the workflow's answer, and how long."""
 
     enabled: bool = False
-    timeout_seconds: Annotated[float, Field(ge=1, le=60), NO_TRUTH_VALUE] | None = None
+    timeout_seconds: Annotated[float, Field(ge=1, le=60)] | None = None
 
 
 class DuplicateProtection(Shape):
@@ -146,7 +147,7 @@ class DuplicateProtection(Shape):
 
     enabled: bool = False
     key: str | None = None
-    window_seconds: Annotated[int, Field(ge=60, le=7 * 86400), NO_TRUTH_VALUE] = 86400
+    window_seconds: Annotated[int, Field(ge=60, le=7 * 86400), WHOLE] = 86400
 
     @field_validator("key")
     @classmethod
@@ -182,8 +183,8 @@ class CorsSetting(Shape):
 
 
 class RateLimit(Shape):
-    calls_per_second: Annotated[float, Field(gt=0, le=100_000), NO_TRUTH_VALUE] = 100
-    burst: Annotated[int, Field(ge=1, le=1_000_000), NO_TRUTH_VALUE] = 200
+    calls_per_second: Annotated[float, Field(gt=0, le=100_000)] = 100
+    burst: Annotated[int, Field(ge=1, le=1_000_000), WHOLE] = 200
 
     @field_validator("calls_per_second")
     @classmethod
@@ -211,11 +212,11 @@ class WebhookRequest(Shape):
     duplicate_protection: DuplicateProtection = DuplicateProtection()
     cors: CorsSetting = CorsSetting()
     ip_allowlist: Annotated[list[str], Field(max_length=1000)] = []
-    payload_limit_bytes: Annotated[int, Field(ge=1, le=LARGEST_PAYLOAD_LIMIT), NO_TRUTH_VALUE] = PAYLOAD_LIMIT
+    payload_limit_bytes: Annotated[int, Field(ge=1, le=LARGEST_PAYLOAD_LIMIT), WHOLE] = PAYLOAD_LIMIT
     rate_limit: RateLimit = RateLimit()
     schedule: ScheduleSetting | None = None
-    history_retention_days: Annotated[int, Field(ge=1, le=3650), NO_TRUTH_VALUE] | None = None
-    body_retention_days: Annotated[int, Field(ge=0, le=3650), NO_TRUTH_VALUE] | None = None
+    history_retention_days: Annotated[int, Field(ge=1, le=3650), WHOLE] | None = None
+    body_retention_days: Annotated[int, Field(ge=0, le=3650), WHOLE] | None = None
 
     @field_validator("name")
     @classmethod
@@ -264,7 +265,7 @@ _KINDS_OF_VALUE = {"str", "int", "function-before[_secret_length(), str]"}
 def validated(shape: type[Shape], data: object) -> Any:
     """The request as its type, or ``Refused`` with a message for every wrong field at once."""
     try:
-        return shape.model_validate(data)
+        return shape.model_validate(data, strict=True)  # "5" is no number, and "yes" no truth value
     except ValidationError as error:
         raise Refused("invalid_request", errors=field_errors(error, shape)) from None
 
@@ -277,7 +278,7 @@ def field_errors(error: ValidationError, asked: Any = None) -> list[FieldError]:
     """Pydantic's errors in our words: a dotted path in the caller's spelling, and never the value (it may be
     a secret). ``asked``: the type, where a misspelt name is to be answered with the one that was meant."""
     found: dict[str, str] = {}
-    for one in error.errors(include_url=False, include_input=False):
+    for one in error.errors(include_url=False):
         path = [str(step) for step in one["loc"]]
         if len(path) > 1 and path[0] == "authentication" and path[1] in _METHODS:
             del path[1]
@@ -288,6 +289,12 @@ def field_errors(error: ValidationError, asked: Any = None) -> list[FieldError]:
         if isinstance(cause, FieldProblem):
             path.append(to_camel(cause.field) if "_" in cause.field else cause.field)
         message = str(cause) if isinstance(cause, ValueError) else _in_words(one["type"], one["msg"])
+        if (
+            one["type"] in _QUOTED
+            and isinstance(one["input"], str)
+            and _QUOTED[one["type"]].fullmatch(one["input"])
+        ):
+            message += ", without quotes"
         if one["type"] == "extra_forbidden" and len(found) < MOST_MEANT:
             message += _meant(asked, one["loc"])
         found.setdefault(".".join(path), message)
@@ -348,6 +355,10 @@ _WRONG_TYPE = {
     for kind in kinds.split()
 }
 """Pydantic speaks of types of Python."""
+
+_NUMBER = re.compile(r"\s*[-+]?[0-9]{1,20}(\.[0-9]{1,20})?\s*")
+_QUOTED = {"int_type": _NUMBER, "float_type": _NUMBER, "bool_type": re.compile("true|false", re.IGNORECASE)}
+"""By the kind of error: a text that would be right if it were none."""
 
 
 SECRETS: dict[str, dict[str, str]] = {

@@ -11,7 +11,7 @@ from postern.core.schedules.schedule import InvalidSchedule, parse_schedule
 from postern.core.webhooks import settings
 from postern.core.webhooks.names import sent_header_problem
 from postern.core.webhooks.stored import StoredWebhook
-from postern.usecases.shapes import NO_TRUTH_VALUE, FieldProblem, Shape, checked
+from postern.usecases.shapes import WHOLE, FieldProblem, Shape, checked
 
 MOST_HEADERS = 20
 LONGEST_HEADER = 4096
@@ -29,10 +29,10 @@ class ScheduleSetting(Shape):
     cron: str | None = None
     time_zone: str = "UTC"
     headers: Annotated[dict[str, str | None], Field(max_length=MOST_HEADERS, repr=False)] = {}
-    timeout_seconds: Annotated[float, Field(ge=1, le=60), NO_TRUTH_VALUE] = 10
+    timeout_seconds: Annotated[float, Field(ge=1, le=60)] = 10
     only_when_changed: bool = False
     split_array: bool = False
-    pause_after_failures: Annotated[int, Field(ge=1, le=1000), NO_TRUTH_VALUE] = 10
+    pause_after_failures: Annotated[int, Field(ge=1, le=1000), WHOLE] = 10
     enabled: bool = True
 
     @field_validator("url")
