@@ -167,3 +167,23 @@ async def test_an_id_that_no_text_can_be_is_the_askers_mistake_and_no_trouble_of
             await store.retention.reach("days\0", "", 0.0)
         assert refused.value.code == "invalid_request"
         await store.retention.reach("days", "", 0.0)  # what comes after it is written
+
+
+async def test_in_stretches_every_call_is_read_once_and_as_it_is_read_alone(
+    store: Store, ids_by: dict[str, set[str]]
+) -> None:
+    newest = max(id for ids in ids_by.values() for id in ids)
+    (replayed, *_) = ids_by["responded"]
+    for _ in range(10):  # the tenth emission's key comes before the second one's
+        await store.deliveries.replay(replayed, {}, NOW, "queued", "the tests", None, None)
+    alone = {id: await store.history.get(id) for ids in ids_by.values() for id in ids}
+    for limit, most_bytes in ((1, 10**9), (7, 10**9), (7, 1), (7, 60), (1000, 10**9)):
+        found = []
+        page = await store.history.stretch(None, limit, most_bytes)
+        while page.next_before is not None:
+            size = sum(row.invocation.body_size for row in page.rows)
+            assert len(page.rows) == 1 or (len(page.rows) <= limit and size <= most_bytes)
+            found += page.rows
+            page = await store.history.stretch(page.next_before, limit, most_bytes)
+        assert found[0].invocation.id == newest and len(found) == len(alone)
+        assert found == [alone[id] for id in sorted(alone, reverse=True)]

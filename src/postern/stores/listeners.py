@@ -134,9 +134,9 @@ class Listeners:
         of_it = select(handed).where(handed.c.invocation_id == invocation_id)
         return await self._handed(of_it.order_by(handed.c.id))
 
-    async def of_calls(self, invocation_ids: list[str]) -> dict[str, list[Handed]]:
-        """Of those that were ever handed to one."""
-        of_them = select(handed).where(handed.c.invocation_id.in_(invocation_ids))
+    async def of_calls(self, oldest: str, newest: str) -> dict[str, list[Handed]]:
+        """Of the calls from the one to the other that were ever handed to a listener."""
+        of_them = select(handed).where(handed.c.invocation_id.between(oldest, newest))
         found: dict[str, list[Handed]] = {}
         for one in await self._handed(of_them.order_by(handed.c.id)):
             found.setdefault(one.invocation_id, []).append(one)

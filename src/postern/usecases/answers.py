@@ -19,7 +19,7 @@ Schema = dict[str, Any]
 
 
 def iso(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"  # for +00:00
 
 
 class Time(float):
@@ -86,7 +86,7 @@ def schemas(types: Iterable[Any], ref_template: str) -> tuple[list[Schema], Sche
 
 def _text(value: object) -> str:
     if isinstance(value, Time):
-        return str(value)
+        return iso(value)
     raise NotImplementedError(f"{type(value).__name__} is no part of an answer")
 
 

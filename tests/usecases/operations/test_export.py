@@ -12,7 +12,7 @@ import pytest
 
 from postern import __version__
 from postern.core.access.accounts import Actor
-from postern.core.history.invocation import Story
+from postern.core.history.invocation import HistoryPage
 from postern.core.problems import Refused
 from postern.usecases.answers import iso
 from postern.usecases.history import marks, samples, saved_views
@@ -31,8 +31,13 @@ async def lines_of(folder: Path, actor: Actor = OWNER) -> list[dict[str, Any]]:
     written: list[bytes] = []
     async with a_house(folder, POSTERN_SECRET_KEYS=THEN["secretKey"]) as house:
         await export.everything(house.gateway, actor, written.append)
-    assert all(line.endswith(b"\n") and line.count(b"\n") == 1 for line in written)
-    return [json.loads(line) for line in written]
+    return lines_in(written)
+
+
+def lines_in(written: list[bytes]) -> list[dict[str, Any]]:
+    text = b"".join(written)
+    assert text.endswith(b"\n")
+    return [json.loads(line) for line in text.removesuffix(b"\n").split(b"\n")]
 
 
 @pytest.mark.anyio
@@ -78,7 +83,7 @@ async def test_what_is_kept_beside_webhooks_and_calls_is_in_it(house: House) -> 
     view = await saved_views.save(house.gateway, OWNER, "Mine", "status=failed")
     written: list[bytes] = []
     await export.everything(house.gateway, OWNER, written.append)
-    lines = {line["kind"]: line for line in map(json.loads, written)}
+    lines = {line["kind"]: line for line in lines_in(written)}
     assert (lines["sample"]["webhookId"], lines["sample"]["event"]["payload"]) == (recorded.id, {"n": 1})
     assert (lines["deletedWebhook"]["id"], lines["webhook"]["id"]) == (deleted.id, recorded.id)
     assert lines["call"]["bookmark"] and lines["call"]["notes"][0]["text"] == "look at this"
@@ -126,33 +131,35 @@ def test_the_command_writes_a_file_only_when_it_is_whole(
 async def test_however_many_there_are_each_is_written_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In pages of two; one that cannot be read is named, and a call that has just gone is left out."""
+    """In pages of two; one that cannot be read is named, and calls that have just gone are left out."""
     monkeypatch.setattr(export, "PAGE", 2)
+    monkeypatch.setattr(export, "CALLS_AT_ONCE", 2)
     async with a_house(tmp_path) as house:
         made = [(await house.webhook(name=f"Number {number}")) for number in range(5)]
         for one in made:
             await house.call(one, b'{"n": 1}')
         overwrite(tmp_path / "data", made[1].id, NEWER)
-        gone = (await house.history())[2].id
+        gone = [row.id for row in (await house.history())[2:4]]  # a page of them
         calls = house.gateway.store.history
-        whole = calls.whole
+        stretch = calls.stretch
 
-        async def just_gone(ids: list[str]) -> list[Story]:
-            return await whole([one for one in ids if one != gone])
+        async def just_gone(before: str | None, limit: int, most_bytes: int) -> HistoryPage:
+            page = await stretch(before, limit, most_bytes)
+            return HistoryPage([row for row in page.rows if row.invocation.id not in gone], page.next_before)
 
-        monkeypatch.setattr(calls, "whole", just_gone)
+        monkeypatch.setattr(calls, "stretch", just_gone)
         written: list[bytes] = []
         await export.everything(house.gateway, OWNER, written.append)
-    lines = [json.loads(line) for line in written]
+    lines = lines_in(written)
     assert (lines[0]["version"], lines[0]["format"]) == (__version__, 1)
     ids = {kind: [line["id"] for line in lines if line["kind"] == kind] for kind in ("webhook", "call")}
     assert ids["webhook"] == [one.id for one in reversed(made) if one is not made[1]]
-    assert len(set(ids["call"])) == len(ids["call"]) == 4 and gone not in ids["call"]
+    assert len(set(ids["call"])) == len(ids["call"]) == 3 and not {*gone} & {*ids["call"]}
     (unreadable,) = [line for line in lines if line["kind"] == "unreadableWebhook"]
     assert unreadable["id"] == made[1].id
     assert lines[-1] == {
         "kind": "end",
-        "counts": {"webhook": 4, "unreadableWebhook": 1, "change": 5, "call": 4},
+        "counts": {"webhook": 4, "unreadableWebhook": 1, "change": 5, "call": 3},
     }
     call = next(line for line in lines if line["kind"] == "call")
     assert base64.b64decode(call["bodyBase64"]) == b'{"n": 1}'

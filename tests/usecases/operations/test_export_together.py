@@ -3,10 +3,10 @@
 import base64
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from postern.core.history.invocation import HistoryPage
 from postern.usecases.answers import as_plain
 from postern.usecases.history import editing, history, marks
 from postern.usecases.listeners import listeners
@@ -36,7 +36,7 @@ async def test_a_line_says_of_a_call_what_the_api_says_however_many_are_read_tog
         desk = await listeners.enter(house.gateway, OWNER, listeners.EnterRequest(name="desk"), "192.0.2.7")
         await listeners.replay(house.gateway, OWNER, desk.id, first)
         await export.everything(house.gateway, OWNER, written.append)
-        lines = [json.loads(line) for line in written]
+        lines = [json.loads(line) for line in b"".join(written).splitlines()]
         exported = {line.pop("id"): line for line in lines if line.pop("kind") == "call"}
         assert len(exported) == 5
         for id, line in exported.items():
@@ -60,14 +60,15 @@ async def test_calls_are_read_together_as_their_bodies_allow(
         webhook = await house.webhook()
         for size in (200, 40, 50, 30, 40):  # the newest comes first
             await house.call(webhook, json.dumps("x" * (size - 2)).encode())
-        whole = house.gateway.store.history.whole
+        stretch = house.gateway.store.history.stretch
 
-        async def noted(ids: list[str]) -> Any:
-            read.append(len(ids))
-            return (await whole(ids))[1:]  # retention has taken the first one meanwhile
+        async def noted(before: str | None, limit: int, most_bytes: int) -> HistoryPage:
+            page = await stretch(before, limit, most_bytes)
+            read.append(len(page.rows))
+            return page
 
-        monkeypatch.setattr(house.gateway.store.history, "whole", noted)
+        monkeypatch.setattr(house.gateway.store.history, "stretch", noted)
         written: list[bytes] = []
         await export.everything(house.gateway, OWNER, written.append)
-    assert read == [2, 2, 1]
-    assert json.loads(written[-1])["counts"]["call"] == 2
+    assert read == [2, 2, 1, 0]
+    assert json.loads(written[-1])["counts"]["call"] == 5

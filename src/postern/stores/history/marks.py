@@ -1,9 +1,10 @@
 """Bookmarks and notes of calls, and which call was made of which. Written by people, a few in a day."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 
 import msgspec
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, select
 
 from postern.core.access.audit import AuditEntry
 from postern.core.history.marks import Bookmark, CallNote, Edited, Marks
@@ -22,16 +23,19 @@ class CallMarks:
         self._writer = writer
 
     async def of(self, invocation_id: str) -> Marks:
-        return (await self.of_all([invocation_id]))[invocation_id]
+        found = await self.between(invocation_id, invocation_id)
+        return found.get(invocation_id) or Marks([], [])
 
-    async def of_all(self, invocation_ids: list[str]) -> dict[str, Marks]:
+    async def between(self, oldest: str, newest: str) -> dict[str, Marks]:
+        """Of the calls from the one to the other that have any."""
+
         def query(connection: Connection) -> dict[str, Marks]:
-            found = {one: Marks([], []) for one in invocation_ids}
-            notes = select(call_notes).where(call_notes.c.invocation_id.in_(invocation_ids))
+            found: dict[str, Marks] = defaultdict(lambda: Marks([], []))
+            notes = select(call_notes).where(call_notes.c.invocation_id.between(oldest, newest))
             for row in connection.execute(notes.order_by(call_notes.c.id)):
                 note = CallNote(row.id, row.invocation_id, seconds(row.at), row.author, row.text)
                 found[row.invocation_id].notes.append(note)
-            made = select(edited_calls).where(edited_calls.c.made_from.in_(invocation_ids))
+            made = select(edited_calls).where(edited_calls.c.made_from.between(oldest, newest))
             for row in connection.execute(made.order_by(edited_calls.c.invocation_id)):
                 found[row.made_from].edited.append(row.invocation_id)
             return found
@@ -106,11 +110,11 @@ def insert_edited(connection: Connection, invocation_id: str, edited: Edited) ->
 
 
 def shown_marks(
-    connection: Connection, invocation_ids: Sequence[str]
+    connection: Connection, these: Callable[[ColumnElement[str]], ColumnElement[bool]]
 ) -> tuple[dict[str, Bookmark], dict[str, Edited]]:
     """What a list shows of them. Both tables are small, and are asked by their keys."""
-    marked = connection.execute(select(bookmarks).where(bookmarks.c.invocation_id.in_(invocation_ids)))
-    made = connection.execute(select(edited_calls).where(edited_calls.c.invocation_id.in_(invocation_ids)))
+    marked = connection.execute(select(bookmarks).where(these(bookmarks.c.invocation_id)))
+    made = connection.execute(select(edited_calls).where(these(edited_calls.c.invocation_id)))
     return (
         {row.invocation_id: Bookmark(seconds(row.at), row.author) for row in marked},
         {

@@ -383,6 +383,9 @@ def summary_of(story: recorded.Story) -> InvocationSummary:
     )
 
 
+_headers = msgspec.json.Decoder(list[tuple[str, str]])
+
+
 def invocation_of(
     story: recorded.Story, payload: msgspec.Raw | None, local_runs: list[Handed], marks: Marks
 ) -> Invocation:
@@ -393,14 +396,11 @@ def invocation_of(
         **msgspec.structs.asdict(summary_of(story)),
         path=invocation.path.decode("latin-1"),
         query=invocation.query.decode("latin-1"),
-        headers=msgspec.json.decode(invocation.headers, type=list[tuple[str, str]]),
+        headers=_headers.decode(invocation.headers),
         body=None if body is None else body.decode("utf-8", "replace"),
         body_truncated=body is not None and len(body) < invocation.body_size,
         payload=payload,
-        trace=[
-            Step(step=step, ok=ok, detail=detail)
-            for step, ok, detail in msgspec.json.decode(invocation.trace)
-        ],
+        trace=[Step(step, ok, detail) for step, ok, detail in msgspec.json.decode(invocation.trace)],
         deliveries=[delivery_of(one) for one in story.deliveries],
         local_runs=[run_of(one) for one in local_runs],
         judged_at=None if story.edited else Time(invocation.received_at + invocation.duration_us / 1_000_000),
@@ -504,14 +504,18 @@ def run_of(one: Handed) -> LocalRun:
 
 def _listener(delivery: recorded.Delivery) -> str | None:
     """Which one it was handed to in the place of the engine."""
-    named = (entry["listener"] for entry in reversed(delivery.log) if "listener" in entry)
-    return msgspec.convert(next(named, None), str | None)
+    for entry in reversed(delivery.log):
+        if "listener" in entry:
+            return msgspec.convert(entry["listener"], str)
+    return None
 
 
 def _workflows(delivery: recorded.Delivery) -> list[str] | None:
     """Which ones the newest start that named any has started."""
-    named = (entry["workflows"] for entry in reversed(delivery.log) if "workflows" in entry)
-    return msgspec.convert(next(named, None), list[str] | None)
+    for entry in reversed(delivery.log):
+        if "workflows" in entry:
+            return msgspec.convert(entry["workflows"], list[str])
+    return None
 
 
 def _run_state(delivery: recorded.Delivery) -> RunState | None:

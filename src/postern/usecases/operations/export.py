@@ -7,26 +7,25 @@ how many there were of each: a file without it was cut off.
 import base64
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, TypeVar
 
 from postern import __version__
 from postern.core.access.accounts import Actor
-from postern.core.documents import Document
 from postern.core.history.invocation import Story
 from postern.core.history.marks import Marks
 from postern.core.listeners import Handed
 from postern.usecases.access import accounts, audit
-from postern.usecases.answers import Listing, as_json, as_plain, iso
+from postern.usecases.answers import UNSET, Listing, as_json, as_plain, iso
 from postern.usecases.deliveries import replays
-from postern.usecases.history import history, samples
-from postern.usecases.history.filters import filter_of
-from postern.usecases.history.views import InvocationSummary, invocation_of
+from postern.usecases.history import samples
+from postern.usecases.history.views import invocation_of
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.webhooks import bin, listing
 
 FORMAT = 1
 PAGE = 200
+CALLS_AT_ONCE = 500
 MOST_AT_ONCE = 8 * 1024 * 1024
 """Of bodies, in memory."""
 
@@ -43,13 +42,16 @@ async def everything(gateway: Gateway, actor: Actor, write: Callable[[bytes], ob
         write(as_json({"kind": kind, **as_plain(fields)}) + b"\n")
 
     line("export", {"format": FORMAT, "version": __version__, "madeAt": iso(time.time())})
-    async for kind, found in _all(gateway, actor):
+    async for kind, found in _others(gateway, actor):
         line(kind, found)
         counts[kind] += 1
+    async for calls in _calls(gateway):
+        write(b"".join(calls))
+        counts["call"] += len(calls)
     line("end", {"counts": dict(counts)})
 
 
-async def _all(gateway: Gateway, actor: Actor) -> AsyncIterator[tuple[str, Any]]:
+async def _others(gateway: Gateway, actor: Actor) -> AsyncIterator[tuple[str, Any]]:
     cursor = None
     while True:
         page = await listing.listing(gateway, actor, PAGE, cursor)
@@ -84,48 +86,35 @@ async def _all(gateway: Gateway, actor: Actor) -> AsyncIterator[tuple[str, Any]]
         yield "change", entry
     async for replay in _pages(lambda after: replays.listing(gateway, actor, PAGE, after)):
         yield "replay", replay
-    wanted = filter_of()
-    cursor = None
+
+
+async def _calls(gateway: Gateway) -> AsyncIterator[list[bytes]]:
+    """Some at a time. With their bodies to the byte, which text cannot always be; without the payload, which says the same again."""
+    before = None
     while True:
-        calls = await history.listing(gateway, actor, wanted, PAGE, cursor)
-        for some in _shares(calls.items):
-            for call in await _calls(gateway, some):
-                yield "call", call
-        cursor = calls.next_cursor
-        if cursor is None:
+        page = await gateway.store.history.stretch(before, CALLS_AT_ONCE, MOST_AT_ONCE)
+        if page.rows:
+            between = page.rows[-1].invocation.id, page.rows[0].invocation.id
+            local_runs = await gateway.store.listeners.of_calls(*between)
+            marks = await gateway.store.marks.between(*between)
+            yield [
+                _call(story, local_runs.get(id, []), marks.get(id) or Marks([], []))
+                for story in page.rows
+                for id in (story.invocation.id,)
+            ]
+        before = page.next_before
+        if before is None:
             return
 
 
-def _shares(page: list[InvocationSummary]) -> Iterator[list[str]]:
-    """The ids of those that are read together: as many as their bodies allow, one at least."""
-    share: list[str] = []
-    size = 0
-    for one in page:
-        if share and size + one.body_size > MOST_AT_ONCE:
-            yield share
-            share, size = [], 0
-        share.append(one.id)
-        size += one.body_size
-    if share:
-        yield share
-
-
-async def _calls(gateway: Gateway, ids: list[str]) -> list[Document]:
-    """With their bodies to the byte, which text cannot always be; without the payload, which says the same again. What
-    retention has taken meanwhile is left out."""
-    stories = await gateway.store.history.whole(ids)
-    local_runs = await gateway.store.listeners.of_calls(ids)
-    marks = await gateway.store.marks.of_all(ids)
-    return [
-        _call(story, local_runs.get(story.invocation.id, []), marks[story.invocation.id]) for story in stories
-    ]
-
-
-def _call(story: Story, local_runs: list[Handed], marks: Marks) -> Document:
-    fields: Document = as_plain(invocation_of(story, None, local_runs, marks))
-    del fields["payload"], fields["body"]
+def _call(story: Story, local_runs: list[Handed], marks: Marks) -> bytes:
+    """Put together as text: to read what was just written, and to write it again, takes as long as all the rest."""
+    call = invocation_of(story, None, local_runs, marks)
+    for name in ("body", "payload"):
+        setattr(call, name, UNSET)
     body = story.invocation.body
-    return {**fields, "bodyBase64": None if body is None else base64.b64encode(body).decode()}
+    encoded = b"null" if body is None else b'"%s"' % base64.b64encode(body)
+    return b'{"kind":"call",%s,"bodyBase64":%s}\n' % (as_json(call)[1:-1], encoded)
 
 
 async def _pages(ask: Callable[[str | None], Awaitable[Listing[T]]]) -> AsyncIterator[T]:
