@@ -90,18 +90,11 @@ async def serve(settings: Settings, slot: WorkerSlot | None = None, beside: Besi
                 asyncio.create_task(readiness.watch(gateway)),
                 asyncio.create_task(_stay_alone(gateway)),
                 asyncio.create_task(RetentionLoop(gateway).run()),
-                asyncio.create_task(FindableLoop(gateway).run()),
-                asyncio.create_task(ListenersLoop(gateway).run()),
                 asyncio.create_task(rehearse(gateway)),
                 *([asyncio.create_task(beside.follow(gateway))] if beside else []),
             ]
-            # These are asked to end, and waited for.
             endings = EndingsLoop(gateway)
-            workers: list[Scheduler | Replayer | EndingsLoop] = [
-                Scheduler(gateway),
-                Replayer(gateway),
-                endings,
-            ]
+            workers = [*_workers(gateway), endings]
             working = [asyncio.create_task(worker.run()) for worker in workers]
             dispatcher = Dispatcher(gateway)
             dispatching = [asyncio.create_task(dispatcher.run())] if gateway.engine is not None else []
@@ -139,6 +132,11 @@ async def serve(settings: Settings, slot: WorkerSlot | None = None, beside: Besi
                 )
                 with suppress(StoreUnavailable):
                     await endings.write()
+
+
+def _workers(gateway: Gateway) -> list[Scheduler | Replayer | FindableLoop | ListenersLoop]:
+    """These are asked to end, and waited for: a round of theirs writes more than once, and a half of it would stay."""
+    return [Scheduler(gateway), Replayer(gateway), FindableLoop(gateway), ListenersLoop(gateway)]
 
 
 async def _stay_alone(gateway: Gateway) -> None:

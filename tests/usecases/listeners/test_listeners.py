@@ -20,6 +20,7 @@ from postern.usecases.listeners.listeners import AskRequest, EnterRequest, Local
 from postern.usecases.listeners.views import Entered, HandedCall, HandedCalls
 from postern.usecases.webhooks import bin, webhooks
 from postern.usecases.webhooks.views import Webhook
+from postern.wiring import serving
 from support.desk import Desk
 from support.house import OWNER, House, waited_long_enough
 from support.reply import HttpReply
@@ -612,6 +613,35 @@ async def test_a_serving_process_takes_in_who_came_elsewhere_and_puts_out_who_di
         runtime.changed.set()  # a word from another process: it looks at once
         while await house.gateway.store.listeners.get(listener.id) is not None:
             await asyncio.sleep(0.001)
-    loop._loop.stop()
+    loop.stop()
     await running
     assert not runtime.changed.is_set()
+
+
+async def test_a_gateway_that_ends_in_the_middle_of_a_round_ends_it_first(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the run of a listener that has died would have failed, and its caller would wait for ever."""
+    webhook = await waiting_webhook(house)
+    listener = await enter(house, webhook)
+    calling = asyncio.create_task(house.call(webhook))
+    assert await ask(house, listener)
+    forward(house, LEASE)
+    written, go_on = asyncio.Event(), asyncio.Event()
+    put_out = house.gateway.store.listeners.sweep
+
+    async def slowly(*given: Any) -> Any:
+        gone = await put_out(*given)
+        written.set()
+        await go_on.wait()
+        return gone
+
+    monkeypatch.setattr(house.gateway.store.listeners, "sweep", slowly)
+    (loop,) = [one for one in serving._workers(house.gateway) if isinstance(one, watching.ListenersLoop)]
+    running = asyncio.create_task(loop.run())
+    async with asyncio.timeout(PATIENCE):
+        await written.wait()
+        loop.stop()
+        go_on.set()
+        await running
+        assert (await calling).status == 502

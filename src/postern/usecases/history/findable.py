@@ -49,9 +49,7 @@ class FindableLoop:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._loop = Loop("findable", self._work, lambda: self._loop.rest(LOOK_EVERY))
-
-    async def run(self) -> None:
-        await self._loop.run()
+        self.run, self.stop = self._loop.run, self._loop.stop
 
     async def _work(self) -> bool:
         began = time.perf_counter()

@@ -11,9 +11,7 @@ class ListenersLoop:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._loop = Loop("listeners", self._work, self._pause)
-
-    async def run(self) -> None:
-        await self._loop.run()
+        self.run, self.stop = self._loop.run, self._loop.stop
 
     async def _work(self) -> bool:
         self._gateway.runtime.listeners.changed.clear()
