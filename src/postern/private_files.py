@@ -1,8 +1,10 @@
 """Files and folders that nobody but their owner may open, whatever the umask: they hold what callers sent."""
 
 import os
+import pwd
 import stat
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -13,6 +15,44 @@ def private_folder(folder: Path) -> None:
     folder.mkdir(0o700, parents=True, exist_ok=True)
     if not folder.stat().st_mode & stat.S_ISVTX:  # /tmp, which is everybody's
         _close_to_others(folder)
+
+
+@dataclass(frozen=True, slots=True)
+class Openness:
+    """What is wrong with who may write into a folder."""
+
+    problem: str
+    is_lost: bool = False
+    """It belongs to another user, and everybody may write into it: nothing in it can be trusted."""
+
+
+def openness(folder: Path) -> Openness | None:
+    """To be asked before the folder is closed to others. Root may do everything anyway: what belongs to root is trusted."""
+    try:
+        status = folder.stat()
+    except FileNotFoundError:
+        return None
+    for_everybody = bool(status.st_mode & stat.S_IWOTH)
+    if status.st_uid not in (os.geteuid(), 0):
+        owner = f"it belongs to the user {_name_of(status.st_uid)}"
+        if for_everybody:
+            return Openness(f"{owner}, and everybody may write into it", is_lost=True)
+        return Openness(f"{owner}, who may read and replace everything in it")
+    if status.st_mode & stat.S_ISVTX:
+        return Openness("everybody may put files into it") if for_everybody else None
+    if status.st_uid != os.geteuid():
+        return Openness("everybody may write into it") if for_everybody else None
+    if status.st_mode & (stat.S_IWOTH | stat.S_IWGRP):
+        who = "everybody" if for_everybody else "its group"
+        return Openness(f"{who} could write into it until now, and may have changed what is there")
+    return None
+
+
+def _name_of(user: int) -> str:
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return str(user)
 
 
 def private_file(file: Path) -> None:

@@ -9,8 +9,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
+from postern.private_files import Openness, openness
+from postern.settings import Settings
 from postern.stores.sql import schema
 from postern.stores.sql.database import Database
+from postern.wiring import gateway
+from postern.wiring.starting import CannotStart
 from support.client import PASSWORD, Client, admin_of
 from support.program import Program, StartProgram, run_postern
 
@@ -50,6 +54,62 @@ def test_what_is_made_and_what_was_left_open_is_closed_to_others(
     assert not open_to_others(folder).keys() & {folder.name, *KEPT, "engine.db"}, (
         "the rest is of whoever serves"
     )
+
+
+@pytest.mark.parametrize(
+    ("mode", "owner", "problem", "is_lost"),
+    [
+        (0o700, "mine", None, False),
+        (0o755, "mine", None, False),
+        (0o770, "mine", "its group could write into it until now, and may have changed what is there", False),
+        (0o777, "mine", "everybody could write into it until now, and may have changed what is there", False),
+        (0o1777, "mine", "everybody may put files into it", False),
+        (0o700, "another's", "it belongs to the user 4242, who may read and replace everything in it", False),
+        (0o777, "another's", "it belongs to the user 4242, and everybody may write into it", True),
+        (0o1777, "another's", "it belongs to the user 4242, and everybody may write into it", True),
+        (0o2770, "root's", None, False),
+        (0o777, "root's", "everybody may write into it", False),
+        (0o1777, "root's", "everybody may put files into it", False),
+    ],
+)
+def test_who_may_write_into_a_folder_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int, owner: str, problem: str | None, is_lost: bool
+) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    folder.chmod(mode)
+    if owner != "mine":
+        # As the process of another user sees it; only root could give the folder away.
+        belongs_to = 0 if owner == "root's" else 4242
+        seen = os.stat_result((folder.stat().st_mode, 0, 0, 0, belongs_to, 0, 0, 0, 0, 0))
+        monkeypatch.setattr(Path, "stat", lambda _: seen)
+        monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    found = openness(folder)
+    assert (found and found.problem, bool(found and found.is_lost)) == (problem, is_lost)
+
+
+def test_a_start_says_what_is_wrong_with_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings({"POSTERN_DATA_DIR": str(tmp_path / "data")})
+    said: list[dict[str, object]] = []
+    monkeypatch.setattr(gateway.log, "warning", lambda event, **about: said.append(about), raising=False)
+    settings.data_dir.mkdir()
+    settings.data_dir.chmod(0o777)
+    with gateway.alone(settings):
+        assert said.pop()["folder"] == str(settings.data_dir.resolve())
+    with gateway.alone(settings):
+        assert said == [] and open_to_others(settings.data_dir) == {}, "it has been closed"
+    monkeypatch.setattr(gateway, "openness", lambda folder: Openness("it is another's", is_lost=True))
+    with pytest.raises(CannotStart, match="is not safe: it is another's"):
+        gateway.alone(settings).__enter__()
+
+
+def test_a_key_that_was_brought_is_closed_to_others(tmp_path: Path) -> None:
+    settings = Settings({"POSTERN_DATA_DIR": str(tmp_path / "data")})
+    (key,) = gateway.secret_keys(settings)
+    file = settings.data_dir / "secret.key"
+    file.chmod(0o644)
+    assert gateway.secret_keys(settings) == [key]
+    assert file.stat().st_mode & 0o777 == 0o600
 
 
 def called(program: Program) -> None:

@@ -14,11 +14,13 @@ from sqlalchemy.engine import make_url
 from postern.core.deliveries.delivery import Workflow
 from postern.core.operations.retention import RetentionPolicy
 from postern.observe.calls import CallLog
-from postern.private_files import private_file, private_folder
+from postern.observe.logs import Log
+from postern.private_files import openness, private_file, private_folder
 from postern.settings import Settings
 from postern.stores.secrets.keys import holds_secrets
 from postern.stores.secrets.vault import VaultError, key_from_file
 from postern.stores.store import Store
+from postern.surfaces.cli.run import USAGE
 from postern.usecases.deliveries.dispatch import LEASE
 from postern.usecases.ports import Engine
 from postern.usecases.runtime.directory import Directory
@@ -33,6 +35,8 @@ from postern.wiring.starting import CannotStart
 if TYPE_CHECKING:
     from postern.engines.embedded.watching import Watch
 
+log = Log()
+
 
 def secret_keys(settings: Settings) -> list[str]:
     if settings.secret_keys:
@@ -46,7 +50,9 @@ def secret_keys(settings: Settings) -> list[str]:
             "POSTERN_SECRET_KEYS (or POSTERN_SECRET_KEYS_FILE) is not set. Set it as it is set for the gateway"
         )
     private_folder(settings.data_dir)
-    return [key_from_file(file)]
+    key = key_from_file(file)
+    private_file(file)  # somebody may have brought it
+    return [key]
 
 
 def _derived(keys: list[str], purpose: bytes) -> list[bytes]:
@@ -188,12 +194,29 @@ def workflows_of(settings: Settings, serving_on: str | None = None) -> Path:
 def alone(settings: Settings) -> Iterator[None]:
     """One serving process per data folder, for two would run the same unfinished workflows twice; and per SQLite
     database, for each takes what the other one has claimed for a dead process's."""
+    _look_at_folder(settings.data_dir)
     with held(settings.data_dir / "serving.lock", settings.data_dir, "POSTERN_DATA_DIR"):
         if not settings.is_sqlite:
             yield
             return
         with database_held(make_url(settings.database).database or ""):
             yield
+
+
+def _look_at_folder(folder: Path) -> None:
+    """Who may write into it can replace the keys, the database and what workflows are working on."""
+    found = openness(folder)
+    if found is None:
+        return
+    if found.is_lost:
+        raise CannotStart(
+            f"The data folder {folder.resolve()} is not safe: {found.problem}. Make it this user's own (chown, then chmod 700), "
+            "or set POSTERN_DATA_DIR to another folder.",
+            USAGE,
+        )
+    log.warning(
+        "the data folder is not this user's alone", folder=str(folder.resolve()), problem=found.problem
+    )
 
 
 @contextmanager
