@@ -294,6 +294,18 @@ class TestUrls:
         unlike = diagnosed(SHOPIFY, call({"X-Shopify-Hmac-Sha256": elsewhere}))
         assert "public URL" not in unlike.explanation
 
+    def test_places_and_forms_are_told_in_words(self) -> None:
+        """Not in the notation of a scheme, which nobody who chose a sender from the list has seen."""
+        bare = diagnosed(STRIPE, call({"Stripe-Signature": f"v1={digest(BODY).hex()}"}))
+        assert "No timestamp was sent in the part t of the signature." in bare.explanation
+        late = diagnosed(STRIPE, call(stripe(at=NOW * 1000)))
+        assert "The timestamp is not written as seconds since 1970." in late.explanation
+        assert late.would_verify_if[0].change == "Read the timestamp as milliseconds since 1970"
+        nothing = diagnosed(GENERIC, call({"X-Signature": digest(b"").hex()}))
+        assert "No header x-webhook-* was sent, so nothing of this call is signed." in nothing.explanation
+        linear = diagnosed(KNOWN["linear"].scheme, call({"Linear-Signature": digest(BODY).hex()}))
+        assert "No timestamp was sent in the body's field webhookTimestamp." in linear.explanation
+
     def test_a_port_that_the_sender_does_not_know_is_left_out(self) -> None:
         url = b"https://hooks.example.com/webhook/abc"
         request = call({"x-square-hmacsha256-signature": based(url + BODY)})
@@ -504,9 +516,13 @@ class TestSightings:
     def test_a_digest_is_found_in_headers_and_query(self) -> None:
         text = digest(BODY).hex()
         shape, *_ = shapes(call({}, query=f"sig={text}&note=%FF".encode()))
-        assert (shape.ref, shape.encoding, shape.words) == ("query:sig", "hex", "hex in query:sig")
+        assert (shape.ref, shape.encoding, shape.words) == (
+            "query:sig",
+            "hex",
+            "hex in the URL parameter sig",
+        )
         found = [one.words for one in shapes(call({"X-Sign": f"v1={text}"}))]
-        assert "hex in header:x-sign after v1=" in found
+        assert "hex in x-sign after v1=" in found
 
 
 def test_the_expected_signature_is_written_as_the_sender_would() -> None:

@@ -118,7 +118,7 @@ BUGS = {
     "one header may come twice": (CONTENT, "if len({name for name, _ in pairs}) < len(pairs):", "if False:"),
     "an HMAC of nothing is accepted": (
         CONTENT,
-        'return Missing(f"no {ref} was sent, so nothing of this call is signed")',
+        'return Missing(f"no header {in_words(ref)} was sent, so nothing of this call is signed")',
         'return b""',
     ),
     "headers are taken in the order of the wire": (

@@ -12,6 +12,12 @@ from typing import Literal, get_args
 
 TimestampFormat = Literal["unix", "unix_ms", "iso8601", "http_date"]
 TIMESTAMP_FORMATS: tuple[TimestampFormat, ...] = get_args(TimestampFormat)
+FORMAT_WORDS: dict[TimestampFormat, str] = {
+    "unix": "seconds since 1970",
+    "unix_ms": "milliseconds since 1970",
+    "iso8601": "an ISO 8601 date",
+    "http_date": "an HTTP date",
+}
 
 _LONGEST = 40
 _ISO = re.compile(

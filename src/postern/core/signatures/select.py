@@ -59,6 +59,24 @@ def parse_ref(text: str) -> Ref:
     )
 
 
+def in_words(*places: "str | Ref") -> str:
+    """References as people name them, where a sentence speaks of them."""
+    return " or ".join(map(_in_words, map(str, places)))
+
+
+def _in_words(text: str) -> str:
+    kind, _, name = text.partition(":")
+    match kind:
+        case "query":
+            return f"the URL parameter {name}"
+        case "body":
+            return f"the body's field {name}"
+        case "item":
+            return f"the part {name} of the signature"
+        case _:
+            return name
+
+
 def header_ref(name: str) -> Ref:
     if not _HEADER.fullmatch(name):
         raise InvalidReference(

@@ -13,9 +13,9 @@ from msgspec import Struct, field
 from postern.core.calls.call import Call
 from postern.core.signatures.credential import Unproven, VerifiedCall
 from postern.core.signatures.encoding import DIGEST_DECODERS, ENCODING_WORDS, decode_digest, signing_key
-from postern.core.signatures.freshness import out_of_window, parse_timestamp
+from postern.core.signatures.freshness import FORMAT_WORDS, out_of_window, parse_timestamp
 from postern.core.signatures.scheme import SignatureScheme
-from postern.core.signatures.select import Find, Ref, finder, parse_ref
+from postern.core.signatures.select import Find, Ref, finder, in_words, parse_ref
 from postern.core.signatures.signed_content import Missing, SignedContent
 
 MOST_CANDIDATES = 128
@@ -78,9 +78,7 @@ class SignatureCredential:
         )
 
         self._signature = [finder(parse_ref(text)) for text in scheme.signature]
-        self._place = " or ".join(
-            text.partition(":")[2] if text.startswith("header:") else text for text in scheme.signature
-        )
+        self._place = in_words(*scheme.signature)
         self._item_separator = scheme.item_separator.encode()
         self._key_separator = scheme.key_separator.encode()
         self._key = scheme.signature_key.encode()
@@ -177,7 +175,7 @@ class SignatureCredential:
                 if signed_at is None and self.tolerance:
                     return Unproven(
                         "timestamp_malformed",
-                        f"the timestamp is not in the form {self.scheme.timestamp_format}",
+                        f"the timestamp is not written as {FORMAT_WORDS[self.scheme.timestamp_format]}",
                     )
 
         delivery_id, id_signed, times = self._delivery_id(call, values)
@@ -242,12 +240,12 @@ class SignatureCredential:
                 # One of them may be what was signed and another what is judged.
                 return Unproven(
                     "timestamp_malformed",
-                    f"the timestamp in {place.ref} was sent {len(found)} times; it must be sent once",
+                    f"the timestamp in {in_words(place.ref)} was sent {len(found)} times; it must be sent once",
                 )
             return found[0]
         if self._needs_timestamp or "timestamp" in self.content.kinds:
             return Unproven(
-                "timestamp_missing", f"no timestamp was sent in {' or '.join(self.scheme.timestamp)}"
+                "timestamp_missing", f"no timestamp was sent in {in_words(*self.scheme.timestamp)}"
             )
         return None
 
@@ -263,7 +261,7 @@ class SignatureCredential:
         if not digests and self._needs_digest:
             return (
                 "signature_malformed",
-                f"the SHA-256 of the body is required in {' or '.join(self.scheme.body_digest)}, and was not sent",
+                f"the SHA-256 of the body is required in {in_words(*self.scheme.body_digest)}, and was not sent",
             )
         digest = sha256(call.body).digest() if digests else b""
         for ref, value in digests:
@@ -271,10 +269,13 @@ class SignatureCredential:
             if decoded is None:
                 return (
                     "signature_malformed",
-                    f"what was sent in {ref} is not a SHA-256 digest in hex or base64",
+                    f"what was sent in {in_words(ref)} is not a SHA-256 digest in hex or base64",
                 )
             if not hmac.compare_digest(decoded, digest):
-                return "signature_mismatch", f"the body is not the one whose SHA-256 was sent in {ref}"
+                return (
+                    "signature_mismatch",
+                    f"the body is not the one whose SHA-256 was sent in {in_words(ref)}",
+                )
         return None
 
 

@@ -19,6 +19,7 @@ from postern.core.signatures.select import (
     finder,
     header_ref,
     in_body,
+    in_words,
     matching_headers,
     parse_ref,
 )
@@ -190,9 +191,9 @@ def _named_piece(kind: TokenKind, ref: Ref) -> Piece:
         if len(values) == 1:
             return values[0]
         return Missing(
-            f"{ref}, which is signed, was sent {len(values)} times"
+            f"{in_words(ref)}, which is signed, was sent {len(values)} times"
             if values
-            else f"{ref}, which is signed, was not sent"
+            else f"{in_words(ref)}, which is signed, was not sent"
         )
 
     return one
@@ -212,10 +213,10 @@ def _joined(call: Call, ref: Ref) -> bytes | Missing:
     pairs = matching_headers(call, ref)
     if not pairs:
         # An HMAC of nothing would be a fixed password.
-        return Missing(f"no {ref} was sent, so nothing of this call is signed")
+        return Missing(f"no header {in_words(ref)} was sent, so nothing of this call is signed")
     if len({name for name, _ in pairs}) < len(pairs):
-        return Missing(f"a header of {ref} was sent twice")
+        return Missing(f"a header of {in_words(ref)} was sent twice")
     content = b"\n".join([value for _, value in pairs])
     if content.count(b"\n") != len(pairs) - 1:
-        return Missing(f"a value of {ref} holds a line break")
+        return Missing(f"a value of {in_words(ref)} holds a line break")
     return content

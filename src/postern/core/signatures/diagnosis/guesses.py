@@ -15,7 +15,7 @@ from postern.core.signatures.diagnosis.variants import (
     secret_words,
 )
 from postern.core.signatures.scheme import InvalidScheme, SignatureScheme
-from postern.core.signatures.select import finder, parse_ref
+from postern.core.signatures.select import finder, in_words, parse_ref
 
 CONTENTS = (
     "{body}",
@@ -107,7 +107,7 @@ def _described(now: SignatureScheme, then: SignatureScheme, seen: str) -> Change
     if (now.secret_encoding, now.secret_prefix) != (then.secret_encoding, then.secret_prefix):
         differing.append(f"use the secret {secret_words(then)}")
     if now.timestamp != then.timestamp and then.timestamp:
-        differing.append(f"take the timestamp from {then.timestamp[0]}")
+        differing.append(f"take the timestamp from {in_words(then.timestamp[0])}")
     words = " and ".join(differing) or "use this custom scheme"
     return Change(
         words[:1].upper() + words[1:],

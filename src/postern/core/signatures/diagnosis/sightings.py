@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from postern.core.calls.call import Call
 from postern.core.signatures.encoding import DIGEST_DECODERS, Encoding
 from postern.core.signatures.freshness import TIMESTAMP_FORMATS, TimestampFormat, parse_timestamp
+from postern.core.signatures.select import in_words
 
 _LONGEST_VALUE = 2000
 _MOST_SHAPES = 12
@@ -31,7 +32,7 @@ class Shape:
     @property
     def words(self) -> str:
         before = f" after {self.key}{self.key_separator}" if self.key else ""
-        return f"{self.encoding} in {self.ref}{before}"
+        return f"{self.encoding} in {in_words(self.ref)}{before}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from postern.core.calls.call import Call
 from postern.core.documents import Patch
 from postern.core.signatures.credential import Unproven
 from postern.core.signatures.encoding import SECRET_ENCODINGS, signing_key
-from postern.core.signatures.freshness import TIMESTAMP_FORMATS
+from postern.core.signatures.freshness import FORMAT_WORDS, TIMESTAMP_FORMATS
 from postern.core.signatures.scheme import LONGEST_TOLERANCE, InvalidScheme, SignatureScheme
 from postern.core.signatures.signature import Reading, SignatureCredential
 from postern.core.signatures.signed_content import MOST_TOKENS, parse_template
@@ -92,8 +92,8 @@ def changed_times(setup: Setup, call: Call) -> Iterator[Trial]:
         other = replace(setup, scheme=scheme)
         if form != setup.scheme.timestamp_format and other.verifies(call):
             change = Change(
-                f"Read the timestamp as {form}",
-                f"Written as {form}, the timestamp is that of the call's receipt.",
+                f"Read the timestamp as {FORMAT_WORDS[form]}",
+                f"Read as {FORMAT_WORDS[form]}, the timestamp is that of the call's receipt.",
                 custom_patch(scheme),
             )
             yield Trial(other, call, change)
