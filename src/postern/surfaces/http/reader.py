@@ -72,9 +72,7 @@ def read_head(
     if not received.startswith(line + b" HTTP/") and (line + b" RTSP/" in received or method == b"SOURCE"):
         return "malformed_request"  # RTSP or ICE: the parser takes them for HTTP, and does not say so
     if url[:1] == b"/":
-        path, query = url, b""
-        if b"?" in url or b"#" in url:
-            path, _, query = url.partition(b"#")[0].partition(b"?")
+        path, _, query = url.partition(b"#")[0].partition(b"?")
     else:  # http://host/path: rare, and its path counts
         target = httptools.parse_url(url)
         path, query = target.path or b"", target.query or b""

@@ -188,7 +188,7 @@ class Reception:
                 invocation.body_size,
                 invocation.config_version,
                 invocation.detail,
-                round(seconds * 1000, 2),
+                round(seconds * 100_000) / 100,  # two places; `round(…, 2)` would write it and read it
             )
         )
 
