@@ -72,7 +72,7 @@ def _compiled(
     return str(compiled), None if names is None else _in_order(names), constants
 
 
-def _in_order(names: list[str]) -> Callable[[Parameters], tuple[Any, ...]]:
+def _in_order(names: Sequence[Any]) -> Callable[[Any], tuple[Any, ...]]:
     if len(names) > 1:
         return itemgetter(*names)
     return lambda row: tuple(row[name] for name in names)  # of a single name `itemgetter` makes no tuple
@@ -103,6 +103,7 @@ _ROWS_A_STATEMENT = (64, 32, 16, 8, 4, 2, 1)
 def _insert(connection: Connection, table: Table, columns: tuple[str, ...], rows: Rows) -> None:
     # Many rows a statement, not executemany: the driver gives up the interpreter lock for every statement,
     # and a busy event loop takes up to a switch interval to give it back.
+    columns, rows = _without_empty_columns(table, columns, rows)
     start = 0
     width = len(columns)
     with in_the_driver(connection, f"INSERT INTO {table.name}") as driver:
@@ -116,6 +117,27 @@ def _insert(connection: Connection, table: Table, columns: tuple[str, ...], rows
                     ]
                 driver.execute(_insert_statement(table, columns, size), values)
                 start += size
+
+
+def _without_empty_columns(
+    table: Table, columns: tuple[str, ...], rows: Rows
+) -> tuple[tuple[str, ...], Rows]:
+    """Without what no row has a value for: the driver looks for an adapter of each None, too."""
+    empty = [place for place in _nullable_places(table, columns) if all(row[place] is None for row in rows)]
+    if not empty:
+        return columns, rows
+    kept = _in_order([place for place in range(len(columns)) if place not in empty])
+    return kept(columns), list(map(kept, rows))
+
+
+@lru_cache(maxsize=64)
+def _nullable_places(table: Table, columns: tuple[str, ...]) -> list[int]:
+    """The columns that are NULL where a row does not name them."""
+    return [
+        place
+        for place, key in enumerate(columns)
+        if table.c[key].nullable and table.c[key].server_default is None
+    ]
 
 
 @lru_cache(maxsize=64)
