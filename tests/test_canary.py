@@ -21,11 +21,10 @@ from urllib.parse import quote, urlencode
 
 import httpx2
 import pytest
-from mcp.client import Client as McpClient
-from mcp.client.streamable_http import streamable_http_client
 
 from support.canaries import canary, files_in, forms, leaks
 from support.client import admin_of
+from support.over_mcp import over_http
 from support.plain_http import WITHOUT_TLS
 from support.program import Program, StartProgram, clean_environment, run_postern
 from support.waiting import wait_until
@@ -418,11 +417,7 @@ def asked_over_mcp(everything: Everything, key: str, webhooks: dict[str, dict[st
     }
 
     async def ask() -> None:
-        headers = {"Authorization": f"Bearer {key}"}
-        async with (
-            httpx2.AsyncClient(headers=headers, trust_env=False, verify=WITHOUT_TLS, timeout=20) as http,
-            McpClient(streamable_http_client(f"{everything.program.url}/mcp", http_client=http)) as client,
-        ):
+        async with over_http(everything.program, key) as client:
             for tool in (await client.list_tools()).tools:
                 wanted = tool.input_schema.get("properties", {})
                 given = {name: value for name, value in known.items() if name in wanted}

@@ -15,14 +15,13 @@ from types import SimpleNamespace
 from typing import Any, Protocol
 
 import httpx2
-from mcp.client import Client as McpClient
-from mcp.client.streamable_http import streamable_http_client
 
 from postern.core.problems import PROBLEMS
 from postern.surfaces.cli.run import CONFLICT, FAILED, NOT_FOUND, USAGE
 from support.client import Client, HttpReply, admin_of, with_level
 from support.commands import typed
 from support.house import House, a_house
+from support.over_mcp import over_http
 from support.plain_http import WITHOUT_TLS
 from support.program import Program
 from support.waiting import PATIENCE
@@ -126,7 +125,7 @@ class Mcp:
     knows_versions = True
 
     def __init__(self, program: Program, key: str | None = None) -> None:
-        self._url, self._key = f"{program.url}/mcp", key or program.admin_key
+        self._program, self._key = program, key or program.admin_key
         reader = (
             admin_of(program).post("api-keys", {"name": "reader", "level": "read"}).json["key"]
             if key is None
@@ -141,13 +140,7 @@ class Mcp:
 
     def _ask(self, tool: str, **arguments: Any) -> Any:
         async def asked() -> Any:
-            headers = {"Authorization": f"Bearer {self._key}"}
-            async with (
-                httpx2.AsyncClient(
-                    headers=headers, trust_env=False, verify=WITHOUT_TLS, timeout=PATIENCE
-                ) as http,
-                McpClient(streamable_http_client(self._url, http_client=http)) as client,
-            ):
+            async with over_http(self._program, self._key, timeout=PATIENCE) as client:
                 return await client.call_tool(tool, arguments)
 
         result = asyncio.run(asked())

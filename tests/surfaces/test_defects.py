@@ -11,10 +11,9 @@ from typing import Any
 
 import httpx2
 import pytest
-from mcp.client import Client as McpClient
-from mcp.client.streamable_http import streamable_http_client
 
 from support.client import PASSWORD, Client, admin_of
+from support.over_mcp import over_http
 from support.plain_http import WITHOUT_TLS
 from support.program import Program, StartProgram
 from support.waiting import wait_until
@@ -113,11 +112,7 @@ def logged(program: Program) -> list[dict[str, Any]]:
 
 
 async def a_tool(program: Program) -> dict[str, Any]:
-    headers = {"Authorization": f"Bearer {program.admin_key}"}
-    async with (
-        httpx2.AsyncClient(headers=headers, trust_env=False, verify=WITHOUT_TLS, timeout=20) as http,
-        McpClient(streamable_http_client(f"{program.url}/mcp", http_client=http)) as client,
-    ):
+    async with over_http(program, program.admin_key) as client:
         return dict((await client.call_tool("list_webhooks", {})).structured_content or {})
 
 

@@ -9,44 +9,36 @@ from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
 import httpx2
 import pytest
-from mcp.client import Client
-from mcp.client.stdio import StdioServerParameters
-from mcp.client.streamable_http import streamable_http_client
-from mcp.shared.exceptions import MCPError
 
 from postern import __version__, presets
 from postern.core.access.accounts import Actor
-from postern.surfaces.mcp.sdk import make_server
 from postern.surfaces.mcp.shown import MOST_TEXT
 from postern.surfaces.mcp.table import TOOLS
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.shapes import Shape
 from support.client import admin_of
+from support.over_mcp import over_http
 from support.plain_http import WITHOUT_TLS
 from support.program import Program, StartProgram, run_postern
 from support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from mcp.client import Client
 
 MODES = ("auto", "legacy")
 TOKEN = "a token that must not be told"
 
 
 @asynccontextmanager
-async def over_http(program: Program, key: str, mode: str = "auto") -> AsyncIterator[Client]:
-    headers = {"Authorization": f"Bearer {key}"}
-    async with (
-        httpx2.AsyncClient(headers=headers, trust_env=False, verify=WITHOUT_TLS, timeout=20) as http,
-        Client(streamable_http_client(f"{program.url}/mcp", http_client=http), mode=mode) as client,
-    ):
-        yield client
+async def over_stdio(program: Program, *options: str) -> "AsyncIterator[Client]":
+    from mcp.client import Client
+    from mcp.client.stdio import StdioServerParameters
 
-
-@asynccontextmanager
-async def over_stdio(program: Program, *options: str) -> AsyncIterator[Client]:
     environment = {name: value for name, value in program.environment.items() if name != "TEST_BED"}
     command = StdioServerParameters(
         command=sys.executable, args=["-m", "postern", "mcp", *options], env=environment
@@ -61,13 +53,13 @@ def content_of(result: Any) -> Any:
     return result.structured_content
 
 
-async def done(client: Client, tool: str, **arguments: Any) -> Any:
+async def done(client: "Client", tool: str, **arguments: Any) -> Any:
     result = await client.call_tool(tool, arguments)
     assert not result.is_error, result.content
     return content_of(result)
 
 
-async def refusal(client: Client, tool: str, **arguments: Any) -> Any:
+async def refusal(client: "Client", tool: str, **arguments: Any) -> Any:
     result = await client.call_tool(tool, arguments)
     assert result.is_error, result.content
     return content_of(result)
@@ -160,6 +152,8 @@ def test_every_level_is_offered_its_own_tools_and_refused_the_others(served: Pro
 
 def test_a_call_of_one_tool_has_none_described(monkeypatch: pytest.MonkeyPatch) -> None:
     """The protocol's newest version compares a call's headers with its tool's arguments, and would list all tools for that."""
+    from postern.surfaces.mcp.sdk import make_server
+
     server = make_server(cast(Gateway, None), lambda _: Actor("", "read"))
     schema_of = server.get_tool_input_schema
     assert schema_of is not None and schema_of("nothing_of_ours") is None
@@ -281,6 +275,8 @@ def test_arguments_are_checked_field_by_field_and_never_echoed(served: Program) 
             assert "s3cret" not in refused.content[0].text  # type: ignore[union-attr]
             unknown = await refusal(client, "show_webhook", webhookID="wh_1")
             assert {one["field"] for one in unknown["errors"]} == {"webhookId", "webhookID"}
+            from mcp.shared.exceptions import MCPError
+
             with pytest.raises(MCPError, match="no tool of this name"):
                 await client.call_tool("drop_database", {})
 
