@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from postern.core.calls.paths import InvalidPath, extended, members, parse_path, walk
+from postern.core.history.compare import Number
 
 ROOM = 34_000
 """Characters that a tree may take of a page, about."""
@@ -211,7 +212,3 @@ def _kind(value: Any) -> str:
     if isinstance(value, Number):
         return "number"
     return "text" if isinstance(value, str) else "null" if value is None else "boolean"
-
-
-class Number(str):
-    """A number as its text: 10.00 is not 10.0."""
