@@ -36,9 +36,14 @@ def test_who_first_says_how_runs_ended_is_right() -> None:
     endings = Endings()
     endings.ended("inv_1.1", EARLIER)
     endings.ended("inv_1.1", LATER)
-    endings.early("inv_1.1", LATER)
     taken = endings.take()
     assert taken.ends == {"inv_1.1": EARLIER}
+    endings.ended("inv_1.1", LATER)
+    endings.early("inv_1.1", EARLIER)
+    taken = endings.take()
+    assert taken.ends == {"inv_1.1": EARLIER}, (
+        "it was said before, and only its start had not been written down"
+    )
     endings.ended("inv_1.1", LATER)
     endings.ended("inv_2.1", LATER)
     endings.put_back(taken)

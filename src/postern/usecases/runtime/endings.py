@@ -46,9 +46,9 @@ class Endings:
         self.news.set()
 
     def early(self, key: str, end: End) -> None:
-        """Its start is not written down yet. That is no news: a start may be tried again for days, and each look
-        is a commit."""
-        self._noticed.ends.setdefault(key, end)
+        """It was taken, and its start is not written down yet: it stands before what was said since. That is no news: a
+        start may be tried again for days, and each look is a commit."""
+        self._noticed.ends[key] = end
 
     def take(self) -> Noticed:
         self.news.clear()
