@@ -167,7 +167,10 @@ def it_is_the_same_when_nothing_is_written(folder: Path, program: Program) -> No
     data_dir = program.data_dir
 
     def at_rest() -> bool:
-        waiting = rows(data_dir / "postern.db", "SELECT count(*) FROM deliveries WHERE state = 'queued'")
+        waiting = rows(
+            data_dir / "postern.db",
+            "SELECT count(*) FROM deliveries WHERE state = 'queued' OR ended_at IS NULL",
+        )
         running = rows(data_dir / "engine.db", "SELECT count(*) FROM runs WHERE state IS NULL")
         return waiting == running == [(0,)]
 
