@@ -480,8 +480,11 @@ def test_a_file_of_a_newer_version_is_refused_and_left_as_it_is(tmp_path: Path) 
     file = tmp_path / "engine.db"
     with closing(sqlite3.connect(file)) as database:
         database.execute("PRAGMA user_version=99")
-    with pytest.raises(JournalUnavailable, match="newer version"):
+    with pytest.raises(JournalUnavailable, match="newer version") as refused:
         Journal(file)
+    # What was refused is still known here, with the journal in its traceback: nothing but closing it has closed the file.
+    assert refused.tb is not None
+    assert str(file) not in [os.path.realpath(one) for one in Path("/proc/self/fd").iterdir()]
 
 
 @pytest.fixture

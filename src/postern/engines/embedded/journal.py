@@ -98,7 +98,11 @@ class Journal:
         self._ended = False
         """Nothing comes any more."""
         self._connection = _connect(file)
-        _bring_up_to_date(self._connection)
+        try:
+            _bring_up_to_date(self._connection)
+        except BaseException:
+            self._connection.close()
+            raise
         self._files = {path: path.stat() for path in (file, file.with_name(f"{file.name}-wal"))}
         self._reader = _connect(file)
         self._reading = threading.Lock()
