@@ -104,6 +104,17 @@ def test_a_hundred_levels_are_read_and_one_more_is_not() -> None:
     assert read(nested(200_000)) == "malformed_json"
 
 
+@pytest.mark.parametrize(
+    ("levels", "code"),
+    [
+        (100, "payload_not_an_object"),
+        *((levels, "malformed_json") for levels in (101, 500, 5_000, 100_000)),
+    ],
+)
+def test_an_array_is_judged_alike_however_deep_the_decoder_goes(levels: int, code: str) -> None:
+    assert read(b"[" * levels + b"]" * levels) == code
+
+
 def test_brackets_inside_texts_are_not_levels() -> None:
     body = b'{"a":"' + b"[{" * 500 + b'\\"","b":[' + b"[]," * 200 + b"[]]}"
     assert read(body) == body

@@ -155,6 +155,9 @@ def _no_object(text: bytes) -> Unreadable:
         return Unreadable("malformed_json", f"nested deeper than {DEEPEST} levels")
     except msgspec.DecodeError as error:
         return _malformed(text, error)
+    # How deep the decoder goes differs between Pythons.
+    if _brackets(text) > DEEPEST and _depth(text) > DEEPEST:
+        return Unreadable("malformed_json", f"nested deeper than {DEEPEST} levels")
     return Unreadable("payload_not_an_object", "the body is JSON, but not an object")
 
 
