@@ -135,6 +135,8 @@ def _up(port: int, process: "subprocess.Popen[bytes]") -> bool:
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/later/ran", timeout=5) as reply:
             return bool(reply.status == 200)
-    except (urllib.error.URLError, OSError):
+    except OSError as error:
+        if isinstance(error, urllib.error.HTTPError):
+            error.close()  # one that is forgotten is a warning
         time.sleep(0.05)
         return False
