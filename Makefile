@@ -1,4 +1,4 @@
-# One word for each task; `make help` lists them. Python 3.11 to 3.13 with pip is enough: make run PYTHON=python3.12
+# One word for each task; `make help` lists them. Python 3.11 or newer with pip is enough: make run PYTHON=python3.12
 
 PYTHON ?= python3
 BIN := .venv/bin

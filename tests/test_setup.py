@@ -150,30 +150,40 @@ def test_a_signal_to_make_run_ends_the_program_before_make(tmp_path: Path, how: 
                 os.killpg(make.pid, signal.SIGKILL)
 
 
-TRIED = ("3.11", "3.12", "3.13")
+TRIED = ("3.11", "3.12", "3.13", "3.14", "3.15")
 
 
-def test_the_pythons_that_were_tried_are_the_ones_that_are_taken() -> None:
+def test_the_pythons_that_were_tried_are_named_and_newer_ones_are_taken() -> None:
     taken = SpecifierSet(PROJECT["project"]["requires-python"])
-    assert [f"3.{minor}" for minor in range(8, 20) if f"3.{minor}.1" in taken] == list(TRIED)
+    assert [f"3.{minor}.1" in taken for minor in range(8, 20)] == [minor >= 11 for minor in range(8, 20)]
+    assert f"{install.NEWEST_TRIED[0]}.{install.NEWEST_TRIED[1]}" == TRIED[-1]
     classified = [one.rpartition(" ")[2] for one in PROJECT["project"]["classifiers"] if " :: 3." in one]
     assert classified == list(TRIED)
     for file in ("README.md", "docs/versions.md"):
         assert all(version in (ROOT / file).read_text("utf-8") for version in TRIED)
 
 
-@pytest.mark.parametrize("version", ["3.10.14", "3.14.0", "3.15.2"])
-def test_another_python_hears_which_ones_it_may_be(version: str) -> None:
+def install_as(version: str, first: str) -> "subprocess.CompletedProcess[str]":
     parts = tuple(map(int, version.split(".")))
-    as_if = f"import sys, runpy; sys.version_info, sys.version = {parts}, '{version} (main)'"
-    started = (
-        f"{as_if}; sys.path.insert(0, 'scripts'); runpy.run_path('scripts/install.py', run_name='__main__')"
-    )
-    ran = subprocess.run(
+    as_if = f"import sys, runpy; sys.version_info, sys.version = {parts}, '{version} (main)'; sys.path.insert(0, 'scripts'); "
+    started = as_if + first + "; runpy.run_path('scripts/install.py', run_name='__main__')"
+    return subprocess.run(
         [sys.executable, "-c", started], cwd=ROOT, capture_output=True, text=True, timeout=60
     )
+
+
+def test_an_older_python_hears_which_ones_it_may_be() -> None:
+    ran = install_as("3.10.14", "pass")
     assert (ran.returncode, ran.stdout) == (1, "")
-    assert ran.stderr.startswith(f"Python 3.11, 3.12 or 3.13 is needed, and this is {version};")
+    assert ran.stderr.startswith("Python 3.11 or newer is needed, and this is 3.10.14;")
+
+
+@pytest.mark.parametrize(("version", "is_said"), [("3.11.0", False), ("3.15.2", False), ("3.16.0", True)])
+def test_a_newer_python_is_taken_and_told_when_it_has_not_been_tried(version: str, is_said: bool) -> None:
+    """It ends at the first step that would start another program."""
+    ran = install_as(version, "import subprocess; subprocess.run = lambda *_, **__: sys.exit(9)")
+    assert ran.returncode == 9
+    assert (f"Python {version} has not been tried yet" in ran.stdout) is is_said
 
 
 def test_what_pip_is_configured_with_for_the_whole_machine_is_followed(
