@@ -95,7 +95,6 @@ a core busy, so that some of each are at work."""
 
 EXECUTABLE = (
     "journeys/test_kill.py",
-    "journeys/test_story.py",
     "journeys/test_upgrade.py",
     "journeys/test_waiting.py",
     "journeys/test_workers.py",

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from journeys.cluster import asking_soon
 from support.client import Client, admin_of
+from support.forks import impatient
 from support.program import Program
 from support.waiting import PATIENCE, wait_until
 
@@ -125,7 +125,7 @@ class Stage:
                 "POSTERN_WORKFLOWS": str(folder / "workflows"),
                 "POSTERN_LOG": "json",
                 "NOTES": str(folder),
-                **asking_soon(folder),
+                **impatient(**{"postern.engines.embedded.engine.EmbeddedEngine.asked_after": 1.0}),
             },
         )
         self.program.wait_until_ready()

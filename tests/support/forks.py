@@ -16,11 +16,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
-from importlib import import_module
 from io import TextIOWrapper
 from multiprocessing.connection import Connection
 from multiprocessing.forkserver import ensure_running
 from pathlib import Path
+from pkgutil import resolve_name
 from types import ModuleType
 
 LOADED = [
@@ -178,9 +178,9 @@ def _be_the_program(
         sys.stdin = os.fdopen(0, closefd=False)
 
     for place, seconds in json.loads(environment.get(IMPATIENCE, "{}")).items():
-        module, _, name = place.rpartition(".")
-        assert isinstance(getattr(import_module(module), name), float), place
-        setattr(import_module(module), name, seconds)
+        owner, _, name = place.rpartition(".")
+        assert isinstance(getattr(resolve_name(owner), name), float), place
+        setattr(resolve_name(owner), name, seconds)
 
     from postern.__main__ import main
 
