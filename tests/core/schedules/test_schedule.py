@@ -134,6 +134,44 @@ def test_a_time_that_autumn_repeats_runs_once() -> None:
     assert next_run(schedule, ten_past_two_again) == at("2026-10-26T02:30", "Europe/Berlin")
 
 
+@pytest.mark.parametrize(
+    ("cron", "zone", "after", "runs"),
+    [
+        ("*/30 * * * *", "Europe/Berlin", "2026-03-29T01:15", ["01:30+01", "03:00+02", "03:30+02"]),
+        (
+            "*/30 * * * *",
+            "Europe/Berlin",
+            "2026-10-25T02:15",
+            ["02:30+02", "02:00+01", "02:30+01", "03:00+01"],
+        ),
+        ("0 * * * *", "Europe/Berlin", "2026-10-25T01:30", ["02:00+02", "02:00+01", "03:00+01"]),
+        ("15 1-3 * * *", "Europe/Berlin", "2026-10-25T01:30", ["02:15+02", "03:15+01"]),
+        # Midnight itself is left out there.
+        ("0 0 * * *", "America/Sao_Paulo", "2018-11-03T12:00", ["01:00-02", "00:00-02"]),
+        ("30 23 * * *", "America/Sao_Paulo", "2018-02-17T12:00", ["23:30-02", "23:30-03"]),
+        # By half an hour.
+        ("15 2 * * *", "Australia/Lord_Howe", "2026-10-03T12:00", ["02:30+11", "02:15+11"]),
+        ("45 1 * * *", "Australia/Lord_Howe", "2026-04-04T12:00", ["01:45+11", "01:45+10:30"]),
+        (
+            "*/15 * * * *",
+            "Australia/Lord_Howe",
+            "2026-04-05T01:40",
+            ["01:45+11", "01:30+10:30", "01:45+10:30"],
+        ),
+    ],
+)
+def test_a_time_that_is_left_out_runs_afterwards_and_one_that_comes_twice_runs_once(
+    cron: str, zone: str, after: str, runs: list[str]
+) -> None:
+    schedule = parse_schedule(cron=cron, time_zone=zone)
+    run, found = at(after, zone), []
+    for _ in runs:
+        run = next_run(schedule, run)
+        there = datetime.fromtimestamp(run, ZoneInfo(zone))
+        found.append(f"{there:%H:%M}{there.isoformat()[19:].removesuffix(':00')}")
+    assert found == runs
+
+
 @given(
     st.integers(0, 200_000),
     st.sampled_from(["30 2 * * *", "*/15 * * * *", "0 * * * *", "15 1-3 * * *"]),
