@@ -510,6 +510,38 @@ def test_a_list_is_not_emptied_by_a_database_that_is_away(console: Console) -> N
     console.notes.check(but="the server responded with a status of 503")
 
 
+def test_what_a_page_asks_once_is_asked_again_after_the_database_was_away(console: Console) -> None:
+    """The next stretch of a search, and the rows of a folder that is opened."""
+    console.open("/webhooks")
+    page, away, is_away, asked = console.page, console.page.locator("#away"), [True], []
+
+    def answer(route: Route) -> None:
+        asked.append(route.request.url.rpartition("/")[2])
+        route.fulfill(status=503 if is_away[0] else 200, body="away" if is_away[0] else "The rows")
+
+    page.route(re.compile(r"/webhooks/wh_(stretch|folder)$"), answer)
+    page.wait_for_load_state("load")
+    page.evaluate(
+        """() => {
+            const asks = (name, trigger) => `<div hx-get="/webhooks/wh_${name}" hx-trigger="${trigger}">Not yet</div>`;
+            const parts = document.createElement("section");
+            parts.id = "parts";
+            parts.innerHTML = asks("stretch", "load delay:50ms")
+                + `<details open><summary>A folder</summary>${asks("folder", "toggle from:'closest details' once")}</details>`;
+            document.querySelector("main").append(parts);
+            htmx.process(parts);
+            htmx.trigger(parts.querySelector("details"), "toggle");
+        }"""
+    )
+    expect(away).to_be_visible()
+    expect(page.locator("#parts")).to_have_text(re.compile("Not yet.*Not yet"))
+    is_away[0] = False
+    expect(page.locator("#parts")).to_have_text(re.compile("The rows.*The rows"))
+    expect(away).to_be_hidden()
+    assert {"wh_stretch", "wh_folder"} == set(asked)
+    console.notes.check(but="the server responded with a status of 503")
+
+
 def test_a_list_of_webhooks_widens_no_window_and_hides_neither_actions_nor_focus(console: Console) -> None:
     console.webhook(
         name="Named-at-great-length-and-without-a-blank", folder="Shops of the north/And of the south"

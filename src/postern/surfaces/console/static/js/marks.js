@@ -34,7 +34,8 @@ export function marks() {
   // Whoever asked may have been swapped away by the answer, and then hears the last of these no more.
   for (const end of ["htmx:after:swap", "htmx:finally:request"]) document.addEventListener(end, (event) => place(event)?.removeAttribute("aria-busy"));
 
-  // While the database is away parts stay as they are. What asks again by itself goes on doing so; a filter is asked again.
+  // While the database is away parts stay as they are. What asks again by itself goes on doing so; a filter, and what asks once,
+  // are asked again.
   document.addEventListener("htmx:after:request", (event) => {
     const { sourceElement, response } = event.detail?.ctx ?? {};
     const isAway = response?.status === 503;
@@ -44,6 +45,7 @@ export function marks() {
       clearTimeout(again);
       again = setTimeout(() => htmx.trigger(sourceElement, "input"), ASKED_AGAIN);
     }
+    if (isAway && /load|once/.test(sourceElement?.getAttribute?.("hx-trigger") ?? "")) setTimeout(() => anew(sourceElement), ASKED_AGAIN);
   });
 
   // A search that goes on by itself is stopped; the way on from there stays.
@@ -93,4 +95,15 @@ export function marks() {
       else dialog.close();
     });
   }
+}
+
+// An element that asks once has asked; one like it has not.
+function anew(element) {
+  if (!element.isConnected) return;
+  const other = element.cloneNode(true);
+  other.removeAttribute("data-htmx-powered");
+  element.replaceWith(other);
+  htmx.process(other);
+  const folder = other.closest("details");
+  if (folder?.open) htmx.trigger(folder, "toggle");
 }
