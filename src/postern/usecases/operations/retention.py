@@ -252,6 +252,11 @@ async def _forget_copies(gateway: Gateway, count: Callable[[int], None]) -> None
         log.info("the engine could not be asked to forget what was deleted", error=trouble.detail)
 
 
+def _is_due(now: float, at: float, every: float) -> bool:
+    """Also where only a clock that was wrong could have set a time so far away."""
+    return now >= at or now < at - every
+
+
 class RetentionLoop:
     """Sums up and prunes now and then, in one process at a time, and trims at once where rejected calls pile
     up."""
@@ -277,10 +282,10 @@ class RetentionLoop:
         for webhook_id in self._gateway.runtime.rejections.take():
             await trim(self._gateway, webhook_id)
         now = self._gateway.clock()
-        if now >= self._next_sum:
+        if _is_due(now, self._next_sum, SUM_EVERY):
             await roll_up(self._gateway)
             self._next_sum = now + SUM_EVERY
-        if now < self._next_look:
+        if not _is_due(now, self._next_look, EVERY / 2):
             return
         self._next_look = now + EVERY / 2
         if await self._gateway.store.retention.my_turn("prune", now, EVERY):
