@@ -15,7 +15,7 @@ is."""
 
 OFTEN, SELDOM, PART = 0.02, 0.2, 0.05
 """Seconds between two questions. An answer costs the program that is asked, and others that work beside it, so a test that has waited
-for long asks after another twentieth of that time: it hears a twentieth later, and has asked a tenth as often."""
+for long asks after another twentieth of that time: it hears a twentieth later at most, and has asked far less often."""
 
 
 def wait_until(
