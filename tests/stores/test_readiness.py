@@ -27,7 +27,7 @@ from support.house import a_house
 from support.postgres import PostgresProcess
 from support.program import StartProgram, run_postern
 from support.recording import kept
-from support.waiting import free_port, wait_until
+from support.waiting import PATIENCE, free_port, wait_until
 from support.webhooks import make_webhook
 from support.wire import exchange
 
@@ -69,6 +69,17 @@ async def test_a_call_that_was_not_stored_is_trouble_until_one_is(sqlite_store: 
         assert kind in str(await sqlite_store.trouble())
     await recorded(sqlite_store, entry())
     assert await sqlite_store.trouble() is None
+
+
+async def test_a_store_that_has_closed_says_so_of_what_is_written_alone_and_with_others(
+    tmp_path: Path,
+) -> None:
+    async with opened(f"sqlite:///{tmp_path / 'postern.db'}") as store:
+        pass
+    with pytest.raises(StoreUnavailable, match="closing"):
+        await asyncio.wait_for(store.writer.write(lambda connection: None), PATIENCE)
+    with pytest.raises(StoreUnavailable, match="closing"):
+        await asyncio.wait_for(store.deliveries.close_slot("dlv_1", "engine_timeout"), PATIENCE)
 
 
 @pytest.mark.parametrize("kind", ["readonly", "locked"])

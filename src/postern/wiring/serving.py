@@ -85,19 +85,19 @@ async def serve(settings: Settings, slot: WorkerSlot | None = None, beside: Besi
 
             # These are cut off at the end, wherever they are.
             watching = [
-                asyncio.create_task(gateway.runtime.follow_changes()),
-                asyncio.create_task(notifications.follow(gateway)),
-                asyncio.create_task(readiness.watch(gateway)),
-                asyncio.create_task(_stay_alone(gateway)),
-                asyncio.create_task(RetentionLoop(gateway).run()),
-                asyncio.create_task(rehearse(gateway)),
-                *([asyncio.create_task(beside.follow(gateway))] if beside else []),
+                going_on(gateway.runtime.follow_changes()),
+                going_on(notifications.follow(gateway)),
+                going_on(readiness.watch(gateway)),
+                going_on(_stay_alone(gateway)),
+                going_on(RetentionLoop(gateway).run()),
+                going_on(rehearse(gateway)),
+                *([going_on(beside.follow(gateway))] if beside else []),
             ]
             endings = EndingsLoop(gateway)
             workers = [*_workers(gateway), endings]
-            working = [asyncio.create_task(worker.run()) for worker in workers]
+            working = [going_on(worker.run()) for worker in workers]
             dispatcher = Dispatcher(gateway)
-            dispatching = [asyncio.create_task(dispatcher.run())] if gateway.engine is not None else []
+            dispatching = [going_on(dispatcher.run())] if gateway.engine is not None else []
             # Workers share a database that tells them itself.
             by_commands = (
                 nullcontext() if slot else told(settings.data_dir, gateway.runtime.directory.refresh_soon)
@@ -137,6 +137,18 @@ async def serve(settings: Settings, slot: WorkerSlot | None = None, beside: Besi
 def _workers(gateway: Gateway) -> list[Scheduler | Replayer | FindableLoop | ListenersLoop]:
     """These are asked to end, and waited for: a round of theirs writes more than once, and a half of it would stay."""
     return [Scheduler(gateway), Replayer(gateway), FindableLoop(gateway), ListenersLoop(gateway)]
+
+
+def going_on(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    """What goes on until the process ends. Where it ends before by an error, the log says so then."""
+    task = asyncio.create_task(work)
+    task.add_done_callback(_say_if_it_failed)
+    return task
+
+
+def _say_if_it_failed(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("what goes on beside the calls has ended", task=str(task.get_coro()), exc_info=error)
 
 
 async def _stay_alone(gateway: Gateway) -> None:

@@ -44,7 +44,7 @@ class Condition:
         return (
             "the database server cannot be reached"
             if "connection to server" in found
-            else found.splitlines()[0]
+            else found.partition("\n")[0] or "the database gives no reason"
         )
 
     async def _found(self) -> str | None:

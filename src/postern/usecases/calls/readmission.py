@@ -1,6 +1,8 @@
 """A second chance: rejected calls that the current settings would let in, and starting them, none of them
 twice."""
 
+import asyncio
+
 from postern.core.access.accounts import Actor
 from postern.core.admit import NEVER_READ, Verdict, admit_head
 from postern.core.admit import admit as judge
@@ -26,6 +28,7 @@ async def recheck(
     require(actor, "read")
     passing, again, failing = [], [], 0
     for invocation in await _rejected(gateway, webhook_id, limit):
+        await asyncio.sleep(0)  # callers are answered while many are judged
         webhook = gateway.runtime.directory.by_id(invocation.webhook_id)
         verdict = _verdict_now(webhook, invocation, gateway.site.base_url)
         if isinstance(verdict, str):

@@ -1,0 +1,34 @@
+"""What goes on beside the calls does not end unseen."""
+
+import asyncio
+
+import pytest
+from structlog.testing import capture_logs
+
+from postern.wiring.serving import going_on
+
+pytestmark = pytest.mark.anyio
+
+
+async def follows_nothing() -> None:
+    raise LookupError("planted")
+
+
+async def ends() -> None:
+    await asyncio.sleep(0)
+
+
+async def never_ends() -> None:
+    await asyncio.Event().wait()
+
+
+async def test_an_end_by_an_error_is_in_the_log_at_once_and_no_other_end_is() -> None:
+    with capture_logs() as lines:
+        tasks = [going_on(one()) for one in (ends, follows_nothing, never_ends)]
+        tasks[2].cancel()
+        await asyncio.wait(tasks)
+        await asyncio.sleep(0)
+    [line] = lines
+    assert line["event"] == "what goes on beside the calls has ended"
+    assert "follows_nothing" in line["task"]
+    assert isinstance(line["exc_info"], LookupError)
