@@ -80,7 +80,7 @@ class Webhooks:
         try:
             await self._writer.write(job)
         except IntegrityError:
-            raise Refused("conflict", "a webhook of this id is there already") from None
+            raise Refused("conflict", "a webhook has, or once had, this id or this URL") from None
 
     async def update(
         self,
