@@ -12,7 +12,6 @@ import os
 import shutil
 import subprocess
 import sys
-from ast import literal_eval
 from pathlib import Path
 
 from chromium import install_chromium
@@ -128,10 +127,18 @@ def follow_pip_configuration() -> None:
 
 
 def pip_configuration() -> dict[str, str]:
-    """Of the user and of the machine: `pip config get` knows the user's own file alone."""
-    answer = subprocess.run([*PIP, "config", "list"], capture_output=True, text=True, check=False)
-    pairs = (line.partition("=") for line in answer.stdout.splitlines() if answer.returncode == 0)
-    return {name: literal_eval(value) for name, _, value in pairs if value}
+    """Of the user and of the machine: `pip config get` knows the user's own file alone, and what newer ones `list` does not
+    show which file's value counts."""
+    answer = subprocess.run([*PIP, "config", "debug"], capture_output=True, text=True, check=False)
+    files: dict[str, dict[str, str]] = {kind: {} for kind in ("global", "user", "site", "env")}
+    kind = ""
+    for line in answer.stdout.splitlines():
+        name, _, value = line.strip().partition(": ")
+        if not line.startswith(" "):
+            kind = line.rstrip(":")
+        elif kind in files and line.startswith("    "):  # below the name of its file
+            files[kind][name] = value
+    return {name: value for settings in files.values() for name, value in settings.items()}
 
 
 def works(*command: str) -> bool:
