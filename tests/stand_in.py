@@ -9,6 +9,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from support.listening import listen_no_more
+
 
 @dataclass
 class Received:
@@ -95,7 +97,7 @@ async def stand_in(
     try:
         yield server
     finally:
-        listener.close()
+        await listen_no_more(listener)
         for task, writer in open_connections.items():
             task.cancel()
             writer.transport.abort()  # what is closed stays open until its peer has read all of it

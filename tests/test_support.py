@@ -1,13 +1,17 @@
 """What the other tests stand on must not be softer than it looks."""
 
 import asyncio
+import gc
 import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
-from collections.abc import Callable
+import warnings
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,6 +20,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page
 from sqlalchemy import create_engine, literal, select
 
+from engines.relay import Relay
 from postern import __version__
 from stand_in import Raw
 from stand_in import stand_in as a_server
@@ -120,6 +125,35 @@ def test_a_server_of_a_test_closes_also_what_its_peer_does_not_read() -> None:
         return bool(written[0].get_extra_info("socket").fileno() == -1)
 
     assert asyncio.run(story())
+
+
+@pytest.mark.parametrize("rounds", range(8))
+def test_a_connection_that_comes_while_a_test_ends_is_left_open_by_no_server_of_it(rounds: int) -> None:
+    async def come_and_end(port: int, end: Callable[[], Awaitable[None]]) -> None:
+        with socket.create_connection(("127.0.0.1", port)):
+            for _ in range(rounds):
+                await asyncio.sleep(0)
+            await end()
+
+    async def relayed() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as target:
+            relay = Relay(target.getsockname()[1])
+            await relay.open()
+            await come_and_end(relay.port, relay.cut)
+
+    async def answered() -> None:
+        ending = AsyncExitStack()
+        server = await ending.enter_async_context(a_server(lambda _: Raw(nothing)))
+        await come_and_end(server.port, ending.aclose)
+
+    async def nothing(writer: asyncio.StreamWriter) -> None: ...
+
+    for story in (relayed, answered):
+        with warnings.catch_warnings(record=True) as left:
+            warnings.simplefilter("always")
+            asyncio.run(story())
+            gc.collect()
+        assert [str(one.message) for one in left if one.category is ResourceWarning] == [], story.__name__
 
 
 def test_a_page_speaks_english_and_its_errors_are_noted(page: Page, notes: Notes) -> None:

@@ -2,6 +2,8 @@
 
 import asyncio
 
+from support.listening import listen_no_more
+
 
 class Relay:
     """Listens on ``port`` and passes everything on to ``target``, until it is cut."""
@@ -19,7 +21,7 @@ class Relay:
 
     async def cut(self) -> None:
         if self._listener is not None:
-            self._listener.close()
+            await listen_no_more(self._listener)
         for writer in list(self._writers):
             writer.transport.abort()
         await asyncio.gather(*self._tasks)
@@ -31,26 +33,25 @@ class Relay:
         task.add_done_callback(self._tasks.discard)
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there = None
         try:
             there_reader, there = await asyncio.open_connection("127.0.0.1", self.target)
+            if not writer.transport.is_closing():
+                self._writers.add(there)
+                await asyncio.gather(self._pump(reader, there), self._pump(there_reader, writer))
         except OSError:
-            writer.close()
-            self._writers.discard(writer)
-            return
-        if writer.transport.is_closing():  # cut meanwhile
-            there.close()
-            return
-        self._writers.add(there)
+            pass
+        finally:
+            for one in filter(None, (writer, there)):
+                one.close()
+                self._writers.discard(one)
 
-        async def pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-            try:
-                while data := await source.read(65536):
-                    sink.write(data)
-                    await sink.drain()
-            except (OSError, asyncio.CancelledError):
-                pass
-            finally:
-                sink.close()
-
-        await asyncio.gather(pump(reader, there), pump(there_reader, writer))
-        self._writers -= {writer, there}
+    async def _pump(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        try:
+            while data := await source.read(65536):
+                sink.write(data)
+                await sink.drain()
+        except (OSError, asyncio.CancelledError):
+            pass
+        finally:
+            sink.close()
