@@ -71,6 +71,11 @@ async def test_a_call_that_was_not_stored_is_trouble_until_one_is(sqlite_store: 
     assert await sqlite_store.trouble() is None
 
 
+async def test_a_database_that_says_nothing_of_its_trouble_is_in_trouble(sqlite_store: Store) -> None:
+    sqlite_store.writer.commits.refused("", calls=1, away=False)
+    assert await sqlite_store.trouble() == "the database gives no reason"
+
+
 async def test_a_store_that_has_closed_says_so_of_what_is_written_alone_and_with_others(
     tmp_path: Path,
 ) -> None:

@@ -52,6 +52,15 @@ async def ask(
     return found.calls
 
 
+async def a_caller_waits(house: House) -> tuple[Entered, asyncio.Task[HttpReply], HandedCall]:
+    """For what a listener answers that has its call."""
+    webhook = await waiting_webhook(house)
+    listener = await enter(house, webhook)
+    calling = asyncio.create_task(house.call(webhook))
+    (call,) = await ask(house, listener)
+    return listener, calling, call
+
+
 async def answer(house: House, listener: Entered, call: HandedCall, body: bytes = b"", **given: Any) -> Any:
     given = {"status": 200, "body_base64": base64.b64encode(body).decode(), "ms": 3.0, **given}
     return await listeners.answer(house.gateway, ADA, listener.id, call.id, LocalAnswer(**given))
@@ -162,10 +171,7 @@ async def test_who_waits_for_a_listener_that_died_hears_that_the_workflow_failed
 
 
 async def test_who_waits_for_a_listener_that_is_ended_hears_so_at_once(house: House) -> None:
-    webhook = await waiting_webhook(house)
-    listener = await enter(house, webhook)
-    calling = asyncio.create_task(house.call(webhook))
-    (call,) = await ask(house, listener)
+    listener, calling, call = await a_caller_waits(house)
     await listeners.end(house.gateway, BOB, listener.id)
     heard = await calling
     assert (heard.status, heard.json["code"]) == (502, "workflow_failed")
@@ -186,10 +192,7 @@ async def test_who_waits_for_a_listener_that_is_ended_hears_so_at_once(house: Ho
 async def test_no_answer_and_rubbish_are_the_failures_they_are_of_an_engine(
     house: House, given: dict[str, Any], why: str
 ) -> None:
-    webhook = await waiting_webhook(house)
-    listener = await enter(house, webhook)
-    calling = asyncio.create_task(house.call(webhook))
-    (call,) = await ask(house, listener)
+    listener, calling, call = await a_caller_waits(house)
     await answer(house, listener, call, **given)
     heard = await calling
     assert (heard.status, heard.json["code"]) == (502, "workflow_failed")
@@ -200,10 +203,7 @@ async def test_no_answer_and_rubbish_are_the_failures_they_are_of_an_engine(
 async def test_an_answer_that_comes_too_late_is_reported_as_late(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    webhook = await waiting_webhook(house)
-    listener = await enter(house, webhook)
-    calling = asyncio.create_task(house.call(webhook))
-    (call,) = await ask(house, listener)
+    listener, calling, call = await a_caller_waits(house)
     waited_long_enough(house, monkeypatch)
     heard = await calling
     assert (heard.status, heard.json["code"]) == (504, "response_timeout")
@@ -218,10 +218,7 @@ async def test_an_answer_that_comes_too_late_is_reported_as_late(
 
 
 async def test_a_call_is_given_again_until_it_is_answered_or_known(house: House) -> None:
-    webhook = await waiting_webhook(house)
-    listener = await enter(house, webhook)
-    calling = asyncio.create_task(house.call(webhook))
-    (call,) = await ask(house, listener)
+    listener, calling, call = await a_caller_waits(house)
     assert [one.id for one in await ask(house, listener)] == [call.id]
     assert await ask(house, listener, call.id, wait=0) == []
     await answer(house, listener, call)
@@ -272,10 +269,7 @@ async def test_what_cannot_be_answered_is_reported(house: House) -> None:
 
 
 async def test_who_may_only_read_by_now_answers_no_caller(house: House) -> None:
-    webhook = await waiting_webhook(house)
-    listener = await enter(house, webhook)
-    calling = asyncio.create_task(house.call(webhook))
-    (call,) = await ask(house, listener)
+    listener, calling, call = await a_caller_waits(house)
     demoted = replace(ADA, level="read")
     with pytest.raises(Refused) as caught:
         await listeners.answer(house.gateway, demoted, listener.id, call.id, LocalAnswer(status=200))
@@ -476,10 +470,7 @@ async def test_a_call_is_answered_once_and_by_whom_it_was_given_to(house: House)
 
 
 async def test_a_program_that_fails_hears_what_its_caller_heard(house: House) -> None:
-    webhook = await waiting_webhook(house)
-    listener = await enter(house, webhook)
-    calling = asyncio.create_task(house.call(webhook))
-    (call,) = await ask(house, listener)
+    listener, calling, call = await a_caller_waits(house)
     failed = {"status": None, "error": "  Connection\n refused " + "x" * 970}
     before = Numbers.runs_ended.labels("failed")._value.get()
     touched = await answer(house, listener, call, **failed)
@@ -622,10 +613,7 @@ async def test_a_gateway_that_ends_in_the_middle_of_a_round_ends_it_first(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else the run of a listener that has died would have failed, and its caller would wait for ever."""
-    webhook = await waiting_webhook(house)
-    listener = await enter(house, webhook)
-    calling = asyncio.create_task(house.call(webhook))
-    assert await ask(house, listener)
+    _, calling, _ = await a_caller_waits(house)
     forward(house, LEASE)
     written, go_on = asyncio.Event(), asyncio.Event()
     put_out = house.gateway.store.listeners.sweep
