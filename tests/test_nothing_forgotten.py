@@ -187,7 +187,7 @@ def test_a_template_imports_what_it_uses(name: str) -> None:
 
 
 class NotingRow:
-    """A row of a table in which every column has a value, and that notes which were asked for."""
+    """A row of a table in which every column has a value of its own, and that notes which were asked for."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -198,7 +198,8 @@ class NotingRow:
         self.asked.add(name)
         if name in ("fields", "log", "response_headers", "headers", "trace"):
             return b"{}" if name == "fields" else b"[]"
-        return {int: 1, str: "text", bytes: b"bytes", bool: True}[column.type.python_type]
+        own = 1000 * (1 + list(self._table.c).index(column))
+        return {int: own, str: name, bytes: name.encode(), bool: True}[column.type.python_type]
 
     def __iter__(self) -> Iterator[object]:
         return (getattr(self, column.name) for column in self._table.c)
@@ -215,13 +216,21 @@ def test_a_column_is_read_or_named_here(
     row = NotingRow(table)
     where = f"{read.__module__}.{read.__name__}"
     try:
-        read(row)
+        made = read(row)
     except ValueError as error:  # "too many values to unpack"
         pytest.fail(
             f"{where} takes the columns of {table.name} in their places, and not all of them: {error}"
         )
     missing = set(table.c.keys()) - row.asked - elsewhere
     assert not missing, f"{where} does not read {sorted(missing)} of {table.name}"
+    plain = [one.name for one in table.c if isinstance(getattr(made, one.name, None), str | int | float)]
+    of_another = [
+        name
+        for name in plain
+        if getattr(made, name)
+        not in (given := getattr(row, name), given / 1000 if isinstance(given, int) else given)
+    ]
+    assert len(plain) > 8 and not of_another, f"{where} takes another column for {of_another} of {table.name}"
 
 
 WRITTEN_LATER = {
