@@ -18,12 +18,13 @@ from playwright.sync_api import (
     Page,
     Playwright,
     Request,
+    Route,
     ViewportSize,
     expect,
     sync_playwright,
 )
 
-from support.waiting import PATIENCE
+from support.waiting import PATIENCE, wait_until
 
 FLAGS = [
     "--headless",
@@ -159,6 +160,26 @@ def page(browser_context: BrowserContext, notes: Notes) -> Iterator[Page]:
     notes.watch(page)
     yield page
     notes.check()
+
+
+class Held:
+    """What a page asks for under an address, kept waiting until the test lets it go."""
+
+    def __init__(self, page: Page, address: str) -> None:
+        self._page = page
+        self._address = address
+        self._routes: list[Route] = []
+        page.route(address, lambda route: self._routes.append(route))
+
+    def let_one_go(self) -> None:
+        """The page may look as if it had asked before the browser's word of it is here: that comes only while the browser is
+        talked to."""
+        wait_until(self._asked, what=f"{self._address} to be asked for")
+        self._routes.pop(0).continue_()
+
+    def _asked(self) -> bool:
+        self._page.wait_for_timeout(0)
+        return bool(self._routes)
 
 
 STAYING = (

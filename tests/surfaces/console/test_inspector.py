@@ -9,8 +9,9 @@ from contextlib import closing
 from urllib.parse import urlencode
 
 import pytest
-from playwright.sync_api import Route, expect
+from playwright.sync_api import expect
 
+from support.browser import Held
 from support.waiting import PATIENCE, wait_until
 from surfaces.console.conftest import Console, shopify_signature, stripe_signature
 
@@ -82,13 +83,12 @@ def test_a_value_is_mapped_by_clicking_it(console: Console) -> None:
 def test_a_value_that_is_clicked_before_its_menu_knows_it_is_mapped_as_well(console: Console) -> None:
     webhook = console.webhook(name="On a slow line")
     console.call(webhook["url"], {"total": 12.5})
-    held: list[Route] = []
-    console.page.route("**/mapper.js*", lambda route: held.append(route))
+    held = Held(console.page, "**/mapper.js*")
     console.open(f"/webhooks/{webhook['id']}/mapping")
     console.page.get_by_role("button", name="12.5").click()
     field = console.page.get_by_role("button", name="Field two")
-    wait_until(lambda: field.is_disabled() and held, what="the script to be asked for")
-    held.pop().continue_()
+    expect(field).to_be_disabled()
+    held.let_one_go()
     field.click()
     expect(console.page.get_by_text("Mapped. The next call")).to_be_visible()
     assert console.api.get(f"webhooks/{webhook['id']}").json["fieldMapping"]["fieldTwo"] == "total"

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from playwright.sync_api import Route, expect
 
+from support.browser import Held
 from support.waiting import wait_until
 from surfaces.console.conftest import Console
 
@@ -184,13 +185,11 @@ def test_only_what_was_asked_for_is_listed(console: Console, live: dict[str, str
 def test_what_was_typed_or_clicked_before_the_list_could_search_is_found(
     console: Console, live: dict[str, str], typed: str | None
 ) -> None:
-    held: list[Route] = []
-    console.page.route("**/picker.js*", lambda route: held.append(route))
+    held = Held(console.page, "**/picker.js*")
     console.page.reload()
     field = console.page.get_by_role("combobox", name="Webhook")
     field.fill(typed) if typed else field.click()
-    wait_until(lambda: held, what="the script to be asked for")
-    held.pop().continue_()
+    held.let_one_go()
     console.page.get_by_role("option", name="Other one").click()
     console.page.wait_for_url("**/live?webhook=*")
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
+from support.browser import Held
 from surfaces.console.conftest import Console
 
 LONG = "x" * 120
@@ -271,11 +272,10 @@ def test_a_list_that_is_on_its_way_is_busy_until_it_is_there(
 ) -> None:
     page = console.page
     console.open("/history")
-    held: list[Any] = []
-    page.route("**/history?*status=rejected*", lambda route: held.append(route))
+    held = Held(page, "**/history?*status=rejected*")
     page.get_by_label("Status").select_option("rejected")
     expect(page.locator("#calls")).to_have_attribute("aria-busy", "true")
-    held[0].continue_()
+    held.let_one_go()
     expect(page.locator("#calls[aria-busy]")).to_have_count(0)
     expect(page.locator("table.calls tbody tr").first).to_be_visible()
 
