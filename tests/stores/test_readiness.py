@@ -15,7 +15,7 @@ from sqlalchemy import event, text, update
 from structlog.testing import capture_logs
 
 from postern.core.history.invocation import HistoryFilter, StoreUnavailable
-from postern.stores.sql import condition, schema
+from postern.stores.sql import condition, schema, writer
 from postern.stores.sql.database import Database
 from postern.stores.sql.tables import webhooks
 from postern.stores.store import Store
@@ -149,7 +149,10 @@ def held_up_writer(sqlite_store: Store) -> Iterator[Callable[[], None]]:
     gate.set()
 
 
-async def test_refused_commits_are_logged_once_in_a_while(sqlite_store: Store) -> None:
+async def test_refused_commits_are_logged_once_in_a_while(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "QUIET_FOR", 0.0)
     with capture_logs() as lines:
         with read_only(sqlite_store):
             for _ in range(30):
@@ -161,6 +164,31 @@ async def test_refused_commits_are_logged_once_in_a_while(sqlite_store: Store) -
         "the store takes commits again",
     ]
     assert lines[1]["refused"] == 30
+
+
+async def test_the_log_says_that_trouble_is_over_when_calls_are_stored_and_none_was_refused_for_a_while(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "QUIET_FOR", 0.0)
+
+    async def told() -> list[str]:
+        with capture_logs() as lines:
+            await sqlite_store.writer.write(condition._trial)
+            await recorded(sqlite_store, entry())
+        return [str(line["event"]) for line in lines]
+
+    with no_more_room(sqlite_store), capture_logs() as lines:
+        with pytest.raises(StoreUnavailable):
+            await kept(sqlite_store, entry(body=b"x" * 200_000))
+        await sqlite_store.writer.write(condition._trial)  # it fits, and calls are still refused
+        with pytest.raises(StoreUnavailable):
+            await kept(sqlite_store, entry(body=b"x" * 200_000))
+    assert [line["event"] for line in lines] == ["the store refused a commit"]
+    monkeypatch.setattr(writer, "QUIET_FOR", 60.0)
+    assert await told() == []  # a call that fits says nothing of a larger one
+    monkeypatch.setattr(writer, "QUIET_FOR", 0.0)
+    assert await told() == ["the store takes commits again"]
+    assert await told() == []
 
 
 async def test_a_webhook_that_cannot_be_served_is_reported_and_costs_no_other(tmp_path: Path) -> None:

@@ -65,6 +65,8 @@ SOON = 0.01
 ATTEMPTS = 3
 LOG_EVERY = 10.0
 """A full disk refuses dozens of commits a second, and the log may be on that disk."""
+QUIET_FOR = 10.0
+"""Seconds without a refused commit after which the log says that the trouble is over."""
 
 log = Log()
 
@@ -82,6 +84,8 @@ class Commits:
         """The same for the last one that had calls in it, where calls alone may have met it."""
         self.call_failed_at = -math.inf
         self._refused = 0
+        """Since it was last said that commits are taken again."""
+        self._refused_at = -math.inf
         self._logged_at = -math.inf
 
     def begin(self) -> None:
@@ -91,18 +95,21 @@ class Commits:
         self.since = None
 
     def succeeded(self, calls: int) -> None:
-        self.succeeded_at = time.monotonic()
+        self.succeeded_at = now = time.monotonic()
+        self.trouble = None
         if calls:
             self.call_trouble = None
-        if self.trouble is not None:
+        # On a full disk a small commit still fits between two that do not.
+        if self._refused and self.call_trouble is None and now - self._refused_at >= QUIET_FOR:
             log.info("the store takes commits again", refused=self._refused)
-        self.trouble, self._refused, self._logged_at = None, 0, -math.inf
+            self._refused, self._logged_at = 0, -math.inf
 
     def refused(self, error: str, calls: int, away: bool) -> None:
         """``away``: the database was, so that a trial that goes well is as good as a call."""
         now = time.monotonic()
         self.trouble = error
         self._refused += 1
+        self._refused_at = now
         if calls and not away:
             self.call_trouble, self.call_failed_at = error, now
         if now - self._logged_at >= LOG_EVERY:
