@@ -2,16 +2,19 @@
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
-from sqlalchemy import Connection, select, text, update
+from sqlalchemy import Connection, event, select, text, update
 
 from postern.core.access.audit import AuditEntry
 from postern.core.deliveries.delivery import Started
 from postern.core.deliveries.replay import Replay
 from postern.core.history.invocation import HistoryFilter, StoreUnavailable
+from postern.core.listeners import LEASE, AlreadyAnswered, GoneListener, Listener
 from postern.stores.history.retention import Retention
 from postern.stores.sql import schema
 from postern.stores.sql.database import Database
@@ -173,3 +176,31 @@ def test_ids_are_compared_byte_by_byte_whatever_the_server_was_set_up_with(migra
         assert connection.execute(f"{asked} AND data_type = 'character varying'".encode()).fetchall() == [
             ("C",)
         ]
+
+
+async def test_a_listener_takes_the_place_of_one_that_another_process_ends_just_then(
+    migrated_url: str,
+) -> None:
+    store, other = Store(migrated_url, KEYS), Store(migrated_url, KEYS)
+    await store.open()
+    await other.open()
+    loop = asyncio.get_running_loop()
+    holder = Listener("lsn_1", "ada@laptop", "usr_1", "ada", "", NOW, NOW + LEASE, "wh_1")
+    successor = replace(holder, id="lsn_2", name="bob@desk")
+    await store.listeners.enter(holder, None)
+    gone: list[GoneListener | None] = []
+
+    def ends(_: Any, __: Any, statement: str, *___: Any) -> None:
+        if statement.startswith("INSERT INTO listeners") and not gone:
+            ending = other.listeners.end(holder, "ada", NOW, None)
+            gone.append(asyncio.run_coroutine_threadsafe(ending, loop).result(PATIENCE))
+
+    event.listen(store.database.writer, "after_cursor_execute", ends)
+    await store.listeners.enter(successor, None)
+    assert gone[0] is not None and gone[0].listener == holder
+    third = replace(holder, id="lsn_3", name="eve@desk")
+    with pytest.raises(AlreadyAnswered) as refused:
+        await store.listeners.enter(third, None)
+    assert refused.value.holder == successor
+    await other.close()
+    await store.close()

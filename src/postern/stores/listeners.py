@@ -34,13 +34,13 @@ class Listeners:
         """Raises ``AlreadyAnswered`` where another one has the webhook's lease. The insert decides."""
 
         def job(connection: Connection) -> None:
-            entered = insert_into(listeners, connection.dialect.name).on_conflict_do_nothing()
-            values = _values(listener)
-            if connection.execute(entered.values(values).returning(listeners.c.id)).first() is None:
+            while not _entered(connection, listener):
                 holder = connection.execute(
                     select(listeners).where(listeners.c.answers == listener.answers)
-                ).one()
-                raise AlreadyAnswered(_listener_of(holder))
+                ).first()
+                if holder is not None:
+                    raise AlreadyAnswered(_listener_of(holder))
+                # Another process has just put the holder out: nothing stands in the way any more.
             write_note(connection, note)
             announce(connection, LISTENERS)
 
@@ -169,6 +169,14 @@ class Listeners:
             return True
 
         return await self._writer.write(job)
+
+
+def _entered(connection: Connection, listener: Listener) -> bool:
+    """False where another one has the webhook's lease."""
+    entered = insert_into(listeners, connection.dialect.name).on_conflict_do_nothing(
+        index_elements=[listeners.c.answers]
+    )
+    return connection.execute(entered.values(_values(listener)).returning(listeners.c.id)).first() is not None
 
 
 def _give_up(connection: Connection, listener_id: str, now: float) -> tuple[str, ...]:
