@@ -154,6 +154,12 @@ async def test_only_what_differs_is_changed_and_what_is_left_out_has_its_default
     }
 
 
+async def test_blanks_around_an_address_are_no_difference(house: House) -> None:
+    await apply(house, edited(ipAllowlist=[" 203.0.113.0/24 "]))
+    assert (await export(house))["webhooks"][0]["ipAllowlist"] == ["203.0.113.0/24"]
+    assert (await apply(house, edited(ipAllowlist=["203.0.113.0/24"])))["changes"] == []
+
+
 async def test_another_secret_is_a_change_that_does_not_tell_it(house: House) -> None:
     await apply(house, DOCUMENT)
     done = await apply(

@@ -255,6 +255,11 @@ def test_what_was_meant_is_looked_for_among_a_few_only() -> None:
     assert len(many) == 1000 and sum("did you mean" in error for error in many.values()) == MOST_MEANT
 
 
+def test_an_address_is_kept_without_the_blanks_around_it_and_otherwise_as_it_was_written() -> None:
+    written = [" 10.0.0.0/8 ", "\t192.0.2.7/32\n", "2001:DB8::1"]
+    assert request(ipAllowlist=written).ip_allowlist == ["10.0.0.0/8", "192.0.2.7/32", "2001:DB8::1"]
+
+
 def test_the_url_that_a_sender_signs_may_be_one_behind_a_proxy() -> None:
     for url in ("http://behind.example.com/w", "https://hooks.example.com/w?a=b"):
         how = request(authentication={**HMAC, "publicUrl": url}).authentication
