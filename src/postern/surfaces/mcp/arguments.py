@@ -10,6 +10,7 @@ from postern.core.signatures.making import Wrong
 from postern.core.webhooks.listing import Sort
 from postern.usecases.history.code import Language
 from postern.usecases.history.filters import FilterRequest as CallFilter
+from postern.usecases.history.marks import NoteText
 from postern.usecases.shapes import WHOLE, Shape
 from postern.usecases.webhooks.configuration import FieldMapping
 from postern.usecases.webhooks.listing import FilterRequest as WebhookFilter
@@ -58,7 +59,7 @@ class CompareInvocations(OneInvocation):
 
 
 class NoteInvocation(OneInvocation):
-    text: Annotated[str, Field(description="What to write.", max_length=4000)]
+    text: Annotated[NoteText, Field(description="What to write.")]
 
 
 class DeleteNote(OneInvocation):

@@ -1,5 +1,9 @@
 """Bookmarks and notes: what people write beside a call for each other."""
 
+from typing import Annotated
+
+from pydantic import Field
+
 from postern.core.access.accounts import Actor
 from postern.core.history.invocation import Gone
 from postern.core.history.marks import LONGEST_NOTE, MOST_NOTES, CallNote
@@ -10,6 +14,9 @@ from postern.usecases.answers import Time
 from postern.usecases.history import views
 from postern.usecases.history.history import TAKEN_JUST_NOW, recorded
 from postern.usecases.runtime.gateway import Gateway, require
+
+NoteText = Annotated[str, Field(json_schema_extra={"maxLength": LONGEST_NOTE})]
+"""Announced, and checked below: blanks at its ends do not count."""
 
 
 async def bookmark(gateway: Gateway, actor: Actor, invocation_id: str) -> views.Bookmark:

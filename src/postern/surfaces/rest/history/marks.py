@@ -1,10 +1,9 @@
 """Bookmarks and notes of calls over HTTP."""
 
-from pydantic import Field
-
 from postern.core.access.accounts import Actor
 from postern.surfaces.rest.framework.operation import Rows
 from postern.usecases.history import marks, views
+from postern.usecases.history.marks import NoteText
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.shapes import Shape
 
@@ -12,7 +11,7 @@ row = Rows("History")
 
 
 class NoteRequest(Shape):
-    text: str = Field(max_length=4000)
+    text: NoteText
 
 
 @row("PUT", "/invocations/{invocation_id}/bookmark", "Bookmark an invocation", level="write")
