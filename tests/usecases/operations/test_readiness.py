@@ -69,8 +69,13 @@ async def test_a_gateway_that_is_well_says_so(house: House) -> None:
 async def test_an_engine_that_is_away_makes_calls_wait_and_stays_ready(house: House) -> None:
     house.gateway.engine = Sick(EngineHealth(False, "starting"))  # type: ignore[assignment]
     assert await state(house) == (True, (await state(house))[1] | {"engine": (False, "starting")})
+
+
+async def test_where_no_engine_is_set_none_is_missing(house: House) -> None:
     house.gateway.engine = None
-    assert await state(house) == (True, (await state(house))[1] | {"engine": (False, "none in this process")})
+    assert (await state(house))[1]["engine"] == (True, "none in this process")
+    await readiness._look(house.gateway)
+    assert (measured()["engine"], house.gateway.runtime.alarms) == (1, [])
 
 
 async def test_one_that_cannot_be_started_does_not(house: House) -> None:

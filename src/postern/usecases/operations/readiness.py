@@ -22,7 +22,8 @@ ASK_WITHIN = 3.0
 LONGEST_START = 15.0
 """Seconds that an engine takes to be started, or to take over a changed file, where nothing is wrong."""
 
-NO_ENGINE = EngineHealth(False, "none in this process")
+NO_ENGINE = EngineHealth(True, "none in this process")
+"""Well: that nothing is started here is what was set."""
 
 WAITING = "Calls wait for their workflows to be started"
 
@@ -84,7 +85,7 @@ def _is_long_away(gateway: Gateway, engine: EngineHealth) -> bool:
     """A file with an error, or a process that does not come up: calls wait, and who waits for an answer hears that there is none.
     Not a word of an engine that is just being started, or that nobody asks here."""
     runtime, now = gateway.runtime, monotonic()
-    if engine.ok or engine is NO_ENGINE or runtime.engine_ran_at is None:
+    if engine.ok or runtime.engine_ran_at is None:
         runtime.engine_ran_at = now
     return now - runtime.engine_ran_at >= LONGEST_START
 
