@@ -6,6 +6,10 @@ BIN := .venv/bin
 LANES ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) \* 2)
 # Where it is set, every program would be compiled at each of its hundreds of starts.
 export PYTHONDONTWRITEBYTECODE :=
+# Where one is asked for (make run PYTHON=python3.13), an .venv of another one is made anew. Otherwise it stays what it is.
+ifneq ($(origin PYTHON),file)
+OTHER_PYTHON := $(shell $(PYTHON) scripts/install.py other || echo other-python)
+endif
 SETUP := scripts/install.py pyproject.toml requirements.lock hatch_build.py package-lock.json
 
 RELEASE = "$(VERSION)" $(if $(REPOSITORY),--repository "$(REPOSITORY)")
@@ -69,8 +73,10 @@ releasable: .venv/.test ## say what is in the way of a release: make releasable 
 clean: ## remove what was installed and built; your data stays
 	rm -rf .venv .tools dist build site src/postern/surfaces/console/static/vendor .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 
-.venv/.run: $(SETUP)
-	@$(PYTHON) scripts/install.py
+.PHONY: other-python
 
-.venv/.test: $(SETUP) requirements-dev.lock
-	@$(PYTHON) scripts/install.py test
+.venv/.run: $(SETUP) $(OTHER_PYTHON)
+	@$(PYTHON) scripts/install.py $(if $(OTHER_PYTHON),anew)
+
+.venv/.test: $(SETUP) requirements-dev.lock $(OTHER_PYTHON)
+	@$(PYTHON) scripts/install.py test $(if $(OTHER_PYTHON),anew)

@@ -3,6 +3,8 @@ newer with pip, no more.
 
     python3 scripts/install.py          what `make run` needs
     python3 scripts/install.py test     and what `make test` needs besides
+    … anew                              not into an `.venv` of another Python: that one is made again
+    python3 scripts/install.py other    says `other-python` where there is one of another Python
 
 uv does the work where it can be had (on PATH, or from the package index into `.tools`), plain pip where it
 cannot.
@@ -28,17 +30,20 @@ PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
 
 
 def main() -> None:
+    if sys.argv[1:] == ["other"]:
+        print("other-python" if of_another_python() else "")
+        return
     if sys.version_info < (3, 11):  # noqa: UP036 - this file is what another Python meets first
         sys.exit(
             f"Python 3.11 or newer is needed, and this is {sys.version.split()[0]}; choose one with make … PYTHON=python3.13"
         )
     if sys.version_info[:2] > NEWEST_TRIED:
         say(f"Python {sys.version.split()[0]} has not been tried yet; docs/versions.md says which ones have")
-    for_tests = sys.argv[1:] == ["test"]
+    for_tests = "test" in sys.argv[1:]
     say("installing what the tests need" if for_tests else "installing")
     follow_pip_configuration()
     uv = find_uv()
-    make_venv(uv)
+    make_venv(uv, anew="anew" in sys.argv[1:])
     into_venv = ["--python", str(BIN / "python")]
     install = (
         [uv, "pip", "install", *into_venv, "--quiet"] if uv else [*PIP, *into_venv, "install", "--quiet"]
@@ -88,9 +93,29 @@ def has_postgres() -> bool:
     return wheel or any(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
 
 
-def make_venv(uv: str | None) -> None:
+def of_another_python() -> str:
+    """The version of the environment that is there, where it works and is not of the Python that runs this."""
+    ask = "import sys; sys.version_info < (3, 11) or print(sys.version)"
+    try:
+        said = subprocess.run(
+            [str(BIN / "python"), "-c", ask], capture_output=True, text=True, check=False
+        ).stdout.strip()
+    except OSError:
+        return ""
+    return "" if said == sys.version else said.partition(" ")[0]
+
+
+def make_venv(uv: str | None, anew: bool) -> None:
     if works(str(BIN / "python"), "-c", "import sys; sys.exit(sys.version_info < (3, 11))"):
-        return
+        other, this = of_another_python(), sys.version.partition(" ")[0]
+        if not other:
+            return
+        if not anew:
+            say(
+                f"into .venv as it is, of Python {other} and not {this}; make … PYTHON={sys.executable} makes it anew"
+            )
+            return
+        say(f".venv is of Python {other}, and {this} is asked for: it is made anew")
     if VENV.exists():
         shutil.rmtree(VENV)
     if uv:

@@ -26,6 +26,7 @@ RUNTIME = [
 DEVELOPMENT = PROJECT["dependency-groups"]["dev"]
 ASSETS = PROJECT["tool"]["hatch"]["build"]["hooks"]["custom"]["assets"]
 
+SETUP = ("scripts/install.py", "pyproject.toml", "requirements.lock", "hatch_build.py", "package-lock.json")
 STAND_IN = """#!/bin/sh
 trap 'sleep 0.3; echo ended; exit 0' INT TERM
 echo "$POSTERN_PORT $*"
@@ -226,3 +227,69 @@ user:
         "global.index-url": "https://user.example/simple",
         "global.cert": "/named.pem",
     }
+
+
+@pytest.fixture
+def other_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An environment of Python 3.12.9, as far as it can be asked."""
+    venv = tmp_path / ".venv"
+    python = venv / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text("#!/bin/sh\ncase $2 in *print*) echo '3.12.9 (main)';; esac\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(install, "VENV", venv)
+    monkeypatch.setattr(install, "BIN", python.parent)
+    return python
+
+
+def test_an_environment_of_another_python_is_kept_and_named_until_another_one_is_asked_for(
+    other_python: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    this = sys.version.partition(" ")[0]
+    install.make_venv(None, anew=False)
+    assert other_python.is_file() and not other_python.is_symlink()
+    assert f"into .venv as it is, of Python 3.12.9 and not {this};" in capsys.readouterr().out
+    install.make_venv(None, anew=True)
+    assert f".venv is of Python 3.12.9, and {this} is asked for" in capsys.readouterr().out
+    assert (install.of_another_python(), other_python.is_symlink()) == ("", True)
+    (install.VENV / "kept").touch()
+    install.make_venv(None, anew=True)
+    assert (install.VENV / "kept").exists() and not capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("asked", "said", "ran"),
+    [
+        ("PYTHON=./python", "other-python", ["other", "anew"]),
+        ("PYTHON=./python", "", ["other"]),
+        ("VERSION=1", "other-python", []),
+    ],
+)
+def test_make_asks_about_the_environment_where_a_python_is_asked_for(
+    tmp_path: Path, asked: str, said: str, ran: list[str]
+) -> None:
+    """All that has to be installed is."""
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nshift; echo "$*" >> ran\n[ "$1" != other ] || echo {said}\n')
+    python.chmod(0o755)
+    for file in (*SETUP, ".venv/.run"):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).touch()
+    subprocess.run(["make", ".venv/.run", asked], cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, check=True)
+    log = tmp_path / "ran"
+    assert (log.read_text().split() if log.exists() else []) == ran
+
+
+def test_make_takes_no_environment_for_that_of_a_python_that_is_not_there(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    for file in (*SETUP, ".venv/.run"):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).touch()
+    made = subprocess.run(
+        ["make", ".venv/.run", "PYTHON=./none"],
+        cwd=tmp_path,
+        env={"PATH": "/usr/bin:/bin"},
+        capture_output=True,
+    )
+    assert made.returncode != 0
