@@ -30,8 +30,8 @@ async def state(store: Store, delivery: Delivery) -> tuple[str, float | None, st
 async def test_an_end_is_written_once_and_the_first_one_stays(store: Store) -> None:
     good, bad, other = await started(store, 3)
     ends = {good.key: End("completed", NOW + 2), bad.key: End("failed", NOW + 3, "no order")}
-    assert await store.endings.note([], ends, {}, NOW + 4) == set()
-    assert await store.endings.note([], {bad.key: End("completed", NOW + 9)}, {}, NOW + 9) == set()
+    assert await store.endings.note([], ends, {}, NOW + 4) == (set(), {good.key, bad.key})
+    assert await store.endings.note([], {bad.key: End("completed", NOW + 9)}, {}, NOW + 9) == (set(), set())
     assert await state(store, good) == ("completed", NOW + 2, "", None)
     assert await state(store, bad) == ("failed", NOW + 3, "no order", None)
     assert await state(store, other) == ("started", None, "", NOW + 1)
@@ -48,11 +48,12 @@ async def test_an_end_that_comes_before_its_start_is_written_down_is_reported_ag
     (id,) = await recorded(store, entry())
     (delivery,) = await store.deliveries.claim(NOW, LEASE, 1)
     early = {delivery.key: End("completed", NOW + 1)}
-    assert await store.endings.note([], early, {}, NOW) == {delivery.key}
+    assert await store.endings.note([], early, {}, NOW) == ({delivery.key}, set())
     await store.deliveries.started(delivery, Started(1, ()), NOW, NOW + 10)
-    assert await store.endings.note([], early, {}, NOW) == set()
+    assert await store.endings.note([], early, {}, NOW) == (set(), {delivery.key})
     assert (await state(store, delivery))[0] == "completed"
-    assert await store.endings.note([], {f"{id}.7": End("completed", NOW)}, {}, NOW) == set()  # nobody's
+    nobodys = {f"{id}.7": End("completed", NOW)}
+    assert await store.endings.note([], nobodys, {}, NOW) == (set(), set())
 
 
 async def test_who_is_due_is_asked_about_by_one_at_a_time(store: Store, second_store: Store) -> None:

@@ -12,6 +12,7 @@ from postern.core.deliveries.delivery import Started, Trigger
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
 from postern.observe.metrics import Numbers
+from postern.stores.history.endings import Written
 from postern.usecases.calls.respond import delivery_of_token, report_end, respond
 from postern.usecases.deliveries import dispatch
 from postern.usecases.history import history
@@ -84,7 +85,7 @@ async def test_an_end_that_is_reported_is_counted_once_and_shown_with_its_reason
     await report_end(house.gateway, call, trigger.end.token, "completed", "")
     story = await history.show(house.gateway, OWNER, call)
     assert (story.status, story.error) == ("failed", "no reason was given")
-    assert counted()["failed"] - before["failed"] == 1
+    assert {state: counted()[state] - before[state] for state in before} == {"completed": 0, "failed": 1}
 
 
 async def test_a_reason_is_kept_as_far_as_it_is_read_and_success_has_none(house: House) -> None:
@@ -110,6 +111,40 @@ async def test_an_end_that_comes_before_its_start_is_written_down_is_kept_until_
     await EndingsLoop(gateway).write()
     assert (await history.show(gateway, OWNER, call)).status == "completed"
     assert counted()["completed"] - before["completed"] == 1
+
+
+@pytest.mark.parametrize("on_its_way", [True, False])
+async def test_the_first_of_two_reports_counts_where_the_start_is_written_down_between_them(
+    house: House, monkeypatch: pytest.MonkeyPatch, on_its_way: bool
+) -> None:
+    """The first is on its way into the store, which has not heard of the start yet; or it has come back and waits."""
+    call = (await house.call(await house.webhook())).json["invocationId"]
+    gateway = house.gateway
+    (delivery,) = await gateway.store.deliveries.claim(gateway.clock(), dispatch.LEASE, 1)
+    token, before = gateway.site.response_token(delivery.key), counted()
+    note, judged, go_on = gateway.store.endings.note, asyncio.Event(), asyncio.Event()
+
+    async def slowly(*given: Any) -> Written:
+        found = await note(*given)
+        judged.set()
+        await go_on.wait()
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(gateway.store.endings, "note", slowly)
+        first = asyncio.create_task(report_end(gateway, call, token, "failed", "no stock"))
+        await judged.wait()
+    if not on_its_way:
+        go_on.set()
+        await first
+    await gateway.store.deliveries.started(delivery, Started(1), gateway.clock())
+    await report_end(gateway, call, token, "completed", "")
+    go_on.set()
+    await first
+    await EndingsLoop(gateway).write()
+    story = await history.show(gateway, OWNER, call)
+    assert (story.status, story.error) == ("failed", "no stock")
+    assert {state: counted()[state] - before[state] for state in before} == {"completed": 0, "failed": 1}
 
 
 async def test_an_end_without_an_answer_is_reported_to_who_waits_and_changes_no_answer(house: House) -> None:

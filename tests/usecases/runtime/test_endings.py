@@ -50,6 +50,30 @@ def test_who_first_says_how_runs_ended_is_right() -> None:
     assert endings.take().ends == {"inv_1.1": EARLIER, "inv_2.1": LATER}
 
 
+def test_a_report_stands_before_what_is_noticed_while_it_is_written_down() -> None:
+    endings = Endings()
+    with endings.reported("inv_1.1", EARLIER) as end:
+        assert end == EARLIER
+        endings.ended("inv_1.1", LATER)
+        assert endings.take().ends == {"inv_1.1": EARLIER}
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_what_was_noticed_stands_before_a_report_until_it_is_written_down(kept: bool) -> None:
+    endings = Endings()
+
+    def written_for(report: End) -> End:
+        with endings.reported("inv_1.1", report) as end:
+            return end
+
+    endings.ended("inv_1.1", EARLIER)
+    assert written_for(LATER) == EARLIER
+    taken = endings.take()
+    assert written_for(LATER) == EARLIER
+    endings.written(taken) if kept else endings.put_back(taken)
+    assert written_for(LATER) == (LATER if kept else EARLIER)
+
+
 def test_what_could_not_be_written_down_stands_before_what_came_since() -> None:
     endings = Endings()
     endings.answered(answer("1"))

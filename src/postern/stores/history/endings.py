@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, bindparam, null, select, update
 
@@ -34,6 +34,15 @@ _ASK_AGAIN = (
 )
 
 
+class Written(NamedTuple):
+    """By the delivery's key."""
+
+    early: set[str]
+    """Their starts are not written down yet: the ends are to be noted again."""
+    now: set[str]
+    """The others are known to have ended before, or nobody has begun them."""
+
+
 class Endings:
     def __init__(self, database: Database, writer: Writer) -> None:
         self._database = database
@@ -41,11 +50,10 @@ class Endings:
 
     async def note(
         self, answered: list[Answered], ends: Mapping[str, End], counted: Counted, now: float
-    ) -> set[str]:
-        """Write down what callers heard and how deliveries ended. The keys of those whose start is not written
-        down yet: their ends are to be noted again."""
+    ) -> Written:
+        """Write down what callers heard and how deliveries ended."""
 
-        def job(connection: Connection) -> set[str]:
+        def job(connection: Connection) -> Written:
             if answered:
                 _keep(connection, answered)
             return write_ends(connection, ends, now, counted)
@@ -83,11 +91,10 @@ class Endings:
 
 def write_ends(
     connection: Connection, ends: Mapping[str, End], now: float, counted: Counted | None = None
-) -> set[str]:
-    """The keys of those that have not begun yet."""
-    early, ended = _end(connection, ends) if ends else (set(), Counter())
+) -> Written:
+    written, ended = _end(connection, ends) if ends else (Written(set(), set()), Counter())
     _count(connection, counted or {}, ended, int(now // 60))
-    return early
+    return written
 
 
 def _keep(connection: Connection, answered: list[Answered]) -> None:
@@ -103,20 +110,21 @@ def _keeping(dialect_name: str) -> Any:
     return insert_into(answers, dialect_name).on_conflict_do_nothing()
 
 
-def _end(connection: Connection, ends: Mapping[str, End]) -> tuple[set[str], Counter[tuple[str, str, int]]]:
-    early: set[str] = set()
+def _end(connection: Connection, ends: Mapping[str, End]) -> tuple[Written, Counter[tuple[str, str, int]]]:
+    written = Written(set(), set())
     ended: Counter[tuple[str, str, int]] = Counter()
     values: list[Parameters] = []
     for key, webhook_id, state, started_at in _as_they_are(connection, list(ends)):
         end = ends[key]
         if state == "queued":
-            early.add(key)
+            written.early.add(key)
         elif state == "started":
+            written.now.add(key)
             values.append({"of": key, "to": end.state, "at": milliseconds(end.at), "why": end.error})
             lasted = max(0.0, end.at - seconds(started_at))
             ended[webhook_id, end_name(end.state), latency_bucket(lasted)] += 1
     execute_for_each(connection, _END, values)
-    return early, ended
+    return written, ended
 
 
 def _as_they_are(connection: Connection, keys: list[str]) -> list[tuple[str, str, str, int]]:

@@ -61,14 +61,18 @@ async def report_end(
     waits hears that there will be no answer."""
     key = await delivery_of_token(gateway, invocation_id, token)
     now = gateway.clock()
-    end = End(state, now, (error or "no reason was given")[:LONGEST_ERROR] if state == "failed" else "")
-    if key in await gateway.store.endings.note([], {key: end}, {}, now):
-        gateway.runtime.endings.ended(key, end)  # its start is just being written down
-    else:
-        counter_of_ends(state).inc()
+    reported = End(state, now, (error or "no reason was given")[:LONGEST_ERROR] if state == "failed" else "")
+    endings = gateway.runtime.endings
+    with endings.reported(key, reported) as end:
+        written = await gateway.store.endings.note([], {key: end}, {}, now)
+        if key in written.early:  # its start is just being written down
+            endings.early(key, end)
+            endings.news.set()
+    if key in written.now:
+        counter_of_ends(end.state).inc()
     row = await gateway.store.deliveries.get(key)
     if row is not None and row.deadline is not None and not row.answer_code:
-        await gateway.store.deliveries.close_slot(key, _ANSWER_CODES[state])
+        await gateway.store.deliveries.close_slot(key, _ANSWER_CODES[end.state])
         gateway.runtime.waiters.wake(key)
     gateway.runtime.live.touch(invocation_id)
 

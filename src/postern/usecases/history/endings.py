@@ -56,16 +56,17 @@ class EndingsLoop:
         if not noticed:
             return
         try:
-            early = await gateway.store.endings.note(
+            written = await gateway.store.endings.note(
                 noticed.answered, noticed.ends, noticed.counted, gateway.clock()
             )
         except StoreUnavailable:
             gateway.runtime.endings.put_back(noticed)
             raise
+        gateway.runtime.endings.written(noticed)
         for key, end in noticed.ends.items():
-            if key in early:
+            if key in written.early:
                 gateway.runtime.endings.early(key, end)
-            else:
+            elif key in written.now:
                 counter_of_ends(end.state).inc()
                 gateway.runtime.live.touch(key.rpartition(".")[0])
         for answered in noticed.answered:

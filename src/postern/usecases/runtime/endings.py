@@ -2,6 +2,8 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from postern.core.deliveries.delivery import End
@@ -30,6 +32,8 @@ class Noticed:
 class Endings:
     def __init__(self) -> None:
         self._noticed = Noticed()
+        self._being_written: dict[str, End] = {}
+        """Those that are on their way into the store, where a start may be written down before them or after."""
         self.news = asyncio.Event()
 
     def count(self, webhook_id: str, status: int, lasted: float) -> None:
@@ -45,6 +49,20 @@ class Endings:
         self._noticed.ends.setdefault(key, end)
         self.news.set()
 
+    @contextmanager
+    def reported(self, key: str, end: End) -> Iterator[End]:
+        """What is to be written down now of a delivery of which this is reported: what was said of it before and is not in
+        the store yet, or else this."""
+        first = self._noticed.ends.get(key) or self._being_written.get(key)
+        if first is not None:
+            yield first
+            return
+        self._being_written[key] = end
+        try:
+            yield end
+        finally:
+            self._being_written.pop(key, None)
+
     def early(self, key: str, end: End) -> None:
         """It was taken, and its start is not written down yet: it stands before what was said since. That is no news: a
         start may be tried again for days, and each look is a commit."""
@@ -53,10 +71,17 @@ class Endings:
     def take(self) -> Noticed:
         self.news.clear()
         taken, self._noticed = self._noticed, Noticed()
+        taken.ends = {key: self._being_written.get(key, end) for key, end in taken.ends.items()}
+        self._being_written |= taken.ends
         return taken
+
+    def written(self, taken: Noticed) -> None:
+        for key in taken.ends:
+            self._being_written.pop(key, None)
 
     def put_back(self, taken: Noticed) -> None:
         """It could not be written down."""
+        self.written(taken)
         now = self._noticed
         now.answered = [*taken.answered, *now.answered]
         now.ends = {**now.ends, **taken.ends}
