@@ -33,6 +33,7 @@ HARMLESS = {
         "secret": "whose: main or second; of a sender: what to paste",
     },
     "Invocation.headers": "masked before it is kept",
+    "Content.headers": "masked before they are kept",
     "Sent.headers": "masked before they are kept",
     "Comparison.headers": "masked before they are kept",
     "RecordedRequest.headers": "masked before they are kept",

@@ -1,6 +1,7 @@
 """Deliveries: each is claimed by one at a time, comes back when its claimer dies, and is answered once."""
 
 import asyncio
+from functools import partial
 
 import pytest
 from sqlalchemy import event
@@ -32,10 +33,27 @@ async def test_what_is_claimed_is_nobody_elses_until_the_lease_is_over(store: St
     rest = await store.deliveries.claim(NOW, LEASE, 3)
     assert sorted(one.invocation_id for one in [*claimed, *rest]) == sorted(ids)
     assert len(claimed) == 3
-    assert not await store.deliveries.due_sizes(NOW + 29, 10)
+    assert not await store.deliveries.any_due(NOW + 29)
     assert await store.deliveries.claim(NOW + 29, LEASE, 9) == []
-    assert await store.deliveries.due_sizes(NOW + 30, 10)
+    assert await store.deliveries.any_due(NOW + 30)
     assert len(await store.deliveries.claim(NOW + 30, LEASE, 9)) == 5
+
+
+async def test_as_many_are_claimed_as_their_bodies_may_have_bytes_together_and_one_in_any_case(
+    store: Store,
+) -> None:
+    await recorded(store, *(entry(body=b"x" * size) for size in (400, 400, 400, 5000)))
+    claim = partial(store.deliveries.claim, NOW, LEASE, 9)
+    assert [len(await claim(most_bytes)) for most_bytes in (800, 399, 4999)] == [2, 1, 1]
+    assert await claim(1) == []
+
+
+async def test_what_calls_carried_is_read_together(store: Store) -> None:
+    first, second = await recorded(store, entry(body=b"one"), entry(body=b"two"))
+    found = await store.history.contents([second, first, "inv_nowhere"])
+    assert {id: content.body for id, content in found.items()} == {first: b"one", second: b"two"}
+    whole = await store.history.many([first])
+    assert found[first].headers == whole[first].headers
 
 
 async def test_what_is_not_due_yet_is_left_alone(store: Store) -> None:
@@ -93,7 +111,7 @@ async def test_a_postponed_delivery_comes_back_with_what_went_wrong(store: Store
             f"down \ud800 {attempt}".replace("\ud800", "é"),
             NOW + attempt * 100,
         )
-        assert not await store.deliveries.due_sizes(NOW + attempt * 100 + 49, 10)
+        assert not await store.deliveries.any_due(NOW + attempt * 100 + 49)
     current = await only(store, id)
     assert (current.state, current.attempts, current.error) == ("queued", 30, "down é 30")
     assert len(current.log) == 20

@@ -5,10 +5,12 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate
+from operator import itemgetter
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Executable, bindparam, func, literal_column, select, update
+from sqlalchemy import BigInteger, Connection, Executable, bindparam, func, literal_column, select, update
 
 from postern.core.access.audit import AuditEntry
 from postern.core.answer import WorkflowResponse
@@ -21,7 +23,7 @@ from postern.stores.calls.claims import claim_keys
 from postern.stores.calls.recorder import emit, insert_delivery, insert_invocation, keep_sample
 from postern.stores.history.locking import lock_call
 from postern.stores.history.marks import insert_edited
-from postern.stores.sql.bulk import Parameters, changed_by_each, execute_for_each
+from postern.stores.sql.bulk import Parameters, changed_by_each, execute_for_each, fetch
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
 from postern.stores.sql.tables import UNUSUAL_DELIVERIES, deliveries, invocations
@@ -37,43 +39,30 @@ class Deliveries:
         self._database = database
         self._writer = writer
 
-    async def claim(self, now: float, lease: float, limit: int) -> list[Delivery]:
-        """The due ones, now ours until the lease is over: a process that dies gives them back by doing
-        nothing."""
+    async def claim(
+        self, now: float, lease: float, limit: int, most_bytes: int | None = None
+    ) -> list[Delivery]:
+        """The due ones, now ours until the lease is over: a process that dies gives them back by doing nothing. Their bodies
+        have as many bytes at most, or there is one only."""
 
         def job(connection: Connection) -> list[Delivery]:
-            due = (
-                select(deliveries.c.key)
-                .where(deliveries.c.state == "queued", deliveries.c.next_at <= milliseconds(now))
-                .order_by(deliveries.c.next_at, deliveries.c.key)
-                .limit(limit)
-                .with_for_update(skip_locked=True)
-            )
-            rows = connection.execute(
-                update(deliveries)
-                .where(deliveries.c.key.in_(due.scalar_subquery()))
-                .values(next_at=milliseconds(now + lease))
-                .returning(deliveries)
-            ).all()
-            return sorted((delivery_of(row) for row in rows), key=lambda delivery: delivery.key)
+            count = limit
+            if most_bytes is not None:
+                sizes = fetch(connection, _DUE_SIZES, {"now": milliseconds(now), "most": limit})
+                if not sizes:
+                    return []
+                together = accumulate(size for (size,) in sizes)
+                count = max(1, sum(size <= most_bytes for size in together))
+            given = {"now": milliseconds(now), "until": milliseconds(now + lease), "most": count}
+            return [_claimed(row) for row in sorted(fetch(connection, _CLAIM, given), key=itemgetter(0))]
 
         return await self._writer.write(job)
 
-    async def due_sizes(self, now: float, limit: int) -> list[int]:
-        """How large the bodies are of those that ``claim`` would give. Cheap enough to ask often: nothing
-        touches the writer."""
+    async def any_due(self, now: float) -> bool:
+        """Whether ``claim`` would find something. Cheap enough to ask often: nothing touches the writer."""
 
-        def query(connection: Connection) -> list[int]:
-            due = (
-                select(func.coalesce(invocations.c.body_size, 0))
-                .select_from(
-                    deliveries.outerjoin(invocations, invocations.c.id == deliveries.c.invocation_id)
-                )
-                .where(deliveries.c.state == "queued", deliveries.c.next_at <= milliseconds(now))
-                .order_by(deliveries.c.next_at, deliveries.c.key)
-                .limit(limit)
-            )
-            return list(connection.execute(due).scalars())
+        def query(connection: Connection) -> bool:
+            return bool(fetch(connection, _DUE_SIZES, {"now": milliseconds(now), "most": 1}))
 
         return await self._database.read(query)
 
@@ -372,6 +361,82 @@ class Deliveries:
             return dict(found)
 
         return await self._database.read(query)
+
+
+# In the driver, as is what of their calls is read then: each start that is not waited for costs these, and SQLAlchemy
+# takes longer for them than the database.
+_IS_DUE = (
+    deliveries.c.state == literal_column("'queued'"),
+    deliveries.c.next_at <= bindparam("now", type_=BigInteger),
+)
+_EARLIEST_FIRST = deliveries.c.next_at, deliveries.c.key
+_DUE_SIZES = (
+    select(func.coalesce(invocations.c.body_size, 0))
+    .select_from(deliveries.outerjoin(invocations, invocations.c.id == deliveries.c.invocation_id))
+    .where(*_IS_DUE)
+    .order_by(*_EARLIEST_FIRST)
+    .limit(bindparam("most", type_=BigInteger))
+)
+_CLAIM = (
+    update(deliveries)
+    .where(
+        deliveries.c.key.in_(
+            select(deliveries.c.key)
+            .where(*_IS_DUE)
+            .order_by(*_EARLIEST_FIRST)
+            .limit(bindparam("most", type_=BigInteger))
+            .with_for_update(skip_locked=True)
+            .scalar_subquery()
+        )
+    )
+    .values(next_at=bindparam("until"))
+    .returning(
+        deliveries.c.key,
+        deliveries.c.invocation_id,
+        deliveries.c.webhook_id,
+        deliveries.c.emission,
+        deliveries.c.state,
+        deliveries.c.attempts,
+        deliveries.c.next_at,
+        deliveries.c.fields,
+        deliveries.c.created_at,
+        deliveries.c.deadline,
+        deliveries.c.log,
+        deliveries.c.released_at,
+    )
+)
+
+
+def _claimed(row: Sequence[Any]) -> Delivery:
+    """As far as a start needs to know it."""
+    (
+        key,
+        invocation_id,
+        webhook_id,
+        emission,
+        state,
+        attempts,
+        next_at,
+        fields,
+        created_at,
+        deadline,
+        log,
+        released_at,
+    ) = row
+    return Delivery(
+        key,
+        invocation_id,
+        webhook_id,
+        emission,
+        state,
+        attempts,
+        seconds(next_at),
+        msgspec.json.decode(fields),
+        seconds(created_at),
+        seconds(deadline),
+        log=msgspec.json.decode(log) if log else [],
+        released_at=seconds(released_at),
+    )
 
 
 def _wait_left(row: Any, now: float, lease: float, longest_wait: float) -> float | None:

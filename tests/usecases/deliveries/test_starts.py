@@ -274,10 +274,10 @@ async def test_a_call_whose_body_is_gone_cannot_be_started(
     call = (await house.call(await house.webhook())).json["invocationId"]
     touched, before = moved(house, monkeypatch), counted(house)
 
-    async def many(ids: list[str]) -> dict[str, Any]:
+    async def contents(ids: list[str]) -> dict[str, Any]:
         return {}
 
-    monkeypatch.setattr(house.gateway.store.history, "many", many)
+    monkeypatch.setattr(house.gateway.store.history, "contents", contents)
     delivery = await round_of(house)
     assert (delivery.state, delivery.error) == ("failed", "the call's body is no longer kept")
     assert (touched, counted(house)) == ([call], before)

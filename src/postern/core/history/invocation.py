@@ -8,6 +8,7 @@ import msgspec
 
 from postern.core.answer import WorkflowResponse
 from postern.core.calls.call import Call
+from postern.core.calls.content import Payload, Unreadable, read_object
 from postern.core.deliveries.delivery import State
 from postern.core.history.marks import Bookmark, Edited
 from postern.core.listeners import Handed
@@ -72,6 +73,29 @@ class Invocation(msgspec.Struct):
             self.received_at,
             base_url,
         )
+
+
+class Content(msgspec.Struct):
+    """What is kept of a call that says what it carried."""
+
+    headers: Json
+    body: bytes | None
+
+
+_SAY_WHAT_IT_IS = ("content-type", "content-encoding")
+
+
+def payload_of(kept: Invocation | Content) -> Payload | None:
+    """The JSON object that the stored call carried, or None when its body is no longer kept."""
+    if kept.body is None:
+        return None
+    headers = tuple(
+        (name.encode(), value.encode("latin-1"))
+        for name, value in msgspec.json.decode(kept.headers)
+        if name in _SAY_WHAT_IT_IS
+    )
+    payload = read_object(Call("POST", b"", b"", headers, kept.body, "", 0.0), wrap_arrays=True)
+    return None if isinstance(payload, Unreadable) else payload
 
 
 class Delivery(msgspec.Struct):

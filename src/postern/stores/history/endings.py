@@ -1,6 +1,5 @@
 """What became of calls after they were recorded: what their callers heard, and how their runs ended."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -12,7 +11,7 @@ from postern.core.deliveries.delivery import End
 from postern.core.history.invocation import Answered
 from postern.core.history.volume import LATENCY_BOUNDS_MS, end_name, latency_bucket
 from postern.stores.calls.recorder import count_volume
-from postern.stores.sql.bulk import Parameters, execute_for_each, in_the_driver
+from postern.stores.sql.bulk import Parameters, among, execute_for_each, in_the_driver
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
 from postern.stores.sql.tables import answers, deliveries
@@ -130,12 +129,10 @@ def _end(connection: Connection, ends: Mapping[str, End]) -> tuple[Written, Coun
 def _as_they_are(connection: Connection, keys: list[str]) -> list[tuple[str, str, str, int]]:
     """Key, webhook, state and time of the start, in the order of the keys, and nobody else writes to them meanwhile. In
     the driver: hundreds are asked for ten times a second, and SQLAlchemy takes longer for that than the database."""
-    asked: object = keys
-    if connection.dialect.name == "sqlite":
-        asked, among = json.dumps(keys), "IN (SELECT value FROM json_each(?)) ORDER BY key"
-    else:
-        among = "= ANY(%s) ORDER BY key FOR UPDATE"
-    text = f"SELECT key, webhook_id, state, started_at FROM deliveries WHERE key {among}"
+    are_these, asked = among(connection, keys)
+    text = f"SELECT key, webhook_id, state, started_at FROM deliveries WHERE key {are_these} ORDER BY key"
+    if connection.dialect.name != "sqlite":
+        text += " FOR UPDATE"
     with in_the_driver(connection, text) as driver:
         rows: list[tuple[str, str, str, int]] = driver.execute(text, (asked,)).fetchall()
     return rows

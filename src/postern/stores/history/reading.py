@@ -24,6 +24,7 @@ from sqlalchemy import (
 from postern.core.history.findable import address_key, beginning_key, value_key
 from postern.core.history.invocation import (
     Answered,
+    Content,
     Counted,
     Delivery,
     HistoryFilter,
@@ -43,6 +44,7 @@ from postern.core.history.part import (
 from postern.identity import first_id_at
 from postern.stores.deliveries import delivery_of
 from postern.stores.history.marks import shown_marks
+from postern.stores.sql.bulk import among, in_the_driver
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import seconds
 from postern.stores.sql.tables import (
@@ -229,6 +231,17 @@ class History:
         def query(connection: Connection) -> dict[str, Invocation]:
             rows = connection.execute(select(invocations).where(invocations.c.id.in_(invocation_ids)))
             return {row.id: invocation_of(row) for row in rows}
+
+        return await self._database.read(query)
+
+    async def contents(self, invocation_ids: list[str]) -> dict[str, Content]:
+        """What those calls carried, where they are still there."""
+
+        def query(connection: Connection) -> dict[str, Content]:
+            are_these, asked = among(connection, invocation_ids)
+            text = f"SELECT id, headers, body FROM invocations WHERE id {are_these}"
+            with in_the_driver(connection, text) as driver:
+                return {id: Content(headers, body) for id, headers, body in driver.execute(text, (asked,))}
 
         return await self._database.read(query)
 

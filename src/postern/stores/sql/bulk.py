@@ -6,6 +6,7 @@ costs more than the database's. Measured on Postgres, rows of history in batches
 of the processor time of `executemany` and half of one INSERT from arrays. `docs/decisions/` has the numbers.
 """
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -58,6 +59,22 @@ def changed_by_each(connection: Connection, statement: Executable, rows: list[Pa
             with driver.cursor() as cursor:
                 return [cursor.execute(text, constants | row).rowcount for row in rows]
         return [driver.execute(text, in_order(constants | row)).rowcount for row in rows]
+
+
+def fetch(connection: Connection, statement: Executable, parameters: Parameters) -> list[tuple[Any, ...]]:
+    """The rows of a query, or of a change that returns some, as the driver gives them."""
+    text, in_order, constants = _compiled(statement, connection.dialect)
+    given = constants | parameters
+    with in_the_driver(connection, text) as driver:
+        rows: list[tuple[Any, ...]] = driver.execute(text, in_order(given) if in_order else given).fetchall()
+    return rows
+
+
+def among(connection: Connection, values: list[str]) -> tuple[str, object]:
+    """The condition that a column is one of many values, and its one parameter: however many, the text is the same."""
+    if connection.dialect.name == "sqlite":
+        return "IN (SELECT value FROM json_each(?))", json.dumps(values)
+    return "= ANY(%s)", values
 
 
 @lru_cache(maxsize=64)

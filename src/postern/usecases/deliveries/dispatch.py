@@ -8,10 +8,9 @@ twice.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from itertools import accumulate
 
 from postern.core.answer import WorkflowResponse
-from postern.core.calls.content import Payload, Unreadable, read_object
+from postern.core.calls.content import Payload
 from postern.core.deliveries.delivery import (
     GIVE_UP_AFTER,
     LONGEST_WAIT,
@@ -22,7 +21,7 @@ from postern.core.deliveries.delivery import (
     Trigger,
     wait_before_retry,
 )
-from postern.core.history.invocation import Delivery, Invocation, StoreUnavailable
+from postern.core.history.invocation import Content, Delivery, StoreUnavailable, payload_of
 from postern.observe.counting import counter_of_starts, numbers
 from postern.observe.logs import Log
 from postern.usecases.runtime.gateway import Gateway
@@ -34,8 +33,7 @@ START_TIMEOUT = 20.0
 BATCH = 100
 AT_ONCE = 200
 BYTES_AT_ONCE = 64 * 1024 * 1024
-"""Of bodies whose starts are under way. Each is held several times while it is handed on; one that is larger
-goes alone."""
+"""Of bodies whose starts are under way: no other begins before they are less. Each is held several times while it is handed on."""
 LONGEST_BATCH = 0.5
 """A start that takes longer no longer holds up those behind it, as long as fewer than ``AT_ONCE`` are under
 way."""
@@ -46,14 +44,6 @@ SETTLE_WITHIN = 900.0
 LONGEST_PAUSE = 15.0
 
 log = Log()
-
-
-def payload_of(invocation: Invocation) -> Payload | None:
-    """The JSON object that the stored call carried, or None when its body is no longer kept."""
-    if invocation.body is None:
-        return None
-    payload = read_object(invocation.as_call(), wrap_arrays=True)
-    return None if isinstance(payload, Unreadable) else payload
 
 
 async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -> Started:
@@ -180,6 +170,8 @@ class Dispatcher:
         self._under_way: dict[asyncio.Task[str], int] = {}
         """With the size of each one's body."""
         self._unavailable = False
+        self._more = False
+        """There was something to start the last time, so there may be more."""
         self._loop = Loop("deliveries", self.round, self._idle, lambda: catch_up(gateway))
         self.stop = self._loop.stop
 
@@ -197,30 +189,27 @@ class Dispatcher:
         others keep their turn instead of collecting ever longer waits."""
         await self._wait_for_room()
         gateway = self._gateway
-        self._gateway.runtime.due.clear()
+        store, due = gateway.store, gateway.runtime.due
         now = gateway.clock()
-        sizes = await gateway.store.deliveries.due_sizes(now, 1 if self._pause else BATCH)
-        if not sizes:
+        if not (due.is_set() or self._more) and not await store.deliveries.any_due(now):
             return 0
-        fitting = await self._fitting(sizes)
-        if self._unavailable:
-            return 0  # it was found out while waiting: one probes it first
-        claimed = [
-            delivery
-            for delivery in await gateway.store.deliveries.claim(now, LEASE, fitting)
-            # Its start is known here and only not yet written down. The claim has made its lease longer.
-            if delivery.key not in gateway.runtime.unsettled
-        ]
+        due.clear()
+        limit = 1 if self._pause else BATCH
+        room = BYTES_AT_ONCE - sum(self._under_way.values())
+        found = await store.deliveries.claim(now, LEASE, limit, room)
+        self._more = bool(found)
+        # The start of some is known here and only not yet written down. The claim has made their leases longer.
+        claimed = [delivery for delivery in found if delivery.key not in gateway.runtime.unsettled]
         if not claimed:
             return 0
-        calls = await gateway.store.history.many([delivery.invocation_id for delivery in claimed])
+        contents = await store.history.contents([delivery.invocation_id for delivery in claimed])
         starts = []
         for delivery in claimed:
-            invocation = calls.get(delivery.invocation_id)
-            start = asyncio.create_task(self._start(delivery, invocation))
+            content = contents.get(delivery.invocation_id)
+            start = asyncio.create_task(self._start(delivery, content))
             start.add_done_callback(self._ended)
             starts.append(start)
-            self._under_way[start] = 0 if invocation is None else invocation.body_size
+            self._under_way[start] = 0 if content is None or content.body is None else len(content.body)
         _, slow = await asyncio.wait(starts, timeout=None if self._pause else LONGEST_BATCH)
         if not slow and not self._unavailable:
             self._pause = 0.0
@@ -233,7 +222,9 @@ class Dispatcher:
     async def _wait_for_room(self) -> None:
         """Wait until another batch may begin: not all at once, and after a failure not before it is known how
         the others went."""
-        while len(self._under_way) > AT_ONCE - BATCH and not self._unavailable:
+        while not self._unavailable and (
+            len(self._under_way) > AT_ONCE - BATCH or sum(self._under_way.values()) >= BYTES_AT_ONCE
+        ):
             await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
         if self._unavailable:
             await self.finish()
@@ -241,21 +232,10 @@ class Dispatcher:
             self._pause = min(max(self._pause * 2, 0.5), LONGEST_PAUSE)
             await self._loop.rest(self._pause)
 
-    async def _fitting(self, sizes: list[int]) -> int:
-        """How many of these may begin beside those under way; one at least, when nothing is."""
-        while (
-            self._under_way
-            and sum(self._under_way.values()) + sizes[0] > BYTES_AT_ONCE
-            and not self._unavailable
-        ):
-            await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
-        together = accumulate(sizes, initial=sum(self._under_way.values()))
-        return max(1, sum(size <= BYTES_AT_ONCE for size in together) - 1)
-
-    async def _start(self, delivery: Delivery, invocation: Invocation | None) -> str:
+    async def _start(self, delivery: Delivery, content: Content | None) -> str:
         """How it went. Raises nothing: what could not be written down comes back when its lease is over."""
         try:
-            return await self._try_start(delivery, None if invocation is None else payload_of(invocation))
+            return await self._try_start(delivery, None if content is None else payload_of(content))
         except StoreUnavailable as trouble:
             log.warning("a start could not be written down", delivery=delivery.key, error=str(trouble))
             return "unavailable"

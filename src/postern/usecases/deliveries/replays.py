@@ -10,7 +10,7 @@ from dataclasses import replace
 from postern.core.access.accounts import Actor
 from postern.core.deliveries.delivery import State
 from postern.core.deliveries.replay import Replay, Values
-from postern.core.history.invocation import HistoryFilter, Invocation
+from postern.core.history.invocation import HistoryFilter, Invocation, payload_of
 from postern.core.history.part import path_of
 from postern.core.problems import FieldError, Refused
 from postern.identity import new_id
@@ -18,7 +18,6 @@ from postern.observe.logs import Log
 from postern.usecases.access.audit import noted
 from postern.usecases.answers import Listing, as_plain, first_page
 from postern.usecases.deliveries import views
-from postern.usecases.deliveries.dispatch import payload_of
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.runtime.loop import Loop
 

@@ -7,12 +7,11 @@ import msgspec
 from postern.core.access.accounts import Actor
 from postern.core.calls.redact import MASK
 from postern.core.deliveries.delivery import Trigger
-from postern.core.history.invocation import Invocation
+from postern.core.history.invocation import Invocation, payload_of
 from postern.core.history.sample import event_in, sample_of
 from postern.core.problems import Refused
 from postern.core.webhooks.webhook import Webhook
 from postern.usecases.answers import Time
-from postern.usecases.deliveries.dispatch import payload_of
 from postern.usecases.history import views
 from postern.usecases.history.history import recorded
 from postern.usecases.history.rows import event_of

@@ -8,14 +8,13 @@ from postern.core.access.accounts import Actor
 from postern.core.calls.paths import as_text, parse_path, path_problem, walk_members
 from postern.core.deliveries.delivery import State, Trigger
 from postern.core.deliveries.replay import Values
-from postern.core.history.invocation import Gone, HistoryFilter, Invocation, Story
+from postern.core.history.invocation import Gone, HistoryFilter, Invocation, Story, payload_of
 from postern.core.history.sample import sample_of
 from postern.core.problems import FieldError, Refused
 from postern.core.webhooks.webhook import Webhook
 from postern.identity import time_of
 from postern.usecases.access.audit import noted
 from postern.usecases.answers import Listing, Time
-from postern.usecases.deliveries.dispatch import payload_of
 from postern.usecases.history import views
 from postern.usecases.history.code import WRITERS, Language
 from postern.usecases.history.rows import event_of

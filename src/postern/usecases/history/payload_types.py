@@ -5,9 +5,8 @@ import asyncio
 import msgspec
 
 from postern.core.access.accounts import Actor
-from postern.core.history.invocation import HistoryFilter, Invocation
+from postern.core.history.invocation import HistoryFilter, Invocation, payload_of
 from postern.core.problems import FieldError, Refused
-from postern.usecases.deliveries.dispatch import payload_of
 from postern.usecases.history import views
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.webhooks.webhooks import stored

@@ -7,8 +7,7 @@ from postern.core.access.accounts import Actor
 from postern.core.calls.content import Payload
 from postern.core.calls.paths import as_text, parse_path, walk_members
 from postern.core.deliveries.delivery import FIELD_NAMES
-from postern.core.history.invocation import Invocation
-from postern.usecases.deliveries.dispatch import payload_of
+from postern.core.history.invocation import Invocation, payload_of
 from postern.usecases.runtime.gateway import Gateway, require
 
 LARGEST_READ = 16 * 1024

@@ -8,11 +8,11 @@ from postern.core.access.accounts import Actor
 from postern.core.access.audit import AuditEntry
 from postern.core.deliveries.delivery import Trigger
 from postern.core.documents import Document
+from postern.core.history.invocation import payload_of
 from postern.core.history.sample import Sample, event_in, sample_of, variables
 from postern.core.problems import FieldError, Refused
 from postern.usecases.access.audit import LONGEST_VALUE, noted
 from postern.usecases.answers import Time, iso
-from postern.usecases.deliveries.dispatch import payload_of
 from postern.usecases.history import views
 from postern.usecases.history.history import recorded
 from postern.usecases.runtime.gateway import Gateway, require

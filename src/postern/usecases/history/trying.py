@@ -2,8 +2,7 @@
 
 from postern.core.access.accounts import Actor
 from postern.core.calls.paths import as_text, parse_path, path_problem, walk_members
-from postern.core.history.invocation import HistoryFilter, Invocation
-from postern.usecases.deliveries.dispatch import payload_of
+from postern.core.history.invocation import HistoryFilter, Invocation, payload_of
 from postern.usecases.history import views
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.webhooks.configuration import DuplicateProtection, validated
