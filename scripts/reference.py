@@ -21,7 +21,7 @@ from postern.core.problems import PROBLEMS
 from postern.core.webhooks import settings as webhook_settings
 from postern.observe.metrics import REGISTRY
 from postern.settings import SETTINGS
-from postern.surfaces.cli.main import make_cli
+from postern.surfaces.cli.main import enter_wired, with_commands
 from postern.surfaces.cli.run import EXIT_CODES
 from postern.surfaces.rest.framework.document import description
 from postern.surfaces.rest.table import operations
@@ -221,7 +221,8 @@ def _no_gateway() -> Any:
 
 def commands() -> Iterator[tuple[list[str], Any]]:
     """Each command by its words: `["webhooks", "create"]`."""
-    root = typer.main.get_command(make_cli(_no_gateway, lambda *_: None, lambda *_: None, str, lambda *_: {}))
+    enter_wired(_no_gateway, lambda *_: None, lambda *_: None, str, lambda *_: {})
+    root = typer.main.get_command(with_commands())
 
     def walk(words: list[str], command: Any) -> Iterator[tuple[list[str], Any]]:
         if hasattr(command, "commands"):

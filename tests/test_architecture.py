@@ -118,7 +118,7 @@ LATE_IMPORTS: dict[str, set[str]] = {
     },  # the SDK takes a second, and many gateways are never asked
 }
 
-BY_NAME = {"surfaces/rest/table.py"}
+BY_NAME = {"surfaces/cli/table.py", "surfaces/rest/table.py"}
 """Where modules of ours are imported by their names: tables of what is loaded on use, whose tests see that they are whole."""
 
 Rule = Callable[[Path], list[str]]

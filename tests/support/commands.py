@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from structlog.testing import capture_logs
-from typer import Typer, testing
+from typer import testing
 from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from postern.settings import Settings
 from postern.surfaces.cli.gateway.api import api
-from postern.surfaces.cli.main import app
+from postern.surfaces.cli.main import app, with_commands
 from postern.surfaces.cli.run import output
 from postern.wiring.local import LocalDatabase
 from postern.wiring.machine import OnThisMachine
@@ -19,13 +19,13 @@ from support.program import Program
 
 
 @cache
-def _made(app: Typer, commands: int) -> Any:
-    return get_command(app)
+def _made(entered: int) -> Any:
+    return get_command(with_commands())
 
 
 # Typer's runner makes all commands anew for each that is typed, which took four fifths of it; they remember nothing. Some are
 # entered by whoever assembles the program, after this was imported.
-setattr(testing, "_get_command", lambda app: _made(app, len(app.registered_commands)))  # noqa: B010
+setattr(testing, "_get_command", lambda app: _made(len(app.registered_commands)))  # noqa: B010
 
 
 def typed(folder: Path, *arguments: str, to: Program | None = None, **environment: str) -> Result:

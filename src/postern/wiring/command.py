@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from postern.surfaces.cli.entry import run_typed
 from postern.surfaces.cli.gateway.machine import Local, Machine
-from postern.surfaces.cli.main import make_cli
+from postern.surfaces.cli.main import enter_wired
 from postern.surfaces.cli.run import NOT_FOUND, USAGE, end
 
 if TYPE_CHECKING:
@@ -105,4 +105,5 @@ def _write_example(workflows: Path) -> None:
 
 
 def cli() -> int:
-    return run_typed(make_cli(local, start, develop, migrate, copy), sys.argv[1:])
+    enter_wired(local, start, develop, migrate, copy)
+    return run_typed(sys.argv[1:])

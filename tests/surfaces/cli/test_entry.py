@@ -10,7 +10,6 @@ import pytest
 import typer.main
 
 from postern.surfaces.cli.entry import run_typed
-from postern.surfaces.cli.main import app
 from postern.surfaces.cli.run import FAILED
 from support.program import clean_environment
 from support.waiting import PATIENCE
@@ -19,7 +18,7 @@ from support.waiting import PATIENCE
 def printed(*words: str) -> tuple[str, int]:
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
-        code = run_typed(app, list(words))
+        code = run_typed(list(words))
     return out.getvalue(), code
 
 

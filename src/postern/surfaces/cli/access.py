@@ -11,7 +11,7 @@ from postern.core.access.accounts import LEVELS
 from postern.core.access.audit import Changes
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.run import USAGE, Cursor, Json, Limit, end, report, show_page
-from postern.surfaces.cli.webhooks.webhooks import read_secret
+from postern.surfaces.cli.secret import read_secret
 from postern.usecases.access.views import ApiKey, AuditEntry, NewApiKey, Session, User
 from postern.usecases.answers import Listing
 

@@ -11,6 +11,7 @@ from typer._click.exceptions import ClickException
 from typer._completion_classes import completion_init
 
 from postern.surfaces.cli.gateway.api import api
+from postern.surfaces.cli.main import is_known, with_commands
 from postern.surfaces.cli.parameters import read_lightly
 from postern.surfaces.cli.run import FAILED, INTERRUPTED, show_problem
 
@@ -19,15 +20,14 @@ INTERRUPTION = "Interrupted."
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
-def run_typed(app: typer.Typer, arguments: list[str]) -> int:
+def run_typed(arguments: list[str]) -> int:
     read_lightly()
     if "_POSTERN_COMPLETE" in os.environ:
         completion_init()
     try:
         profile, words = _profile_apart(arguments)
-        if "_POSTERN_COMPLETE" not in os.environ:
-            app = _branch(app, words)
-        code = typer.main.get_command(app).main([*profile, *words], "postern", standalone_mode=False)
+        program = with_commands() if "_POSTERN_COMPLETE" in os.environ else _typed(words)
+        code = typer.main.get_command(program).main([*profile, *words], "postern", standalone_mode=False)
         sys.stdout.flush()
     except OSError as error:
         if error.errno not in (*NO_ROOM, errno.EPIPE) or error.filename is not None:
@@ -50,6 +50,11 @@ def run_typed(app: typer.Typer, arguments: list[str]) -> int:
     if code == INTERRUPTED:
         print(INTERRUPTION, file=sys.stderr)
     return code or 0
+
+
+def _typed(words: list[str]) -> typer.Typer:
+    """A list of commands and a typing error need all of them."""
+    return _branch(with_commands(words[0] if words and is_known(words[0]) else None), words)
 
 
 def _branch(app: typer.Typer, words: list[str]) -> typer.Typer:

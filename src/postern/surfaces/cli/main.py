@@ -1,6 +1,7 @@
-"""`postern …`: the table of commands."""
+"""`postern …`: the program, with the commands of the table and those that need the wiring."""
 
 from collections.abc import Callable
+from copy import copy as copy_of
 from pathlib import Path
 from typing import Annotated
 
@@ -8,31 +9,13 @@ import typer
 
 from postern import __version__
 from postern.core.operations.shown_setting import ShownSetting
-from postern.surfaces.cli import access, signatures, workflows
-from postern.surfaces.cli.develop import listen, listeners, send
-from postern.surfaces.cli.gateway import login
+from postern.surfaces.cli import table
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.gateway.machine import Local
-from postern.surfaces.cli.history import history, replays, saving
-from postern.surfaces.cli.operations import backup, completion, mcp, retention
 from postern.surfaces.cli.run import EXIT_CODES, USAGE, Json, end, err, report, show_page
-from postern.surfaces.cli.webhooks import (
-    configuration,
-    deliveries,
-    many,
-    samples,
-    schedules,
-    schema,
-    webhooks,
-)
 from postern.usecases.answers import Listing, whole
 
-__all__ = [
-    "deliveries",
-    "many",
-    "samples",
-    "schedules",
-]  # imported so that they enter their commands of `webhooks`
+VERSION = "--version"
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -42,34 +25,21 @@ app = typer.Typer(
     help="Postern, the inbound webhook gateway.\n\nCommands work on the same database as a running gateway, which notices their changes within a second. After `postern login URL` they go to that gateway over the network instead.",
     epilog=f"Exit codes: {EXIT_CODES}.",
 )
-app.add_typer(webhooks.commands, name="webhooks")
-app.add_typer(history.commands, name="history")
-app.command("replay")(history.replay)
-app.add_typer(replays.commands, name="replays")
-app.command("prune")(retention.prune)
-app.add_typer(signatures.commands, name="signatures")
-app.add_typer(signatures.secret_commands, name="secrets")
-history.commands.command("recheck")(signatures.recheck)
-history.commands.command("save")(saving.save)
-app.command("export")(configuration.export)
-app.command("apply")(configuration.apply)
-app.command("schema")(schema.schema)
-app.command("mcp")(mcp.mcp)
-app.command("backup")(backup.backup)
-app.command("restore")(backup.restore)
-app.command("listen")(listen.listen)
-app.add_typer(listeners.commands, name="listeners")
-app.command("send")(send.send)
-app.command("login")(login.login)
-app.command("logout")(login.logout)
-app.command("status")(login.status)
-app.command("completion")(completion.completion)
+"""With the commands that need the wiring; see ``with_commands`` for the others."""
 
-app.add_typer(access.keys, name="keys")
-app.add_typer(access.users, name="users")
-app.add_typer(access.sessions, name="sessions")
-app.command("audit")(access.audit)
-app.add_typer(workflows.commands, name="workflows")
+
+def with_commands(word: str | None = None) -> typer.Typer:
+    """The program with all commands, or with no other of the table than the one of that word."""
+    program = copy_of(app)
+    program.registered_commands, program.registered_groups = [], []
+    table.enter(program, word)
+    program.registered_commands += app.registered_commands
+    return program
+
+
+def is_known(word: str) -> bool:
+    """Whether it is enough to know what was typed."""
+    return word in table.COMMANDS or word in {one.name for one in app.registered_commands} or word == VERSION
 
 
 def _print_version(asked: bool) -> None:
@@ -82,7 +52,7 @@ def _print_version(asked: bool) -> None:
 def program(
     version: Annotated[
         bool,
-        typer.Option("--version", help="Print the version and end.", is_eager=True, callback=_print_version),
+        typer.Option(VERSION, help="Print the version and end.", is_eager=True, callback=_print_version),
     ] = False,
     profile: Annotated[
         str | None,
@@ -106,13 +76,13 @@ def _show_progress(table: str, done: int, total: int) -> None:
         err.print(f"{table}: {total:,} rows")
 
 
-def make_cli(
+def enter_wired(
     local: Callable[[], Local],
     serve: Callable[[int, str | None, bool], None],
     develop: Callable[[Path | None, int | None, bool], None],
     migrate: Callable[[], str],
     copy: Copy,
-) -> typer.Typer:
+) -> None:
     """The commands that need the wiring are handed in by it, and so is what the others need of this machine."""
     api.make_local = local
 
@@ -200,5 +170,3 @@ def make_cli(
             "",
             lambda one: [one.variable, one.value, one.help],
         )
-
-    return app

@@ -1,4 +1,4 @@
-"""`postern signatures …`, `postern secrets …`, and admitting rejected calls."""
+"""`postern signatures …` and `postern secrets …`."""
 
 import json
 import sys
@@ -22,11 +22,9 @@ from postern.surfaces.cli.run import (
     report,
     show_json,
     show_page,
-    show_table,
 )
-from postern.surfaces.cli.webhooks.webhooks import read_secret
-from postern.usecases.answers import Listing, as_plain
-from postern.usecases.calls.views import Admitted, Recheck
+from postern.surfaces.cli.secret import read_secret
+from postern.usecases.answers import Listing
 from postern.usecases.signatures.views import Explanation, Provider, SignatureResult, WouldVerify
 
 LONGEST_SHOWN = 500
@@ -158,35 +156,6 @@ def rotate_key(as_json: Json = False) -> None:
     """
     done = api.machine("secrets rotate-key").rotate_key()
     report({"reencrypted": done}, f"Encrypted with the new key now: {counted(done, 'secret')}.", as_json)
-
-
-def recheck(
-    webhook: Annotated[str, typer.Argument(metavar="WEBHOOK", help="The webhook's id (wh_…).")],
-    admit: Annotated[bool, typer.Option("--admit", help="Start those that pass.")] = False,
-    as_json: Json = False,
-) -> None:
-    """Which rejected calls would pass with the settings as they are now? `--admit` starts them, none of them
-    twice."""
-    found = api.get(Recheck, "webhooks", webhook, "readmissible")
-    started: Admitted | None = None
-    if admit:
-        ids = [one.invocation_id for one in found.would_pass]
-        started = (
-            api.post(Admitted, "readmissions", body={"invocationIds": ids})
-            if ids
-            else Admitted(items=[], admitted=0)
-        )
-    if as_json:
-        show_json(as_plain(found) | (as_plain(started) or {}))
-        return
-    out.print(
-        f"{len(found.would_pass)} would pass now, {found.still_rejected} would still be rejected,"
-        f" {len(found.came_again)} came again and were accepted."
-    )
-    if started is not None:
-        out.print(f"{started.admitted} of {len(started.items)} admitted.")
-        rows = [[one.invocation_id, "started" if one.admitted else one.reason] for one in started.items]
-        show_table(["invocation", "result"], rows, "")
 
 
 _SENDER = ["provider", "sender", "paste"]

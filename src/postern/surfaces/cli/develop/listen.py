@@ -24,8 +24,8 @@ from postern.surfaces.cli.develop.target import ASK_AGAIN, Target, checked
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.gateway.source import Away
 from postern.surfaces.cli.run import NOT_FOUND, USAGE, Json, counted, end, err, out, plain, show_json_line
+from postern.surfaces.cli.secret import read_secret
 from postern.surfaces.cli.terminal import Style
-from postern.surfaces.cli.webhooks.webhooks import read_secret
 from postern.usecases.access.views import Me
 from postern.usecases.history.views import InvocationSummary, RecordedRequest
 from postern.usecases.webhooks.views import Webhook

@@ -18,7 +18,7 @@ from postern.surfaces.cli.develop.target import checked
 from postern.surfaces.cli.gateway.api import api, end_refused
 from postern.surfaces.cli.gateway.trust import trusted
 from postern.surfaces.cli.run import UNAVAILABLE, USAGE, end, plain
-from postern.surfaces.cli.webhooks.webhooks import read_secret
+from postern.surfaces.cli.secret import read_secret
 from postern.usecases.answers import Listing
 from postern.usecases.signatures import senders, sending
 from postern.usecases.signatures.sending import SendRequest

@@ -65,7 +65,7 @@ class Api:
 
     def __init__(self) -> None:
         self.make_local: Callable[[], Local] = _no_local
-        """`make_cli` is given it."""
+        """`enter_wired` is given it."""
         self.profile: str | None = None
         """What --profile says."""
         self._given: Login | None = None
@@ -220,7 +220,7 @@ def _without_unknown(text: bytes, trouble: str) -> bytes | None:
 
 
 def _no_local() -> Local:
-    raise NotImplementedError("make_cli says how to make one")
+    raise NotImplementedError("enter_wired says how to make one")
 
 
 def _refuse(answer: Answer, declines: bool) -> NoReturn:

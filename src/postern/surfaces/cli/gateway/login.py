@@ -12,7 +12,7 @@ from postern.surfaces.cli.gateway import profiles
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.gateway.profiles import DEFAULT, LOCAL, Login, Profile
 from postern.surfaces.cli.run import USAGE, Json, end, err, out, plain, report, show_json
-from postern.surfaces.cli.webhooks.webhooks import read_secret
+from postern.surfaces.cli.secret import read_secret
 from postern.usecases.access.views import Me
 from postern.usecases.answers import View
 from postern.usecases.operations.views import Status

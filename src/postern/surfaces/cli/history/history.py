@@ -31,7 +31,7 @@ from postern.surfaces.cli.run import (
     show_table,
 )
 from postern.surfaces.cli.run import show as show_found
-from postern.surfaces.cli.webhooks.webhooks import read_secret
+from postern.surfaces.cli.secret import read_secret
 from postern.usecases.answers import Listing, as_plain
 from postern.usecases.history.code import LANGUAGES, Language
 from postern.usecases.history.views import (

@@ -6,12 +6,13 @@ from typing import Annotated
 import typer
 
 from postern.surfaces.cli.gateway.api import PLACE, api
-from postern.surfaces.cli.history.history import InvocationId
+from postern.surfaces.cli.history.history import InvocationId, commands
 from postern.surfaces.cli.run import CONFLICT, USAGE, Json, end, report
 from postern.usecases.history.fixture_file import as_file, file_name
 from postern.usecases.history.views import Fixture
 
 
+@commands.command("save")
 def save(
     invocation: InvocationId,
     folder: Annotated[Path, typer.Argument(help="Where the file is written, like tests/events.")],

@@ -7,7 +7,7 @@ import typer
 
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.run import Json, err, out, show_json
-from postern.surfaces.cli.webhooks.webhooks import read_secret
+from postern.surfaces.cli.secret import read_secret
 
 Passphrase = Annotated[
     str | None, typer.Option(metavar="SOURCE", help="Of the sealed keys: env:NAME, file:PATH or -.")

@@ -1,8 +1,5 @@
 """`postern webhooks …`"""
 
-import os
-import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
@@ -26,6 +23,7 @@ from postern.surfaces.cli.run import (
     show_page,
 )
 from postern.surfaces.cli.run import show as show_found
+from postern.surfaces.cli.secret import read_secret
 from postern.surfaces.cli.webhooks import filters
 from postern.usecases.runtime.site import out_of_reach
 from postern.usecases.webhooks.views import Bin, Webhook, Webhooks, WithSignature, WithToken
@@ -40,31 +38,6 @@ Settings = Annotated[
         help="Settings as in the API, like fieldMapping.fieldOne=order.number or synchronousResponse.enabled=true.",
     ),
 ]
-
-
-def read_secret(source: str) -> str:
-    """Secrets come from a file, an environment variable or standard input, never from an argument: other
-    users see those."""
-    kind, _, rest = source.partition(":")
-    if source == "-":
-        try:
-            return sys.stdin.readline().rstrip("\n")
-        except UnicodeDecodeError:
-            end("standard input is not text in UTF-8", USAGE)
-    if kind == "env" and rest:
-        return (
-            os.environ[rest]
-            if rest in os.environ
-            else end(f"The environment variable {rest} is not set.", USAGE)
-        )
-    if kind == "file":
-        try:
-            return Path(rest).read_text().rstrip("\n")
-        except OSError as error:
-            end(f"{rest} cannot be read: {error.strerror}", USAGE)
-        except UnicodeDecodeError:
-            end(f"{rest} is not text in UTF-8", USAGE)
-    return end(f"{source!r}: write env:NAME, file:PATH or - (standard input)", USAGE)
 
 
 def assignments(pairs: list[str] | None) -> Patch:

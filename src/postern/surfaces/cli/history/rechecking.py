@@ -1,0 +1,41 @@
+"""`postern history recheck`: admitting rejected calls."""
+
+from typing import Annotated
+
+import typer
+
+from postern.surfaces.cli.gateway.api import api
+from postern.surfaces.cli.history.history import commands
+from postern.surfaces.cli.run import Json, out, show_json, show_table
+from postern.usecases.answers import as_plain
+from postern.usecases.calls.views import Admitted, Recheck
+
+
+@commands.command("recheck")
+def recheck(
+    webhook: Annotated[str, typer.Argument(metavar="WEBHOOK", help="The webhook's id (wh_…).")],
+    admit: Annotated[bool, typer.Option("--admit", help="Start those that pass.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Which rejected calls would pass with the settings as they are now? `--admit` starts them, none of them
+    twice."""
+    found = api.get(Recheck, "webhooks", webhook, "readmissible")
+    started: Admitted | None = None
+    if admit:
+        ids = [one.invocation_id for one in found.would_pass]
+        started = (
+            api.post(Admitted, "readmissions", body={"invocationIds": ids})
+            if ids
+            else Admitted(items=[], admitted=0)
+        )
+    if as_json:
+        show_json(as_plain(found) | (as_plain(started) or {}))
+        return
+    out.print(
+        f"{len(found.would_pass)} would pass now, {found.still_rejected} would still be rejected,"
+        f" {len(found.came_again)} came again and were accepted."
+    )
+    if started is not None:
+        out.print(f"{started.admitted} of {len(started.items)} admitted.")
+        rows = [[one.invocation_id, "started" if one.admitted else one.reason] for one in started.items]
+        show_table(["invocation", "result"], rows, "")

@@ -1,0 +1,32 @@
+"""A secret that a command is given."""
+
+import os
+import sys
+from pathlib import Path
+
+from postern.surfaces.cli.run import USAGE, end
+
+
+def read_secret(source: str) -> str:
+    """Secrets come from a file, an environment variable or standard input, never from an argument: other
+    users see those."""
+    kind, _, rest = source.partition(":")
+    if source == "-":
+        try:
+            return sys.stdin.readline().rstrip("\n")
+        except UnicodeDecodeError:
+            end("standard input is not text in UTF-8", USAGE)
+    if kind == "env" and rest:
+        return (
+            os.environ[rest]
+            if rest in os.environ
+            else end(f"The environment variable {rest} is not set.", USAGE)
+        )
+    if kind == "file":
+        try:
+            return Path(rest).read_text().rstrip("\n")
+        except OSError as error:
+            end(f"{rest} cannot be read: {error.strerror}", USAGE)
+        except UnicodeDecodeError:
+            end(f"{rest} is not text in UTF-8", USAGE)
+    return end(f"{source!r}: write env:NAME, file:PATH or - (standard input)", USAGE)
