@@ -1,15 +1,18 @@
 """What a log line looks like, and what `off` leaves of them."""
 
 import json
+import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import httpx2
 import pytest
 
+from postern.engines.embedded.printing import LONGEST_LINE, Printed
 from support.client import admin_of
-from support.program import StartProgram
+from support.program import StartProgram, run_postern
 from support.waiting import PATIENCE, wait_until
 from support.wire import exchange
 
@@ -151,3 +154,97 @@ def test_the_engine_process_is_spoken_of_in_the_style_that_was_asked_for(
     else:
         (line,) = lines
         assert "the workflows file has an error" in line and "{" not in line
+
+
+PRINTING = """
+import sys
+from postern.workflows import step, workflow
+
+print("loaded")
+
+@step
+def look_up(number):
+    print("looked up", number, end="")
+
+@workflow
+def orders(event):
+    print("order", event["payload"]["number"])
+    print("in two\\nlines", file=sys.stderr)
+    sys.stdout.buffer.write(b"bytes\\n")
+    look_up(event["payload"]["number"])
+"""
+
+
+def printing(start_program: StartProgram, folder: Path, style: str) -> tuple[str, str]:
+    """What a gateway says until a workflow that prints has run and all is at its end, and the call's id."""
+    (folder / "flows.py").write_text(PRINTING)
+    program = start_program(
+        POSTERN_LOG=style, POSTERN_WORKFLOWS=str(folder / "flows.py"), POSTERN_ADMIN_PASSWORD=""
+    )
+    webhook = (
+        admin_of(program).post("webhooks", {"name": "Orders", "authentication": {"method": "none"}}).json
+    )
+    headers = {"Content-Type": "application/json"}
+    called = httpx2.post(webhook["url"], content=b'{"number": 7}', headers=headers, trust_env=False)
+    wait_until(lambda: "looked up 7" in program.output(), what="what the step prints")
+    assert program.stop() == 0
+    return program.output(), called.json()["invocationId"]
+
+
+def test_with_json_all_that_a_gateway_says_is_one_document_a_line(
+    start_program: StartProgram, tmp_path: Path
+) -> None:
+    output, call = printing(start_program, tmp_path, "json")
+    lines = [json.loads(line) for line in output.splitlines()]
+    (greeting,) = [line for line in lines if line["event"].startswith("Postern is serving on http://")]
+    assert (greeting["level"], greeting["workflows"]) == ("info", str(tmp_path / "flows.py"))
+    assert greeting["admin_password"] and "once" in greeting["about_the_password"]
+    of_the_run = {"workflow": "orders", "run": f"{call}.1/orders"}
+    printed = [
+        {name: line[name] for name in ("text", "stream", "workflow", "run") if name in line}
+        for line in lines
+        if line["event"] == "printed"
+    ]
+    assert printed == [
+        {"text": "loaded", "stream": "stdout"},
+        {"text": "order 7", "stream": "stdout", **of_the_run},
+        {"text": "in two", "stream": "stderr", **of_the_run},
+        {"text": "lines", "stream": "stderr", **of_the_run},
+        {"text": "bytes", "stream": "stdout", **of_the_run},
+        {"text": "looked up 7", "stream": "stdout", **of_the_run},
+    ]
+
+
+def test_where_json_is_not_asked_for_people_are_greeted_and_workflows_print_as_they_do(
+    start_program: StartProgram, tmp_path: Path
+) -> None:
+    output, _ = printing(start_program, tmp_path, "text")
+    assert "Postern is serving on http://" in output and "\n  Console   http://" in output
+    assert re.search(r"^Sign in to the console as admin with the password \S+$", output, re.MULTILINE)
+    assert "\nloaded\n" in output and "\norder 7\n" in output and "{" not in output
+
+
+def test_threads_that_print_at_the_same_time_mix_no_lines(caplog: pytest.LogCaptureFixture) -> None:
+    out = Printed("stdout", 1)
+    with caplog.at_level("INFO", "postern.print"):
+        out.write("one, ")
+        other = threading.Thread(target=lambda: out.write("of another thread\n"))
+        other.start()
+        other.join()
+        out.write("line\n\n")
+        out.write("x" * (LONGEST_LINE + 1))
+        out.end_line()
+        out.end_line()
+    texts = [record.about["text"] for record in caplog.records]  # type: ignore[attr-defined]
+    assert texts == ["of another thread", "one, line", "", "x" * LONGEST_LINE, "x"]
+    assert (out.fileno(), out.buffer.fileno(), out.writable(), out.buffer.writable()) == (1, 1, True, True)
+
+
+def test_with_json_what_keeps_a_gateway_from_starting_is_a_line_too(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    ended = run_postern(
+        tmp_path, "serve", POSTERN_LOG="json", POSTERN_ENGINE="none", POSTERN_DATA_DIR=str(tmp_path / "taken")
+    )
+    (line,) = map(json.loads, ended.stderr.splitlines())
+    assert (ended.returncode, line["event"], line["level"]) == (2, "the gateway cannot start", "error")
+    assert line["because"].startswith(f"{tmp_path / 'taken'} cannot be used: ")

@@ -27,10 +27,10 @@ def start(workers: int = 1, slot: str | None = None, example: bool = False) -> N
     from postern.wiring.workers.slot import WorkerSlot
 
     settings = settings_or_end({"POSTERN_EXAMPLE": "on"} if example else {})
-    if example and settings.engine == "embedded":
-        _write_example(settings.workflows)
     set_up_logs(settings.log)
-    with ends_in_a_sentence():
+    with ends_in_a_sentence(settings.log):
+        if example and settings.engine == "embedded":
+            _write_example(settings.workflows)
         if workers > 1:
             sys.exit(asyncio.run(serve_with(settings, workers)))
         uvloop.run(serve(settings, WorkerSlot.parse(slot) if slot else None))
@@ -56,10 +56,10 @@ def develop(workflows: Path | None, port: int | None, example: bool) -> None:
         )
     if workflows is not None and not workflows.exists():
         end(f"{workflows} does not exist", NOT_FOUND)
-    if example:
-        _write_example(settings.workflows)
     set_up_logs(settings.log)
     with ends_in_a_sentence(), suppress(KeyboardInterrupt):  # while it starts or ends
+        if example:
+            _write_example(settings.workflows)
         uvloop.run(develop(settings))
 
 
@@ -93,6 +93,7 @@ def local() -> Local:
 
 def _write_example(workflows: Path) -> None:
     """A file of the user's own from then on: one that lies there already stays as it is."""
+    from postern.wiring.starting import CannotStart
     from postern.workflows.example import EXAMPLE
 
     file = workflows / EXAMPLE.name
@@ -101,7 +102,7 @@ def _write_example(workflows: Path) -> None:
         if not file.exists():
             file.write_bytes(EXAMPLE.read_bytes())
     except OSError as error:
-        end(f"The example cannot be written to {file}: {error.strerror}", USAGE)
+        raise CannotStart(f"The example cannot be written to {file}: {error.strerror}", USAGE) from error
 
 
 def cli() -> int:

@@ -39,6 +39,7 @@ from postern.usecases.runtime import notifications
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.schedules.schedules import Scheduler
 from postern.wiring.gateway import alone, opened
+from postern.wiring.greeting import Greeting
 from postern.wiring.starting import CannotStart
 from postern.wiring.told import told
 from postern.wiring.workers.metrics import WorkerMetrics
@@ -65,7 +66,7 @@ async def serve(settings: Settings, slot: WorkerSlot | None = None, beside: Besi
     with listener, nullcontext() if slot else alone(settings):
         address = _address(settings, listener)
         async with opened(settings, address, beside.watch if beside else None) as gateway:
-            greeting = "" if slot else await _greeting(gateway, settings, address)
+            greeting = None if slot else await _greeting(gateway, settings, address)
             lifeline = Lifeline(slot) if slot else None
             worker_metrics = WorkerMetrics(slot, own_numbers) if slot else None
             if worker_metrics is not None:
@@ -80,8 +81,8 @@ async def serve(settings: Settings, slot: WorkerSlot | None = None, beside: Besi
                 gc.set_threshold(20_000, 20, 100)
                 if lifeline:
                     lifeline.serving()
-                else:
-                    print(greeting, flush=True)
+                if greeting:
+                    greeting.show()
 
             # These are cut off at the end, wherever they are.
             watching = [
@@ -183,29 +184,18 @@ def _address(settings: Settings, listener: socket.socket) -> str:
     return f"http://{host}:{listener.getsockname()[1]}"
 
 
-async def _greeting(gateway: Gateway, settings: Settings, address: str) -> str:
+async def _greeting(gateway: Gateway, settings: Settings, address: str) -> Greeting:
     """What the first start makes, and what there is to tell about it."""
     curl = await example_curl(gateway) if settings.example == "on" else None
     password = await ensure_admin(gateway, settings.admin_password)
-    lines = [
-        f"Postern is serving on {address}",
-        f"  Console   {address}/",
-        f"  API       {address}/docs",
-        f"  Health    {address}/readyz",
-    ]
-    if settings.engine == "embedded":
-        lines.append(f"  Workflows {settings.workflows}")
-    if password:
-        lines += [
-            "",
-            f"Sign in to the console as admin with the password {password}",
-            "It is shown this once; change it there.",
-        ]
-    if curl:
-        lines += ["", "Try it:", "", curl]
-    if gateway.site.out_of_reach:
-        lines += ["", gateway.site.out_of_reach]
-    return "\n".join([*lines, ""])
+    return Greeting(
+        address,
+        str(settings.workflows) if settings.engine == "embedded" else "",
+        password or "",
+        curl or "",
+        gateway.site.out_of_reach,
+        as_event=settings.log == "json",
+    )
 
 
 async def serve_with(settings: Settings, count: int) -> int:
@@ -227,4 +217,4 @@ async def serve_with(settings: Settings, count: int) -> int:
     with alone(settings):
         async with opened(settings) as gateway:
             greeting = await _greeting(gateway, settings, _address(settings, first))
-        return await Workers(count, one_more, lambda: print(greeting, flush=True)).run()
+        return await Workers(count, one_more, greeting.show).run()

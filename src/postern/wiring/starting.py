@@ -1,15 +1,20 @@
 """What keeps a gateway from starting, as a value, and how the command that started it ends then."""
 
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
+from typing import NoReturn
 
 from postern.core.history.invocation import StoreUnavailable
+from postern.observe.logs import Log
 from postern.settings import SettingError, Settings
 from postern.stores.secrets.vault import VaultError
 from postern.stores.sql.schema import SchemaMismatch
 from postern.surfaces.cli.run import FAILED, UNAVAILABLE, USAGE, end
+
+log = Log()
 
 
 class CannotStart(Exception):
@@ -28,19 +33,30 @@ def settings_or_end(also: Mapping[str, str] = MappingProxyType({})) -> Settings:
 
 
 @contextmanager
-def ends_in_a_sentence() -> Iterator[None]:
-    """What stops the program at its start is said in a sentence, not in a traceback."""
+def ends_in_a_sentence(log_style: str = "") -> Iterator[None]:
+    """What stops the program at its start is said in a sentence, not in a traceback; where the log is asked for as JSON, in a
+    line of it."""
+    said = _end_in_the_log if log_style == "json" else _end_in_plain_words
     try:
         yield
     except CannotStart as error:
-        end(str(error), error.exit_code)
+        said(str(error), error.exit_code)
     except (SchemaMismatch, VaultError) as error:
-        end(str(error), UNAVAILABLE)
+        said(str(error), UNAVAILABLE)
     except StoreUnavailable as error:
-        end(f"The database cannot be used: {error}", UNAVAILABLE)
+        said(f"The database cannot be used: {error}", UNAVAILABLE)
     except SettingError as error:
-        end(str(error), USAGE)
+        said(str(error), USAGE)
     except OSError as error:
         if not error.filename:
             raise
-        end(f"{error.filename} cannot be used: {error.strerror}", USAGE)
+        said(f"{error.filename} cannot be used: {error.strerror}", USAGE)
+
+
+def _end_in_plain_words(message: str, exit_code: int) -> NoReturn:
+    end(message, exit_code)
+
+
+def _end_in_the_log(message: str, exit_code: int) -> NoReturn:
+    log.error("the gateway cannot start", because=message)
+    sys.exit(exit_code)

@@ -27,6 +27,7 @@ from postern.core.visible import set_in
 from postern.engines.embedded import frames
 from postern.engines.embedded.conversation import Conversation
 from postern.engines.embedded.journal import JournalUnavailable
+from postern.engines.embedded.printing import Printed
 from postern.engines.embedded.runs import WorkflowRuns
 from postern.workflows.load import Loaded, folder_of, load
 
@@ -157,7 +158,7 @@ def _beat(conversation: Conversation, hangs_after: float) -> None:
     there be no gateway any more, the process ends itself, and says where it hangs."""
     while True:
         with suppress(ValueError, OSError):  # standard error is no file
-            faulthandler.dump_traceback_later(hangs_after, exit=True)
+            faulthandler.dump_traceback_later(hangs_after, exit=True, file=2)
         conversation.send(frames.Beat())
         time.sleep(frames.BEAT_EVERY)
 
@@ -189,6 +190,7 @@ class _Json(logging.Formatter):
             "process": "engine",
             "logger": record.name,
             "event": record.getMessage(),
+            **getattr(record, "about", {}),
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
@@ -204,12 +206,14 @@ class _Text(logging.Formatter):
 
 def _log_lines(style: str) -> None:
     """``style`` is json, text, or off: only what went wrong, as text."""
-    handler = logging.StreamHandler()
+    handler = logging.StreamHandler(sys.__stderr__)
     handler.setFormatter(
         _Json() if style == "json" else _Text("%(asctime)s [%(levelname)s] engine: %(message)s")
     )
     handler.setLevel(logging.WARNING if style == "off" else logging.INFO)
     logging.basicConfig(level=logging.INFO, handlers=[handler])
+    if style == "json":
+        sys.stdout, sys.stderr = Printed("stdout", 1), Printed("stderr", 2)
 
 
 if __name__ == "__main__":

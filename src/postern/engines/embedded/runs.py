@@ -21,6 +21,7 @@ from postern.engines.embedded.at_work import AtWork
 from postern.engines.embedded.frames import RunOver, Start
 from postern.engines.embedded.housekeeping import LOOK_EVERY, Housekeeping, delete_runs
 from postern.engines.embedded.journal import Journal, JournalUnavailable
+from postern.engines.embedded.printing import printing_for
 from postern.engines.embedded.turns import Run, Turns
 from postern.workflows.language import Declared, StepFailed
 from postern.workflows.places import place_of
@@ -216,7 +217,8 @@ class WorkflowRuns:
             lambda *step: self._record(run, *step),
             lambda document: self._respond(run, document),
         )
-        stopped = carry_on(self._turns.function_of(run), run.event, replay).reason
+        with printing_for(run.workflow, run.id):
+            stopped = carry_on(self._turns.function_of(run), run.event, replay).reason
         if isinstance(stopped, LeftOff):
             self._turns.left_off(run)
         elif stopped is not None:

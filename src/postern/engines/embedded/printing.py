@@ -1,0 +1,95 @@
+"""What workflow files print, as lines of the log that say which run printed them."""
+
+import io
+import logging
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+log = logging.getLogger("postern.print")
+
+LONGEST_LINE = 32 * 1024
+"""Characters. What goes on longer is continued in the next line."""
+
+_run: ContextVar[tuple[str, str] | None] = ContextVar("run", default=None)
+"""The workflow's name and the run's id."""
+
+
+@contextmanager
+def printing_for(workflow: str, run: str) -> Iterator[None]:
+    """What is printed within, in this thread, is that of the run."""
+    token = _run.set((workflow, run))
+    try:
+        yield
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, Printed):
+                stream.end_line()
+        _run.reset(token)
+
+
+class Printed(io.TextIOBase):
+    """Stands for standard output or standard error."""
+
+    encoding = "utf-8"
+    errors = "replace"
+
+    def __init__(self, name: str, descriptor: int) -> None:
+        self._name = name
+        self._descriptor = descriptor
+        self._here = threading.local()
+        self.buffer = _Bytes(self)
+
+    def write(self, text: str, /) -> int:
+        *lines, rest = (self._begun + text).split("\n")
+        for line in lines:
+            self._say(line)
+        while len(rest) > LONGEST_LINE:
+            self._say(rest[:LONGEST_LINE])
+            rest = rest[LONGEST_LINE:]
+        self._here.begun = rest
+        return len(text)
+
+    @property
+    def _begun(self) -> str:
+        """Of the line that this thread is at: several print at the same time."""
+        begun: str = getattr(self._here, "begun", "")
+        return begun
+
+    def end_line(self) -> None:
+        if begun := self._begun:
+            self._here.begun = ""
+            self._say(begun)
+
+    def _say(self, line: str) -> None:
+        about = {"text": line, "stream": self._name}
+        if (run := _run.get()) is not None:
+            about["workflow"], about["run"] = run
+        log.info("printed", extra={"about": about})
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+
+class _Bytes(io.RawIOBase):
+    def __init__(self, text: Printed) -> None:
+        self._text = text
+
+    def write(self, data: "Buffer", /) -> int:
+        self._text.write(bytes(data).decode("utf-8", "replace"))
+        return memoryview(data).nbytes
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._text.fileno()

@@ -1,0 +1,57 @@
+"""What a gateway says on standard output once it serves."""
+
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+SHOWN_ONCE = "It is shown this once; change it there."
+
+
+@dataclass(frozen=True, slots=True)
+class Greeting:
+    address: str
+    workflows: str
+    password: str = field(repr=False)
+    """Of the admin, where this start has made one."""
+    curl: str = field(repr=False)
+    out_of_reach: str
+    as_event: bool
+    """One line of the log, where JSON was asked for. Where nothing was asked for it is text, for it is written for people:
+    the first start says the password nowhere else."""
+
+    def show(self) -> None:
+        print(self._event() if self.as_event else self._text(), flush=True)
+
+    def _event(self) -> str:
+        about = {
+            "console": f"{self.address}/",
+            "api": f"{self.address}/docs",
+            "health": f"{self.address}/readyz",
+            "workflows": self.workflows,
+            "admin_password": self.password,
+            "about_the_password": SHOWN_ONCE if self.password else "",
+            "try_it": self.curl,
+            "warning": self.out_of_reach,
+        }
+        said = {name: value for name, value in about.items() if value}
+        at = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+        return json.dumps(
+            {"event": f"Postern is serving on {self.address}", **said, "level": "info", "timestamp": at}
+        )
+
+    def _text(self) -> str:
+        lines = [
+            f"Postern is serving on {self.address}",
+            f"  Console   {self.address}/",
+            f"  API       {self.address}/docs",
+            f"  Health    {self.address}/readyz",
+        ]
+        if self.workflows:
+            lines.append(f"  Workflows {self.workflows}")
+        if self.password:
+            lines += ["", f"Sign in to the console as admin with the password {self.password}", SHOWN_ONCE]
+        if self.curl:
+            lines += ["", "Try it:", "", self.curl]
+        if self.out_of_reach:
+            lines += ["", self.out_of_reach]
+        return "\n".join([*lines, ""])
