@@ -27,6 +27,10 @@ class CallCounts:
         self.within[waited][bisect_left(SECONDS, seconds)] += 1
         self.seconds[waited] += seconds
 
+    @property
+    def answered(self) -> int:
+        return sum(map(sum, self.within.values()))
+
 
 call_counts = CallCounts()
 

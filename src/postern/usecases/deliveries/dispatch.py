@@ -24,6 +24,7 @@ from postern.core.deliveries.delivery import (
 from postern.core.history.invocation import Content, Delivery, StoreUnavailable, payload_of
 from postern.observe.counting import counter_of_starts, numbers
 from postern.observe.logs import Log
+from postern.usecases.deliveries.calls_first import CallsFirst
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.runtime.loop import Loop
 from postern.usecases.runtime.process import EngineAway
@@ -173,6 +174,7 @@ class Dispatcher:
         self._more = False
         """There was something to start the last time, so there may be more."""
         self._loop = Loop("deliveries", self.round, self._idle, lambda: catch_up(gateway))
+        self._calls_first = CallsFirst(self._loop.rest)
         self.stop = self._loop.stop
 
     async def run(self) -> None:
@@ -188,6 +190,7 @@ class Dispatcher:
         """Start one batch; how many were claimed. While the engine is down a single delivery probes it: the
         others keep their turn instead of collecting ever longer waits."""
         await self._wait_for_room()
+        self._calls_first.begin()
         gateway = self._gateway
         store, due = gateway.store, gateway.runtime.due
         now = gateway.clock()
@@ -213,6 +216,7 @@ class Dispatcher:
         _, slow = await asyncio.wait(starts, timeout=None if self._pause else LONGEST_BATCH)
         if not slow and not self._unavailable:
             self._pause = 0.0
+        await self._calls_first.let_calls_in()
         return len(claimed)
 
     def _ended(self, start: asyncio.Task[str]) -> None:
