@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, get_args
 import msgspec
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 from pydantic.alias_generators import to_camel, to_snake
+from pydantic_core import ErrorDetails
 
 from postern.core.address import Allowlist, InvalidRanges
 from postern.core.calls.cors import origin_problem
@@ -289,7 +290,7 @@ def field_errors(error: ValidationError, asked: Any = None) -> list[FieldError]:
         cause = one.get("ctx", {}).get("error")
         if isinstance(cause, FieldProblem):
             path.append(to_camel(cause.field) if "_" in cause.field else cause.field)
-        message = str(cause) if isinstance(cause, ValueError) else _in_words(one["type"], one["msg"])
+        message = str(cause) if isinstance(cause, ValueError) else _in_words(one)
         if (
             one["type"] in _QUOTED
             and isinstance(one["input"], str)
@@ -327,35 +328,48 @@ def _shapes(kind: Any) -> list[type[Shape]]:
     return [shape for part in get_args(kind) for shape in _shapes(part)]
 
 
-def _in_words(kind: str, message: str) -> str:
-    if kind == "missing":
-        return "is required"
-    if kind == "extra_forbidden":
-        return "is not a known setting"
+def _in_words(error: ErrorDetails) -> str:
+    """Pydantic speaks of types of Python, of input, and in regular expressions."""
+    kind, context = error["type"], error.get("ctx", {})
     if kind.startswith("union_tag"):
         return "method must be none, token or hmac"
-    if kind == "string_too_short" and "at least 1 " in message:
+    if kind == "string_too_short" and context["min_length"] == 1:
         return "is required"
     if kind == "literal_error":
-        return f"choose one of: {message.removeprefix('Input should be ').replace(' or ', ', ').replace(chr(39), '')}"
-    if sentence := _WRONG_TYPE.get(kind):
-        return sentence
-    return message[:1].lower() + message[1:]
+        return f"choose one of: {context['expected'].replace(' or ', ', ').replace(chr(39), '')}"
+    if sentence := _SENTENCES.get(kind):
+        return sentence.format(**{name: _plain(value) for name, value in context.items()})
+    return error["msg"][:1].lower() + error["msg"][1:]
 
 
-_WRONG_TYPE = {
+def _plain(value: object) -> object:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+_SENTENCES = {
     kind: sentence
     for kinds, sentence in (
+        ("missing", "is required"),
+        ("extra_forbidden", "is not a known setting"),
         ("bool_type bool_parsing", "write true or false"),
         ("int_type int_parsing int_parsing_size int_from_float", "write a whole number"),
         ("float_type float_parsing finite_number", "write a number"),
+        ("greater_than", "must be more than {gt}"),
+        ("greater_than_equal", "must be {ge} or more"),
+        ("less_than", "must be less than {lt}"),
+        ("less_than_equal", "must be {le} or less"),
         ("string_type", "write a text, in quotes"),
-        ("list_type", "write a list, between [ and ]"),
-        ("dict_type model_type model_attributes_type", "write an object, between { and }"),
+        ("string_too_short", "must have {min_length} characters or more"),
+        ("string_too_long", "must have {max_length} characters or fewer"),
+        ("string_pattern_mismatch", "is not written as it has to be"),
+        ("string_unicode", "has half of a character in it (a surrogate without the other one)"),
+        ("list_type tuple_type", "write a list, between [ and ]"),
+        ("too_short", "must have {min_length} entries or more"),
+        ("too_long", "must have {max_length} entries or fewer"),
+        ("dict_type model_type model_attributes_type", "write an object, between {{ and }}"),
     )
     for kind in kinds.split()
 }
-"""Pydantic speaks of types of Python."""
 
 _NUMBER = re.compile(r"\s*[-+]?[0-9]{1,20}(\.[0-9]{1,20})?\s*")
 _QUOTED = {"int_type": _NUMBER, "float_type": _NUMBER, "bool_type": re.compile("true|false", re.IGNORECASE)}
