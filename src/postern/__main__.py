@@ -5,6 +5,7 @@ import gc
 import io
 import locale
 import os
+import signal
 import sys
 
 
@@ -21,6 +22,8 @@ def main() -> None:
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)
         code = 130
+    # Whoever presses Ctrl-C once more has waited long enough, and is told nothing of where Python was.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     # Python looks for what can be freed once more while it ends, in a thousand modules: an eighth of a command.
     gc.freeze()
     sys.exit(code)

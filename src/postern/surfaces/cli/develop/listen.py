@@ -20,11 +20,10 @@ from postern.surfaces.cli.develop.new_calls import ANSWER_WITHIN, Calls
 from postern.surfaces.cli.develop.presence import Presence, own_name
 from postern.surfaces.cli.develop.senders import webhooks_of
 from postern.surfaces.cli.develop.shown import JsonLines, Lines, ListenedCall, LiveTable, Row, Shown
-from postern.surfaces.cli.develop.target import ASK_AGAIN, Target, checked
+from postern.surfaces.cli.develop.target import ASK_AGAIN, Target, checked, token_for_header
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.gateway.source import Away
 from postern.surfaces.cli.run import NOT_FOUND, USAGE, Json, counted, end, err, out, plain, show_json_line
-from postern.surfaces.cli.secret import read_secret
 from postern.surfaces.cli.terminal import Style
 from postern.usecases.access.views import Me
 from postern.usecases.history.views import InvocationSummary, RecordedRequest
@@ -110,7 +109,7 @@ def listen(
     wanted = _wanted(outcome, where)
     if answer:
         _check_answering(webhooks, to, sender, outcome, where, since, last, keep, retry)
-    masked = _token(token) if token else None
+    masked = token_for_header(token) if token else None
     begin = None if since is None else _moment(since)
     target = None if to is None else Target(checked(to), masked, timeout)
     api.get(Me, "me")  # what cannot work at all is not waited for
@@ -167,15 +166,6 @@ def listen(
             target.close()
     if not as_json:
         err.print(f"{counted(count, 'call')}.")
-
-
-def _token(source: str) -> str:
-    token = read_secret(source)
-    try:
-        token.encode("latin-1")
-    except UnicodeEncodeError:
-        end("--token: no header can carry this text", USAGE)
-    return token
 
 
 def _answer(name: str, webhook: str, to: str, target: Target, as_json: bool) -> None:

@@ -12,10 +12,10 @@ from base64 import b64encode
 from collections.abc import Callable
 
 from postern.surfaces.cli.develop.shown import Row, Shown
-from postern.surfaces.cli.develop.target import LocalAnswer, Target
+from postern.surfaces.cli.develop.target import LARGEST_ANSWER, LocalAnswer, Target
 from postern.surfaces.cli.gateway.api import Declined, api
 from postern.surfaces.cli.gateway.source import Away
-from postern.surfaces.cli.run import CONFLICT, end
+from postern.surfaces.cli.run import CONFLICT, end, plain
 from postern.usecases.answers import UNSET
 from postern.usecases.listeners.views import Entered, HandedCall, HandedCalls, Taken
 
@@ -27,7 +27,8 @@ ANSWER_WITHIN = 10.0
 LOOK_EVERY = 0.4
 """On the database of this machine there is nobody who keeps a question."""
 AGAIN_AFTER = 0.5
-LARGEST_ANSWER = 1024 * 1024
+READABLE = {"", "identity", "gzip", "x-gzip", "deflate"}
+"""Ways to compress that are undone on the way to the caller, who hears nothing of them."""
 
 Say = Callable[[str], None]
 
@@ -128,6 +129,11 @@ class Presence:
         except Declined as why:
             self._enter_again(why)
             return []
+        except SystemExit:
+            self._listener = (
+                None  # the key is gone: asked to end this listener, the gateway would say so once more
+            )
+            raise
         if here and not found.calls:
             self._ended.wait(LOOK_EVERY)
         return found.calls
@@ -169,15 +175,20 @@ class Presence:
             self._known.discard(call.id)
 
     def _report_answer(self, call: HandedCall, answer: LocalAnswer) -> Taken:
-        assert self._listener is not None
-        too_large = len(answer.body) > LARGEST_ANSWER
+        listener = self._listener
+        if listener is None:  # ended meanwhile
+            return Taken(heard=False, detail="too late: the listener was ended")
+        cannot_be_sent = _why_not(answer) if call.kind == "answer" else ""
         given = {
             "status": answer.status,
             "headers": [[name, value] for name, value in answer.headers][:200],
-            "bodyBase64": "" if too_large else b64encode(answer.body).decode(),
+            # What is shown of a replay is not its body.
+            "bodyBase64": b64encode(answer.body).decode()
+            if call.kind == "answer" and not cannot_be_sent
+            else "",
             "ms": answer.milliseconds,
-            "error": f"its answer cannot be sent: the body may have 1 MiB and has {len(answer.body):,} bytes"
-            if too_large and call.kind == "answer"
+            "error": f"its answer cannot be sent: {cannot_be_sent}"
+            if cannot_be_sent
             else answer.error[:1000],
         }
         until = time.monotonic() + ANSWER_WITHIN
@@ -186,7 +197,7 @@ class Presence:
                 return api.post(
                     Taken,
                     "listeners",
-                    self._listener.id,
+                    listener.id,
                     "calls",
                     call.id,
                     body=given,
@@ -199,3 +210,12 @@ class Presence:
                 if time.monotonic() > until or self._ended.is_set():
                     return Taken(heard=False, detail=str(away))
                 time.sleep(AGAIN_AFTER)
+
+
+def _why_not(answer: LocalAnswer) -> str:
+    """What stands in the way of an answer that came, before the gateway looks at it."""
+    if len(answer.body) > LARGEST_ANSWER:
+        return "the body may have 1 MiB"
+    named = ",".join(value for name, value in answer.headers if name.lower() == "content-encoding")
+    unreadable = [one for coding in named.split(",") if (one := coding.strip().lower()) not in READABLE]
+    return f"it is compressed as {plain(unreadable[0])}; gzip and deflate can be undone" if unreadable else ""

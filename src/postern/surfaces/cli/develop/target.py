@@ -2,15 +2,24 @@
 
 import time
 from base64 import b64decode
-from typing import NamedTuple
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from postern.core.calls.redact import MASK
-from postern.surfaces.cli.gateway.trust import trusted
+from postern.surfaces.cli.gateway.trust import read_trusted, reason
 from postern.surfaces.cli.run import USAGE, end, err, plain
+from postern.surfaces.cli.secret import read_secret
 from postern.usecases.history.views import RecordedRequest
 
+if TYPE_CHECKING:
+    import asyncio
+
+    import httpx2
+
 ASK_AGAIN = 1.0
+LARGEST_ANSWER = 1024 * 1024
+"""Bytes. No more is read: what a program sends may have no end."""
 
 # What belongs to the connection that the call came over, or is made anew for the one to the local program.
 _OWN = {
@@ -36,6 +45,7 @@ class LocalAnswer(NamedTuple):
     milliseconds: float
     headers: list[tuple[str, str]] = []
     body: bytes = b""
+    """Its beginning where it is larger than an answer may be."""
 
 
 def checked(url: str) -> str:
@@ -49,15 +59,26 @@ def checked(url: str) -> str:
     return url
 
 
+def token_for_header(source: str) -> str:
+    token = read_secret(source)
+    try:
+        token.encode("latin-1")
+    except UnicodeEncodeError:
+        end("--token: no header can carry this text", USAGE)
+    return token
+
+
 class Target:
-    """The program on this machine."""
+    """The program on this machine. Each call has a connection of its own: what a program sends after its answer is not
+    the answer to the next call."""
 
     def __init__(self, url: str, masked: str | None, timeout: float) -> None:
-        import httpx2
-
         self._url = url
         self._masked = masked
-        self._http = httpx2.Client(trust_env=False, verify=trusted(url), timeout=timeout)
+        self._trusted = read_trusted(url)
+        self._timeout = timeout
+        self._under_way: set[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = set()
+        self._is_closed = False
 
     def send(self, call: RecordedRequest, retry: bool = False, is_replay: bool = False) -> LocalAnswer:
         if call.body_base64 is None or call.body_truncated:
@@ -76,6 +97,8 @@ class Target:
             time.sleep(ASK_AGAIN)
 
     def _once(self, call: RecordedRequest, is_replay: bool) -> LocalAnswer:
+        import asyncio
+
         import httpx2
 
         url = self._url
@@ -91,19 +114,70 @@ class Target:
             headers.append((b"X-Postern-Replay", b"true"))
         began = time.perf_counter()
         try:
-            response = self._http.send(
-                httpx2.Request(call.method, url, headers=headers, content=b64decode(call.body_base64 or ""))
+            request = httpx2.Request(
+                call.method, url, headers=headers, content=b64decode(call.body_base64 or "")
             )
-        except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
-            why = "no answer in time" if isinstance(error, httpx2.TimeoutException) else str(error)
-            return LocalAnswer(None, plain(why), (time.perf_counter() - began) * 1000)
-        took = (time.perf_counter() - began) * 1000
+            status, heard, body = asyncio.run(self._answer(request))
+        except (
+            httpx2.HTTPError,
+            httpx2.InvalidURL,
+            ValueError,
+            TimeoutError,
+            asyncio.CancelledError,
+        ) as error:
+            return LocalAnswer(None, plain(_in_words(error)), (time.perf_counter() - began) * 1000)
+        return LocalAnswer(status, "", (time.perf_counter() - began) * 1000, heard, body)
+
+    async def _answer(self, request: "httpx2.Request") -> tuple[int, list[tuple[str, str]], bytes]:
+        import asyncio
+
+        import httpx2
+
+        task = asyncio.current_task()
+        assert task is not None
+        mine = asyncio.get_running_loop(), task
+        self._under_way.add(mine)
+        try:
+            if self._is_closed:
+                raise asyncio.CancelledError
+            # For all of it: a program that sends a byte now and then would never be too slow for each of them.
+            async with asyncio.timeout(self._timeout):
+                async with httpx2.AsyncClient(trust_env=False, verify=self._trusted, timeout=None) as http:
+                    response = await http.send(request, stream=True)
+                    body = bytearray()
+                    async for part in response.aiter_bytes():
+                        body += part
+                        if len(body) > LARGEST_ANSWER:
+                            break
+                    await response.aclose()
+        finally:
+            self._under_way.discard(mine)
         heard = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in response.headers.raw]
-        return LocalAnswer(response.status_code, "", took, heard, response.content)
+        return response.status_code, heard, bytes(body)
 
     def _open(self, text: str) -> str:
         """With the token where the credential was masked; in a query a parameter cannot be left out."""
         return text if self._masked is None else text.replace(MASK, self._masked)
 
     def close(self) -> None:
-        self._http.close()
+        """What is under way ends without an answer."""
+        self._is_closed = True
+        for loop, task in list(self._under_way):
+            with suppress(RuntimeError):  # it has ended by itself
+                loop.call_soon_threadsafe(task.cancel)
+
+
+def _in_words(error: BaseException) -> str:
+    import asyncio
+
+    import httpx2
+
+    if isinstance(error, asyncio.CancelledError):
+        return "it had not answered when the command ended"
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    if isinstance(error, httpx2.RemoteProtocolError):
+        return f"it hung up, or does not speak HTTP: {error}"
+    if isinstance(error, httpx2.DecodingError):
+        return f"its answer cannot be decompressed: {error}"
+    return reason(error)

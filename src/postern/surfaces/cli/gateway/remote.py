@@ -8,7 +8,7 @@ import httpx2
 
 from postern.surfaces.cli.gateway.profiles import Login
 from postern.surfaces.cli.gateway.source import Answer, Away
-from postern.surfaces.cli.gateway.trust import trusted
+from postern.surfaces.cli.gateway.trust import reason, trusted
 from postern.surfaces.cli.run import FAILED, NOT_ALLOWED, UNAVAILABLE, USAGE, end
 
 PREFIX = "/api/v1"
@@ -110,25 +110,7 @@ class Remote:
             end(f"{url} does not answer as Postern does. Is it the gateway's address?", FAILED)
 
     def _away(self, error: Exception) -> NoReturn:
-        raise Away(f"{self._login.url} cannot be reached: {_reason(error)}") from error
+        raise Away(f"{self._login.url} cannot be reached: {reason(error)}") from error
 
     def close(self) -> None:
         self.http.close()
-
-
-def _reason(error: BaseException) -> str:
-    """What the innermost trouble says, in a few words."""
-    if isinstance(error, httpx2.TimeoutException):
-        return "it did not answer in time"
-    chain: list[BaseException] = []
-    inner: BaseException | None = error
-    while inner is not None and inner not in chain:
-        chain.append(inner)
-        inner = inner.__cause__ or inner.__context__
-    for one in chain:
-        if isinstance(one, ssl.SSLCertVerificationError):
-            return f"its TLS certificate is not valid here: {one.verify_message}"
-    for one in reversed(chain):
-        if isinstance(one, OSError) and one.strerror:
-            return one.strerror
-    return str(error) or type(error).__name__

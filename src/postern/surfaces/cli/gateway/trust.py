@@ -1,5 +1,6 @@
-"""Which certificates a client of a command trusts."""
+"""Which certificates a client of a command trusts, and what was wrong where it got no answer."""
 
+import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,3 +12,41 @@ def trusted(url: str) -> "ssl.SSLContext | bool":
     import ssl  # commands that have no client load this file too
 
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if url.lower().startswith("http://") else True
+
+
+def read_trusted(url: str) -> "ssl.SSLContext":
+    """The same, read once for many clients."""
+    import httpx2
+
+    found = trusted(url)
+    return httpx2.create_ssl_context() if isinstance(found, bool) else found
+
+
+def reason(error: BaseException) -> str:
+    """What the innermost trouble says, in a few words."""
+    import ssl
+
+    import httpx2
+
+    if isinstance(error, httpx2.TimeoutException):
+        return "it did not answer in time"
+    chain: list[BaseException] = []
+    inner: BaseException | None = error
+    while inner is not None and inner not in chain:
+        chain.append(inner)
+        # Of several addresses the first one speaks for all.
+        inner = (
+            inner.exceptions[0]
+            if isinstance(inner, BaseExceptionGroup)
+            else inner.__cause__ or inner.__context__
+        )
+    for one in chain:
+        if isinstance(one, ssl.SSLCertVerificationError):
+            return f"its TLS certificate is not valid here: {one.verify_message}"
+    for one in reversed(chain):
+        if isinstance(one, OSError) and one.strerror:
+            # Of a refused connection asyncio says the address alone.
+            if one.errno and one.errno > 0 and not isinstance(one, ssl.SSLError):
+                return os.strerror(one.errno)
+            return one.strerror
+    return str(error) or type(error).__name__

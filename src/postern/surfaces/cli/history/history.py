@@ -10,7 +10,7 @@ import typer
 from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.problems import PROBLEMS
 from postern.surfaces.cli.develop.listeners import named
-from postern.surfaces.cli.develop.target import Target, checked
+from postern.surfaces.cli.develop.target import Target, checked, token_for_header
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.history import filters
 from postern.surfaces.cli.options import Given
@@ -31,7 +31,6 @@ from postern.surfaces.cli.run import (
     show_table,
 )
 from postern.surfaces.cli.run import show as show_found
-from postern.surfaces.cli.secret import read_secret
 from postern.usecases.answers import Listing, as_plain
 from postern.usecases.history.code import LANGUAGES, Language
 from postern.usecases.history.views import (
@@ -292,7 +291,7 @@ def replay(
 
 
 def _send_here(invocation: str, to: str, token: str | None, as_json: bool) -> None:
-    target = Target(checked(to), read_secret(token) if token else None, LOCAL_ANSWER_WITHIN)
+    target = Target(checked(to), token_for_header(token) if token else None, LOCAL_ANSWER_WITHIN)
     try:
         answer = target.send(api.get(RecordedRequest, "invocations", invocation, "request"), is_replay=True)
     finally:
