@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from postern.engines.embedded import supervisor
 from postern.workflows import Rehearsal, rehearse, respond, skeleton, step, workflow
 from postern.workflows.load import load
 
@@ -38,6 +39,28 @@ def flow(tmp_path: Path, source: str) -> Path:
     file = tmp_path / "flows.py"
     file.write_text("from postern.workflows import *\n" + source)
     return file
+
+
+def test_what_an_editor_keeps_beside_a_file_is_no_workflow_file(tmp_path: Path) -> None:
+    flow(tmp_path, "@workflow\ndef orders(event):\n    pass\n")
+    (tmp_path / ".#flows.py").symlink_to("ada@laptop.4711:1795424000")  # Emacs, while it has unsaved changes
+    (tmp_path / "._flows.py").write_bytes(b"\x00\x05\x16\x07")  # macOS, on other systems' disks
+    found = load(tmp_path)
+    assert (found.error, [one.name for one in found.workflows]) == ("", ["orders"])
+
+
+def test_a_link_that_leads_to_itself_is_a_file_that_is_not_there(tmp_path: Path) -> None:
+    """And no reason to notice no other change any more."""
+    link = tmp_path / "loop.py"
+    link.symlink_to(link)
+    assert supervisor._stamps(tmp_path, set()) == {tmp_path: (0, 0, 0), link: None}
+    with pytest.raises(PermissionError):
+        supervisor._stamp(Refused(tmp_path))
+
+
+class Refused(type(Path())):  # type: ignore[misc]
+    def stat(self, *, follow_symlinks: bool = True) -> Any:
+        raise PermissionError(13, "not yours")
 
 
 JSON = st.recursive(

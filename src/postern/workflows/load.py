@@ -25,10 +25,13 @@ class Loaded:
 
 
 def workflow_files(path: Path) -> list[Path]:
-    """The file itself, or the folder's Python files; a leading underscore keeps one out."""
+    """The file itself, or the folder's Python files; a leading underscore keeps one out, and so does a dot, with which
+    editors name what is theirs."""
     if path.is_dir():
         # listdir and not glob, which takes a folder that it cannot read for an empty one
-        return sorted(path / name for name in os.listdir(path) if name.endswith(".py") and name[0] != "_")
+        return sorted(
+            path / name for name in os.listdir(path) if name.endswith(".py") and name[0] not in "_."
+        )
     return [path]
 
 

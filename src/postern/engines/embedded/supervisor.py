@@ -2,6 +2,7 @@
 stops it."""
 
 import asyncio
+import errno
 import os
 import signal
 import socket
@@ -268,7 +269,9 @@ def _stamps(path: Path, known: set[Path]) -> Stamps:
 def _stamp(file: Path) -> tuple[int, int, int] | None:
     try:
         status = file.stat()
-    except (FileNotFoundError, NotADirectoryError):
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+            raise
         return None
     # A folder's own times change with every cache written into it; its files are looked at one by one.
     return (0, 0, 0) if file.is_dir() else (status.st_mtime_ns, status.st_size, status.st_ino)

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import AsyncIterator
 
 from starlette.responses import Response, StreamingResponse
@@ -14,7 +15,8 @@ from postern.usecases.history.views import InvocationSummary
 
 MOST = 10_000
 AT_ONCE = 200
-FORMULAS = tuple("=+-@＝＋－＠")
+_FORMULA = re.compile(r"\A(?=\s*[=+\-@＝＋－＠])|(?<=[;\t\r\n])(?=[^\S\t\r\n]*[=+\-@＝＋－＠])")
+"""Where one would begin."""
 FORMATS = {"csv": "text/csv; charset=utf-8", "jsonl": "application/jsonl; charset=utf-8"}
 COLUMNS = (
     "id", "receivedAt", "webhookId", "status", "code", "httpStatus", "event", "values",
@@ -64,7 +66,8 @@ def _csv(cells: object) -> str:
 
 def _cell(value: object) -> str:
     """A spreadsheet takes what begins so for a formula, and strangers write into the history. Some leave out blanks
-    before it, and some take the wide signs of East Asian keyboards."""
-    text = "" if value is None else str(value)
-    is_number = isinstance(value, int | float)
-    return f"'{text}" if not is_number and text.lstrip()[:1] in FORMULAS else text
+    before it, and some take the wide signs of East Asian keyboards. Where the system's list separator is a semicolon, as in much of
+    Europe, a cell begins after each one in the text."""
+    if value is None or isinstance(value, int | float):
+        return "" if value is None else str(value)
+    return _FORMULA.sub("'", str(value))
