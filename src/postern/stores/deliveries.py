@@ -54,7 +54,7 @@ class Deliveries:
                 together = accumulate(size for (size,) in sizes)
                 count = max(1, sum(size <= most_bytes for size in together))
             given = {"now": milliseconds(now), "until": milliseconds(now + lease), "most": count}
-            return [_claimed(row) for row in sorted(fetch(connection, _CLAIM, given), key=itemgetter(0))]
+            return [delivery_of(row) for row in sorted(fetch(connection, _CLAIM, given), key=itemgetter(0))]
 
         return await self._writer.write(job)
 
@@ -390,53 +390,8 @@ _CLAIM = (
         )
     )
     .values(next_at=bindparam("until"))
-    .returning(
-        deliveries.c.key,
-        deliveries.c.invocation_id,
-        deliveries.c.webhook_id,
-        deliveries.c.emission,
-        deliveries.c.state,
-        deliveries.c.attempts,
-        deliveries.c.next_at,
-        deliveries.c.fields,
-        deliveries.c.created_at,
-        deliveries.c.deadline,
-        deliveries.c.log,
-        deliveries.c.released_at,
-    )
+    .returning(deliveries)
 )
-
-
-def _claimed(row: Sequence[Any]) -> Delivery:
-    """As far as a start needs to know it."""
-    (
-        key,
-        invocation_id,
-        webhook_id,
-        emission,
-        state,
-        attempts,
-        next_at,
-        fields,
-        created_at,
-        deadline,
-        log,
-        released_at,
-    ) = row
-    return Delivery(
-        key,
-        invocation_id,
-        webhook_id,
-        emission,
-        state,
-        attempts,
-        seconds(next_at),
-        msgspec.json.decode(fields),
-        seconds(created_at),
-        seconds(deadline),
-        log=msgspec.json.decode(log) if log else [],
-        released_at=seconds(released_at),
-    )
 
 
 def _wait_left(row: Any, now: float, lease: float, longest_wait: float) -> float | None:

@@ -18,6 +18,23 @@ from support.waiting import PATIENCE
 pytestmark = pytest.mark.anyio
 
 
+async def test_an_end_that_a_defect_kept_from_the_store_stands_in_the_way_of_no_other(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endings, loop = desk.gateway.runtime.endings, EndingsLoop(desk.gateway)
+
+    async def broken(*given: object) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr(desk.store.endings, "note", broken)
+    endings.ended("inv_1.1", End("completed", 1.0))
+    with pytest.raises(RuntimeError):
+        await loop.write()
+    later = End("failed", 2.0, "no stock")
+    with endings.reported("inv_1.1", later) as end:
+        assert end is later
+
+
 async def test_an_end_whose_start_is_not_written_down_is_looked_at_again_without_hurry(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:

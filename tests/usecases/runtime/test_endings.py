@@ -70,7 +70,9 @@ def test_what_was_noticed_stands_before_a_report_until_it_is_written_down(kept: 
     assert written_for(LATER) == EARLIER
     taken = endings.take()
     assert written_for(LATER) == EARLIER
-    endings.written(taken) if kept else endings.put_back(taken)
+    if not kept:
+        endings.put_back(taken)
+    endings.over(taken)
     assert written_for(LATER) == (LATER if kept else EARLIER)
 
 

@@ -13,8 +13,8 @@ from postern.observe.calls import call_counts
 THEIRS = 4.0
 """Times as long as a round of starts has taken, calls have the process to themselves before the next one."""
 BUSY = 0.5
-"""The part of the time that calls need for this. A start costs more than a call, so where calls need less than half of the
-time they leave enough for their own starts."""
+"""The part of the time that calls need for this. A start costs more than a call: where calls need half of the time, the other half is
+too little for their starts, and these would wait in any case."""
 LOOK = 0.003
 """Seconds that show whether calls keep the process busy, where the last rounds did not."""
 REMEMBERED = 0.1

@@ -62,7 +62,8 @@ class EndingsLoop:
         except StoreUnavailable:
             gateway.runtime.endings.put_back(noticed)
             raise
-        gateway.runtime.endings.written(noticed)
+        finally:
+            gateway.runtime.endings.over(noticed)
         for key, end in noticed.ends.items():
             if key in written.early:
                 gateway.runtime.endings.early(key, end)

@@ -75,13 +75,13 @@ class Endings:
         self._being_written |= taken.ends
         return taken
 
-    def written(self, taken: Noticed) -> None:
+    def over(self, taken: Noticed) -> None:
+        """It is on its way into the store no longer, whatever came of it."""
         for key in taken.ends:
             self._being_written.pop(key, None)
 
     def put_back(self, taken: Noticed) -> None:
         """It could not be written down."""
-        self.written(taken)
         now = self._noticed
         now.answered = [*taken.answered, *now.answered]
         now.ends = {**now.ends, **taken.ends}
