@@ -1,7 +1,7 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -11,7 +11,7 @@ from standardwebhooks import Webhook
 
 from engines.conformance import AnswerEndpoint, EngineConformance, Harness, endpoint, trigger
 from postern.core.address import NOBODY
-from postern.core.deliveries.delivery import EngineRejected, EngineUnavailable, ResponseSlot, Started
+from postern.core.deliveries.delivery import End, EngineRejected, EngineUnavailable, ResponseSlot, Started
 from postern.engines.handover import NEAR, read_ranges
 from postern.engines.http import HttpEngine, read_headers, signing_key
 from postern.outbound.guard import FetchFailed
@@ -200,6 +200,12 @@ async def test_an_inline_answer_keeps_its_bytes_and_what_may_be_sent_of_its_head
     assert outcome.answer.headers == (("content-type", "image/gif"), ("x-shop", "a"))
 
 
+async def test_an_inline_answer_that_names_no_status_has_its_own() -> None:
+    outcome, _ = await started(lambda _: Reply(201, {"X-Postern-Status": ""}), inline=True, waits=10)
+    assert outcome.answer is not None
+    assert outcome.answer.status == 201
+
+
 async def test_an_inline_answer_names_another_status_in_a_header() -> None:
     outcome, _ = await started(
         lambda _: Reply(200, {"X-Postern-Status": "404"}, b"{}"), inline=True, waits=10
@@ -231,16 +237,28 @@ async def test_an_inline_workflow_slower_than_its_caller_has_started_all_the_sam
     assert outcome == Started(1)
 
 
-@pytest.mark.parametrize(("status", "outcome"), [(200, 200), (500, "failed"), (404, "failed")])
+@pytest.mark.parametrize(
+    ("answer", "outcome"),
+    [
+        (Reply(200, body=b"late"), b"late"),
+        (Reply(500, body=b"no order"), "the engine answered 500: no order"),
+        (Reply(404, body=b"no flow"), "the engine answered 404: no flow"),
+        (Reply(503), "the engine answered 503"),
+        (
+            Reply(200, {"X-Postern-Status": "teapot"}),
+            "the workflow's answer cannot be sent: status must be a number from 200 to 599",
+        ),
+    ],
+)
 async def test_an_inline_answer_that_takes_longer_is_brought_by_the_end(
-    status: int, outcome: int | str, monkeypatch: pytest.MonkeyPatch
+    answer: Reply, outcome: bytes | str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("postern.engines.http.LONGEST_HOLD", 0.05)
     release = asyncio.Event()
 
     async def slow(_: Received) -> Reply:
         await release.wait()
-        return Reply(status, {"Content-Type": "text/plain"}, b"late")
+        return answer
 
     async with stand_in(slow) as server:
         engine = HttpEngine(server.url, inline=True)
@@ -250,7 +268,30 @@ async def test_an_inline_answer_that_takes_longer_is_brought_by_the_end(
         async with asyncio.timeout(10):
             ended = await engine.ended(asked.key)
         await engine.close()
-    assert ended == outcome if isinstance(ended, str) else (ended.status, ended.body) == (outcome, b"late")
+    assert (ended.error if isinstance(ended, End) else ended.body) == outcome
+
+
+async def test_of_an_inline_answer_that_takes_longer_and_never_comes_nothing_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("postern.engines.http.LONGEST_HOLD", 0.05)
+    release = asyncio.Event()
+
+    async def break_off(_: asyncio.StreamWriter) -> None:
+        await release.wait()
+
+    async with stand_in(lambda _: Raw(break_off)) as server:
+        engine = HttpEngine(server.url, inline=True)
+        asked = trigger(response=slot())
+        assert await engine.start(asked) == Started(1)
+        release.set()
+        ended = asyncio.create_task(engine.ended(asked.key))
+        await asyncio.wait(engine._exchanges.values())
+        await asyncio.sleep(0)  # it has heard of it
+        assert not ended.done()
+        ended.cancel()
+        await asyncio.gather(ended, return_exceptions=True)
+        await engine.close()
 
 
 @pytest.mark.parametrize("waits", [10, None])
@@ -287,9 +328,140 @@ async def test_an_inline_workflow_that_fails_was_started_and_is_not_run_again(re
     assert outcome.failed.startswith(why)
 
 
-async def test_an_answer_that_is_too_large_has_started_all_the_same() -> None:
-    outcome, _ = await started(lambda _: Reply(200, body=b"x" * 1_100_000), inline=True, waits=10)
+def breaks_off(status: int) -> Raw:
+    """An answer whose body ends before it should."""
+
+    async def half(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 %d Said\r\nContent-Length: 100\r\n\r\nhalf" % status)
+
+    return Raw(half)
+
+
+def goes_on(status: int) -> Raw:
+    """An answer that never ends."""
+
+    async def drip(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 %d Said\r\nContent-Length: 100000\r\n\r\nhalf" % status)
+        await asyncio.sleep(60)
+
+    return Raw(drip)
+
+
+def compressed(status: int) -> Reply:
+    return Reply(status, {"Content-Encoding": "br"}, b"hello")
+
+
+def large(status: int) -> Reply:
+    return Reply(status, body=b"x" * 1_100_000)
+
+
+NOT_WHOLE = pytest.mark.parametrize("reply", [breaks_off, goes_on, compressed, large])
+
+
+@NOT_WHOLE
+@pytest.mark.parametrize("status", [200, 202, 409])
+async def test_an_answer_that_is_not_read_to_its_end_has_started_all_the_same(
+    reply: Callable[[int], Answer], status: int
+) -> None:
+    outcome, _ = await started(lambda _: reply(status), timeout=0.3)
     assert outcome == Started(1)
+
+
+@NOT_WHOLE
+async def test_of_an_answer_that_is_not_read_to_its_end_the_status_is_heard(
+    reply: Callable[[int], Answer],
+) -> None:
+    with pytest.raises(EngineRejected, match=r"^the engine answered 404; "):
+        await started(lambda _: reply(404), timeout=0.3)
+    with pytest.raises(EngineUnavailable, match=r"^the engine answered 503; "):
+        await started(lambda _: reply(503), timeout=0.3)
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        (breaks_off, "the answer is not valid HTTP"),
+        (compressed, "the answer is compressed in a way that was not asked for"),
+        (large, "the answer is larger than 1048576 bytes"),
+    ],
+)
+async def test_the_caller_of_an_answer_that_cannot_be_read_does_not_wait_for_another(
+    reply: Callable[[int], Answer], why: str
+) -> None:
+    outcome, _ = await started(lambda _: reply(200), inline=True, waits=10)
+    assert (outcome.runs, outcome.answer) == (1, None)
+    assert outcome.failed.startswith(f"the workflow's answer cannot be sent: {why}")
+    # Another one comes by callback.
+    assert (await started(lambda _: reply(202), inline=True, waits=10))[0] == Started(1)
+
+
+@pytest.mark.parametrize("status", [200, 404])
+async def test_an_inline_answer_that_does_not_end_while_its_caller_waits_has_started(status: int) -> None:
+    outcome, _ = await started(lambda _: goes_on(status), inline=True, waits=0.5)
+    assert outcome == Started(1)
+
+
+@pytest.mark.parametrize("said", ["4044", "0404", "teapot", "-404", "199", "600"])
+async def test_a_status_that_is_none_is_not_made_another_one(said: str) -> None:
+    outcome, _ = await started(lambda _: Reply(200, {"X-Postern-Status": said}, b"{}"), inline=True, waits=10)
+    assert outcome.answer is None
+    assert outcome.failed == "the workflow's answer cannot be sent: status must be a number from 200 to 599"
+
+
+async def nonsense(writer: asyncio.StreamWriter) -> None:
+    writer.write(b"SSH-2.0-OpenSSH_9\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (
+            Raw(nonsense),
+            "the engine's answer cannot be read: the answer is not valid HTTP: Bad status line: Expected HTTP/",
+        ),
+        (
+            Reply(307, {"Location": "http://[::::/"}),
+            "the engine's answer cannot be read: the answer is a redirect, and to no URL",
+        ),
+        (
+            Reply(307, {"Location": "/elsewhere"}),
+            "the engine's answer cannot be read: the answer is a redirect to http://127.0.0.1:",
+        ),
+    ],
+)
+async def test_an_engine_that_has_answered_was_reached(answer: Raw | Reply, why: str) -> None:
+    with pytest.raises(EngineUnavailable) as caught:
+        await started(lambda _: answer)
+    assert caught.value.detail.startswith(why)
+
+
+async def test_an_engine_that_takes_too_long_was_reached() -> None:
+    async def silent(_: Received) -> Reply:
+        await asyncio.sleep(60)
+        return Reply()
+
+    with pytest.raises(EngineUnavailable) as caught:
+        await started(silent, timeout=0.2)
+    assert caught.value.detail == "the engine did not answer in time: no complete answer within 0.2 seconds"
+
+
+@pytest.mark.parametrize("status", [400, 503])
+async def test_what_an_engine_repeats_of_our_secrets_is_kept_nowhere(status: int) -> None:
+    """A page for developers shows the request that was wrong."""
+
+    def repeat(request: Received) -> Reply:
+        shown = json.dumps({"why": "wrong", "by": request.headers["authorization"], **request.headers})
+        return Reply(status, body=shown.encode())
+
+    with pytest.raises((EngineRejected, EngineUnavailable)) as caught:
+        await started(repeat, headers={"Authorization": "Bearer engine-secret"}, waits=10)
+    detail = str(caught.value)
+    assert "engine-secret" not in detail
+    assert "Bearer ***" in detail
+    with pytest.raises((EngineRejected, EngineUnavailable)) as caught:
+        await started(lambda request: Reply(status, body=request.body[-120:]), waits=10)
+    assert "one-time" not in str(caught.value)
+    assert "***" in str(caught.value)
 
 
 async def test_private_addresses_can_be_shut() -> None:

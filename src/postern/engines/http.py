@@ -7,8 +7,8 @@ later, by the response action's POST to the slot's URL. Whichever comes first co
 import asyncio
 import base64
 import binascii
-import contextlib
 import hmac
+import re
 import ssl
 import time
 from collections.abc import Callable, Mapping
@@ -19,6 +19,7 @@ import msgspec
 
 from postern.core.address import Allowlist
 from postern.core.answer import LARGEST_RESPONSE, InvalidResponse, WorkflowResponse, response_of_http
+from postern.core.calls.redact import MASK
 from postern.core.deliveries.delivery import (
     End,
     EngineHealth,
@@ -40,6 +41,10 @@ it twice."""
 SHORTEST_WAIT = 0.2
 STATUS_HEADER = "x-postern-status"
 
+SHORTEST_SECRET = 8
+"""Characters. What is shorter, like the word Basic, stands in many sentences."""
+
+_NEVER_REACHED = {"address_not_allowed", "bad_request", "connection_failed", "name_not_found", "tls"}
 _TRY_AGAIN = {408, 425, 429, 500, 502, 503, 504}
 
 
@@ -70,7 +75,8 @@ class HttpEngine:
         self._inline = inline
         self._timeout = timeout
         self._clock = clock
-        self._exchanges: dict[str, asyncio.Task[Fetched]] = {}
+        self._exchanges: dict[str, asyncio.Task[Started]] = {}
+        self._secrets = [word for value in self._headers.values() for word in value.split()]
         self._fetcher = Fetcher(allowed_ranges=allowed_ranges, tls=tls)
 
     async def open(self) -> None:
@@ -81,11 +87,11 @@ class HttpEngine:
         left = trigger.response.deadline - asked_at if self._inline and trigger.response is not None else 0.0
         if left < SHORTEST_WAIT:
             try:
-                taken = self._settled(await self._post(trigger, self._timeout), waits=False)
+                taken = await self._exchange(trigger, self._timeout, waits=False)
             except FetchFailed as failed:
-                taken = self._without_answer(failed, waits=False)
+                raise _unavailable(failed) from failed
             return replace(taken, at=asked_at)
-        exchange = asyncio.create_task(self._post(trigger, left))
+        exchange = asyncio.create_task(self._exchange(trigger, left, waits=True))
         try:
             # Connecting takes at most half of what is left, so whatever goes on after this has reached the
             # engine.
@@ -97,10 +103,25 @@ class HttpEngine:
             self._keep(trigger.key, exchange)
             return Started(1, at=asked_at)
         try:
-            taken = self._settled(exchange.result(), waits=True)
+            taken = exchange.result()
         except FetchFailed as failed:
-            taken = self._without_answer(failed, waits=True)
+            raise _unavailable(failed) from failed
         return replace(taken, at=asked_at)
+
+    async def _exchange(self, trigger: Trigger, timeout: float, waits: bool) -> Started:
+        """Raises ``FetchFailed`` where not even a status came back."""
+        try:
+            fetched, unread = await self._post(trigger, timeout), ""
+        except FetchFailed as failed:
+            if failed.reason_code == "timeout" and waits:
+                # The request went out and the workflow took longer than its caller waits. Sent again, it would
+                # run again.
+                return Started(1)
+            if failed.status is None:
+                raise
+            # Its status says whether it has started the workflow, and it must not start it again for the rest.
+            fetched, unread = Fetched(failed.status, (), b"", self._url), failed.detail
+        return self._settled(fetched, unread, trigger, waits)
 
     async def _post(self, trigger: Trigger, timeout: float) -> Fetched:
         end = None if trigger.end is None else {"url": trigger.end.url, "token": trigger.end.token}
@@ -115,12 +136,12 @@ class HttpEngine:
             max_redirects=0,
         )
 
-    def _keep(self, key: str, exchange: asyncio.Task[Fetched]) -> None:
+    def _keep(self, key: str, exchange: asyncio.Task[Started]) -> None:
         """For ``ended``, which is asked right after ``start``; dropped soon after the exchange is over if
         nobody asks."""
         self._exchanges[key] = exchange
 
-        def over(done: asyncio.Task[Fetched]) -> None:
+        def over(done: asyncio.Task[Started]) -> None:
             if not done.cancelled():
                 done.exception()  # looked at, or asyncio would complain about it
             asyncio.get_running_loop().call_later(5.0, self._exchanges.pop, key, None)
@@ -139,49 +160,43 @@ class HttpEngine:
             headers["webhook-signature"] = signature(self._key, key, now, body)
         return headers
 
-    def _without_answer(self, failed: FetchFailed, waits: bool) -> Started:
-        if failed.status is not None and 200 <= failed.status < 300:
-            return Started(1)
-        if failed.reason_code == "timeout" and waits:
-            # The request went out and the workflow took longer than its caller waits. Sent again, it would
-            # run again.
-            return Started(1)
-        # Wrong settings included: while the operator puts them right, nothing is lost.
-        raise EngineUnavailable(f"the engine cannot be reached: {failed.detail}") from failed
-
-    def _settled(self, fetched: Fetched, waits: bool) -> Started:
+    def _settled(self, fetched: Fetched, unread: str, trigger: Trigger, waits: bool) -> Started:
+        """``unread``: why there is no more of the answer than its status."""
         if 200 <= fetched.status < 300:
             # 202 says that the answer comes later, through the slot.
             if not waits or fetched.status == 202:
                 return Started(1)
+            if unread:
+                return Started(1, failed=f"the workflow's answer cannot be sent: {unread}")
             try:
                 return Started(1, answer=_inline_answer(fetched))
             except InvalidResponse as error:
                 return Started(1, failed=f"the workflow's answer cannot be sent: {error}")
         if fetched.status == 409:
             return Started(1)  # it has this Idempotency-Key already
-        detail = f"the engine answered {fetched.status}{_excerpt(fetched)}"
+        said = f"; {unread}" if unread else _excerpt(fetched, [*self._secrets, *_tokens(trigger)])
+        detail = f"the engine answered {fetched.status}{said}"
         if fetched.status == 500 and waits:
             return Started(1, failed=detail)
         if fetched.status in _TRY_AGAIN:
             raise EngineUnavailable(detail, fetched.retry_after(self._clock()))
         raise EngineRejected(detail)
 
-    async def ended(self, key: str) -> Literal["completed", "failed"] | WorkflowResponse:
+    async def ended(self, key: str) -> Literal["completed", "failed"] | End | WorkflowResponse:
         """The inline answer that was not there yet when ``start`` returned. Whether a run has ended, such an
         engine does not tell."""
         exchange = self._exchanges.get(key)
         if exchange is not None:
-            with contextlib.suppress(FetchFailed):
-                fetched = await asyncio.shield(exchange)
-                try:
-                    settled = self._settled(fetched, waits=True)
-                except (EngineRejected, EngineUnavailable):
-                    return "failed"
+            try:
+                settled = await asyncio.shield(exchange)
                 if settled.failed:
-                    return "failed"
+                    return End("failed", self._clock(), settled.failed)
                 if settled.answer is not None:
                     return settled.answer
+            except (EngineRejected, EngineUnavailable) as refusal:
+                return End("failed", self._clock(), refusal.detail)
+            except FetchFailed:
+                pass  # it may go on, and answer by callback
         return await never_known()
 
     async def ends(self, keys: list[str]) -> dict[str, End | None]:
@@ -253,13 +268,31 @@ def _inline_answer(fetched: Fetched) -> WorkflowResponse:
     headers: list[tuple[str, str]] = []
     for raw_name, raw_value in fetched.headers:
         name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
-        if name == STATUS_HEADER and value.isascii() and value.isdigit():
-            status = int(value[:3])
+        if name == STATUS_HEADER and value:
+            status = int(value) if re.fullmatch("[1-9][0-9][0-9]", value) else 0
         else:
             headers.append((name, value))
     return response_of_http(status, headers, fetched.body)
 
 
-def _excerpt(fetched: Fetched) -> str:
-    text = " ".join(fetched.body[:300].decode("utf-8", "replace").split())
+def _excerpt(fetched: Fetched, secrets: list[str]) -> str:
+    """What it says of it, for everybody who reads the history: some show the request that they could not take."""
+    text = fetched.body.decode("utf-8", "replace")
+    for secret in sorted(secrets, key=len, reverse=True):
+        if len(secret) >= SHORTEST_SECRET:
+            text = text.replace(secret, MASK)
+    text = " ".join(text[:300].split())
     return ": " + "".join(c if c.isprintable() else "?" for c in text)[:200] if text else ""
+
+
+def _tokens(trigger: Trigger) -> list[str]:
+    return [slot.token for slot in (trigger.response, trigger.end) if slot is not None]
+
+
+def _unavailable(failed: FetchFailed) -> EngineUnavailable:
+    """Wrong settings included: while the operator puts them right, nothing is lost."""
+    if failed.reason_code == "timeout":
+        return EngineUnavailable(f"the engine did not answer in time: {failed.detail}")
+    if failed.reason_code in _NEVER_REACHED:
+        return EngineUnavailable(f"the engine cannot be reached: {failed.detail}")
+    return EngineUnavailable(f"the engine's answer cannot be read: {failed.detail}")

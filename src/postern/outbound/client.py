@@ -19,10 +19,11 @@ from weakref import WeakValueDictionary
 import aiohttp
 import truststore
 from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
 from postern.core.calls.call import Headers, header_values
-from postern.outbound.guard import FetchFailed, Guard, Reason
+from postern.outbound.guard import FetchFailed, Guard, Heard, Reason
 
 MOST_CONNECTIONS = 200
 MADE_AT_ONCE = 8
@@ -82,10 +83,12 @@ class Client:
         content: bytes | None,
         connect_within: float,
         max_bytes: int,
-        may_follow: bool = True,
+        may_follow: bool,
+        heard: Heard,
     ) -> Exchanged:
-        """The answer, a redirect too, unfolded where it was compressed. Whoever asks sets the time for all of it.
-        ``may_follow``: the body of a redirect is not wanted."""
+        """The answer, a redirect too, unfolded where it was compressed. Whoever asks sets the time for all of it, and
+        sees in ``heard`` how far it came. ``may_follow``: the body of a redirect is not wanted."""
+        heard.status = None
         try:
             async with self._session.request(
                 method,
@@ -97,9 +100,13 @@ class Client:
                 allow_redirects=False,
                 timeout=_time_to_connect(connect_within),
             ) as response:
+                heard.status = response.status
                 return await _received(response, max_bytes, may_follow)
+        except FetchFailed as failed:
+            failed.status = heard.status
+            raise
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise _explained(error) from error
+            raise _explained(error, heard.status) from error
 
     async def aclose(self) -> None:
         await self._session.close()
@@ -184,9 +191,7 @@ def _time_to_connect(seconds: float) -> aiohttp.ClientTimeout:
 async def _received(response: aiohttp.ClientResponse, max_bytes: int, may_follow: bool) -> Exchanged:
     headers = tuple((name.lower(), value) for name, value in response.raw_headers)
     if sum(len(name) + len(value) for name, value in headers) > LARGEST_HEADERS:
-        raise FetchFailed(
-            "too_large", f"the answer's headers are larger than {LARGEST_HEADERS} bytes", response.status
-        )
+        raise FetchFailed("too_large", f"the answer's headers are larger than {LARGEST_HEADERS} bytes")
     location = header_values(headers, b"location")
     if response.status in _REDIRECTS and location and may_follow:
         return Exchanged(response.status, headers, b"", location[0])
@@ -195,7 +200,7 @@ async def _received(response: aiohttp.ClientResponse, max_bytes: int, may_follow
     async for part in response.content.iter_any():
         body += part if unfolded is None else _unfold(unfolded, part, max_bytes - len(body))
         if len(body) > max_bytes:
-            raise FetchFailed("too_large", f"the answer is larger than {max_bytes} bytes", response.status)
+            raise FetchFailed("too_large", f"the answer is larger than {max_bytes} bytes")
     if unfolded is not None and not unfolded.eof and (body or unfolded.unconsumed_tail):
         raise FetchFailed("bad_response", "the answer cannot be decompressed: it breaks off")
     return Exchanged(response.status, headers, bytes(body))
@@ -223,7 +228,7 @@ def _unfold(unfolding: "zlib._Decompress", part: bytes, room: int) -> bytes:
         raise FetchFailed("bad_response", f"the answer cannot be decompressed: {error}") from error
 
 
-def _explained(error: Exception) -> FetchFailed:
+def _explained(error: Exception, status: int | None) -> FetchFailed:
     explained: list[tuple[type[Exception] | tuple[type[Exception], ...], Reason, str]] = [
         ((aiohttp.ClientSSLError, ssl.SSLError), "tls", f"no secure connection: {_innermost(error)}"),
         (aiohttp.ServerTimeoutError, "connection_failed", "nobody answered the attempt to connect"),
@@ -239,8 +244,8 @@ def _explained(error: Exception) -> FetchFailed:
     ]
     for kind, reason, detail in explained:
         if isinstance(error, kind):
-            return FetchFailed(reason, detail)
-    return FetchFailed("connection_failed", f"no connection, or it broke off: {_innermost(error)}")
+            return FetchFailed(reason, detail, status)
+    return FetchFailed("connection_failed", f"no connection, or it broke off: {_innermost(error)}", status)
 
 
 def _innermost(error: BaseException) -> str:
@@ -248,4 +253,6 @@ def _innermost(error: BaseException) -> str:
     while error.__cause__ is not None:
         error = error.__cause__
     words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    if isinstance(error, HttpProcessingError):
+        words = error.message  # as a text it begins with a status that nobody has sent
     return " ".join(words.split())[:200] or type(error).__name__

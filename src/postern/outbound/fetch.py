@@ -17,7 +17,7 @@ from yarl import URL
 from postern.core.address import NOBODY, Allowlist
 from postern.core.calls.call import Headers, header_values
 from postern.core.webhooks.names import is_header_name
-from postern.outbound.guard import FetchFailed, Guard, Resolve, system_resolve
+from postern.outbound.guard import FetchFailed, Guard, Heard, Resolve, system_resolve
 
 if TYPE_CHECKING:
     from postern.outbound.client import Client
@@ -82,7 +82,7 @@ class Fetcher:
         max_bytes: int = 1 << 20,
         max_redirects: int | None = 5,
     ) -> Fetched:
-        """The answer, or ``FetchFailed``. ``timeout`` is for everything together, redirects and a slow body
+        """The answer, or ``FetchFailed`` with its status if that came. ``timeout`` is for everything together, redirects and a slow body
         included. ``max_redirects``: None where a redirect is an answer like any other.
 
         Connecting has half of it, at most five seconds: ``timeout`` as the reason then means that the request
@@ -90,6 +90,7 @@ class Fetcher:
         """
         target = parse_url(url)
         client = self._client or await self._made()
+        heard = Heard()
         try:
             # A time-out per read would let a server that sends a byte now and then hold us for ever.
             async with asyncio.timeout(timeout):
@@ -102,9 +103,11 @@ class Fetcher:
                     min(timeout / 2, LONGEST_CONNECT),
                     max_bytes,
                     max_redirects,
+                    heard,
                 )
         except TimeoutError as error:
-            raise FetchFailed("timeout", f"no complete answer within {timeout:g} seconds") from error
+            detail = f"no complete answer within {timeout:g} seconds"
+            raise FetchFailed("timeout", detail, heard.status) from error
 
     async def reach(self, url: str, timeout: float = 5.0) -> None:
         """Connect and hang up: says whether somebody listens there without asking them anything."""
@@ -142,15 +145,21 @@ class Fetcher:
         connect_within: float,
         max_bytes: int,
         redirects: int | None,
+        heard: Heard,
     ) -> Fetched:
         left = redirects or 0
         while True:
             answer = await client.exchange(
-                method, url, _sent(headers), content, connect_within, max_bytes, redirects is not None
+                method, url, _sent(headers), content, connect_within, max_bytes, redirects is not None, heard
             )
             if answer.leads_to is None or redirects is None:
                 return Fetched(answer.status, answer.headers, answer.body, str(url))
-            target = parse_url(answer.leads_to.decode("latin-1"), url)
+            try:
+                target = parse_url(answer.leads_to.decode("latin-1"), url)
+            except FetchFailed as wrong:
+                raise FetchFailed(
+                    wrong.reason_code, f"the answer is a redirect, and to no URL: {wrong.detail}"
+                ) from wrong
             if left == 0:
                 raise FetchFailed(
                     "too_many_redirects",

@@ -8,6 +8,7 @@ stay those of the URL.
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Literal
 
 from postern.core.address import Allowlist, closed
@@ -38,6 +39,13 @@ class FetchFailed(Exception):
         self.detail = detail
         self.status = status
         """The answer's status where one had already been received."""
+
+
+@dataclass(slots=True)
+class Heard:
+    """What has come of an answer so far."""
+
+    status: int | None = None
 
 
 async def system_resolve(host: str, port: int) -> list[str]:

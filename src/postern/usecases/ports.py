@@ -29,8 +29,9 @@ class Engine(Protocol):
 
     async def start(self, trigger: Trigger) -> Started: ...
 
-    async def ended(self, key: str) -> Literal["completed", "failed"] | WorkflowResponse:
-        """Wait until every run of this delivery has ended, or until the engine itself brings the answer.
+    async def ended(self, key: str) -> Literal["completed", "failed"] | End | WorkflowResponse:
+        """Wait until every run of this delivery has ended, or until the engine itself brings the answer. An ``End`` where it
+        is told here and never again.
 
         Asked only for a synchronous call, while its caller waits.
         """

@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 
 from postern.core.answer import WorkflowResponse
 from postern.core.deliveries import delivery as core
-from postern.core.deliveries.delivery import Started, Trigger
+from postern.core.deliveries.delivery import End, Started, Trigger
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
 from postern.observe.metrics import Numbers
@@ -199,19 +199,21 @@ async def test_a_defect_of_an_engine_is_reported_as_one_while_a_caller_waits(
     assert (heard.status, heard.json["code"]) == (504, "response_timeout")
 
 
-@pytest.mark.parametrize("asked_after", [None, 5.0])
-async def test_that_a_workflow_failed_is_written_down_where_nobody_asks_the_engine(
-    house: House, asked_after: float | None
-) -> None:
-    async def ended(key: str) -> str:
-        return "failed"
+FAILED = End("failed", 1.0, "the engine answered 404: no order")
 
-    house.engine.ended = ended  # type: ignore[method-assign]
-    house.engine.asked_after = asked_after
+
+@pytest.mark.parametrize("told", ["failed", FAILED])
+async def test_that_a_workflow_failed_is_written_down_where_nobody_asks_the_engine(
+    house: House, told: str | End
+) -> None:
+    async def ended(key: str) -> str | End:
+        return told
+
+    house.engine.ended = ended  # type: ignore[assignment,method-assign]
     heard = await house.call(await waiting_webhook(house))
     assert (heard.status, heard.json["code"]) == (502, "workflow_failed")
     noticed = house.gateway.runtime.endings.take().ends
-    assert [one.state for one in noticed.values()] == ([] if asked_after else ["failed"])
+    assert list(noticed.values()) == ([told] if told is FAILED else [])
 
 
 async def test_a_workflow_that_failed_at_once_is_not_said_to_have_never_begun(house: House) -> None:

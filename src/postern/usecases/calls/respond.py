@@ -166,9 +166,9 @@ async def _start_and_watch(gateway: Gateway, delivery: Delivery, payload: bytes,
         if started.runs == 0:
             return "completed"
         ended = await gateway.engine.ended(delivery.key)
-        if ended == "failed" and gateway.engine.asked_after is None:
-            failed = End("failed", gateway.clock(), "the engine answered that the workflow had failed")
-            gateway.runtime.endings.ended(delivery.key, failed)
+        if isinstance(ended, End):
+            gateway.runtime.endings.ended(delivery.key, ended)
+            return ended.state
         if isinstance(ended, WorkflowResponse):
             await take_answer(gateway, delivery.key, ended)
             return None
