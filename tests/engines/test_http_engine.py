@@ -162,6 +162,7 @@ async def test_it_is_unavailable_and_its_retry_after_is_heard(status: int) -> No
     with pytest.raises(EngineUnavailable) as caught:
         await started(lambda _: Reply(status, {"Retry-After": "7"}, b"busy\nnow"))
     assert caught.value.retry_after == 7
+    assert caught.value.only_this == (status == 500)
     assert f"{status}: busy now" in caught.value.detail
 
 

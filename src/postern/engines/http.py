@@ -179,7 +179,8 @@ class HttpEngine:
         if fetched.status == 500 and waits:
             return Started(1, failed=detail)
         if fetched.status in _TRY_AGAIN:
-            raise EngineUnavailable(detail, fetched.retry_after(self._clock()))
+            # 500 is what many engines make of an error in one workflow.
+            raise EngineUnavailable(detail, fetched.retry_after(self._clock()), fetched.status == 500)
         raise EngineRejected(detail)
 
     async def ended(self, key: str) -> Literal["completed", "failed"] | End | WorkflowResponse:

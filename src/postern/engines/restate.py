@@ -90,7 +90,7 @@ class RestateEngine:
                 raise EngineRejected(detail)
             # Wrong settings (no such service, no permission) included: while the operator puts them right,
             # nothing is lost.
-            raise EngineUnavailable(detail, answer.retry_after(self._clock()))
+            raise EngineUnavailable(detail, answer.retry_after(self._clock()), answer.status == 404)
         return Started(len(wanted), tuple(target.workflow for target in wanted))
 
     async def _ask(

@@ -24,7 +24,7 @@ from postern.core.deliveries.delivery import (
 from postern.core.history.invocation import StoreUnavailable
 from postern.observe.metrics import Numbers
 from postern.usecases.deliveries import dispatch
-from postern.usecases.deliveries.dispatch import Dispatcher, start_delivery
+from postern.usecases.deliveries.dispatch import BATCH, Dispatcher, start_delivery
 from postern.usecases.history import history
 from postern.usecases.history.views import Delivery
 from postern.usecases.runtime.process import EngineAway
@@ -266,6 +266,30 @@ async def test_what_an_engine_rejects_says_nothing_of_the_others(house: House) -
     await house.call(webhook)
     await house.call(webhook)
     assert await house.dispatcher.round() == 2
+
+
+async def test_starts_that_one_workflow_does_not_take_hold_up_no_others(house: House) -> None:
+    forward = holds_the_clock(house)
+    failing, well = await house.webhook(), await house.webhook()
+    for number in range(BATCH + 10):
+        await house.call(failing, b'{"n":%d}' % number)
+    call = (await house.call(well)).json["invocationId"]
+
+    async def start(trigger: Trigger) -> Started:
+        if trigger.webhook_id == failing.id:
+            raise EngineUnavailable("the engine answered 500", only_this=True)
+        return Started(1)
+
+    house.engine.start = start  # type: ignore[method-assign]
+    assert await house.dispatcher.round() == BATCH
+    assert await house.dispatcher.round() == 11
+    await house.dispatcher.finish()
+    (delivery,) = (await history.show(house.gateway, OWNER, call)).deliveries
+    assert delivery.state == "started"
+    assert house.gateway.runtime.engine_away is None
+    forward(FIRST_WAIT)
+    assert await house.dispatcher.round() == BATCH, "these are tried again, each at its own time"
+    assert house.gateway.runtime.engine_away is not None, "nobody has taken a start since"
 
 
 async def test_a_call_whose_body_is_gone_cannot_be_started(

@@ -77,10 +77,12 @@ def wait_before_retry(attempts: int, asked_for: float | None = None) -> float:
 class EngineUnavailable(Exception):
     """The engine cannot take the trigger now; the same start will be tried again."""
 
-    def __init__(self, detail: str, retry_after: float | None = None) -> None:
+    def __init__(self, detail: str, retry_after: float | None = None, only_this: bool = False) -> None:
+        """``only_this``: it says nothing of other starts, which may be for other workflows."""
         super().__init__(detail)
         self.detail = detail
         self.retry_after = retry_after
+        self.only_this = only_this
 
 
 class EngineRejected(Exception):

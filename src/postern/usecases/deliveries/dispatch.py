@@ -188,7 +188,8 @@ class Dispatcher:
 
     async def round(self) -> int:
         """Start one batch; how many were claimed. While the engine is down a single delivery probes it: the
-        others keep their turn instead of collecting ever longer waits."""
+        others keep their turn instead of collecting ever longer waits. Of an engine that is there, and takes only this one
+        start not, the others are asked for: behind the calls of one broken workflow those of all others would wait."""
         await self._wait_for_room()
         self._calls_first.begin()
         gateway = self._gateway
@@ -253,8 +254,8 @@ class Dispatcher:
             return "failed"
         try:
             await start_delivery(self._gateway, delivery, payload.text)
-        except EngineUnavailable:
-            return "unavailable"
+        except EngineUnavailable as trouble:
+            return "later" if trouble.only_this else "unavailable"
         except EngineRejected:
             return "failed"
         except StoreUnavailable:
