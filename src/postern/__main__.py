@@ -7,6 +7,10 @@ import locale
 import os
 import signal
 import sys
+from types import FrameType
+
+_ended_by: list[int] = []
+"""Signals that asked for the end before there was a server to end."""
 
 
 def main() -> None:
@@ -15,6 +19,9 @@ def main() -> None:
     # A thousand modules are loaded and none is let go: by Python's own thresholds an eighth of a command would be looking
     # for what can be freed.
     gc.set_threshold(20_000, 20, 100)
+    for one in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(one) is signal.SIG_DFL:  # not where `nohup` has it ignored
+            signal.signal(one, _interrupt)
     try:
         from postern.wiring.command import cli  # some time, in which somebody may press Ctrl-C
 
@@ -23,10 +30,23 @@ def main() -> None:
         print("Interrupted.", file=sys.stderr)
         code = 130
     # Whoever presses Ctrl-C once more has waited long enough, and is told nothing of where Python was.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    for number in (signal.SIGINT, *_ended_by):
+        signal.signal(number, signal.SIG_DFL)
+    if _ended_by and code == 130:
+        os.kill(os.getpid(), _ended_by[0])  # supervisors ask what has ended it
     # Python looks for what can be freed once more while it ends, in a thousand modules: an eighth of a command.
     gc.freeze()
     sys.exit(code)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """What asks for the end does what Ctrl-C does: no half backup stays behind, and a gateway is told that its listener leaves."""
+    _ended_by.append(number)
+    interrupted = signal.getsignal(signal.SIGINT)
+    if callable(interrupted):
+        interrupted(signal.SIGINT, frame)
+    else:  # a shell starts what runs in the background without it
+        raise KeyboardInterrupt
 
 
 def _begin_again_in_utf8() -> None:

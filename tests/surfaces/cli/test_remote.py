@@ -2,6 +2,8 @@
 
 import json
 import re
+import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -502,15 +504,23 @@ def test_credentials_that_others_may_read_are_reported(program: Program, tmp_pat
     assert (broken.returncode, "Traceback" in broken.stderr) == (USAGE, False)
 
 
-def test_an_interruption_is_one_line(program: Program, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("sent", "status", "started"),
+    [
+        (signal.SIGINT, 130, []),
+        (signal.SIGTERM, -signal.SIGTERM, []),
+        (signal.SIGHUP, -signal.SIGHUP, []),
+        (signal.SIGTERM, -signal.SIGTERM, ["sh", "-c", 'trap "" INT; exec "$0" "$@"']),
+    ],
+)
+def test_an_interruption_is_one_line(
+    sent: signal.Signals, status: int, started: list[str], tmp_path: Path
+) -> None:
     """Of a command that waits for a gateway which does not answer."""
-    import signal
-    import socket
-
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         waiting = subprocess.Popen(
-            [sys.executable, "-m", "postern", "webhooks", "list"],
+            [*started, sys.executable, "-m", "postern", "webhooks", "list"],
             env=clean_environment({"POSTERN_URL": url, "POSTERN_API_KEY": "pk_x", "HOME": str(tmp_path)}),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -519,9 +529,9 @@ def test_an_interruption_is_one_line(program: Program, tmp_path: Path) -> None:
         silent.settimeout(PATIENCE)
         connection, _ = silent.accept()
         with connection:
-            waiting.send_signal(signal.SIGINT)
+            waiting.send_signal(sent)
             printed = waiting.communicate(timeout=PATIENCE)
-    assert (waiting.returncode, printed) == (130, ("", "Interrupted.\n"))
+    assert (waiting.returncode, printed) == (status, ("", "Interrupted.\n"))
 
 
 @pytest.mark.parametrize(
