@@ -20,7 +20,7 @@ from postern.observe import metrics
 from postern.settings import ENGINES, Settings
 from postern.stores.calls import recorder
 from postern.stores.deliveries import delivery_of
-from postern.stores.history import reading
+from postern.stores.history import filtering
 from postern.stores.history.reading import invocation_of
 from postern.stores.sql.tables import deliveries, invocations
 from postern.surfaces.cli.history import filters as options_of_calls
@@ -275,8 +275,8 @@ def test_a_field_of_the_history_s_filter_is_asked_for_everywhere() -> None:
     assert set(signature(filter_of).parameters) - {"within"} == fields, "filter_of in the same file"
     assert set(ReplayedCalls.__struct_fields__) == fields, "ReplayedCalls in usecases/deliveries/views.py"
     assert set(options_of_calls.OPTIONS) == fields, "OPTIONS in surfaces/cli/history/filters.py"
-    asked = set(re.findall(r"wanted\.(\w+)", Path(reading.__file__).read_text("utf-8")))
-    assert fields <= asked, f"conditions_of in stores/history/reading.py asks nothing of {fields - asked}"
+    asked = set(re.findall(r"wanted\.(\w+)", Path(filtering.__file__).read_text("utf-8")))
+    assert fields <= asked, f"stores/history/filtering.py asks nothing of {fields - asked}"
 
 
 def test_a_field_of_the_webhooks_filter_is_an_option() -> None:

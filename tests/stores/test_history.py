@@ -6,7 +6,7 @@ from postern.core.answer import WorkflowResponse
 from postern.core.deliveries.delivery import Started
 from postern.core.history.invocation import HistoryFilter, status_of
 from postern.core.problems import Refused
-from postern.stores.history import reading as history
+from postern.stores.history import filtering, looking
 from postern.stores.store import Store
 from stores.conftest import NOW, WEBHOOK, entry, recorded
 
@@ -79,8 +79,10 @@ async def test_a_status_finds_those_that_show_it(
     look: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(history, "FEW", few)  # more than that are looked for among the newest, so many a page
-    monkeypatch.setattr(history, "LONGEST_LOOK", look)
+    monkeypatch.setattr(
+        filtering, "FEW", few
+    )  # more than that are looked for among the newest, so many a page
+    monkeypatch.setattr(looking, "LONGEST_LOOK", look)
     assert set(await everything(store, HistoryFilter(status=status))) == ids_by.get(status, set())
     page = await store.history.page(HistoryFilter(status=status), 100)
     assert {
@@ -110,7 +112,7 @@ async def test_a_search_finds_text_in_body_headers_and_query(
     store: Store, ids_by: dict[str, set[str]], look: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        history, "LONGEST_LOOK", look
+        looking, "LONGEST_LOOK", look
     )  # a search looks through so many a page, and goes on from there
     (in_headers,) = await recorded(store, entry(headers=b'[["x-a","needle"]]', at=NOW + 50))
     (in_query,) = await recorded(store, entry(query=b"a=needle%ff", at=NOW + 150))

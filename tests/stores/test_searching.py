@@ -9,7 +9,7 @@ from sqlalchemy import Connection, text
 
 from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import Refused
-from postern.stores.history import reading as history
+from postern.stores.history import looking
 from postern.stores.sql.database import MOST_SEARCHES, SEARCHERS
 from postern.stores.store import Store
 from stores.conftest import entry, opened, recorded
@@ -88,7 +88,7 @@ async def test_a_search_that_takes_too_long_is_ended_and_says_what_to_do(
 async def test_one_look_of_a_search_reads_a_bounded_amount_of_bodies(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(history, "SEARCHED_BYTES", 2500)
+    monkeypatch.setattr(looking, "SEARCHED_BYTES", 2500)
     ids = await recorded(store, *(entry(body=b"x" * 1000) for _ in range(4)), entry(body=b"needle" * 100))
     looked, before = 0, None
     found = []

@@ -4,7 +4,7 @@ from sqlalchemy import Connection, event
 from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import Refused
 from postern.identity import time_of
-from postern.stores.history import reading
+from postern.stores.history import filtering, looking, reading
 from postern.usecases.deliveries import replays
 from postern.usecases.history import findable, history
 from postern.usecases.history.filters import filter_of
@@ -83,7 +83,7 @@ async def test_calls_are_counted_as_far_as_that_is_cheap(desk: Desk, monkeypatch
     monkeypatch.setattr(reading, "MOST_COUNTED", 4)
     count = await history.count(desk.gateway, ACTOR, HistoryFilter())
     assert (count.calls, count.or_more, count.looked_back_to) == (4, True, None)
-    monkeypatch.setattr(reading, "LONGEST_LOOK", 3)
+    monkeypatch.setattr(looking, "LONGEST_LOOK", 3)
     count = await history.count(desk.gateway, ACTOR, HistoryFilter(search="4"))
     assert (count.calls, count.or_more) == (1, True)
     assert count.looked_back_to == time_of(ids[2]), "where no index helps, the newest alone"
@@ -142,7 +142,7 @@ async def test_a_payload_is_looked_for_stretch_by_stretch(
     first = await desk.accepted(webhook, {"n": "wanted"})
     for number in range(5):
         await desk.accepted(webhook, {"n": number})
-    monkeypatch.setattr(reading, "LONGEST_LOOK", 2)
+    monkeypatch.setattr(looking, "LONGEST_LOOK", 2)
     wanted, cursor, pages = filter_of(field="n=wanted"), None, 0
     found: list[str] = []
     while pages == 0 or cursor is not None:
@@ -157,8 +157,8 @@ async def test_a_look_ends_when_it_has_read_for_long_enough(
 ) -> None:
     webhook = await desk.webhook()
     ids = [await desk.accepted(webhook, {"n": "wanted" if number == 1 else number}) for number in range(6)]
-    monkeypatch.setattr(reading, "READ_AT_ONCE", 2)
-    monkeypatch.setattr(reading, "LONGEST_READING", -1.0)
+    monkeypatch.setattr(looking, "READ_AT_ONCE", 2)
+    monkeypatch.setattr(looking, "LONGEST_READING", -1.0)
     wanted, cursor = filter_of(field="n=wanted"), None
     pages: list[tuple[list[str], str | None]] = []
     while not pages or cursor is not None:
@@ -204,7 +204,7 @@ async def test_what_begins_alike_too_often_is_still_found(
     later(house.gateway, findable.SETTLED + 1)
     while await findable.step(house.gateway):
         pass
-    monkeypatch.setattr(reading, "MANY", 2)
+    monkeypatch.setattr(filtering, "MANY", 2)
     page = await history.listing(house.gateway, OWNER, filter_of(value="A-*"))
     assert [item.id for item in page.items] == calls[::-1]
 

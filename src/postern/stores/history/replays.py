@@ -4,16 +4,16 @@ nothing."""
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Row, and_, case, exists, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, case, exists, func, insert, or_, select, update
 
 from postern.core.access.audit import AuditEntry
 from postern.core.deliveries.delivery import State
 from postern.core.deliveries.replay import Replay, Values
 from postern.core.history.invocation import HistoryFilter
-from postern.core.history.part import looks_into_calls
 from postern.stores.access.audit import write_note
 from postern.stores.calls.recorder import emit
-from postern.stores.history.reading import conditions_of, last_looked_at, too_many_for_an_index, was_started
+from postern.stores.history.filtering import conditions_of, was_started
+from postern.stores.history.looking import last_looked_at, look_up
 from postern.stores.sql.bulk import Parameters
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
@@ -33,12 +33,15 @@ class Replays:
 
     async def count(self, wanted: HistoryFilter, most: int) -> int:
         def query(connection: Connection) -> int:
-            found = select(invocations.c.id).where(*_replayable(wanted, connection)).limit(most).subquery()
+            found = (
+                select(invocations.c.id)
+                .where(*_replayable(connection, wanted, all_of_them=True))
+                .limit(most)
+                .subquery()
+            )
             return int(connection.execute(select(func.count()).select_from(found)).scalar_one())
 
-        return await (
-            self._database.search(query) if looks_into_calls(wanted) else self._database.read(query)
-        )
+        return await look_up(self._database, wanted, query)
 
     async def add(self, replay: Replay, note: AuditEntry) -> None:
         values = {
@@ -136,10 +139,9 @@ class Replays:
             if replay.wanted.webhook_id is not None:
                 ids = ids.where(invocations.c.webhook_id == replay.wanted.webhook_id)
             horizon = last_looked_at(connection, replay.wanted, ids.where(after))
-            many = too_many_for_an_index(connection, replay.wanted)
             statement = (
                 select(invocations.c.id)
-                .where(after, *_replayable(replay.wanted, connection, many))
+                .where(after, *_replayable(connection, replay.wanted))
                 .order_by(invocations.c.id)
             )
             if horizon is not None:
@@ -147,9 +149,7 @@ class Replays:
             found = list(connection.execute(statement.limit(limit)).scalars())
             return found, found[-1] if len(found) == limit else horizon
 
-        return await (
-            self._database.search(query) if looks_into_calls(replay.wanted) else self._database.read(query)
-        )
+        return await look_up(self._database, replay.wanted, query)
 
     async def step(
         self, replay: Replay, starts: list[Start], skipped: int, position: str, now: float, lease: float
@@ -181,8 +181,10 @@ class Replays:
         return await self._writer.write(job)
 
 
-def _replayable(wanted: HistoryFilter, connection: Connection, many: bool = False) -> list[Any]:
-    conditions, _ = conditions_of(wanted, connection.dialect.name, many)
+def _replayable(
+    connection: Connection, wanted: HistoryFilter, all_of_them: bool = False
+) -> list[ColumnElement[bool]]:
+    conditions, _ = conditions_of(connection, wanted, all_of_them)
     admitted = and_(invocations.c.outcome == "rejected", was_started())
     conditions.append(or_(invocations.c.outcome == "accepted", admitted))
     if wanted.webhook_id is None:  # the plan for one that starts nothing is refused

@@ -1,0 +1,220 @@
+"""A filter as SQL: the conditions that a call has to meet, and whether an index leads to the calls that meet them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    ScalarSelect,
+    Select,
+    and_,
+    case,
+    func,
+    literal,
+    literal_column,
+    or_,
+    select,
+)
+
+from postern.core.history.findable import address_key, beginning_key, value_key
+from postern.core.history.invocation import HistoryFilter
+from postern.core.history.part import in_fields, in_headers, part_of, path_of
+from postern.identity import first_id_at
+from postern.stores.sql.tables import (
+    UNUSUAL_ANSWERS,
+    UNUSUAL_DELIVERIES,
+    UNUSUAL_INVOCATIONS,
+    answers,
+    belongs,
+    bookmarks,
+    call_values,
+    deliveries,
+    invocations,
+)
+
+FEW = 2_000
+"""Deliveries that wait, are held or have failed, and answers that were unusual: more of them than this are not gone
+through for one page."""
+
+MANY = 20_000
+"""Entries that begin alike: more of them are not gathered for one page."""
+
+_NOT_STARTED = ("rejected", "duplicate", "handshake")
+_USUAL = ("started", "responded", "completed")
+
+Condition = tuple[ColumnElement[bool], bool]
+"""And whether whoever asks it finds the next call that meets it without going through others that do not."""
+
+
+def conditions_of(
+    connection: Connection, wanted: HistoryFilter, all_of_them: bool = False
+) -> tuple[list[ColumnElement[bool]], bool]:
+    """The WHERE, and whether an index leads straight to the rows.
+
+    Where so many are in the state asked for that whoever began with them would read them all for one page, the newest
+    calls are looked through instead, as in a search. ``all_of_them`` are wanted, not a page: then it is the shortest way
+    to begin with them, however many they are.
+    """
+    asked = [
+        *_received(wanted),
+        *_with_status(connection, wanted, all_of_them),
+        *_with_code(wanted),
+        *_answered(connection, wanted, all_of_them),
+        *_with_values(connection, wanted, all_of_them),
+        *_containing(connection, wanted),
+    ]
+    return [condition for condition, _ in asked], all(indexed for _, indexed in asked)
+
+
+def _received(wanted: HistoryFilter) -> Iterator[Condition]:
+    if wanted.webhook_id is not None:
+        # Where a value leads to the calls, the index of the webhook's must not be taken instead.
+        column = invocations.c.webhook_id
+        owner = func.coalesce(column, "") if keys_of(wanted) else column
+        yield owner == wanted.webhook_id, True
+    if wanted.since is not None:
+        yield invocations.c.id >= first_id_at("inv", wanted.since), True
+    if wanted.until is not None:
+        yield invocations.c.id < first_id_at("inv", wanted.until), True
+    if wanted.value and wanted.value.startswith("inv_"):
+        yield invocations.c.id == wanted.value, True
+    if wanted.bookmarked:
+        yield invocations.c.id.in_(select(bookmarks.c.invocation_id)), True
+
+
+def _with_status(connection: Connection, wanted: HistoryFilter, all_of_them: bool) -> Iterator[Condition]:
+    status = wanted.status
+    if status is None:
+        return
+    if status in _NOT_STARTED:
+        yield and_(invocations.c.outcome == status, UNUSUAL_INVOCATIONS), True
+        if status == "rejected":  # not those admitted since: they show what became of them
+            yield ~was_started(), True
+        return
+    # Few rows and an index of their own: come from there, not from the history.
+    there = select(deliveries.c.invocation_id).where(*_in_state(status))
+    few = status not in _USUAL and (all_of_them or not _more_than(connection, FEW, there))
+    yield _newest_state() == status, few
+    if few:
+        yield invocations.c.id.in_(there), True
+
+
+def _with_code(wanted: HistoryFilter) -> Iterator[Condition]:
+    if wanted.code is None:
+        return
+    yield invocations.c.code == wanted.code, True
+    if wanted.code not in ("accepted", *_NOT_STARTED):
+        outcome = "edited" if wanted.code == "edited" else "rejected"
+        yield and_(invocations.c.outcome == outcome, UNUSUAL_INVOCATIONS), True
+
+
+def _answered(connection: Connection, wanted: HistoryFilter, all_of_them: bool) -> Iterator[Condition]:
+    """No call is recorded with a status of 5xx: a caller that hears one has waited."""
+    if wanted.answer is None:
+        return
+    gone = wanted.answer == "gone"
+    first, last = _statuses(wanted.answer)
+    unusual = select(answers.c.invocation_id).where(UNUSUAL_ANSWERS)
+    if (gone or first >= 500) and (all_of_them or not _more_than(connection, FEW, unusual)):
+        meant = ~answers.c.reached if gone else answers.c.status.between(first, last) & answers.c.reached
+        yield invocations.c.id.in_(unusual.where(meant)), True
+        return
+    noted = select(case((answers.c.reached, answers.c.status), else_=0))
+    noted = noted.where(answers.c.invocation_id == invocations.c.id)
+    heard = noted.correlate(invocations).scalar_subquery()
+    if gone:
+        yield heard == 0, False
+    else:
+        yield func.coalesce(heard, invocations.c.status).between(first, last), False
+
+
+def _statuses(answer: str) -> tuple[int, int]:
+    if answer == "gone":
+        return 0, 0
+    return (int(answer[0]) * 100, int(answer[0]) * 100 + 99) if answer.endswith("xx") else (int(answer),) * 2
+
+
+def _with_values(connection: Connection, wanted: HistoryFilter, all_of_them: bool) -> Iterator[Condition]:
+    """Mapped values, event names and addresses, which are entries of an index."""
+    for beginning in _beginnings(wanted):
+        within = call_values.c.value.between(beginning, beginning + b"\xff")  # no text in UTF-8 has this byte
+        there = select(call_values.c.invocation_id).where(within)
+        if all_of_them or not _more_than(connection, MANY, there):
+            yield invocations.c.id.in_(there), True
+        else:
+            here = there.where(call_values.c.invocation_id == invocations.c.id)
+            yield here.correlate(invocations).exists(), False
+    for key in keys_of(wanted):
+        probed = call_values.alias()
+        found = select(probed.c.value).where(
+            probed.c.value == key, probed.c.invocation_id == invocations.c.id
+        )
+        yield found.correlate(invocations).exists(), True
+
+
+def _containing(connection: Connection, wanted: HistoryFilter) -> Iterator[Condition]:
+    def holds(column: Any, text: bytes) -> ColumnElement[bool]:
+        if connection.dialect.name == "sqlite":
+            return func.instr(column, text) > 0
+        return func.position(literal(text).op("IN")(column)) > 0
+
+    if wanted.header:
+        yield holds(invocations.c.headers, in_headers(part_of(wanted.header))), False
+    if wanted.field and path_of(wanted) is None:
+        entered = bool(keys_of(wanted) or _beginnings(wanted))
+        yield holds(_value_of_newest(deliveries.c.fields), in_fields(part_of(wanted.field))), entered
+    if wanted.search:
+        text = wanted.search.encode()
+        columns = (invocations.c.body, invocations.c.headers, invocations.c.query)
+        yield or_(invocations.c.id == wanted.search, *(holds(column, text) for column in columns)), False
+
+
+def keys_of(wanted: HistoryFilter) -> list[bytes]:
+    """The entries of the index under which all of the calls are, first the one that fewer have."""
+    keys = [value_key(value) for value in _values(wanted) if beginning_key(value) is None]
+    return [*keys, address_key(wanted.address)] if wanted.address else keys
+
+
+def _beginnings(wanted: HistoryFilter) -> list[bytes]:
+    return [key for value in _values(wanted) if (key := beginning_key(value)) is not None]
+
+
+def _values(wanted: HistoryFilter) -> list[str]:
+    """Which mapped values, or beginnings of them, are asked for."""
+    found = [wanted.value] if wanted.value and not wanted.value.startswith("inv_") else []
+    part = part_of(wanted.field) if wanted.field else None
+    if part is not None and part.is_mapped and part.value:
+        found.append(part.value + "*" * part.begins)
+    return found
+
+
+def _more_than(connection: Connection, most: int, found: Select[Any]) -> bool:
+    return connection.scalar(found.offset(most).limit(1)) is not None
+
+
+def _value_of_newest(column: ColumnElement[Any]) -> ScalarSelect[Any]:
+    """What the invocation's newest delivery has there. A value, not EXISTS: of that Postgres makes a join,
+    and sorts every delivery there is for one page. And nothing about the state in its WHERE: it would be
+    looked for among all that wait, once for each row."""
+    newest = select(column).where(belongs()).order_by(deliveries.c.emission.desc())
+    return newest.correlate(invocations).limit(1).scalar_subquery()
+
+
+def was_started() -> ColumnElement[bool]:
+    """Accepted, or admitted after it had been rejected."""
+    return _value_of_newest(deliveries.c.key).is_not(None)
+
+
+def _newest_state() -> ScalarSelect[str]:
+    answered = and_(deliveries.c.state.in_(("started", "completed")), deliveries.c.answer_code == "accepted")
+    return _value_of_newest(
+        case((answered, "responded"), (deliveries.c.state == "queued", "accepted"), else_=deliveries.c.state)
+    )
+
+
+def _in_state(status: str) -> list[ColumnElement[bool]]:
+    """For the states that few deliveries are in and an index holds."""
+    if status == "accepted":
+        return [deliveries.c.state == literal_column("'queued'")]
+    return [deliveries.c.state == status, UNUSUAL_DELIVERIES]

@@ -1,0 +1,124 @@
+"""One look through the history: the whole of it where an index leads to the calls, a bounded stretch otherwise."""
+
+from collections.abc import Callable
+from time import thread_time
+from typing import Any, TypeVar
+
+from sqlalchemy import ColumnElement, Connection, Select, select
+
+from postern.core.history.invocation import HistoryFilter
+from postern.core.history.part import Part, is_in_payload, looks_into_calls, path_of
+from postern.stores.history.filtering import conditions_of, keys_of
+from postern.stores.sql.database import Database
+from postern.stores.sql.tables import call_values, invocations
+
+LONGEST_LOOK = 5_000
+"""How many calls one page looks through where no index helps (text search); the next page goes on from
+there."""
+
+SEARCHED_BYTES = 32 * 1024 * 1024
+"""Of bodies, in one look of a search."""
+
+LONGEST_READING = 0.02
+"""Seconds of processor time that one look spends on reading bodies: callers wait for the same interpreter."""
+
+READ_AT_ONCE = 100
+"""Bodies between two looks at that clock."""
+
+T = TypeVar("T")
+
+
+async def look_up(database: Database, wanted: HistoryFilter, query: Callable[[Connection], T]) -> T:
+    """What reads the calls themselves may take long: it is ended some time, and others do not wait for it."""
+    return await (database.search(query) if looks_into_calls(wanted) else database.read(query))
+
+
+class Look:
+    """For the newest calls that meet a filter, at most so many of them."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        wanted: HistoryFilter,
+        most: int,
+        before: str | None = None,
+        whole_key: bool = False,
+    ) -> None:
+        """``whole_key``: where all of the calls are under one key of an index, those under it are gone through to the
+        last, however few of them meet the rest."""
+        self._key = next(iter(keys_of(wanted)), None)
+        self._conditions, indexed = conditions_of(connection, wanted)
+        if before is not None:
+            self._conditions.append(invocations.c.id < before)
+        in_payload = path_of(wanted)
+        self.horizon: str | None = None
+        """The last call that was looked at: the next page begins after it. None where there is nothing after it."""
+        if not indexed or in_payload is not None or (self._key is not None and not whole_key):
+            self.horizon = last_looked_at(connection, wanted, self._along(wanted, before))
+        if self.horizon is not None:
+            self._conditions.append(invocations.c.id >= self.horizon)
+        self.read: list[str] | None = None
+        """The calls that have it in their payload, where that is asked for."""
+        if in_payload is not None:
+            self.read, stopped_at = self._with_value(connection, in_payload, most)
+            self.horizon = stopped_at or self.horizon
+            self._conditions.append(invocations.c.id.in_(self.read))
+
+    def calls(self, *columns: ColumnElement[Any]) -> Select[Any]:
+        found = select(*columns).where(*self._conditions)
+        if self._key is None:
+            return found
+        found = found.join(call_values, call_values.c.invocation_id == invocations.c.id)
+        return found.where(call_values.c.value == self._key)
+
+    def newest_first(self, *columns: ColumnElement[Any]) -> Select[Any]:
+        # Along the key's own order: the page's rows are the first that are met.
+        order = invocations.c.id if self._key is None else call_values.c.invocation_id
+        return self.calls(*columns).order_by(order.desc())
+
+    def _along(self, wanted: HistoryFilter, before: str | None) -> Select[str]:
+        """The ids that are gone through, in that order."""
+        if self._key is not None:
+            entry = call_values.c.invocation_id
+            found = select(entry.label("id")).join(invocations, invocations.c.id == entry)
+            found = found.where(call_values.c.value == self._key)
+        else:
+            entry = invocations.c.id
+            found = select(entry)
+            if wanted.webhook_id is not None:
+                found = found.where(invocations.c.webhook_id == wanted.webhook_id)
+        if before is not None:
+            found = found.where(entry < before)
+        return found.order_by(entry.desc())
+
+    def _with_value(self, connection: Connection, part: Part, most: int) -> tuple[list[str], str | None]:
+        """The newest calls that have it in their payload, found by reading one body after another, and the one after
+        which the time for that was over."""
+        columns = (invocations.c.id, invocations.c.headers, invocations.c.body)
+        newest_first = select(*columns).where(*self._conditions).order_by(invocations.c.id.desc())
+        found: list[str] = []
+        began = thread_time()
+        with connection.execute(newest_first, execution_options={"yield_per": READ_AT_ONCE}) as read:
+            for rows in read.partitions():
+                for invocation_id, headers, body in rows:
+                    if is_in_payload(part, headers, body or b""):
+                        found.append(invocation_id)
+                        if len(found) == most:
+                            return found, None
+                if thread_time() - began > LONGEST_READING:
+                    return found, invocation_id
+        return found, None
+
+
+def last_looked_at(connection: Connection, wanted: HistoryFilter, along: Select[str]) -> str | None:
+    """Where one look ends that goes along there; None where it comes to the end. A search reads the bodies, so
+    it is their sizes that bound it."""
+    if not wanted.search and path_of(wanted) is None:
+        return connection.scalar(along.offset(LONGEST_LOOK - 1).limit(1))
+    total = 0
+    rows = connection.execute(along.add_columns(invocations.c.body_size).limit(LONGEST_LOOK)).all()
+    for number, row in enumerate(rows, 1):
+        total += row.body_size
+        if total > SEARCHED_BYTES or number == LONGEST_LOOK:
+            return str(row.id)
+    return None
