@@ -270,7 +270,7 @@ def test_a_kind_of_handshake_is_answered(kind: handshake.HandshakeKind) -> None:
 
 
 def test_a_field_of_the_history_s_filter_is_asked_for_everywhere() -> None:
-    fields = set(HistoryFilter.__dataclass_fields__)
+    fields = set(HistoryFilter.__struct_fields__)
     assert set(FilterRequest.model_fields) == fields, "FilterRequest in usecases/history/filters.py"
     assert set(signature(filter_of).parameters) - {"within"} == fields, "filter_of in the same file"
     assert set(ReplayedCalls.__struct_fields__) == fields, "ReplayedCalls in usecases/deliveries/views.py"

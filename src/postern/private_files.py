@@ -4,8 +4,9 @@ import os
 import pwd
 import stat
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
@@ -17,8 +18,7 @@ def private_folder(folder: Path) -> None:
         _close_to_others(folder)
 
 
-@dataclass(frozen=True, slots=True)
-class Openness:
+class Openness(Struct, frozen=True):
     """What is wrong with who may write into a folder."""
 
     problem: str

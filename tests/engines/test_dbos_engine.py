@@ -6,12 +6,13 @@ import os
 import pickle
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from msgspec.structs import replace
 from sqlalchemy.engine import make_url
 
 from engines.conformance import AnswerEndpoint, EngineConformance, Harness, endpoint, trigger, until

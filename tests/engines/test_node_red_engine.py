@@ -3,11 +3,11 @@
 import json
 import shutil
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import replace
 from typing import Any
 
 import httpx2
 import pytest
+from msgspec.structs import replace
 
 from engines.conformance import AnswerEndpoint, EngineConformance, Harness, endpoint, trigger
 from engines.node_red import node_red

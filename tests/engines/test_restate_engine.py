@@ -1,13 +1,14 @@
 """The Restate engine beside a real Restate server, from npm."""
 
 import asyncio
+import dataclasses
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from engines.conformance import AnswerEndpoint, EngineConformance, Harness, endpoint, trigger, until
 from engines.relay import Relay
@@ -171,7 +172,7 @@ async def test_a_run_that_is_not_over_is_waited_for(harness: RestateHarness) -> 
         return Reply(200)
 
     async with stand_in(late) as caller:
-        slot = replace(harness.endpoint.slot(), url=caller.url)
+        slot = dataclasses.replace(harness.endpoint.slot(), url=caller.url)
         await harness.engine.start(asked := trigger(response=slot))
         await until(lambda: _true(bool(caller.received)))
         assert await harness.engine.ends([asked.key]) == {asked.key: None}

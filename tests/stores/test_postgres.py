@@ -2,12 +2,12 @@
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from msgspec.structs import replace
 from sqlalchemy import Connection, event, select, text, update
 
 from postern.core.access.audit import AuditEntry

@@ -7,7 +7,6 @@ Whatever cannot be read as an address is kept in quotes, so that it shows in his
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from ipaddress import (
     IPv4Address,
     IPv4Network,
@@ -19,6 +18,8 @@ from ipaddress import (
 )
 from typing import Literal, TypeVar
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 Address = IPv4Address | IPv6Address
 Network = TypeVar("Network", IPv4Network, IPv6Network)
@@ -63,8 +64,7 @@ class InvalidRanges(ValueError):
         self.errors = errors
 
 
-@dataclass(frozen=True, slots=True)
-class _Spans:
+class _Spans(Struct, frozen=True):
     """Ranges as sorted numbers that do not overlap: one bisection answers, however many there are."""
 
     first: tuple[int, ...]
@@ -82,8 +82,7 @@ class _Spans:
         return index >= 0 and number <= self.last[index]
 
 
-@dataclass(frozen=True, slots=True)
-class Allowlist:
+class Allowlist(Struct, frozen=True):
     """Addresses and ranges. An empty one is false, and allows nobody: *no restriction* is the absence of a
     list."""
 
@@ -174,8 +173,7 @@ def client_address(
     return client
 
 
-@dataclass(frozen=True, slots=True)
-class ClientAddresses:
+class ClientAddresses(Struct, frozen=True):
     """Whom to believe about where calls come from: the proxies, and the one header in which they name the
     client."""
 

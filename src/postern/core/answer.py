@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import msgspec
 
@@ -116,8 +115,7 @@ class InvalidResponse(ValueError):
         self.field = field
 
 
-@dataclass(frozen=True, slots=True)
-class WorkflowResponse:
+class WorkflowResponse(msgspec.Struct, frozen=True):
     """What the response action supplied, as it is stored and sent."""
 
     status: int

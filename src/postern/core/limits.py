@@ -2,7 +2,8 @@
 
 import heapq
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
 class Buckets:
@@ -55,8 +56,7 @@ class Buckets:
 FAILED_AUTHENTICATIONS_PER_MINUTE = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Tries:
+class Tries(Struct, frozen=True):
     """So many failures a minute, of whoever or whatever the key names."""
 
     key: Hashable

@@ -1,6 +1,6 @@
 """Who listens to calls with `postern listen`, and what was handed to them."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 LEASE = 10.0
 """Seconds for which a listener that is not heard of is taken to be there. It is not long, because meanwhile callers wait
@@ -9,8 +9,7 @@ ENDED_KEPT = 300.0
 """Seconds for which one that was ended can still ask by whom."""
 
 
-@dataclass(frozen=True, slots=True)
-class Listener:
+class Listener(Struct, frozen=True):
     id: str
     name: str
     """What it calls itself, like ada@thinkpad."""
@@ -29,8 +28,7 @@ class Listener:
         return self.lease_until > now and self.ended_by is None
 
 
-@dataclass(frozen=True, slots=True)
-class Handed:
+class Handed(Struct, frozen=True):
     """A recorded call that was given to a listener."""
 
     id: str
@@ -51,8 +49,7 @@ class Handed:
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class GoneListener:
+class GoneListener(Struct, frozen=True):
     """A listener that is there no more, and the deliveries whose callers waited for it."""
 
     listener: Listener

@@ -5,9 +5,10 @@ Core and use cases speak in codes. Only the surfaces turn a code into a status.
 
 from dataclasses import dataclass, field
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+
+class Problem(Struct, frozen=True):
     code: str
     status: int
     title: str
@@ -202,8 +203,7 @@ _ALL = [
 PROBLEMS = {problem.code: problem for problem in _ALL}
 
 
-@dataclass(frozen=True, slots=True)
-class FieldError:
+class FieldError(Struct, frozen=True):
     """One wrong field: where it is (``authentication.headerName``) and what to do about it."""
 
     field: str

@@ -1,15 +1,15 @@
 """What an engine is to start for a trigger, where the operator says which workflows there are."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from postern.core.deliveries.delivery import Trigger, Workflow
 
 WORKFLOW = "Webhook Trigger"
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """A workflow to start for every trigger, or for one webhook's only."""
 
     workflow: str = WORKFLOW

@@ -5,9 +5,10 @@ A preset is data. When a webhook is saved, the preset's scheme is written into i
 """
 
 import tomllib
-from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
+
+from msgspec import Struct, field
 
 from postern.core.documents import Document
 from postern.core.signatures.scheme import SignatureScheme
@@ -16,8 +17,7 @@ from postern.core.signatures.secret_form import SecretForm
 GENERIC = "generic"
 
 
-@dataclass(frozen=True, slots=True)
-class Secret:
+class Secret(Struct, frozen=True):
     """What the user pastes as the secret, and where that is to be found at the sender. ``pattern`` and ``looks`` say what
     each of them looks like, ``mistaken`` what is pasted in its place."""
 
@@ -28,8 +28,7 @@ class Secret:
     mistaken: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Sender:
+class Sender(Struct, frozen=True):
     """How this sender behaves when it calls. ``timeout_seconds`` is None where it does not say."""
 
     retries: str
@@ -37,8 +36,7 @@ class Sender:
     timeout_seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Struct, frozen=True):
     """A call as this sender makes it. Words in braces stand for what differs each time; see
     ``core/signatures/making.py``."""
 
@@ -48,8 +46,7 @@ class Sample:
     body: str
 
 
-@dataclass(frozen=True, slots=True)
-class Preset:
+class Preset(Struct, frozen=True):
     name: str
     title: str
     version: int

@@ -7,7 +7,6 @@ else by a note in the target, which is there from the first step to the last.
 
 from base64 import b64decode
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
@@ -49,8 +48,7 @@ class CannotCopy(Exception):
     """Nothing was changed, or what was begun can be gone on with; the message says which and what to do."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sum:
+class Sum(msgspec.Struct, frozen=True):
     """What a table holds, whatever order it is read in."""
 
     rows: int

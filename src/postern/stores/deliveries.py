@@ -4,12 +4,12 @@ same."""
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import accumulate
 from operator import itemgetter
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 from sqlalchemy import BigInteger, Connection, Executable, bindparam, func, literal_column, select, update
 
 from postern.core.access.audit import AuditEntry

@@ -8,9 +8,10 @@ import signal
 import socket
 from collections.abc import Callable, Coroutine
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
+
+from msgspec import Struct
 
 from postern.core.address import ClientAddresses
 from postern.core.history.invocation import StoreUnavailable
@@ -51,8 +52,7 @@ LOOK_EVERY = 1.0
 log = Log()
 
 
-@dataclass(frozen=True, slots=True)
-class Beside:
+class Beside(Struct, frozen=True):
     """What goes on beside the serving: who watches the embedded engine's files and runs, and what follows the calls."""
 
     watch: Watch

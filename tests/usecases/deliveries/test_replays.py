@@ -3,10 +3,10 @@
 import asyncio
 import re
 from collections import Counter
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from sqlalchemy import select
 
 from postern.core.answer import WorkflowResponse

@@ -3,11 +3,11 @@
 import base64
 import hashlib
 import hmac
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import Refused

@@ -1,8 +1,8 @@
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from postern.core.history.invocation import HistoryFilter
 from postern.core.history.sample import variables

@@ -1,10 +1,10 @@
 """What an answer about a call says of its runs."""
 
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from postern.core.answer import WorkflowResponse
 from postern.core.history.invocation import Answered, Delivery

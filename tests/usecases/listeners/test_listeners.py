@@ -3,10 +3,10 @@
 import asyncio
 import base64
 from collections.abc import Awaitable
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from pydantic import ValidationError
 
 from postern.core.access.accounts import Actor

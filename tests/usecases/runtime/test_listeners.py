@@ -1,6 +1,6 @@
 """Which listener answers which webhook, as a process knows it, and who is woken for a call."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from postern.core.listeners import Listener
 from postern.usecases.runtime.listeners import Listeners

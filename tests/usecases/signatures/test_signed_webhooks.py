@@ -6,11 +6,11 @@ import hashlib
 import hmac
 import json
 import time
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from postern import presets
 from postern.core.access.accounts import Actor

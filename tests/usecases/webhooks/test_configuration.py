@@ -1,11 +1,11 @@
 """What may be set on a webhook: the bounds of each setting, which of its fields is named where one is wrong, and what
 calls meet of it."""
 
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from postern import presets
 from postern.core.calls.paths import parse_path

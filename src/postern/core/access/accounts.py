@@ -3,12 +3,13 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from msgspec import Struct
+
 Level = Literal["read", "write", "admin"]
 LEVELS: tuple[Level, ...] = ("read", "write", "admin")
 
 
-@dataclass(frozen=True, slots=True)
-class ApiKey:
+class ApiKey(Struct, frozen=True):
     id: str
     name: str
     level: Level
@@ -18,8 +19,7 @@ class ApiKey:
     last_used_at: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Actor:
+class Actor(Struct, frozen=True):
     """Who is asking, and what they may do."""
 
     name: str
@@ -44,8 +44,7 @@ class User:
     last_signed_in_at: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(Struct, frozen=True):
     """A signed-in browser. Its secret is known to the browser alone."""
 
     id: str

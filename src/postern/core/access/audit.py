@@ -1,7 +1,8 @@
 """Who changed what."""
 
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from postern.core.access.accounts import Level
 
@@ -9,8 +10,7 @@ Changes = dict[str, Any]
 """By the name of what was changed: what it was and is, or that it was set where it is secret."""
 
 
-@dataclass(frozen=True, slots=True)
-class AuditEntry:
+class AuditEntry(Struct, frozen=True):
     """Who changed what, and when. ``changes`` holds the changed fields' names, with before and after where
     neither is secret."""
 

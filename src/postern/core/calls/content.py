@@ -1,7 +1,6 @@
 """From body bytes to one JSON object, or the reason why not; and from that object to the trigger's four fields."""
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
@@ -23,8 +22,7 @@ _NO_BRACKET = bytes(set(range(256)) - set(b"[]{}"))
 _ALIKE = re.compile(rb"\[+|\]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Unreadable:
+class Unreadable(msgspec.Struct, frozen=True):
     code: str
     detail: str
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
+from msgspec import Struct
+
 from postern.core.answer import WorkflowResponse
 
 FIELD_NAMES = ("fieldOne", "fieldTwo", "fieldThree", "fieldFour")
@@ -36,8 +38,7 @@ class EndSlot:
     token: str = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Trigger:
+class Trigger(Struct, frozen=True):
     """What the engine is given. ``key`` is the delivery's key: starting the same key twice starts once."""
 
     key: str
@@ -111,8 +112,7 @@ class Started:
     """Why its run has failed, where the engine's reply says so."""
 
 
-@dataclass(frozen=True, slots=True)
-class End:
+class End(Struct, frozen=True):
     """All runs of a delivery are over. One that failed makes it a failure; ``error`` says why."""
 
     state: Literal["completed", "failed"]
@@ -134,16 +134,14 @@ def end_of_runs(runs: Iterable[tuple[str, float, str]]) -> End:
     return End("failed", at, errors[0][: LONGEST_ERROR - len(more)] + more)
 
 
-@dataclass(frozen=True, slots=True)
-class EngineHealth:
+class EngineHealth(Struct, frozen=True):
     ok: bool
     detail: str
     cannot_start: bool = False
     """It was tried again and again: somebody has to help."""
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """One run of one workflow, as the engine tells it."""
 
     id: str
@@ -156,8 +154,7 @@ class Run:
     steps: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Workflow:
+class Workflow(Struct, frozen=True):
     """A workflow the engine knows: its name, the Webhook IDs it wants (none: every webhook's), what its
     author says of it."""
 

@@ -1,7 +1,8 @@
 """A replay of many invocations."""
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from postern.core.history.invocation import HistoryFilter
 
@@ -10,8 +11,7 @@ Values = Literal["current", "recorded"]
 first started."""
 
 
-@dataclass(frozen=True, slots=True)
-class Replay:
+class Replay(Struct, frozen=True):
     """A replay of many: planned with a count, then run in the background, the oldest call first."""
 
     id: str

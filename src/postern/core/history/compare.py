@@ -6,6 +6,8 @@ from difflib import SequenceMatcher
 from itertools import zip_longest
 from typing import Any, Literal, overload
 
+from msgspec import Struct
+
 from postern.core.calls.paths import extended
 
 Kind = Literal["added", "removed", "changed"]
@@ -28,8 +30,7 @@ class Change:
     after: str | None = field(repr=False)
 
 
-@dataclass(slots=True)
-class Changes:
+class Changes(Struct):
     """The first ones, and how many there are."""
 
     shown: list[Change]

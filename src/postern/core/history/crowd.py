@@ -1,7 +1,8 @@
 """Whether calls come faster than anybody reads them; then they are counted instead of shown one by one."""
 
 from collections import Counter, deque
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 READABLE = 20
 """Calls a second."""
@@ -9,8 +10,7 @@ SHORTEST = 2.0
 """Seconds for which calls are counted once that has begun: a page that changes its mind every moment helps nobody."""
 
 
-@dataclass(slots=True)
-class Crowd:
+class Crowd(Struct):
     """``now`` is any clock in seconds that never goes back."""
 
     began: float | None = None

@@ -1,7 +1,6 @@
 """What history keeps: an invocation (a call and its verdict, never rewritten) and its deliveries (the small,
 moving part)."""
 
-from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
 import msgspec
@@ -163,8 +162,7 @@ class Receipt(msgspec.Struct, frozen=True):
     """It could not be handed to the listener, so it is the engine's."""
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryFilter:
+class HistoryFilter(msgspec.Struct, frozen=True):
     """Which invocations: every part that is given must hold."""
 
     webhook_id: str | None = None
@@ -187,8 +185,7 @@ class HistoryFilter:
     """The same of a mapped value (``fieldOne=1001``) or of a value in the payload (``customer.id=7``)."""
 
 
-@dataclass(slots=True)
-class Story:
+class Story(msgspec.Struct):
     """One call as far as it has come."""
 
     invocation: Invocation
@@ -200,8 +197,7 @@ class Story:
     """Of which call it was made, where nobody sent it."""
 
 
-@dataclass(slots=True)
-class HistoryPage:
+class HistoryPage(msgspec.Struct):
     """Newest first. ``next_before`` is where the next page goes on; a page may be short and still have a next
     one."""
 
@@ -209,8 +205,7 @@ class HistoryPage:
     next_before: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
+class Counted(msgspec.Struct, frozen=True):
     """How many calls a filter finds: ``calls``, or more than that. ``back_to``: where no index helps and only the
     calls from this one on were looked at."""
 

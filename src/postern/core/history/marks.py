@@ -1,20 +1,18 @@
 """What people add to a recorded call: bookmarks, notes, and the calls they make of it by editing. The call itself
 stays as it came."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 LONGEST_NOTE = 2_000
 MOST_NOTES = 50
 
 
-@dataclass(frozen=True, slots=True)
-class Bookmark:
+class Bookmark(Struct, frozen=True):
     at: float
     author: str
 
 
-@dataclass(frozen=True, slots=True)
-class CallNote:
+class CallNote(Struct, frozen=True):
     id: str
     invocation_id: str
     at: float
@@ -22,8 +20,7 @@ class CallNote:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Edited:
+class Edited(Struct, frozen=True):
     """A call that nobody sent: somebody made it of a recorded one and started its workflow with it."""
 
     made_from: str
@@ -32,8 +29,7 @@ class Edited:
     """What differs, in words."""
 
 
-@dataclass(frozen=True, slots=True)
-class Marks:
+class Marks(Struct, frozen=True):
     notes: list[CallNote]
     """The oldest first."""
     edited: list[str]

@@ -1,9 +1,8 @@
 """What a filter says of one header or one value: ``name``, ``name=value``, or ``name=beginning*``."""
 
-from dataclasses import dataclass
 from functools import lru_cache
 
-from msgspec import json
+from msgspec import Struct, json
 
 from postern.core.calls.call import Call
 from postern.core.calls.content import Unreadable, read_object
@@ -12,8 +11,7 @@ from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.history.invocation import HistoryFilter
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     name: str
     value: str | None
     """None: any."""

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -20,8 +19,7 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _FIXED = ("webhookId", *FIELD_NAMES, "invocationId")
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(msgspec.Struct, frozen=True):
     """What Record Events knows about a webhook: whether it is armed, and the trigger (JSON) it recorded
     last."""
 
@@ -32,8 +30,7 @@ class Sample:
     trigger: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(msgspec.Struct, frozen=True):
     """``expressions``: how each kind of workflow writes it; a kind that cannot is left out."""
 
     path: str

@@ -1,10 +1,9 @@
 """A set of filters and columns of the history under a name, for one user."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class SavedView:
+class SavedView(Struct, frozen=True):
     id: str
     owner: str
     name: str

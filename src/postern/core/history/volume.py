@@ -2,8 +2,9 @@
 counts per bucket of time, and what they tell."""
 
 from bisect import bisect_left
-from dataclasses import dataclass, field
 from functools import cache
+
+from msgspec import Struct, field
 
 OUTCOMES = ("accepted", "duplicate", "handshake", "rejected")
 LATENCY_BOUNDS_MS = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 1500, 2500, 5000, 10000, 30000)
@@ -31,8 +32,7 @@ def latency_bucket(lasted: float) -> int:
     return bisect_left(LATENCY_BOUNDS_MS, lasted * 1000)
 
 
-@dataclass(slots=True)
-class Counts:
+class Counts(Struct):
     """By name, and how many lasted how long. What the latter leave of ``total`` was slower than every bound."""
 
     total: int = 0
@@ -66,8 +66,7 @@ class Counts:
         return float(LATENCY_BOUNDS_MS[-1])
 
 
-@dataclass(slots=True)
-class Volume:
+class Volume(Struct):
     """One bucket of time."""
 
     calls: Counts = field(default_factory=Counts)

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import msgspec
 
@@ -39,8 +38,7 @@ def rejected_to_delete(newest_first: Iterable[tuple[str, str]], kept: int) -> li
     return sorted((sure + others)[kept:])
 
 
-@dataclass(frozen=True, slots=True)
-class RetentionPolicy:
+class RetentionPolicy(msgspec.Struct, frozen=True):
     history_days: int = 30
     body_days: int | None = None
     """None: as long as the history."""

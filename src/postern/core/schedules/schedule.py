@@ -7,12 +7,12 @@ there therefore collapse into the one that is due, and every replica computes th
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
+from msgspec import Struct
 
 SHORTEST = 60
 LONGEST = 366 * 86400
@@ -41,8 +41,7 @@ class InvalidSchedule(ValueError):
         self.message = message
 
 
-@dataclass(frozen=True, slots=True)
-class Schedule:
+class Schedule(Struct, frozen=True):
     """Either ``every`` so many seconds, counted from ``anchor``, or a ``cron`` expression in a time zone."""
 
     every: int | None = None
@@ -131,8 +130,7 @@ def _next_on_grid(schedule: Schedule, after: float) -> float:
     return due
 
 
-@dataclass(frozen=True, slots=True)
-class Next:
+class Next(Struct, frozen=True):
     """What follows from a run. ``at`` is None when the schedule pauses itself; somebody must look at it."""
 
     at: float | None
@@ -168,8 +166,7 @@ def after_run(
     return Next(next_run(schedule, now + max(wait, backoff), key), failures)
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """What is remembered of an answer, to tell the next one from it."""
 
     etag: str = ""

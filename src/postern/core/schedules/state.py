@@ -1,10 +1,9 @@
 """Where a webhook's schedule stands, and what one run of it comes to."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class ScheduleState:
+class ScheduleState(Struct, frozen=True):
     """Where a webhook's schedule stands."""
 
     webhook_id: str
@@ -25,8 +24,7 @@ class ScheduleState:
     body_hash: str
 
 
-@dataclass(frozen=True, slots=True)
-class ScheduleRun:
+class ScheduleRun(Struct, frozen=True):
     """What one run comes to, as it is written down together with what it started."""
 
     at: float

@@ -8,7 +8,6 @@ import binascii
 import hmac
 from base64 import b64decode
 from collections.abc import Iterator
-from dataclasses import dataclass
 from hashlib import sha256
 from itertools import islice
 from typing import Literal, Protocol
@@ -33,8 +32,7 @@ class VerifiedCall(msgspec.Struct):
     delivery_id_signed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Unproven:
+class Unproven(msgspec.Struct, frozen=True):
     """Why a call's sender is not proven. ``detail`` is for the webhook's owner; a caller hears the code
     alone."""
 

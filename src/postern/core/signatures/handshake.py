@@ -6,7 +6,6 @@ of theirs or show a page of theirs. Each way is one function; a scheme names the
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from hashlib import sha256
 from hmac import compare_digest
 from typing import Literal, TypeVar, get_args
@@ -36,8 +35,7 @@ _PING = re.compile(rb"webhook_id=\d{1,20}")
 _LONGEST_PROBE = 16_384
 
 
-@dataclass(slots=True)
-class HandshakeAnswer:
+class HandshakeAnswer(msgspec.Struct):
     """What the sender hears, and words for the owner."""
 
     answer: Answer

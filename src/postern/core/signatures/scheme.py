@@ -5,7 +5,6 @@ rows of this model.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, cast
 
 import msgspec
@@ -39,8 +38,7 @@ class _Wrong(ValueError):
     """One field's value cannot be used; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(msgspec.Struct, frozen=True):
     """How a field is read as a person writes it; raises ``_Wrong``."""
 
     read: Callable[[Any], Any]

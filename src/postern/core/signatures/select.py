@@ -7,8 +7,9 @@ value itself (``t=…,v1=…``).
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from postern.core.calls.call import Call
 from postern.core.calls.content import Unreadable, read_object
@@ -26,8 +27,7 @@ class InvalidReference(ValueError):
     """The text is not a reference; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ref:
+class Ref(Struct, frozen=True):
     """One place in a call. ``name`` is lower-case for headers, which are case-insensitive, and verbatim for
     all else."""
 

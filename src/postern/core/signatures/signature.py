@@ -5,7 +5,6 @@ is.
 """
 
 import hmac
-from dataclasses import dataclass
 from hashlib import sha256
 
 from msgspec import Struct, field
@@ -41,8 +40,7 @@ class _Values(Struct):
     repeated: set[bytes] = field(default_factory=set)
 
 
-@dataclass(frozen=True, slots=True)
-class _Located:
+class _Located(Struct, frozen=True):
     ref: Ref
     find: Find
     signed: bool = False

@@ -6,10 +6,11 @@ Only bytes that arrived go in, verbatim: a body that was parsed and written anew
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Literal
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from postern.core.calls.call import Call
 from postern.core.calls.content import Unreadable, read_object
@@ -52,15 +53,13 @@ class InvalidTemplate(ValueError):
     """The text is not a template; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(Struct, frozen=True):
     kind: TokenKind
     text: str = ""
     ref: Ref | None = None
 
 
-@dataclass(slots=True)
-class Missing:
+class Missing(Struct):
     """Something that is signed is not there, or is there in a form nobody could sign unambiguously."""
 
     detail: str

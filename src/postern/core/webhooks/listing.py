@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Literal, get_args
 
+from msgspec import Struct
+
 from postern.core.webhooks.grouping import NO_FOLDER, is_inside
 from postern.core.webhooks.settings import SignatureAuthentication, WebhookSettings
 from postern.core.webhooks.stored import StoredWebhook, UnreadableWebhook
@@ -63,8 +65,7 @@ class Listed:
         object.__setattr__(self, "text", words.casefold())
 
 
-@dataclass(frozen=True, slots=True)
-class Activity:
+class Activity(Struct, frozen=True):
     """What came lately, in a few figures; recent is this hour and the one before."""
 
     last_call_at: float | None = None
@@ -102,8 +103,7 @@ class Lately:
 NOBODY_ASKED = Lately()
 
 
-@dataclass(frozen=True, slots=True)
-class WebhookFilter:
+class WebhookFilter(Struct, frozen=True):
     """Every part that is given must hold."""
 
     search: str = ""
@@ -221,8 +221,7 @@ def in_order(found: list[Listed], sort: Sort, lately: Lately, reverse: bool = Fa
 _ID, _NAME = attrgetter("id"), attrgetter("name_in_order")
 
 
-@dataclass(frozen=True, slots=True)
-class Groups:
+class Groups(Struct, frozen=True):
     """What the webhooks are put in order by, with how many there are of each."""
 
     senders: dict[str, int]

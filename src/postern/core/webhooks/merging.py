@@ -1,14 +1,14 @@
 """Two people change one webhook: what they changed apart from each other goes together, and where they meet both
 are told."""
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from postern.core.documents import Document, Patch
 
 
-@dataclass(frozen=True, slots=True)
-class Collision:
+class Collision(Struct, frozen=True):
     """A setting that both changed, to different values."""
 
     field: str

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+import msgspec
+
 from postern.core.webhooks.settings import Resolved, WebhookSettings
 
 
@@ -44,8 +46,7 @@ class StoredWebhook:
         return {*self.secrets, *self.unreadable_secrets}
 
 
-@dataclass(frozen=True, slots=True)
-class UnreadableWebhook:
+class UnreadableWebhook(msgspec.Struct, frozen=True):
     """A webhook that is stored and that this version cannot serve; ``reason`` says why, and holds nothing
     secret."""
 
@@ -63,8 +64,7 @@ class UnreadableWebhook:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class BinnedWebhook:
+class BinnedWebhook(msgspec.Struct, frozen=True):
     """A webhook that was deleted and can still be restored."""
 
     id: str
@@ -73,18 +73,16 @@ class BinnedWebhook:
     deleted_at: float
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedWebhooks:
+class ChangedWebhooks(msgspec.Struct, frozen=True):
     """What was changed after an epoch, and the epoch to ask from next time."""
 
     epoch: int
-    stored: list[StoredWebhook] = field(default_factory=list)
-    unreadable: list[UnreadableWebhook] = field(default_factory=list)
-    deleted: list[str] = field(default_factory=list)
+    stored: list[StoredWebhook] = msgspec.field(default_factory=list)
+    unreadable: list[UnreadableWebhook] = msgspec.field(default_factory=list)
+    deleted: list[str] = msgspec.field(default_factory=list)
     """Their ids."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tally:
+class Tally(msgspec.Struct, frozen=True):
     count: int
     last_at: float

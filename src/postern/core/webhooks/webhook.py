@@ -3,6 +3,8 @@ call."""
 
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from postern.core.address import Allowlist
 from postern.core.calls.content import Mapping
 from postern.core.calls.cors import Cors
@@ -15,8 +17,7 @@ from postern.core.webhooks.settings import PAYLOAD_LIMIT
 LARGEST_PAYLOAD_LIMIT = 25 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class DuplicateKey:
+class DuplicateKey(Struct, frozen=True):
     """Where the key of duplicate protection comes from: the webhook's own choice, else the scheme's id, else
     the body."""
 

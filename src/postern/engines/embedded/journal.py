@@ -14,9 +14,10 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from postern.engines.embedded.carry_over import carry_over
 from postern.engines.embedded.others_first import MOST_LOOKS, others_first
@@ -69,8 +70,7 @@ class JournalLost(JournalUnavailable):
     """The open file is not the one that lies in the folder any more: what is committed would be lost with it."""
 
 
-@dataclass(slots=True)
-class _Pending:
+class _Pending(Struct):
     change: Change
     before_commit: Callable[[Any], None] | None
     done: Callable[[Any], None]

@@ -7,7 +7,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, KeysView
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from postern.engines.embedded.at_work import AtWork
 from postern.engines.embedded.journal import Journal, JournalUnavailable
@@ -21,8 +23,7 @@ COLUMNS = "seq, delivery, workflow, event, deadline, blame"
 _UNLIMITED = 1 << 30
 
 
-@dataclass(slots=True)
-class Run:
+class Run(Struct):
     seq: int
     delivery: str
     workflow: str
@@ -45,8 +46,7 @@ class Run:
         return f"{self.delivery}/{self.workflow}"
 
 
-@dataclass(slots=True)
-class Backlog:
+class Backlog(Struct):
     """Runs of one workflow that wait for a thread."""
 
     function: Automation | None = None

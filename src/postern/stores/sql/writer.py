@@ -18,10 +18,10 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
+from msgspec import Struct
 from sqlalchemy import Connection
 from sqlalchemy.exc import (
     DataError,
@@ -42,8 +42,7 @@ Item = TypeVar("Item")
 Job = Callable[[Connection], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(Struct, frozen=True):
     """An item of work that costs little when it is done together with all others of its kind."""
 
     run: Callable[[Connection, list[Any]], list[Any]]

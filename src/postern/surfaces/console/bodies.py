@@ -57,8 +57,7 @@ def _is_text(beginning: bytes) -> bool:
     return odd * 10 <= len(strange)
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(msgspec.Struct, frozen=True):
     """The beginning of a body, ready for a page."""
 
     html: Markup

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -27,22 +28,19 @@ _HEADING = re.compile(r"(#{1,6}) (.+)")
 _NO_LETTER = re.compile(r"[^\w\- ]")
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(Struct, frozen=True):
     anchor: str
     title: str
 
 
-@dataclass(frozen=True, slots=True)
-class Outline:
+class Outline(Struct, frozen=True):
     name: str
     """Its path without the ending, like how-to/duplicates."""
     title: str
     headings: tuple[Heading, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Page(Outline):
+class Page(Outline, frozen=True):
     html: str
 
 

@@ -1,8 +1,8 @@
 """How a reader likes lists: columns, density, the zone of times. Kept in a cookie, for each browser its own."""
 
-from dataclasses import dataclass
 from urllib.parse import parse_qs, urlencode
 
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -18,8 +18,7 @@ USUAL = ("heard", "webhook", "address")
 A_YEAR = 31_536_000
 
 
-@dataclass(frozen=True, slots=True)
-class Looks:
+class Looks(Struct, frozen=True):
     columns: tuple[str, ...] = USUAL
     dense: bool = True
     utc: bool = False

@@ -1,6 +1,6 @@
 """The senders the console offers: what their presets say, in the words of a form."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from postern.usecases.signatures.senders import about, names
 from postern.usecases.signatures.views import Provider
@@ -22,8 +22,7 @@ def awaited(webhook: Webhook | None) -> Provider | None:
     return about(how.provider) if isinstance(how, WithSignature) and how.secret_awaited else None
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(Struct, frozen=True):
     """How long a sender waits for an answer."""
 
     title: str

@@ -127,8 +127,7 @@ def _leaf(key: str, path: str | None, text: bytes) -> Node:
     return Node(key, path, kind, value[:LONGEST_TEXT], cut="…" if len(value) > LONGEST_TEXT else "")
 
 
-@dataclass(slots=True)
-class Found:
+class Found(msgspec.Struct):
     """What a search found: how often, and the way to the first of them."""
 
     hits: int

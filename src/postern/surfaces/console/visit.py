@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
+from msgspec import Struct
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Match, Route
@@ -275,8 +276,7 @@ async def _in_the_bin(visit: Visit) -> Binned | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class ShownProblem:
+class ShownProblem(Struct, frozen=True):
     title: str
     detail: str
     status: int

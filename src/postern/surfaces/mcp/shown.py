@@ -1,6 +1,5 @@
 """How much a model gets at once, and what of it came from strangers."""
 
-from dataclasses import dataclass
 from types import UnionType
 from typing import Any, get_args
 
@@ -20,8 +19,7 @@ CAUTION = (
 Answer = Document
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(msgspec.Struct, frozen=True):
     """How a use case's answer is shown to a model."""
 
     answers: Any

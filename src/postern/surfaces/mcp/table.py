@@ -2,8 +2,9 @@
 function."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any, TypeVar, get_type_hints
+
+from msgspec import Struct
 
 from postern.core.access.accounts import Actor, Level
 from postern.surfaces.mcp.shown import Shown
@@ -22,8 +23,7 @@ A = TypeVar("A", bound=Shape)
 Run = Callable[[Gateway, Actor, Any], Awaitable[Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(Struct, frozen=True):
     name: str
     title: str
     description: str

@@ -3,8 +3,9 @@ decides who won."""
 
 import asyncio
 import time
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from postern.core import answer as answers
 from postern.core.answer import Answer, InvalidResponse, WorkflowResponse, workflow_response
@@ -143,8 +144,7 @@ async def _wait(gateway: Gateway, delivery: Delivery, watch: "asyncio.Task[str |
         gateway.runtime.waiters.leave(delivery.key, woken)
 
 
-@dataclass(slots=True)
-class _Start:
+class _Start(Struct):
     """A start that is under way when the caller's time is over must still be written down as what it became; after
     that nobody need wait for the end."""
 

@@ -5,7 +5,7 @@ Whichever process serves goes on with it, under a lease. It takes the oldest cal
 is queued already: the calls that come in meanwhile must not stand behind a month of history.
 """
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from postern.core.access.accounts import Actor
 from postern.core.deliveries.delivery import State

@@ -4,7 +4,8 @@ move."""
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from postern.core.access.accounts import Actor
 from postern.core.history.invocation import HistoryFilter, Story
@@ -32,8 +33,7 @@ def is_there(gateway: Gateway, webhook_id: str) -> bool:
     return gateway.runtime.directory.by_id(webhook_id) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Struct, frozen=True):
     """What has come in together. ``skipped``: how many changes were left out before it, at most, because the reader
     was slower than they came, or because nobody could have followed them."""
 

@@ -1,6 +1,6 @@
 """What a row of a list says of a call besides its outcome: what has happened at the sender, and the mapped values."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from postern import presets
 from postern.core.access.accounts import Actor
@@ -16,8 +16,7 @@ LARGEST_READ = 16 * 1024
 LONGEST = 80
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(Struct, frozen=True):
     event: str
     """Empty where the call does not say, or nobody knows where it would."""
     values: list[str]

@@ -1,8 +1,9 @@
 """Record Events: keep the next event of a webhook, so that a workflow can be written and tried with what
 really comes."""
 
-from dataclasses import asdict
 from pathlib import Path
+
+from msgspec.structs import asdict
 
 from postern.core.access.accounts import Actor
 from postern.core.access.audit import AuditEntry

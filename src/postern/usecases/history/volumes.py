@@ -1,6 +1,6 @@
 """What charts show: calls by outcome and how long answering took, over a bounded range of time."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from postern.core.access.accounts import Actor
 from postern.core.history.volume import Counts, Volume, outcomes
@@ -11,8 +11,7 @@ from postern.usecases.history import views
 from postern.usecases.runtime.gateway import Gateway, require
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(Struct, frozen=True):
     title: str
     minutes: int
     step: int
@@ -28,8 +27,7 @@ RANGES = {
 SPARKLINE_STEP = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Day:
+class Day(Struct, frozen=True):
     """A webhook's last 24 hours in a few figures; recent is this hour and the one before."""
 
     hours: list[int]

@@ -8,9 +8,9 @@ import asyncio
 import base64
 import binascii
 import contextlib
-from dataclasses import replace
 from typing import Annotated
 
+from msgspec.structs import replace
 from pydantic import Field
 
 from postern.core.access.accounts import Actor

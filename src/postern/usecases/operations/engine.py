@@ -1,8 +1,9 @@
 """What the engine knows: workflows, runs, its own health."""
 
 from collections.abc import Awaitable
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 from postern.core.access.accounts import Actor
 from postern.core.deliveries.delivery import EngineHealth, EngineUnavailable
@@ -13,8 +14,7 @@ from postern.usecases.runtime.gateway import Gateway, require
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class EngineState:
+class EngineState(Struct, frozen=True):
     name: str
     health: EngineHealth | None
     """None where this process has no engine."""

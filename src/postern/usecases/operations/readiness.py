@@ -2,8 +2,9 @@
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass
 from time import monotonic
+
+from msgspec import Struct
 
 from postern import __version__
 from postern.core.access.accounts import Actor
@@ -30,8 +31,7 @@ WAITING = "Calls wait for their workflows to be started"
 log = Log()
 
 
-@dataclass(frozen=True, slots=True)
-class Readiness:
+class Readiness(Struct, frozen=True):
     ready: bool
     """Calls are taken and stored, and nothing stands in the way of starting their workflows for good. An engine
     that is away makes them wait, not fail, and a webhook that cannot be served costs no other one anything: both

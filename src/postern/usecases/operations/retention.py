@@ -6,7 +6,6 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TypeVar
 
 import msgspec
@@ -126,8 +125,7 @@ async def _prune(gateway: Gateway, report: Report = _nobody) -> dict[str, int]:
     return dict(counts)
 
 
-@dataclass(frozen=True, slots=True)
-class LastPruning:
+class LastPruning(msgspec.Struct, frozen=True):
     history_days: int
     body_days: int | None
     most_rows: int | None

@@ -4,7 +4,8 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from postern.core.deliveries.delivery import End
 from postern.core.history.invocation import Answered
@@ -17,8 +18,7 @@ MOST = 20_000
 log = Log()
 
 
-@dataclass(slots=True)
-class Noticed:
+class Noticed(Struct):
     answered: list[Answered] = field(default_factory=list)
     ends: dict[str, End] = field(default_factory=dict)
     """By the delivery's key."""

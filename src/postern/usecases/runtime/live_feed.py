@@ -8,8 +8,9 @@ ones are looked at anyway, for what other processes did.
 import asyncio
 from collections import Counter, OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 from postern.core.access.accounts import Actor
 from postern.core.history.invocation import HistoryFilter, Story
@@ -31,8 +32,7 @@ LOOKED_AT = 200
 REMEMBERED = 5_000
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True):
     """``invocation`` when it is new, ``delivery`` when it moved. ``summary``: as it is now."""
 
     name: Literal["invocation", "delivery"]
@@ -43,8 +43,7 @@ class Event:
         return self.summary.id
 
 
-@dataclass(slots=True, eq=False)
-class Watcher:
+class Watcher(Struct, eq=False):
     webhook_id: str | None
     waiting: OrderedDict[str, Event] = field(default_factory=OrderedDict)
     """By invocation: one that moves again before it was sent is sent once."""

@@ -6,6 +6,8 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+import msgspec
+
 from postern.core.answer import WorkflowResponse
 from postern.core.limits import Limits
 from postern.core.webhooks.listing import Lately
@@ -83,18 +85,16 @@ class Waiters:
         return sum(len(waiting) for waiting in self._events.values())
 
 
-@dataclass(slots=True)
-class Counted:
+class Counted(msgspec.Struct):
     """What came to each webhook lately, as it was last counted; see ``usecases/webhooks/activity.py``."""
 
-    lately: Lately = field(default_factory=Lately)
+    lately: Lately = msgspec.field(default_factory=Lately)
     at: float = float("-inf")
     took: float = 0.0
     task: asyncio.Task[Lately] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class EngineAway:
+class EngineAway(msgspec.Struct, frozen=True):
     since: float
     """By the clock that nobody sets."""
     detail: str

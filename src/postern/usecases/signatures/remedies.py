@@ -1,8 +1,9 @@
 """Applying what the diagnosis of a rejected call found: one change of its webhook's settings, and calls like
 it verify."""
 
-from dataclasses import dataclass
 from functools import partial
+
+from msgspec import Struct
 
 from postern.core.access.accounts import Actor
 from postern.core.calls.call import Call
@@ -24,8 +25,7 @@ LAST_CALLS = 50
 LARGEST_TRIED = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Effect:
+class Effect(Struct, frozen=True):
     rejected: int
     of: int
 

@@ -1,9 +1,9 @@
 """The list of webhooks: filtered, in order, page by page, however many there are."""
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import Annotated
 
+from msgspec import Struct
 from pydantic import Field
 
 from postern import presets
@@ -115,8 +115,7 @@ async def listing(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """A page of the list by its number, as the console shows it."""
 
     items: list[views.Webhook]
@@ -161,8 +160,7 @@ async def page(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Folder:
+class Folder(Struct, frozen=True):
     name: str | None
     count: int
     failing: int
@@ -207,8 +205,7 @@ async def _found(
     return in_order(found, sort, lately, reverse)
 
 
-@dataclass(frozen=True, slots=True)
-class _Shown:
+class _Shown(Struct, frozen=True):
     items: list[views.Webhook]
     unreadable: list[views.Unreadable]
 

@@ -1,9 +1,10 @@
 """The same done with many webhooks: those that are named, or all that match a filter."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Annotated, Any
 
+from msgspec import Struct, field
 from msgspec.structs import replace as replaced_in
 from pydantic import Field, field_validator
 
@@ -60,8 +61,7 @@ class ManyRequest(Shape):
         return folder_of(folder or "")
 
 
-@dataclass(slots=True)
-class _Result:
+class _Result(Struct):
     done: list[str] = field(default_factory=list)
     unchanged: list[str] = field(default_factory=list)
     not_done: int = 0
@@ -106,8 +106,7 @@ async def change(gateway: Gateway, actor: Actor, request: ManyRequest) -> views.
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Effects:
+class Effects(Struct, frozen=True):
     """What a change of many is about."""
 
     count: int

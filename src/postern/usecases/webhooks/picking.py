@@ -1,8 +1,9 @@
 """Choosing one webhook among thousands: by a part of its name, or by its id."""
 
 import re
-from dataclasses import dataclass
 from heapq import nlargest, nsmallest
+
+from msgspec import Struct
 
 from postern.core.access.accounts import Actor
 from postern.core.problems import FieldError, Refused
@@ -13,8 +14,7 @@ MOST = 20
 DELETED = " (deleted)"
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     id: str
     name: str
     typed: str

@@ -4,12 +4,12 @@ import asyncio
 import os
 import signal
 import socket
-from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class WorkerSlot:
+
+class WorkerSlot(Struct, frozen=True):
     """What a worker gets from its parent, as one word on its command line."""
 
     number: int

@@ -1,7 +1,6 @@
 """Asking before something is lost: a page, or a dialog of the page before, that says what will follow."""
 
-from dataclasses import dataclass
-
+from msgspec import Struct
 from starlette.responses import Response
 
 from postern.core.problems import Refused
@@ -12,8 +11,7 @@ from postern.usecases.webhooks import bin, picking, webhooks
 from postern.usecases.webhooks.views import Webhook
 
 
-@dataclass(frozen=True, slots=True)
-class Instead:
+class Instead(Struct, frozen=True):
     """Something milder that may be what was wanted."""
 
     action: str
@@ -21,8 +19,7 @@ class Instead:
     help: str
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     title: str
     consequences: list[str]
     action: str

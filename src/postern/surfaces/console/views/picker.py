@@ -1,7 +1,6 @@
 """Choosing a webhook on a page: by a part of its name, however many there are."""
 
-from dataclasses import dataclass
-
+from msgspec import Struct
 from starlette.responses import Response
 
 from postern.surfaces.console.visit import Visit
@@ -9,8 +8,7 @@ from postern.usecases.webhooks import picking
 from postern.usecases.webhooks.picking import Choice
 
 
-@dataclass(frozen=True, slots=True)
-class Picked:
+class Picked(Struct, frozen=True):
     """The one that is chosen, if any is, and the first few to choose from."""
 
     id: str

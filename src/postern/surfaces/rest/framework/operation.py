@@ -8,10 +8,10 @@ returns.
 
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from inspect import cleandoc
 from typing import Any, get_type_hints
 
+from msgspec import Struct
 from pydantic import TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -35,8 +35,7 @@ Check = Callable[[Gateway, Request], Awaitable[None]]
 Arguments = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(Struct, frozen=True):
     name: str
     wrong: str
     """The problem of a value that does not match."""
@@ -77,8 +76,7 @@ IDEMPOTENCY_KEY = Header(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Struct, frozen=True):
     tag: str
     method: str
     path: str

@@ -1,9 +1,8 @@
 """What people do with a call beside reading it: mark it, write notes, compare it, start its workflow with a changed
 copy."""
 
-from dataclasses import dataclass
-
 from markupsafe import Markup
+from msgspec import Struct
 from starlette.responses import Response
 
 from postern.core.deliveries.delivery import FIELD_NAMES
@@ -84,8 +83,7 @@ async def compare(visit: Visit) -> Response:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     kind: str
     place: Markup
     before: Markup | None
@@ -96,8 +94,7 @@ class Row:
         return ROW + sum(len(text.encode()) for text in (self.place, self.before, self.after) if text)
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     title: str
     what: str
     rows: list[Row]

@@ -1,10 +1,11 @@
 """What happened: the list with its filters in the URL, one call's story, and having it happen again."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
 from functools import wraps
 from urllib.parse import parse_qsl, urlencode
 
+from msgspec import Struct
+from msgspec.structs import replace
 from starlette.responses import Response
 
 from postern.core.deliveries.delivery import FIELD_NAMES
@@ -47,8 +48,7 @@ FILTERS = (
 MORE_FILTERS = ("header", "field", "address", "since", "until")
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """A call, what it was about, and its duplicates on the same page."""
 
     item: InvocationSummary
@@ -148,8 +148,7 @@ async def listing(visit: Visit) -> Response:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Searched:
+class Searched(Struct, frozen=True):
     """How far a search has come that goes through the calls themselves."""
 
     back_to: Time

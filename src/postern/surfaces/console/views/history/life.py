@@ -1,13 +1,12 @@
 """How long each part of a call's life took, from what was recorded. What nobody noted is not drawn: an ordinary answer
 follows its verdict as soon as the call is on disk, and has no time of its own."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from postern.usecases.history.views import Delivery, Invocation
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     title: str
     start: float
     end: float | None
@@ -21,8 +20,7 @@ class Span:
         return None if self.end is None else max(0.0, (self.end - self.start) * 1000)
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
+class Drawn(Struct, frozen=True):
     """A span in its place, in thousandths of the whole."""
 
     span: Span
@@ -32,8 +30,7 @@ class Drawn:
     width: float
 
 
-@dataclass(frozen=True, slots=True)
-class Life:
+class Life(Struct, frozen=True):
     title: str
     began: float
     lasted: float

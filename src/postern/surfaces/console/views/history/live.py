@@ -5,9 +5,10 @@ import asyncio
 import re
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from urllib.parse import urlencode
 
+from msgspec.structs import replace
 from starlette.responses import JSONResponse, Response
 
 from postern.core.access.accounts import Actor

@@ -2,8 +2,8 @@
 again."""
 
 from collections import Counter
-from dataclasses import dataclass
 
+from msgspec import Struct
 from starlette.responses import Response
 
 from postern.core.history.invocation import HistoryFilter
@@ -17,8 +17,7 @@ from postern.usecases.history import history
 SHOWN = 50
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     """What has just been admitted, and what not and why."""
 
     admitted: int

@@ -3,7 +3,6 @@ time, each at an address of its own: a page has what is looked at, and not ten t
 
 import asyncio
 from base64 import b64decode
-from dataclasses import dataclass
 from functools import partial
 
 import msgspec
@@ -24,8 +23,7 @@ LARGEST_AT_ONCE = 64 * 1024
 """What is searched in a larger body is searched beside the calls of senders."""
 
 
-@dataclass(slots=True)
-class Sent:
+class Sent(msgspec.Struct):
     kind: Kind
     views: list[tuple[str, str]]
     """Key and title of each way to look at it."""

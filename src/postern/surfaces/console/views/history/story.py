@@ -1,6 +1,6 @@
 """One call with everything that is known about it, as the inspector and the history show it."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from postern.core.address import inside, names_another, read_address
 from postern.core.calls import paths
@@ -213,8 +213,7 @@ def _answered(item: InvocationSummary) -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True)
-class ShownStep:
+class ShownStep(Struct, frozen=True):
     title: str
     ok: bool
     detail: str

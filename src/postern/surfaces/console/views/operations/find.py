@@ -1,8 +1,8 @@
 """Find anything: webhooks, calls by a value or an id, pages, settings and what can be done, from the keyboard."""
 
-from dataclasses import dataclass
 from urllib.parse import quote
 
+from msgspec import Struct
 from starlette.responses import Response
 
 from postern.surfaces.console import documentation, words
@@ -35,8 +35,7 @@ PAGES = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     title: str
     href: str
     kind: str

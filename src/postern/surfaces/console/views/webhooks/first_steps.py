@@ -1,7 +1,6 @@
 """How far a new webhook has come: its secret, its first call, what the workflow gets, the workflow."""
 
-from dataclasses import dataclass
-
+from msgspec import Struct
 from starlette.responses import Response
 
 from postern.core.history.invocation import HistoryFilter
@@ -16,8 +15,7 @@ from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.views import Webhook, WithoutAuthentication, WithSignature
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     title: str
     is_done: bool
     detail: str = ""

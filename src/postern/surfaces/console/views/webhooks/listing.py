@@ -2,10 +2,10 @@
 menu does."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from msgspec import Struct
 from starlette.responses import Response
 
 from postern.core.problems import FieldError, Refused
@@ -81,8 +81,7 @@ class Address:
         return {name: value for name, value in self.chosen.items() if name in FILTERS}
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """A folder with its rows, where all that match are few enough to be shown together."""
 
     name: str | None

@@ -1,7 +1,6 @@
 """The same done with many webhooks: what was chosen, what follows from it, and what came of it."""
 
-from dataclasses import dataclass
-
+from msgspec import Struct
 from starlette.responses import Response
 
 from postern.core.problems import Refused
@@ -27,8 +26,7 @@ DONE = {
 TYPED = ("disable", "delete")
 
 
-@dataclass(slots=True)
-class Chosen:
+class Chosen(Struct):
     """What the form says."""
 
     action: str
@@ -89,7 +87,7 @@ async def _asked(
     if chosen.action not in ACTIONS:
         raise Refused("not_found")
     # Only to count: what is to be written comes with the answer.
-    counted = Chosen(**{name: getattr(chosen, name) for name in Chosen.__slots__})
+    counted = Chosen(**{name: getattr(chosen, name) for name in Chosen.__struct_fields__})
     counted.tags, counted.folder = "-", ""
     found = await many.effects(visit.gateway, visit.actor, counted.request())
     chosen.expected = found.count

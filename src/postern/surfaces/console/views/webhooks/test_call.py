@@ -1,7 +1,6 @@
 """Send a test call: a call as the webhook's sender would make it, from the webhook's own pages."""
 
 import re
-from dataclasses import dataclass
 
 import msgspec
 from starlette.responses import Response
@@ -29,8 +28,7 @@ _BARE = re.compile(r"(?<=[:,\[ ])\{(\w+)\}")
 _QUOTED = re.compile(r'"@@(\w+)@@"')
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(msgspec.Struct, frozen=True):
     """What became of the call that was sent."""
 
     status: int | None

@@ -1,9 +1,9 @@
 """One webhook's pages: a tab for each thing that can be said about it, each with an address of its own."""
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 from starlette.responses import Response
 
 from postern.core.documents import Document, Patch
@@ -38,8 +38,7 @@ TABS = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(Struct, frozen=True):
     """What the head of every tab shows: the webhook, and how its last day went."""
 
     webhook: Webhook
@@ -298,8 +297,7 @@ def _number(text: str) -> float | str | None:
         return text
 
 
-@dataclass(frozen=True, slots=True)
-class ShownRotation:
+class ShownRotation(Struct, frozen=True):
     """Where a change of secrets stands, with how often each was used."""
 
     state: Rotation
