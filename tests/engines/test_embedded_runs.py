@@ -1,6 +1,8 @@
 """What a workflow may rely on while it runs in the embedded engine."""
 
 import asyncio
+import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -242,6 +244,35 @@ async def test_sleeping_runs_hold_up_nobody(stage: Stage) -> None:
         return sum(run.state == "sleeping" for run in await engine.runs(100) or []) == 80
 
     await until(all_asleep)
+
+
+async def test_a_sleep_that_began_before_the_clock_was_set_back_lasts_no_longer_for_that(
+    stage: Stage,
+) -> None:
+    flow = """
+        @step
+        def before(): mark("before")
+        @workflow
+        def flow(event):
+            before()
+            sleep({})
+            mark("after")
+        """
+    engine = await stage.open(flow.format(3600))
+    await stage.start("inv.1")
+
+    async def asleep() -> bool:
+        return [run.state for run in await engine.runs() or []] == ["sleeping"]
+
+    await until(asleep)
+    await engine.close()
+    with closing(sqlite3.connect(stage.data / "engine.db")) as journal:
+        journal.execute("UPDATE runs SET started_at = started_at + 86400, wake_at = wake_at + 86400")
+        journal.execute("UPDATE steps SET result = result + 86400 WHERE name = 'sleep'")
+        journal.commit()
+    await stage.open(flow.format(0.3))
+    assert await stage.ended("inv.1") == "completed"
+    assert (stage.marked("before"), stage.marked("after")) == (["x"], ["x"])
 
 
 async def test_a_long_sleep_lets_go_and_comes_back_where_it_was(stage: Stage) -> None:

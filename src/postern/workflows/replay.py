@@ -82,14 +82,13 @@ class Replay:
         self._record(Recorded(name, result=once.result), awaited=once.awaited)
 
     def sleep(self, seconds: float) -> None:
-        found = self._recorded("sleep")
-        wake_at = float(found.result or 0) if found else self.now() + seconds
+        found, latest = self._recorded("sleep"), self.now() + seconds
+        # Later than that only a clock could have set it that was set back since.
+        wake_at = min(float(found.result or 0), latest) if found else latest
         left = wake_at - self.now()
         wake_at_disk = wake_at if left > SHORTEST_LEAVE else None
-        if found is None:
+        if found is None or wake_at_disk is not None:  # for the first time, or taken up too early
             self._record(Recorded("sleep", result=repr(wake_at)), wake_at_disk)
-        elif wake_at_disk is not None:  # taken up too early
-            self._record(found, wake_at_disk)
         if wake_at_disk is not None:
             self._let_go(Asleep())
         self.wait(max(0.0, left))

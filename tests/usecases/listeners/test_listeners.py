@@ -141,6 +141,16 @@ async def test_a_lease_runs_out_and_the_engine_is_asked_again(house: House) -> N
     assert notes[:2] == ["listener was not heard of any more", "listener answers"]
 
 
+async def test_a_lease_runs_out_also_where_the_clock_was_set_back(house: House) -> None:
+    await enter(house, await waiting_webhook(house))
+    back = house.gateway.clock() - 24 * 3600.0
+    swept = []
+    for seconds in (0.0, LEASE - 1.0, LEASE + 1.0):
+        house.gateway.clock = lambda now=back + seconds: now
+        swept.append(await listeners.sweep(house.gateway))
+    assert swept == [False, False, True], "one that is there has the time to ask again"
+
+
 async def test_asking_renews_the_lease(house: House) -> None:
     listener = await enter(house, await waiting_webhook(house))
     began = house.gateway.clock()

@@ -19,6 +19,9 @@ BLAME_FOR_CRASH, BLAME_FOR_KILL = 3, 1
 LONGEST_SUSPENSION = 5.0
 PRUNED_AT_ONCE = 500
 LOOK_EVERY = 1.0
+CATCH_UP_EVERY = 60.0
+AHEAD = 60.0
+"""Seconds: a run that began so long after now was begun before the clock was set back."""
 
 
 class Housekeeping:
@@ -97,12 +100,15 @@ class Housekeeping:
     def _keep_house(self) -> None:
         """Wake sleepers, delete old runs, and do again what the journal could not be asked for."""
         prune_every = max(0.5, min(3600.0, self._keep / 10))
-        next_look, next_prune = 0.0, time.monotonic() + prune_every
+        next_look, next_catch_up, next_prune = 0.0, 0.0, time.monotonic() + prune_every
         while not self._stopping:
             with self._sleep:
                 # Not for longer than this: the clock may be set meanwhile.
                 self._sleep.wait(max(0.0, min(self._next_wake - time.time(), LOOK_EVERY)))
             try:
+                if time.monotonic() >= next_catch_up:
+                    next_catch_up = time.monotonic() + CATCH_UP_EVERY
+                    self._catch_up()
                 if self._next_wake <= time.time():
                     self._wake()
                 if time.monotonic() >= next_look:
@@ -116,6 +122,22 @@ class Housekeeping:
             except Exception as error:
                 log.warning("housekeeping will try again", exc_info=error)
                 time.sleep(LOOK_EVERY)
+
+    def _catch_up(self) -> None:
+        """Runs that have fallen asleep at a time that is yet to come are taken up, and sleep from now on, for as long as they
+        are to sleep."""
+        now = time.time()
+        ahead = "wake_at > ? AND started_at > ?"
+        given = (now, now + AHEAD)
+        ((count,),) = self._journal.read(f"SELECT count(*) FROM runs WHERE {ahead}", list(given))
+        if count:
+            log.warning("the clock was set back: %d runs that slept until a later time do not", count)
+            self._journal.write(
+                lambda connection: connection.execute(
+                    f"UPDATE runs SET wake_at = ? WHERE {ahead}", (now, *given)
+                )
+            )
+            self.expect(now)
 
     def _wake(self) -> None:
         """Those whose time has come, as many as fit into memory, and find out when the next one's has."""

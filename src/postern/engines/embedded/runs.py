@@ -297,9 +297,12 @@ def _recording(
 ) -> Callable[[sqlite3.Connection], bool]:
     """What puts a step on disk. False where its run is not there any more."""
 
+    # Of a sleep the last time counts: it may be shorter, where the clock was set back.
+    known = "IGNORE" if wake_at is None else "REPLACE"
+
     def change(connection: sqlite3.Connection) -> bool:
         there = connection.execute(
-            "INSERT OR IGNORE INTO steps SELECT ?, ?, ?, ?, ? WHERE EXISTS (SELECT 1 FROM runs WHERE seq = ? AND state IS NULL)",
+            f"INSERT OR {known} INTO steps SELECT ?, ?, ?, ?, ? WHERE EXISTS (SELECT 1 FROM runs WHERE seq = ? AND state IS NULL)",
             (run.seq, position, step.name, step.result, step.error, run.seq),
         )
         if wake_at is not None or run.blame:

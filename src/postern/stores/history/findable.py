@@ -65,9 +65,12 @@ class Findable:
 
         return await self._database.read(query)
 
-    async def keep(self, keys: dict[str, set[bytes]], after: str, now: float) -> bool:
-        """By call. False, and nothing written, where another process has kept them."""
-        last = max(keys)
+    async def keep(
+        self, keys: dict[str, set[bytes]], after: str, now: float, reached: str | None = None
+    ) -> bool:
+        """By call. False, and nothing written, where another process has kept them. ``reached``: from where it goes on, where
+        that is not the last of them."""
+        last = reached or max(keys)
 
         def job(connection: Connection) -> bool:
             insert_first = insert_into(maintenance, connection.dialect.name).values(

@@ -4,7 +4,7 @@ import time
 
 from postern.core.access.accounts import Actor
 from postern.core.history.findable import keys_of
-from postern.identity import time_of
+from postern.identity import first_id_at, time_of
 from postern.usecases.answers import Time
 from postern.usecases.history.rows import LARGEST_READ, event_of
 from postern.usecases.runtime.gateway import Gateway, require
@@ -13,6 +13,8 @@ from postern.usecases.runtime.loop import Loop
 SETTLED = 5.0
 """Seconds: until then a call with an earlier id may still be committed, by another process."""
 LOOK_EVERY = 2.0
+AHEAD = 60.0
+"""Seconds: what was reached at a later time than that was recorded before the clock was set back."""
 USUAL = 10.0
 """Seconds after a call, within which it can be found where the gateway has time for it."""
 STEP = 200
@@ -23,9 +25,14 @@ SHARE_OF_QUIET = 0.3
 
 async def step(gateway: Gateway) -> int:
     """Make the next calls findable. How many."""
-    store = gateway.store.findable
+    store, now = gateway.store.findable, gateway.clock()
     after = await store.reached()
-    found = await store.following(after, gateway.clock() - SETTLED, STEP, LARGEST_READ)
+    if after and time_of(after) > now + AHEAD:
+        # Calls that come now have earlier ids. A few that can be found already are gone through once more.
+        after, passed = first_id_at("inv", now - AHEAD), after
+        if not await store.keep({}, passed, now, after):
+            return 0
+    found = await store.following(after, now - SETTLED, STEP, LARGEST_READ)
     if not found:
         return 0
     keys = {}

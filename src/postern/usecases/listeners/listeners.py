@@ -218,7 +218,11 @@ async def replay(gateway: Gateway, actor: Actor, listener_id: str, invocation_id
 async def sweep(gateway: Gateway) -> bool:
     """End the listeners that have not been heard of. Whether there were any."""
     now = gateway.clock()
-    if all(one.lease_until > now for one in await gateway.store.listeners.all()):
+    listed = await gateway.store.listeners.all()
+    for one in listed:
+        if one.ended_by is None and one.lease_until > now + 2 * LEASE:  # the clock was set back since
+            await gateway.store.listeners.renew(one.id, now + LEASE)
+    if all(one.lease_until > now for one in listed):
         return False
     gone = await gateway.store.listeners.sweep(now, lambda one: _ran_out(gateway, one))
     await _end_waits(gateway, gone)
