@@ -215,14 +215,25 @@ def test_assets_are_kept_by_the_browser_for_as_long_as_they_stay_the_same(
 ) -> None:
     page = ask(program, "GET", "/webhooks", Cookie=cookie)[2]
     addresses = re.findall(r'(?:src|href)="(/static/[^"#]+)"', page)
-    entry = next(address for address in addresses if address.endswith("/console.js"))
-    imported = urljoin(entry, "./copy.js")
+    assert [urlsplit(address).path.rpartition("/")[2] for address in addresses] == [
+        "mark.svg",
+        "console.css",
+        "htmx.js",
+        "console.js",
+    ]
+    entry = addresses[-1]
+    imported = urljoin(entry, "./live.js")
     for address in (*addresses, imported):
         status, headers, _ = ask(program, "GET", address)
         assert status == 200 and "immutable" in headers["cache-control"], address
     of_before = re.sub(r"/js/\w+/", "/js/of-an-older-page/", imported)
     assert ask(program, "GET", of_before)[0] == 200
-    for changing in (of_before, "/static/js/copy.js", "/static/vendor/htmx.js"):
+    for changing in (
+        of_before,
+        urljoin(of_before, "./console.js"),
+        "/static/css/console.css",
+        "/static/vendor/htmx.js",
+    ):
         assert ask(program, "GET", changing)[1]["cache-control"] == "no-cache", changing
     assert ask(program, "GET", urljoin(entry, "./nothing.js"))[0] == 404
 

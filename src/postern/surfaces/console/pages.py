@@ -1,9 +1,6 @@
-"""How a page is made: templates with everything escaped, assets named by their content, headers that let
-nothing else in."""
+"""How a page is made: templates with everything escaped, and headers that let nothing else in."""
 
-import hashlib
 import os
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +9,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from postern.surfaces.console import bodies, looks, words
+from postern.surfaces.console.assets import asset, icon
 
 FOLDER = Path(__file__).parent
-STATIC = FOLDER / "static"
 
 # Payloads of strangers are shown on these pages: no inline script, nothing from elsewhere, in nobody's frame.
 POLICY = "; ".join(
@@ -77,25 +74,6 @@ NOTICES = {
 }
 
 
-@cache
-def asset(name: str) -> str:
-    """The asset's address, with a mark of its content: a browser may keep it as long as it likes. Scripts name each other
-    relative to their own address, so theirs has the mark of all of them in its path."""
-    if name.startswith("js/"):
-        return f"/static/js/{mark_of_scripts()}/{name.removeprefix('js/')}"
-    file = STATIC / name
-    return f"/static/{name}?v={_mark(file.read_bytes()) if file.exists() else 'missing'}"
-
-
-@cache
-def mark_of_scripts() -> str:
-    return _mark(b"".join(file.read_bytes() for file in sorted((STATIC / "js").iterdir())))
-
-
-def _mark(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:10]
-
-
 def _compiled() -> FileSystemBytecodeCache | None:
     """What templates compile to, kept beside them as Python keeps its own: only where that may be written."""
     folder = FOLDER / "templates" / "__pycache__"
@@ -116,8 +94,7 @@ def _environment() -> Environment:
         bytecode_cache=_compiled(),
         auto_reload=False,
     )
-    environment.globals["asset"] = asset
-    environment.globals["words"] = words
+    environment.globals.update(asset=asset, icon=icon, words=words)
     environment.filters.update(words.FILTERS | {"readable": bodies.readable})
     return environment
 

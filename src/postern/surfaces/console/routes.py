@@ -1,14 +1,10 @@
 """The console's addresses: a table from paths to views."""
 
-from pathlib import Path
-
 from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
-from starlette.staticfiles import StaticFiles
-from starlette.types import Scope
 
-from postern.surfaces.console.pages import STATIC, mark_of_scripts
+from postern.surfaces.console.assets import STATIC, Assets
 from postern.surfaces.console.views import confirmations, picker
 from postern.surfaces.console.views.access import sign_in
 from postern.surfaces.console.views.history import beside, files, live, readmission, replays, sent, volume
@@ -141,24 +137,6 @@ VIEWS: list[tuple[str, str, View]] = [
     ("POST", "/webhooks/{webhook}/disable", webhooks.disable),
     ("POST", "/webhooks/{webhook}/delete", webhooks.delete),
 ]
-
-
-class Assets(StaticFiles):
-    """Addresses carry a mark of the content, so what was loaded once is never asked for again. Pages of before an update
-    get the scripts of today, and ask for them again."""
-
-    async def get_response(self, path: str, scope: Scope) -> Response:
-        marked = scope["query_string"].startswith(b"v=")
-        match Path(path).parts:
-            case ("js", mark, name):
-                path, marked = str(Path("js", name)), mark == mark_of_scripts()
-        response = await super().get_response(path, scope)
-        if response.status_code == 200:
-            response.headers["cache-control"] = (
-                "public, max-age=31536000, immutable" if marked else "no-cache"
-            )
-            response.headers["x-content-type-options"] = "nosniff"
-        return response
 
 
 def console_routes(gateway: Gateway) -> list[BaseRoute]:

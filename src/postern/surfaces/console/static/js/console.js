@@ -1,7 +1,8 @@
 // The entry: what every page has. Everything works on elements that come later too, since pages swap parts of themselves.
+// It is sent as one file with what it imports, whose names are therefore its own as well (assets.py).
 
-import { copying } from "./copy.js";
-import { times } from "./times.js";
+import { copying, say } from "./copy.js";
+import { times, ZONE } from "./times.js";
 import { marks } from "./marks.js";
 import { guard } from "./guard.js";
 import { keys } from "./keys.js";
@@ -27,7 +28,10 @@ const wanted = {
 };
 
 // A page fetches only what it uses.
-const fetched = Object.entries(wanted)
+const started = Object.entries(wanted)
   .filter(([selector]) => document.querySelector(selector))
   .map(async ([selector, module]) => (await import(module)).start(selector));
-guard(Promise.allSettled(fetched));
+guard(Promise.allSettled(started));
+
+// For those that a page fetches: from here, since what they imported from elsewhere would be fetched again.
+export { say, ZONE };

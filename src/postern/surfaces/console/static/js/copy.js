@@ -1,5 +1,8 @@
 // What has data-copy puts that text on the clipboard and says so; a link with data-copy-from puts there what it leads to.
 
+// The icon of this name, as icons.svg has it.
+const CHECK = '<path d="m4 10.500 4 4 8-9"/>';
+
 export function say(text) {
   const line = document.getElementById("announced");
   line.textContent = "";
@@ -20,11 +23,15 @@ export function copying() {
     say(ok ? "Copied" : "Copying is not allowed here: select the text instead");
     if (!ok) return;
     button.closest(".menu")?.hidePopover();
-    const use = button.querySelector("use");
-    const before = use.getAttribute("href");
-    if (before.endsWith("#check")) return;
-    use.setAttribute("href", before.replace(/#.*/, "#check"));
-    setTimeout(() => use.setAttribute("href", before), 1600);
+    if ("copied" in button.dataset) return;
+    const picture = button.querySelector("svg");
+    const before = picture.innerHTML;
+    button.dataset.copied = "";
+    picture.innerHTML = CHECK;
+    setTimeout(() => {
+      picture.innerHTML = before;
+      delete button.dataset.copied;
+    }, 1600);
   });
 }
 
