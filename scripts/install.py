@@ -10,10 +10,19 @@ uv does the work where it can be had (on PATH, or from the package index into `.
 cannot.
 """
 
+import sys
+
+if sys.version_info < (3, 11):  # noqa: UP036 - this file is what another Python meets first, and no line below need mean anything to it
+    if sys.argv[1:] == ["other"]:
+        print("other-python")
+        sys.exit()
+    sys.exit(
+        f"Python 3.11 or newer is needed, and this is {sys.version.split()[0]}; choose one: make run PYTHON=python3.13"
+    )
+
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 from chromium import install_chromium
@@ -33,10 +42,6 @@ def main() -> None:
     if sys.argv[1:] == ["other"]:
         print("other-python" if of_another_python() else "")
         return
-    if sys.version_info < (3, 11):  # noqa: UP036 - this file is what another Python meets first
-        sys.exit(
-            f"Python 3.11 or newer is needed, and this is {sys.version.split()[0]}; choose one with make … PYTHON=python3.13"
-        )
     if sys.version_info[:2] > NEWEST_TRIED:
         say(f"Python {sys.version.split()[0]} has not been tried yet; docs/versions.md says which ones have")
     for_tests = "test" in sys.argv[1:]

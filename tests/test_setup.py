@@ -1,5 +1,6 @@
 """The two commands: what they install is what pyproject.toml asks for, and they say what they can do."""
 
+import ast
 import os
 import re
 import shutil
@@ -173,10 +174,22 @@ def install_as(version: str, first: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def test_an_older_python_hears_which_ones_it_may_be() -> None:
-    ran = install_as("3.10.14", "pass")
+NOTHING_ELSE = "sys.modules['pathlib'] = sys.modules['chromium'] = None"
+"""What an old Python would not understand is not loaded."""
+
+
+@pytest.mark.parametrize("version", ["3.6.15", "3.9.18", "3.10.14"])
+def test_an_older_python_hears_which_ones_it_may_be(version: str) -> None:
+    ran = install_as(version, NOTHING_ELSE)
     assert (ran.returncode, ran.stdout) == (1, "")
-    assert ran.stderr.startswith("Python 3.11 or newer is needed, and this is 3.10.14;")
+    assert ran.stderr.startswith(f"Python 3.11 or newer is needed, and this is {version};")
+    assert ran.stderr.isascii()  # it has no other characters under LC_ALL=C
+    asked_by_make = install_as(version, f"{NOTHING_ELSE}; sys.argv[1:] = ['other']")
+    assert (asked_by_make.returncode, asked_by_make.stdout, asked_by_make.stderr) == (0, "other-python\n", "")
+
+
+def test_an_older_python_can_read_the_file_that_says_so() -> None:
+    ast.parse((ROOT / "scripts/install.py").read_text("utf-8"), feature_version=(3, 6))
 
 
 @pytest.mark.parametrize(("version", "is_said"), [("3.11.0", False), ("3.15.2", False), ("3.16.0", True)])
