@@ -335,7 +335,8 @@ def test_a_disk_without_room_is_not_called_a_damaged_file(source: Path, tmp_path
         done = subprocess.run(
             ["prlimit", "--fsize=40000", sys.executable, "-m", "postern", *words],
             cwd=folder,
-            env=clean_environment({"POSTERN_DATA_DIR": str(folder / "data")}),
+            # Nor can what Python keeps of a module: half of it would be taken for the whole by every later start.
+            env=clean_environment({"POSTERN_DATA_DIR": str(folder / "data"), "PYTHONDONTWRITEBYTECODE": "1"}),
             capture_output=True,
             text=True,
             timeout=PATIENCE,

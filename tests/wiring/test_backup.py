@@ -1,13 +1,32 @@
-"""What a file that is no backup is called."""
+"""What a file that is no backup is called, and what becomes of one that was made to look like one; where a backup is not
+written to."""
 
 import gzip
+import hashlib
+import io
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import tarfile
+import threading
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from support.program import run_postern
+from postern.settings import Settings
+from postern.wiring import backup
+from postern.wiring.backup import BackupFailed
+from support.fresh import fresh_data
+from support.program import clean_environment, run_postern
+from support.waiting import PATIENCE, wait_until
 
 RANDOM = bytes(range(256)) * 40
+PASSPHRASE = "correct horse"
 
 
 @pytest.mark.parametrize(
@@ -25,3 +44,301 @@ def test_a_file_that_is_no_backup_is_said_to_be_none_in_plain_words(
     done = run_postern(tmp_path, "restore", "file")
     assert done.returncode == 1
     assert done.stderr.strip() == f"file is no backup of Postern, or it is damaged: {why}"
+
+
+def settings_of(folder: Path, **more: str) -> Settings:
+    return Settings({"POSTERN_DATA_DIR": str(folder), **more})
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with backups beside it."""
+    folder = tmp_path_factory.mktemp("source") / "data"
+    fresh_data(folder)
+    for name, passphrase in {"plain": None, "sealed": PASSPHRASE}.items():
+        made(folder, folder.parent / name, passphrase=passphrase)
+    return folder
+
+
+def made(folder: Path, file: Path, passphrase: str | None = None, replace: bool = False, **more: str) -> Path:
+    backup.back_up(settings_of(folder, **more), file, with_keys=True, passphrase=passphrase, replace=replace)
+    return file
+
+
+def contents(file: Path) -> dict[str, bytes]:
+    with tarfile.open(file) as archive:
+        return {one.name: archive.extractfile(one).read() for one in archive}  # type: ignore[union-attr]
+
+
+Forge = Callable[..., Path]
+
+
+@pytest.fixture
+def forge(source: Path, tmp_path: Path) -> Forge:
+    """A backup with other contents, whose sums are right. Of ``None`` nothing is in it."""
+
+    def write(
+        parts: dict[str, bytes | None], says: dict[str, object] | None = None, of: str = "plain"
+    ) -> Path:
+        files = {
+            name: part for name, part in {**contents(source.parent / of), **parts}.items() if part is not None
+        }
+        manifest = json.loads(files.pop("manifest.json"))
+        sums = {name: hashlib.sha256(part).hexdigest() for name, part in files.items()}
+        document = json.dumps({**manifest, "sha256": sums, **(says or {})}).encode()
+        forged = tmp_path / "forged"
+        with tarfile.open(forged, "w:gz") as archive:
+            for name, part in {"manifest.json": document, **files}.items():
+                member = tarfile.TarInfo(name)
+                member.size = len(part)
+                archive.addfile(member, io.BytesIO(part))
+        return forged
+
+    return write
+
+
+def refusal_of(file: Path, where: Path, passphrase: str | None = None, **more: str) -> str:
+    with pytest.raises(BackupFailed) as refused:
+        backup.restore(settings_of(where, **more), file, passphrase=passphrase, replace=True)
+    assert set(os.listdir(where)) <= {"serving.lock", "postern.db.lock"}
+    return str(refused.value).replace(str(file), "FILE")
+
+
+def a_database(folder: Path, *statements: str) -> bytes:
+    file = folder / "made.db"
+    with closing(sqlite3.connect(file)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+        connection.commit()
+    return file.read_bytes()
+
+
+def test_a_backup_with_another_database_in_it_is_refused_however_right_its_sums_are(
+    forge: Forge, source: Path, tmp_path: Path
+) -> None:
+    broken = bytearray(contents(source.parent / "plain")["postern.db"])
+    broken[4096 * 3 : 4096 * 6] = b"\xff" * 4096 * 3
+    foreign = a_database(
+        tmp_path, "CREATE TABLE alembic_version (version_num)", "INSERT INTO alembic_version VALUES ('')"
+    )
+    cannot = "FILE is damaged: postern.db in it cannot be used: "
+    where = tmp_path / "data"
+    assert refusal_of(forge({"postern.db": b"hello"}), where) == f"{cannot}file is not a database"
+    assert refusal_of(forge({"postern.db": b""}), where) == f"{cannot}no such table: alembic_version"
+    assert refusal_of(forge({"postern.db": bytes(broken)}), where).startswith(f"{cannot}Page 4: ")
+    another = f"{cannot}its schema is another one than the backup says"
+    assert refusal_of(forge({"postern.db": foreign}), where) == another
+    assert refusal_of(forge({}, {"schema": "0001"}), where) == another
+    assert refusal_of(forge({"postern.db": None}), where) == "FILE is damaged: there is no database in it"
+    assert "engine.db in it cannot be used: file is not a database" in refusal_of(
+        forge({"engine.db": b"hello"}), where
+    )
+
+
+def test_nothing_but_a_backup_s_own_files_may_be_in_one(forge: Forge, tmp_path: Path) -> None:
+    for name in ("other", "../evil"):
+        said = refusal_of(forge({name: b"hello"}), tmp_path / "data")
+        assert said == f"FILE holds {name}, which does not belong into a backup"
+
+
+def test_keys_that_are_not_those_of_the_backup_s_secrets_are_not_put_into_place(
+    forge: Forge, source: Path, tmp_path: Path
+) -> None:
+    where = tmp_path / "data"
+    said = refusal_of(forge({"keys": b"some other key that is long enough\n"}), where)
+    assert "and the keys in it are " in said and said.endswith(
+        "POSTERN_SECRET_KEYS as it was when the backup was made"
+    )
+    assert "the keys in it are none" in refusal_of(forge({"keys": b",,,"}), where)
+    not_text = "FILE is damaged: the keys in it are not text"
+    assert refusal_of(forge({"keys": b"\xff\xfe"}), where) == not_text
+    sealed = backup._sealed(b"\xff\xfe", PASSPHRASE)
+    assert (
+        refusal_of(forge({"keys.sealed": sealed, "keys": None}, of="sealed"), where, PASSPHRASE) == not_text
+    )
+    wrong = refusal_of(forge({"keys.sealed": b"short"}, of="sealed"), where, PASSPHRASE)
+    assert wrong == "this is not the passphrase with which the keys in the backup were sealed"
+    assert backup.restore(
+        settings_of(where), forge({"keys": b" \n"}), passphrase=None, replace=False
+    ).missing_keys
+    given = (source / "secret.key").read_text().strip()
+    done = backup.restore(
+        settings_of(tmp_path / "given", POSTERN_SECRET_KEYS=given),
+        forge({"keys": b"x" * 40}),
+        passphrase=None,
+        replace=False,
+    )
+    assert (done.keys_file, done.missing_keys) == (None, False)
+
+
+def archive_of(*headers: tarfile.TarInfo, content: bytes = b"") -> bytes:
+    return gzip.compress(b"".join(one.tobuf(tarfile.GNU_FORMAT) for one in headers) + content)
+
+
+def of_type(kind: bytes, size: int = 0) -> tarfile.TarInfo:
+    header = tarfile.TarInfo("manifest.json")
+    header.type, header.size, header.linkname = kind, size, "/etc/passwd"
+    return header
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(
+            archive_of(of_type(kind))
+            for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.DIRTYPE)
+        ),
+        # Words about a file, and a name, for which there is no memory.
+        *(
+            archive_of(of_type(kind, 1 << 62))
+            for kind in (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME)
+        ),
+        archive_of(of_type(tarfile.REGTYPE, 100_000), content=b"[" * 100_352),
+    ],
+)
+def test_an_archive_that_no_backup_is_like_is_called_none(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(content)
+    said = refusal_of(file, tmp_path / "data")
+    assert said == "FILE is no backup of Postern, or it is damaged: its contents are not what was written"
+
+
+def test_a_restore_that_cannot_be_ended_puts_back_what_it_has_moved(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = tmp_path / "data"
+    fresh_data(where)
+    (where / "secret.key").write_text("a key of its own that is long enough\n")
+    for name in ("engine.db", "engine.working", "postern.db-wal"):
+        (where / name).write_text(name)
+    before = {file.name: file.read_bytes() for file in where.iterdir()}
+
+    def no_room(_: Path) -> None:
+        raise OSError(28, "No space left on device", "data")
+
+    with monkeypatch.context() as changed:
+        changed.setattr(backup, "_sync_folder", no_room)
+        with pytest.raises(OSError, match="No space"):
+            backup.restore(settings_of(where), source.parent / "plain", passphrase=None, replace=True)
+    locks = {"serving.lock", "postern.db.lock"}
+    assert {file.name: file.read_bytes() for file in where.iterdir() if file.name not in locks} == before
+    for again in range(2):  # within a second, most likely
+        done = backup.restore(settings_of(where), source.parent / "plain", passphrase=None, replace=True)
+        assert len(done.moved_aside) == (1 if again else 3)
+    aside = [
+        file.name for file in where.iterdir() if ".before-" in file.name and not file.name.endswith("-wal")
+    ]
+    assert sorted(name.partition(".before-")[0] for name in aside) == [
+        "engine.db",
+        "postern.db",
+        "postern.db",
+        "secret.key",
+    ]
+    assert not (where / "engine.working").exists()
+
+
+def test_a_backup_is_restored_from_a_pipe(source: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writing = threading.Thread(target=lambda: pipe.write_bytes((source.parent / "plain").read_bytes()))
+    writing.start()
+    backup.restore(settings_of(tmp_path / "data"), pipe, passphrase=None, replace=False)
+    writing.join()
+    assert (tmp_path / "data" / "postern.db").exists()
+
+
+# --- where a backup goes ----------------------------------------------------------------------------------------
+
+
+def test_a_backup_never_takes_the_place_of_what_the_gateway_needs(tmp_path: Path) -> None:
+    where = tmp_path / "data"
+    fresh_data(where)
+    before = {file.name: file.read_bytes() for file in where.iterdir()}
+    (tmp_path / "link").symlink_to(where / "postern.db")
+    own = [
+        "postern.db",
+        "postern.db-wal",
+        "postern.db.lock",
+        "engine.db",
+        "engine.db-journal",
+        "secret.key",
+        "serving.lock",
+    ]
+    for file in [*(where / name for name in own), tmp_path / "link"]:
+        with pytest.raises(
+            BackupFailed, match="is a file of the gateway's own; give the backup another name"
+        ):
+            made(where, file, replace=True)
+    assert {file.name: file.read_bytes() for file in where.iterdir()} == before
+
+
+def test_a_backup_takes_the_place_of_an_ordinary_file_alone(source: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for name, why in {"pipe": "is no ordinary file", "": "is a folder"}.items():
+        with pytest.raises(BackupFailed, match=why):
+            made(source, tmp_path / name, replace=True)
+    with pytest.raises(BackupFailed, match="nowhere cannot be written to: No such file or directory"):
+        made(source, tmp_path / "nowhere" / "file")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "link").symlink_to("elsewhere/file")
+    made(source, tmp_path / "link")
+    assert (tmp_path / "link").is_symlink() and "keys" in contents(tmp_path / "elsewhere" / "file")
+    assert os.listdir(tmp_path / "elsewhere") == ["file"]
+
+
+def test_keys_that_the_database_does_not_know_are_in_no_backup(source: Path, tmp_path: Path) -> None:
+    with pytest.raises(
+        BackupFailed,
+        match=r"the keys given here are .*: set POSTERN_SECRET_KEYS as it is set for the gateway",
+    ):
+        made(source, tmp_path / "file", POSTERN_SECRET_KEYS="another key that is long enough")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_passphrase_that_is_empty_leaves_no_keys_out_in_silence(source: Path, tmp_path: Path) -> None:
+    for command in ("backup", "restore"):
+        done = run_postern(
+            tmp_path, command, "file", "--passphrase", "env:WORD", WORD="", POSTERN_DATA_DIR=str(source)
+        )
+        assert (done.returncode, done.stderr) == (2, "the passphrase from env:WORD is empty\n")
+    assert not (tmp_path / "file").exists()
+
+
+def test_a_passphrase_may_be_any_bytes(source: Path, tmp_path: Path) -> None:
+    word = os.fsdecode(b"a\xffb")
+    made(source, tmp_path / "file", passphrase=word)
+    backup.restore(settings_of(tmp_path / "data"), tmp_path / "file", passphrase=word, replace=False)
+    assert (tmp_path / "data" / "secret.key").exists()
+
+
+def test_a_secret_key_that_is_no_text_is_named_and_a_backup_without_keys_needs_none(tmp_path: Path) -> None:
+    fresh_data(tmp_path / "data")
+    (tmp_path / "data" / "secret.key").write_bytes(b"\xff\xfe")
+    for command in (("backup", "file", "--keys"), ("webhooks", "list")):
+        done = run_postern(tmp_path, *command)
+        assert (done.returncode, done.stderr.splitlines()[-1]) == (
+            5,
+            f"{tmp_path}/data/secret.key is not text, so it is no key: restore it from a backup",
+        )
+    assert run_postern(tmp_path, "backup", "file").returncode == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_who_is_asked_to_end_leaves_nothing_unfinished(
+    tmp_path: Path, forge: Forge, number: signal.Signals
+) -> None:
+    pipe, where = tmp_path / "pipe", tmp_path / "data"
+    os.mkfifo(pipe)
+    program = subprocess.Popen(
+        [sys.executable, "-m", "postern", "restore", str(pipe)],
+        env=clean_environment({"POSTERN_DATA_DIR": str(where)}),
+        stderr=subprocess.DEVNULL,
+    )
+    half = forge({"postern.db": os.urandom(1 << 20)}).read_bytes()[: 1 << 19]
+    with os.fdopen(os.open(pipe, os.O_RDWR), "wb") as writing:  # waits for no reader
+        writing.write(half)
+        writing.flush()
+        wait_until(lambda: (where / "postern.db.restoring").exists(), what="it to be unpacked")
+        program.send_signal(number)
+        assert program.wait(PATIENCE) == 128 + number
+    assert set(os.listdir(where)) == {"serving.lock", "postern.db.lock"}

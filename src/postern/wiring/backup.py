@@ -11,16 +11,18 @@ import gzip
 import hashlib
 import io
 import os
+import signal
 import sqlite3
+import sys
 import tarfile
 import tempfile
 import time
 import zlib
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO
+from typing import IO, Self
 
 import msgspec
 from cryptography.exceptions import InvalidTag
@@ -31,7 +33,7 @@ from sqlalchemy.engine import make_url
 from postern import __version__
 from postern.private_files import private_folder
 from postern.settings import Settings
-from postern.stores.secrets.vault import Vault
+from postern.stores.secrets.vault import Vault, key_from_file
 from postern.stores.sql import schema
 from postern.surfaces.cli.gateway.backups import Manifest, Restored
 from postern.usecases.answers import iso
@@ -45,6 +47,21 @@ MANIFEST, DATABASE, JOURNAL, KEYS, SEALED_KEYS = (
     "keys",
     "keys.sealed",
 )
+SIDES = ("", "-wal", "-shm", "-journal")
+"""What SQLite puts beside a database, and takes for a part of it."""
+OWN = (
+    "secret.key",
+    "secret-keys",
+    "serving.lock",
+    "engine.lock",
+    "engine.working",
+    "address",
+    "workflows.path",
+    "changed.sock",
+)
+"""What else lies in the data folder."""
+NAME_SHOWN = 100
+"""Characters of what a stranger may have written into a backup."""
 _BOUND_TO = b"postern backup keys v1"
 
 
@@ -62,16 +79,19 @@ def back_up(
     source = _sqlite_file(settings)
     if not source.exists():
         raise BackupFailed(f"There is no database {source}. POSTERN_DATA_DIR says where it is.")
-    if file.exists() and not replace:
-        raise BackupFailed(f"{file} is there already; --replace overwrites it")
-    keys = _keys_in_force(settings)
-    if (with_keys or passphrase) and not keys:
+    place = _place_for(file, settings, source, replace)
+    with_keys = with_keys or passphrase is not None
+    keys = _keys_in_force(settings) if with_keys else []
+    if with_keys and not keys:
         raise BackupFailed(
             "there are no keys to put into it: POSTERN_SECRET_KEYS is not set, and there is no secret.key"
         )
     # Beside the file, which has the room for it or is the wrong place for a backup.
-    beside = file.resolve().parent
-    with tempfile.TemporaryDirectory(prefix=".postern-backup-", dir=beside) as folder, _written_to(beside):
+    with (
+        _tidied_up(),
+        _written_to(place.parent),
+        tempfile.TemporaryDirectory(prefix=".postern-backup-", dir=place.parent) as folder,
+    ):
         parts = {DATABASE: Path(folder, DATABASE)}
         journal = settings.data_dir / JOURNAL
         newest_run = _newest_run(journal)
@@ -80,15 +100,36 @@ def back_up(
             parts[JOURNAL] = Path(folder, JOURNAL)
             _copy(journal, parts[JOURNAL])
             _take_out_later_runs(parts[JOURNAL], parts[DATABASE], newest_run)
-        if passphrase:
+        if passphrase is not None:
             parts[SEALED_KEYS] = Path(folder, SEALED_KEYS)
             parts[SEALED_KEYS].write_bytes(_sealed(",".join(keys).encode(), passphrase))
         elif with_keys:
             parts[KEYS] = Path(folder, KEYS)
             parts[KEYS].write_text(",".join(keys) + "\n")
         manifest = _manifest(parts)
-        _pack(manifest, parts, file)
+        if with_keys and not _has_one_of(keys, manifest):
+            raise _other_keys("database", "given here", keys, manifest, "is set for the gateway")
+        _pack(manifest, parts, place)
     return manifest
+
+
+def _place_for(file: Path, settings: Settings, database: Path, replace: bool) -> Path:
+    """Where a link leads to. What is there is overwritten only where it may be: no folder and no device, and nothing that
+    the gateway itself needs, which may not even be there yet."""
+    place = Path(os.path.realpath(file))  # not resolve(), which raises where links go round in a circle
+    own = {database.resolve().with_name(database.resolve().name + side) for side in (*SIDES, ".lock")}
+    journal = settings.data_dir.resolve() / JOURNAL
+    own |= {journal.with_name(journal.name + side) for side in SIDES}
+    own |= {journal.with_name(name) for name in OWN}
+    if place in own:
+        raise BackupFailed(f"{file} is a file of the gateway's own; give the backup another name")
+    if place.is_dir():
+        raise BackupFailed(f"{file} is a folder; name a file in it")
+    if place.exists() and not place.is_file():
+        raise BackupFailed(f"{file} is no ordinary file, and a backup cannot take its place")
+    if place.exists() and not replace:
+        raise BackupFailed(f"{file} is there already; --replace overwrites it")
+    return place
 
 
 @contextmanager
@@ -125,7 +166,7 @@ def _copy(source: Path, target: Path) -> None:
             raise BackupFailed(f"{source} cannot be copied to {target.parent.parent}: {error}") from error
         # One file, without a log beside it. The program that opens it goes back to its own mode.
         writing.execute("PRAGMA journal_mode=DELETE")
-        found = writing.execute("PRAGMA quick_check").fetchone()[0]
+        found = _quick_check(writing)
     if found != "ok":
         raise BackupFailed(f"{source} is damaged: {found}. No backup was made of it; keep the older ones")
 
@@ -185,7 +226,7 @@ def _pack(manifest: Manifest, parts: dict[str, Path], file: Path) -> None:
         stream.flush()
         os.fsync(stream.fileno())
     unfinished.replace(file)
-    _sync_folder(file.resolve().parent)
+    _sync_folder(file.parent)
 
 
 # --- putting one back ------------------------------------------------------------------------------------------
@@ -197,28 +238,39 @@ def restore(settings: Settings, file: Path, *, passphrase: str | None, replace: 
     journal = settings.data_dir / JOURNAL
     private_folder(settings.data_dir)
     private_folder(database.parent)
-    with alone(settings), _unpacked(file, {DATABASE: database, JOURNAL: journal}) as (manifest, found, keys):
+    with (
+        _tidied_up(),
+        alone(settings),
+        _unpacked(file, {DATABASE: database, JOURNAL: journal}) as (manifest, found, keys),
+    ):
         if (database.exists() or journal.exists()) and not replace:
             raise BackupFailed(
                 f"There is a database already in {settings.data_dir}; --replace moves it aside"
             )
-        given = _keys_of_backup(keys, passphrase)
+        given = _keys_of_backup(file, keys, passphrase)
         keys_file, missing = _where_keys_go(settings, given, manifest, replace)
         moved = []
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-        # The database goes first and comes last: a start in between finds a journal without a database, and
-        # says so instead of beginning anew.
-        for old in (database, journal):
-            moved += _move_aside(old, stamp)
-        if keys_file is not None and given is not None:
-            moved += _move_aside(keys_file, stamp)
-            _write_private(keys_file, given + "\n")
-        # Which runs the engine was at when it ended: of the journal that is moved aside.
-        journal.with_suffix(".working").unlink(missing_ok=True)
-        for target in (journal, database):
-            if target in found:
-                found[target].replace(target)
-                _sync_folder(target.parent)
+        with ExitStack() as undoing:  # what was done until something cannot be done
+            # The database goes first and comes last: a start in between finds a journal without a database, and
+            # says so instead of beginning anew.
+            for old in (database, journal):
+                moved += _move_aside(old, stamp, undoing)
+            if keys_file is not None and given is not None:
+                moved += _move_aside(keys_file, stamp, undoing)
+                undoing.callback(keys_file.unlink, missing_ok=True)
+                _write_private(keys_file, given + "\n")
+            # Which runs the engine was at when it ended: of the journal that is moved aside.
+            were_at_work = _move_aside(journal.with_suffix(".working"), stamp, undoing)
+            for target in (journal, database):
+                if target in found:
+                    undoing.callback(target.unlink, missing_ok=True)
+                    found[target].replace(target)
+                    _sync_folder(target.parent)
+            undoing.pop_all()
+        for path in were_at_work:
+            with suppress(OSError):
+                path.unlink()
     return Restored(
         manifest=manifest,
         moved_aside=[str(path) for path in moved],
@@ -236,53 +288,99 @@ def _unpacked(
     waiting = {target: target.with_name(f"{target.name}.restoring") for target in targets.values()}
     found: dict[Path, Path] = {}
     keys: dict[str, bytes] = {}
+    manifest: Manifest | None = None
     try:
         try:
-            with gzip.open(file) as stream, tarfile.open(fileobj=stream, mode="r:") as archive:
+            # Forwards only: a pipe cannot be read otherwise, and of a file everything would be unpacked twice.
+            with (
+                gzip.open(file) as stream,
+                tarfile.open(fileobj=stream, mode="r|", tarinfo=_Member) as archive,
+            ):
                 manifest = _read_manifest(archive, file)
-                for member in archive.getmembers()[1:]:
-                    content = archive.extractfile(member) if member.isfile() else None
-                    if content is None or member.name not in manifest.sha256:
-                        raise BackupFailed(f"{file} holds {member.name}, which does not belong into a backup")
-                    if member.name in targets:
-                        target = targets[member.name]
+                while (member := archive.next()) is not None:
+                    name = member.name
+                    content = archive.extractfile(member)
+                    target = targets.get(name)
+                    if content is None or not (target or name in (KEYS, SEALED_KEYS)):
+                        raise BackupFailed(
+                            f"{file} holds {name[:NAME_SHOWN]}, which does not belong into a backup"
+                        )
+                    if name in keys or target in found:
+                        raise BackupFailed(f"{file} is damaged: it holds {name} twice")
+                    if target:
                         found[target] = waiting[target]
                         digest = _write_private(found[target], content)
                     else:
-                        keys[member.name] = content.read(1_000_000)
-                        digest = hashlib.sha256(keys[member.name]).hexdigest()
-                    if digest != manifest.sha256[member.name]:
-                        raise BackupFailed(f"{file} is damaged: {member.name} is not what was backed up")
+                        keys[name] = content.read(1_000_000)
+                        digest = hashlib.sha256(keys[name]).hexdigest()
+                    if digest != manifest.sha256.get(name):
+                        raise BackupFailed(f"{file} is damaged: {name} is not what was backed up")
                 # The end of the stream has its checksum, and no archive is read so far by itself.
                 while stream.read(1 << 20):
                     pass
-        except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError) as error:
+        except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError, RecursionError) as error:
             if isinstance(error, OSError) and error.filename:
                 raise BackupFailed(f"{error.filename} cannot be used: {error.strerror}") from None
             if isinstance(error, OSError) and error.errno:  # a full disk: the file may be as good as ever
                 where = targets[DATABASE].parent
                 raise BackupFailed(f"{file} cannot be unpacked into {where}: {error.strerror}") from None
             raise BackupFailed(
-                f"{file} is no backup of Postern, or it is damaged: {_in_words(error)}"
+                f"{file} is no backup of Postern, or it is damaged: {_in_words(error, begun=manifest is not None)}"
             ) from None
         if (
             manifest.sha256.keys()
             != {name for name, target in targets.items() if target in found} | keys.keys()
         ):
             raise BackupFailed(f"{file} is damaged: it ends too early")
+        _check(file, manifest, {name: found[target] for name, target in targets.items() if target in found})
         yield manifest, found, keys
     finally:
         for path in waiting.values():
             path.unlink(missing_ok=True)
 
 
-def _in_words(error: Exception) -> str:
+class _Member(tarfile.TarInfo):
+    """A backup has ordinary files, each with a few words about it at most. Anything else, a link or words without end, is
+    refused before it is looked at."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        member = super().frombuf(buf, encoding, errors)
+        about = member.type == tarfile.XHDTYPE and member.size < 100_000
+        if not about and member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE):
+            raise tarfile.ReadError("not what a backup is made of")
+        return member
+
+
+def _check(file: Path, manifest: Manifest, databases: dict[str, Path]) -> None:
+    """The sums say that nothing has changed, and not that it was a database: a file can be made to look like a backup."""
+    if DATABASE not in databases:
+        raise BackupFailed(f"{file} is damaged: there is no database in it")
+    for name, path in databases.items():
+        try:
+            with closing(
+                sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
+            ) as opened:
+                found = _quick_check(opened)
+                if found == "ok" and name == DATABASE:
+                    (revision,) = opened.execute("SELECT version_num FROM alembic_version").fetchone() or (
+                        "",
+                    )
+                    if revision != manifest.schema:
+                        found = "its schema is another one than the backup says"
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            found = str(error)
+        if found != "ok":
+            raise BackupFailed(f"{file} is damaged: {name} in it cannot be used: {str(found)[:NAME_SHOWN]}")
+
+
+def _in_words(error: Exception, *, begun: bool) -> str:
     """What is wrong with the bytes, without the library's way of writing them."""
     return (
         "it ends too early"
         if isinstance(error, EOFError)
         else "it is not compressed as one"
-        if isinstance(error, gzip.BadGzipFile) and "Not a gzipped" in str(error)
+        if isinstance(error, gzip.BadGzipFile) and "Not a gzipped" in str(error) and not begun
         else "its contents are not what was written"
     )
 
@@ -298,21 +396,32 @@ def _read_manifest(archive: tarfile.TarFile, file: Path) -> Manifest:
         raise BackupFailed(f"{file} is no backup of Postern")
     if made_by["format"] > FORMAT or not schema.is_known(str(made_by.get("schema"))):
         raise BackupFailed(
-            f"this backup was made by version {made_by.get('version')}, whose data this version ({__version__}) does not "
-            "know: restore it with that one or a newer one"
+            f"this backup was made by version {str(made_by.get('version'))[:NAME_SHOWN]}, whose data this version "
+            f"({__version__}) does not know: restore it with that one or a newer one"
         )
     return msgspec.json.decode(read, type=Manifest)
 
 
-def _move_aside(file: Path, stamp: str) -> list[Path]:
+def _move_aside(file: Path, stamp: str, undoing: ExitStack) -> list[Path]:
     """With the log beside it, which belongs to it and would be taken for the new one's."""
+    aside = file.with_name(f"{file.name}.before-{stamp}")
+    number = 1
+    while aside.exists():  # restored twice within a second
+        number += 1
+        aside = file.with_name(f"{file.name}.before-{stamp}-{number}")
     moved = []
-    for side in ("", "-wal", "-shm"):
-        old = file.with_name(file.name + side)
+    for side in SIDES:
+        old, new = (one.with_name(one.name + side) for one in (file, aside))
         if old.exists():
-            moved.append(old.with_name(f"{file.name}.before-{stamp}{side}"))
-            old.replace(moved[-1])
+            undoing.callback(_move_back, new, old)
+            old.replace(new)
+            moved.append(new)
     return moved[:1]
+
+
+def _move_back(aside: Path, file: Path) -> None:
+    if aside.exists():  # else it was interrupted just before
+        aside.replace(file)
 
 
 # --- keys ------------------------------------------------------------------------------------------------------
@@ -322,15 +431,37 @@ def _keys_in_force(settings: Settings) -> list[str]:
     if settings.secret_keys:
         return settings.secret_keys
     file = settings.data_dir / "secret.key"
-    return [key] if file.exists() and (key := file.read_text().strip()) else []
+    return [key_from_file(file)] if file.exists() else []
 
 
-def _keys_of_backup(found: dict[str, bytes], passphrase: str | None) -> str | None:
+def _keys_of_backup(file: Path, found: dict[str, bytes], passphrase: str | None) -> str | None:
+    keys = found.get(KEYS)
     if SEALED_KEYS in found:
-        if not passphrase:
+        if passphrase is None:
             raise BackupFailed("the keys in this backup are sealed: give their passphrase with --passphrase")
-        return _unsealed(found[SEALED_KEYS], passphrase).decode()
-    return found[KEYS].decode().strip() if KEYS in found else None
+        keys = _unsealed(found[SEALED_KEYS], passphrase)
+    try:
+        return keys.decode().strip() or None if keys is not None else None
+    except UnicodeDecodeError:
+        raise BackupFailed(f"{file} is damaged: the keys in it are not text") from None
+
+
+def _as_list(keys: str) -> list[str]:
+    return [key for one in keys.split(",") if (key := one.strip())]
+
+
+def _has_one_of(keys: list[str], manifest: Manifest) -> bool:
+    """As it is asked when a database is opened."""
+    needed = set(manifest.key_fingerprints)
+    return not needed or bool(keys and Vault(keys).fingerprints & needed)
+
+
+def _other_keys(whose: str, which: str, keys: list[str], manifest: Manifest, when: str) -> BackupFailed:
+    needed, there = sorted(manifest.key_fingerprints), sorted(Vault(keys).fingerprints) if keys else ["none"]
+    return BackupFailed(
+        f"the secrets in this {whose} are encrypted with the key {' or '.join(needed)}, and the keys {which} are "
+        f"{', '.join(there)}: set POSTERN_SECRET_KEYS as it {when}"
+    )
 
 
 def _where_keys_go(
@@ -338,19 +469,18 @@ def _where_keys_go(
 ) -> tuple[Path | None, bool]:
     """The file for the backup's keys, if they go into one; whether keys are missing."""
     own = _keys_in_force(settings)
-    needed = set(manifest.key_fingerprints)
     generated = settings.data_dir / "secret.key"
-    if own and (not needed or Vault(own).fingerprints & needed):
+    when = "was when the backup was made"
+    if own and _has_one_of(own, manifest):
         return None, False
     if own and (given is None or settings.secret_keys):
-        raise BackupFailed(
-            f"the secrets in this backup are encrypted with the key {' or '.join(sorted(needed))}, and the keys given here are "
-            f"{', '.join(sorted(Vault(own).fingerprints))}: set POSTERN_SECRET_KEYS as it was when the backup was made"
-        )
+        raise _other_keys("backup", "given here", own, manifest, when)
     if own and not replace:
         raise BackupFailed(f"There is another key in {generated}; --replace moves it aside")
     if given is None:
-        return None, bool(needed)
+        return None, bool(manifest.key_fingerprints)
+    if not _has_one_of(_as_list(given), manifest):
+        raise _other_keys("backup", "in it", _as_list(given), manifest, when)
     # The program reads a single key from secret.key; several are a setting.
     return (settings.data_dir / "secret-keys" if "," in given else generated), False
 
@@ -371,20 +501,49 @@ def _unsealed(sealed: bytes, passphrase: str) -> bytes:
 
 
 def _stretched(passphrase: str, salt: bytes) -> bytes:
-    return Scrypt(salt=salt, length=32, n=2**16, r=8, p=1).derive(passphrase.encode())
+    return Scrypt(salt=salt, length=32, n=2**16, r=8, p=1).derive(os.fsencode(passphrase))
 
 
-# --- files -----------------------------------------------------------------------------------------------------
+# --- files and signals -----------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _tidied_up() -> Iterator[None]:
+    """Whoever is asked to end deletes what is unfinished: it is as large as everything, and the keys may be beside it."""
+
+    def end(number: int, _: object) -> None:
+        sys.exit(128 + number)
+
+    ours = [
+        number
+        for number in (signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(number) is signal.SIG_DFL  # nohup ignores one of them
+    ]
+    for number in ours:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
 
 
 @contextmanager
 def _opened(file: Path) -> Iterator[sqlite3.Connection]:
     # Reads only; the mode is rw because a log that was left by a power cut has to be read, too.
-    with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=rw", uri=True, timeout=10)) as connection:
-        try:
+    try:
+        with closing(
+            sqlite3.connect(f"{file.resolve().as_uri()}?mode=rw", uri=True, timeout=10)
+        ) as connection:
             yield connection
-        except sqlite3.DatabaseError as error:
-            raise BackupFailed(f"{file} cannot be read: {error}") from error
+    except sqlite3.DatabaseError as error:
+        raise BackupFailed(f"{file} cannot be read: {error}") from error
+
+
+def _quick_check(connection: sqlite3.Connection) -> str:
+    """``ok``, or what is wrong first."""
+    lines = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0]).splitlines()
+    return lines[-1] if lines else "its pages are damaged"
 
 
 def _has_runs(connection: sqlite3.Connection) -> bool:

@@ -69,7 +69,10 @@ def key_from_file(path: Path) -> str:
     """The generated key beside the database, for its owner alone, and never made twice."""
     if not path.exists():
         _make_key(path)
-    key = path.read_text().strip()
+    try:
+        key = path.read_text().strip()
+    except UnicodeDecodeError:
+        raise VaultError(f"{path} is not text, so it is no key: restore it from a backup") from None
     if not key:
         raise VaultError(f"{path} is empty: restore it from a backup, or the stored secrets cannot be opened")
     return key

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from postern.surfaces.cli.gateway.api import api
-from postern.surfaces.cli.run import Json, err, out, show_json
+from postern.surfaces.cli.run import USAGE, Json, end, err, out, plain, show_json
 from postern.surfaces.cli.secret import read_secret
 
 Passphrase = Annotated[
@@ -32,14 +32,14 @@ def backup(
     somewhere else.
     """
     machine = api.machine("backup")
-    made = machine.back_up(
-        file, with_keys=keys, passphrase=read_secret(passphrase) if passphrase else None, replace=replace
-    )
+    made = machine.back_up(file, with_keys=keys, passphrase=_passphrase(passphrase), replace=replace)
     if as_json:
         show_json(made)
         return
     rows = made.rows
-    out.print(f"{file}: {rows.get('invocations', 0):,} calls, {sum(rows.values()):,} rows in all.")
+    out.print(
+        f"{plain(str(file))}: {rows.get('invocations', 0):,} calls, {sum(rows.values()):,} rows in all."
+    )
     if not keys and not passphrase and made.key_fingerprints:
         err.print("The secret keys are not in it: keep them apart from it.")
 
@@ -55,13 +55,13 @@ def restore(
     """Put a backup back into the data folder. Stop the gateway first. Everything in the file is checked before
     anything is changed."""
     machine = api.machine("restore")
-    done = machine.restore(file, passphrase=read_secret(passphrase) if passphrase else None, replace=replace)
+    done = machine.restore(file, passphrase=_passphrase(passphrase), replace=replace)
     if as_json:
         show_json(done)
         return
     rows = done.manifest.rows
     out.print(
-        f"Restored what there was at {done.manifest.made_at}: {rows.get('invocations', 0):,} calls, "
+        f"Restored what there was at {plain(done.manifest.made_at)}: {rows.get('invocations', 0):,} calls, "
         f"{sum(rows.values()):,} rows in all."
     )
     for path in done.moved_aside:
@@ -72,7 +72,14 @@ def restore(
             out.print(f"Set POSTERN_SECRET_KEYS_FILE={done.keys_file} for the gateway.")
     if done.missing_keys:
         err.print(
-            f"Its secrets need the key {' or '.join(done.manifest.key_fingerprints)}, which is not here: set "
+            f"Its secrets need the key {plain(' or '.join(done.manifest.key_fingerprints))}, which is not here: set "
             "POSTERN_SECRET_KEYS, or put it into secret.key in the data folder.",
             "yellow",
         )
+
+
+def _passphrase(source: str | None) -> str | None:
+    if source is None:
+        return None
+    # Without one, the keys would be left out, and whoever relies on them would learn it at the restore.
+    return read_secret(source) or end(f"the passphrase from {source} is empty", USAGE)
