@@ -25,7 +25,7 @@ from engines.relay import Relay
 from postern.core.deliveries.delivery import EngineRejected, EngineUnavailable, Started
 from postern.engines.targets import Target, read_targets
 from postern.engines.temporal import TemporalEngine
-from postern.usecases.deliveries.dispatch import START_TIMEOUT
+from postern.usecases.deliveries.starting import START_TIMEOUT
 from support.waiting import PATIENCE
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "temporal_worker.py"

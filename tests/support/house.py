@@ -25,7 +25,7 @@ from postern.core.deliveries.delivery import (
     Workflow,
 )
 from postern.settings import Settings
-from postern.usecases.calls import respond as answering
+from postern.usecases.calls import waiting
 from postern.usecases.calls.intake import IncomingCall, Intake
 from postern.usecases.calls.receive import Caller
 from postern.usecases.deliveries.dispatch import Dispatcher
@@ -164,7 +164,7 @@ class House:
 
 def waited_long_enough(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever waits for an answer now has waited for as long as they may, by the clock that nobody sets."""
-    monkeypatch.setattr(answering, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + 3600))
+    monkeypatch.setattr(waiting, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + 3600))
     house.gateway.runtime.waiters.wake_all()
 
 

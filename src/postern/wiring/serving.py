@@ -28,8 +28,9 @@ from postern.surfaces.http.server import listen
 from postern.surfaces.http.server import serve as serve_http
 from postern.usecases.access.accounts import ensure_admin
 from postern.usecases.calls.intake import Intake
-from postern.usecases.deliveries.dispatch import START_TIMEOUT, Dispatcher
+from postern.usecases.deliveries.dispatch import Dispatcher
 from postern.usecases.deliveries.replays import Replayer
+from postern.usecases.deliveries.starting import START_TIMEOUT
 from postern.usecases.history.endings import EndingsLoop
 from postern.usecases.history.findable import FindableLoop
 from postern.usecases.listeners.watching import ListenersLoop

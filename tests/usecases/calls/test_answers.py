@@ -10,7 +10,7 @@ import pytest
 from postern.core.deliveries.delivery import EngineRejected, Started, Trigger
 from postern.core.problems import Refused
 from postern.observe.calls import CallLine
-from postern.usecases.calls import respond as answering
+from postern.usecases.calls import waiting
 from postern.usecases.calls.respond import report_end, respond
 from postern.usecases.runtime.process import Wait
 from support.house import House
@@ -104,7 +104,7 @@ async def test_a_caller_who_waits_looks_at_the_row_now_and_then_and_no_longer_th
             await within(woken, PATIENCE)
 
     monkeypatch.setattr(Wait, "within", second_by_second)
-    monkeypatch.setattr(answering, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(waiting, "time", SimpleNamespace(monotonic=lambda: now))
     async with asyncio.timeout(PATIENCE):
         early = await house.call(webhook)
     assert early.status == 504 and "still to be started" in early.json["detail"]  # nothing runs yet

@@ -12,7 +12,7 @@ from sqlalchemy import select
 
 from postern.core.deliveries.delivery import EngineUnavailable, Started, Trigger
 from postern.stores.sql.tables import deliveries
-from postern.usecases.deliveries import dispatch
+from postern.usecases.deliveries import dispatch, starting
 from postern.usecases.deliveries.dispatch import Dispatcher
 from support.desk import Desk
 from support.waiting import PATIENCE
@@ -205,7 +205,7 @@ async def waits_for_no_lock(desk: Desk) -> None:
 async def test_what_the_engine_has_taken_is_written_down_when_the_store_is_back(
     desk: Desk, engine: SlowEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dispatch, "SETTLE_EVERY", 0.01)
+    monkeypatch.setattr(starting, "SETTLE_EVERY", 0.01)
     await desk.accepted(await desk.webhook(), {})
     await waits_for_no_lock(desk)
     dispatcher, unsettled = Dispatcher(desk.gateway), desk.gateway.runtime.unsettled

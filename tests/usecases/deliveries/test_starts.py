@@ -23,8 +23,9 @@ from postern.core.deliveries.delivery import (
 )
 from postern.core.history.invocation import StoreUnavailable
 from postern.observe.metrics import Numbers
-from postern.usecases.deliveries import dispatch
-from postern.usecases.deliveries.dispatch import BATCH, Dispatcher, start_delivery
+from postern.usecases.deliveries import dispatch, starting
+from postern.usecases.deliveries.dispatch import BATCH, Dispatcher
+from postern.usecases.deliveries.starting import start_delivery
 from postern.usecases.history import history
 from postern.usecases.history.views import Delivery
 from postern.usecases.runtime.process import EngineAway
@@ -37,7 +38,7 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture(autouse=True)
 def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dispatch, "LONGEST_PAUSE", 0.001)
-    monkeypatch.setattr(dispatch, "SETTLE_EVERY", 0.0)
+    monkeypatch.setattr(starting, "SETTLE_EVERY", 0.0)
 
 
 def holds_the_clock(house: House) -> Callable[[float], None]:
@@ -120,7 +121,7 @@ async def test_since_when_every_start_finds_the_engine_away_is_known_until_one_i
     """Rejected is answered, too. The clock is not the one that people set."""
     now = 7.0
     clocks = SimpleNamespace(monotonic=lambda: now, perf_counter=time.perf_counter)
-    monkeypatch.setattr(dispatch, "time", clocks)  # not the module's own, which the loop lives by
+    monkeypatch.setattr(starting, "time", clocks)  # not the module's own, which the loop lives by
     forward = holds_the_clock(house)
     await house.call(await house.webhook())
     seen = []
@@ -191,7 +192,7 @@ async def test_after_three_days_it_is_given_up_and_not_before(house: House) -> N
 async def test_an_engine_that_does_not_answer_is_one_that_is_away(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dispatch, "START_TIMEOUT", 0.01)
+    monkeypatch.setattr(starting, "START_TIMEOUT", 0.01)
     await house.call(await house.webhook())
 
     async def start(trigger: Trigger) -> Started:
@@ -205,7 +206,7 @@ async def test_an_engine_that_does_not_answer_is_one_that_is_away(
 
 def test_a_start_ends_while_its_lease_lasts() -> None:
     """Or another process would begin it beside this one, and a caller who waits would be asked for twice."""
-    assert dispatch.START_TIMEOUT + dispatch.LONGEST_BATCH < dispatch.LEASE
+    assert starting.START_TIMEOUT + dispatch.LONGEST_BATCH < dispatch.LEASE
 
 
 async def test_what_is_claimed_is_left_alone_while_its_lease_lasts(house: House) -> None:
@@ -384,7 +385,7 @@ async def test_what_cannot_be_written_down_for_long_is_left_to_its_lease(
 ) -> None:
     forward = holds_the_clock(house)
     await house.call(await house.webhook())
-    monkeypatch.setattr(dispatch, "SETTLE_WITHIN", -1.0)
+    monkeypatch.setattr(starting, "SETTLE_WITHIN", -1.0)
     away = Away(house, monkeypatch, 1)
     assert (await round_of(house)).state == "queued"
     assert (len(away.unsettled), house.gateway.runtime.unsettled) == (1, {})

@@ -21,7 +21,7 @@ from postern.identity import new_id
 from postern.observe.calls import CallLine, call_counts
 from postern.observe.counting import numbers
 from postern.observe.logs import Log
-from postern.usecases.calls.respond import await_answer, await_first_answer, await_listener
+from postern.usecases.calls.waiting import await_answer, await_first_answer, await_listener
 from postern.usecases.deliveries.dispatch import LEASE
 from postern.usecases.runtime.gateway import Gateway
 

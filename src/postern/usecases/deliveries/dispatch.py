@@ -1,4 +1,4 @@
-"""Starting what is due: claim deliveries with a lease, start the trigger in the engine, settle. Survives
+"""Starting what is due: claim deliveries with a lease and start them (`starting`), batch by batch. Survives
 whatever dies.
 
 Starts are idempotent on the delivery's key, so a lease that runs out under a slow engine starts nothing
@@ -6,31 +6,23 @@ twice.
 """
 
 import asyncio
-import time
-from collections.abc import Awaitable, Callable
 
-from postern.core.answer import WorkflowResponse
 from postern.core.calls.content import Payload
 from postern.core.deliveries.delivery import (
-    GIVE_UP_AFTER,
     LONGEST_WAIT,
-    End,
     EngineRejected,
     EngineUnavailable,
-    Started,
-    Trigger,
     wait_before_retry,
 )
 from postern.core.history.invocation import Content, Delivery, StoreUnavailable, payload_of
-from postern.observe.counting import counter_of_starts, numbers
+from postern.observe.counting import numbers
 from postern.observe.logs import Log
 from postern.usecases.deliveries.calls_first import CallsFirst
+from postern.usecases.deliveries.starting import start_delivery
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.runtime.loop import Loop
-from postern.usecases.runtime.process import EngineAway
 
 LEASE = 30.0
-START_TIMEOUT = 20.0
 BATCH = 100
 AT_ONCE = 200
 BYTES_AT_ONCE = 64 * 1024 * 1024
@@ -39,119 +31,9 @@ LONGEST_BATCH = 0.5
 """A start that takes longer no longer holds up those behind it, as long as fewer than ``AT_ONCE`` are under
 way."""
 LOOK_EVERY = 1.0
-SETTLE_EVERY = 0.5
-SETTLE_WITHIN = 900.0
-"""Seconds that a start waits for the store to come back before it is left to its lease."""
 LONGEST_PAUSE = 15.0
 
 log = Log()
-
-
-async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -> Started:
-    """Ask the engine, and write down how it went. Raises what the engine raised, after writing it down."""
-    assert gateway.engine is not None
-    slot = (
-        gateway.site.response_slot(delivery.invocation_id, delivery.key, delivery.deadline)
-        if delivery.deadline is not None
-        else None
-    )
-    trigger = Trigger(
-        delivery.key,
-        delivery.webhook_id,
-        delivery.invocation_id,
-        delivery.fields,
-        payload,
-        slot,
-        gateway.site.end_slot(delivery.invocation_id, delivery.key)
-        if gateway.engine.asked_after is None
-        else None,
-    )
-    began = time.perf_counter()
-    try:
-        try:
-            async with asyncio.timeout(START_TIMEOUT):
-                started = await gateway.engine.start(trigger)
-        except TimeoutError:
-            raise EngineUnavailable(f"the engine did not answer within {START_TIMEOUT:g} s") from None
-    except EngineUnavailable as trouble:
-        counter_of_starts(gateway.engine.name, "unavailable").inc()
-        now = gateway.clock()
-        detail = trouble.detail
-        earlier = gateway.runtime.engine_away
-        gateway.runtime.engine_away = EngineAway(earlier.since if earlier else time.monotonic(), detail)
-        if now - (delivery.released_at or delivery.created_at) > GIVE_UP_AFTER:
-            given_up = f"given up after 3 days: {detail}"
-            await _settle(gateway, delivery, lambda: gateway.store.deliveries.failed(delivery, given_up, now))
-        else:
-            next_at = now + wait_before_retry(delivery.attempts + 1, trouble.retry_after)
-            await _settle(
-                gateway, delivery, lambda: gateway.store.deliveries.again(delivery, next_at, detail, now)
-            )
-        gateway.runtime.live.touch(delivery.invocation_id)
-        raise
-    except EngineRejected as refusal:
-        gateway.runtime.engine_away = None
-        counter_of_starts(gateway.engine.name, "rejected").inc()
-        rejected, now = refusal.detail, gateway.clock()
-        await _settle(gateway, delivery, lambda: gateway.store.deliveries.failed(delivery, rejected, now))
-        gateway.runtime.live.touch(delivery.invocation_id)
-        raise
-    gateway.runtime.engine_away = None
-    counter_of_starts(gateway.engine.name, "started").inc()
-    numbers().engine_start_seconds.observe(time.perf_counter() - began)
-    now = gateway.clock()
-    since = now if started.at is None else min(started.at, now)
-    asked_after = gateway.engine.asked_after
-    ask_at = None if asked_after is None or started.runs == 0 else now + asked_after
-    await _settle(
-        gateway, delivery, lambda: gateway.store.deliveries.started(delivery, started, since, ask_at)
-    )
-    if started.answer is not None:
-        await take_answer(gateway, delivery.key, started.answer)
-    if started.failed:
-        gateway.runtime.endings.ended(delivery.key, End("failed", now, started.failed))
-    gateway.runtime.live.touch(delivery.invocation_id)
-    return started
-
-
-async def _settle(gateway: Gateway, delivery: Delivery, write: Callable[[], Awaitable[None]]) -> None:
-    """Write down how a start went, again and again while the store is away: what the engine has taken must
-    not be started a second time for that. It keeps its place among those under way, and the loop leaves it
-    alone, so there are never more than a few hundred."""
-    until = time.monotonic() + SETTLE_WITHIN
-    tries = 0
-    try:
-        while True:
-            try:
-                await write()
-                return
-            except StoreUnavailable as trouble:
-                if time.monotonic() > until:
-                    raise
-                if not tries:
-                    log.warning(
-                        "a start could not be written down yet", delivery=delivery.key, error=str(trouble)
-                    )
-                tries += 1
-                gateway.runtime.unsettled[delivery.key] = tries
-            await asyncio.sleep(SETTLE_EVERY)
-    finally:
-        gateway.runtime.unsettled.pop(delivery.key, None)
-
-
-def take_answer(gateway: Gateway, key: str, answer: WorkflowResponse) -> "asyncio.Future[bool]":
-    """An answer for the caller who waits, whichever way it came: the first one in time is kept, and the
-    caller woken. Not a coroutine: the writer wakes the caller, without a task between them."""
-
-    def written(taken: asyncio.Future[bool]) -> None:
-        if not taken.cancelled() and taken.exception() is None and taken.result():
-            gateway.runtime.waiters.wake(key, answer)
-
-    taken = gateway.store.deliveries.respond(
-        key, answer, gateway.clock(), awaited_here=key in gateway.runtime.waiters
-    )
-    taken.add_done_callback(written)
-    return taken
 
 
 async def catch_up(gateway: Gateway) -> int:

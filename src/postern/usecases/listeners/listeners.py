@@ -23,7 +23,7 @@ from postern.identity import new_id
 from postern.observe.counting import counter_of_ends
 from postern.usecases.access.audit import noted
 from postern.usecases.answers import Time, iso
-from postern.usecases.deliveries.dispatch import take_answer
+from postern.usecases.deliveries.starting import take_answer
 from postern.usecases.history.history import TAKEN_JUST_NOW, recorded, request_in
 from postern.usecases.history.views import LocalRun, run_of
 from postern.usecases.listeners import views

@@ -1,0 +1,154 @@
+"""A caller who waits for the workflow: an answer, an end of all runs without one, or the end of the time. The delivery's
+row decides which of them came first."""
+
+import asyncio
+import math
+import time
+
+from postern.core import answer as answers
+from postern.core.answer import Answer, WorkflowResponse
+from postern.core.deliveries.delivery import End, EngineRejected, EngineUnavailable, Started, delivery_key
+from postern.core.history.invocation import Delivery, StoreUnavailable
+from postern.core.webhooks.webhook import Webhook
+from postern.observe.logs import Log
+from postern.usecases.deliveries.starting import start_delivery, take_answer
+from postern.usecases.ports import Engine
+from postern.usecases.runtime.gateway import Gateway
+
+log = Log()
+
+CODE_OF_END = {"completed": "completed", "failed": "workflow_failed"}
+"""What a caller who still waits hears when all runs have ended."""
+
+LOOK_FOR_LISTENER = 0.25
+"""Seconds. A listener may answer through another process, even through a command that nobody hears of."""
+
+
+async def await_answer(gateway: Gateway, delivery: Delivery, payload: bytes) -> Answer:
+    """Start the workflow now and wait until it answers, ends without an answer, or the time is over."""
+    if gateway.engine is None:
+        return await _wait(gateway, delivery, None)
+    # A start that is under way when the caller's time is over must still be written down as what it became. After that
+    # nobody need wait for the end.
+    start = gateway.runtime.background(start_delivery(gateway, delivery, payload))
+    ended = gateway.runtime.background(_ended(gateway, gateway.engine, delivery, start))
+    try:
+        return await _wait(gateway, delivery, ended)
+    finally:
+        ended.cancel()
+
+
+async def await_listener(gateway: Gateway, delivery: Delivery) -> Answer:
+    """Wait for the answer of the listener that the call was handed to. When it goes away, the row says so."""
+    return await _wait(gateway, delivery, None, LOOK_FOR_LISTENER)
+
+
+async def _wait(
+    gateway: Gateway, delivery: Delivery, runs: "asyncio.Task[str | None] | None", pause: float = math.inf
+) -> Answer:
+    """``runs`` says how they ended; ``pause``: the longest between two looks at the row."""
+    assert delivery.deadline is not None
+    # The deadline is a time of day, for the workflow and for other processes. The wait is counted by a clock
+    # that nobody sets.
+    allowed = delivery.deadline - delivery.created_at
+    until = time.monotonic() + min(allowed, delivery.deadline - gateway.clock())
+    waiters = gateway.runtime.waiters
+    woken = waiters.register(delivery.key)
+    if runs is not None:
+        runs.add_done_callback(lambda _: woken.set())
+    try:
+        while True:
+            left = until - time.monotonic()
+            if left > 0:
+                await woken.within(min(left, pause, waiters.look_every))
+            if woken.answer is not None:
+                return answers.responded(woken.answer, delivery.invocation_id)
+            woken.clear()
+            ended = runs.result() if runs is not None and runs.done() else None
+            over = until <= time.monotonic() or waiters.time_is_up
+            answer = await _answer_in_row(gateway, delivery, ended, over)
+            if answer is not None:
+                return answer
+    except StoreUnavailable:
+        return answers.problem("temporarily_unavailable", delivery.invocation_id)
+    finally:
+        waiters.leave(delivery.key, woken)
+
+
+async def _ended(
+    gateway: Gateway, engine: Engine, delivery: Delivery, start: "asyncio.Task[Started]"
+) -> str | None:
+    """How the runs ended, or None where nobody can say: then only an answer or the time-out ends the wait."""
+    try:
+        started = await asyncio.shield(start)
+        if started.failed:
+            return "failed"
+        if started.runs == 0:
+            return "completed"
+        ended = await engine.ended(delivery.key)
+        if isinstance(ended, End):
+            gateway.runtime.endings.ended(delivery.key, ended)
+            return ended.state
+        if isinstance(ended, WorkflowResponse):
+            await take_answer(gateway, delivery.key, ended)
+            return None
+        return ended
+    except EngineUnavailable:
+        gateway.runtime.due.set()  # the loop goes on trying; the caller may still be answered in time
+    except EngineRejected:
+        return "failed"
+    except StoreUnavailable:
+        pass  # who reads the row next says so
+    except Exception:  # a defect in an engine: nobody else looks at how this task ended
+        log.exception("an engine failed in a way it should not", engine=engine.name)
+    return None
+
+
+async def _answer_in_row(
+    gateway: Gateway, delivery: Delivery, ended: str | None, over: bool
+) -> Answer | None:
+    """What the row says now. Closing the slot is a race against an answer just arriving, and the row settles
+    it."""
+    code = CODE_OF_END.get(ended or "") or ("response_timeout" if over else None)
+    if code is not None and await gateway.store.deliveries.close_slot(delivery.key, code):
+        gateway.runtime.live.touch(delivery.invocation_id)
+        return _answer_for(code, delivery.invocation_id)
+    row = await gateway.store.deliveries.get(delivery.key)
+    if row is not None and row.answer_code:
+        return answer_of(row)
+    return None if code is None else _answer_for(code, delivery.invocation_id)
+
+
+def answer_of(row: Delivery) -> Answer:
+    if row.answer_code == "accepted" and row.response is not None:
+        return answers.responded(row.response, row.invocation_id)
+    return _answer_for(row.answer_code, row.invocation_id)
+
+
+def _answer_for(code: str, invocation_id: str) -> Answer:
+    return answers.completed(invocation_id) if code == "completed" else answers.problem(code, invocation_id)
+
+
+async def await_first_answer(gateway: Gateway, webhook: Webhook, first_invocation_id: str) -> Answer:
+    """A duplicate of a synchronous call hears what the first one heard, waiting for it while it is still
+    running."""
+    key = delivery_key(first_invocation_id, 1)
+    woken = gateway.runtime.waiters.register(key)
+    until = time.monotonic() + (webhook.answer_timeout or 0.0)
+    try:
+        while True:
+            row = await gateway.store.deliveries.get(key)
+            if row is None or (row.deadline is None and not row.answer_code):
+                return answers.duplicate(first_invocation_id)
+            if row.answer_code:
+                return answer_of(row)
+            if time.monotonic() > until or gateway.runtime.waiters.time_is_up:
+                return _answer_for("response_timeout", first_invocation_id)
+            await woken.within(gateway.runtime.waiters.look_every)
+            if woken.answer is not None:
+                return answers.responded(woken.answer, first_invocation_id)
+            woken.clear()
+    except StoreUnavailable:
+        return answers.problem("temporarily_unavailable", first_invocation_id)
+    finally:
+        gateway.runtime.waiters.leave(key, woken)

@@ -1,0 +1,136 @@
+"""One start: the engine is asked, and what became of it is written down."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+from postern.core.answer import WorkflowResponse
+from postern.core.deliveries.delivery import (
+    GIVE_UP_AFTER,
+    End,
+    EngineRejected,
+    EngineUnavailable,
+    Started,
+    Trigger,
+    wait_before_retry,
+)
+from postern.core.history.invocation import Delivery, StoreUnavailable
+from postern.observe.counting import counter_of_starts, numbers
+from postern.observe.logs import Log
+from postern.usecases.ports import Engine
+from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.runtime.process import EngineAway
+
+START_TIMEOUT = 20.0
+SETTLE_EVERY = 0.5
+SETTLE_WITHIN = 900.0
+"""Seconds that a start waits for the store to come back before it is left to its lease."""
+
+log = Log()
+
+
+async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -> Started:
+    """Raises what the engine raised, after writing it down."""
+    engine = gateway.engine
+    assert engine is not None
+    began = time.perf_counter()
+    try:
+        started = await _ask(gateway, engine, delivery, payload)
+    except EngineUnavailable as trouble:
+        counter_of_starts(engine.name, "unavailable").inc()
+        await _taken_later(gateway, delivery, trouble)
+        raise
+    except EngineRejected as refusal:
+        counter_of_starts(engine.name, "rejected").inc()
+        gateway.runtime.engine_away = None
+        await _fail(gateway, delivery, refusal.detail, gateway.clock())
+        raise
+    counter_of_starts(engine.name, "started").inc()
+    numbers().engine_start_seconds.observe(time.perf_counter() - began)
+    gateway.runtime.engine_away = None
+    await _taken(gateway, delivery, started, engine.asked_after)
+    return started
+
+
+async def _ask(gateway: Gateway, engine: Engine, delivery: Delivery, payload: bytes) -> Started:
+    site, invocation_id, key = gateway.site, delivery.invocation_id, delivery.key
+    slot = None
+    if delivery.deadline is not None:
+        slot = site.response_slot(invocation_id, key, delivery.deadline)
+    end_slot = site.end_slot(invocation_id, key) if engine.asked_after is None else None
+    trigger = Trigger(key, delivery.webhook_id, invocation_id, delivery.fields, payload, slot, end_slot)
+    try:
+        async with asyncio.timeout(START_TIMEOUT):
+            return await engine.start(trigger)
+    except TimeoutError:
+        raise EngineUnavailable(f"the engine did not answer within {START_TIMEOUT:g} s") from None
+
+
+async def _taken(gateway: Gateway, delivery: Delivery, started: Started, asked_after: float | None) -> None:
+    now = gateway.clock()
+    since = now if started.at is None else min(started.at, now)
+    ask_at = None if asked_after is None or started.runs == 0 else now + asked_after
+    await _settle(
+        gateway, delivery, lambda: gateway.store.deliveries.started(delivery, started, since, ask_at)
+    )
+    if started.answer is not None:
+        await take_answer(gateway, delivery.key, started.answer)
+    if started.failed:
+        gateway.runtime.endings.ended(delivery.key, End("failed", now, started.failed))
+    gateway.runtime.live.touch(delivery.invocation_id)
+
+
+async def _taken_later(gateway: Gateway, delivery: Delivery, trouble: EngineUnavailable) -> None:
+    now, detail, earlier = gateway.clock(), trouble.detail, gateway.runtime.engine_away
+    gateway.runtime.engine_away = EngineAway(earlier.since if earlier else time.monotonic(), detail)
+    if now - (delivery.released_at or delivery.created_at) > GIVE_UP_AFTER:
+        await _fail(gateway, delivery, f"given up after 3 days: {detail}", now)
+        return
+    next_at = now + wait_before_retry(delivery.attempts + 1, trouble.retry_after)
+    await _settle(gateway, delivery, lambda: gateway.store.deliveries.again(delivery, next_at, detail, now))
+    gateway.runtime.live.touch(delivery.invocation_id)
+
+
+async def _fail(gateway: Gateway, delivery: Delivery, why: str, now: float) -> None:
+    await _settle(gateway, delivery, lambda: gateway.store.deliveries.failed(delivery, why, now))
+    gateway.runtime.live.touch(delivery.invocation_id)
+
+
+async def _settle(gateway: Gateway, delivery: Delivery, write: Callable[[], Awaitable[None]]) -> None:
+    """Write down how a start went, again and again while the store is away: what the engine has taken must
+    not be started a second time for that. It keeps its place among those under way, and the loop leaves it
+    alone, so there are never more than a few hundred."""
+    until = time.monotonic() + SETTLE_WITHIN
+    tries = 0
+    try:
+        while True:
+            try:
+                await write()
+                return
+            except StoreUnavailable as trouble:
+                if time.monotonic() > until:
+                    raise
+                if not tries:
+                    log.warning(
+                        "a start could not be written down yet", delivery=delivery.key, error=str(trouble)
+                    )
+                tries += 1
+                gateway.runtime.unsettled[delivery.key] = tries
+            await asyncio.sleep(SETTLE_EVERY)
+    finally:
+        gateway.runtime.unsettled.pop(delivery.key, None)
+
+
+def take_answer(gateway: Gateway, key: str, answer: WorkflowResponse) -> "asyncio.Future[bool]":
+    """An answer for the caller who waits, whichever way it came: the first one in time is kept, and the
+    caller woken. Not a coroutine: the writer wakes the caller, without a task between them."""
+
+    def written(taken: asyncio.Future[bool]) -> None:
+        if not taken.cancelled() and taken.exception() is None and taken.result():
+            gateway.runtime.waiters.wake(key, answer)
+
+    taken = gateway.store.deliveries.respond(
+        key, answer, gateway.clock(), awaited_here=key in gateway.runtime.waiters
+    )
+    taken.add_done_callback(written)
+    return taken
