@@ -7,15 +7,15 @@ FROM ${BASE} AS build
 WORKDIR /src
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 COPY requirements-build.lock requirements.lock ./
-RUN python -m venv /opt/build \
- && /opt/build/bin/pip install --require-hashes --requirement requirements-build.lock \
+RUN python -m venv --without-pip /opt/build \
+ && python -m pip --python /opt/build install --require-hashes --requirement requirements-build.lock \
  && python -m venv --without-pip /opt/postern \
- && /opt/build/bin/pip --python /opt/postern install --require-hashes --requirement requirements.lock
+ && python -m pip --python /opt/postern install --require-hashes --requirement requirements.lock
 COPY pyproject.toml hatch_build.py package.json package-lock.json .npmrc README.md LICENSE ./
 COPY docs docs
 COPY src src
 RUN PATH=/opt/build/bin:$PATH hatchling build --target wheel --directory /src/dist \
- && /opt/build/bin/pip --python /opt/postern install --no-deps --no-index /src/dist/*.whl
+ && python -m pip --python /opt/postern install --no-deps --no-index /src/dist/*.whl
 
 FROM ${BASE}
 ARG VERSION=unreleased
