@@ -96,9 +96,8 @@ a core busy, so that some of each are at work."""
 EXECUTABLE = (
     "journeys/test_kill.py",
     "journeys/test_upgrade.py",
-    "journeys/test_waiting.py",
     "journeys/test_workers.py",
-    "wiring",
+    "wiring/test_private_files.py",
 )
 """Tests of the program as users start it: the others fork one that has loaded everything (`support/forks.py`)."""
 

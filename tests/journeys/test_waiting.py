@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from support.forks import impatient
 from support.program import Program
 from support.reply import HttpReply
 from support.waiting import PATIENCE, free_port, wait_until
@@ -50,8 +51,9 @@ def obey(event: Event) -> None:
 class House:
     """A program whose workflow does what the call's body says."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **more: str) -> None:
         self.folder = folder
+        self.more = more
         self.data_dir = folder / "data"
         waiting = {"enabled": True, "timeoutSeconds": 20}
         self.patient = make_webhook(self.data_dir, synchronousResponse=waiting)
@@ -68,8 +70,8 @@ class House:
             "POSTERN_WORKFLOWS": str(self.folder / "workflows"),
             "POSTERN_LOG": "json",
             "NOTES": str(self.folder),
+            **self.more,
         }
-        settings["PYTHONPATH"] = os.pathsep.join([str(self.folder), os.environ.get("PYTHONPATH", "")])
         return Program(
             self.folder, {"POSTERN_DATA_DIR": str(self.data_dir), "POSTERN_PORT": str(self.port), **settings}
         )
@@ -160,6 +162,7 @@ def test_after_the_time_out_the_run_goes_on_and_its_late_answer_is_recorded(hous
     )
 
 
+@pytest.mark.executable
 @pytest.mark.parametrize("told_to_stop", ["SIGTERM", "SIGHUP", "Ctrl-C"])
 def test_who_waits_when_the_program_is_asked_to_stop_still_gets_the_answer(
     tmp_path: Path, told_to_stop: str
@@ -249,11 +252,10 @@ def test_a_start_that_is_under_way_when_the_program_is_asked_to_stop_is_not_aske
 
 def test_who_would_wait_longer_than_the_end_may_take_hears_so_and_the_run_goes_on(tmp_path: Path) -> None:
     """The real end waits 22 s for them, and 10 for the runs; here it is one."""
-    (tmp_path / "sitecustomize.py").write_text(
-        "import postern.usecases.runtime.process as process; process.PATIENCE = 1.0\n"
-        "import postern.engines.embedded.supervisor as supervisor; supervisor.GRACE = 1.0\n"
+    hasty = impatient(
+        **{"postern.usecases.runtime.process.PATIENCE": 1.0, "postern.engines.embedded.supervisor.GRACE": 1.0}
     )
-    house = House(tmp_path)
+    house = House(tmp_path, **hasty)
     replies: list[HttpReply] = []
     try:
         house.ready()

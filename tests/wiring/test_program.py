@@ -12,6 +12,7 @@ import pytest
 
 from support.callers import asked, called, flood, made
 from support.client import admin_of
+from support.forks import impatient
 from support.program import Program, StartProgram, run_postern
 from support.waiting import wait_until
 
@@ -129,13 +130,11 @@ def test_without_a_trusted_proxy_the_header_counts_for_nothing(start_program: St
 
 
 def test_a_flood_of_rejected_calls_leaves_the_accepted_ones_and_a_bounded_store(
-    start_program: StartProgram, tmp_path: Path
+    start_program: StartProgram,
 ) -> None:
     # What was only counted is written down every fifteen seconds.
-    (tmp_path / "sitecustomize.py").write_text(
-        "import postern.usecases.operations.retention as retention; retention.LOOK_EVERY = 1.0"
-    )
-    program = start_program(POSTERN_ENGINE="none", POSTERN_LOG="off", PYTHONPATH=str(tmp_path))
+    soon = impatient(**{"postern.usecases.operations.retention.LOOK_EVERY": 1.0})
+    program = start_program(POSTERN_ENGINE="none", POSTERN_LOG="off", **soon)
     token = "whk_0123456789abcdef0123456789abcdef"
     webhook = made(program, authentication={"method": "token", "token": token})
     accepted = called(webhook["url"], [{"n": n} for n in range(20)], [("X-Api-Key", token)])

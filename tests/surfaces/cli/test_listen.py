@@ -331,7 +331,7 @@ def test_what_a_silent_network_has_swallowed_is_asked_again(
     assert len(notices) == 1 and "it did not answer in time" in notices[0]
 
 
-CALLS = 1000
+CALLS = 300
 CUTS = 20
 RESTARTS = 2
 
