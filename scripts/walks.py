@@ -23,6 +23,7 @@ from types import FrameType
 from typing import Any
 
 from postern.settings import Settings
+from postern.surfaces.console import rehearsal
 from postern.wiring.serving import serve
 
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "postern"
@@ -141,6 +142,9 @@ def _wait_until_up(url: str) -> None:
 
 async def served(settings: Settings, walk: Walk, url: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
+    rehearsal.AFTER = (
+        3600.0  # its pages hold none of the values, and each of their functions would be looked at
+    )
     threading.setprofile(walk.look)  # threads of the store
     sys.setprofile(walk.look)
     serving = asyncio.create_task(serve(settings))
