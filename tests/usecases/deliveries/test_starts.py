@@ -25,7 +25,7 @@ from postern.core.history.invocation import StoreUnavailable
 from postern.observe.metrics import Numbers
 from postern.usecases.deliveries import dispatch, starting
 from postern.usecases.deliveries.dispatch import BATCH, Dispatcher
-from postern.usecases.deliveries.starting import start_delivery
+from postern.usecases.deliveries.starting import ONE_ALONE, start_delivery
 from postern.usecases.history import history
 from postern.usecases.history.views import Delivery
 from postern.usecases.runtime.process import EngineAway
@@ -290,7 +290,10 @@ async def test_starts_that_one_workflow_does_not_take_hold_up_no_others(house: H
     assert house.gateway.runtime.engine_away is None
     forward(FIRST_WAIT)
     assert await house.dispatcher.round() == BATCH, "these are tried again, each at its own time"
-    assert house.gateway.runtime.engine_away is not None, "nobody has taken a start since"
+    assert house.gateway.runtime.engine_away is None, "it has taken the other one just now"
+    house.gateway.runtime.engine_took_at -= ONE_ALONE + 1
+    assert await house.dispatcher.round() == 10
+    assert house.gateway.runtime.engine_away is not None, "nobody has taken a start for long"
 
 
 async def test_a_call_whose_body_is_gone_cannot_be_started(

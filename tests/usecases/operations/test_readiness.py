@@ -229,8 +229,11 @@ async def test_starts_that_find_the_engine_away_for_long_are_an_alarm_as_long_as
     now += 0.1
     assert await alarms() == ["Calls wait for their workflows to be started: connection refused."]
     assert measured()["engine"] == 1, "calls are taken all the same"
+    is_ready, parts = await state(house)
+    assert (is_ready, parts["engine"]) == (True, (False, "connection refused."))
     waiting = 0
     assert await alarms() == []
+    assert (await state(house))[1]["engine"] == (True, "noting")
     waiting = 1
     assert await alarms() == [], "one that comes then begins anew"
     gateway.runtime.engine_away = EngineAway(now - LONGEST_START, "refused. Is the server running?")

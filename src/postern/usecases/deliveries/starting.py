@@ -25,6 +25,8 @@ START_TIMEOUT = 20.0
 SETTLE_EVERY = 0.5
 SETTLE_WITHIN = 900.0
 """Seconds that a start waits for the store to come back before it is left to its lease."""
+ONE_ALONE = 600.0
+"""Seconds for which an engine that has taken a start counts as there, though it does not take those of one workflow."""
 
 log = Log()
 
@@ -47,7 +49,7 @@ async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -
         raise
     counter_of_starts(engine.name, "started").inc()
     numbers().engine_start_seconds.observe(time.perf_counter() - began)
-    gateway.runtime.engine_away = None
+    gateway.runtime.engine_away, gateway.runtime.engine_took_at = None, time.monotonic()
     await _taken(gateway, delivery, started, engine.asked_after)
     return started
 
@@ -81,8 +83,10 @@ async def _taken(gateway: Gateway, delivery: Delivery, started: Started, asked_a
 
 
 async def _taken_later(gateway: Gateway, delivery: Delivery, trouble: EngineUnavailable) -> None:
-    now, detail, earlier = gateway.clock(), trouble.detail, gateway.runtime.engine_away
-    gateway.runtime.engine_away = EngineAway(earlier.since if earlier else time.monotonic(), detail)
+    now, detail, runtime = gateway.clock(), trouble.detail, gateway.runtime
+    if not trouble.only_this or time.monotonic() - runtime.engine_took_at > ONE_ALONE:
+        earlier = runtime.engine_away
+        runtime.engine_away = EngineAway(earlier.since if earlier else time.monotonic(), detail)
     if now - (delivery.released_at or delivery.created_at) > GIVE_UP_AFTER:
         await _fail(gateway, delivery, f"given up after 3 days: {detail}", now)
         return

@@ -45,6 +45,9 @@ async def readiness(gateway: Gateway) -> Readiness:
     """Answers within a few seconds, whatever the store does."""
     store, webhooks = await _store(gateway), _webhooks(gateway)
     engine = await gateway.engine.health() if gateway.engine is not None else NO_ENGINE
+    waiting = [alarm for alarm in gateway.runtime.alarms if _kind(alarm) == WAITING]
+    if waiting and engine.ok:  # it is there, and takes no start
+        engine = EngineHealth(False, waiting[0].removeprefix(f"{WAITING}: "))
     return Readiness(
         ready=store.ok and gateway.runtime.directory.trouble is None and not engine.cannot_start,
         store=store,

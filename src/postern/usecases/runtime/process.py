@@ -122,6 +122,8 @@ class Runtime:
     """When the engine of this process was last seen at work; None: not yet looked."""
     engine_away: EngineAway | None = None
     """Since when every start has found it so; None where the last one was answered."""
+    engine_took_at: float = float("-inf")
+    """When the last start was taken; by that clock, too."""
     engine_asked_at: float = float("-inf")
     engine_found_away: str = ""
     """What the engine said of itself then, where calls wait that another process could not start."""
