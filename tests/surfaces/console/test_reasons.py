@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from postern.core.deliveries.delivery import End, EngineRejected, EngineUnavailable, Started, Trigger
-from postern.surfaces.console.views.history.story import reason
+from postern.surfaces.console.views.history.sentences import reason
 from postern.usecases.history import history
 from postern.usecases.history.endings import EndingsLoop
 from support.house import OWNER, a_house

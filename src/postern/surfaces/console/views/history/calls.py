@@ -16,7 +16,7 @@ from postern.core.problems import FieldError, Refused
 from postern.identity import time_of
 from postern.surfaces.console import looks, words
 from postern.surfaces.console.views import picker
-from postern.surfaces.console.views.history import exported, story
+from postern.surfaces.console.views.history import exported, fixes, sentences, story
 from postern.surfaces.console.visit import STORE_AWAY, Form, View, Visit, problem_of, read_pairs, whole_number
 from postern.surfaces.leaving import while_connected
 from postern.usecases.answers import Time
@@ -144,7 +144,7 @@ async def listing(visit: Visit) -> Response:
         ],
         answers=list(ANSWERS.items()),
         spans=list(SPANS.items()),
-        reason=story.reason,
+        reason=sentences.reason,
     )
 
 
@@ -291,7 +291,7 @@ async def fix(visit: Visit) -> Response:
         item = await history.show(visit.gateway, visit.actor, invocation_id)
         webhook = await webhooks.show(visit.gateway, visit.actor, item.webhook_id)
         await webhooks.change(
-            visit.gateway, visit.actor, webhook.id, story.patch_of(form.text("kind"), item, webhook)
+            visit.gateway, visit.actor, webhook.id, fixes.patch_of(form.text("kind"), item, webhook)
         )
     return visit.to(f"/history/{invocation_id}", "fixed")
 

@@ -19,7 +19,7 @@ from postern.core.problems import Refused
 from postern.identity import first_id_at, time_of
 from postern.surfaces.console import pages, words
 from postern.surfaces.console.views import picker
-from postern.surfaces.console.views.history import sent, story
+from postern.surfaces.console.views.history import sent, sentences
 from postern.surfaces.console.visit import Context, Visit, whole_number
 from postern.surfaces.session import actor_of
 from postern.surfaces.streaming import Feed
@@ -192,7 +192,7 @@ class Page:
         self._newest = max(self._newest, item.id)
         whose = await self._names.of(item.webhook_id) if self._names else ""
         return place + _event(
-            event, "live/row.html", item=item, reason=story.reason(item), is_new=is_new, whose=whose
+            event, "live/row.html", item=item, reason=sentences.reason(item), is_new=is_new, whose=whose
         )
 
     async def _counted(self, now: float, is_over: bool = False) -> str:

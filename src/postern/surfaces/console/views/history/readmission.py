@@ -7,7 +7,7 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from postern.core.history.invocation import HistoryFilter
-from postern.surfaces.console.views.history import story
+from postern.surfaces.console.views.history import sentences
 from postern.surfaces.console.views.history.calls import rows_of
 from postern.surfaces.console.views.webhooks.webhook import loaded, tab
 from postern.surfaces.console.visit import Visit
@@ -46,7 +46,7 @@ async def _page(visit: Visit, result: Result | None) -> Response:
         failing=found.still_rejected,
         result=result,
         rows=await rows_of(visit, [item for item in rejected.items if item.id in passing][:SHOWN]),
-        reason=story.reason,
+        reason=sentences.reason,
         names={},
         after=None,
         kept="",

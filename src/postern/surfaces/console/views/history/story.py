@@ -5,16 +5,15 @@ from msgspec import Struct
 from postern.core.address import inside, names_another, read_address
 from postern.core.calls import paths
 from postern.core.deliveries.delivery import FIELD_NAMES
-from postern.core.documents import Patch
-from postern.core.problems import PROBLEMS, Refused
-from postern.core.webhooks.webhook import LARGEST_PAYLOAD_LIMIT
-from postern.surfaces.console import senders, words
-from postern.surfaces.console.views.history import life, sent
+from postern.core.problems import PROBLEMS
+from postern.surfaces.console import senders
+from postern.surfaces.console.views.history import life, sent, sentences
+from postern.surfaces.console.views.history.fixes import fix_for
 from postern.surfaces.console.views.history.sent import webhook_or_none
 from postern.surfaces.console.visit import Context, Visit
 from postern.usecases.calls import readmission
 from postern.usecases.history import history
-from postern.usecases.history.views import Delivery, Invocation, InvocationSummary
+from postern.usecases.history.views import Invocation
 from postern.usecases.listeners import listeners
 from postern.usecases.operations import retention
 from postern.usecases.signatures import remedies, signatures
@@ -35,13 +34,13 @@ async def context(visit: Visit, invocation_id: str) -> Context:
         "lives": life.lives(item, visit.gateway.clock()),
         "kept_until": await retention.kept_until(visit.gateway, visit.actor, item.id),
         "errors": {},
-        "reason": reason(item),
-        "caller": _caller(item),
+        "reason": sentences.reason(item),
+        "caller": sentences.caller(item),
         "help": PROBLEMS[item.code].help if item.code in PROBLEMS else "",
         "steps": _steps(item),
-        "fixes": _fixes(item, webhook),
+        "fix": fix_for(item, webhook),
         "awaited": senders.awaited(webhook) if item.code == "signature_mismatch" else None,
-        "started_by": lambda delivery: _started_by(item, delivery),
+        "started_by": lambda delivery: sentences.started_by(item, delivery),
         "is_authentication": item.code in AUTHENTICATION_CODES,
         **await _advice(visit, item),
         "unlisted_proxy": _unlisted_proxy(visit, item),
@@ -126,93 +125,6 @@ def _in_words(effect: remedies.Effect | None) -> str:
     )
 
 
-def reason(item: InvocationSummary) -> str:
-    """One sentence for the whole story."""
-    if item.status == "rejected":
-        why = item.detail or words.code(item.code)
-        return f"{why[:1].upper()}{why[1:]}."
-    if item.status == "started" and item.nobody_listens:
-        return "Accepted, and no workflow was started: none in the engine listens to this webhook."
-    if item.listener:
-        return f"{_at_listener(item, item.listener)}."
-    if item.status == "failed" and item.run_state != "failed":
-        why = (item.error or "no reason was given").rstrip(".")
-        return f"Accepted, but its workflow could not be started: {why}{_answered(item)}."
-    if item.status == "accepted" and item.error:
-        why = item.error.rstrip(".")
-        return f"Stored; its workflow could not be started yet, and is tried again: {why}{_answered(item)}."
-    if item.runs:
-        return f"{_ran(item)}{_answered(item)}."
-    return words.STATUS_HELP.get(item.status, "")
-
-
-def _at_listener(item: InvocationSummary, listener: str) -> str:
-    """In the place of the workflow."""
-    if item.run_state == "failed":
-        return f"{listener}, in the place of the workflow, failed: {(item.error or '').rstrip('.')}{_answered(item)}"
-    if item.status == "responded":
-        return f"{listener} answered, in the place of the workflow{_answered(item)}"
-    if item.run_state == "completed":
-        return f"{listener}, in the place of the workflow, answered too late{_answered(item)}"
-    return f"It was handed to {listener}, in the place of the workflow{_answered(item)}"
-
-
-def _ran(item: InvocationSummary) -> str:
-    """How far its workflows have come."""
-    names = words.listed(item.workflows) if item.workflows else words.plural(item.runs or 0, "workflow")
-    several = (item.runs or 0) > 1
-    match item.run_state:
-        case "completed":
-            return f"{names} completed"
-        case "failed":
-            # Engines that run several workflows for a call say which of them it was.
-            why = (item.error or "no reason was given").removeprefix(f"{names}: ").rstrip(".")
-            return f"{names} failed: {why}"
-        case "running":
-            return f"{names} {'are' if several else 'is'} running"
-    return f"{names} {'were' if several else 'was'} started; how {'they' if several else 'it'} ended, this engine does not tell"
-
-
-def _caller(item: Invocation) -> str:
-    """What it heard and when, as far as that is known."""
-    first = item.deliveries[0] if item.deliveries and item.deliveries[0].emission == 1 else None
-    if item.caller_gone:
-        return (
-            f"had closed the connection before its answer ({item.http_status}) was sent, "
-            f"{words.milliseconds(item.duration_ms)} after its call"
-        )
-    if item.answered_at is not None:
-        return f"heard {item.http_status} after {words.milliseconds(item.duration_ms)}"
-    if first is not None and first.answer == "waiting":
-        return f"waits for the answer of {first.listener or 'the workflow'}"
-    if first is not None and first.answer is not None:
-        return f"was answered {item.http_status}; whether it was still connected is not known"
-    return f"heard {item.http_status} at once" if item.http_status else "what it heard is not known"
-
-
-def _started_by(item: Invocation, delivery: Delivery) -> str:
-    """What a delivery is called in the call's trace, and who asked for it, where somebody did."""
-    by = f", by {delivery.asked_by}" if delivery.asked_by else ""
-    if delivery.emission > 1:
-        return f"Replay {delivery.emission - 1}{by}"
-    if delivery.listener:
-        return f"{delivery.listener}, in the place of the workflow"
-    return (
-        f"Workflow engine{by}" if item.code in ("accepted", "edited") else f"Checked again and admitted{by}"
-    )
-
-
-def _answered(item: InvocationSummary) -> str:
-    """What the caller heard, where it waited for it."""
-    if item.caller_gone:
-        return "; the caller had left before its answer"
-    if item.status == "responded":
-        return "; the caller heard its answer" if item.answered_at else ""
-    if item.answered_at and item.http_status and item.http_status >= 500:
-        return f"; the caller heard {item.http_status}"
-    return ""
-
-
 class ShownStep(Struct, frozen=True):
     title: str
     ok: bool
@@ -238,57 +150,3 @@ def _steps(item: Invocation) -> list[ShownStep]:
         )
         for one in item.trace
     ]
-
-
-def _fixes(item: Invocation, webhook: Webhook | None) -> list[dict[str, str]]:
-    """What one click can put right, by the reason of the rejection."""
-    if webhook is None or item.status != "rejected":
-        return []
-    match item.code:
-        case "webhook_disabled" if not webhook.enabled:
-            return [{"kind": "enable", "label": "Enable the webhook", "help": "It is disabled."}]
-        case "ip_not_allowed" if item.address not in webhook.ip_allowlist:
-            return [
-                {
-                    "kind": "allow-address",
-                    "label": f"Allow {item.address}",
-                    "help": "Adds this address to the allowlist.",
-                }
-            ]
-        case "origin_not_allowed":
-            origin = next((value for name, value in item.headers if name == "origin"), "")
-            return (
-                [
-                    {
-                        "kind": "allow-origin",
-                        "label": f"Allow {origin}",
-                        "help": "Adds this site to the CORS list.",
-                    }
-                ]
-                if origin
-                else []
-            )
-        case "payload_too_large" if webhook.payload_limit_bytes < LARGEST_PAYLOAD_LIMIT:
-            return [
-                {
-                    "kind": "raise-limit",
-                    "label": "Double the payload limit",
-                    "help": f"Up to {LARGEST_PAYLOAD_LIMIT // 1024**2} MiB can be accepted.",
-                }
-            ]
-    return []
-
-
-def patch_of(kind: str, item: Invocation, webhook: Webhook) -> Patch:
-    """The change to the webhook that a fix stands for."""
-    match kind:
-        case "enable":
-            return {"enabled": True}
-        case "allow-address":
-            return {"ipAllowlist": [*webhook.ip_allowlist, item.address]}
-        case "allow-origin":
-            origin = next((value for name, value in item.headers if name == "origin"), "")
-            return {"cors": {"enabled": True, "origins": [*webhook.cors.origins, origin]}}
-        case "raise-limit":
-            return {"payloadLimitBytes": min(webhook.payload_limit_bytes * 2, LARGEST_PAYLOAD_LIMIT)}
-    raise Refused("not_found", "There is no such fix.")

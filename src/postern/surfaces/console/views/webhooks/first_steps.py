@@ -6,7 +6,7 @@ from starlette.responses import Response
 from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import Refused
 from postern.surfaces.console import senders
-from postern.surfaces.console.views.history import story
+from postern.surfaces.console.views.history import sentences
 from postern.surfaces.console.visit import Context, Visit
 from postern.usecases.history import history
 from postern.usecases.history.views import InvocationSummary
@@ -62,7 +62,7 @@ def _first_call(newest: InvocationSummary | None, accepted: InvocationSummary | 
         return Step(title, True, "", f"/history/{accepted.id}", "See the newest")
     if newest is None:
         return Step(title, False, "Send a test call below, or have the sender call.")
-    return Step(title, False, f"The newest call: {story.reason(newest)}", f"/history/{newest.id}", "Why")
+    return Step(title, False, f"The newest call: {sentences.reason(newest)}", f"/history/{newest.id}", "Why")
 
 
 def _mapped(webhook: Webhook) -> Step:

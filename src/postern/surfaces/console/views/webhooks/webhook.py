@@ -13,7 +13,7 @@ from postern.core.webhooks.merging import has_moved, merged
 from postern.surfaces.console import looks, senders, tree
 from postern.surfaces.console.labels import both, message
 from postern.surfaces.console.views.history import live as live_pages
-from postern.surfaces.console.views.history import story
+from postern.surfaces.console.views.history import sentences
 from postern.surfaces.console.views.history.calls import FILTERS, query_of, rows_of
 from postern.surfaces.console.views.history.calls import wanted as history_filter
 from postern.surfaces.console.views.history.sent import FIELD_LABELS, json_object
@@ -85,7 +85,7 @@ async def overview(visit: Visit) -> Response:
         limit=senders.limit(webhook),
         ranges=volumes.RANGES,
         rows=await rows_of(visit, latest.items),
-        reason=story.reason,
+        reason=sentences.reason,
         rotation=rotation(webhook),
         waiting=waiting,
         names={},
@@ -117,7 +117,7 @@ async def calls(visit: Visit) -> Response:
         kept=query_of(chosen | {"webhook": ""}, ""),
         every=f"/webhooks/{head.webhook.id}/history",
         names={},
-        reason=story.reason,
+        reason=sentences.reason,
     )
 
 

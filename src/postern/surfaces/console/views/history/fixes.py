@@ -1,0 +1,50 @@
+"""What one click puts right, by the reason of a rejection."""
+
+from msgspec import Struct
+
+from postern.core.documents import Patch
+from postern.core.problems import Refused
+from postern.core.webhooks.webhook import LARGEST_PAYLOAD_LIMIT
+from postern.usecases.history.views import Invocation
+from postern.usecases.webhooks.views import Webhook
+
+
+class Fix(Struct, frozen=True):
+    kind: str
+    label: str
+    help: str
+    patch: Patch
+    """The change to the webhook."""
+
+
+def fix_for(item: Invocation, webhook: Webhook | None) -> Fix | None:
+    if webhook is None or item.status != "rejected":
+        return None
+    match item.code:
+        case "webhook_disabled" if not webhook.enabled:
+            return Fix("enable", "Enable the webhook", "It is disabled.", {"enabled": True})
+        case "ip_not_allowed" if item.address not in webhook.ip_allowlist:
+            allowed = [*webhook.ip_allowlist, item.address]
+            help = "Adds this address to the allowlist."
+            return Fix("allow-address", f"Allow {item.address}", help, {"ipAllowlist": allowed})
+        case "origin_not_allowed":
+            origin = next((value for name, value in item.headers if name == "origin"), "")
+            if origin and origin not in webhook.cors.origins:
+                cors = {"enabled": True, "origins": [*webhook.cors.origins, origin]}
+                return Fix(
+                    "allow-origin", f"Allow {origin}", "Adds this site to the CORS list.", {"cors": cors}
+                )
+        case "payload_too_large" if webhook.payload_limit_bytes < LARGEST_PAYLOAD_LIMIT:
+            doubled = min(webhook.payload_limit_bytes * 2, LARGEST_PAYLOAD_LIMIT)
+            help = f"Up to {LARGEST_PAYLOAD_LIMIT // 1024**2} MiB can be accepted."
+            return Fix("raise-limit", "Double the payload limit", help, {"payloadLimitBytes": doubled})
+    return None
+
+
+def patch_of(kind: str, item: Invocation, webhook: Webhook) -> Patch:
+    fix = fix_for(item, webhook)
+    if fix is None or fix.kind != kind:
+        raise Refused(
+            "not_found", "There is nothing left to put right: the webhook has been changed meanwhile."
+        )
+    return fix.patch

@@ -1,0 +1,91 @@
+"""What became of a call, in sentences."""
+
+from postern.surfaces.console import words
+from postern.usecases.history.views import Delivery, Invocation, InvocationSummary
+
+
+def reason(item: InvocationSummary) -> str:
+    """One sentence for the whole story."""
+    if item.status == "rejected":
+        why = item.detail or words.code(item.code)
+        return f"{why[:1].upper()}{why[1:]}."
+    if item.status == "started" and item.nobody_listens:
+        return "Accepted, and no workflow was started: none in the engine listens to this webhook."
+    if item.listener:
+        return f"{_at_listener(item, item.listener)}."
+    if item.status == "failed" and item.run_state != "failed":
+        why = (item.error or "no reason was given").rstrip(".")
+        return f"Accepted, but its workflow could not be started: {why}{_answered(item)}."
+    if item.status == "accepted" and item.error:
+        why = item.error.rstrip(".")
+        return f"Stored; its workflow could not be started yet, and is tried again: {why}{_answered(item)}."
+    if item.runs:
+        return f"{_ran(item)}{_answered(item)}."
+    return words.STATUS_HELP.get(item.status, "")
+
+
+def _at_listener(item: InvocationSummary, listener: str) -> str:
+    """In the place of the workflow."""
+    if item.run_state == "failed":
+        return f"{listener}, in the place of the workflow, failed: {(item.error or '').rstrip('.')}{_answered(item)}"
+    if item.status == "responded":
+        return f"{listener} answered, in the place of the workflow{_answered(item)}"
+    if item.run_state == "completed":
+        return f"{listener}, in the place of the workflow, answered too late{_answered(item)}"
+    return f"It was handed to {listener}, in the place of the workflow{_answered(item)}"
+
+
+def _ran(item: InvocationSummary) -> str:
+    """How far its workflows have come."""
+    names = words.listed(item.workflows) if item.workflows else words.plural(item.runs or 0, "workflow")
+    several = (item.runs or 0) > 1
+    match item.run_state:
+        case "completed":
+            return f"{names} completed"
+        case "failed":
+            # Engines that run several workflows for a call say which of them it was.
+            why = (item.error or "no reason was given").removeprefix(f"{names}: ").rstrip(".")
+            return f"{names} failed: {why}"
+        case "running":
+            return f"{names} {'are' if several else 'is'} running"
+    return f"{names} {'were' if several else 'was'} started; how {'they' if several else 'it'} ended, this engine does not tell"
+
+
+def caller(item: Invocation) -> str:
+    """What it heard and when, as far as that is known."""
+    first = item.deliveries[0] if item.deliveries and item.deliveries[0].emission == 1 else None
+    if item.caller_gone:
+        return (
+            f"had closed the connection before its answer ({item.http_status}) was sent, "
+            f"{words.milliseconds(item.duration_ms)} after its call"
+        )
+    if item.answered_at is not None:
+        return f"heard {item.http_status} after {words.milliseconds(item.duration_ms)}"
+    if first is not None and first.answer == "waiting":
+        return f"waits for the answer of {first.listener or 'the workflow'}"
+    if first is not None and first.answer is not None:
+        return f"was answered {item.http_status}; whether it was still connected is not known"
+    return f"heard {item.http_status} at once" if item.http_status else "what it heard is not known"
+
+
+def started_by(item: Invocation, delivery: Delivery) -> str:
+    """What a delivery is called in the call's trace, and who asked for it, where somebody did."""
+    by = f", by {delivery.asked_by}" if delivery.asked_by else ""
+    if delivery.emission > 1:
+        return f"Replay {delivery.emission - 1}{by}"
+    if delivery.listener:
+        return f"{delivery.listener}, in the place of the workflow"
+    return (
+        f"Workflow engine{by}" if item.code in ("accepted", "edited") else f"Checked again and admitted{by}"
+    )
+
+
+def _answered(item: InvocationSummary) -> str:
+    """What the caller heard, where it waited for it."""
+    if item.caller_gone:
+        return "; the caller had left before its answer"
+    if item.status == "responded":
+        return "; the caller heard its answer" if item.answered_at else ""
+    if item.answered_at and item.http_status and item.http_status >= 500:
+        return f"; the caller heard {item.http_status}"
+    return ""
