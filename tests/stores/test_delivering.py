@@ -302,6 +302,10 @@ async def test_what_was_tried_in_vain_is_known_to_every_process(store: Store, se
     await store.deliveries.again(delivery, NOW + 600, "connection refused", NOW)
     assert await second_store.deliveries.tried_in_vain(NOW + 60)
     assert not await second_store.deliveries.tried_in_vain(NOW - 60), "it is too young"
+    assert await second_store.deliveries.backlog(NOW + 400) == (1, 400.0), (
+        "that it is tried again is no start"
+    )
     (delivery,) = await store.deliveries.claim(NOW + 600, LEASE, 9)
     await store.deliveries.started(delivery, Started(1), NOW + 600)
     assert not await second_store.deliveries.tried_in_vain(NOW + 660)
+    assert await second_store.deliveries.backlog(NOW + 660) == (0, 0.0)

@@ -33,7 +33,7 @@ class Numbers:
     )
     oldest_due_seconds = Gauge(
         "postern_oldest_due_seconds",
-        "For how long the oldest waiting delivery has been due.",
+        "For how long the oldest waiting delivery has been due, also where it was tried in vain and is tried again later.",
         registry=REGISTRY,
     )
     ready = Gauge(

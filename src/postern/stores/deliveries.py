@@ -306,7 +306,8 @@ class Deliveries:
         return await self._database.read(query)
 
     async def backlog(self, now: float) -> tuple[int, float]:
-        """How many wait (counted up to 10,000), and for how long the oldest has been due."""
+        """How many wait (counted up to 10,000), and for how long the oldest has been due: one that was tried in vain, and is
+        tried again later, since it came or was released. As below, few of these are looked at."""
 
         def query(connection: Connection) -> tuple[int, float]:
             due = (
@@ -319,7 +320,11 @@ class Deliveries:
             count, oldest = connection.execute(
                 select(func.count(), func.min(due.c.next_at)).select_from(due)
             ).one()
-            return count, 0.0 if oldest is None else max(0.0, now - seconds(oldest))
+            if oldest is None:
+                return count, 0.0
+            tried = connection.execute(_WAITING_LONGEST.limit(1_000))
+            since = [released_at or created_at for error, created_at, released_at in tried if error]
+            return count, max(0.0, now - seconds(min([oldest, *since])))
 
         return await self._database.read(query)
 
@@ -328,12 +333,8 @@ class Deliveries:
         are looked at: those that wait longest."""
 
         def query(connection: Connection) -> bool:
-            waiting = select(deliveries.c.error, deliveries.c.created_at).where(
-                deliveries.c.state == literal_column("'queued'")
-            )
-            waiting = waiting.order_by(deliveries.c.next_at.desc()).limit(1_000)
-            latest = milliseconds(before)
-            return any(error and created_at <= latest for error, created_at in connection.execute(waiting))
+            latest, found = milliseconds(before), connection.execute(_WAITING_LONGEST.limit(1_000))
+            return any(error and created_at <= latest for error, created_at, _ in found)
 
         return await self._database.read(query)
 
@@ -376,6 +377,11 @@ _DUE_SIZES = (
     .where(*_IS_DUE)
     .order_by(*_EARLIEST_FIRST)
     .limit(bindparam("most", type_=BigInteger))
+)
+_WAITING_LONGEST = (
+    select(deliveries.c.error, deliveries.c.created_at, deliveries.c.released_at)
+    .where(deliveries.c.state == literal_column("'queued'"))
+    .order_by(deliveries.c.next_at.desc())
 )
 _CLAIM = (
     update(deliveries)
