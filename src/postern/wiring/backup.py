@@ -501,7 +501,7 @@ def _unsealed(sealed: bytes, passphrase: str) -> bytes:
 
 
 def _stretched(passphrase: str, salt: bytes) -> bytes:
-    return Scrypt(salt=salt, length=32, n=2**16, r=8, p=1).derive(os.fsencode(passphrase))
+    return Scrypt(salt=salt, length=32, n=2**16, r=8, p=1).derive(passphrase.encode())
 
 
 # --- files and signals -----------------------------------------------------------------------------------------------------

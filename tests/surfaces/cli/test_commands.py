@@ -16,15 +16,15 @@ import pytest
 from reference import commands
 
 from postern import __version__
-from postern.surfaces.cli.run import CONFLICT, FAILED, NOT_FOUND, USAGE, end
+from postern.surfaces.cli.run import CONFLICT, DIFFERS, FAILED, NOT_FOUND, USAGE, end
 from postern.surfaces.cli.terminal import table
 from support.client import Client, admin_of
 from support.commands import typed
 from support.house import House
 from support.plain_http import WITHOUT_TLS
-from support.program import Program, StartProgram, run_postern
+from support.program import Program, StartProgram, clean_environment, run_postern
 from support.surfaces import in_a_house
-from support.waiting import wait_until
+from support.waiting import PATIENCE, wait_until
 
 NOWHERE = "0" * 32
 WORKFLOWS = Path(__file__).resolve().parents[3] / "src/postern/workflows/example"
@@ -541,9 +541,12 @@ BILLIONS = "a0: &a0 [x, x]\n" + "".join(
         (BILLIONS, "line 2: this is not YAML: aliases"),
         ("[" * 5000, "nested too deeply"),
         ("version: 1\nwebhooks:\n- name: A\n  name: B", "line 4: this is not YAML: a name stands twice"),
-        ("at: 2026-13-45", "holds a date"),
-        ("at: !!bool perhaps", "holds a date or a tagged value"),
-        ("at: !!timestamp now", "holds a date or a tagged value"),
+        ("at: 2026-13-45", "a date"),
+        ("at: !!bool perhaps", "a tagged value that is none"),
+        ("at: !!timestamp now", "a tagged value that is none"),
+        (f"at: {'9' * 5000}", "holds a number"),
+        ('at: "\\U00110000"', "a character"),
+        ('at: "\\UFFFFFFFF"', "a character"),
         ("on: 1", "a name that is no text"),
         ("~: 1", "a name that is no text"),
         ('name: "\\ud800"', "half a character"),
@@ -554,6 +557,42 @@ def test_a_file_that_cannot_be_taken_is_refused_in_a_sentence(folder: Path, text
     ran = typed(folder, "apply", str(folder / "webhooks.yaml"))
     assert (ran.exit_code, "Traceback" in ran.output) == (USAGE, False)
     assert why in ran.output
+
+
+def test_an_emoji_in_a_file_of_json_is_a_character(folder: Path) -> None:
+    document = {"version": 1, "webhooks": [{"name": "Till \U0001f600", "authentication": {"method": "none"}}]}
+    (folder / "webhooks.json").write_text(json.dumps(document))
+    ran = typed(folder, "apply", str(folder / "webhooks.json"), "--dry-run")
+    assert (ran.exit_code, "+ Till \U0001f600" in ran.stdout) == (DIFFERS, True), ran.output
+
+
+@pytest.mark.parametrize(
+    ("reference", "why"),
+    [
+        ("env: OWN", "OWN is not text in UTF-8"),
+        ("file: /dev/zero", "/dev/zero holds more than 65,536 characters, which no secret has"),
+    ],
+)
+def test_a_secret_that_can_be_none_is_refused_by_the_name_under_which_it_was_looked_for(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, reference: str, why: str
+) -> None:
+    monkeypatch.setenv("OWN", os.fsdecode(b"a\xffb"))
+    (folder / "webhooks.yaml").write_text(
+        f"version: 1\nwebhooks:\n- name: A\n  authentication: {{method: token, token: {{{reference}}}}}\n"
+    )
+    ran = typed(folder, "apply", str(folder / "webhooks.yaml"))
+    assert (ran.exit_code, ran.stderr.splitlines()[-1]) == (USAGE, why)
+
+
+def test_what_is_no_text_on_standard_input_is_said_to_be_none(folder: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "postern", "apply", "-"],
+        input=b"version: 1\nwebhooks: [\xff]\n",
+        env=clean_environment({"POSTERN_DATA_DIR": str(folder / "data")}),
+        capture_output=True,
+        timeout=PATIENCE,
+    )
+    assert (ran.returncode, ran.stderr) == (USAGE, b"standard input is not UTF-8 text\n")
 
 
 def test_what_strangers_wrote_moves_no_terminal_in_json_either(folder: Path) -> None:

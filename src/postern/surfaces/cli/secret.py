@@ -13,12 +13,12 @@ def read_secret(source: str) -> str:
     kind, _, rest = source.partition(":")
     if source == "-":
         try:
-            return sys.stdin.readline().rstrip("\n")
+            return unicode_of(sys.stdin.readline().rstrip("\n"), "standard input")
         except UnicodeDecodeError:
             end("standard input is not text in UTF-8", USAGE)
     if kind == "env" and rest:
         return (
-            os.environ[rest]
+            unicode_of(os.environ[rest], rest)
             if rest in os.environ
             else end(f"The environment variable {rest} is not set.", USAGE)
         )
@@ -30,3 +30,12 @@ def read_secret(source: str) -> str:
         except UnicodeDecodeError:
             end(f"{rest} is not text in UTF-8", USAGE)
     return end(f"{source!r}: write env:NAME, file:PATH or - (standard input)", USAGE)
+
+
+def unicode_of(text: str, where: str) -> str:
+    """What comes from outside may have bytes in it that are no text, each as half a character."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        end(f"{where} is not text in UTF-8", USAGE)
+    return text

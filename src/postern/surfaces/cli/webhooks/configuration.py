@@ -11,9 +11,13 @@ import typer
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.history.everything import export_everything
 from postern.surfaces.cli.run import DIFFERS, USAGE, Json, end, err, out, plain, show_json
+from postern.surfaces.cli.secret import unicode_of
 from postern.surfaces.cli.terminal import Style
 from postern.usecases.answers import as_plain
 from postern.usecases.webhooks.views import Applied, Configuration
+
+LONGEST_SECRET = 65_536
+"""Characters: what the API takes."""
 
 HEAD = """\
 # yaml-language-server: $schema=webhooks.schema.json
@@ -99,7 +103,8 @@ def _secrets(document: Any, folder: Path) -> list[dict[str, str]]:
             for reference in part.values():
                 kind, name = next(iter(reference.items())) if _is_pair(reference) else ("", "")
                 if kind in ("env", "file") and isinstance(name, str) and name:
-                    found[kind, name] = os.environ.get(name) if kind == "env" else _text_of(folder / name)
+                    text = os.environ.get(name) if kind == "env" else _text_of(folder / name)
+                    found[kind, name] = _as_secret(text, name)
     return [{"kind": kind, "name": name, "value": value} for (kind, name), value in found.items() if value]
 
 
@@ -117,9 +122,16 @@ def _is_pair(value: Any) -> bool:
 
 def _text_of(file: Path) -> str | None:
     try:
-        return file.read_text().rstrip("\n") or None
+        with file.open() as opened:
+            return opened.read(LONGEST_SECRET + 2).rstrip("\n") or None  # of a device there would be no end
     except (OSError, UnicodeDecodeError, ValueError):
         return None
+
+
+def _as_secret(text: str | None, name: str) -> str | None:
+    if text is not None and len(text) > LONGEST_SECRET:
+        end(f"{name} holds more than {LONGEST_SECRET:,} characters, which no secret has", USAGE)
+    return text if text is None else unicode_of(text, name)
 
 
 _SIGNS: dict[str, tuple[str, Style]] = {

@@ -23,7 +23,10 @@ class _Loader(yaml.SafeLoader):
         if self.check_event(yaml.AliasEvent):
             mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
             raise yaml.composer.ComposerError(None, None, "aliases are not taken; write it out", mark)
-        return super().compose_node(parent, index)
+        node = super().compose_node(parent, index)
+        if isinstance(node, yaml.ScalarNode):
+            node.value = _whole_characters(node.value)
+        return node
 
     def compose_mapping_node(self, anchor: Any) -> Any:
         node = super().compose_mapping_node(anchor)
@@ -36,14 +39,22 @@ class _Loader(yaml.SafeLoader):
         return node
 
 
-def read(file: str) -> Any:
+def _whole_characters(text: str) -> str:
+    """JSON writes an emoji as two halves, and a file of JSON is one of YAML. A half alone stays what it is."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+
+
+def read(source: str) -> Any:
+    file = "standard input" if source == "-" else source
     try:
-        document = yaml.load(sys.stdin if file == "-" else Path(file).read_text(), _Loader)
+        document = yaml.load(_text(source), _Loader)
     except RecursionError:
         end(f"{file} is nested too deeply", USAGE)
     except OSError as error:
         end(f"{file} cannot be read: {error.strerror}", USAGE)
-    except UnicodeDecodeError:
+    except UnicodeError:
         end(f"{file} is not UTF-8 text", USAGE)
     except yaml.MarkedYAMLError as error:
         # Its own text quotes the line, and a secret may stand there.
@@ -51,8 +62,8 @@ def read(file: str) -> Any:
         end(f"{file}{where}: this is not YAML: {error.problem}", USAGE)
     except yaml.YAMLError:
         end(f"{file} is not YAML", USAGE)
-    except (ValueError, LookupError, AttributeError):  # of PyYAML's readers of dates and of what a tag names
-        end(f"{file} holds a date or a tagged value that is none; write it in quotes", USAGE)
+    except (ValueError, LookupError, AttributeError, OverflowError):  # of PyYAML's readers of values
+        end(f"{file} holds a number, a date, a character or a tagged value that is none", USAGE)
     try:
         as_json(document)
     except (NotImplementedError, UnicodeEncodeError):
@@ -61,3 +72,9 @@ def read(file: str) -> Any:
             USAGE,
         )
     return document
+
+
+def _text(source: str) -> str:
+    text = sys.stdin.read() if source == "-" else Path(source).read_text()
+    text.encode()  # what comes in may have bytes in it that are no text, each as half a character
+    return text
