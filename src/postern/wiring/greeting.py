@@ -1,13 +1,16 @@
 """What a gateway says on standard output once it serves."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+ADMIN = "admin"
 SHOWN_ONCE = "It is shown this once; change it there."
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Greeting:
     address: str
     workflows: str
@@ -19,8 +22,29 @@ class Greeting:
     """One line of the log, where JSON was asked for. Where nothing was asked for it is text, for it is written for people:
     the first start says the password nowhere else."""
 
+    shown: bool = False
+
     def show(self) -> None:
+        self.shown = True
         print(self._event() if self.as_event else self._text(), flush=True)
+
+    @contextmanager
+    def whatever_comes(self) -> Iterator[None]:
+        """The password is stored, and made no second time: a start that ends before it serves says at least that."""
+        try:
+            yield
+        finally:
+            if self.password and not self.shown:
+                self.shown = True
+                event = f"Postern has made the user {ADMIN}"
+                secret = {"admin_password": self.password, "about_the_password": SHOWN_ONCE}
+                print(
+                    _line(event, secret) if self.as_event else "\n".join(self._password_in_words()),
+                    flush=True,
+                )
+
+    def _password_in_words(self) -> list[str]:
+        return [f"Sign in to the console as {ADMIN} with the password {self.password}", SHOWN_ONCE]
 
     def _event(self) -> str:
         about = {
@@ -34,10 +58,7 @@ class Greeting:
             "warning": self.out_of_reach,
         }
         said = {name: value for name, value in about.items() if value}
-        at = datetime.now(UTC).isoformat().replace("+00:00", "Z")
-        return json.dumps(
-            {"event": f"Postern is serving on {self.address}", **said, "level": "info", "timestamp": at}
-        )
+        return _line(f"Postern is serving on {self.address}", said)
 
     def _text(self) -> str:
         lines = [
@@ -49,9 +70,14 @@ class Greeting:
         if self.workflows:
             lines.append(f"  Workflows {self.workflows}")
         if self.password:
-            lines += ["", f"Sign in to the console as admin with the password {self.password}", SHOWN_ONCE]
+            lines += ["", *self._password_in_words()]
         if self.curl:
             lines += ["", "Try it:", "", self.curl]
         if self.out_of_reach:
             lines += ["", self.out_of_reach]
         return "\n".join([*lines, ""])
+
+
+def _line(event: str, said: dict[str, str]) -> str:
+    at = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+    return json.dumps({"event": event, **said, "level": "info", "timestamp": at})

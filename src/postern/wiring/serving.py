@@ -67,13 +67,15 @@ async def serve(settings: Settings, slot: WorkerSlot | None = None, beside: Besi
     with listener, nullcontext() if slot else alone(settings):
         address = _address(settings, listener)
         async with opened(settings, address, beside.watch if beside else None) as gateway:
-            greeting = None if slot else await _greeting(gateway, settings, address)
+            greeting: Greeting | None = None
             lifeline = Lifeline(slot) if slot else None
             worker_metrics = WorkerMetrics(slot, own_numbers) if slot else None
             if worker_metrics is not None:
                 await worker_metrics.open()
 
             def when_up() -> None:
+                if greeting:
+                    greeting.show()
                 # What the start made stays for ever: collections need not look through it again. With
                 # Python's own thresholds a busy gateway stops for 50 to 100 ms every second or so, and that
                 # was the slowest hundredth of all answers.
@@ -82,8 +84,6 @@ async def serve(settings: Settings, slot: WorkerSlot | None = None, beside: Besi
                 gc.set_threshold(20_000, 20, 100)
                 if lifeline:
                     lifeline.serving()
-                if greeting:
-                    greeting.show()
 
             # These are cut off at the end, wherever they are.
             watching = [
@@ -107,7 +107,9 @@ async def serve(settings: Settings, slot: WorkerSlot | None = None, beside: Besi
             try:
                 addresses = ClientAddresses(settings.trusted_proxies, settings.client_header)
                 app = make_app(gateway, addresses, worker_metrics.all if worker_metrics else None)
-                with by_commands:
+                if not slot:  # last of all: its password is shown once it serves, and a moment in between would be too long
+                    greeting = await _greeting(gateway, settings, address)
+                with by_commands, greeting.whatever_comes() if greeting else nullcontext():
                     await serve_http(
                         partial(CallExchange, Intake(gateway, addresses)),
                         partial(AppExchange, app),
@@ -218,4 +220,5 @@ async def serve_with(settings: Settings, count: int) -> int:
     with alone(settings):
         async with opened(settings) as gateway:
             greeting = await _greeting(gateway, settings, _address(settings, first))
-        return await Workers(count, one_more, greeting.show).run()
+        with greeting.whatever_comes():
+            return await Workers(count, one_more, greeting.show).run()
