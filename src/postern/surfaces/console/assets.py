@@ -1,8 +1,7 @@
 """What a page is made with beside its words: styles, scripts and icons.
 
-Addresses are marked with the content, so a browser asks for each once. What every page has is one file of styles and one of
-scripts, made of those that they are written in, and icons are in the page itself: each file that a page names takes time, also
-where a browser has it already."""
+Addresses are marked with the content, so a browser asks for each once. Styles are one file, made of those that they are written
+in, and icons are in the page itself: each file that a page names takes time, also where a browser has it already."""
 
 import hashlib
 import re
@@ -17,10 +16,9 @@ from starlette.types import Scope
 FOLDER = Path(__file__).parent
 STATIC = FOLDER / "static"
 
-STYLES, SCRIPTS = "css/console.css", "js/console.js"
+STYLES = "css/console.css"
 SHEETS = ("tokens", "base", "layout", "parts", "tables", "forms", "calls", "charts", "modes")
 """In this order: of two rules that weigh the same the later one holds."""
-IMPORT = re.compile(r'^import \{[^}]*\} from "\./(\w+\.js)";\n', re.MULTILINE)
 
 
 @cache
@@ -30,7 +28,7 @@ def asset(name: str) -> str:
     if name.startswith("js/"):
         return f"/static/js/{mark_of_scripts()}/{name.removeprefix('js/')}"
     file = STATIC / name
-    content = together(name) if name == STYLES else file.read_bytes() if file.exists() else b""
+    content = styles() if name == STYLES else file.read_bytes() if file.exists() else b""
     return f"/static/{name}?v={_mark(content) if content else 'missing'}"
 
 
@@ -44,21 +42,8 @@ def _mark(content: bytes) -> str:
 
 
 @cache
-def together(name: str) -> bytes:
-    """All sheets; or the entry of the scripts, and before it all that it imports, which shares its names."""
-    if name == STYLES:
-        return b"".join((STATIC / "css" / f"{sheet}.css").read_bytes() for sheet in SHEETS)
-    imported: dict[str, str] = {}
-
-    def follow(script: str) -> str:
-        text = (STATIC / "js" / script).read_text()
-        for other in IMPORT.findall(text):
-            if other not in imported:
-                imported[other] = re.sub(r"^export ", "", follow(other), flags=re.MULTILINE)
-        return IMPORT.sub("", text)
-
-    entry = follow(Path(SCRIPTS).name)
-    return "".join([*imported.values(), entry]).encode()
+def styles() -> bytes:
+    return b"".join((STATIC / "css" / f"{sheet}.css").read_bytes() for sheet in SHEETS)
 
 
 class Assets(StaticFiles):
@@ -70,13 +55,10 @@ class Assets(StaticFiles):
         match Path(path).parts:
             case ("js", mark, name):
                 path, marked = str(Path("js", name)), mark == mark_of_scripts()
-        match Path(path).as_posix():
-            case "css/console.css" as name:
-                response = Response(together(name), media_type="text/css")
-            case "js/console.js" as name:
-                response = Response(together(name), media_type="text/javascript")
-            case _:
-                response = await super().get_response(path, scope)
+        if Path(path).as_posix() == STYLES and scope["method"] in ("GET", "HEAD"):
+            response = Response(styles(), media_type="text/css")
+        else:
+            response = await super().get_response(path, scope)
         if response.status_code == 200:
             response.headers["cache-control"] = (
                 "public, max-age=31536000, immutable" if marked else "no-cache"

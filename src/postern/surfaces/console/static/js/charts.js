@@ -1,6 +1,6 @@
 // Charts are drawn from the table beside them: whoever cannot see the one has the other.
 
-import { ZONE } from "./console.js";
+import { ZONE } from "./times.js";
 
 const OUTCOMES = ["accepted", "duplicate", "handshake", "rejected"];
 const LATENCIES = ["p50", "p95", "p99"];

@@ -1,8 +1,7 @@
 // The entry: what every page has. Everything works on elements that come later too, since pages swap parts of themselves.
-// It is sent as one file with what it imports, whose names are therefore its own as well (assets.py).
 
-import { copying, say } from "./copy.js";
-import { times, ZONE } from "./times.js";
+import { copying } from "./copy.js";
+import { times } from "./times.js";
 import { marks } from "./marks.js";
 import { guard } from "./guard.js";
 import { keys } from "./keys.js";
@@ -28,10 +27,7 @@ const wanted = {
 };
 
 // A page fetches only what it uses.
-const started = Object.entries(wanted)
+const fetched = Object.entries(wanted)
   .filter(([selector]) => document.querySelector(selector))
   .map(async ([selector, module]) => (await import(module)).start(selector));
-guard(Promise.allSettled(started));
-
-// For those that a page fetches: from here, since what they imported from elsewhere would be fetched again.
-export { say, ZONE };
+guard(Promise.allSettled(fetched));

@@ -30,10 +30,10 @@ const isPlain = (one) => one.name && !one.disabled && !["password", "file", "sub
 function keep(form) {
   const fields = [...form.elements].filter(isPlain).map(({ name, type, value, checked }) => ({ name, type, value, checked }));
   if (!user() || fields.every((one) => one.type === "hidden")) return;
-  lay({ user: user(), path: location.pathname, action: form.getAttribute("action"), fields });
+  put({ user: user(), path: location.pathname, action: form.getAttribute("action"), fields });
 }
 
-function lay(typed) {
+function put(typed) {
   try {
     sessionStorage.setItem(KEY, JSON.stringify(typed));
   } catch {
@@ -45,12 +45,12 @@ function giveBack(changed, others) {
   const typed = JSON.parse(sessionStorage.getItem(KEY) ?? "null");
   if (!typed) return;
   if (location.pathname === "/sign-in") {
-    if (new URLSearchParams(location.search).get("ended") === "unsaved") lay({ ...typed, why: "Your session had ended before this was saved." });
+    if (new URLSearchParams(location.search).get("ended") === "unsaved") put({ ...typed, why: "Your session had ended before this was saved." });
     document.querySelectorAll("[data-kept]").forEach((one) => (one.hidden = false));
     return;
   }
   // On a page that says so nobody may be known, because the database is away.
-  if (document.querySelector("[data-unsaved]")) return lay({ ...typed, why: "This was not saved." });
+  if (document.querySelector("[data-unsaved]")) return put({ ...typed, why: "This was not saved." });
   if (typed.user !== user()) return sessionStorage.removeItem(KEY);
   if (!typed.why) return sessionStorage.removeItem(KEY);
   const form = [...document.forms].find((one) => one.getAttribute("action") === typed.action);

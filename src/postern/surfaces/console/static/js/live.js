@@ -1,7 +1,7 @@
 // Calls as they come. Whatever arrives between two frames is put in place together, and the page holds no more than
 // MOST_ROWS; above 20 calls a second the server counts them and sends a table instead.
 
-import { say } from "./console.js";
+import { say } from "./copy.js";
 
 const MOST_ROWS = 100; // as in views/history/live.py
 const SAY_EVERY = 1000;

@@ -1,7 +1,7 @@
 // A field that chooses one webhook among thousands: typing searches, arrows walk, Enter takes. Without a script it is a
 // plain field, and the server finds out which webhook was meant.
 
-import { say } from "./console.js";
+import { say } from "./copy.js";
 
 const WAIT = 120;
 let count = 0;
