@@ -10,6 +10,7 @@ import pytest
 from postern.observe import logs
 from postern.settings import SETTINGS, SettingError, Settings
 from postern.surfaces.cli.run import FAILED, USAGE
+from postern.usecases.deliveries.starting import START_TIMEOUT
 from postern.wiring import command
 from postern.wiring.engines import make_engine
 
@@ -84,6 +85,7 @@ def test_rubbish_is_taken_or_refused_in_a_sentence(name: str) -> None:
             ["²", "-1", "9" * 5000, "ten"],
         ),
         *product(["body_timeout", "http_timeout"], ["0"]),
+        ("http_timeout", f"{START_TIMEOUT + 1:g}"),
         *product(["trusted_proxies", "outbound_allowed"], ["nonsense", "10.0.0.1, 10.0.0.0/33"]),
         *product(
             ["base_url", "http_url"],
@@ -193,3 +195,7 @@ def test_an_admin_key_that_could_be_guessed_is_refused() -> None:
     with pytest.raises(SettingError, match=r"^POSTERN_ADMIN_KEY must have 32 characters or more"):
         Settings({"POSTERN_ADMIN_KEY": "k" * 31})
     assert Settings({"POSTERN_ADMIN_KEY": "k" * 32}).admin_key
+
+
+def test_an_engine_may_take_as_long_as_a_start_does() -> None:
+    assert Settings({"POSTERN_HTTP_TIMEOUT": f"{START_TIMEOUT:g}"}).http_timeout == START_TIMEOUT

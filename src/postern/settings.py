@@ -193,7 +193,11 @@ class Settings:
         "off",
         "Engine http: on when its HTTP response is the workflow's answer to a synchronous call.",
     )
-    http_timeout = Setting(_seconds, "10", "Engine http: seconds within which it must take a trigger.")
+    http_timeout = Setting(
+        _number(1, 20, "a number of seconds"),  # a start itself takes no longer
+        "10",
+        "Engine http: seconds within which it must take a trigger, 20 at most.",
+    )
     http_allowed_ranges = Setting(
         str,
         "",

@@ -28,7 +28,7 @@ def test_a_cancelled_replay_stops_keeps_what_it_did_and_starts_nothing_more(
     program = start_program(
         POSTERN_ENGINE="http",
         POSTERN_HTTP_URL=engine.url,
-        POSTERN_HTTP_TIMEOUT="100",
+        POSTERN_HTTP_TIMEOUT="20",
         POSTERN_ADMIN_PASSWORD=PASSWORD,
         POSTERN_LOG="off",
     )
