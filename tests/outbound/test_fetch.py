@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from postern.core.address import NOBODY, Allowlist
+from postern.outbound import client
 from postern.outbound.fetch import Fetcher
 from postern.outbound.guard import FetchFailed, system_resolve
 from stand_in import Raw, Received, Reply, stand_in
@@ -518,6 +519,29 @@ async def test_an_answer_that_breaks_off_is_a_bad_response() -> None:
 
     async with stand_in(lambda _: Raw(break_off)) as server, fetcher() as made:
         assert (await failure(made, server.url)).reason_code == "bad_response"
+
+
+async def test_who_finds_all_connections_in_use_waits_for_one_and_is_told_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(client, "MOST_CONNECTIONS", 1)
+    go_on = asyncio.Event()
+
+    async def hold(_: Received) -> Reply:
+        await go_on.wait()
+        return Reply()
+
+    async with stand_in(hold) as server, fetcher() as made:
+        first = asyncio.create_task(made.fetch(server.url))
+        while not server.received:
+            await asyncio.sleep(0.001)
+        failed = await failure(made, server.url, timeout=0.4)
+        assert (failed.reason_code, len(server.received)) == ("no_room", 1)
+        assert failed.detail == "all 1 connections that the gateway makes at once are in use"
+        second = asyncio.create_task(made.fetch(server.url, timeout=PATIENCE))
+        await asyncio.sleep(0)
+        go_on.set()
+        assert [(await one).status for one in (first, second)] == [200, 200]
 
 
 async def test_whoever_does_not_take_the_connection_has_not_got_the_request() -> None:

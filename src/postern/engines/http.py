@@ -292,6 +292,8 @@ def _tokens(trigger: Trigger) -> list[str]:
 
 def _unavailable(failed: FetchFailed) -> EngineUnavailable:
     """Wrong settings included: while the operator puts them right, nothing is lost."""
+    if failed.reason_code == "no_room":
+        return EngineUnavailable(failed.detail)
     if failed.reason_code == "timeout":
         return EngineUnavailable(f"the engine did not answer in time: {failed.detail}")
     if failed.reason_code in _NEVER_REACHED:

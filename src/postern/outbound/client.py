@@ -26,6 +26,8 @@ from postern.core.calls.call import Headers, header_values
 from postern.outbound.guard import FetchFailed, Guard, Heard, Reason
 
 MOST_CONNECTIONS = 200
+LONGEST_CONNECT = 5.0
+SHORTEST_CONNECT = 0.1
 MADE_AT_ONCE = 8
 """Connections to one host."""
 LARGEST_HEADERS = 32 * 1024
@@ -59,9 +61,10 @@ class Client:
     environment. To be made where the event loop runs."""
 
     def __init__(self, guard: Guard, tls: ssl.SSLContext) -> None:
+        self._room = asyncio.Semaphore(MOST_CONNECTIONS)
         self._session = aiohttp.ClientSession(
             connector=_Connector(
-                limit=MOST_CONNECTIONS,
+                limit=0,
                 resolver=_GuardedResolver(guard),
                 use_dns_cache=False,
                 socket_factory=_guarded_sockets(guard),
@@ -81,7 +84,7 @@ class Client:
         url: URL,
         headers: Mapping[str, str],
         content: bytes | None,
-        connect_within: float,
+        send_within: float,
         max_bytes: int,
         may_follow: bool,
         heard: Heard,
@@ -89,6 +92,7 @@ class Client:
         """The answer, a redirect too, unfolded where it was compressed. Whoever asks sets the time for all of it, and
         sees in ``heard`` how far it came. ``may_follow``: the body of a redirect is not wanted."""
         heard.status = None
+        connect_within = min(await self._find_room(send_within), LONGEST_CONNECT)
         try:
             async with self._session.request(
                 method,
@@ -107,6 +111,23 @@ class Client:
             raise
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise _explained(error, heard.status) from error
+        finally:
+            self._room.release()
+
+    async def _find_room(self, within: float) -> float:
+        """The seconds that are left of these."""
+        if not self._room.locked():
+            await self._room.acquire()
+            return within
+        clock = asyncio.get_running_loop().time
+        until = clock() + within
+        try:
+            async with asyncio.timeout(within):
+                await self._room.acquire()
+        except TimeoutError as error:
+            detail = f"all {MOST_CONNECTIONS} connections that the gateway makes at once are in use"
+            raise FetchFailed("no_room", detail) from error
+        return max(round(until - clock(), 1), SHORTEST_CONNECT)
 
     async def aclose(self) -> None:
         await self._session.close()

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from postern.outbound.client import Client
 
 USER_AGENT = "Postern"
-LONGEST_CONNECT = 5.0
 
 _OWN_HEADERS = {"User-Agent": USER_AGENT, "Accept": "*/*", "Accept-Encoding": "gzip"}
 _SAFE = "%/:@!$&'()*+,;=~?[]"
@@ -85,8 +84,8 @@ class Fetcher:
         """The answer, or ``FetchFailed`` with its status if that came. ``timeout`` is for everything together, redirects and a slow body
         included. ``max_redirects``: None where a redirect is an answer like any other.
 
-        Connecting has half of it, at most five seconds: ``timeout`` as the reason then means that the request
-        has gone out.
+        Waiting for a connection that is free, and connecting, which has at most five seconds, have half of it: ``timeout`` as
+        the reason then means that the request has gone out.
         """
         target = parse_url(url)
         client = self._client or await self._made()
@@ -100,7 +99,7 @@ class Fetcher:
                     method,
                     headers or {},
                     content,
-                    min(timeout / 2, LONGEST_CONNECT),
+                    timeout / 2,
                     max_bytes,
                     max_redirects,
                     heard,
@@ -142,7 +141,7 @@ class Fetcher:
         method: str,
         headers: Mapping[str, str],
         content: bytes | None,
-        connect_within: float,
+        send_within: float,
         max_bytes: int,
         redirects: int | None,
         heard: Heard,
@@ -150,7 +149,7 @@ class Fetcher:
         left = redirects or 0
         while True:
             answer = await client.exchange(
-                method, url, _sent(headers), content, connect_within, max_bytes, redirects is not None, heard
+                method, url, _sent(headers), content, send_within, max_bytes, redirects is not None, heard
             )
             if answer.leads_to is None or redirects is None:
                 return Fetched(answer.status, answer.headers, answer.body, str(url))

@@ -20,6 +20,7 @@ Reason = Literal[
     "bad_url",
     "connection_failed",
     "name_not_found",
+    "no_room",
     "redirect_refused",
     "timeout",
     "tls",
