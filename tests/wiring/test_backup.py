@@ -19,8 +19,9 @@ from pathlib import Path
 import pytest
 
 from postern.settings import Settings
-from postern.wiring import backup
-from postern.wiring.backup import BackupFailed
+from postern.wiring.backup import keys, restoring
+from postern.wiring.backup.contents import BackupFailed
+from postern.wiring.backup.making import back_up
 from support.fresh import fresh_data
 from support.program import clean_environment, run_postern
 from support.waiting import PATIENCE, wait_until
@@ -61,7 +62,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def made(folder: Path, file: Path, passphrase: str | None = None, replace: bool = False, **more: str) -> Path:
-    backup.back_up(settings_of(folder, **more), file, with_keys=True, passphrase=passphrase, replace=replace)
+    back_up(settings_of(folder, **more), file, with_keys=True, passphrase=passphrase, replace=replace)
     return file
 
 
@@ -99,7 +100,7 @@ def forge(source: Path, tmp_path: Path) -> Forge:
 
 def refusal_of(file: Path, where: Path, passphrase: str | None = None, **more: str) -> str:
     with pytest.raises(BackupFailed) as refused:
-        backup.restore(settings_of(where, **more), file, passphrase=passphrase, replace=True)
+        restoring.restore(settings_of(where, **more), file, passphrase=passphrase, replace=True)
     assert set(os.listdir(where)) <= {"serving.lock", "postern.db.lock"}
     return str(refused.value).replace(str(file), "FILE")
 
@@ -152,17 +153,17 @@ def test_keys_that_are_not_those_of_the_backup_s_secrets_are_not_put_into_place(
     assert "the keys in it are none" in refusal_of(forge({"keys": b",,,"}), where)
     not_text = "FILE is damaged: the keys in it are not text"
     assert refusal_of(forge({"keys": b"\xff\xfe"}), where) == not_text
-    sealed = backup._sealed(b"\xff\xfe", PASSPHRASE)
+    sealed = keys.sealed_with(b"\xff\xfe", PASSPHRASE)
     assert (
         refusal_of(forge({"keys.sealed": sealed, "keys": None}, of="sealed"), where, PASSPHRASE) == not_text
     )
     wrong = refusal_of(forge({"keys.sealed": b"short"}, of="sealed"), where, PASSPHRASE)
     assert wrong == "this is not the passphrase with which the keys in the backup were sealed"
-    assert backup.restore(
+    assert restoring.restore(
         settings_of(where), forge({"keys": b" \n"}), passphrase=None, replace=False
     ).missing_keys
     given = (source / "secret.key").read_text().strip()
-    done = backup.restore(
+    done = restoring.restore(
         settings_of(tmp_path / "given", POSTERN_SECRET_KEYS=given),
         forge({"keys": b"x" * 40}),
         passphrase=None,
@@ -217,13 +218,13 @@ def test_a_restore_that_cannot_be_ended_puts_back_what_it_has_moved(
         raise OSError(28, "No space left on device", "data")
 
     with monkeypatch.context() as changed:
-        changed.setattr(backup, "_sync_folder", no_room)
+        changed.setattr(restoring, "sync_folder", no_room)
         with pytest.raises(OSError, match="No space"):
-            backup.restore(settings_of(where), source.parent / "plain", passphrase=None, replace=True)
+            restoring.restore(settings_of(where), source.parent / "plain", passphrase=None, replace=True)
     locks = {"serving.lock", "postern.db.lock"}
     assert {file.name: file.read_bytes() for file in where.iterdir() if file.name not in locks} == before
     for again in range(2):  # within a second, most likely
-        done = backup.restore(settings_of(where), source.parent / "plain", passphrase=None, replace=True)
+        done = restoring.restore(settings_of(where), source.parent / "plain", passphrase=None, replace=True)
         assert len(done.moved_aside) == (1 if again else 3)
     aside = [
         file.name for file in where.iterdir() if ".before-" in file.name and not file.name.endswith("-wal")
@@ -242,7 +243,7 @@ def test_a_backup_is_restored_from_a_pipe(source: Path, tmp_path: Path) -> None:
     os.mkfifo(pipe)
     writing = threading.Thread(target=lambda: pipe.write_bytes((source.parent / "plain").read_bytes()))
     writing.start()
-    backup.restore(settings_of(tmp_path / "data"), pipe, passphrase=None, replace=False)
+    restoring.restore(settings_of(tmp_path / "data"), pipe, passphrase=None, replace=False)
     writing.join()
     assert (tmp_path / "data" / "postern.db").exists()
 
@@ -336,5 +337,5 @@ def test_who_is_asked_to_end_leaves_nothing_unfinished(
         writing.flush()
         wait_until(lambda: (where / "postern.db.restoring").exists(), what="it to be unpacked")
         program.send_signal(number)
-        assert program.wait(PATIENCE) == 128 + number
+        assert program.wait(PATIENCE) == (130 if number == signal.SIGINT else -number)
     assert set(os.listdir(where)) == {"serving.lock", "postern.db.lock"}

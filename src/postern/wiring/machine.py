@@ -20,7 +20,9 @@ from postern.surfaces.cli.run import CONFLICT, FAILED, USAGE, end
 from postern.surfaces.mcp import load_sdk
 from postern.usecases.history import samples
 from postern.usecases.operations import export, key_rotation, retention
-from postern.wiring import backup
+from postern.wiring.backup.contents import BackupFailed
+from postern.wiring.backup.making import back_up
+from postern.wiring.backup.restoring import restore
 from postern.wiring.gateway import database_held, workflows_of
 from postern.wiring.local import ACTOR, LocalDatabase
 from postern.wiring.starting import ends_in_a_sentence, settings_or_end
@@ -44,13 +46,11 @@ class OnThisMachine:
 
     def back_up(self, file: Path, *, with_keys: bool, passphrase: str | None, replace: bool) -> Manifest:
         with _fails_in_a_sentence():
-            return backup.back_up(
-                self._settings, file, with_keys=with_keys, passphrase=passphrase, replace=replace
-            )
+            return back_up(self._settings, file, with_keys=with_keys, passphrase=passphrase, replace=replace)
 
     def restore(self, file: Path, *, passphrase: str | None, replace: bool) -> Restored:
         with _fails_in_a_sentence():
-            return backup.restore(self._settings, file, passphrase=passphrase, replace=replace)
+            return restore(self._settings, file, passphrase=passphrase, replace=replace)
 
     def export_everything(self, write: Callable[[bytes], object]) -> None:
         self._run(lambda gateway: export.everything(gateway, ACTOR, write))
@@ -94,7 +94,7 @@ def _fails_in_a_sentence() -> Iterator[None]:
     try:
         with ends_in_a_sentence():
             yield
-    except backup.BackupFailed as error:
+    except BackupFailed as error:
         end(str(error), FAILED)
 
 

@@ -1,0 +1,1 @@
+"""Everything of a gateway in one file, and putting it back."""
