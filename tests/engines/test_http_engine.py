@@ -465,6 +465,22 @@ async def test_what_an_engine_repeats_of_our_secrets_is_kept_nowhere(status: int
     assert "***" in str(caught.value)
 
 
+async def test_a_server_that_sends_back_what_it_hears_makes_no_secret_known() -> None:
+    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(await reader.read(10_000))
+        writer.close()
+
+    server = await asyncio.start_server(echo, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    engine = HttpEngine(f"http://127.0.0.1:{port}/hook?key=a-long-secret")
+    with pytest.raises(EngineUnavailable) as caught:
+        await engine.start(trigger())
+    await engine.close()
+    server.close()
+    assert "POST /hook?***" in caught.value.detail
+    assert "a-long-secret" not in caught.value.detail
+
+
 async def test_private_addresses_can_be_shut() -> None:
     with pytest.raises(EngineUnavailable) as caught:
         await started(lambda _: Reply(200), allowed_ranges=NOBODY)

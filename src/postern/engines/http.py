@@ -68,7 +68,7 @@ class HttpEngine:
     ) -> None:
         """Raises ``FetchFailed`` or ``ValueError`` for settings that cannot work, so that the start says
         so."""
-        parse_url(url)
+        query = parse_url(url).raw_query_string
         self._url = url
         self._key = signing_key(secret) if secret else None
         self._headers = dict(headers or {})
@@ -76,7 +76,8 @@ class HttpEngine:
         self._timeout = timeout
         self._clock = clock
         self._exchanges: dict[str, asyncio.Task[Started]] = {}
-        self._secrets = [word for value in self._headers.values() for word in value.split()]
+        self._secrets = [word for value in (*self._headers.values(), query) for word in value.split()]
+        self._secrets += [part.partition("=")[2] for part in query.split("&")]
         self._fetcher = Fetcher(allowed_ranges=allowed_ranges, tls=tls)
 
     async def open(self) -> None:
@@ -89,7 +90,7 @@ class HttpEngine:
             try:
                 taken = await self._exchange(trigger, self._timeout, waits=False)
             except FetchFailed as failed:
-                raise _unavailable(failed) from failed
+                raise _unavailable(failed, self._secrets) from failed
             return replace(taken, at=asked_at)
         exchange = asyncio.create_task(self._exchange(trigger, left, waits=True))
         try:
@@ -105,7 +106,7 @@ class HttpEngine:
         try:
             taken = exchange.result()
         except FetchFailed as failed:
-            raise _unavailable(failed) from failed
+            raise _unavailable(failed, self._secrets) from failed
         return replace(taken, at=asked_at)
 
     async def _exchange(self, trigger: Trigger, timeout: float, waits: bool) -> Started:
@@ -174,7 +175,8 @@ class HttpEngine:
                 return Started(1, failed=f"the workflow's answer cannot be sent: {error}")
         if fetched.status == 409:
             return Started(1)  # it has this Idempotency-Key already
-        said = f"; {unread}" if unread else _excerpt(fetched, [*self._secrets, *_tokens(trigger)])
+        secrets = [*self._secrets, *_tokens(trigger)]
+        said = f"; {_masked(unread, secrets)}" if unread else _excerpt(fetched, secrets)
         detail = f"the engine answered {fetched.status}{said}"
         if fetched.status == 500 and waits:
             return Started(1, failed=detail)
@@ -278,24 +280,30 @@ def _inline_answer(fetched: Fetched) -> WorkflowResponse:
 
 def _excerpt(fetched: Fetched, secrets: list[str]) -> str:
     """What it says of it, for everybody who reads the history: some show the request that they could not take."""
-    text = fetched.body.decode("utf-8", "replace")
+    text = _masked(fetched.body.decode("utf-8", "replace"), secrets)
+    text = " ".join(text[:300].split())
+    return ": " + "".join(c if c.isprintable() else "?" for c in text)[:200] if text else ""
+
+
+def _masked(text: str, secrets: list[str]) -> str:
     for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) >= SHORTEST_SECRET:
             text = text.replace(secret, MASK)
-    text = " ".join(text[:300].split())
-    return ": " + "".join(c if c.isprintable() else "?" for c in text)[:200] if text else ""
+    return text
 
 
 def _tokens(trigger: Trigger) -> list[str]:
     return [slot.token for slot in (trigger.response, trigger.end) if slot is not None]
 
 
-def _unavailable(failed: FetchFailed) -> EngineUnavailable:
+def _unavailable(failed: FetchFailed, secrets: list[str]) -> EngineUnavailable:
     """Wrong settings included: while the operator puts them right, nothing is lost."""
+    # What is no HTTP is quoted, and may be the request that is sent back.
+    detail = _masked(failed.detail, secrets)
     if failed.reason_code == "no_room":
-        return EngineUnavailable(failed.detail)
+        return EngineUnavailable(detail)
     if failed.reason_code == "timeout":
-        return EngineUnavailable(f"the engine did not answer in time: {failed.detail}")
+        return EngineUnavailable(f"the engine did not answer in time: {detail}")
     if failed.reason_code in _NEVER_REACHED:
-        return EngineUnavailable(f"the engine cannot be reached: {failed.detail}")
-    return EngineUnavailable(f"the engine's answer cannot be read: {failed.detail}")
+        return EngineUnavailable(f"the engine cannot be reached: {detail}")
+    return EngineUnavailable(f"the engine's answer cannot be read: {detail}")
