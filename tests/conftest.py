@@ -11,6 +11,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+import postern.observe.lines  # noqa: F401 - before anybody else loads structlog: see there
 from support import forks
 from support.browser import browser, browser_context, notes, one_browser, page
 from support.hashing import hash_in_no_time
