@@ -19,7 +19,7 @@ from postern.core.signatures import handshake
 from postern.observe import metrics
 from postern.settings import ENGINES, Settings
 from postern.stores.calls import recorder
-from postern.stores.deliveries import delivery_of
+from postern.stores.deliveries.rows import delivery_of
 from postern.stores.history import filtering
 from postern.stores.history.reading import invocation_of
 from postern.stores.sql.tables import deliveries, invocations

@@ -123,7 +123,7 @@ async def test_a_failed_delivery_is_over_until_it_is_replayed(store: Store) -> N
     (claimed,) = await store.deliveries.claim(NOW, LEASE, 9)
     await store.deliveries.failed(claimed, "no such workflow", NOW)
     assert await store.deliveries.claim(NOW + 1000, LEASE, 9) == []
-    again = await store.deliveries.replay(id, {"fieldOne": "new"}, NOW + 5, "queued", "admin")
+    again = await store.emissions.replay(id, {"fieldOne": "new"}, NOW + 5, "queued", "admin")
     (claimed,) = await store.deliveries.claim(NOW + 5, LEASE, 9)
     assert (claimed.key, claimed.emission, claimed.fields) == (again.key, 2, {"fieldOne": "new"})
 
@@ -131,7 +131,7 @@ async def test_a_failed_delivery_is_over_until_it_is_replayed(store: Store) -> N
 async def test_replays_at_the_same_time_are_each_their_own(store: Store, second_store: Store) -> None:
     (id,) = await recorded(store, entry())
     replays = [
-        (store, second_store)[number % 2].deliveries.replay(id, {}, NOW, "queued", "admin")
+        (store, second_store)[number % 2].emissions.replay(id, {}, NOW, "queued", "admin")
         for number in range(30)
     ]
     made = await asyncio.gather(*replays)
@@ -144,8 +144,8 @@ async def test_replays_at_the_same_time_are_each_their_own(store: Store, second_
 async def test_replays_in_opposite_orders_all_get_through(store: Store, second_store: Store) -> None:
     ids = await recorded(store, *(entry() for _ in range(10)))
     for _ in range(2):
-        forth = [store.deliveries.replay(id, {}, NOW, "queued", "admin") for id in ids]
-        back = [second_store.deliveries.replay(id, {}, NOW, "queued", "admin") for id in reversed(ids)]
+        forth = [store.emissions.replay(id, {}, NOW, "queued", "admin") for id in ids]
+        back = [second_store.emissions.replay(id, {}, NOW, "queued", "admin") for id in reversed(ids)]
         await asyncio.gather(*forth, *back)
     for id in ids:
         found = await store.history.get(id)
@@ -163,9 +163,9 @@ async def test_what_retention_has_taken_meanwhile_is_neither_replayed_nor_admitt
     await store.deliveries.failed(claimed, "over, so it may go", NOW)
     await store.retention.delete([gone.invocation.id, rejected.invocation.id])
     with pytest.raises(Gone):
-        await store.deliveries.replay(gone.invocation.id, {}, NOW, "queued", "admin", note=NOTE)
+        await store.emissions.replay(gone.invocation.id, {}, NOW, "queued", "admin", note=NOTE)
     with pytest.raises(Gone):
-        await store.deliveries.admit(rejected.invocation, {}, NOW, "queued", None, 0.0, "admin", NOTE)
+        await store.emissions.admit(rejected.invocation, {}, NOW, "queued", None, 0.0, "admin", NOTE)
     assert await store.deliveries.claim(NOW + 1, LEASE, 9) == []
     assert await store.audit.page(9) == []
 
@@ -174,7 +174,7 @@ async def test_a_call_admitted_while_its_hold_ends_does_not_wait_for_the_next_on
     await webhook(store)
     rejected = entry("rejected")
     await recorded(store, rejected)
-    await store.deliveries.admit(
+    await store.emissions.admit(
         rejected.invocation, {}, NOW, "held", None, 0.0, "admin", NOTE
     )  # it was held when somebody looked
     (claimed,) = await store.deliveries.claim(NOW, LEASE, 9)
@@ -191,7 +191,7 @@ def answer(text: bytes) -> WorkflowResponse:
 async def test_the_first_answer_wins(store: Store, second_store: Store) -> None:
     (id,) = await recorded(store, entry(deadline=NOW + 10))
     answers = [
-        (store, second_store)[number % 2].deliveries.respond(f"{id}.1", answer(b"%d" % number), NOW + 1)
+        (store, second_store)[number % 2].slots.respond(f"{id}.1", answer(b"%d" % number), NOW + 1)
         for number in range(10)
     ]
     won = await asyncio.gather(*answers)
@@ -205,10 +205,10 @@ async def test_answers_to_many_that_come_together_each_hear_their_own(store: Sto
     entries = [entry(deadline=NOW + 10) for _ in range(5)]
     ids = await recorded(store, *entries)
     late = ids[2]
-    await store.deliveries.close_slot(f"{late}.1", "response_timeout")
+    await store.slots.close_slot(f"{late}.1", "response_timeout")
     let_go = await held_up()  # so that they are one commit
     answering = [
-        store.deliveries.respond(f"{id}.1", answer(id.encode()), NOW + 1) for id in (*reversed(ids), ids[0])
+        store.slots.respond(f"{id}.1", answer(id.encode()), NOW + 1) for id in (*reversed(ids), ids[0])
     ]
     await asyncio.sleep(0)
     await let_go()
@@ -228,7 +228,7 @@ async def test_a_start_is_written_down_with_the_answer_that_follows(
     starting = asyncio.create_task(store.deliveries.started(claimed, Started(1, ("a",)), NOW + 1))
     for _ in range(5):  # a turn of the loop hands over what is urgent
         await asyncio.sleep(0)
-    assert await store.deliveries.respond(f"{id}.1", answer(b"first"), NOW + 1)
+    assert await store.slots.respond(f"{id}.1", answer(b"first"), NOW + 1)
     await starting
     assert len(commits) == 1
     assert (await only(store, id)).state == "started"
@@ -236,8 +236,8 @@ async def test_a_start_is_written_down_with_the_answer_that_follows(
 
 async def test_a_late_answer_is_kept_and_does_not_win(store: Store) -> None:
     (id,) = await recorded(store, entry(deadline=NOW + 10))
-    assert not await store.deliveries.respond(f"{id}.1", answer(b"late"), NOW + 10)
-    assert await store.deliveries.close_slot(f"{id}.1", "response_timeout")
+    assert not await store.slots.respond(f"{id}.1", answer(b"late"), NOW + 10)
+    assert await store.slots.close_slot(f"{id}.1", "response_timeout")
     current = await only(store, id)
     assert (current.answer_code, current.responded_at, current.response) == (
         "response_timeout",
@@ -248,22 +248,22 @@ async def test_a_late_answer_is_kept_and_does_not_win(store: Store) -> None:
 
 async def test_after_the_caller_heard_something_else_an_answer_is_only_recorded(store: Store) -> None:
     (id,) = await recorded(store, entry(deadline=NOW + 10))
-    assert await store.deliveries.close_slot(f"{id}.1", "completed")
-    assert not await store.deliveries.respond(f"{id}.1", answer(b"late"), NOW + 1)
-    assert not await store.deliveries.close_slot(f"{id}.1", "response_timeout")
+    assert await store.slots.close_slot(f"{id}.1", "completed")
+    assert not await store.slots.respond(f"{id}.1", answer(b"late"), NOW + 1)
+    assert not await store.slots.close_slot(f"{id}.1", "response_timeout")
     current = await only(store, id)
     assert (current.answer_code, current.response) == ("completed", answer(b"late"))
 
 
 async def test_an_answer_that_came_first_keeps_the_slot_open_for_itself(store: Store) -> None:
     (id,) = await recorded(store, entry(deadline=NOW + 10))
-    assert await store.deliveries.respond(f"{id}.1", answer(b"first"), NOW + 1)
-    assert not await store.deliveries.close_slot(f"{id}.1", "response_timeout")
+    assert await store.slots.respond(f"{id}.1", answer(b"first"), NOW + 1)
+    assert not await store.slots.close_slot(f"{id}.1", "response_timeout")
 
 
 async def test_where_nobody_waits_there_is_no_slot(store: Store) -> None:
     (id,) = await recorded(store, entry())
-    assert not await store.deliveries.respond(f"{id}.1", answer(b"x"), NOW + 1)
+    assert not await store.slots.respond(f"{id}.1", answer(b"x"), NOW + 1)
     assert (await only(store, id)).response is None
 
 

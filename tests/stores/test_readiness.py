@@ -84,7 +84,7 @@ async def test_a_store_that_has_closed_says_so_of_what_is_written_alone_and_with
     with pytest.raises(StoreUnavailable, match="closing"):
         await asyncio.wait_for(store.writer.write(lambda connection: None), PATIENCE)
     with pytest.raises(StoreUnavailable, match="closing"):
-        await asyncio.wait_for(store.deliveries.close_slot("dlv_1", "engine_timeout"), PATIENCE)
+        await asyncio.wait_for(store.slots.close_slot("dlv_1", "engine_timeout"), PATIENCE)
 
 
 @pytest.mark.parametrize("kind", ["readonly", "locked"])

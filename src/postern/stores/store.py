@@ -10,7 +10,10 @@ from postern.stores.access.api_keys import Access
 from postern.stores.access.audit import Audit
 from postern.stores.access.people import People
 from postern.stores.activity import Activities
-from postern.stores.deliveries import Deliveries
+from postern.stores.deliveries.deliveries import Deliveries
+from postern.stores.deliveries.emissions import Emissions
+from postern.stores.deliveries.holds import Holds
+from postern.stores.deliveries.slots import Slots
 from postern.stores.history.endings import Endings
 from postern.stores.history.findable import Findable
 from postern.stores.history.marks import CallMarks
@@ -45,6 +48,9 @@ class Store:
         self.history = History(self.database)
         self.findable = Findable(self.database, self.writer)
         self.deliveries = Deliveries(self.database, self.writer)
+        self.emissions = Emissions(self.writer)
+        self.holds = Holds(self.database, self.writer)
+        self.slots = Slots(self.writer)
         self.marks = CallMarks(self.database, self.writer)
         self.endings = Endings(self.database, self.writer)
         self.samples = Samples(self.database, self.writer)

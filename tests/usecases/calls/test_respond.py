@@ -268,8 +268,9 @@ async def test_who_waits_for_a_call_that_is_gone_hears_that_the_time_is_over(
     async def nothing(*_: object) -> None:
         return None
 
-    for name in ("get", "close_slot"):
-        monkeypatch.setattr(house.gateway.store.deliveries, name, nothing)
+    store = house.gateway.store
+    monkeypatch.setattr(store.deliveries, "get", nothing)
+    monkeypatch.setattr(store.slots, "close_slot", nothing)
     house.gateway.runtime.waiters.send_away()
     heard = await calling
     assert (heard.status, heard.json["code"]) == (504, "response_timeout")

@@ -86,7 +86,7 @@ async def test_a_replay_of_what_retention_takes_in_that_moment_is_refused(
     async def gone(*_: object) -> None:
         raise Gone
 
-    monkeypatch.setattr(house.gateway.store.deliveries, "replay", gone)
+    monkeypatch.setattr(house.gateway.store.emissions, "replay", gone)
     with pytest.raises(Refused, match="just now") as caught:
         await history.replay(house.gateway, OWNER, call)
     assert caught.value.code == "not_found"

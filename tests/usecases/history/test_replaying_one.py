@@ -54,7 +54,7 @@ async def test_what_cannot_be_started_again_says_why(house: House, monkeypatch: 
         raise Gone
 
     with monkeypatch.context() as patched:
-        patched.setattr(house.gateway.store.deliveries, "replay", taken)
+        patched.setattr(house.gateway.store.emissions, "replay", taken)
         assert await why_not(house, call) == ("not_found", "retention has taken this invocation just now")
     assert (await house.gateway.store.retention.strip([call]))[0] == 1
     assert await why_not(house, call) == ("conflict", "the call's body is no longer kept")

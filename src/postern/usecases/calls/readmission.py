@@ -88,7 +88,7 @@ async def _admit_one(gateway: Gateway, actor: Actor, invocation: Invocation) -> 
     state: State = "held" if webhook.held else "queued"
     note = noted(gateway, actor, "rejected call admitted", invocation.id)
     try:
-        admitted = await gateway.store.deliveries.admit(
+        admitted = await gateway.store.emissions.admit(
             invocation, verdict.fields, now, state, verdict.duplicate_key, until, actor.name, note
         )
     except Gone:

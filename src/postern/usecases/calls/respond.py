@@ -61,7 +61,7 @@ async def report_end(
         counter_of_ends(end.state).inc()
     row = await gateway.store.deliveries.get(key)
     if row is not None and row.deadline is not None and not row.answer_code:
-        await gateway.store.deliveries.close_slot(key, CODE_OF_END[end.state])
+        await gateway.store.slots.close_slot(key, CODE_OF_END[end.state])
         gateway.runtime.waiters.wake(key)
     gateway.runtime.live.touch(invocation_id)
 

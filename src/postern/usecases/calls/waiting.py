@@ -110,7 +110,7 @@ async def _answer_in_row(
     """What the row says now. Closing the slot is a race against an answer just arriving, and the row settles
     it."""
     code = CODE_OF_END.get(ended or "") or ("response_timeout" if over else None)
-    if code is not None and await gateway.store.deliveries.close_slot(delivery.key, code):
+    if code is not None and await gateway.store.slots.close_slot(delivery.key, code):
         gateway.runtime.live.touch(delivery.invocation_id)
         return _answer_for(code, delivery.invocation_id)
     row = await gateway.store.deliveries.get(delivery.key)

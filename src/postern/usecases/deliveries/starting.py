@@ -133,7 +133,7 @@ def take_answer(gateway: Gateway, key: str, answer: WorkflowResponse) -> "asynci
         if not taken.cancelled() and taken.exception() is None and taken.result():
             gateway.runtime.waiters.wake(key, answer)
 
-    taken = gateway.store.deliveries.respond(
+    taken = gateway.store.slots.respond(
         key, answer, gateway.clock(), awaited_here=key in gateway.runtime.waiters
     )
     taken.add_done_callback(written)

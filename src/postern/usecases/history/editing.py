@@ -87,7 +87,7 @@ async def replay_edited(
     state: State = "held" if webhook.held else "queued"
     edited = Edited(original.id, actor.name, changed)
     try:
-        delivery = await gateway.store.deliveries.start_edited(
+        delivery = await gateway.store.emissions.start_edited(
             made, edited, started_with, now, state, sample, note
         )
     except Gone:

@@ -80,7 +80,7 @@ async def replay(
     note = noted(gateway, actor, "invocation replayed", invocation_id)
     state: State = "held" if webhook.held else "queued"
     try:
-        delivery = await gateway.store.deliveries.replay(
+        delivery = await gateway.store.emissions.replay(
             invocation_id, fields, now, state, actor.name, sample, note
         )
     except Gone:

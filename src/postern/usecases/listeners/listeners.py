@@ -277,7 +277,7 @@ async def _end_it(gateway: Gateway, actor: Actor, listener: Listener, by: str | 
 async def _end_waits(gateway: Gateway, gone: list[GoneListener]) -> None:
     for key in (key for one in gone for key in one.unanswered):
         counter_of_ends("failed").inc()
-        await gateway.store.deliveries.close_slot(key, "workflow_failed")
+        await gateway.store.slots.close_slot(key, "workflow_failed")
         gateway.runtime.waiters.wake(key)
         gateway.runtime.live.touch(key.rpartition(".")[0])
 
@@ -349,7 +349,7 @@ async def _end(gateway: Gateway, ended: Handed, response: WorkflowResponse | Non
     if await gateway.store.listeners.ended(ended):
         counter_of_ends("failed" if ended.error else "completed").inc()
     if response is None:
-        if await gateway.store.deliveries.close_slot(key, "workflow_failed"):
+        if await gateway.store.slots.close_slot(key, "workflow_failed"):
             gateway.runtime.waiters.wake(key)
             return views.Taken(heard=False, detail=f"{ended.error}; the caller heard 502")
         return views.Taken(heard=False, detail=ended.error)

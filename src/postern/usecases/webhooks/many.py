@@ -125,7 +125,7 @@ async def effects(gateway: Gateway, actor: Actor, request: ManyRequest) -> Effec
     lately = await activities(gateway)
     waiting = 0
     for start in range(0, len(ids) if request.action == "release" else 0, 500):
-        waiting += sum((await gateway.store.deliveries.held(ids[start : start + 500])).values())
+        waiting += sum((await gateway.store.holds.held(ids[start : start + 500])).values())
     return Effects(
         len(ids),
         list((await names(gateway, actor, ids[:MOST_SHOWN], deleted=True)).values()),
@@ -212,7 +212,7 @@ async def _released(gateway: Gateway, ids: list[str]) -> int:
     """Only where something waits: thousands of webhooks are not each asked in a transaction of their own."""
     released = 0
     for start in range(0, len(ids), 500):
-        for webhook_id in await gateway.store.deliveries.held(ids[start : start + 500]):
+        for webhook_id in await gateway.store.holds.held(ids[start : start + 500]):
             released += await move(gateway, webhook_id, "queued")
     return released
 

@@ -1,33 +1,21 @@
-"""Deliveries: the small, moving part. Claimed with a lease by whoever gets there first, and settled by the
-same."""
+"""What is due: claimed with a lease by whoever gets there first, and settled by the same."""
 
-import asyncio
 from collections import Counter
-from collections.abc import Sequence
 from itertools import accumulate
 from operator import itemgetter
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
-from sqlalchemy import BigInteger, Connection, Executable, bindparam, func, literal_column, select, update
+from sqlalchemy import BigInteger, Connection, bindparam, func, literal_column, select, update
 
-from postern.core.access.audit import AuditEntry
-from postern.core.answer import WorkflowResponse
-from postern.core.deliveries.delivery import Started, State, delivery_key
-from postern.core.history.invocation import Delivery, Entry, Gone, Invocation
-from postern.core.history.marks import Edited
+from postern.core.deliveries.delivery import Started
+from postern.core.history.invocation import Delivery
 from postern.identity import first_id_at
-from postern.stores.access.audit import write_note
-from postern.stores.calls.claims import claim_keys
-from postern.stores.calls.recorder import emit, insert_delivery, insert_invocation, keep_sample
-from postern.stores.history.locking import lock_call
-from postern.stores.history.marks import insert_edited
-from postern.stores.sql.bulk import Parameters, changed_by_each, execute_for_each, fetch
+from postern.stores.deliveries.rows import delivery_of, key_of
+from postern.stores.sql.bulk import Parameters, execute_for_each, fetch
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
 from postern.stores.sql.tables import UNUSUAL_DELIVERIES, deliveries, invocations
-from postern.stores.sql.wake import ANSWER, DUE, announce
 from postern.stores.sql.writer import Writer
 
 LONGEST_LOG = 20
@@ -63,6 +51,13 @@ class Deliveries:
 
         def query(connection: Connection) -> bool:
             return bool(fetch(connection, _DUE_SIZES, {"now": milliseconds(now), "most": 1}))
+
+        return await self._database.read(query)
+
+    async def get(self, key: str) -> Delivery | None:
+        def query(connection: Connection) -> Delivery | None:
+            row = connection.execute(select(deliveries).where(deliveries.c.key == key)).first()
+            return None if row is None else delivery_of(row)
 
         return await self._database.read(query)
 
@@ -111,90 +106,6 @@ class Deliveries:
             urgent=False,
         )
 
-    async def replay(
-        self,
-        invocation_id: str,
-        fields: dict[str, str],
-        now: float,
-        state: State,
-        asked_by: str,
-        sample: bytes | None = None,
-        note: AuditEntry | None = None,
-    ) -> Delivery:
-        def job(connection: Connection) -> Delivery:
-            delivery = emit(connection, invocation_id, fields, state, now, asked_by)
-            if delivery is None:
-                raise Gone
-            announce(connection, DUE)
-            if sample is not None:
-                keep_sample(connection, delivery, sample, now)
-            if note is not None:
-                write_note(connection, replace(note, changes={"delivery": delivery.key}))
-            return delivery
-
-        return await self._writer.write(job)
-
-    async def start_edited(
-        self,
-        made: Invocation,
-        edited: Edited,
-        fields: dict[str, str],
-        now: float,
-        state: State,
-        sample: bytes | None,
-        note: AuditEntry,
-    ) -> Delivery:
-        """An invocation that was made of another one, and its start, together. It is no call: nothing counts it."""
-
-        def job(connection: Connection) -> Delivery:
-            lock_call(connection, edited.made_from)
-            insert_invocation(connection, made)
-            insert_edited(connection, made.id, edited)
-            delivery = emit(connection, made.id, fields, state, now, edited.author)
-            if delivery is None:
-                raise Gone
-            announce(connection, DUE)
-            if sample is not None:
-                keep_sample(connection, delivery, sample, now)
-            write_note(connection, note)
-            return delivery
-
-        return await self._writer.write(job)
-
-    async def admit(
-        self,
-        invocation: Invocation,
-        fields: dict[str, str],
-        now: float,
-        state: State,
-        duplicate_key: bytes | None,
-        duplicate_until: float,
-        asked_by: str,
-        note: AuditEntry,
-    ) -> Delivery | str | None:
-        """Start a call that was rejected once. A text names the invocation that came in its place; None: it
-        has a delivery."""
-
-        def job(connection: Connection) -> Delivery | str | None:
-            key = delivery_key(invocation.id, 1)
-            lock_call(connection, invocation.id)
-            if connection.scalar(select(deliveries.c.key).where(deliveries.c.key == key)) is not None:
-                return None
-            if duplicate_key is not None:
-                claim = Entry(invocation, duplicate_key=duplicate_key, duplicate_until=duplicate_until)
-                first = claim_keys(connection, [claim]).get(invocation.id)
-                if first is not None:
-                    return first
-            delivery = Delivery(
-                key, invocation.id, invocation.webhook_id, 1, state, 0, now, fields, now, asked_by=asked_by
-            )
-            insert_delivery(connection, delivery)
-            announce(connection, DUE)
-            write_note(connection, note)
-            return delivery
-
-        return await self._writer.write(job)
-
     async def release(self, now: float, lease: float) -> int:
         """After a crash, when no other process serves this database: what the dead one had claimed is due at
         once."""
@@ -238,72 +149,6 @@ class Deliveries:
             return len(values)
 
         return await self._writer.write(job) if waits else 0
-
-    async def unhold(self, webhook_id: str, state: State, now: float, limit: int) -> int:
-        """The oldest of what is held, now due (or dropped); how many. They keep their times, so the oldest is
-        started first."""
-
-        def job(connection: Connection) -> int:
-            oldest = (
-                select(deliveries.c.key)
-                .where(
-                    deliveries.c.state == "held", UNUSUAL_DELIVERIES, deliveries.c.webhook_id == webhook_id
-                )
-                .order_by(deliveries.c.key)
-                .limit(limit)
-                .with_for_update()
-            )
-            moved = update(deliveries).where(
-                deliveries.c.key.in_(oldest.scalar_subquery()), deliveries.c.state == "held"
-            )
-            if state == "queued":
-                announce(connection, DUE)
-            return connection.execute(moved.values(state=state, released_at=milliseconds(now))).rowcount
-
-        return await self._writer.write(job)
-
-    async def held(self, webhook_ids: list[str]) -> dict[str, int]:
-        """How many wait behind each hold."""
-
-        def query(connection: Connection) -> dict[str, int]:
-            among = deliveries.c.state == "held", UNUSUAL_DELIVERIES, deliveries.c.webhook_id.in_(webhook_ids)
-            rows = connection.execute(
-                select(deliveries.c.webhook_id, func.count()).where(*among).group_by(deliveries.c.webhook_id)
-            )
-            return {row[0]: row[1] for row in rows}
-
-        return await self._database.read(query)
-
-    def respond(
-        self, key: str, response: WorkflowResponse, now: float, awaited_here: bool = False
-    ) -> "asyncio.Future[bool]":
-        """The first answer before the deadline wins, and the row decides. A late one is kept beside it, for
-        the record. ``awaited_here``: the caller waits in this process, which closes the row when the time is
-        over, whatever the time of day has become."""
-
-        return self._writer.share(
-            _respond_all,
-            {
-                "of": key,
-                "status": response.status,
-                "headers": msgspec.json.encode(response.headers),
-                "body": response.body,
-                "at": milliseconds(now),
-                "ends_after": milliseconds(0.0 if awaited_here else now),
-                "awaited_here": awaited_here,
-            },
-        )
-
-    async def close_slot(self, key: str, answer_code: str) -> bool:
-        """Say what the caller heard instead of an answer. False when an answer came first after all."""
-        return await self._writer.share(_close_all, {"of": key, "code": answer_code})
-
-    async def get(self, key: str) -> Delivery | None:
-        def query(connection: Connection) -> Delivery | None:
-            row = connection.execute(select(deliveries).where(deliveries.c.key == key)).first()
-            return None if row is None else delivery_of(row)
-
-        return await self._database.read(query)
 
     async def backlog(self, now: float) -> tuple[int, float]:
         """How many wait (counted up to 10,000), and for how long the oldest has been due: one that was tried in vain, and is
@@ -420,107 +265,5 @@ _SETTLE = (
 
 
 def _settle_all(connection: Connection, settled: list[Parameters]) -> list[None]:
-    execute_for_each(connection, _SETTLE, sorted(settled, key=_key_of))
+    execute_for_each(connection, _SETTLE, sorted(settled, key=key_of))
     return [None] * len(settled)
-
-
-_OPEN = update(deliveries).where(deliveries.c.key == bindparam("of"), deliveries.c.responded_at.is_(None))
-_RESPONSE: Parameters = {
-    "response_status": bindparam("status"),
-    "response_headers": bindparam("headers"),
-    "response_body": bindparam("body"),
-    "responded_at": bindparam("at"),
-}
-_RESPOND = _OPEN.where(
-    deliveries.c.deadline > bindparam("ends_after"), deliveries.c.answer_code == ""
-).values({**_RESPONSE, "answer_code": "accepted"})
-_RESPOND_LATE = _OPEN.where(deliveries.c.deadline.is_not(None)).values(_RESPONSE)
-_CLOSE = (
-    update(deliveries)
-    .where(deliveries.c.key == bindparam("of"), deliveries.c.answer_code == "")
-    .values(answer_code=bindparam("code"))
-)
-
-
-def _respond_all(connection: Connection, responses: list[Parameters]) -> list[bool]:
-    in_time = _changed(connection, _RESPOND, responses)
-    late = [one for one, first in zip(responses, in_time, strict=True) if not first]
-    execute_for_each(connection, _RESPOND_LATE, sorted(late, key=_key_of))
-    for one, first in zip(responses, in_time, strict=True):
-        if first and not one["awaited_here"]:
-            announce(connection, ANSWER + one["of"])
-    return in_time
-
-
-def _close_all(connection: Connection, slots: list[Parameters]) -> list[bool]:
-    return _changed(connection, _CLOSE, slots)
-
-
-def _changed(connection: Connection, statement: Executable, items: list[Parameters]) -> list[bool]:
-    """Whether each was what changed its delivery. The first of two for the same delivery comes first here, too."""
-    places = sorted(range(len(items)), key=lambda place: _key_of(items[place]))
-    counts = changed_by_each(connection, statement, [items[place] for place in places])
-    changed = {place: count == 1 for place, count in zip(places, counts, strict=True)}
-    return [changed[place] for place in range(len(items))]
-
-
-def _key_of(one: Parameters) -> str:
-    """What is to be done to deliveries is done in one order everywhere: two processes that write to the same ones do not
-    wait for each other in a circle."""
-    return str(one["of"])
-
-
-def delivery_of(row: Sequence[Any]) -> Delivery:
-    """All columns in the table's order: to ask for each by its name takes five times as long."""
-    (
-        key,
-        invocation_id,
-        webhook_id,
-        emission,
-        state,
-        attempts,
-        next_at,
-        fields,
-        created_at,
-        deadline,
-        started_at,
-        runs,
-        error,
-        log,
-        response_status,
-        response_headers,
-        response_body,
-        responded_at,
-        answer_code,
-        released_at,
-        ended_at,
-        ask_at,
-        asked_by,
-    ) = row
-    response = None
-    if response_status is not None:
-        headers = tuple((name, value) for name, value in msgspec.json.decode(response_headers or b"[]"))
-        response = WorkflowResponse(response_status, headers, response_body or b"")
-    return Delivery(
-        key=key,
-        invocation_id=invocation_id,
-        webhook_id=webhook_id,
-        emission=emission,
-        state=state,
-        attempts=attempts,
-        next_at=seconds(next_at),
-        fields=msgspec.json.decode(fields),
-        created_at=seconds(created_at),
-        deadline=seconds(deadline),
-        started_at=seconds(started_at),
-        runs=runs,
-        error=error,
-        log=msgspec.json.decode(log) if log else [],
-        response=response,
-        responded_at=seconds(responded_at),
-        answer_code=answer_code,
-        released_at=seconds(released_at),
-        ended_at=seconds(ended_at),
-        ask_at=seconds(ask_at),
-        asked_by=asked_by,
-    )

@@ -1,0 +1,1 @@
+"""Deliveries: the small, moving part."""

@@ -1,0 +1,106 @@
+"""Deliveries of calls that are recorded already: a replay, an edited call, one that was rejected first."""
+
+from msgspec.structs import replace
+from sqlalchemy import Connection, select
+
+from postern.core.access.audit import AuditEntry
+from postern.core.deliveries.delivery import State, delivery_key
+from postern.core.history.invocation import Delivery, Entry, Gone, Invocation
+from postern.core.history.marks import Edited
+from postern.stores.access.audit import write_note
+from postern.stores.calls.claims import claim_keys
+from postern.stores.calls.recorder import emit, insert_delivery, insert_invocation, keep_sample
+from postern.stores.history.locking import lock_call
+from postern.stores.history.marks import insert_edited
+from postern.stores.sql.tables import deliveries
+from postern.stores.sql.wake import DUE, announce
+from postern.stores.sql.writer import Writer
+
+
+class Emissions:
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+
+    async def replay(
+        self,
+        invocation_id: str,
+        fields: dict[str, str],
+        now: float,
+        state: State,
+        asked_by: str,
+        sample: bytes | None = None,
+        note: AuditEntry | None = None,
+    ) -> Delivery:
+        def job(connection: Connection) -> Delivery:
+            delivery = emit(connection, invocation_id, fields, state, now, asked_by)
+            if delivery is None:
+                raise Gone
+            announce(connection, DUE)
+            if sample is not None:
+                keep_sample(connection, delivery, sample, now)
+            if note is not None:
+                write_note(connection, replace(note, changes={"delivery": delivery.key}))
+            return delivery
+
+        return await self._writer.write(job)
+
+    async def start_edited(
+        self,
+        made: Invocation,
+        edited: Edited,
+        fields: dict[str, str],
+        now: float,
+        state: State,
+        sample: bytes | None,
+        note: AuditEntry,
+    ) -> Delivery:
+        """An invocation that was made of another one, and its start, together. It is no call: nothing counts it."""
+
+        def job(connection: Connection) -> Delivery:
+            lock_call(connection, edited.made_from)
+            insert_invocation(connection, made)
+            insert_edited(connection, made.id, edited)
+            delivery = emit(connection, made.id, fields, state, now, edited.author)
+            if delivery is None:
+                raise Gone
+            announce(connection, DUE)
+            if sample is not None:
+                keep_sample(connection, delivery, sample, now)
+            write_note(connection, note)
+            return delivery
+
+        return await self._writer.write(job)
+
+    async def admit(
+        self,
+        invocation: Invocation,
+        fields: dict[str, str],
+        now: float,
+        state: State,
+        duplicate_key: bytes | None,
+        duplicate_until: float,
+        asked_by: str,
+        note: AuditEntry,
+    ) -> Delivery | str | None:
+        """Start a call that was rejected once. A text names the invocation that came in its place; None: it
+        has a delivery."""
+
+        def job(connection: Connection) -> Delivery | str | None:
+            key = delivery_key(invocation.id, 1)
+            lock_call(connection, invocation.id)
+            if connection.scalar(select(deliveries.c.key).where(deliveries.c.key == key)) is not None:
+                return None
+            if duplicate_key is not None:
+                claim = Entry(invocation, duplicate_key=duplicate_key, duplicate_until=duplicate_until)
+                first = claim_keys(connection, [claim]).get(invocation.id)
+                if first is not None:
+                    return first
+            delivery = Delivery(
+                key, invocation.id, invocation.webhook_id, 1, state, 0, now, fields, now, asked_by=asked_by
+            )
+            insert_delivery(connection, delivery)
+            announce(connection, DUE)
+            write_note(connection, note)
+            return delivery
+
+        return await self._writer.write(job)
