@@ -3,15 +3,16 @@
 import fcntl
 import hashlib
 import hmac
+import sys
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlalchemy.engine import make_url
 
-from postern.core.deliveries.delivery import Workflow
+from postern.core.deliveries.delivery import EngineUnavailable, Workflow
 from postern.core.operations.retention import RetentionPolicy
 from postern.observe.calls import CallLog
 from postern.observe.logs import Log
@@ -30,7 +31,7 @@ from postern.usecases.runtime.process import Runtime
 from postern.usecases.runtime.site import Site
 from postern.usecases.webhooks.compiling import compile_webhook
 from postern.wiring.outside import Outside
-from postern.wiring.starting import CannotStart
+from postern.wiring.starting import CannotStart, ends_at_ctrl_c
 
 if TYPE_CHECKING:
     from postern.engines.embedded.watching import Watch
@@ -120,9 +121,14 @@ def _assembled(
             return None
         from postern.workflows.load import load
 
-        return [
-            Workflow(one.name, one.webhook_ids, one.help, one.source) for one in load(workflows).workflows
-        ]
+        with (
+            ends_at_ctrl_c(),
+            redirect_stdout(sys.stderr),
+        ):  # what a file prints is no part of what a command says
+            loaded = load(workflows)
+        if loaded.error and workflows.exists():
+            raise EngineUnavailable(f"the workflows file has an error: {loaded.error}")
+        return [Workflow(one.name, one.webhook_ids, one.help, one.source) for one in loaded.workflows]
 
     return Gateway(
         store=store,

@@ -20,12 +20,13 @@ from postern.surfaces.cli.run import CONFLICT, FAILED, USAGE, end
 from postern.surfaces.mcp import load_sdk
 from postern.usecases.history import samples
 from postern.usecases.operations import export, key_rotation, retention
+from postern.usecases.runtime.gateway import Gateway
 from postern.wiring.backup.contents import BackupFailed
 from postern.wiring.backup.making import back_up
 from postern.wiring.backup.restoring import restore
 from postern.wiring.gateway import database_held, workflows_of
 from postern.wiring.local import ACTOR, LocalDatabase
-from postern.wiring.starting import ends_in_a_sentence, settings_or_end
+from postern.wiring.starting import ends_at_ctrl_c, ends_in_a_sentence, settings_or_end
 from postern.workflows import Rehearsal, rehearse
 from postern.workflows.scaffold import keep, keep_test
 
@@ -67,7 +68,11 @@ class OnThisMachine:
         return self._run(lambda gateway: samples.write_workflow(gateway, ACTOR, name, webhook))
 
     def try_workflow(self, name: str, webhook: str) -> Rehearsal:
-        return self._run(lambda gateway: samples.try_workflow(gateway, ACTOR, name, webhook))
+        async def tried(gateway: Gateway) -> Rehearsal:
+            with ends_at_ctrl_c():
+                return await samples.try_workflow(gateway, ACTOR, name, webhook)
+
+        return self._run(tried)
 
     def keep_workflow(self, name: str, text: str) -> Path:
         try:

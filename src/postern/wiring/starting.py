@@ -1,6 +1,7 @@
 """What keeps a gateway from starting, as a value, and how the command that started it ends then."""
 
 import os
+import signal
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -51,6 +52,21 @@ def ends_in_a_sentence(log_style: str = "") -> Iterator[None]:
         if not error.filename:
             raise
         said(f"{error.filename} cannot be used: {error.strerror}", USAGE)
+
+
+@contextmanager
+def ends_at_ctrl_c() -> Iterator[None]:
+    """Around a user's own code in a command. asyncio takes the first Ctrl-C for itself, and waits for its loop to come round:
+    an endless loop never lets it."""
+    before = signal.getsignal(signal.SIGINT)
+    if before in (signal.SIG_IGN, signal.SIG_DFL, None):
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _end_in_plain_words(message: str, exit_code: int) -> NoReturn:

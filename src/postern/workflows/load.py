@@ -11,6 +11,9 @@ from pathlib import Path
 from postern.workflows.language import Declared, collecting
 from postern.workflows.places import Place, place_of
 
+LONGEST = 2000
+"""Characters of what an error says."""
+
 _ours: set[str] = set()
 
 
@@ -57,7 +60,9 @@ def load(path: Path) -> Loaded:
         with collecting() as found:
             for file in sorted(files):
                 _run(file)
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever a file ends with, its engine and its reader go on
         where = [Path(frame.filename) for frame in traceback.extract_tb(error.__traceback__)]
         if isinstance(error, SyntaxError) and error.filename:
             where.append(Path(error.filename))
@@ -111,7 +116,17 @@ def _forget_ours() -> None:
 
 
 def _in_one_line(error: BaseException, place: Place | None) -> str:
+    words, kind = _words_of(error), type(error).__name__
     if place is None:
-        return str(error) or type(error).__name__
-    what = error.msg if isinstance(error, SyntaxError) else f"{type(error).__name__}: {error}"
-    return f"{place}: {what}"
+        return words or kind
+    return f"{place}: {words}" if isinstance(error, SyntaxError) else f"{place}: {kind[:LONGEST]}: {words}"
+
+
+def _words_of(error: BaseException) -> str:
+    """An exception of somebody's own may fail while it is asked for its words, and has as many as it likes."""
+    try:
+        return str(error.msg if isinstance(error, SyntaxError) else error)[:LONGEST]
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        return "(it has no words for it)"

@@ -7,6 +7,7 @@ nothing of the gateway, and does nothing until a test asks for it or there is a 
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,14 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = path.parent if path.suffix == ".py" else path
     if folder.is_dir() and str(folder.resolve()) not in sys.path:
         sys.path.append(str(folder.resolve()))  # last: a json.py in it takes nobody's place
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """`postern workflows test` is told that pytest came to its end: who calls `os._exit(0)` ends it as if all was well."""
+    noted = os.environ.get("WORKFLOW_TESTS_END")
+    if noted and not hasattr(config, "workerinput"):  # of pytest-xdist, which has several of it
+        with suppress(OSError):
+            Path(noted).touch()
 
 
 @pytest.fixture

@@ -18,6 +18,9 @@ from postern.workflows.replay import Asleep, LeftOff, Recorded, Replay, Stopped,
 
 NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
 
+LONGEST_TRACE = 20_000
+"""Characters of how a workflow failed."""
+
 REAL: Any = object()
 """In ``steps``: the step's own function."""
 
@@ -185,10 +188,17 @@ class Rehearsal:
     printed: str = ""
 
 
+class _Kept(io.StringIO):
+    """What a workflow prints can be read, also where it closes its output."""
+
+    def close(self) -> None:
+        pass
+
+
 def rehearse(path: Path, name: str, event: dict[str, Any]) -> Rehearsal:
     """Run the workflow of this name from the file (or folder) on the event. Never raises on what the file
     does."""
-    printed = io.StringIO()
+    printed = _Kept()
     rehearsing = Rehearsing(on_pause=lambda line: print(line))
     error = ""
     with contextlib.redirect_stdout(printed):
@@ -204,7 +214,7 @@ def rehearse(path: Path, name: str, event: dict[str, Any]) -> Rehearsal:
             if isinstance(reason, KeyboardInterrupt):
                 raise reason
             if reason is not None:
-                error = "".join(traceback.format_exception(reason, limit=-3)).strip()
+                error = "".join(traceback.format_exception(reason, limit=-3)).strip()[:LONGEST_TRACE]
     first = next(iter(rehearsing.answers), None)
     answer = None if first is None else {"status": first.status, "headers": first.headers, "body": first.body}
     return Rehearsal(answer, error, printed.getvalue())

@@ -83,6 +83,20 @@ def test_tests_are_found_and_run_and_say_what_failed(folder: Path) -> None:
     assert run(folder).returncode == FAILED
 
 
+@pytest.mark.parametrize(
+    ("file", "code"),
+    [
+        ("test_more.py", "import os\n\ndef test_end():\n    os._exit(0)\n"),
+        ("conftest.py", "import sys\nsys.exit(0)\n"),
+    ],
+)
+def test_tests_that_end_the_process_have_not_passed(folder: Path, file: str, code: str) -> None:
+    (folder / "tests" / file).write_text(code)
+    ran = run(folder)
+    said = "The tests did not come to their end: a test or a workflow file has ended the process\n"
+    assert (ran.returncode, ran.stderr) == (FAILED, said)
+
+
 def test_where_there_is_no_test_it_says_so(tmp_path: Path) -> None:
     (tmp_path / "workflows").mkdir()
     ran = run(tmp_path)

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Annotated, Any, NoReturn, TextIO, TypeVar
 
 import typer
@@ -69,7 +70,11 @@ def show_problem(message: str, code: str, fields: dict[str, str]) -> None:
 
 def show_json(value: Any, stream: TextIO | None = None) -> None:
     stream = stream or sys.stdout
-    text = json.dumps(as_plain(value), ensure_ascii=False, indent=2)
+    with suppress(
+        UnicodeEncodeError
+    ):  # half a character, which a workflow's answer may hold: that is plain already
+        value = as_plain(value)
+    text = json.dumps(value, ensure_ascii=False, indent=2)
     # What cannot be seen can still move a terminal, and strangers write into the history.
     stream.write("".join(char if char.isprintable() or char == "\n" else _escaped(char) for char in text))
     stream.write("\n")

@@ -7,10 +7,12 @@ import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
 
+from postern.core.visible import visible
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.run import (
     CONFLICT,
@@ -34,6 +36,10 @@ from postern.usecases.webhooks.views import Webhook, Webhooks
 
 WRITTEN = "# Written by `postern workflows types`"
 """How a file begins that may be written anew (`workflows/scaffold.py`)."""
+PLUGIN = "postern"
+"""The name of `workflows/pytest_plugin.py` in pyproject.toml."""
+END_OF_TESTS = "WORKFLOW_TESTS_END"
+"""Where that is told which file it makes at its end."""
 NO_TEST = 5
 OF_PYTEST = {0: OK, 4: USAGE}
 """By pytest's exit status."""
@@ -213,7 +219,7 @@ def try_one(
         show_json({"answer": went.answer, "error": went.error or None, "printed": went.printed})
     else:
         if went.printed:
-            out.print(went.printed, end="")
+            out.print(visible(went.printed), end="")  # a part of it may be what a stranger has sent
         if went.answer is not None:
             out.print(f"Answer {went.answer.get('status', 200)}:", "bold")
             show_json(went.answer.get("body"))
@@ -246,13 +252,20 @@ def test(
     if find_spec("pytest") is None:
         end("Tests of workflows are run by pytest, which is not installed: pip install pytest", USAGE)
     folder = api.here().workflows_folder()
-    ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *_with_tests(what or [], folder)],
-        # A run in the engine finds no other setting of Postern's either.
-        env={name: value for name, value in os.environ.items() if not name.startswith("POSTERN_")}
-        | {"POSTERN_WORKFLOWS": str(folder)},
-        check=False,
-    )
+    with TemporaryDirectory() as noted:
+        end_of_tests = Path(noted, "ended")
+        ran = subprocess.run(
+            [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", PLUGIN]
+            + _with_tests(what or [], folder),
+            # A run in the engine finds no other setting of Postern's either.
+            env={name: value for name, value in os.environ.items() if not name.startswith("POSTERN_")}
+            | {"POSTERN_WORKFLOWS": str(folder), END_OF_TESTS: str(end_of_tests)},
+            check=False,
+        )
+        if ran.returncode == OK and not end_of_tests.exists():
+            end(
+                "The tests did not come to their end: a test or a workflow file has ended the process", FAILED
+            )
     if ran.returncode == NO_TEST:
         end("There is no test: a function test_… in a file test_….py.", NOT_FOUND)
     sys.exit(OF_PYTEST.get(ran.returncode, FAILED))
