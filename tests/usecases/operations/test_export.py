@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import sqlite3
 from collections import Counter
 from contextlib import closing
@@ -20,6 +21,7 @@ from postern.usecases.operations import export
 from postern.usecases.webhooks import webhooks
 from support.commands import typed
 from support.first_version import expected, unpack_database
+from support.fresh import fresh_data
 from support.house import OWNER, House, a_house
 from support.stored import NEWER, overwrite
 
@@ -125,6 +127,22 @@ def test_the_command_writes_a_file_only_when_it_is_whole(
     without = typed(tmp_path, "export", "--all", "--output", "none.jsonl")
     assert without.exit_code != 0
     assert [file.name for file in tmp_path.glob("none*")] == []
+
+
+def test_the_command_takes_the_place_of_no_pipe_and_of_no_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fresh_data(tmp_path / "data")
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    Path("link").symlink_to("all.jsonl")
+    pipe = os.open("pipe", os.O_RDWR | os.O_NONBLOCK)  # waits for nobody
+    typed(tmp_path, "export", "--all", "--output", "pipe")
+    assert json.loads(os.read(pipe, 1 << 16).splitlines()[0])["kind"] == "export"
+    os.close(pipe)
+    typed(tmp_path, "export", "--all", "--output", "link")
+    assert Path("pipe").is_fifo() and Path("link").is_symlink()
+    assert json.loads(Path("all.jsonl").read_text().splitlines()[0])["kind"] == "export"
 
 
 @pytest.mark.anyio
