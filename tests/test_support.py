@@ -17,7 +17,7 @@ from types import SimpleNamespace
 
 import psycopg
 import pytest
-from playwright.sync_api import BrowserContext, Page
+from playwright.sync_api import Page
 from sqlalchemy import create_engine, literal, select
 
 from engines.relay import Relay
@@ -25,7 +25,7 @@ from postern import __version__
 from stand_in import Raw
 from stand_in import stand_in as a_server
 from support import forks, memory
-from support.browser import WINDOW, Notes, OneBrowser, Spare, new_context
+from support.browser import Notes, OneBrowser, new_context
 from support.postgres import PostgresServer, find_binaries, running, within_reach
 from support.program import Program, StartProgram, clean_environment, run_postern
 from support.shells import postern_in_shells
@@ -189,44 +189,6 @@ def test_a_request_that_would_leave_this_machine_is_noted_and_does_not(page: Pag
         )
         notes.foreign_requests.clear()
         notes.errors.clear()
-
-
-def test_a_page_goes_on_as_new_and_not_if_it_was_given_something_that_stays(
-    browser_context: BrowserContext,
-) -> None:
-    browser_context.route("**/*", lambda route: route.fulfill(body="<input>", content_type="text/html"))
-    spare = Spare(browser_context)
-
-    def after(*asked: Callable[[Page], object]) -> Page:
-        page = spare.take()
-        spare.begins()
-        page.goto("http://localhost/")
-        assert page.evaluate("sessionStorage.length") == 0
-        for one in asked:
-            one(page)
-        spare.put_back()
-        return page
-
-    def typed(page: Page) -> None:
-        page.evaluate(
-            "sessionStorage.setItem('draft', 'typed'); addEventListener('beforeunload', (event) => event.preventDefault())"
-        )
-        page.get_by_role("textbox").press("x")
-        page.set_viewport_size({"width": 360, "height": 740})
-
-    first = after(typed)
-    assert spare.take() is first and (first.url, first.viewport_size) == ("about:blank", WINDOW)
-    assert after(lambda page: page.add_init_script("stays = true")) is first
-    assert first.is_closed() and spare.take() is not first
-    staying: list[Callable[[Page], object]] = [
-        lambda page: page.route("**/x", lambda route: route.abort()),
-        lambda page: page.on("request", lambda request: None),
-        lambda page: page.emulate_media(media="print"),
-        lambda page: page.close(),
-    ]
-    for given in staying:
-        assert after(given).is_closed()
-    assert not spare.take().is_closed()
 
 
 def test_temporary_folders_are_where_programs_can_run_and_as_much_is_free_as_is_asked_for(

@@ -1,10 +1,9 @@
 """A real Chromium, driven by playwright: ``page`` is a fresh page that notes what a user would never see."""
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache, partial, wraps
+from functools import cache, partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -182,67 +181,7 @@ class Held:
         return bool(self._routes)
 
 
-STAYING = (
-    "add_init_script",
-    "add_locator_handler",
-    "close",
-    "emulate_media",
-    "expose_binding",
-    "expose_function",
-    "on",
-    "once",
-    "route",
-    "route_from_har",
-    "route_web_socket",
-    "set_default_navigation_timeout",
-    "set_default_timeout",
-    "set_extra_http_headers",
-)
-"""What a page is asked that its next document has too. The size of its window has it as well, and is put back."""
-
 WINDOW: ViewportSize = {"width": 1280, "height": 860}
-
-
-class Spare:
-    """A page for one test after another: a new one takes longer than all that most tests do with it, since it loads all
-    scripts and styles again. It is given on empty, as new, and only where nothing was asked of it that would stay."""
-
-    def __init__(self, context: BrowserContext) -> None:
-        self._context = context
-        self._page: Page | None = None
-        self._stays = False
-
-    def take(self) -> Page:
-        if self._page is None:
-            self._page = self._context.new_page()
-            for name in STAYING:
-                setattr(self._page, name, self._noting(getattr(self._page, name)))
-        return self._page
-
-    def begins(self) -> None:
-        """The test, from now on: what was asked of the page until here is taken back by whoever did it."""
-        self._stays = False
-
-    def _noting(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(method)
-        def noted(*args: Any, **given: Any) -> Any:
-            self._stays = True
-            return method(*args, **given)
-
-        return noted
-
-    def put_back(self) -> None:
-        page = self.take()
-        if not self._stays:
-            with suppress(Error):  # an address that has no such storage
-                page.evaluate("sessionStorage.clear()")
-                page.goto("about:blank")
-                page.mouse.move(0, 0)
-                if page.viewport_size != WINDOW:
-                    page.set_viewport_size(WINDOW)
-                return
-        self._page = None
-        page.close()
 
 
 def is_foreign(url: str) -> bool:

@@ -15,17 +15,20 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Browser, BrowserContext, Page
 
-from support.browser import WINDOW, Notes, Spare, new_context
+from support.browser import WINDOW, Notes, new_context
 from support.client import PASSWORD, Client, admin_of
 from support.program import Program
 
 ROOT = Path(__file__).resolve().parents[3]
 
-WHAT_COLOURS_DECIDE = ["color-contrast", "link-in-text-block"]
-"""Four fifths of axe's time."""
+COLOURS = ["color-contrast", "link-in-text-block"]
+"""The rules that colours decide: four fifths of axe's time."""
+
+OPTIONS = {"resultTypes": ["violations"], "selectors": False, "preload": {"assets": ["media"]}}
+"""Styles would be read again for rules that are off."""
 
 RUN_AXE = """
-    async ({ only, but }) => {
+    async ({ options, thinned }) => {
       const says = new Set(["href", "id", "for", "value", "title", "datetime", "popovertarget", "d", "action"]);
       const word = ({ name, value }) => says.has(name) || /^(data|hx|aria-(label|describedby))/.test(name) ? name : `${name}=${value}`;
       const shape = (one) => {
@@ -42,13 +45,8 @@ RUN_AXE = """
           else thin(one);
         }
       };
-      if (only) thin(document.body);
-      const said = await axe.run(more.length ? { exclude: more } : document, {
-        resultTypes: ["violations"],
-        ...(only && { runOnly: { type: "rule", values: only } }),
-        ...(but && { rules: Object.fromEntries(but.map((rule) => [rule, { enabled: false }])) }),
-      });
-      return said.violations;
+      if (thinned) thin(document.body);
+      return (await axe.run(more.length ? { exclude: more } : document, options)).violations;
     }
 """
 """Of neighbours with the same tags and classes the first three are looked at for their colours: what comes after them has the
@@ -109,16 +107,17 @@ class Console:
 
     def violations(self) -> list[str]:
         """What axe finds, by all of its rules."""
-        return self._axe({"but": WHAT_COLOURS_DECIDE}) + self.colour_violations()
+        but = {rule: {"enabled": False} for rule in COLOURS}
+        return self._axe({**OPTIONS, "rules": but}) + self.colour_violations()
 
     def colour_violations(self) -> list[str]:
         """All else that axe asks for is the same in light and in dark."""
-        return self._axe({"only": WHAT_COLOURS_DECIDE})
+        return self._axe({**OPTIONS, "runOnly": {"type": "rule", "values": COLOURS}}, thinned=True)
 
-    def _axe(self, asked: dict[str, Any]) -> list[str]:
+    def _axe(self, options: dict[str, Any], thinned: bool = False) -> list[str]:
         if not self.page.evaluate("'axe' in window"):
             self.page.evaluate(AXE_SCRIPT)
-        found = self.page.evaluate(RUN_AXE, asked)
+        found = self.page.evaluate(RUN_AXE, {"options": options, "thinned": thinned})
         return [f"{one['id']}: {node['html'][:160]}" for one in found for node in one["nodes"]]
 
 
@@ -180,27 +179,16 @@ def known_browser(browser: Browser, signed_in: Any) -> Iterator[BrowserContext]:
     context.close()
 
 
-@pytest.fixture(scope="module")
-def spare(known_browser: BrowserContext) -> Spare:
-    return Spare(known_browser)
-
-
 @pytest.fixture
 def console(
-    known_browser: BrowserContext, spare: Spare, program: Program, signed_in: Any, notes: Notes
+    known_browser: BrowserContext, program: Program, signed_in: Any, notes: Notes
 ) -> Iterator[Console]:
-    """A page like a new one, with the cookies and the rights of a new browser that is signed in."""
+    """A new page, with the cookies and the rights of a new browser that is signed in."""
     known_browser.clear_cookies()
     known_browser.add_cookies(signed_in["cookies"])
     known_browser.clear_permissions()
-    page = spare.take()
-    console = Console(page, program, notes)
-    spare.begins()
+    console = Console(known_browser.new_page(), program, notes)
     yield console
-    for other in known_browser.pages[1:]:
-        if other != page:
-            other.close()
-    spare.put_back()
-    if not page.is_closed():
-        notes.leave(page)
+    for page in known_browser.pages[1:]:
+        page.close()
     console.nothing_went_wrong()

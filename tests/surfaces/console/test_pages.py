@@ -5,6 +5,7 @@ import re
 import time
 
 import pytest
+from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import BrowserContext, expect
 
 from support.program import Program
@@ -72,7 +73,8 @@ SECRET = "a shop's secret"
 
 @pytest.fixture(scope="module")
 def reader(known_browser: BrowserContext, program: Program) -> Console:
-    """One page that goes from address to address."""
+    """One page that goes from address to address, with axe: each of its documents would be handed it otherwise."""
+    known_browser.pages[0].add_init_script(AXE_SCRIPT)
     return Console(known_browser.pages[0], program)
 
 
