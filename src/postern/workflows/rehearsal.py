@@ -172,10 +172,20 @@ def _without_a_loop(function: Callable[..., Stopped], *args: Any) -> Stopped:
             return function(*args)
     except RuntimeError:
         return function(*args)
-    from concurrent.futures import ThreadPoolExecutor
+    from concurrent.futures import Future
+    from threading import Thread
 
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(copy_context().run, function, *args).result()
+    ended: Future[Stopped] = Future()
+    context = copy_context()
+
+    def carried_out() -> None:
+        try:
+            ended.set_result(context.run(function, *args))
+        except BaseException as error:
+            ended.set_exception(error)
+
+    Thread(target=carried_out, daemon=True).start()  # after Ctrl-C nobody waits for one that never ends
+    return ended.result()
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,15 +65,19 @@ def test_what_a_file_prints_is_not_among_what_is_listed(folder: Path) -> None:
     assert "xxxxxxxxx" in listed.stderr
 
 
-def tried(folder: Path, code: str) -> Any:
+def sample_of(folder: Path) -> str:
     async def recorded(house: House) -> str:
         webhook = await house.webhook()
         await samples.arm(house.gateway, OWNER, webhook.id)
         await house.call(webhook, b'{"a": 1}')
         return str(webhook.id)
 
+    return str(asyncio.run(in_a_house(folder, recorded)))
+
+
+def tried(folder: Path, code: str) -> Any:
     written(folder, code)
-    return ran(folder, "try", "own", "--sample", asyncio.run(in_a_house(folder, recorded)))
+    return ran(folder, "try", "own", "--sample", sample_of(folder))
 
 
 def test_what_a_workflow_prints_moves_no_terminal_and_is_kept_where_it_closes_its_output(
@@ -91,10 +95,20 @@ def test_how_a_workflow_failed_is_told_in_so_many_words(folder: Path) -> None:
     assert went.exit_code == FAILED and 10_000 < len(went.stderr) < 21_000
 
 
-def test_one_ctrl_c_ends_a_file_that_never_ends(folder: Path) -> None:
-    written(folder, f"open({str(folder / 'begun')!r}, 'w').close()\nwhile True:\n    pass\n")
+ENDLESS = "{indent}open({begun!r}, 'w').close()\n{indent}while True:\n{indent}    pass\n"
+
+
+@pytest.mark.parametrize("where", ["in the file", "in the workflow"])
+def test_one_ctrl_c_ends_what_never_ends(folder: Path, where: str) -> None:
+    begun = str(folder / "begun")
+    if where == "in the file":
+        written(folder, ENDLESS.format(indent="", begun=begun))
+        words = ["list"]
+    else:
+        written(folder, "@workflow\ndef own(event):\n" + ENDLESS.format(indent="    ", begun=begun))
+        words = ["try", "own", "--sample", sample_of(folder)]
     program = subprocess.Popen(
-        [sys.executable, "-m", "postern", "workflows", "list"],
+        [sys.executable, "-m", "postern", "workflows", *words],
         env=clean_environment(
             {"POSTERN_DATA_DIR": str(folder / "data"), "POSTERN_WORKFLOWS": str(folder / "workflows")}
         ),
