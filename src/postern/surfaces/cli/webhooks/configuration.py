@@ -13,6 +13,7 @@ from postern.surfaces.cli.history.everything import export_everything
 from postern.surfaces.cli.run import DIFFERS, USAGE, Json, end, err, out, plain, show_json
 from postern.surfaces.cli.secret import unicode_of
 from postern.surfaces.cli.terminal import Style
+from postern.surfaces.cli.written import written
 from postern.usecases.answers import as_plain
 from postern.usecases.webhooks.views import Applied, Configuration
 
@@ -52,10 +53,8 @@ def export(
     if to is None:
         sys.stdout.write(text)
         return
-    try:
-        to.write_text(text)
-    except OSError as error:
-        end(f"{to} cannot be written: {error.strerror}", USAGE)
+    with written(to) as stream:
+        stream.write(text.encode())
 
 
 def apply(
