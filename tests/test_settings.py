@@ -126,6 +126,14 @@ def test_a_postgres_database_may_be_written_as_those_do_who_rent_them_out(name: 
     assert getattr(settings, name) == "postgresql://user:postgres%3A@db:5432/name?sslmode=require"
 
 
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///", "sqlite:///:memory:", "mysql://db/name", "db"])
+def test_a_database_that_ends_with_the_process_or_is_none_is_refused(url: str) -> None:
+    with pytest.raises(
+        SettingError, match="POSTERN_DATABASE_URL must be sqlite:/// with the path of a file, or postgresql:"
+    ):
+        Settings({"POSTERN_DATABASE_URL": url})
+
+
 def test_a_secret_in_a_file_that_is_no_text_is_not_quoted(tmp_path: Path) -> None:
     (tmp_path / "key").write_bytes(b"\xff\xfe0123456789abcdef")
     with pytest.raises(SettingError, match=r"^POSTERN_ADMIN_KEY_FILE is not a text in UTF-8$"):

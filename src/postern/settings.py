@@ -78,13 +78,16 @@ def as_sqlalchemy_writes_it(url: str) -> str:
 def _database(text: str) -> str:
     text = as_sqlalchemy_writes_it(text)
     try:
-        usable = text.startswith(("sqlite:///", "postgresql://", "postgresql+psycopg://")) and bool(
-            make_url(text)
-        )
+        url = make_url(text)
     except (ArgumentError, ValueError):
-        usable = False
+        url = None
+    # In memory, what was acknowledged would be lost with the process.
+    usable = url is not None and (
+        (text.startswith("sqlite:///") and url.database not in (None, "", ":memory:"))
+        or text.startswith(("postgresql://", "postgresql+psycopg://"))
+    )
     if text and not usable:
-        raise ValueError("sqlite:///… or postgresql://…")
+        raise ValueError("sqlite:/// with the path of a file, or postgresql://…")
     return text
 
 
