@@ -204,6 +204,15 @@ def test_an_archive_that_no_backup_is_like_is_called_none(tmp_path: Path, conten
     assert said == "FILE is no backup of Postern, or it is damaged: its contents are not what was written"
 
 
+def test_a_backup_with_something_behind_it_is_not_said_to_be_another_kind_of_file(
+    source: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "file"
+    file.write_bytes((source.parent / "plain").read_bytes() + b"and more")
+    said = refusal_of(file, tmp_path / "data")
+    assert said == "FILE is no backup of Postern, or it is damaged: its contents are not what was written"
+
+
 def test_a_restore_that_cannot_be_ended_puts_back_what_it_has_moved(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,8 +8,9 @@ stay those of the URL.
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from postern.core.address import Allowlist, closed
 
@@ -42,8 +43,7 @@ class FetchFailed(Exception):
         """The answer's status where one had already been received."""
 
 
-@dataclass(slots=True)
-class Heard:
+class Heard(Struct):
     """What has come of an answer so far."""
 
     status: int | None = None

@@ -37,7 +37,7 @@ def unpacked(file: Path, places: dict[str, Path]) -> Iterator[Unpacked]:
     try:
         # Forwards only: a pipe cannot be read otherwise, and of a file everything would be unpacked twice.
         with (
-            _told_in_words(file, places[DATABASE].parent),
+            _told_in_words(file, waiting),
             gzip.open(file) as stream,
             tarfile.open(fileobj=stream, mode="r|", tarinfo=_Member) as archive,
         ):
@@ -74,16 +74,18 @@ def _unpack(file: Path, archive: tarfile.TarFile, waiting: dict[str, Path]) -> U
 
 
 @contextmanager
-def _told_in_words(file: Path, where: Path) -> Iterator[None]:
+def _told_in_words(file: Path, waiting: dict[str, Path]) -> Iterator[None]:
     """Without the libraries' way of writing what is wrong with the bytes."""
     try:
         yield
     except OSError as error:
-        if isinstance(error, gzip.BadGzipFile) and "Not a gzipped" in str(error):
+        begun = any(path.exists() for path in waiting.values())  # else it is the first bytes that are wrong
+        if isinstance(error, gzip.BadGzipFile) and "Not a gzipped" in str(error) and not begun:
             wrong = "it is not compressed as one"
         elif error.filename:
             raise BackupFailed(f"{error.filename} cannot be used: {error.strerror}") from None
         elif error.errno:  # a full disk: the file may be as good as ever
+            where = waiting[DATABASE].parent
             raise BackupFailed(f"{file} cannot be unpacked into {where}: {error.strerror}") from None
         else:
             wrong = "its contents are not what was written"
