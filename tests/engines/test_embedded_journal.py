@@ -513,7 +513,10 @@ def test_what_is_said_last_has_gone_out_when_the_process_ends_whoever_else_is_se
     conversation = Conversation(theirs)
     other = threading.Thread(target=conversation.send, args=(frames.Trouble("x" * 4_000_000),))
     other.start()
-    wait_until(conversation._turn.locked, what="the other to be sending more than the socket takes")
+    wait_until(
+        lambda: conversation._turn.locked() and not conversation._gathered,
+        what="the other to be sending more than the socket takes",
+    )
 
     def end() -> None:
         conversation.gather(frames.Trouble("the last word"))
