@@ -39,6 +39,9 @@ FLAGS = [
     "--renderer-process-limit=1",
     # Nothing is drawn by a graphics card: one process fewer hands pictures on.
     "--in-process-gpu",
+    # The next page is shown in the frame of the page before it: a new frame for each takes a quarter more. Of these lists only
+    # the last one counts, so what playwright turns on for screenshots is said again.
+    "--enable-features=RenderDocument:level/crashed-frame,CDPScreenshotNewSurface",
     # A request to anywhere else fails at once, and is noted as one that failed.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
 ]
