@@ -13,7 +13,8 @@ from postern.core.webhooks.stored import UnreadableWebhook
 from postern.observe.metrics import REGISTRY
 from postern.usecases.operations import readiness
 from postern.usecases.operations.readiness import LONGEST_START, MOST_NAMED, status, watch
-from postern.usecases.runtime.process import EngineAway
+from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.runtime.process import Alarm, EngineAway
 from support.house import OWNER, House
 from support.waiting import PATIENCE
 
@@ -37,6 +38,10 @@ class Sick:
     async def health(self) -> EngineHealth:
         self.asked += 1
         return self._health
+
+
+def alarms_of(gateway: Gateway) -> list[str]:
+    return [alarm.sentence for alarm in gateway.runtime.alarms]
 
 
 async def state(house: House) -> tuple[bool, dict[str, tuple[bool, str]]]:
@@ -120,7 +125,7 @@ async def test_what_is_wrong_is_an_alarm_and_a_metric_until_it_is_over(
     with capture_logs() as lines:
         watching = asyncio.create_task(watch(gateway))
         await until(lambda: len(gateway.runtime.alarms) == 3)
-        assert gateway.runtime.alarms == [
+        assert alarms_of(gateway) == [
             "Calls are rejected with 503: the disk is full.",
             "Changes to webhooks are not followed: no such table.",
             "No workflow is started: no file.",
@@ -148,13 +153,41 @@ async def test_an_alarm_is_logged_when_it_begins_and_not_again_while_its_words_c
         for reason in ("no file", "no memory"):
             gateway.engine = Sick(EngineHealth(False, reason, cannot_start=True))  # type: ignore[assignment]
             await readiness._look(gateway)
-            assert gateway.runtime.alarms == [f"No workflow is started: {reason}."]
+            assert alarms_of(gateway) == [f"No workflow is started: {reason}."]
         gateway.runtime.directory.trouble = "no such table"
         await readiness._look(gateway)
     assert [line["because"].partition(":")[0] for line in lines] == [
         "No workflow is started",
         "Changes to webhooks are not followed",
     ]
+
+
+async def test_the_end_of_each_alarm_is_logged_also_while_another_one_goes_on(house: House) -> None:
+    gateway = house.gateway
+    well = gateway.engine
+    with capture_logs() as lines:
+        gateway.engine = Sick(EngineHealth(False, "no file", cannot_start=True))  # type: ignore[assignment]
+        gateway.runtime.directory.trouble = "no such table"
+        await readiness._look(gateway)
+        gateway.engine = well
+        await readiness._look(gateway)
+        await readiness._look(gateway)
+        gateway.runtime.directory.trouble = None
+        await readiness._look(gateway)
+    assert [(line["event"], line.get("was")) for line in lines[2:]] == [
+        ("this is well again", "No workflow is started: no file."),
+        ("everything is well again", None),
+    ]
+
+
+async def test_only_the_alarm_of_calls_that_wait_says_how_the_engine_is(house: House) -> None:
+    """Also where another one begins with the same words."""
+    house.gateway.runtime.alarms = [
+        Alarm("calls not stored", "Calls wait for their workflows to be started: no room.", "no room.")
+    ]
+    assert (await state(house))[1]["engine"] == (True, "noting")
+    house.gateway.runtime.alarms = [Alarm("calls wait", "In words of another day: refused.", "refused.")]
+    assert (await state(house))[1]["engine"] == (False, "refused.")
 
 
 async def test_what_is_well_is_not_reported_again_and_again(house: House) -> None:
@@ -203,7 +236,7 @@ async def test_an_engine_that_stays_away_is_an_alarm_and_one_that_is_just_being_
     ):
         gateway.engine, now = engine, now + after
         await readiness._look(gateway)
-        assert gateway.runtime.alarms == alarms
+        assert alarms_of(gateway) == alarms
         assert measured()["engine"] == 1, "calls are taken all the same"
 
 
@@ -221,7 +254,7 @@ async def test_starts_that_find_the_engine_away_for_long_are_an_alarm_as_long_as
 
     async def alarms() -> list[str]:
         await readiness._look(gateway)
-        return gateway.runtime.alarms
+        return alarms_of(gateway)
 
     gateway.runtime.engine_away = EngineAway(now, "connection refused")
     now += LONGEST_START - 0.1
@@ -251,7 +284,7 @@ async def test_what_another_process_could_not_start_is_an_alarm_here_too(
         nonlocal now
         now += readiness.ASK_EVERY
         await readiness._look(gateway)
-        return gateway.runtime.alarms
+        return alarms_of(gateway)
 
     house.engine.down = True
     await house.call(await house.webhook())

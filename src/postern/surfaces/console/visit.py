@@ -62,7 +62,7 @@ class Visit:
             may_admin=self.actor.may("admin"),
             base_url=self.gateway.site.base_url,
             out_of_reach=self.gateway.site.out_of_reach,
-            alarms=self.gateway.runtime.alarms,
+            alarms=[alarm.sentence for alarm in self.gateway.runtime.alarms],
             writes_workflows=engine.runs_workflow_files(self.gateway),
             **context,
         )

@@ -15,6 +15,7 @@ from postern.observe.logs import Log
 from postern.usecases.operations.views import Part, Status
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.runtime.loop import Loop
+from postern.usecases.runtime.process import Alarm, AlarmKind
 
 LOOK_EVERY = 1.0
 MOST_NAMED = 10
@@ -25,8 +26,6 @@ LONGEST_START = 15.0
 
 NO_ENGINE = EngineHealth(True, "none in this process")
 """Well: that nothing is started here is what was set."""
-
-WAITING = "Calls wait for their workflows to be started"
 
 log = Log()
 
@@ -45,9 +44,9 @@ async def readiness(gateway: Gateway) -> Readiness:
     """Answers within a few seconds, whatever the store does."""
     store, webhooks = await _store(gateway), _webhooks(gateway)
     engine = await gateway.engine.health() if gateway.engine is not None else NO_ENGINE
-    waiting = [alarm for alarm in gateway.runtime.alarms if _kind(alarm) == WAITING]
+    waiting = [alarm for alarm in gateway.runtime.alarms if alarm.kind == "calls wait"]
     if waiting and engine.ok:  # it is there, and takes no start
-        engine = EngineHealth(False, waiting[0].removeprefix(f"{WAITING}: "))
+        engine = EngineHealth(False, waiting[0].detail)
     return Readiness(
         ready=store.ok and gateway.runtime.directory.trouble is None and not engine.cannot_start,
         store=store,
@@ -74,14 +73,10 @@ def _detail(engine: EngineHealth) -> str:
     return f"it cannot be started: {engine.detail}" if engine.cannot_start else engine.detail
 
 
-def _sentence(what: str, why: str) -> str:
+def _alarm(kind: AlarmKind, what: str, why: str) -> Alarm:
     """What others say, databases for example, may have its own end."""
-    return f"{what}: {why}" if why.endswith((".", "?", "!")) else f"{what}: {why}."
-
-
-def _kind(alarm: str) -> str:
-    """What is behind the colon may change each second."""
-    return alarm.partition(":")[0]
+    detail = why if why.endswith((".", "?", "!")) else f"{why}."
+    return Alarm(kind, f"{what}: {detail}", detail)
 
 
 def _is_long_away(gateway: Gateway, engine: EngineHealth) -> bool:
@@ -135,15 +130,22 @@ async def _store(gateway: Gateway) -> Part:
 
 
 def _webhooks(gateway: Gateway) -> Part:
+    alarm = _alarm_of_webhooks(gateway)
+    if alarm is not None:
+        return Part(ok=False, detail=alarm.sentence.removesuffix("."))
+    return Part(ok=True, detail=f"{len(gateway.runtime.directory)} served")
+
+
+def _alarm_of_webhooks(gateway: Gateway) -> Alarm | None:
     directory = gateway.runtime.directory
     if directory.trouble is not None:
-        return Part(ok=False, detail=f"Changes to webhooks are not followed: {directory.trouble}")
-    if directory.not_served:
-        named = [f"{one.id} ({one.reason})" for one in directory.not_served.values()]
-        more = f", and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
-        listed = ", ".join(named[:MOST_NAMED]) + more
-        return Part(ok=False, detail=f"Some webhooks are not served and their callers hear 503: {listed}")
-    return Part(ok=True, detail=f"{len(directory)} served")
+        return _alarm("changes not followed", "Changes to webhooks are not followed", directory.trouble)
+    if not directory.not_served:
+        return None
+    named = [f"{one.id} ({one.reason})" for one in directory.not_served.values()]
+    more = f", and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
+    what = "Some webhooks are not served and their callers hear 503"
+    return _alarm("webhooks not served", what, ", ".join(named[:MOST_NAMED]) + more)
 
 
 async def watch(gateway: Gateway) -> None:
@@ -153,21 +155,37 @@ async def watch(gateway: Gateway) -> None:
 
 
 async def _look(gateway: Gateway) -> None:
-    store, webhooks, engine = await _store(gateway), _webhooks(gateway), await _own_engine(gateway)
-    for name, well in (("store", store.ok), ("webhooks", webhooks.ok), ("engine", not engine.cannot_start)):
+    store, engine = await _store(gateway), await _own_engine(gateway)
+    of_webhooks = _alarm_of_webhooks(gateway)
+    for name, well in (
+        ("store", store.ok),
+        ("webhooks", of_webhooks is None),
+        ("engine", not engine.cannot_start),
+    ):
         numbers().ready.labels(name).set(well)
-    alarms = [] if store.ok else [_sentence("Calls are rejected with 503", store.detail)]
-    alarms += [] if webhooks.ok else [f"{webhooks.detail}."]
+    alarms = [] if store.ok else [_alarm("calls not stored", "Calls are rejected with 503", store.detail)]
+    alarms += [] if of_webhooks is None else [of_webhooks]
     if engine.cannot_start:
-        alarms.append(_sentence("No workflow is started", engine.detail))
+        alarms.append(_alarm("engine cannot start", "No workflow is started", engine.detail))
     elif _is_long_away(gateway, engine):
-        alarms.append(_sentence(WAITING, engine.detail))
+        alarms.append(_calls_wait(engine.detail))
     elif store.ok and (detail := await _starts_nothing(gateway) or await _starts_nothing_elsewhere(gateway)):
-        alarms.append(_sentence(WAITING, detail))
-    known = {_kind(alarm) for alarm in gateway.runtime.alarms}
-    for alarm in alarms:
-        if _kind(alarm) not in known:
-            log.error("the gateway needs help", because=alarm)
-    if gateway.runtime.alarms and not alarms:
-        log.info("everything is well again")
+        alarms.append(_calls_wait(detail))
+    _log_what_changed(gateway.runtime.alarms, alarms)
     gateway.runtime.alarms = alarms
+
+
+def _calls_wait(detail: str) -> Alarm:
+    return _alarm("calls wait", "Calls wait for their workflows to be started", detail)
+
+
+def _log_what_changed(before: list[Alarm], now: list[Alarm]) -> None:
+    known, present = {alarm.kind for alarm in before}, {alarm.kind for alarm in now}
+    for alarm in now:
+        if alarm.kind not in known:
+            log.error("the gateway needs help", because=alarm.sentence)
+    for alarm in before if now else ():
+        if alarm.kind not in present:
+            log.info("this is well again", was=alarm.sentence)
+    if before and not now:
+        log.info("everything is well again")

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -100,6 +100,21 @@ class EngineAway(msgspec.Struct, frozen=True):
     detail: str
 
 
+AlarmKind = Literal[
+    "calls not stored", "changes not followed", "webhooks not served", "engine cannot start", "calls wait"
+]
+
+
+class Alarm(msgspec.Struct, frozen=True):
+    """What is not well and somebody has to fix; see `readiness.py`."""
+
+    kind: AlarmKind
+    """Of each kind there is one at most. Its words may change each second."""
+    sentence: str
+    detail: str
+    """Why, without what it means for calls."""
+
+
 @dataclass
 class Runtime:
     directory: Directory
@@ -116,8 +131,7 @@ class Runtime:
     endings: Endings = field(default_factory=Endings)
     """What callers heard and how runs ended, until it is written down."""
     counted: Counted = field(default_factory=Counted)
-    alarms: list[str] = field(default_factory=list)
-    """What is not well and somebody has to fix, in sentences; see `readiness.py`."""
+    alarms: list[Alarm] = field(default_factory=list)
     engine_ran_at: float | None = None
     """When the engine of this process was last seen at work; None: not yet looked."""
     engine_away: EngineAway | None = None
