@@ -123,6 +123,17 @@ def test_what_somebody_has_added_is_left_alone(empty: Database) -> None:
     schema.verify(empty)
 
 
+def test_tables_that_the_user_may_not_read_are_as_good_as_missing(postgres_url: str) -> None:
+    database = Database(postgres_url)
+    schema.migrate(database)
+    with database.readers.connect() as connection:
+        connection.exec_driver_sql(
+            "SET ROLE pg_monitor"
+        )  # a role that every server has, with no rights on tables
+        assert schema.differences(connection) == [f"table {name} is missing" for name in metadata.tables]
+    database.close()
+
+
 def test_the_migrations_run_on_a_database_with_something_in_it(tmp_path: Path) -> None:
     database = Database(f"sqlite:///{unpack_database(tmp_path)}")
     assert database.read_now(schema.revision) == "0001"

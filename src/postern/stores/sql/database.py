@@ -278,6 +278,7 @@ def _postgres_engine(url: URL, size: int, greeting: tuple[str, ...]) -> Engine:
     engine = create_engine(
         url.set(drivername="postgresql+psycopg"),
         hide_parameters=True,
+        use_native_hstore=False,  # to look for a type that no table has takes longer than the rest of connecting
         pool_size=size,
         max_overflow=0,
         pool_timeout=10,

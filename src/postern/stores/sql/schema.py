@@ -13,12 +13,17 @@ from postern.stores.sql.tables import metadata
 
 MOST_NAMED = 5
 
+_POSTGRES_HAS_TABLE = text("SELECT pg_catalog.to_regclass(:name) IS NOT NULL")
 _SQLITE_COLUMNS = """SELECT m.name, c.name, c."notnull" FROM sqlite_master m JOIN pragma_table_info(m.name) c
     WHERE m.type = 'table'"""
 _SQLITE_INDEXES = "SELECT name FROM sqlite_master WHERE type = 'index'"
-_POSTGRES_COLUMNS = """SELECT table_name, column_name, is_nullable = 'NO' FROM information_schema.columns
-    WHERE table_schema = current_schema()"""
-_POSTGRES_INDEXES = "SELECT indexname FROM pg_indexes WHERE schemaname = current_schema()"
+# Not in `information_schema`: its views join a dozen catalogues, which each new connection reads for the first time.
+_POSTGRES_COLUMNS = """SELECT t.relname, c.attname, c.attnotnull
+    FROM pg_catalog.pg_class t JOIN pg_catalog.pg_attribute c ON c.attrelid = t.oid
+    WHERE t.relnamespace = pg_catalog.current_schema()::pg_catalog.regnamespace AND t.relkind IN ('r', 'p')
+    AND c.attnum > 0 AND NOT c.attisdropped AND pg_catalog.has_table_privilege(t.oid, 'SELECT')"""
+_POSTGRES_INDEXES = """SELECT relname FROM pg_catalog.pg_class
+    WHERE relnamespace = pg_catalog.current_schema()::pg_catalog.regnamespace AND relkind = 'i'"""
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 
@@ -42,8 +47,15 @@ def is_known(name: str) -> bool:
     return name in _known()
 
 
+def has_table(connection: Connection, name: str) -> bool:
+    if connection.dialect.name == "sqlite":
+        return connection.dialect.has_table(connection, name)
+    # What the dialect asks is read from several catalogues, and this is read from one.
+    return bool(connection.scalar(_POSTGRES_HAS_TABLE, {"name": name}))
+
+
 def revision(connection: Connection) -> str | None:
-    if not connection.dialect.has_table(connection, "alembic_version"):
+    if not has_table(connection, "alembic_version"):
         return None
     return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
 
@@ -91,11 +103,15 @@ def migrate(database: Database) -> None:
     command.upgrade(config, "head")
 
 
+def _looked_through(connection: Connection) -> tuple[str | None, list[str]]:
+    found = revision(connection)
+    return found, differences(connection) if found == newest() else []
+
+
 def verify(database: Database) -> None:
     """Raises ``SchemaMismatch``, with a sentence that says what differs and what to do."""
-    found = database.read_now(revision)
+    found, lacking = database.read_now(_looked_through)
     if found == newest():
-        lacking = database.read_now(differences)
         if lacking:
             named = ", ".join(lacking[:MOST_NAMED]) + (", …" if len(lacking) > MOST_NAMED else "")
             raise SchemaMismatch(
