@@ -30,7 +30,7 @@ from postern.usecases.calls.intake import IncomingCall, Intake
 from postern.usecases.calls.receive import Caller
 from postern.usecases.deliveries.dispatch import Dispatcher
 from postern.usecases.history import history
-from postern.usecases.history.views import InvocationSummary
+from postern.usecases.history.views.calls import InvocationSummary
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.configuration import WebhookRequest, validated

@@ -14,7 +14,7 @@ from postern.surfaces.cli.develop.presence import _why_not
 from postern.surfaces.cli.develop.target import LARGEST_ANSWER, LocalAnswer, Target
 from postern.surfaces.cli.run import USAGE
 from postern.usecases.answers import Time
-from postern.usecases.history.views import RecordedRequest
+from postern.usecases.history.views.requests import RecordedRequest
 from support.commands import typed
 from support.plain_http import no_certificates_read
 from support.waiting import PATIENCE

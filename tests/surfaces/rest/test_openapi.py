@@ -65,6 +65,12 @@ def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
     assert all(reference.startswith("#/components/schemas/") for reference in references)
 
 
+def test_no_two_answers_share_a_name(document: dict[str, Any]) -> None:
+    """Where two do, both are told apart by the modules that they are from, and a client generated from this is named after
+    them."""
+    assert [name for name in document["components"]["schemas"] if not name.isidentifier()] == []
+
+
 # Where there is no engine these are not answered, or are not there: tests/wiring/test_program.py asks for
 # them.
 OF_AN_ENGINE = {

@@ -27,7 +27,7 @@ from postern.usecases.deliveries import dispatch, starting
 from postern.usecases.deliveries.dispatch import BATCH, Dispatcher
 from postern.usecases.deliveries.starting import ONE_ALONE, start_delivery
 from postern.usecases.history import history
-from postern.usecases.history.views import Delivery
+from postern.usecases.history.views.calls import Delivery
 from postern.usecases.runtime.process import EngineAway
 from support.house import OWNER, House
 from support.waiting import PATIENCE

@@ -4,7 +4,7 @@ import pytest
 
 from postern.core.problems import Refused
 from postern.usecases.history import trying
-from postern.usecases.history.views import TriedKey
+from postern.usecases.history.views.samples import TriedKey
 from support.house import OWNER, House
 
 pytestmark = pytest.mark.anyio

@@ -9,8 +9,9 @@ from msgspec.structs import replace
 from postern.core.answer import WorkflowResponse
 from postern.core.history.invocation import Answered, Delivery
 from postern.core.history.marks import Marks
-from postern.usecases.history import views
-from postern.usecases.history.views import summary_of
+from postern.usecases.history.views import calls as views
+from postern.usecases.history.views.calls import summary_of
+from postern.usecases.history.views.requests import request_of
 from support.house import House
 
 pytestmark = pytest.mark.anyio
@@ -141,8 +142,8 @@ async def test_of_a_body_that_was_cut_it_is_reported(house: House) -> None:
         (None, 0, "", False),
     ):
         invocation = msgspec.structs.replace(story.invocation, body=body, body_size=size)
-        asked = views.request_of(invocation, story.deliveries, "")
+        asked = request_of(invocation, story.deliveries, "")
         assert (asked.body_base64, asked.body_truncated) == (text, cut)
         shown = views.invocation_of(replace(story, invocation=invocation), None, [], Marks([], []))
         assert shown.body_truncated is cut
-    assert views.request_of(story.invocation, [], "").fields == {}
+    assert request_of(story.invocation, [], "").fields == {}

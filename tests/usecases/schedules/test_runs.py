@@ -14,7 +14,7 @@ from postern.core.problems import Refused
 from postern.observe.metrics import REGISTRY
 from postern.usecases.access import audit
 from postern.usecases.history import history
-from postern.usecases.history.views import Invocation
+from postern.usecases.history.views.calls import Invocation
 from postern.usecases.ports import FetchTrouble
 from postern.usecases.schedules import schedules
 from postern.usecases.schedules.schedules import LEASE, Scheduler

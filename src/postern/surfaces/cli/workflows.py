@@ -30,7 +30,8 @@ from postern.surfaces.cli.run import (
     show_page,
 )
 from postern.usecases.answers import UNSET, Listing, UnsetType, View, whole
-from postern.usecases.history.views import PayloadTypes, Sample
+from postern.usecases.history.views.requests import PayloadTypes
+from postern.usecases.history.views.samples import Sample
 from postern.usecases.operations.views import Workflow
 from postern.usecases.webhooks.views import Webhook, Webhooks
 

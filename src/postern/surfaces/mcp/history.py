@@ -11,7 +11,18 @@ from postern.usecases.calls.views import Admitted, Recheck
 from postern.usecases.deliveries import replays
 from postern.usecases.deliveries.views import Replay
 from postern.usecases.history import comparing, editing, fixtures, history, marks, volumes
-from postern.usecases.history import views as history_views
+from postern.usecases.history.views.calls import (
+    Bookmark,
+    Count,
+    Invocation,
+    InvocationSummary,
+    Note,
+    Replayed,
+)
+from postern.usecases.history.views.charts import Chart
+from postern.usecases.history.views.comparing import Comparison
+from postern.usecases.history.views.requests import Fixture
+from postern.usecases.history.views.samples import Preview
 from postern.usecases.operations import engine
 from postern.usecases.operations.views import Run, Workflow
 from postern.usecases.runtime.gateway import Gateway
@@ -20,7 +31,7 @@ from postern.usecases.runtime.gateway import Gateway
 @tool("Search the history", "read", ask.SearchHistory)
 async def search_history(
     gateway: Gateway, actor: Actor, asked: ask.SearchHistory
-) -> Listing[history_views.InvocationSummary]:
+) -> Listing[InvocationSummary]:
     """The recorded calls in short, newest first, rejected ones too: when, to which webhook, status, reason
     code, HTTP status, duration. nobodyListens means that it was started and no workflow wanted it. Payloads
     are shown by show_invocation."""
@@ -28,7 +39,7 @@ async def search_history(
 
 
 @tool("Count calls", "read", ask.CountHistory)
-async def count_history(gateway: Gateway, actor: Actor, asked: ask.CountHistory) -> history_views.Count:
+async def count_history(gateway: Gateway, actor: Actor, asked: ask.CountHistory) -> Count:
     """How many recorded calls a filter finds, up to 10,000: orMore tells that there are more, lookedBackTo
     that only the calls since then were counted."""
     return await history.count(gateway, actor, asked.wanted())
@@ -41,9 +52,7 @@ async def count_history(gateway: Gateway, actor: Actor, asked: ask.CountHistory)
     outside=("method", "path", "query", "body", "bodyTruncated", "headers"),
     without=("payload",),  # the body once more
 )
-async def show_invocation(
-    gateway: Gateway, actor: Actor, asked: ask.OneInvocation
-) -> history_views.Invocation:
+async def show_invocation(gateway: Gateway, actor: Actor, asked: ask.OneInvocation) -> Invocation:
     """One call's whole story: the verdict with every step that led to it (trace), every delivery to the
     workflow engine with its attempts, and under untrustedInput what the caller sent, cut to a bounded size,
     with credentials masked."""
@@ -59,7 +68,7 @@ async def show_as_code(gateway: Gateway, actor: Actor, asked: ask.AsCode) -> vie
 
 
 @tool("Save an invocation as a fixture", "read", ask.OneInvocation, outside=("name", "headers", "event"))
-async def save_as_fixture(gateway: Gateway, actor: Actor, asked: ask.OneInvocation) -> history_views.Fixture:
+async def save_as_fixture(gateway: Gateway, actor: Actor, asked: ask.OneInvocation) -> Fixture:
     """The recorded call as a document for tests of workflow files: the event as a workflow gets it, and headers
     without credentials and signatures. Written to a file, `postern.workflows.testing.load_event` reads it; a long
     event is cut here, and `postern history save` writes it whole."""
@@ -67,7 +76,7 @@ async def save_as_fixture(gateway: Gateway, actor: Actor, asked: ask.OneInvocati
 
 
 @tool("Try a field mapping", "read", ask.PreviewMapping, outside=FIELD_NAMES)
-async def try_mapping(gateway: Gateway, actor: Actor, asked: ask.PreviewMapping) -> history_views.Preview:
+async def try_mapping(gateway: Gateway, actor: Actor, asked: ask.PreviewMapping) -> Preview:
     """What field paths would take out of a recorded call, before change_webhook saves them as its
     fieldMapping. Null: nothing there."""
     paths = {name: path for name, path in asked.field_mapping.model_dump(by_alias=True).items() if path}
@@ -75,18 +84,14 @@ async def try_mapping(gateway: Gateway, actor: Actor, asked: ask.PreviewMapping)
 
 
 @tool("Replay an invocation", "write", ask.ReplayInvocation, repeatable=False)
-async def replay_invocation(
-    gateway: Gateway, actor: Actor, asked: ask.ReplayInvocation
-) -> history_views.Replayed:
+async def replay_invocation(gateway: Gateway, actor: Actor, asked: ask.ReplayInvocation) -> Replayed:
     """Start the workflow again with a recorded call's payload. The workflow really runs once more, with
     whatever it does outside; only calls that were accepted, or admitted later, can be replayed."""
     return await history.replay(gateway, actor, asked.invocation_id, asked.fields)
 
 
 @tool("Replay a changed copy of an invocation", "write", ask.ReplayEdited, repeatable=False)
-async def replay_edited_invocation(
-    gateway: Gateway, actor: Actor, asked: ask.ReplayEdited
-) -> history_views.Replayed:
+async def replay_edited_invocation(gateway: Gateway, actor: Actor, asked: ask.ReplayEdited) -> Replayed:
     """Start the workflow with another body or other values. The workflow really runs. The answer names the copy, an
     invocation of its own; the recorded call stays as it came."""
     return await editing.replay_edited(
@@ -100,18 +105,14 @@ async def replay_edited_invocation(
     ask.CompareInvocations,
     outside=("request", "query", "headers", "values", "body"),
 )
-async def compare_invocations(
-    gateway: Gateway, actor: Actor, asked: ask.CompareInvocations
-) -> history_views.Comparison:
+async def compare_invocations(gateway: Gateway, actor: Actor, asked: ask.CompareInvocations) -> Comparison:
     """What differs between a call and another one, or the last one before it that went well: query, headers, mapped
     values and body, JSON by path. Good for finding why a call failed that used to work."""
     return await comparing.compared(gateway, actor, asked.invocation_id, asked.to)
 
 
 @tool("Bookmark an invocation", "write", ask.OneInvocation)
-async def bookmark_invocation(
-    gateway: Gateway, actor: Actor, asked: ask.OneInvocation
-) -> history_views.Bookmark:
+async def bookmark_invocation(gateway: Gateway, actor: Actor, asked: ask.OneInvocation) -> Bookmark:
     """Bookmark a call for everybody; search_history finds bookmarked ones. It does not keep the call from retention."""
     return await marks.bookmark(gateway, actor, asked.invocation_id)
 
@@ -124,7 +125,7 @@ async def remove_bookmark(gateway: Gateway, actor: Actor, asked: ask.OneInvocati
 
 
 @tool("Write a note to an invocation", "write", ask.NoteInvocation, repeatable=False)
-async def note_invocation(gateway: Gateway, actor: Actor, asked: ask.NoteInvocation) -> history_views.Note:
+async def note_invocation(gateway: Gateway, actor: Actor, asked: ask.NoteInvocation) -> Note:
     """For everybody who looks at the call, with who wrote it and when."""
     return await marks.add_note(gateway, actor, asked.invocation_id, asked.text)
 
@@ -169,7 +170,7 @@ async def list_replays(gateway: Gateway, actor: Actor, asked: ask.OnePage) -> Li
 
 
 @tool("Show call volume", "read", ask.CallVolume, without=("points",))
-async def show_call_volume(gateway: Gateway, actor: Actor, asked: ask.CallVolume) -> history_views.Chart:
+async def show_call_volume(gateway: Gateway, actor: Actor, asked: ask.CallVolume) -> Chart:
     """How many calls came in the last hour, day, week or month, by reason code and outcome, and how long
     answering took."""
     return await volumes.chart(gateway, actor, asked.webhook_id, asked.span)

@@ -4,7 +4,7 @@ from postern.core.access.accounts import Actor
 from postern.surfaces.mcp import arguments as ask
 from postern.surfaces.mcp import views
 from postern.surfaces.mcp.table import tool
-from postern.usecases.history.views import LocalRun
+from postern.usecases.history.views.calls import LocalRun
 from postern.usecases.listeners import listeners
 from postern.usecases.listeners.views import Listener
 from postern.usecases.runtime.gateway import Gateway

@@ -7,7 +7,8 @@ from postern.surfaces.mcp.table import tool
 from postern.usecases.deliveries import holds
 from postern.usecases.deliveries.views import Dropped, Hold, Released
 from postern.usecases.history import payload_types, samples
-from postern.usecases.history.views import NotRecording, PayloadTypes, Recording, Sample
+from postern.usecases.history.views.requests import PayloadTypes
+from postern.usecases.history.views.samples import NotRecording, Recording, Sample
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.schedules import schedules
 from postern.usecases.schedules.views import ScheduleRun

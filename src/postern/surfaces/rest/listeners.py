@@ -10,7 +10,7 @@ from postern.surfaces.rest.framework.operation import Rows
 from postern.surfaces.rest.framework.parameters import INVOCATION_ID
 from postern.surfaces.session import address_of
 from postern.usecases.answers import Listing, whole
-from postern.usecases.history.views import LocalRun
+from postern.usecases.history.views.calls import LocalRun
 from postern.usecases.listeners import listeners
 from postern.usecases.listeners.views import Entered, HandedCalls, Listener, Taken
 from postern.usecases.runtime.gateway import Gateway

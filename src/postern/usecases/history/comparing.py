@@ -11,8 +11,14 @@ from postern.core.history import compare
 from postern.core.history.compare import LARGEST_READ, Changes
 from postern.core.history.invocation import HistoryFilter, Invocation, Story
 from postern.core.problems import Refused
-from postern.usecases.history import views
 from postern.usecases.history.history import recorded
+from postern.usecases.history.views.calls import summary_of
+from postern.usecases.history.views.comparing import (
+    BodyComparison,
+    Comparison,
+    body_comparison,
+    differences_of,
+)
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.runtime.one_at_a_time import OneAtATime
 
@@ -26,7 +32,7 @@ line = OneAtATime("comparisons", 20, "Many calls are being compared. Try again i
 
 async def compared(
     gateway: Gateway, actor: Actor, invocation_id: str, other_id: str | None = None
-) -> views.Comparison:
+) -> Comparison:
     """What differs between a call and another one, or, without one, the last call to the same webhook before it that
     went well: method, path, query, headers, mapped values and body."""
     require(actor, "read")
@@ -44,7 +50,7 @@ async def _last_good(gateway: Gateway, invocation: Invocation) -> str:
     for _ in range(LOOKED_BACK // PAGE):
         page = await gateway.store.history.page(wanted, PAGE, cursor)
         for story in page.rows:
-            summary = views.summary_of(story)
+            summary = summary_of(story)
             if summary.status in _ENDED_WELL:
                 return summary.id
             if started is None and summary.run_state == "unknown":
@@ -60,18 +66,18 @@ async def _last_good(gateway: Gateway, invocation: Invocation) -> str:
     return started
 
 
-def _compared(story: Story, other: Story) -> views.Comparison:
+def _compared(story: Story, other: Story) -> Comparison:
     """``other`` is what was, ``story`` what came instead."""
     new, old = story.invocation, other.invocation
     line_of = compare.pairs(_request_line(old), _request_line(new))
-    return views.Comparison(
+    return Comparison(
         invocation_id=new.id,
         compared_with=old.id,
         same_webhook=new.webhook_id == old.webhook_id,
-        request=views.differences_of(line_of),
-        query=views.differences_of(compare.pairs(_query(old), _query(new))),
-        headers=views.differences_of(compare.pairs(_headers(old), _headers(new))),
-        values=views.differences_of(compare.pairs(_values(other), _values(story))),
+        request=differences_of(line_of),
+        query=differences_of(compare.pairs(_query(old), _query(new))),
+        headers=differences_of(compare.pairs(_headers(old), _headers(new))),
+        values=differences_of(compare.pairs(_values(other), _values(story))),
         body=_bodies(old, new),
     )
 
@@ -97,25 +103,25 @@ def _values(story: Story) -> list[tuple[str, str]]:
     return [(name, fields[name]) for name in FIELD_NAMES if name in fields]
 
 
-def _bodies(old: Invocation, new: Invocation) -> views.BodyComparison:
+def _bodies(old: Invocation, new: Invocation) -> BodyComparison:
     was, now = old.body, new.body
     if (was is None and old.body_size) or (now is None and new.body_size):
-        return views.body_comparison("gone")
+        return body_comparison("gone")
     was, now = was or b"", now or b""
     if was == now:
-        return views.body_comparison("same")
+        return body_comparison("same")
     if max(len(was), len(now)) > LARGEST_READ:
-        return views.body_comparison("too large")
+        return body_comparison("too large")
     if (found := document_changes(was, now)) is not None:
-        return views.body_comparison("json" if found.count else "written differently", found)
+        return body_comparison("json" if found.count else "written differently", found)
     try:
         by_line = compare.lines(was.decode(), now.decode())
     except UnicodeDecodeError:
-        return views.body_comparison("bytes")
+        return body_comparison("bytes")
     return (
-        views.body_comparison("too different")
+        body_comparison("too different")
         if by_line is None
-        else views.body_comparison("text" if by_line.count else "bytes", by_line)
+        else body_comparison("text" if by_line.count else "bytes", by_line)
     )
 
 

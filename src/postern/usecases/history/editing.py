@@ -18,9 +18,9 @@ from postern.core.problems import FieldError, Refused
 from postern.core.webhooks.webhook import LARGEST_PAYLOAD_LIMIT
 from postern.identity import new_id
 from postern.usecases.access.audit import noted
-from postern.usecases.history import views
 from postern.usecases.history.comparing import document_changes, line
 from postern.usecases.history.history import TAKEN_JUST_NOW, recorded, replayable
+from postern.usecases.history.views.calls import Replayed, delivery_of
 from postern.usecases.runtime.gateway import Gateway, require
 
 MOST_NAMED = 20
@@ -34,7 +34,7 @@ async def replay_edited(
     body: str | None = None,
     values: dict[str, str] | None = None,
     fields: Values = "current",
-) -> views.Replayed:
+) -> Replayed:
     """Start the workflow with a changed copy of a recorded call. ``body``: another one, read as the first was;
     ``values``: fields to be set by hand. The other fields are as the mapping finds them in the new body, or as they were
     recorded. No signature is checked: whoever may write vouches for it."""
@@ -94,7 +94,7 @@ async def replay_edited(
         raise Refused("not_found", TAKEN_JUST_NOW) from None
     gateway.runtime.due.set()
     gateway.runtime.live.touch(made.id)
-    return views.Replayed(invocation_id=made.id, delivery=views.delivery_of(delivery))
+    return Replayed(invocation_id=made.id, delivery=delivery_of(delivery))
 
 
 def _check(values: dict[str, str]) -> None:

@@ -4,7 +4,7 @@ import json
 import re
 
 from postern.usecases.answers import as_plain
-from postern.usecases.history.views import Fixture
+from postern.usecases.history.views.requests import Fixture
 
 
 def as_file(found: Fixture) -> str:

@@ -12,16 +12,17 @@ from postern.core.history.sample import event_in, sample_of
 from postern.core.problems import Refused
 from postern.core.webhooks.webhook import Webhook
 from postern.usecases.answers import Time
-from postern.usecases.history import views
 from postern.usecases.history.history import recorded
 from postern.usecases.history.rows import event_of
+from postern.usecases.history.views.requests import Fixture
+from postern.usecases.history.views.samples import TOO_LARGE
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.workflows.testing import VERSION
 
 _SIGNS = re.compile(r"signature|sign$|hmac|digest", re.IGNORECASE)
 
 
-async def fixture(gateway: Gateway, actor: Actor, invocation_id: str) -> views.Fixture:
+async def fixture(gateway: Gateway, actor: Actor, invocation_id: str) -> Fixture:
     """A recorded call as a file for tests: the event as a workflow gets it, and the headers without credentials and
     signatures."""
     require(actor, "read")
@@ -43,8 +44,8 @@ async def fixture(gateway: Gateway, actor: Actor, invocation_id: str) -> views.F
         fields = webhook.mapping.apply(payload)[0] if webhook else {}
     event = event_in(sample_of(Trigger("", invocation.webhook_id, invocation_id, fields, payload.text)))
     if event is None:
-        raise Refused("conflict", f"its payload holds {views.TOO_LARGE}")
-    return views.Fixture(
+        raise Refused("conflict", f"its payload holds {TOO_LARGE}")
+    return Fixture(
         postern_event=VERSION,
         name=event_of(invocation, webhook.provider if webhook else ""),
         webhook=webhook.name if webhook else "",

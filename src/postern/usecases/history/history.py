@@ -15,9 +15,11 @@ from postern.core.webhooks.webhook import Webhook
 from postern.identity import time_of
 from postern.usecases.access.audit import noted
 from postern.usecases.answers import Listing, Time
-from postern.usecases.history import views
 from postern.usecases.history.code import WRITERS, Language
 from postern.usecases.history.rows import event_of
+from postern.usecases.history.views import calls as views
+from postern.usecases.history.views.requests import RecordedRequest, request_of
+from postern.usecases.history.views.samples import Preview
 from postern.usecases.runtime.gateway import Gateway, require
 
 TAKEN_JUST_NOW = "retention has taken this invocation just now"
@@ -117,16 +119,16 @@ def _never_started(invocation: Invocation) -> str:
     return "retention has taken what this call started"
 
 
-async def request(gateway: Gateway, actor: Actor, invocation_id: str) -> views.RecordedRequest:
+async def request(gateway: Gateway, actor: Actor, invocation_id: str) -> RecordedRequest:
     """The recorded call to the byte, with its credentials masked, to be sent somewhere else."""
     require(actor, "read")
     return request_in(gateway, await recorded(gateway, invocation_id))
 
 
-def request_in(gateway: Gateway, story: Story) -> views.RecordedRequest:
+def request_in(gateway: Gateway, story: Story) -> RecordedRequest:
     webhook = gateway.runtime.directory.by_id(story.invocation.webhook_id)
     event = event_of(story.invocation, webhook.provider if webhook else "")
-    return views.request_of(story.invocation, story.deliveries, event)
+    return request_of(story.invocation, story.deliveries, event)
 
 
 async def as_code(gateway: Gateway, actor: Actor, invocation_id: str, language: Language = "curl") -> str:
@@ -136,7 +138,7 @@ async def as_code(gateway: Gateway, actor: Actor, invocation_id: str, language: 
     return WRITERS[language](gateway.site.base_url, invocation)
 
 
-async def preview(gateway: Gateway, actor: Actor, invocation_id: str, paths: dict[str, str]) -> views.Preview:
+async def preview(gateway: Gateway, actor: Actor, invocation_id: str, paths: dict[str, str]) -> Preview:
     """What these paths would take out of a recorded call. None where there is nothing; a path that is none is
     refused by name."""
     require(actor, "read")
@@ -148,7 +150,7 @@ async def preview(gateway: Gateway, actor: Actor, invocation_id: str, paths: dic
             raise Refused("invalid_request", errors=[FieldError(f"fieldMapping.{name}", problem)])
         value = walk_members(payload.members, parse_path(path)) if payload is not None else None
         values[name] = None if value is None else as_text(value)
-    return msgspec.convert(values, views.Preview)
+    return msgspec.convert(values, Preview)
 
 
 async def recorded(gateway: Gateway, invocation_id: str) -> Story:

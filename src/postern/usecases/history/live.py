@@ -11,7 +11,7 @@ from postern.core.access.accounts import Actor
 from postern.core.history.invocation import HistoryFilter, Story
 from postern.core.problems import Refused
 from postern.identity import first_id_at, time_of
-from postern.usecases.history.views import summary_of
+from postern.usecases.history.views.calls import summary_of
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.runtime.live_feed import Event, Watcher
 

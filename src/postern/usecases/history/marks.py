@@ -11,15 +11,15 @@ from postern.core.problems import FieldError, Refused
 from postern.identity import new_id
 from postern.usecases.access.audit import noted
 from postern.usecases.answers import Time
-from postern.usecases.history import views
 from postern.usecases.history.history import TAKEN_JUST_NOW, recorded
+from postern.usecases.history.views.calls import Bookmark, Note, note_of
 from postern.usecases.runtime.gateway import Gateway, require
 
 NoteText = Annotated[str, Field(json_schema_extra={"maxLength": LONGEST_NOTE})]
 """Announced, and checked below: blanks at its ends do not count."""
 
 
-async def bookmark(gateway: Gateway, actor: Actor, invocation_id: str) -> views.Bookmark:
+async def bookmark(gateway: Gateway, actor: Actor, invocation_id: str) -> Bookmark:
     """For everybody, so that a call is found again. A second one changes nothing. It keeps nothing: retention takes the
     call as it takes any other."""
     require(actor, "write")
@@ -29,7 +29,7 @@ async def bookmark(gateway: Gateway, actor: Actor, invocation_id: str) -> views.
         kept = await gateway.store.marks.bookmark(invocation_id, actor.name, gateway.clock(), note)
     except Gone:
         raise Refused("not_found", TAKEN_JUST_NOW) from None
-    return views.Bookmark(at=Time(kept.at), by=kept.author)
+    return Bookmark(at=Time(kept.at), by=kept.author)
 
 
 async def remove_bookmark(gateway: Gateway, actor: Actor, invocation_id: str) -> None:
@@ -40,7 +40,7 @@ async def remove_bookmark(gateway: Gateway, actor: Actor, invocation_id: str) ->
     await gateway.store.marks.forget_bookmark(invocation_id, note)
 
 
-async def add_note(gateway: Gateway, actor: Actor, invocation_id: str, text: str) -> views.Note:
+async def add_note(gateway: Gateway, actor: Actor, invocation_id: str, text: str) -> Note:
     """Write something beside a call, for everybody who looks at it."""
     require(actor, "write")
     written = text.strip()
@@ -64,7 +64,7 @@ async def add_note(gateway: Gateway, actor: Actor, invocation_id: str, text: str
         raise Refused("not_found", TAKEN_JUST_NOW) from None
     if not added:
         raise Refused("conflict", f"a call has at most {MOST_NOTES} notes")
-    return views.note_of(one)
+    return note_of(one)
 
 
 async def delete_note(gateway: Gateway, actor: Actor, invocation_id: str, note_id: str) -> None:

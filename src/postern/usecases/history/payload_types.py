@@ -7,7 +7,7 @@ import msgspec
 from postern.core.access.accounts import Actor
 from postern.core.history.invocation import HistoryFilter, Invocation, payload_of
 from postern.core.problems import FieldError, Refused
-from postern.usecases.history import views
+from postern.usecases.history.views.requests import PayloadTypes
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.webhooks.webhooks import stored
 from postern.workflows.scaffold import module_of_types
@@ -24,9 +24,7 @@ MOST_LOOKED_AT = 5_000
 AT_ONCE = 50
 
 
-async def payload_types(
-    gateway: Gateway, actor: Actor, webhook_id: str, calls: int = CALLS
-) -> views.PayloadTypes:
+async def payload_types(gateway: Gateway, actor: Actor, webhook_id: str, calls: int = CALLS) -> PayloadTypes:
     """TypedDicts for what a webhook's payloads hold, from its newest recorded calls: what is there in some of them only,
     null, and what is one thing or another."""
     require(actor, "read")
@@ -48,7 +46,7 @@ async def payload_types(
         before = page.next_before
         if before is None:
             break
-    return views.PayloadTypes(
+    return PayloadTypes(
         webhook_id=webhook_id,
         name=webhook.name,
         calls=read,

@@ -14,8 +14,8 @@ from postern.core.history.sample import Sample, event_in, sample_of, variables
 from postern.core.problems import FieldError, Refused
 from postern.usecases.access.audit import LONGEST_VALUE, noted
 from postern.usecases.answers import Time, iso
-from postern.usecases.history import views
 from postern.usecases.history.history import recorded
+from postern.usecases.history.views import samples as views
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.webhooks.webhooks import stored
 from postern.workflows.rehearsal import Rehearsal, rehearse

@@ -3,7 +3,7 @@
 from postern.core.access.accounts import Actor
 from postern.core.calls.paths import as_text, parse_path, path_problem, walk_members
 from postern.core.history.invocation import HistoryFilter, Invocation, payload_of
-from postern.usecases.history import views
+from postern.usecases.history.views.samples import TriedKey
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.webhooks.configuration import DuplicateProtection, validated
 
@@ -13,7 +13,7 @@ LARGEST_READ = 256 * 1024
 """A larger body is not looked into while somebody types."""
 
 
-async def duplicate_key(gateway: Gateway, actor: Actor, webhook_id: str, key: str) -> views.TriedKey:
+async def duplicate_key(gateway: Gateway, actor: Actor, webhook_id: str, key: str) -> TriedKey:
     """In how many of the last calls duplicate protection would find this key; where in none, how it is written that
     they have it. A key that cannot be saved is refused as saving it is."""
     require(actor, "read")
@@ -24,7 +24,7 @@ async def duplicate_key(gateway: Gateway, actor: Actor, webhook_id: str, key: st
     stories.sort(key=lambda one: one.invocation.id, reverse=True)
     calls = [one.invocation for one in stories if of_header or one.invocation.body is not None]
     found = [value for one in calls if (value := _value(one, key))]
-    return views.TriedKey(
+    return TriedKey(
         calls=len(calls),
         found=len(found),
         example=found[0][:LONGEST] if found else None,

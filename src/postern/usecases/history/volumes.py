@@ -7,7 +7,7 @@ from postern.core.history.volume import Counts, Volume, outcomes
 from postern.core.problems import FieldError, Refused
 from postern.core.webhooks.listing import rejecting
 from postern.usecases.answers import Time
-from postern.usecases.history import views
+from postern.usecases.history.views.charts import Chart, Latency, Outcomes, Point, Total
 from postern.usecases.runtime.gateway import Gateway, require
 
 
@@ -38,9 +38,7 @@ class Day(Struct, frozen=True):
     rejecting: bool
 
 
-async def chart(
-    gateway: Gateway, actor: Actor, webhook_id: str | None = None, span: str = "day"
-) -> views.Chart:
+async def chart(gateway: Gateway, actor: Actor, webhook_id: str | None = None, span: str = "day") -> Chart:
     """One webhook's calls, or all webhooks', point by point, with the totals of the range."""
     require(actor, "read")
     if span not in RANGES:
@@ -53,13 +51,13 @@ async def chart(
     total = Volume()
     for volume in found.values():
         total.add_all(volume)
-    return views.Chart(
+    return Chart(
         range=span,
         since=Time(since * 60),
         until=Time(until * 60),
         step_minutes=chosen.step,
         points=[
-            views.Point(
+            Point(
                 at=Time(minute * 60),
                 calls=volume.calls.total,
                 outcomes=_outcomes(volume),
@@ -69,7 +67,7 @@ async def chart(
             for minute in range(since, until, chosen.step)
             for volume in [found.get(minute) or Volume()]
         ],
-        total=views.Total(
+        total=Total(
             calls=total.calls.total,
             codes=_most_first(total.calls),
             outcomes=_outcomes(total),
@@ -118,17 +116,17 @@ def _day(hours: list[dict[str, int]], not_started: int) -> Day:
     )
 
 
-def _outcomes(volume: Volume) -> views.Outcomes:
-    return views.Outcomes(**volume.outcomes())
+def _outcomes(volume: Volume) -> Outcomes:
+    return Outcomes(**volume.outcomes())
 
 
-def _latency(volume: Volume) -> views.Latency:
+def _latency(volume: Volume) -> Latency:
     """How long callers waited; of what was counted before that was, how long judging took."""
     return _percentiles(volume.answers if volume.answers.total else volume.calls)
 
 
-def _percentiles(counts: Counts) -> views.Latency:
-    return views.Latency(p50=counts.percentile(0.5), p95=counts.percentile(0.95), p99=counts.percentile(0.99))
+def _percentiles(counts: Counts) -> Latency:
+    return Latency(p50=counts.percentile(0.5), p95=counts.percentile(0.95), p99=counts.percentile(0.99))
 
 
 def _most_first(counts: Counts) -> dict[str, int]:

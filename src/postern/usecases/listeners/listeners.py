@@ -25,7 +25,7 @@ from postern.usecases.access.audit import noted
 from postern.usecases.answers import Time, iso
 from postern.usecases.deliveries.starting import take_answer
 from postern.usecases.history.history import TAKEN_JUST_NOW, recorded, request_in
-from postern.usecases.history.views import LocalRun, run_of
+from postern.usecases.history.views.calls import LocalRun, run_of
 from postern.usecases.listeners import views
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.shapes import Shape

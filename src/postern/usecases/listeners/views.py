@@ -6,7 +6,7 @@ import msgspec
 
 from postern.core import listeners as core
 from postern.usecases.answers import Time, View
-from postern.usecases.history.views import RecordedRequest
+from postern.usecases.history.views.requests import RecordedRequest
 
 
 class Listener(View):

@@ -19,7 +19,7 @@ from postern.usecases.access import accounts, audit
 from postern.usecases.answers import UNSET, Listing, as_json, as_plain, iso
 from postern.usecases.deliveries import replays
 from postern.usecases.history import samples
-from postern.usecases.history.views import invocation_of
+from postern.usecases.history.views.calls import invocation_of
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.webhooks import bin, listing
 

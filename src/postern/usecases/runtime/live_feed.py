@@ -17,7 +17,7 @@ from postern.core.history.invocation import HistoryFilter, Story
 from postern.core.problems import Refused
 from postern.observe.logs import Log
 from postern.stores.history.reading import History
-from postern.usecases.history.views import InvocationSummary, summary_of
+from postern.usecases.history.views.calls import InvocationSummary, summary_of
 from postern.usecases.runtime.loop import Loop
 
 log = Log()

@@ -19,7 +19,7 @@ from postern.core.webhooks.stored import StoredWebhook
 from postern.core.webhooks.webhook import LARGEST_PAYLOAD_LIMIT
 from postern.identity import is_stand_in
 from postern.usecases.history.history import recorded
-from postern.usecases.history.views import Step
+from postern.usecases.history.views.calls import Step
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.runtime.one_at_a_time import OneAtATime
 from postern.usecases.signatures import senders, views

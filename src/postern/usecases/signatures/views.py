@@ -4,7 +4,7 @@ from typing import Literal
 
 from postern.core.documents import Document, Patch
 from postern.usecases.answers import View
-from postern.usecases.history.views import Step
+from postern.usecases.history.views.calls import Step
 
 
 class MistakenSecret(View):

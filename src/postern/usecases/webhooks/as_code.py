@@ -29,7 +29,7 @@ from postern.usecases.webhooks.configuration import (
 from postern.usecases.webhooks.preparing import prepared, replaced
 from postern.usecases.webhooks.resolving import provider_errors
 from postern.usecases.webhooks.schedule_setting import SECRET_PREFIX
-from postern.usecases.webhooks.views import Applied, AppliedChange, Configuration, Difference, Named
+from postern.usecases.webhooks.views import Applied, AppliedChange, Configuration, Named, SettingChange
 from postern.usecases.webhooks.webhooks import save
 
 VERSION = 1
@@ -108,7 +108,7 @@ def _applied(change: Change, dry_run: bool) -> AppliedChange:
         action=change.action,
         id=None if change.action == "create" and dry_run else change.webhook.id,
         name=change.webhook.name,
-        differences=msgspec.convert(change.differences, dict[str, Difference]),
+        differences=msgspec.convert(change.differences, dict[str, SettingChange]),
     )
 
 

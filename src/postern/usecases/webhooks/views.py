@@ -166,7 +166,7 @@ class Configuration(View):
     webhooks: list[Document]
 
 
-class Difference(View):
+class SettingChange(View):
     before: Any
     after: Any
 
@@ -177,7 +177,7 @@ class AppliedChange(View):
     action: Literal["create", "change", "delete"]
     id: str | None
     name: str
-    differences: dict[str, Difference]
+    differences: dict[str, SettingChange]
 
 
 class Named(View):

@@ -15,7 +15,7 @@ import pytest
 from postern.core.access.accounts import Actor
 from postern.usecases.answers import Time
 from postern.usecases.history.live import follow
-from postern.usecases.history.views import InvocationSummary
+from postern.usecases.history.views.calls import InvocationSummary
 from postern.usecases.runtime.live_feed import GATHER, LONGEST_QUEUE, Event, LiveFeed, Watcher
 from support.client import Client, admin_of
 from support.house import OWNER, a_house

@@ -9,7 +9,7 @@ from postern.core.history.invocation import StoreUnavailable
 from postern.surfaces.cli.run import counted, out, plain
 from postern.surfaces.cli.terminal import Style
 from postern.usecases.history import history, live
-from postern.usecases.history.views import InvocationSummary
+from postern.usecases.history.views.calls import InvocationSummary
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.webhooks import picking
 

@@ -26,7 +26,8 @@ from postern.surfaces.cli.gateway.source import Away
 from postern.surfaces.cli.run import NOT_FOUND, USAGE, Json, counted, end, err, out, plain, show_json_line
 from postern.surfaces.cli.terminal import Style
 from postern.usecases.access.views import Me
-from postern.usecases.history.views import InvocationSummary, RecordedRequest
+from postern.usecases.history.views.calls import InvocationSummary
+from postern.usecases.history.views.requests import RecordedRequest
 from postern.usecases.webhooks.views import Webhook
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}

@@ -11,7 +11,7 @@ from postern.surfaces.cli.develop.target import LocalAnswer
 from postern.surfaces.cli.run import counted, err, out, plain, show_json_line
 from postern.surfaces.cli.terminal import Style, cells
 from postern.usecases.answers import UNSET, Time, UnsetType, View
-from postern.usecases.history.views import RecordedRequest
+from postern.usecases.history.views.requests import RecordedRequest
 
 ROWS = 200
 """Kept, where a terminal is that high."""

@@ -10,7 +10,7 @@ from postern.core.calls.redact import MASK
 from postern.surfaces.cli.gateway.trust import read_trusted, reason
 from postern.surfaces.cli.run import USAGE, end, err, plain
 from postern.surfaces.cli.secret import read_secret
-from postern.usecases.history.views import RecordedRequest
+from postern.usecases.history.views.requests import RecordedRequest
 
 if TYPE_CHECKING:
     import asyncio

@@ -33,18 +33,18 @@ from postern.surfaces.cli.run import (
 from postern.surfaces.cli.run import show as show_found
 from postern.usecases.answers import Listing, as_plain
 from postern.usecases.history.code import LANGUAGES, Language
-from postern.usecases.history.views import (
+from postern.usecases.history.views.calls import (
     Bookmark,
-    Comparison,
     Count,
     Invocation,
     InvocationSummary,
     LocalRun,
     Note,
-    Preview,
-    RecordedRequest,
     Replayed,
 )
+from postern.usecases.history.views.comparing import Comparison
+from postern.usecases.history.views.requests import RecordedRequest
+from postern.usecases.history.views.samples import Preview
 
 LOCAL_ANSWER_WITHIN = 30.0
 LOOK_EVERY = 0.3

@@ -9,7 +9,7 @@ from postern.surfaces.cli.gateway.api import PLACE, api
 from postern.surfaces.cli.history.history import InvocationId, commands
 from postern.surfaces.cli.run import CONFLICT, USAGE, Json, end, report
 from postern.usecases.history.fixture_file import as_file, file_name
-from postern.usecases.history.views import Fixture
+from postern.usecases.history.views.requests import Fixture
 
 
 @commands.command("save")

@@ -8,7 +8,7 @@ from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.run import USAGE, Json, end, report, show_json, show_table
 from postern.surfaces.cli.webhooks.webhooks import WebhookId, commands
 from postern.usecases.answers import read_json
-from postern.usecases.history.views import TOO_LARGE, NotRecording, Recording, Sample
+from postern.usecases.history.views.samples import TOO_LARGE, NotRecording, Recording, Sample
 
 
 @commands.command("record")

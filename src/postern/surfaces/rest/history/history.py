@@ -16,8 +16,13 @@ from postern.surfaces.rest.history.requests import (
     VolumeQuery,
 )
 from postern.usecases.answers import Listing
-from postern.usecases.history import comparing, editing, fixtures, history, views, volumes
+from postern.usecases.history import comparing, editing, fixtures, history, volumes
 from postern.usecases.history.filters import FilterRequest
+from postern.usecases.history.views.calls import Count, Invocation, InvocationSummary, Replayed
+from postern.usecases.history.views.charts import Chart
+from postern.usecases.history.views.comparing import Comparison
+from postern.usecases.history.views.requests import Fixture, RecordedRequest
+from postern.usecases.history.views.samples import Preview
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.signatures import signatures
 from postern.usecases.signatures.views import Explanation, SignatureExplanation
@@ -28,16 +33,14 @@ row = Rows("History")
 @row("GET", "/invocations", "List invocations", level="read")
 async def list_invocations(
     gateway: Gateway, request: Request, actor: Actor, query: HistoryQuery
-) -> Listing[views.InvocationSummary]:
+) -> Listing[InvocationSummary]:
     wanted = query.wanted()
     looking = history.listing(gateway, actor, wanted, query.limit, query.cursor)
     return await (while_connected(request, looking) if looks_into_calls(wanted) else looking)
 
 
 @row("GET", "/invocations/count", "Count invocations", level="read")
-async def count_invocations(
-    gateway: Gateway, request: Request, actor: Actor, query: FilterRequest
-) -> views.Count:
+async def count_invocations(gateway: Gateway, request: Request, actor: Actor, query: FilterRequest) -> Count:
     """Up to 10,000. Where no index helps, as with a text, among the newest ones."""
     wanted = query.wanted()
     counting = history.count(gateway, actor, wanted)
@@ -45,7 +48,7 @@ async def count_invocations(
 
 
 @row("GET", "/invocations/{invocation_id}", "Show an invocation", level="read")
-async def show_invocation(gateway: Gateway, actor: Actor, invocation_id: str) -> views.Invocation:
+async def show_invocation(gateway: Gateway, actor: Actor, invocation_id: str) -> Invocation:
     """Headers masked, payload, verdict with its trace, deliveries with their attempts."""
     return await history.show(gateway, actor, invocation_id)
 
@@ -63,7 +66,7 @@ async def show_invocation_as_code(
 
 
 @row("GET", "/invocations/{invocation_id}/request", "Show a recorded call to the byte", level="read")
-async def show_request(gateway: Gateway, actor: Actor, invocation_id: str) -> views.RecordedRequest:
+async def show_request(gateway: Gateway, actor: Actor, invocation_id: str) -> RecordedRequest:
     """Method, path, query, headers and body as they came in, for a program that takes the call in again. Signatures are
     there; credentials are masked."""
     return await history.request(gateway, actor, invocation_id)
@@ -73,16 +76,14 @@ async def show_request(gateway: Gateway, actor: Actor, invocation_id: str) -> vi
     "GET", "/invocations/{invocation_id}/fixture", "Show a call as a fixture for tests",
     level="read", refuses=("conflict",),
 )  # fmt: skip
-async def show_fixture(gateway: Gateway, actor: Actor, invocation_id: str) -> views.Fixture:
+async def show_fixture(gateway: Gateway, actor: Actor, invocation_id: str) -> Fixture:
     """The event as a workflow gets it, and the headers without credentials and signatures. Kept as a file, tests of
     workflow files run on it."""
     return await fixtures.fixture(gateway, actor, invocation_id)
 
 
 @row("GET", "/invocations/{invocation_id}/preview", "Try a field mapping", level="read")
-async def preview_mapping(
-    gateway: Gateway, actor: Actor, invocation_id: str, query: PreviewQuery
-) -> views.Preview:
+async def preview_mapping(gateway: Gateway, actor: Actor, invocation_id: str, query: PreviewQuery) -> Preview:
     """What these field paths would take out of the recorded call; null where there is nothing. Nothing is
     changed."""
     paths = {name: path for name, path in query.model_dump(by_alias=True).items() if path}
@@ -95,7 +96,7 @@ async def preview_mapping(
 )  # fmt: skip
 async def replay_invocation(
     gateway: Gateway, actor: Actor, invocation_id: str, query: ReplayQuery
-) -> views.Replayed:
+) -> Replayed:
     """Starts the workflow again with the recorded payload. To replay a call that was never started is refused, and the
     problem's detail says what to do instead."""
     return await history.replay(gateway, actor, invocation_id, query.fields)
@@ -107,7 +108,7 @@ async def replay_invocation(
 )  # fmt: skip
 async def replay_edited_invocation(
     gateway: Gateway, actor: Actor, invocation_id: str, body: EditedReplayRequest
-) -> views.Replayed:
+) -> Replayed:
     """The workflow is started with another body or other values. The answer names the copy, an invocation of its own, which
     says of which one it was made and what was changed. The recorded call stays as it came."""
     return await editing.replay_edited(gateway, actor, invocation_id, body.body, body.values, body.fields)
@@ -116,7 +117,7 @@ async def replay_edited_invocation(
 @row("GET", "/invocations/{invocation_id}/comparison", "Compare two invocations", level="read")
 async def compare_invocations(
     gateway: Gateway, actor: Actor, invocation_id: str, query: CompareQuery
-) -> views.Comparison:
+) -> Comparison:
     """What differs in method, path, query, headers, mapped values and body, as seen from the other one. JSON is compared by
     path, whatever the order of its keys."""
     return await comparing.compared(gateway, actor, invocation_id, query.to or None)
@@ -131,5 +132,5 @@ async def explain_invocation(
 
 
 @row("GET", "/volumes", "Count calls over time", level="read")
-async def show_volumes(gateway: Gateway, actor: Actor, query: VolumeQuery) -> views.Chart:
+async def show_volumes(gateway: Gateway, actor: Actor, query: VolumeQuery) -> Chart:
     return await volumes.chart(gateway, actor, query.webhook_id or None, query.range)

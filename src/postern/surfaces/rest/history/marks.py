@@ -2,8 +2,9 @@
 
 from postern.core.access.accounts import Actor
 from postern.surfaces.rest.framework.operation import Rows
-from postern.usecases.history import marks, views
+from postern.usecases.history import marks
 from postern.usecases.history.marks import NoteText
+from postern.usecases.history.views.calls import Bookmark, Note
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.shapes import Shape
 
@@ -15,7 +16,7 @@ class NoteRequest(Shape):
 
 
 @row("PUT", "/invocations/{invocation_id}/bookmark", "Bookmark an invocation", level="write")
-async def bookmark_invocation(gateway: Gateway, actor: Actor, invocation_id: str) -> views.Bookmark:
+async def bookmark_invocation(gateway: Gateway, actor: Actor, invocation_id: str) -> Bookmark:
     """For everybody. It keeps nothing: retention takes a bookmarked call as any other."""
     return await marks.bookmark(gateway, actor, invocation_id)
 
@@ -32,9 +33,7 @@ async def remove_invocation_bookmark(gateway: Gateway, actor: Actor, invocation_
     "POST", "/invocations/{invocation_id}/notes", "Write a note to an invocation",
     level="write", status=201, refuses=("conflict",), idempotent=True,
 )  # fmt: skip
-async def note_invocation(
-    gateway: Gateway, actor: Actor, invocation_id: str, body: NoteRequest
-) -> views.Note:
+async def note_invocation(gateway: Gateway, actor: Actor, invocation_id: str, body: NoteRequest) -> Note:
     """For everybody who looks at it, with who wrote it and when."""
     return await marks.add_note(gateway, actor, invocation_id, body.text)
 

@@ -8,7 +8,8 @@ from postern.core.access.accounts import Actor
 from postern.surfaces.rest.framework.operation import Rows
 from postern.usecases.history import payload_types, samples
 from postern.usecases.history.payload_types import CALLS, MOST_CALLS
-from postern.usecases.history.views import NotRecording, PayloadTypes, Recording, Sample
+from postern.usecases.history.views.requests import PayloadTypes
+from postern.usecases.history.views.samples import NotRecording, Recording, Sample
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.shapes import Shape
 

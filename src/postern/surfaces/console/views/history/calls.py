@@ -23,7 +23,7 @@ from postern.usecases.answers import Time
 from postern.usecases.calls import readmission
 from postern.usecases.history import findable, history, rows, samples, saved_views
 from postern.usecases.history.filters import filter_of
-from postern.usecases.history.views import InvocationSummary
+from postern.usecases.history.views.calls import InvocationSummary
 from postern.usecases.listeners import listeners
 from postern.usecases.signatures import remedies
 from postern.usecases.webhooks import picking, webhooks

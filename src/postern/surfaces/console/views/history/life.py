@@ -3,7 +3,7 @@ follows its verdict as soon as the call is on disk, and has no time of its own."
 
 from msgspec import Struct
 
-from postern.usecases.history.views import Delivery, Invocation
+from postern.usecases.history.views.calls import Delivery, Invocation
 
 
 class Span(Struct, frozen=True):

@@ -27,7 +27,7 @@ from postern.usecases.answers import as_plain
 from postern.usecases.history import history
 from postern.usecases.history.filters import filter_of
 from postern.usecases.history.live import HEARTBEAT, OVERLAP, Batch, Stream, is_there, watch
-from postern.usecases.history.views import InvocationSummary
+from postern.usecases.history.views.calls import InvocationSummary
 from postern.usecases.webhooks import picking
 
 MOST = 25

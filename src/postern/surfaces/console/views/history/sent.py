@@ -15,7 +15,7 @@ from postern.surfaces.console.bodies import Kind, Pair
 from postern.surfaces.console.visit import Context, Visit, whole_number
 from postern.usecases.answers import as_plain
 from postern.usecases.history import history
-from postern.usecases.history.views import Invocation
+from postern.usecases.history.views.calls import Invocation
 from postern.usecases.webhooks import picking, webhooks
 from postern.usecases.webhooks.views import Webhook
 

@@ -1,7 +1,7 @@
 """What became of a call, in sentences."""
 
 from postern.surfaces.console import words
-from postern.usecases.history.views import Delivery, Invocation, InvocationSummary
+from postern.usecases.history.views.calls import Delivery, Invocation, InvocationSummary
 
 
 def reason(item: InvocationSummary) -> str:

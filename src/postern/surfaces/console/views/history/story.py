@@ -13,7 +13,7 @@ from postern.surfaces.console.views.history.sent import webhook_or_none
 from postern.surfaces.console.visit import Context, Visit
 from postern.usecases.calls import readmission
 from postern.usecases.history import history
-from postern.usecases.history.views import Invocation
+from postern.usecases.history.views.calls import Invocation
 from postern.usecases.listeners import listeners
 from postern.usecases.operations import retention
 from postern.usecases.signatures import remedies, signatures

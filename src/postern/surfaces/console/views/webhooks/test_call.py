@@ -9,7 +9,7 @@ from postern.core.problems import Refused
 from postern.core.signatures.making import PLACEHOLDERS
 from postern.surfaces.console.visit import Context, ShownProblem, Visit, problem_of
 from postern.usecases.history import history
-from postern.usecases.history.views import Invocation
+from postern.usecases.history.views.calls import Invocation
 from postern.usecases.signatures import sending
 from postern.usecases.signatures.sending import SendRequest
 from postern.usecases.signatures.views import SampleCall

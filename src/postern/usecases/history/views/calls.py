@@ -1,14 +1,11 @@
-"""What is answered about calls: each with its verdict, and what became of it."""
+"""Calls: each with its verdict, and what became of it."""
 
-from base64 import b64encode
 from typing import Annotated, Any, Literal
 
 import msgspec
 
 from postern.core.deliveries.delivery import State
-from postern.core.documents import Document
 from postern.core.history import invocation as recorded
-from postern.core.history.compare import Changes
 from postern.core.history.invocation import Status, status_of
 from postern.core.history.marks import CallNote, Marks
 from postern.core.listeners import Handed
@@ -165,188 +162,9 @@ class Invocation(InvocationSummary, kw_only=True):
     edited_replays: list[str]
 
 
-class Difference(View):
-    """``kind``: as seen from the call that is compared with."""
-
-    place: str
-    kind: Literal["added", "removed", "changed"]
-    before: str | None
-    after: str | None
-
-
-class Differences(View):
-    """The first ones; ``count`` is how many there are."""
-
-    count: int
-    items: list[Difference]
-
-
-class BodyComparison(View):
-    """``compared``: by path in JSON, by line in text; ``written differently`` is JSON of the same values. Without
-    differences it says why none are shown."""
-
-    compared: Literal[
-        "same", "json", "written differently", "text", "bytes", "too large", "too different", "gone"
-    ]
-    count: int
-    items: list[Difference]
-
-
-class Comparison(View):
-    invocation_id: str
-    compared_with: str
-    same_webhook: bool
-    request: Differences
-    query: Differences
-    headers: Differences
-    values: Differences
-    body: BodyComparison
-
-
-class RecordedRequest(View):
-    """A call as it came in, but for credentials, which are masked in headers and query. ``body_base64`` is null where the
-    body is not kept any more; ``body_truncated``: of a rejected call only the beginning is kept. ``fields``: the four
-    values that the webhook's mapping found when the call was accepted. ``event``: what has happened at the sender, where the
-    call says so."""
-
-    invocation_id: str
-    webhook_id: str
-    received_at: Time
-    method: str
-    path: str
-    query: str
-    headers: list[Annotated[list[str], msgspec.Meta(min_length=2, max_length=2)]]
-    body_base64: str | None
-    body_truncated: bool
-    fields: dict[str, str]
-    event: str
-
-
-class Fixture(View):
-    """A recorded call as a file for tests of workflows. ``postern_event``: the version of this form. ``name``: what has
-    happened at the sender, empty where the call does not say. ``headers``: without credentials and signatures.
-    ``event``: what a workflow gets."""
-
-    postern_event: int
-    name: str
-    webhook: str
-    received_at: Time
-    headers: list[Annotated[list[str], msgspec.Meta(min_length=2, max_length=2)]]
-    event: Document
-
-
-class PayloadTypes(View):
-    """``source``: a Python module with ``Event`` and ``Payload``. ``calls``: how many were read for it."""
-
-    webhook_id: str
-    name: str
-    calls: int
-    source: str
-
-
 class Replayed(View):
     invocation_id: str
     delivery: Delivery
-
-
-class Preview(View):
-    """Of each path that was given: the value it finds."""
-
-    field_one: str | UnsetType | None = UNSET
-    field_two: str | UnsetType | None = UNSET
-    field_three: str | UnsetType | None = UNSET
-    field_four: str | UnsetType | None = UNSET
-
-
-class TriedKey(View):
-    """``calls``: how many of the last ones were looked at, and in how many of them the key was ``found``."""
-
-    calls: int
-    found: int
-    example: str | None
-    instead: str | None
-
-
-class Outcomes(View):
-    accepted: int
-    duplicate: int
-    handshake: int
-    rejected: int
-
-
-class Latency(View):
-    p50: float | None
-    p95: float | None
-    p99: float | None
-
-
-class Point(View):
-    at: Time
-    calls: int
-    outcomes: Outcomes
-    failed_runs: int
-    latency_ms: Latency
-
-
-class Total(View):
-    """``answers``: by the HTTP status that callers heard. ``runs``: deliveries by how their runs ended, where the
-    engine tells; ``run_ms``: how long they took. ``latency_ms``: how long callers waited."""
-
-    calls: int
-    codes: dict[str, int]
-    outcomes: Outcomes
-    latency_ms: Latency
-    answers: dict[str, int]
-    runs: dict[str, int]
-    run_ms: Latency
-
-
-class Chart(View):
-    range: str
-    since: Time
-    until: Time
-    step_minutes: int
-    points: list[Point]
-    total: Total
-
-
-class Recording(View):
-    """``webhooks``: how many it concerns."""
-
-    webhooks: int
-    recording_until: Time
-
-
-class NotRecording(View):
-    """``webhooks``: how many it concerns."""
-
-    webhooks: int
-    recording_until: None
-
-
-class Variable(View):
-    """``expressions``: how each kind of workflow writes it."""
-
-    path: str
-    type: str
-    example: Any
-    expressions: dict[str, str]
-
-
-TOO_LARGE = "a number that is too large to be read"
-"""Why the event of a recorded call cannot be shown, though it was accepted."""
-
-
-class Sample(View):
-    """``event`` is null where nothing has been recorded yet, and where what was ``recordedAt`` holds a number that is too
-    large to be read."""
-
-    webhook_id: str
-    recording_until: Time | None
-    recorded_at: Time | None
-    invocation_id: str | None
-    event: Document | None
-    variables: list[Variable]
 
 
 def summary_of(story: recorded.Story) -> InvocationSummary:
@@ -417,41 +235,6 @@ def invocation_of(
 
 def note_of(note: CallNote) -> Note:
     return Note(id=note.id, at=Time(note.at), by=note.author, text=note.text)
-
-
-def differences_of(found: Changes) -> Differences:
-    return Differences(count=found.count, items=_differences(found))
-
-
-def body_comparison(compared: Any, found: Changes | None = None) -> BodyComparison:
-    return BodyComparison(
-        compared=compared, count=found.count if found else 0, items=_differences(found) if found else []
-    )
-
-
-def _differences(found: Changes) -> list[Difference]:
-    return [
-        Difference(place=one.place, kind=one.kind, before=one.before, after=one.after) for one in found.shown
-    ]
-
-
-def request_of(
-    invocation: recorded.Invocation, deliveries: list[recorded.Delivery], event: str
-) -> RecordedRequest:
-    body = invocation.body
-    return RecordedRequest(
-        invocation_id=invocation.id,
-        webhook_id=invocation.webhook_id,
-        received_at=Time(invocation.received_at),
-        method=invocation.method,
-        path=invocation.path.decode("latin-1"),
-        query=invocation.query.decode("latin-1"),
-        headers=msgspec.json.decode(invocation.headers, type=list[list[str]]),
-        body_base64=None if body is None and invocation.body_size else b64encode(body or b"").decode(),
-        body_truncated=body is not None and len(body) < invocation.body_size,
-        fields=deliveries[0].fields if deliveries else {},
-        event=event,
-    )
 
 
 def delivery_of(one: recorded.Delivery) -> Delivery:

@@ -1,0 +1,70 @@
+"""What a call brought: to be repeated, kept as a fixture of tests, or described by types."""
+
+from base64 import b64encode
+from typing import Annotated
+
+import msgspec
+
+from postern.core.documents import Document
+from postern.core.history import invocation as recorded
+from postern.usecases.answers import Time, View
+
+
+class RecordedRequest(View):
+    """A call as it came in, but for credentials, which are masked in headers and query. ``body_base64`` is null where the
+    body is not kept any more; ``body_truncated``: of a rejected call only the beginning is kept. ``fields``: the four
+    values that the webhook's mapping found when the call was accepted. ``event``: what has happened at the sender, where the
+    call says so."""
+
+    invocation_id: str
+    webhook_id: str
+    received_at: Time
+    method: str
+    path: str
+    query: str
+    headers: list[Annotated[list[str], msgspec.Meta(min_length=2, max_length=2)]]
+    body_base64: str | None
+    body_truncated: bool
+    fields: dict[str, str]
+    event: str
+
+
+class Fixture(View):
+    """A recorded call as a file for tests of workflows. ``postern_event``: the version of this form. ``name``: what has
+    happened at the sender, empty where the call does not say. ``headers``: without credentials and signatures.
+    ``event``: what a workflow gets."""
+
+    postern_event: int
+    name: str
+    webhook: str
+    received_at: Time
+    headers: list[Annotated[list[str], msgspec.Meta(min_length=2, max_length=2)]]
+    event: Document
+
+
+class PayloadTypes(View):
+    """``source``: a Python module with ``Event`` and ``Payload``. ``calls``: how many were read for it."""
+
+    webhook_id: str
+    name: str
+    calls: int
+    source: str
+
+
+def request_of(
+    invocation: recorded.Invocation, deliveries: list[recorded.Delivery], event: str
+) -> RecordedRequest:
+    body = invocation.body
+    return RecordedRequest(
+        invocation_id=invocation.id,
+        webhook_id=invocation.webhook_id,
+        received_at=Time(invocation.received_at),
+        method=invocation.method,
+        path=invocation.path.decode("latin-1"),
+        query=invocation.query.decode("latin-1"),
+        headers=msgspec.json.decode(invocation.headers, type=list[list[str]]),
+        body_base64=None if body is None and invocation.body_size else b64encode(body or b"").decode(),
+        body_truncated=body is not None and len(body) < invocation.body_size,
+        fields=deliveries[0].fields if deliveries else {},
+        event=event,
+    )
