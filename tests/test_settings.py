@@ -126,10 +126,24 @@ def test_a_postgres_database_may_be_written_as_those_do_who_rent_them_out(name: 
     assert getattr(settings, name) == "postgresql://user:postgres%3A@db:5432/name?sslmode=require"
 
 
-@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///", "sqlite:///:memory:", "mysql://db/name", "db"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "sqlite://",
+        "sqlite:///",
+        "sqlite:///:memory:",
+        "sqlite:///:memory:?cache=shared",
+        "sqlite:///file::memory:?uri=true",
+        "sqlite:///file:name",
+        "sqlite:///name?mode=memory&uri=true",
+        "mysql://db/name",
+        "db",
+    ],
+)
 def test_a_database_that_ends_with_the_process_or_is_none_is_refused(url: str) -> None:
     with pytest.raises(
-        SettingError, match="POSTERN_DATABASE_URL must be sqlite:/// with the path of a file, or postgresql:"
+        SettingError,
+        match="POSTERN_DATABASE_URL must be sqlite:/// with the path of a file and no more, or postgresql:",
     ):
         Settings({"POSTERN_DATABASE_URL": url})
 

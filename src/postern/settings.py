@@ -75,20 +75,30 @@ def as_sqlalchemy_writes_it(url: str) -> str:
     return f"postgresql://{url.removeprefix('postgres://')}" if url.startswith("postgres://") else url
 
 
-def _database(text: str) -> str:
+def database_address(text: str) -> str:
     text = as_sqlalchemy_writes_it(text)
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):
         url = None
-    # In memory, what was acknowledged would be lost with the process.
+    # In memory, what was acknowledged would be lost with the process. Options behind ? and SQLite's own addresses (file:…)
+    # would make files of other names than they say.
     usable = url is not None and (
-        (text.startswith("sqlite:///") and url.database not in (None, "", ":memory:"))
+        (
+            text.startswith("sqlite:///")
+            and "?" not in text
+            and url.database not in (None, "", ":memory:")
+            and not url.database.startswith("file:")
+        )
         or text.startswith(("postgresql://", "postgresql+psycopg://"))
     )
-    if text and not usable:
-        raise ValueError("sqlite:/// with the path of a file, or postgresql://…")
+    if not usable:
+        raise ValueError("sqlite:/// with the path of a file and no more, or postgresql://…")
     return text
+
+
+def _database(text: str) -> str:
+    return database_address(text) if text else text
 
 
 def _header_name(text: str) -> str:

@@ -121,6 +121,24 @@ async def test_a_database_of_somebody_else_is_left_alone(tmp_path: Path, postgre
     target.close()
 
 
+@pytest.mark.parametrize(
+    ("whence", "where", "said"),
+    [
+        ("sqlite:///", "sqlite:///new.db", "must be sqlite:/// with the path of a file"),
+        ("sqlite:///old.db", "sqlite:///new.db?mode=memory", "must be sqlite:/// with the path of a file"),
+        ("", "sqlite:///new.db", "must be sqlite:/// with the path of a file"),
+        ("sqlite:///old.db", "mysql://new", "must be sqlite:/// with the path of a file"),
+        ("sqlite:///old.db", "sqlite:///old.db", "are the same database"),
+    ],
+)
+def test_the_command_takes_no_database_in_memory_and_not_one_for_both(
+    tmp_path: Path, whence: str, where: str, said: str
+) -> None:
+    ran = run_postern(tmp_path, "copy", "--from", whence, "--to", where)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr.startswith(f"--from and --to {said}")
+
+
 def test_the_command_copies_and_refuses_while_a_gateway_serves(
     tmp_path: Path, postgres_url: str, start_program: StartProgram
 ) -> None:

@@ -11,7 +11,7 @@ from sqlalchemy.engine import make_url
 from postern.core.access.accounts import LEVELS, Actor
 from postern.core.documents import Document
 from postern.extras import missing
-from postern.settings import as_sqlalchemy_writes_it
+from postern.settings import database_address
 from postern.stores.copying import CannotCopy, copy_all, finished
 from postern.stores.sql import schema
 from postern.stores.sql.database import Database
@@ -114,7 +114,12 @@ def migrate() -> str:
 
 def copy(whence: str, where: str, on_progress: Callable[[str, int, int], None]) -> dict[str, int] | None:
     """Everything from one database to another; how many rows each table has, or None where it was done before."""
-    whence, where = as_sqlalchemy_writes_it(whence), as_sqlalchemy_writes_it(where)
+    try:
+        whence, where = database_address(whence), database_address(where)
+    except ValueError as error:
+        end(f"--from and --to must be {error}", USAGE)
+    if whence == where:
+        end("--from and --to are the same database", USAGE)
     file = make_url(whence).database if whence.startswith("sqlite") else None
     if file is not None and not Path(file).exists():
         end(f"There is no database {file}.", USAGE)

@@ -12,7 +12,7 @@ from postern.core.operations.shown_setting import ShownSetting
 from postern.surfaces.cli import table
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.gateway.machine import Local
-from postern.surfaces.cli.run import EXIT_CODES, USAGE, Json, end, err, report, show_page
+from postern.surfaces.cli.run import EXIT_CODES, Json, err, report, show_page
 from postern.usecases.answers import Listing, whole
 
 VERSION = "--version"
@@ -147,9 +147,6 @@ def enter_wired(
         """Move everything to another database. Stop every gateway first. Interrupted, it goes on where it
         was; at the end both are compared, row by row. The secret keys move separately: POSTERN_SECRET_KEYS
         stays what it is."""
-        for url in (whence, where):
-            if not url.startswith(("sqlite:///", "postgresql://", "postgres://", "postgresql+psycopg://")):
-                end("--from and --to are sqlite:///… or postgresql://…", USAGE)
         rows = copy(whence, where, _show_progress)
         text = (
             "This copy was finished before; nothing was done now."
