@@ -283,6 +283,14 @@ def test_a_backup_never_takes_the_place_of_what_the_gateway_needs(tmp_path: Path
     assert {file.name: file.read_bytes() for file in where.iterdir()} == before
 
 
+def test_a_backup_never_takes_the_place_of_keys_that_lie_elsewhere(source: Path, tmp_path: Path) -> None:
+    keys = tmp_path / "keys"
+    keys.write_bytes((source / "secret.key").read_bytes())
+    with pytest.raises(BackupFailed, match="is a file of the gateway's own"):
+        made(source, keys, replace=True, POSTERN_SECRET_KEYS_FILE=str(keys))
+    assert keys.read_bytes() == (source / "secret.key").read_bytes()
+
+
 def test_a_backup_takes_the_place_of_an_ordinary_file_alone(source: Path, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for name, why in {"pipe": "is no ordinary file", "": "is a folder"}.items():

@@ -21,7 +21,7 @@ from postern.surfaces.mcp import load_sdk
 from postern.usecases.history import samples
 from postern.usecases.operations import export, key_rotation, retention
 from postern.usecases.runtime.gateway import Gateway
-from postern.wiring.backup.contents import BackupFailed
+from postern.wiring.backup.contents import BackupFailed, is_own
 from postern.wiring.backup.making import back_up
 from postern.wiring.backup.restoring import restore
 from postern.wiring.gateway import database_held, workflows_of
@@ -52,6 +52,9 @@ class OnThisMachine:
     def restore(self, file: Path, *, passphrase: str | None, replace: bool) -> Restored:
         with _fails_in_a_sentence():
             return restore(self._settings, file, passphrase=passphrase, replace=replace)
+
+    def is_own(self, file: Path) -> bool:
+        return is_own(self._settings, file)
 
     def export_everything(self, write: Callable[[bytes], object]) -> None:
         self._run(lambda gateway: export.everything(gateway, ACTOR, write))

@@ -34,3 +34,24 @@ def test_webhooks_are_exported_to_where_a_link_leads(tmp_path: Path, monkeypatch
     typed(tmp_path, "export", "--output", "link")
     assert Path("link").is_symlink() and "webhooks:" in Path("there.yaml").read_text()
     assert {one.name for one in tmp_path.iterdir()} == {"data", "link", "there.yaml"}
+
+
+@pytest.mark.parametrize("what", [["export"], ["export", "--all"]])
+def test_an_export_never_takes_the_place_of_what_the_gateway_needs(tmp_path: Path, what: list[str]) -> None:
+    data, keys = tmp_path / "data", tmp_path / "keys"
+    fresh_data(data)
+    keys.write_text("a key in a file of its own\n")
+    (tmp_path / "link").symlink_to(data / "postern.db")
+    own = [tmp_path / "link", keys, *(data / name for name in ("postern.db", "engine.db", "secret.key"))]
+    before = {file: file.read_bytes() for file in own if file.exists()}
+    for file in own:
+        ran = typed(
+            tmp_path,
+            *what,
+            "--output",
+            str(file),
+            POSTERN_SECRET_KEYS_FILE=str(keys),
+        )
+        assert ran.exit_code == USAGE, file
+        assert "is a file of the gateway's own; give the export another name" in " ".join(ran.stderr.split())
+    assert {file: file.read_bytes() for file in own if file.exists()} == before

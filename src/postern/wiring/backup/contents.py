@@ -1,10 +1,11 @@
 """What a backup is made of, and where it lies in a gateway's data folder."""
 
+import os
 from pathlib import Path
 
 from sqlalchemy.engine import make_url
 
-from postern.settings import Settings
+from postern.settings import PREFIX, Settings
 
 FORMAT = 1
 MANIFEST, DATABASE, JOURNAL, KEYS, SEALED_KEYS = (
@@ -18,6 +19,19 @@ SIDES = ("", "-wal", "-shm", "-journal")
 """What SQLite puts beside a database, and takes for a part of it."""
 
 
+OWN = (
+    "secret.key",
+    "secret-keys",
+    "serving.lock",
+    "engine.lock",
+    "engine.working",
+    "address",
+    "workflows.path",
+    "changed.sock",
+)
+"""What else lies in the data folder."""
+
+
 class BackupFailed(Exception):
     """One sentence; nothing was written, or nothing was changed."""
 
@@ -26,3 +40,16 @@ def sqlite_file(settings: Settings) -> Path:
     if not settings.is_sqlite:
         raise BackupFailed("a Postgres database is backed up with Postgres' own tools: see docs/backup.md")
     return Path(make_url(settings.database).database or "")
+
+
+def is_own(settings: Settings, file: Path) -> bool:
+    """Whether it is one that the gateway needs, which may not even be there yet: nothing else may take its place."""
+    folder = settings.data_dir.resolve()
+    own = {folder / f"{JOURNAL}{side}" for side in SIDES} | {folder / name for name in OWN}
+    if settings.is_sqlite:
+        database = sqlite_file(settings).resolve()
+        own |= {database.with_name(database.name + side) for side in (*SIDES, ".lock")}
+    for name, value in settings.environment.items():
+        if name.startswith(PREFIX) and name.endswith("_FILE") and value:
+            own.add(Path(os.path.realpath(value)))
+    return Path(os.path.realpath(file)) in own  # not resolve(), which raises where links go round in a circle

@@ -31,24 +31,12 @@ from postern.wiring.backup.contents import (
     KEYS,
     MANIFEST,
     SEALED_KEYS,
-    SIDES,
     BackupFailed,
+    is_own,
     sqlite_file,
 )
 from postern.wiring.backup.files import quick_check, sync_folder
 from postern.wiring.backup.keys import has_one_of, keys_in_force, other_keys, sealed_with
-
-OWN = (
-    "secret.key",
-    "secret-keys",
-    "serving.lock",
-    "engine.lock",
-    "engine.working",
-    "address",
-    "workflows.path",
-    "changed.sock",
-)
-"""What else lies in the data folder."""
 
 
 def back_up(
@@ -58,7 +46,7 @@ def back_up(
     source = sqlite_file(settings)
     if not source.exists():
         raise BackupFailed(f"There is no database {source}. POSTERN_DATA_DIR says where it is.")
-    place = _place_for(file, settings, source, replace)
+    place = _place_for(file, settings, replace)
     with_keys = with_keys or passphrase is not None
     keys = keys_in_force(settings) if with_keys else []
     if with_keys and not keys:
@@ -91,15 +79,11 @@ def back_up(
     return manifest
 
 
-def _place_for(file: Path, settings: Settings, database: Path, replace: bool) -> Path:
+def _place_for(file: Path, settings: Settings, replace: bool) -> Path:
     """Where a link leads to. What is there is overwritten only where it may be: no folder and no device, and nothing that
     the gateway itself needs, which may not even be there yet."""
     place = Path(os.path.realpath(file))  # not resolve(), which raises where links go round in a circle
-    own = {database.resolve().with_name(database.resolve().name + side) for side in (*SIDES, ".lock")}
-    journal = settings.data_dir.resolve() / JOURNAL
-    own |= {journal.with_name(journal.name + side) for side in SIDES}
-    own |= {journal.with_name(name) for name in OWN}
-    if place in own:
+    if is_own(settings, place):
         raise BackupFailed(f"{file} is a file of the gateway's own; give the backup another name")
     if place.is_dir():
         raise BackupFailed(f"{file} is a folder; name a file in it")

@@ -42,6 +42,8 @@ def export(
     as_json: Json = False,
 ) -> None:
     """Print every webhook as YAML, for a repository. Secrets are references, never values."""
+    if to is not None and api.here().is_own(to):
+        end(f"{to} is a file of the gateway's own; give the export another name", USAGE)
     if all_of_it:
         export_everything(to)
         return
