@@ -499,6 +499,12 @@ async def test_what_a_file_may_not_have_is_named_by_its_place(house: House) -> N
         "webhooks": "is a list of webhooks",
         "more": "is not known here",
     }
+    good = {"name": "Good", "authentication": {"method": "none"}}
+    wrong = "is no webhook: write its name and its settings"
+    assert await refused(house, {"version": 1, "webhooks": [good, 5, good, None]}) == {
+        "webhooks.1": wrong,
+        "webhooks.3": wrong,
+    }
     assert await refused(house, {"version": "1", "webhooks": []}) == {
         "version": "write version: 1 at the top"
     }

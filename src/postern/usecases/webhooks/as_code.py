@@ -210,11 +210,17 @@ def _entries(document: Any) -> list[Document]:
         FieldError(str(name), "is not known here") for name in document if name not in ("version", "webhooks")
     ]
     entries = document.get("webhooks")
-    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+    if not isinstance(entries, list):
         errors.append(FieldError("webhooks", "is a list of webhooks"))
+        entries = []
+    errors += [
+        FieldError(f"webhooks.{place}", "is no webhook: write its name and its settings")
+        for place, entry in enumerate(entries)
+        if not isinstance(entry, dict)
+    ]
     if errors:
         raise Refused("invalid_request", errors=errors)
-    return list(entries or [])
+    return entries
 
 
 async def _free_ids(gateway: Gateway, entries: list[Document]) -> set[str]:
