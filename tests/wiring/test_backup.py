@@ -305,6 +305,44 @@ def test_a_backup_takes_the_place_of_an_ordinary_file_alone(source: Path, tmp_pa
     assert os.listdir(tmp_path / "elsewhere") == ["file"]
 
 
+def test_what_a_killed_backup_left_is_removed_and_what_another_one_is_at_stays(
+    source: Path, tmp_path: Path
+) -> None:
+    script = (
+        "import os, sys\n"
+        "from pathlib import Path\n"
+        "from postern.wiring.backup.files import folder_of_its_own\n"
+        "with folder_of_its_own(Path(sys.argv[1])) as folder:\n"
+        "    (folder / 'keys').write_text('a copy')\n"
+        "    print(folder, flush=True)\n"
+        "    sys.stdin.read()\n"
+    )
+    at_it = [
+        subprocess.Popen(
+            [sys.executable, "-c", script, str(tmp_path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    killed, working = at_it
+    try:
+        left, used = (Path(one.stdout.readline().strip()) for one in at_it if one.stdout is not None)
+        killed.kill()
+        killed.wait()
+        (tmp_path / ".postern-backup-notes").mkdir()
+        made(source, tmp_path / "file")
+        assert not left.exists()
+        assert (used / "keys").exists()
+        assert (tmp_path / ".postern-backup-notes").exists(), "a folder of somebody else"
+    finally:
+        working.communicate("")
+        for one in at_it:
+            one.__exit__(None, None, None)
+    assert not used.exists()
+
+
 def test_keys_that_the_database_does_not_know_are_in_no_backup(source: Path, tmp_path: Path) -> None:
     with pytest.raises(
         BackupFailed,

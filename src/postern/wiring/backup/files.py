@@ -1,10 +1,14 @@
 """Files that are whole and on disk, or not there."""
 
+import fcntl
 import hashlib
 import io
 import os
+import shutil
 import sqlite3
-from contextlib import suppress
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -36,3 +40,31 @@ def sync_folder(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+_BEGINNING, _RANDOM = ".postern-backup-", "????????"
+
+
+@contextmanager
+def folder_of_its_own(parent: Path) -> Iterator[Path]:
+    """In which a backup is put together. What one that was killed has left is removed first: it is as large as the database,
+    and the keys may be in it."""
+    for left in parent.glob(f"{_BEGINNING}{_RANDOM}"):
+        with suppress(OSError), _locked(left, fcntl.LOCK_NB):
+            if any(left.iterdir()):  # else it may be just being made
+                shutil.rmtree(left)
+    with tempfile.TemporaryDirectory(prefix=_BEGINNING, dir=parent) as name, ExitStack() as ending:
+        with suppress(OSError):  # where a file system knows no locks, nobody takes it for left either
+            ending.enter_context(_locked(Path(name)))
+        yield Path(name)
+
+
+@contextmanager
+def _locked(folder: Path, or_not: int = 0) -> Iterator[None]:
+    """With ``LOCK_NB`` an ``OSError`` where another process holds it. The system lets it go with the process, however that ends."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | or_not)
+        yield
+    finally:
+        os.close(descriptor)

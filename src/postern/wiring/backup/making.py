@@ -12,7 +12,6 @@ import io
 import os
 import sqlite3
 import tarfile
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -35,7 +34,7 @@ from postern.wiring.backup.contents import (
     is_own,
     sqlite_file,
 )
-from postern.wiring.backup.files import quick_check, sync_folder
+from postern.wiring.backup.files import folder_of_its_own, quick_check, sync_folder
 from postern.wiring.backup.keys import has_one_of, keys_in_force, other_keys, sealed_with
 
 
@@ -54,23 +53,20 @@ def back_up(
             "there are no keys to put into it: POSTERN_SECRET_KEYS is not set, and there is no secret.key"
         )
     # Beside the file, which has the room for it or is the wrong place for a backup.
-    with (
-        _written_to(place.parent),
-        tempfile.TemporaryDirectory(prefix=".postern-backup-", dir=place.parent) as folder,
-    ):
-        parts = {DATABASE: Path(folder, DATABASE)}
+    with _written_to(place.parent), folder_of_its_own(place.parent) as folder:
+        parts = {DATABASE: folder / DATABASE}
         journal = settings.data_dir / JOURNAL
         newest_run = _newest_run(journal)
         _copy(source, parts[DATABASE])
         if journal.exists():
-            parts[JOURNAL] = Path(folder, JOURNAL)
+            parts[JOURNAL] = folder / JOURNAL
             _copy(journal, parts[JOURNAL])
             _take_out_later_runs(parts[JOURNAL], parts[DATABASE], newest_run)
         if passphrase is not None:
-            parts[SEALED_KEYS] = Path(folder, SEALED_KEYS)
+            parts[SEALED_KEYS] = folder / SEALED_KEYS
             parts[SEALED_KEYS].write_bytes(sealed_with(",".join(keys).encode(), passphrase))
         elif with_keys:
-            parts[KEYS] = Path(folder, KEYS)
+            parts[KEYS] = folder / KEYS
             parts[KEYS].write_text(",".join(keys) + "\n")
         manifest = _manifest(parts)
         if with_keys and not has_one_of(keys, manifest):
