@@ -16,12 +16,17 @@ from typing import Any
 
 import pytest
 
+from support.forks import impatient
 from support.program import Program, StartProgram, clean_environment, run_postern
 from support.waiting import PATIENCE, wait_until
 from support.webhooks import TOKEN, UNLIMITED, ServedWebhook, make_webhook
 
 CALLERS = 6
 BACKUPS = 2
+FOUND_AT_ONCE = impatient(
+    **{"postern.usecases.history.findable.SETTLED": 0.2, "postern.usecases.history.findable.LOOK_EVERY": 0.1}
+)
+"""Seconds after which calls can be found by their values."""
 
 TWO_STEPS = """
 import os
@@ -118,7 +123,7 @@ def test_what_is_backed_up_under_load_goes_on_after_a_restore(
     (workflows / "two_steps.py").write_text(TWO_STEPS)
     webhook = make_webhook(tmp_path / "data", rateLimit=UNLIMITED)
     settings = {"POSTERN_WORKFLOWS": str(workflows), "POSTERN_LOG": "off"}
-    program = start_program(**settings, NOTES=str(tmp_path / "notes"))
+    program = start_program(**settings, **FOUND_AT_ONCE, NOTES=str(tmp_path / "notes"))
     load = Load(program.port, webhook)
     known: dict[Path, set[str]] = {}
     with load.going_on():
@@ -172,9 +177,14 @@ def it_is_the_same_when_nothing_is_written(folder: Path, program: Program) -> No
             "SELECT count(*) FROM deliveries WHERE state = 'queued' OR ended_at IS NULL",
         )
         running = rows(data_dir / "engine.db", "SELECT count(*) FROM runs WHERE state IS NULL")
-        return waiting == running == [(0,)]
+        reached = "SELECT reached FROM chores WHERE name = 'findable'"
+        not_found = rows(
+            data_dir / "postern.db",
+            f"SELECT count(*) FROM invocations WHERE id > coalesce(({reached}), '')",
+        )
+        return waiting == running == not_found == [(0,)]
 
-    wait_until(at_rest, what="every run to end", every=0.3)
+    wait_until(at_rest, what="every run to end, and every call to be found by its values", every=0.3)
     backup = folder / "at-rest"
     assert run_postern(folder, "backup", str(backup), "--keys").returncode == 0
     copy = restored(folder, backup)

@@ -1,5 +1,6 @@
 """What strangers cost the real program when they come in thousands: bounded memory, and it goes on serving."""
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -112,6 +113,7 @@ def test_a_flood_of_rejected_calls_is_counted_and_leaves_the_sender_s_own_reject
     rejected = [exchange(program.port, "POST", webhook.path, wrong, BODY) for _ in range(5)]
     ids = {answer.headers["x-invocation-id"] for answer in rejected}
     flood = request("POST", webhook.path, [JSON], BODY)
+    began = time.monotonic()
     with wire(program.port, source="127.0.0.2") as connection:
         counts: Counter[int] = Counter()
         for _ in range(26):
@@ -120,18 +122,20 @@ def test_a_flood_of_rejected_calls_is_counted_and_leaves_the_sender_s_own_reject
                 answer = connection.answer()
                 assert answer is not None
                 counts[answer.status] += 1
-    assert counts == {401: 20, 429: 2580}
+    judged, seconds = counts[401], time.monotonic() - began
+    assert 20 <= judged <= 20 + seconds / 3  # one more every three seconds
+    assert counts == {401: judged, 429: 2600 - judged}
     assert program.stop() == 0
     kept = stories(tmp_path / "data", webhook)
     assert ids < {story["id"] for story in kept}
-    assert Counter(story["code"] for story in kept if story["address"] == "127.0.0.2") == {
-        "credential_missing": 20,
-        "rate_limited": 1,
-    }
+    stranger = Counter(story["code"] for story in kept if story["address"] == "127.0.0.2")
+    assert stranger.pop("credential_missing") == judged
+    assert 1 <= stranger.pop("rate_limited") <= 1 + seconds / 60  # once a minute
+    assert not stranger
     chart = within(tmp_path / "data", lambda gateway: volumes.chart(gateway, OWNER, webhook.id))
     assert chart.total.codes == {
-        "rate_limited": 2580,
-        "credential_missing": 20,
+        "rate_limited": 2600 - judged,
+        "credential_missing": judged,
         "credential_mismatch": 5,
         "method_not_allowed": 1,  # asked whether it is served
     }
