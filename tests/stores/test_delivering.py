@@ -272,14 +272,14 @@ async def test_where_nobody_waits_there_is_no_slot(store: Store) -> None:
 
 async def test_a_deleted_webhooks_code_is_never_given_out_again(store: Store) -> None:
     made = await webhook(store, code="the-code")
-    assert await store.webhooks.delete(WEBHOOK, NOW + 1)
-    assert not await store.webhooks.delete(WEBHOOK, NOW + 2)
+    assert await store.bin.delete(WEBHOOK, NOW + 1)
+    assert not await store.bin.delete(WEBHOOK, NOW + 2)
     assert await store.webhooks.get(WEBHOOK) is None
     assert await store.webhooks.page(10) == []
     with pytest.raises(Refused, match="once had"):
         await webhook(store, "wh_2", made.short_code)
-    assert await store.webhooks.purge(WEBHOOK)
-    assert not await store.webhooks.purge(WEBHOOK)
+    assert await store.bin.purge(WEBHOOK)
+    assert not await store.bin.purge(WEBHOOK)
     with pytest.raises(Refused, match="once had"):
         await webhook(store, "wh_2", made.short_code)
     changed = await store.webhooks.changed_since(0)

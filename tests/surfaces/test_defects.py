@@ -19,7 +19,7 @@ from support.program import Program, StartProgram
 from support.waiting import wait_until
 
 PLANTED = """
-import postern.stores.access.api_keys, postern.stores.webhooks, postern.usecases.history.live
+import postern.stores.access.api_keys, postern.stores.webhooks.webhooks, postern.usecases.history.live
 
 
 async def broken(self, *_, **__):
@@ -37,7 +37,7 @@ async def broken_for_one(self, secret, was=postern.stores.access.api_keys.Access
     return await was(self, secret)
 
 
-postern.stores.webhooks.Webhooks.some = broken
+postern.stores.webhooks.webhooks.Webhooks.some = broken
 postern.stores.access.api_keys.Access.key = broken_for_one
 postern.usecases.history.live.Stream.events = broken_stream
 """

@@ -10,7 +10,7 @@ from postern.stores.sql.moments import milliseconds, seconds
 from postern.stores.sql.tables import samples, webhooks
 from postern.stores.sql.upsert import insert_into
 from postern.stores.sql.writer import Writer
-from postern.stores.webhooks import next_epoch
+from postern.stores.webhooks.versions import next_epoch
 
 
 class Samples:

@@ -131,7 +131,7 @@ async def test_what_is_done_with_the_bin_is_noted_and_done_once(
     other = await guarded(house)
     await webhooks.remove(house.gateway, OWNER, other)
     for name in ("restore", "purge"):
-        monkeypatch.setattr(house.gateway.store.webhooks, name, too_late)
+        monkeypatch.setattr(house.gateway.store.bin, name, too_late)
     for action in (bin.restore, bin.delete_for_good):
         with pytest.raises(Refused, match="in the bin") as refused:
             await action(house.gateway, OWNER, other)

@@ -98,7 +98,7 @@ async def test_the_list_knows_at_once_what_another_process_changed(desk: Desk) -
         [(stored, audit.noted(desk.gateway, ACTOR, "webhook changed", webhook))]
     )
     assert (await listed(desk, tag="eu"), await listed(desk, tag="us")) == ([], ["Ours"])
-    await desk.gateway.store.webhooks.delete(webhook, desk.gateway.clock())
+    await desk.gateway.store.bin.delete(webhook, desk.gateway.clock())
     assert (await listing.listing(desk.gateway, ACTOR)).total == 0
 
 

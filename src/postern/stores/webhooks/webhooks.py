@@ -1,65 +1,31 @@
-"""Webhooks and their secrets: configuration, kept whole and versioned."""
+"""Webhooks: configuration, kept whole and versioned."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, bindparam, delete, false, func, insert, or_, select, update
+from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from postern.core.access.audit import AuditEntry
-from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
-from postern.core.webhooks.settings import UnreadableSettings, read_document, write_document
-from postern.core.webhooks.stored import (
-    BinnedWebhook,
-    ChangedWebhooks,
-    StoredSecret,
-    StoredWebhook,
-    Tally,
-    UnreadableWebhook,
-)
-from postern.identity import new_id
-from postern.observe.logs import Log
+from postern.core.webhooks.stored import ChangedWebhooks, StoredWebhook, Tally
 from postern.stores import schedules
 from postern.stores.access.audit import write_note, write_notes
-from postern.stores.secrets import keys
-from postern.stores.secrets.vault import Vault, VaultError
-from postern.stores.sql import tables
-from postern.stores.sql.bulk import Parameters
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
-from postern.stores.sql.tables import (
-    UNUSUAL_DELIVERIES,
-    deliveries,
-    duplicate_keys,
-    epochs,
-    samples,
-    secrets,
-    tallies,
-    webhooks,
-)
-from postern.stores.sql.wake import CONFIGURATION, announce
+from postern.stores.sql.tables import epochs, tallies, webhooks
 from postern.stores.sql.writer import Writer
-
-log = Log()
-
-Stored = StoredWebhook | UnreadableWebhook
-
-NOTHING_LEFT = "{}"
-"""What stands for the settings of a webhook that is gone for good."""
-
-IN_THE_BIN = and_(webhooks.c.deleted_at.is_not(None), webhooks.c.document != NOTHING_LEFT)
-
-SecretChanges = dict[str, bytes | None]
-"""By field: a new value, or None to remove it. What is not named stays."""
+from postern.stores.webhooks.rows import Stored, row_of, stored_all
+from postern.stores.webhooks.secrets import SecretChanges, Secrets
+from postern.stores.webhooks.versions import next_epoch, versions
 
 
 class Webhooks:
-    def __init__(self, database: Database, writer: Writer, vault: Vault) -> None:
+    def __init__(self, database: Database, writer: Writer, secrets: Secrets) -> None:
         self._database = database
         self._writer = writer
-        self._vault = vault
+        self._secrets = secrets
 
     async def create(
         self, webhook: StoredWebhook, changes: SecretChanges, note: AuditEntry | None = None
@@ -70,10 +36,10 @@ class Webhooks:
                     id=webhook.id,
                     short_code=webhook.short_code,
                     created_at=milliseconds(webhook.created_at),
-                    **_row(webhook, next_epoch(connection)),
+                    **row_of(webhook, next_epoch(connection)),
                 )
             )
-            self._change_secrets(connection, webhook.id, changes, webhook.created_at)
+            self._secrets.change(connection, webhook.id, changes, webhook.created_at)
             schedules.follow(connection, webhook, touched=False)
             write_note(connection, note)
 
@@ -100,13 +66,13 @@ class Webhooks:
                     webhooks.c.version == seen_version,
                     webhooks.c.deleted_at.is_(None),
                 )
-                .values(**_row(webhook, next_epoch(connection)))
+                .values(**row_of(webhook, next_epoch(connection)))
             )
             if changed.rowcount != 1:
                 return False
             if promote:
-                self._promote(connection, webhook.id)
-            self._change_secrets(connection, webhook.id, changes, webhook.updated_at)
+                self._secrets.promote(connection, webhook.id)
+            self._secrets.change(connection, webhook.id, changes, webhook.updated_at)
             schedules.follow(
                 connection, webhook, touched=any(field.startswith("header:") for field in changes)
             )
@@ -120,12 +86,12 @@ class Webhooks:
         transaction: not too many at once, for calls wait behind it."""
 
         def job(connection: Connection) -> list[bool]:
-            there = _versions(connection, [webhook.id for webhook, _ in changed])
+            there = versions(connection, [webhook.id for webhook, _ in changed])
             done = [there.get(webhook.id) == webhook.version - 1 for webhook, _ in changed]
             doing = [one for one, is_done in zip(changed, done, strict=True) if is_done]
             if doing:
                 epoch = next_epoch(connection)
-                rows = [_row(webhook, epoch) | {"of": webhook.id} for webhook, _ in doing]
+                rows = [row_of(webhook, epoch) | {"of": webhook.id} for webhook, _ in doing]
                 connection.execute(_UPDATE, rows)
                 for webhook, _ in doing:
                     if webhook.settings.schedule is not None:
@@ -135,110 +101,12 @@ class Webhooks:
 
         return await self._writer.write(job)
 
-    async def delete(self, webhook_id: str, now: float, note: AuditEntry | None = None) -> bool:
-        """Into the bin: everything of it stays, and nothing of it is served."""
-        return await self._writer.write(lambda connection: _deleted(connection, webhook_id, now, note))
-
-    async def delete_each(self, notes: list[AuditEntry], now: float) -> list[bool]:
-        """The subjects of the notes into the bin; False for each that was not there any more."""
-
-        def job(connection: Connection) -> list[bool]:
-            there = _versions(connection, [note.subject for note in notes])
-            doing = [note for note in notes if note.subject in there]
-            if doing:
-                _delete_all(connection, list(there), now)
-                write_notes(connection, doing)
-            return [note.subject in there for note in notes]
-
-        return await self._writer.write(job)
-
-    async def restore(self, webhook_id: str, now: float, note: AuditEntry | None = None) -> bool:
-        """Out of the bin, as it was."""
-
-        def job(connection: Connection) -> bool:
-            changed = connection.execute(
-                update(webhooks)
-                .where(webhooks.c.id == webhook_id, IN_THE_BIN)
-                .values(
-                    deleted_at=None,
-                    updated_at=milliseconds(now),
-                    version=webhooks.c.version + 1,
-                    epoch=next_epoch(connection),
-                )
-                .returning(webhooks)
-            ).all()
-            if not changed:
-                return False
-            (restored,) = self._stored_all(connection, changed)
-            if isinstance(restored, UnreadableWebhook):
-                raise Refused("temporarily_unavailable", restored.explanation)
-            schedules.follow(connection, restored, touched=False)
-            write_note(connection, note)
-            return True
-
-        return await self._writer.write(job)
-
-    async def purge(self, webhook_id: str, note: AuditEntry | None = None) -> bool:
-        """Out of the bin for good. The row stays as a tombstone: its short code is never given out again."""
-
-        def job(connection: Connection) -> bool:
-            changed = connection.execute(
-                update(webhooks)
-                .where(webhooks.c.id == webhook_id, IN_THE_BIN)
-                .values(document=NOTHING_LEFT, enabled=False)
-            )
-            if changed.rowcount != 1:
-                return False
-            # Nobody can release or drop them any more, and what is held is never taken by retention.
-            held = update(deliveries).where(
-                deliveries.c.state == "held", UNUSUAL_DELIVERIES, deliveries.c.webhook_id == webhook_id
-            )
-            connection.execute(held.values(state="dropped"))
-            for table in (secrets, duplicate_keys, samples, tables.schedules):
-                connection.execute(delete(table).where(table.c.webhook_id == webhook_id))
-            write_note(connection, note)
-            return True
-
-        return await self._writer.write(job)
-
-    async def binned(
-        self,
-        before: float | None = None,
-        webhook_id: str | None = None,
-        after: str | None = None,
-        limit: int | None = None,
-    ) -> list[BinnedWebhook]:
-        """What is in the bin, the last deleted first: all of it, what was deleted before then, this one, or so many
-        after that one."""
-
-        def query(connection: Connection) -> list[BinnedWebhook]:
-            among = select(webhooks.c.id, webhooks.c.short_code, webhooks.c.name, webhooks.c.deleted_at)
-            among = among.where(IN_THE_BIN).order_by(webhooks.c.deleted_at.desc(), webhooks.c.id).limit(limit)
-            if before is not None:
-                among = among.where(webhooks.c.deleted_at < milliseconds(before))
-            if webhook_id is not None:
-                among = among.where(webhooks.c.id == webhook_id)
-            if after is not None:
-                at = select(webhooks.c.deleted_at).where(webhooks.c.id == after).scalar_subquery()
-                same = and_(webhooks.c.deleted_at == at, webhooks.c.id > after)
-                among = among.where(or_(webhooks.c.deleted_at < at, same))
-            return [
-                BinnedWebhook(row.id, row.short_code, row.name, seconds(row.deleted_at))
-                for row in connection.execute(among)
-            ]
-
-        return await self._database.read(query)
-
-    async def count_binned(self) -> int:
-        counting = select(func.count()).select_from(webhooks).where(IN_THE_BIN)
-        return await self._database.read(lambda connection: int(connection.execute(counting).scalar_one()))
-
     async def get(self, webhook_id: str) -> Stored | None:
         def query(connection: Connection) -> Stored | None:
             row = connection.execute(
                 select(webhooks).where(webhooks.c.id == webhook_id, webhooks.c.deleted_at.is_(None))
             ).first()
-            return None if row is None else self._stored_all(connection, [row])[0]
+            return None if row is None else stored_all(connection, [row], self._secrets)[0]
 
         return await self._database.read(query)
 
@@ -270,7 +138,7 @@ class Webhooks:
             for start in range(0, len(webhook_ids), 500):
                 among = webhooks.c.id.in_(webhook_ids[start : start + 500])
                 rows += connection.execute(select(webhooks).where(among, webhooks.c.deleted_at.is_(None)))
-            return {one.id: one for one in self._stored_all(connection, rows)}
+            return {one.id: one for one in stored_all(connection, rows, self._secrets)}
 
         return await self._database.read(query)
 
@@ -285,7 +153,7 @@ class Webhooks:
             if before:
                 statement = statement.where(webhooks.c.id < before)
             rows = connection.execute(statement).all()
-            return self._stored_all(connection, rows)
+            return stored_all(connection, rows, self._secrets)
 
         return await self._database.read(query)
 
@@ -297,7 +165,7 @@ class Webhooks:
                 return changed
             rows = connection.execute(select(webhooks).where(webhooks.c.epoch > epoch)).all()
             changed.deleted.extend(row.id for row in rows if row.deleted_at is not None)
-            for one in self._stored_all(connection, [row for row in rows if row.deleted_at is None]):
+            for one in stored_all(connection, [row for row in rows if row.deleted_at is None], self._secrets):
                 if isinstance(one, StoredWebhook):
                     changed.stored.append(one)
                 else:
@@ -305,11 +173,6 @@ class Webhooks:
             return changed
 
         return await self._database.read(query)
-
-    async def capture(self, webhook_id: str, secret: bytes, now: float) -> None:
-        await self._writer.write(
-            lambda connection: self._change_secrets(connection, webhook_id, {"captured": secret}, now)
-        )
 
     async def tallies(self, webhook_ids: list[str]) -> dict[str, dict[str, Tally]]:
         """By webhook: how many calls, and how often each secret matched, with the last time."""
@@ -327,149 +190,6 @@ class Webhooks:
 
         return await self._database.read(query)
 
-    async def reseal(self, limit: int = 500) -> tuple[int, int]:
-        """Encrypt with the current key what was encrypted with an older one: how many were done, how many
-        remain."""
-
-        def job(connection: Connection) -> tuple[int, int]:
-            openable = [
-                secrets.c.envelope.startswith(f"v1.{other}.")
-                for other in self._vault.fingerprints - {self._vault.current}
-            ]
-            old = select(secrets).where(or_(false(), *openable))
-            rows = connection.execute(old.limit(limit)).all()
-            changed = 0
-            for row in rows:
-                try:
-                    value = self._vault.open(row.envelope, row.webhook_id, row.field)
-                except VaultError as error:
-                    log.error("a secret cannot be encrypted anew", webhook=row.webhook_id, error=str(error))
-                    continue
-                changed += 1
-                connection.execute(
-                    update(secrets)
-                    .where(secrets.c.id == row.id)
-                    .values(envelope=self._vault.seal(value, row.webhook_id, row.field))
-                )
-            left = connection.execute(select(func.count()).select_from(old.subquery())).scalar_one()
-            if changed and left:
-                return changed, left
-            keys.forget_unused(connection, self._vault)
-            return changed, 0
-
-        return await self._writer.write(job)
-
-    # --- inside a transaction ----------------------------------------------------------------------------------------
-
-    def _change_secrets(
-        self, connection: Connection, webhook_id: str, changes: SecretChanges, now: float
-    ) -> None:
-        for field, value in changes.items():
-            connection.execute(
-                delete(secrets).where(secrets.c.webhook_id == webhook_id, secrets.c.field == field)
-            )
-            if value is not None:
-                connection.execute(
-                    insert(secrets).values(
-                        id=new_id("sec"),
-                        webhook_id=webhook_id,
-                        field=field,
-                        envelope=self._vault.seal(value, webhook_id, field),
-                        created_at=milliseconds(now),
-                    )
-                )
-
-    def _promote(self, connection: Connection, webhook_id: str) -> None:
-        """The second becomes the main one. It keeps its id, and with it the count of what it matched."""
-        second = connection.execute(
-            select(secrets).where(secrets.c.webhook_id == webhook_id, secrets.c.field == "second")
-        ).one()
-        try:
-            value = self._vault.open(second.envelope, webhook_id, "second")
-        except VaultError as error:
-            raise Refused("conflict", str(error)) from error
-        connection.execute(
-            delete(secrets).where(secrets.c.webhook_id == webhook_id, secrets.c.field == "main")
-        )
-        connection.execute(
-            update(secrets)
-            .where(secrets.c.id == second.id)
-            .values(field="main", envelope=self._vault.seal(value, webhook_id, "main"))
-        )
-
-    def _secrets(
-        self, connection: Connection, webhook_ids: list[str]
-    ) -> tuple[dict[str, dict[str, StoredSecret]], dict[str, dict[str, str]]]:
-        """By webhook: its secrets, and those that cannot be decrypted, with the reason. One that cannot must not
-        keep the others from being read."""
-        held: dict[str, dict[str, StoredSecret]] = {}
-        unreadable: dict[str, dict[str, str]] = {}
-        for start in range(0, len(webhook_ids), 500):
-            for row in connection.execute(
-                select(secrets).where(secrets.c.webhook_id.in_(webhook_ids[start : start + 500]))
-            ):
-                try:
-                    value = self._vault.open(row.envelope, row.webhook_id, row.field)
-                except VaultError as error:
-                    unreadable.setdefault(row.webhook_id, {})[row.field] = str(error)
-                    continue
-                held.setdefault(row.webhook_id, {})[row.field] = StoredSecret(
-                    row.id, value, seconds(row.created_at)
-                )
-        return held, unreadable
-
-    def _stored_all(self, connection: Connection, rows: Sequence[Row[Any]]) -> list[Stored]:
-        ids = [row.id for row in rows]
-        kept, unreadable = self._secrets(connection, ids)
-        armed: dict[str, int] = {}
-        for start in range(0, len(ids), 500):
-            among = samples.c.webhook_id.in_(ids[start : start + 500]), samples.c.armed_until.is_not(None)
-            armed.update(
-                (one, until)
-                for one, until in connection.execute(
-                    select(samples.c.webhook_id, samples.c.armed_until).where(*among)
-                )
-            )
-        return [
-            self._stored(row, kept.get(row.id, {}), unreadable.get(row.id, {}), armed.get(row.id))
-            for row in rows
-        ]
-
-    @staticmethod
-    def _stored(
-        row: Any, kept: dict[str, StoredSecret], unreadable: dict[str, str], armed_until: int | None
-    ) -> Stored:
-        try:
-            settings, resolved = read_document(row.document)
-        except UnreadableSettings as error:
-            return UnreadableWebhook(row.id, row.short_code, row.name, row.version, str(error))
-        return StoredWebhook(
-            id=row.id,
-            short_code=row.short_code,
-            enabled=row.enabled,
-            held=row.held,
-            settings=settings,
-            resolved=resolved,
-            version=row.version,
-            created_at=seconds(row.created_at),
-            updated_at=seconds(row.updated_at),
-            secrets=kept,
-            unreadable_secrets=unreadable,
-            armed_until=seconds(armed_until),
-        )
-
-
-def _row(webhook: StoredWebhook, epoch: int) -> Parameters:
-    return {
-        "name": webhook.name,
-        "enabled": webhook.enabled,
-        "held": webhook.held,
-        "document": write_document(webhook.settings, webhook.resolved),
-        "version": webhook.version,
-        "epoch": epoch,
-        "updated_at": milliseconds(webhook.updated_at),
-    }
-
 
 _UPDATE = (
     update(webhooks)
@@ -481,39 +201,3 @@ _UPDATE = (
         }
     )
 )
-
-
-def _versions(connection: Connection, webhook_ids: list[str]) -> dict[str, int]:
-    """Of those of them that are there. Locked until the commit: what is written of them afterwards is decided by
-    this."""
-    found = select(webhooks.c.id, webhooks.c.version).where(
-        webhooks.c.id.in_(webhook_ids), webhooks.c.deleted_at.is_(None)
-    )
-    return {row[0]: row[1] for row in connection.execute(found.order_by(webhooks.c.id).with_for_update())}
-
-
-def _deleted(connection: Connection, webhook_id: str, now: float, note: AuditEntry | None) -> bool:
-    if not _versions(connection, [webhook_id]):
-        return False
-    _delete_all(connection, [webhook_id], now)
-    write_note(connection, note)
-    return True
-
-
-def _delete_all(connection: Connection, webhook_ids: list[str], now: float) -> None:
-    moment = milliseconds(now)
-    deleting = update(webhooks).where(webhooks.c.id.in_(webhook_ids))
-    connection.execute(deleting.values(deleted_at=moment, updated_at=moment, epoch=next_epoch(connection)))
-    # A run that is under way loses its lease, and with it what it would have started.
-    theirs = update(tables.schedules).where(tables.schedules.c.webhook_id.in_(webhook_ids))
-    connection.execute(theirs.values(next_run_at=None, lease_until=None))
-
-
-def next_epoch(connection: Connection) -> int:
-    epoch = connection.execute(
-        update(epochs).where(epochs.c.id == 1).values(epoch=epochs.c.epoch + 1).returning(epochs.c.epoch)
-    ).scalar_one_or_none()
-    if epoch is None:
-        raise StoreUnavailable("the database has no schema yet: run postern migrate")
-    announce(connection, CONFIGURATION)
-    return int(epoch)

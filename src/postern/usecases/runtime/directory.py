@@ -10,7 +10,7 @@ from postern.core.webhooks.listing import Groups, Listed, groups_of
 from postern.core.webhooks.stored import StoredWebhook, UnreadableWebhook
 from postern.core.webhooks.webhook import Webhook
 from postern.observe.logs import Log
-from postern.stores.webhooks import Webhooks
+from postern.stores.webhooks.webhooks import Webhooks
 from postern.usecases.runtime.loop import Loop
 
 log = Log()

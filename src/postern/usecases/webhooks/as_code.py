@@ -416,7 +416,7 @@ async def _carried_out(gateway: Gateway, actor: Actor, changes: list[Change]) ->
                 await save(gateway, change.webhook, change.secrets, note)
             elif change.action == "delete":
                 note = webhook_noted(gateway, actor, "webhook deleted", change.webhook)
-                await gateway.store.webhooks.delete(change.webhook.id, gateway.clock(), note)
+                await gateway.store.bin.delete(change.webhook.id, gateway.clock(), note)
         except Refused as refused:
             detail = f"{change.webhook.name} was changed by somebody else meanwhile; {done} of {len(changes)} changes are done. Apply again."
             raise Refused(refused.code, detail) from None

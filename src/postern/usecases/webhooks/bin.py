@@ -25,7 +25,7 @@ async def listing(
     """The webhooks that were deleted in the last seven days, the last one first. Their URLs answer 404."""
     require(actor, "read")
     limit = max(1, min(limit, 200))
-    found = await gateway.store.webhooks.binned(webhook_id=only, after=cursor, limit=limit + 1)
+    found = await gateway.store.bin.page(webhook_id=only, after=cursor, limit=limit + 1)
     shown, next_cursor = first_page(found, limit, lambda one: one.id)
     tallies = await gateway.store.webhooks.tallies([one.id for one in shown])
     items = [
@@ -39,7 +39,7 @@ async def listing(
         )
         for one in shown
     ]
-    total = await gateway.store.webhooks.count_binned()
+    total = await gateway.store.bin.count()
     return views.Bin(items=items, next_cursor=next_cursor, total=total)
 
 
@@ -48,7 +48,7 @@ async def restore(gateway: Gateway, actor: Actor, webhook_id: str) -> views.Webh
     require(actor, "write")
     one = await _in_the_bin(gateway, webhook_id)
     note = noted(gateway, actor, "webhook restored", webhook_id, name=one.name)
-    if not await gateway.store.webhooks.restore(webhook_id, gateway.clock(), note):
+    if not await gateway.store.bin.restore(webhook_id, gateway.clock(), note):
         raise Refused("not_found", NOT_IN_THE_BIN)
     await gateway.runtime.directory.refresh()
     gateway.runtime.due.set()
@@ -61,19 +61,19 @@ async def delete_for_good(gateway: Gateway, actor: Actor, webhook_id: str) -> No
     require(actor, "write")
     one = await _in_the_bin(gateway, webhook_id)
     note = noted(gateway, actor, "webhook deleted for good", webhook_id, name=one.name)
-    if not await gateway.store.webhooks.purge(webhook_id, note):
+    if not await gateway.store.bin.purge(webhook_id, note):
         raise Refused("not_found", NOT_IN_THE_BIN)
 
 
 async def empty(gateway: Gateway) -> int:
     """What was in the bin for its seven days. How many went."""
     gone = 0
-    for one in await gateway.store.webhooks.binned(before=gateway.clock() - KEPT_FOR):
-        gone += await gateway.store.webhooks.purge(one.id)
+    for one in await gateway.store.bin.page(before=gateway.clock() - KEPT_FOR):
+        gone += await gateway.store.bin.purge(one.id)
     return gone
 
 
 async def _in_the_bin(gateway: Gateway, webhook_id: str) -> BinnedWebhook:
-    for one in await gateway.store.webhooks.binned(webhook_id=webhook_id):
+    for one in await gateway.store.bin.page(webhook_id=webhook_id):
         return one
     raise Refused("not_found", NOT_IN_THE_BIN)

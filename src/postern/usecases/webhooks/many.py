@@ -197,7 +197,7 @@ async def _store(
         result.done += [note.subject for note in notes]
         return
     if deleting:
-        answers = await gateway.store.webhooks.delete_each(deleting, gateway.clock())
+        answers = await gateway.store.bin.delete_each(deleting, gateway.clock())
     else:
         answers = await gateway.store.webhooks.update_each(doing)
     for note, is_done in zip(notes, answers, strict=True):

@@ -1,0 +1,1 @@
+"""Webhooks: their settings, kept whole and versioned, their secrets, and the bin."""

@@ -1,0 +1,26 @@
+"""What has changed since when: each webhook has a version, and all of them together an epoch."""
+
+from sqlalchemy import Connection, select, update
+
+from postern.core.history.invocation import StoreUnavailable
+from postern.stores.sql.tables import epochs, webhooks
+from postern.stores.sql.wake import CONFIGURATION, announce
+
+
+def versions(connection: Connection, webhook_ids: list[str]) -> dict[str, int]:
+    """Of those of them that are there. Locked until the commit: what is written of them afterwards is decided by
+    this."""
+    found = select(webhooks.c.id, webhooks.c.version).where(
+        webhooks.c.id.in_(webhook_ids), webhooks.c.deleted_at.is_(None)
+    )
+    return {row[0]: row[1] for row in connection.execute(found.order_by(webhooks.c.id).with_for_update())}
+
+
+def next_epoch(connection: Connection) -> int:
+    epoch = connection.execute(
+        update(epochs).where(epochs.c.id == 1).values(epoch=epochs.c.epoch + 1).returning(epochs.c.epoch)
+    ).scalar_one_or_none()
+    if epoch is None:
+        raise StoreUnavailable("the database has no schema yet: run postern migrate")
+    announce(connection, CONFIGURATION)
+    return int(epoch)
