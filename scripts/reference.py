@@ -26,7 +26,7 @@ from postern.surfaces.cli.run import EXIT_CODES
 from postern.surfaces.rest.framework.document import description
 from postern.surfaces.rest.table import operations
 from postern.usecases.answers import as_plain
-from postern.usecases.webhooks import file_schema
+from postern.usecases.webhooks.file import schema as file_schema
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
 MADE = "<!-- Made from the code by `make reference`; change it there. -->"

@@ -100,7 +100,7 @@ LATE_IMPORTS: dict[str, set[str]] = {
         "postern.surfaces.cli.webhooks.yaml_files"
     },  # a YAML reader, for two commands
     "surfaces/cli/webhooks/schema.py": {
-        "postern.usecases.webhooks.file_schema"
+        "postern.usecases.webhooks.file.schema"
     },  # the requests' models, for one command
     "wiring/engines.py": {  # a third of a second each, and packages that only these engines need
         "postern.engines.dbos",

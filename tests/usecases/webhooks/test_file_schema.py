@@ -10,7 +10,7 @@ from postern.core.problems import Refused
 from postern.usecases.answers import as_plain
 from postern.usecases.webhooks import as_code
 from postern.usecases.webhooks.configuration import WebhookRequest
-from postern.usecases.webhooks.file_schema import schema
+from postern.usecases.webhooks.file.schema import schema
 from support.first_version import expected, unpack_database
 from support.house import OWNER, a_house
 

@@ -11,6 +11,6 @@ def schema() -> None:
 
       postern schema > webhooks.schema.json
     """
-    from postern.usecases.webhooks.file_schema import schema as of_the_file
+    from postern.usecases.webhooks.file.schema import schema as of_the_file
 
     show_json(of_the_file())

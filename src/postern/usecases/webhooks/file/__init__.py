@@ -1,0 +1,1 @@
+"""The file that `export` writes and `apply` takes."""

@@ -1,0 +1,211 @@
+"""What has to be done so that there is what the file says. Nothing is changed here."""
+
+import hmac
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from postern.core.documents import Document
+from postern.core.problems import FieldError, Refused
+from postern.core.webhooks.settings import NoAuthentication, WebhookSettings, as_document
+from postern.core.webhooks.stored import StoredWebhook, UnreadableWebhook
+from postern.identity import is_id
+from postern.usecases.access.audit import differences
+from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.webhooks.configuration import SignatureAuthentication, WebhookRequest, validated
+from postern.usecases.webhooks.file.references import References, SecretOf
+from postern.usecases.webhooks.preparing import prepared, replaced
+from postern.usecases.webhooks.resolving import provider_errors
+from postern.usecases.webhooks.schedule_setting import SECRET_PREFIX
+
+VERSION = 1
+
+# A webhook with nothing set: what is shown of a new one is the difference to it.
+_BARE: Document = {
+    **as_document(WebhookSettings(name="-", authentication=NoAuthentication())),
+    "name": None,
+    "authentication": {},
+}
+
+
+@dataclass(slots=True)
+class Change:
+    action: Literal["create", "change", "keep", "delete"]
+    webhook: StoredWebhook
+    secrets: dict[str, bytes | None] = field(default_factory=dict, repr=False)
+    differences: Document = field(default_factory=dict)
+    before: StoredWebhook | None = None
+
+
+def planned(
+    gateway: Gateway,
+    stored: list[StoredWebhook],
+    unreadable: list[UnreadableWebhook],
+    entries: list[Document],
+    free: set[str],
+    secret_of: SecretOf,
+) -> tuple[list[Change], list[str]]:
+    plan: list[Change] = []
+    notes: list[str] = []
+    errors: list[FieldError] = []
+    # Looked up, not searched: a file may name ten thousand, and as many may be there.
+    known = _Known(stored, {_key("id", entry)[1] for entry in entries})
+    closed = {key: webhook for webhook in unreadable for key in (("id", webhook.id), ("name", webhook.name))}
+    taken: set[tuple[str, Any]] = set()
+    for place, entry in enumerate(entries):
+        try:
+            before = known.meant(entry)
+            for key in (_key("id", entry), _key("name", entry)):
+                if before is None and key in closed:
+                    raise Refused("invalid_request", errors=[FieldError("id", closed[key].explanation)])
+            if taken & _taken_by(entry, before):
+                raise Refused(
+                    "invalid_request",
+                    errors=[FieldError("name", "an entry before this one is the same webhook")],
+                )
+            change = _one(gateway, entry, before, free, References(entry, before, secret_of, notes))
+            plan.append(change)
+            taken |= {("id", change.webhook.id), ("name", change.webhook.name)}
+            if not _own_id(entry):
+                taken.add(("only name", change.webhook.name))
+        except Refused as refused:
+            errors += [
+                FieldError(f"webhooks.{place}.{error.field}", error.message) for error in refused.errors
+            ]
+    if errors:
+        raise Refused("invalid_request", "Nothing was changed: the configuration is not valid.", errors)
+    return plan, notes
+
+
+def entries_of(document: Any) -> list[Document]:
+    if not isinstance(document, dict) or document.get("version") != VERSION:
+        raise Refused(
+            "invalid_request", errors=[FieldError("version", f"write version: {VERSION} at the top")]
+        )
+    errors = [
+        FieldError(str(name), "is not known here") for name in document if name not in ("version", "webhooks")
+    ]
+    entries = document.get("webhooks")
+    if not isinstance(entries, list):
+        errors.append(FieldError("webhooks", "is a list of webhooks"))
+        entries = []
+    errors += [
+        FieldError(f"webhooks.{place}", "is no webhook: write its name and its settings")
+        for place, entry in enumerate(entries)
+        if not isinstance(entry, dict)
+    ]
+    if errors:
+        raise Refused("invalid_request", errors=errors)
+    return entries
+
+
+async def free_ids(gateway: Gateway, entries: list[Document]) -> set[str]:
+    """The ids of entries that no webhook of this gateway has or ever had: a new webhook can have them."""
+    asked = [own for entry in entries if (own := _own_id(entry))]
+    given: set[str] = set()
+    for start in range(0, len(asked), 500):
+        given |= {row[0] for row in await gateway.store.webhooks.names(asked[start : start + 500])}
+    return set(asked) - given
+
+
+def _own_id(entry: Document) -> str:
+    _, own = _key("id", entry)
+    return own if is_id("wh", own) else ""
+
+
+def _taken_by(entry: Document, before: StoredWebhook | None) -> set[tuple[str, Any]]:
+    """What another entry may not have taken before this one. With ids of their own, two may have one name."""
+    if before is not None:
+        return {("id", before.id)}
+    name = _key("name", entry)
+    own = _own_id(entry)
+    return {("id", own), ("only name", name[1])} if own else {name}
+
+
+def _key(name: str, entry: Document) -> tuple[str, str]:
+    """An entry is what somebody wrote: an id or a name may be anything."""
+    value = entry.get(name)
+    return name, value if isinstance(value, str) else ""
+
+
+class _Known:
+    def __init__(self, stored: list[StoredWebhook], named: set[str]) -> None:
+        self._named = named
+        self._by_id = {webhook.id: webhook for webhook in stored}
+        self._by_name: dict[str, list[StoredWebhook]] = {}
+        for webhook in stored:
+            self._by_name.setdefault(webhook.name, []).append(webhook)
+
+    def meant(self, entry: Document) -> StoredWebhook | None:
+        """The webhook of this id, else the one of this name: a file from another installation brings ids that
+        are not known here. An entry with an id does not mean by its name what another one names by its id."""
+        if found := self._by_id.get(_key("id", entry)[1]):
+            return found
+        same = self._by_name.get(_key("name", entry)[1], [])
+        if _own_id(entry):
+            same = [webhook for webhook in same if webhook.id not in self._named]
+        if len(same) > 1:
+            ids = ", ".join(webhook.id for webhook in same)
+            raise Refused(
+                "invalid_request",
+                errors=[FieldError("id", f"several webhooks have this name; choose one of {ids}")],
+            )
+        return same[0] if same else None
+
+
+def _one(
+    gateway: Gateway,
+    entry: Document,
+    before: StoredWebhook | None,
+    free: set[str],
+    references: References,
+) -> Change:
+    settings = references.settings()
+    try:
+        request: WebhookRequest = validated(WebhookRequest, settings)
+    except Refused as refused:
+        raise Refused("invalid_request", errors=[*refused.errors, *references.errors]) from None
+    errors = list(references.errors)
+    if isinstance(request.authentication, SignatureAuthentication):
+        errors += provider_errors(request.authentication.provider)
+    if errors:
+        raise Refused("invalid_request", errors=errors)
+    if before is None:
+        made, secrets = prepared(gateway, request)
+        if (own := _own_id(entry)) in free:
+            made.id = own
+        return Change("create", made, secrets, differences(_BARE, _shown(made) | _secrets_shown({}, secrets)))
+    after = replace(before)
+    changes = replaced(gateway, after, request, references.removed)
+    changes = {name: value for name, value in changes.items() if not _is_stored(before, name, value)}
+    found = differences(_shown(before), _shown(after)) | differences(*_both_secrets(before, changes))
+    return Change("change" if found else "keep", after, changes, found, before)
+
+
+def _is_stored(webhook: StoredWebhook, name: str, value: bytes | None) -> bool:
+    kept = webhook.secrets.get(name)
+    return kept is None if value is None else kept is not None and hmac.compare_digest(kept.value, value)
+
+
+def _shown(webhook: StoredWebhook) -> Document:
+    """The settings as they are compared: what is not set and what is left out are the same."""
+
+    def without_nothing(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: without_nothing(one) for name, one in value.items() if one is not None}
+        return value
+
+    shown: Document = without_nothing({**as_document(webhook.settings), "enabled": webhook.enabled})
+    return shown
+
+
+def _secrets_shown(before: dict[str, str], changes: dict[str, bytes | None]) -> dict[str, str]:
+    return {
+        f"secret {name.removeprefix(SECRET_PREFIX)}": "another" if name in before else "set"
+        for name, value in changes.items()
+        if value
+    }
+
+
+def _both_secrets(before: StoredWebhook, changes: dict[str, bytes | None]) -> tuple[Document, Document]:
+    was = {f"secret {name.removeprefix(SECRET_PREFIX)}": "set" for name in changes if name in before.secrets}
+    return was, _secrets_shown(dict.fromkeys(before.secrets, ""), changes)

@@ -1,0 +1,78 @@
+"""Where the file says that a secret is to be found."""
+
+from collections.abc import Callable
+from typing import Any
+
+from postern.core.documents import Document
+from postern.core.problems import FieldError
+from postern.core.webhooks.settings import as_document
+from postern.core.webhooks.stored import StoredWebhook
+from postern.usecases.webhooks.configuration import SECRETS
+from postern.usecases.webhooks.schedule_setting import SECRET_PREFIX
+
+SecretOf = Callable[[str, str], str | None]
+"""``("env", NAME)`` or ``("file", PATH)`` to the secret, or None where there is nothing of that name."""
+
+
+class References:
+    """One entry's references to secrets, followed. A value that cannot be found leaves the stored secret as
+    it is, and says so."""
+
+    def __init__(
+        self, entry: Document, before: StoredWebhook | None, secret_of: SecretOf, notes: list[str]
+    ) -> None:
+        self.errors: list[FieldError] = []
+        self.removed: set[str] = set()
+        self._entry = entry
+        self._before = before
+        self._secret_of = secret_of
+        self._notes = notes
+
+    def settings(self) -> Document:
+        settings = {name: value for name, value in self._entry.items() if name != "id"}
+        if isinstance(authentication := settings.get("authentication"), dict):
+            settings["authentication"] = authentication = dict(authentication)
+            was = as_document(self._before.settings.authentication) if self._before else {}
+            same = all(authentication.get(name) == was.get(name) for name in ("method", "provider"))
+            for name, kept in SECRETS.get(str(authentication.get("method")), {}).items():
+                if name in authentication:
+                    value = self._followed(f"authentication.{name}", authentication.pop(name), kept, same)
+                    if value is not None:
+                        authentication[name] = value
+                    elif self._entry["authentication"][name] is None:
+                        self.removed.add(name)
+        if isinstance(schedule := settings.get("schedule"), dict) and isinstance(
+            headers := schedule.get("headers"), dict
+        ):
+            followed = {
+                name: self._followed(
+                    f"schedule.headers.{name}", value, SECRET_PREFIX + str(name).lower(), True
+                )
+                for name, value in headers.items()
+            }
+            settings["schedule"] = {**schedule, "headers": followed}
+        return settings
+
+    def _followed(self, place: str, reference: Any, kept: str, same_sender: bool) -> Any:
+        is_stored = same_sender and self._before is not None and kept in self._before.secrets
+        if reference is None:
+            return None
+        if reference == {"generate": True}:
+            return None if is_stored else reference
+        kind, where = (
+            next(iter(reference.items())) if isinstance(reference, dict) and len(reference) == 1 else ("", "")
+        )
+        if kind not in ("env", "file") or not isinstance(where, str) or not where:
+            self.errors.append(
+                FieldError(place, "write {env: NAME} or {file: PATH}: a secret itself does not belong here")
+            )
+            return None
+        value = self._secret_of(kind, where)
+        if value is None and is_stored:
+            self._notes.append(
+                f"{self._entry.get('name')}: {where} is not there, so the stored {place.rpartition('.')[2]} stays."
+            )
+        elif value is None:
+            lacks = "is not set in the environment" if kind == "env" else "is not there or cannot be read"
+            self.errors.append(FieldError(place, f"{where} {lacks}"))
+        return value
