@@ -5,8 +5,11 @@ import importlib.util
 import os
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from postern.workflows.language import Declared, collecting
 from postern.workflows.places import Place, place_of
@@ -43,6 +46,27 @@ def folder_of(path: Path) -> Path:
     return path if path.is_dir() else path.parent
 
 
+class EndsTheProcess(BaseException):
+    """Nothing is said of a process that is ended so, and with 0 it looks as if all were well."""
+
+
+@contextmanager
+def not_ended() -> Iterator[None]:
+    """Around a user's own code: ``os._exit`` is an error, with its line. It still ends the processes that the code makes."""
+    ours, really = os.getpid(), os._exit
+
+    def end(status: int) -> NoReturn:
+        if os.getpid() != ours:
+            really(status)
+        raise EndsTheProcess(f"os._exit({status}) would end the process that runs all workflows")
+
+    os._exit = end
+    try:
+        yield
+    finally:
+        os._exit = really
+
+
 def load(path: Path) -> Loaded:
     """Run the files and collect what they declare. Never raises: they are somebody's work in progress."""
     path = path.resolve()
@@ -57,7 +81,7 @@ def load(path: Path) -> Loaded:
     files: set[Path] = set()
     try:
         files.update(workflow_files(path))
-        with collecting() as found:
+        with collecting() as found, not_ended():
             for file in sorted(files):
                 _run(file)
     except KeyboardInterrupt:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from postern.workflows.language import Automation
-from postern.workflows.load import load
+from postern.workflows.load import load, not_ended
 from postern.workflows.replay import Asleep, LeftOff, Recorded, Replay, Stopped, carry_on
 
 NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
@@ -220,7 +220,8 @@ def rehearse(path: Path, name: str, event: dict[str, Any]) -> Rehearsal:
             names = ", ".join(sorted(declared.name for declared in loaded.workflows)) or "none"
             error = f"there is no workflow called {name} in {path}; there is: {names}"
         else:
-            reason = rehearsing.carry_out(function, event).reason
+            with not_ended():
+                reason = rehearsing.carry_out(function, event).reason
             if isinstance(reason, KeyboardInterrupt):
                 raise reason
             if reason is not None:

@@ -15,7 +15,7 @@ from postern.usecases.history import samples
 from support.commands import typed
 from support.fresh import fresh_data
 from support.house import OWNER, House
-from support.program import clean_environment
+from support.program import clean_environment, run_postern
 from support.surfaces import in_a_house
 from support.waiting import PATIENCE, wait_until
 
@@ -93,6 +93,32 @@ def test_what_a_workflow_prints_moves_no_terminal_and_is_kept_where_it_closes_it
 def test_how_a_workflow_failed_is_told_in_so_many_words(folder: Path) -> None:
     went = tried(folder, "@workflow\ndef own(event):\n    raise ValueError('x' * 9_999_999)\n")
     assert went.exit_code == FAILED and 10_000 < len(went.stderr) < 21_000
+
+
+TRY = ["try", "own", "--sample", "WEBHOOK"]
+
+
+@pytest.mark.parametrize(
+    ("words", "indent", "code"), [(["list"], "", UNAVAILABLE), (TRY, "", FAILED), (TRY, "    ", FAILED)]
+)
+def test_a_file_or_a_workflow_that_ends_the_process_is_told_with_its_line(
+    folder: Path, words: list[str], indent: str, code: int
+) -> None:
+    sample = sample_of(folder)
+    written(folder, f"import os\n\n@workflow\ndef own(event):\n    pass\n{indent}os._exit(0)\n")
+    words = [sample if one == "WEBHOOK" else one for one in words]
+    program = run_postern(folder, "workflows", *words, POSTERN_WORKFLOWS=str(folder / "workflows"))
+    assert program.returncode == code
+    assert "os._exit(0) would end the process" in program.stderr and "line 7" in program.stderr
+
+
+def test_processes_that_a_workflow_makes_end_as_they_would(folder: Path) -> None:
+    went = tried(
+        folder,
+        "import os\n\n@workflow\ndef own(event):\n    made = os.fork()\n    if not made:\n        os._exit(7)\n"
+        "    respond(os.waitstatus_to_exitcode(os.waitpid(made, 0)[1]))\n",
+    )
+    assert (went.exit_code, went.stdout) == (0, "Answer 200:\n7\n")
 
 
 ENDLESS = "{indent}open({begun!r}, 'w').close()\n{indent}while True:\n{indent}    pass\n"
