@@ -155,6 +155,21 @@ async def test_a_name_without_an_address_says_so() -> None:
         assert (await failure(made, "http://nowhere.test/")).reason_code == "name_not_found"
 
 
+async def test_a_name_server_that_is_silent_is_not_taken_for_one_that_knows_no_address() -> None:
+    async def asked(host: str, port: int) -> list[str]:
+        known = host != "silent.test"
+        raise socket.gaierror(socket.EAI_NONAME if known else socket.EAI_AGAIN, "in the system's own words")
+
+    made = Fetcher(resolve=asked)
+    for host, why in (
+        ("silent.test", "no name server could say where silent.test is"),
+        ("nowhere.test", "nowhere.test has no address"),
+    ):
+        failed = await failure(made, f"http://{host}/")
+        assert (failed.reason_code, failed.detail) == ("name_not_found", why)
+    await made.aclose()
+
+
 async def test_the_next_address_is_tried_when_one_refuses_the_connection() -> None:
     async with stand_in(say_hello) as server, fetcher(names={"two.test": ["127.0.0.9", "127.0.0.1"]}) as made:
         assert (await made.fetch(f"http://two.test:{server.port}/")).status == 200

@@ -67,6 +67,8 @@ class Guard:
         try:
             addresses = await self._resolve(host, port)
         except (OSError, UnicodeError) as error:
+            if isinstance(error, socket.gaierror) and error.errno == socket.EAI_AGAIN:
+                raise FetchFailed("name_not_found", f"no name server could say where {host} is") from error
             raise FetchFailed("name_not_found", f"{host} has no address") from error
         if not addresses:
             raise FetchFailed("name_not_found", f"{host} has no address")
