@@ -152,7 +152,7 @@ _ALL = [
         "response_timeout",
         504,
         "No answer in time",
-        "The workflow did not answer before the time-out. The call is stored: its workflow goes on, or is still to be started.",
+        "No answer came before the time-out. The call is stored: a workflow that was started goes on, and one that is still to be started will be.",
     ),
     Problem(
         "temporarily_unavailable",

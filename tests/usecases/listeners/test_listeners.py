@@ -217,6 +217,7 @@ async def test_an_answer_that_comes_too_late_is_reported_as_late(
     waited_long_enough(house, monkeypatch)
     heard = await calling
     assert (heard.status, heard.json["code"]) == (504, "response_timeout")
+    assert "its workflow" not in heard.json["detail"], "it was handed to none"
     taken = await answer(house, listener, call, b"late")
     assert (taken.heard, "too late" in taken.detail) == (False, True)
     item = await only_call(house)
