@@ -8,6 +8,7 @@ import pytest
 from postern.core.webhooks.webhook import LARGEST_PAYLOAD_LIMIT
 from support.client import PASSWORD, Client, admin_of
 from support.program import Program
+from support.wire import wire
 
 FORM = {"Content_Type": "application/x-www-form-urlencoded"}
 
@@ -75,21 +76,55 @@ def test_a_click_lets_the_next_call_in_and_a_second_one_changes_nothing(
     assert api.get(f"webhooks/{made['id']}").json[field] == after
 
 
-def test_the_payload_limit_is_doubled_up_to_the_largest(console: Client, program: Program) -> None:
-    api = admin_of(program)
-    settings = {"name": "Orders", "authentication": {"method": "none"}, "payloadLimitBytes": 1024}
-    made = api.post("webhooks", settings).json
+def too_large(program: Program, limit: int, size: int, in_pieces: bool = False) -> tuple[str, str]:
+    """A webhook and a call to it that were rejected for their size; no more than its head and a piece is sent."""
+    settings = {"name": "Orders", "authentication": {"method": "none"}, "payloadLimitBytes": limit}
+    made = admin_of(program).post("webhooks", settings).json
     path = urlsplit(made["url"]).path
-    assert Client(program.port).post(path, {"a": "x" * 1500}).status == 413
-    call = api.get(f"invocations?webhookId={made['id']}").json["items"][0]["id"]
-    form = urlencode({"kind": "raise-limit"}).encode()
-    assert console.post(f"/history/{call}/fix", form, **FORM).status == 303
-    assert Client(program.port).post(path, {"a": "x" * 1500}).status == 200
-    largest = LARGEST_PAYLOAD_LIMIT
-    api.patch(f"webhooks/{made['id']}", {"payloadLimitBytes": largest - 1})
-    assert console.post(f"/history/{call}/fix", form, **FORM).status == 303
-    assert api.get(f"webhooks/{made['id']}").json["payloadLimitBytes"] == largest
-    assert console.post(f"/history/{call}/fix", form, **FORM).status == 404
+    length = {"Transfer-Encoding": "chunked"} if in_pieces else {"Content-Length": str(size)}
+    body = b"%x\r\n%s\r\n" % (size, b"x" * size) if in_pieces else b""
+    head = "".join(f"{name}: {value}\r\n" for name, value in length.items())
+    with wire(program.port) as caller:
+        caller.send(
+            f"POST {path} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n{head}\r\n".encode() + body
+        )
+        reply = caller.answer()
+    assert reply is not None and reply.status == 413
+    call = admin_of(program).get(f"invocations?webhookId={made['id']}").json["items"][0]["id"]
+    return made["id"], call
+
+
+def raised(console: Client, call: str) -> int:
+    return console.post(f"/history/{call}/fix", urlencode({"kind": "raise-limit"}).encode(), **FORM).status
+
+
+@pytest.mark.parametrize("in_pieces", [False, True])
+def test_the_payload_limit_is_doubled_up_to_the_largest(
+    console: Client, program: Program, in_pieces: bool
+) -> None:
+    api, largest = admin_of(program), LARGEST_PAYLOAD_LIMIT
+    webhook, call = too_large(program, 1024, 1500 if in_pieces else largest, in_pieces)
+    assert raised(console, call) == 303
+    assert api.get(f"webhooks/{webhook}").json["payloadLimitBytes"] == 2048
+    api.patch(f"webhooks/{webhook}", {"payloadLimitBytes": largest - 1})
+    assert raised(console, call) == 303
+    assert api.get(f"webhooks/{webhook}").json["payloadLimitBytes"] == largest
+    assert raised(console, call) == 404
+
+
+def test_a_limit_into_which_the_call_fits_is_not_raised_further(console: Client, program: Program) -> None:
+    webhook, call = too_large(program, 1024, 2048)
+    assert "Double the payload limit" in console.get(f"/history/{call}").text
+    assert raised(console, call) == 303
+    assert "Double the payload limit" not in console.get(f"/history/{call}").text
+    assert raised(console, call) == 404
+    assert admin_of(program).get(f"webhooks/{webhook}").json["payloadLimitBytes"] == 2048
+
+
+def test_no_limit_is_raised_for_what_fits_into_none(console: Client, program: Program) -> None:
+    _, call = too_large(program, 1024, LARGEST_PAYLOAD_LIMIT + 1)
+    assert "Double the payload limit" not in console.get(f"/history/{call}").text
+    assert raised(console, call) == 404
 
 
 def test_a_call_offers_no_other_fix_than_its_own(console: Client, program: Program) -> None:

@@ -34,11 +34,22 @@ def fix_for(item: Invocation, webhook: Webhook | None) -> Fix | None:
                 return Fix(
                     "allow-origin", f"Allow {origin}", "Adds this site to the CORS list.", {"cors": cors}
                 )
-        case "payload_too_large" if webhook.payload_limit_bytes < LARGEST_PAYLOAD_LIMIT:
+        case "payload_too_large" if _may_fit(_promised(item), webhook.payload_limit_bytes):
             doubled = min(webhook.payload_limit_bytes * 2, LARGEST_PAYLOAD_LIMIT)
             help = f"Up to {LARGEST_PAYLOAD_LIMIT // 1024**2} MiB can be accepted."
             return Fix("raise-limit", "Double the payload limit", help, {"payloadLimitBytes": doubled})
     return None
+
+
+def _promised(item: Invocation) -> int | None:
+    """The size that was announced. A body of any other kind was not read further than the limit of then."""
+    written = next((value for name, value in item.headers if name == "content-length"), "")
+    return int(written) if written.isdecimal() and len(written) < 20 else None
+
+
+def _may_fit(size: int | None, limit: int) -> bool:
+    """After the limit was raised, and not before."""
+    return limit < LARGEST_PAYLOAD_LIMIT and (size is None or limit < size <= LARGEST_PAYLOAD_LIMIT)
 
 
 def patch_of(kind: str, item: Invocation, webhook: Webhook) -> Patch:
