@@ -166,9 +166,9 @@ async def test_an_id_that_no_text_can_be_is_the_askers_mistake_and_no_trouble_of
             await store.history.get("inv_\0")
         assert refused.value.code == "invalid_request"
         with pytest.raises(Refused) as refused:
-            await store.retention.reach("days\0", "", 0.0)
+            await store.chores.reach("days\0", "", 0.0)
         assert refused.value.code == "invalid_request"
-        await store.retention.reach("days", "", 0.0)  # what comes after it is written
+        await store.chores.reach("days", "", 0.0)  # what comes after it is written
 
 
 async def test_in_stretches_every_call_is_read_once_and_as_it_is_read_alone(

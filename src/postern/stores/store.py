@@ -10,6 +10,7 @@ from postern.stores.access.api_keys import Access
 from postern.stores.access.audit import Audit
 from postern.stores.access.people import People
 from postern.stores.activity import Activities
+from postern.stores.chores import Chores
 from postern.stores.deliveries.deliveries import Deliveries
 from postern.stores.deliveries.emissions import Emissions
 from postern.stores.deliveries.holds import Holds
@@ -60,6 +61,7 @@ class Store:
         self.samples = Samples(self.database, self.writer)
         self.schedules = Schedules(self.database, self.writer)
         self.retention = Retention(self.database, self.writer)
+        self.chores = Chores(self.database, self.writer)
         self.access = Access(self.database, self.writer)
         self.people = People(self.database, self.writer)
         self.idempotency = Idempotency(self.database, self.writer, self.vault)

@@ -279,7 +279,7 @@ def test_rejected_calls_of_one_caller_never_push_out_those_of_another() -> None:
 
 async def test_only_one_of_many_processes_prunes(desk: Desk) -> None:
     now = desk.gateway.clock()
-    turns = [await desk.store.retention.my_turn("prune", now + n, 600) for n in (0, 1, 599, 600, 601)]
+    turns = [await desk.store.chores.my_turn("prune", now + n, 600) for n in (0, 1, 599, 600, 601)]
     assert turns == [True, False, False, True, False]
 
 

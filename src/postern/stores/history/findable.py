@@ -11,7 +11,7 @@ from postern.identity import first_id_at
 from postern.stores.history.reading import brief, invocation_of
 from postern.stores.sql.bulk import Parameters, execute_for_each
 from postern.stores.sql.database import Database
-from postern.stores.sql.tables import call_values, deliveries, invocations, maintenance
+from postern.stores.sql.tables import call_values, chores, deliveries, invocations
 from postern.stores.sql.upsert import insert_into
 from postern.stores.sql.writer import Writer
 
@@ -27,7 +27,7 @@ class Findable:
         """The newest call that can be found."""
 
         def query(connection: Connection) -> str:
-            asked = select(maintenance.c.reached).where(maintenance.c.name == CHORE)
+            asked = select(chores.c.reached).where(chores.c.name == CHORE)
             return connection.execute(asked).scalar_one_or_none() or ""
 
         return await self._database.read(query)
@@ -36,7 +36,7 @@ class Findable:
         """The oldest call that cannot be found by a value yet."""
 
         def query(connection: Connection) -> str | None:
-            asked = select(maintenance.c.reached).where(maintenance.c.name == CHORE)
+            asked = select(chores.c.reached).where(chores.c.name == CHORE)
             reached = connection.execute(asked).scalar_one_or_none() or ""
             first = select(func.min(invocations.c.id)).where(invocations.c.id > reached)
             found: str | None = connection.scalar(first)
@@ -73,11 +73,9 @@ class Findable:
         last = reached or max(keys)
 
         def job(connection: Connection) -> bool:
-            insert_first = insert_into(maintenance, connection.dialect.name).values(
-                name=CHORE, at=0, reached=""
-            )
+            insert_first = insert_into(chores, connection.dialect.name).values(name=CHORE, at=0, reached="")
             connection.execute(insert_first.on_conflict_do_nothing())
-            ours = update(maintenance).where(maintenance.c.name == CHORE, maintenance.c.reached == after)
+            ours = update(chores).where(chores.c.name == CHORE, chores.c.reached == after)
             if connection.execute(ours.values(reached=last, at=round(now * 1000))).rowcount != 1:
                 return False
             # In the order of the table's key, so that neighbours are written together.

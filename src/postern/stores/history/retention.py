@@ -15,7 +15,6 @@ from sqlalchemy import (
     func,
     insert,
     not_,
-    or_,
     select,
     update,
 )
@@ -25,7 +24,7 @@ from postern.identity import first_id_at
 from postern.stores.history.locking import lock_calls
 from postern.stores.history.marks import forget_marks
 from postern.stores.sql.database import Database
-from postern.stores.sql.moments import milliseconds, seconds
+from postern.stores.sql.moments import milliseconds
 from postern.stores.sql.tables import (
     UNUSUAL_INVOCATIONS,
     answers,
@@ -38,14 +37,12 @@ from postern.stores.sql.tables import (
     handed,
     idempotency,
     invocations,
-    maintenance,
     replays,
     sessions,
     volume_rollups,
     volumes,
     webhooks,
 )
-from postern.stores.sql.upsert import insert_into
 from postern.stores.sql.writer import Writer
 
 STEP = 500
@@ -309,45 +306,6 @@ class Retention:
 
     async def _count(self, statement: Select[Any]) -> int:
         return await self._database.read(lambda connection: int(connection.execute(statement).scalar_one()))
-
-    async def reached(self, name: str) -> str:
-        """How far this work had come when it was last left."""
-        asked = select(maintenance.c.reached).where(maintenance.c.name == name)
-        return await self._database.read(
-            lambda connection: connection.execute(asked).scalar_one_or_none() or ""
-        )
-
-    async def last_done(self, name: str) -> tuple[float, str] | None:
-        def query(connection: Connection) -> tuple[float, str] | None:
-            asked = select(maintenance.c.at, maintenance.c.summary).where(maintenance.c.name == name)
-            row = connection.execute(asked).first()
-            return None if row is None else (seconds(row[0]), row[1])
-
-        return await self._database.read(query)
-
-    async def reach(self, name: str, place: str, now: float, summary: str = "") -> None:
-        def job(connection: Connection) -> None:
-            values = {"at": milliseconds(now), "reached": place, "summary": summary}
-            inserting = insert_into(maintenance, connection.dialect.name).values(name=name, **values)
-            connection.execute(inserting.on_conflict_do_update(index_elements=["name"], set_=values))
-
-        await self._writer.write(job)
-
-    async def my_turn(self, name: str, now: float, every: float) -> bool:
-        """Whether this process is to do what one of them does now and then."""
-
-        def job(connection: Connection) -> bool:
-            due = update(maintenance).where(
-                maintenance.c.name == name,
-                or_(maintenance.c.at <= milliseconds(now - every), maintenance.c.at > milliseconds(now)),
-            )
-            if connection.execute(due.values(at=milliseconds(now))).rowcount == 1:
-                return True
-            inserting = insert_into(maintenance, connection.dialect.name)
-            first = inserting.values(name=name, at=milliseconds(now), reached="").on_conflict_do_nothing()
-            return connection.execute(first.returning(maintenance.c.name)).first() is not None
-
-        return await self._writer.write(job)
 
 
 def _own(document: str) -> OwnRetention | None:

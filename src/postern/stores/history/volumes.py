@@ -14,7 +14,7 @@ from postern.core.history.volume import Volume, is_call
 from postern.stores.calls.recorder import count_unrecorded
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds
-from postern.stores.sql.tables import LATENCY_BOUNDS_MS, maintenance, volume_rollups, volumes, webhooks
+from postern.stores.sql.tables import LATENCY_BOUNDS_MS, chores, volume_rollups, volumes, webhooks
 from postern.stores.sql.upsert import insert_into
 from postern.stores.sql.writer import Writer
 
@@ -26,7 +26,7 @@ SETTLED_AFTER = 5
 ALL = ""
 """Where a webhook's id would be: the sum over all of them."""
 
-_ROLL_UP = maintenance.c.name == "volumes"
+_ROLL_UP = chores.c.name == "volumes"
 _WITHIN = [f"within_{bound}" for bound in LATENCY_BOUNDS_MS]
 
 
@@ -111,7 +111,7 @@ class Volumes:
             _sum_up(connection, volumes, volumes.c.webhook_id, first, until)
             _sum_up(connection, volume_rollups, literal(ALL), first, until)
             connection.execute(
-                update(maintenance).where(_ROLL_UP).values(at=milliseconds(now), reached=str(until))
+                update(chores).where(_ROLL_UP).values(at=milliseconds(now), reached=str(until))
             )
             return until < over
 
@@ -120,9 +120,7 @@ class Volumes:
 
 def parts(connection: Connection, since: int, until: int, step: int) -> list[tuple[Table, int, int]]:
     """What to read the range from: sums as far as they have been made, minutes from there on."""
-    reached = (
-        connection.scalar(select(maintenance.c.reached).where(_ROLL_UP)) if step % QUARTER == 0 else None
-    )
+    reached = connection.scalar(select(chores.c.reached).where(_ROLL_UP)) if step % QUARTER == 0 else None
     border = min(max(since, int(reached or 0)), until)
     ranges = [(volume_rollups, since, border), (volumes, border, until)]
     return [(table, first, end) for table, first, end in ranges if first < end]
@@ -130,17 +128,17 @@ def parts(connection: Connection, since: int, until: int, step: int) -> list[tup
 
 def _begun(connection: Connection, over: int) -> int:
     """Where to go on. Locked until the commit: of two processes one sums up, and the other finds it done."""
-    reached = connection.scalar(select(maintenance.c.reached).where(_ROLL_UP).with_for_update())
+    reached = connection.scalar(select(chores.c.reached).where(_ROLL_UP).with_for_update())
     if reached is not None:
         return int(reached)
     oldest = select(func.min(volumes.c.minute)).where(volumes.c.webhook_id == webhooks.c.id).scalar_subquery()
     first = connection.scalar(select(func.min(oldest)).select_from(webhooks))
     first = over if first is None else min(int(first) - int(first) % QUARTER, over)
-    inserting = insert_into(maintenance, connection.dialect.name)
+    inserting = insert_into(chores, connection.dialect.name)
     begun = (
         inserting.values(name="volumes", at=0, reached=str(first))
         .on_conflict_do_nothing()
-        .returning(maintenance.c.reached)
+        .returning(chores.c.reached)
     )
     # Where somebody else has begun meanwhile, nothing is left to do for us now.
     return first if connection.scalar(begun) is not None else over

@@ -13,7 +13,7 @@ from postern.stores.calls.recorder import record_all
 from postern.stores.sql import schema
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds
-from postern.stores.sql.tables import maintenance
+from postern.stores.sql.tables import chores
 from postern.stores.sql.upsert import insert_into
 from postern.stores.sql.writer import Writer
 
@@ -107,7 +107,7 @@ def _trial(connection: Connection) -> None:
     savepoint = connection.begin_nested()
     record_all(connection, [Entry(invocation, delivery)])
     savepoint.rollback()
-    statement = insert_into(maintenance, connection.dialect.name)
+    statement = insert_into(chores, connection.dialect.name)
     statement = statement.values(name=TRIAL, at=milliseconds(now), reached="")
     connection.execute(
         statement.on_conflict_do_update(index_elements=["name"], set_={"at": statement.excluded.at})

@@ -296,12 +296,12 @@ meta = Table(
     "meta", metadata, Column("name", Ascii(60), primary_key=True), Column("value", Text, nullable=False)
 )
 
-# `maintenance` with its `summary`, `engine_deletions` and `volume_rollups` have other names in the database, from the
+# The `summary` of `chores`, `engine_deletions` and `volume_rollups` have other names in the database, from the
 # first version.
 
 # How far what is done now and then has come: when retention last went round and what it did, up to which
 # invocation a webhook's bodies are gone, up to which minute volumes are summed up.
-maintenance = Table(
+chores = Table(
     "chores",
     metadata,
     Column("name", Ascii(60), primary_key=True),

@@ -54,7 +54,7 @@ async def plan(gateway: Gateway, actor: Actor) -> dict[str, int]:
         )
         found["invocations"] += await store.count_before(webhook_id, history_before)
         if bodies_before is not None:
-            done = await store.reached(f"bodies:{webhook_id}")
+            done = await gateway.store.chores.reached(f"bodies:{webhook_id}")
             found["bodies"] += await store.count_bodies(webhook_id, history_before, bodies_before, done)
         found["rejected"] += max(0, await store.count_rejected(webhook_id, history_before) - REJECTED_KEPT)
     if policy.most_rows:
@@ -119,9 +119,9 @@ async def _prune(gateway: Gateway, report: Report = _nobody) -> dict[str, int]:
     count("webhooks", await bin.empty(gateway))
     await _forget_copies(gateway, lambda number: count("engineCopies", number))
     summary = msgspec.json.encode(counts).decode()
-    await store.reach("pruned", "", gateway.clock(), summary)
+    await gateway.store.chores.reach("pruned", "", gateway.clock(), summary)
     if any(counts[what] for what in REPORTED):
-        await store.reach("deleted", "", gateway.clock(), summary)
+        await gateway.store.chores.reach("deleted", "", gateway.clock(), summary)
     return dict(counts)
 
 
@@ -144,8 +144,8 @@ async def last(gateway: Gateway, actor: Actor) -> LastPruning:
     """The rule in force, when pruning last went round, and what was deleted the last time that anything
     was."""
     require(actor, "read")
-    policy, store = gateway.retention, gateway.store.retention
-    pruned, deleted = await store.last_done("pruned"), await store.last_done("deleted")
+    policy, chores = gateway.retention, gateway.store.chores
+    pruned, deleted = await chores.last_done("pruned"), await chores.last_done("deleted")
     return LastPruning(
         history_days=policy.history_days,
         body_days=policy.body_days,
@@ -216,15 +216,15 @@ async def _delete_all(
 async def _strip_all(gateway: Gateway, webhook_id: str, moment: float, count: Callable[[int], None]) -> None:
     """Goes on where the last round ended; what had to keep its body (it is still to be started) is looked at
     again by the next."""
-    store, name = gateway.store.retention, f"bodies:{webhook_id}"
-    after, passed_over = await store.reached(name), False
+    store, chores, name = gateway.store.retention, gateway.store.chores, f"bodies:{webhook_id}"
+    after, passed_over = await chores.reached(name), False
     while ids := await store.with_bodies(webhook_id, moment, after):
         number, first_kept = await gently(store.strip(ids))
         count(number)
         after = ids[-1]
         passed_over = passed_over or first_kept is not None
         if not passed_over:
-            await store.reach(name, after, gateway.clock())
+            await chores.reach(name, after, gateway.clock())
 
 
 async def _forget_copies(gateway: Gateway, count: Callable[[int], None]) -> None:
@@ -286,7 +286,7 @@ class RetentionLoop:
         if not _is_due(now, self._next_look, EVERY / 2):
             return
         self._next_look = now + EVERY / 2
-        if await self._gateway.store.retention.my_turn("prune", now, EVERY):
+        if await self._gateway.store.chores.my_turn("prune", now, EVERY):
             done = await _prune(self._gateway)  # by itself: no note, or there would be one every ten minutes
             if any(done.values()):
                 log.info("pruned", **done)
