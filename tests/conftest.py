@@ -14,6 +14,7 @@ import pytest
 import postern.observe.lines  # noqa: F401 - before anybody else loads structlog: see there
 from support import forks
 from support.browser import browser, browser_context, notes, one_browser, page
+from support.characters import know_characters
 from support.hashing import hash_in_no_time
 from support.memory import write_to_memory
 from support.postgres import migrated_template, migrated_url, own_postgres, postgres, postgres_url
@@ -116,6 +117,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--quick-decides", action="store_true", help="end where a quick test fails; they come first"
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(
+        config, "workerinput"
+    ):  # before there are lanes, of which each would find it out for itself
+        know_characters(Path.cwd())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

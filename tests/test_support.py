@@ -17,6 +17,8 @@ from types import SimpleNamespace
 
 import psycopg
 import pytest
+from hypothesis.configuration import storage_directory
+from hypothesis.internal import charmap
 from playwright.sync_api import Page
 from sqlalchemy import create_engine, literal, select
 
@@ -26,6 +28,7 @@ from stand_in import Raw
 from stand_in import stand_in as a_server
 from support import forks, memory
 from support.browser import Notes, OneBrowser, new_context
+from support.characters import know_characters
 from support.postgres import PostgresServer, find_binaries, running, within_reach
 from support.program import Program, StartProgram, clean_environment, run_postern
 from support.shells import postern_in_shells
@@ -380,3 +383,10 @@ def test_the_real_program_serves_from_postgres_and_ends_cleanly(
     listed = run_postern(tmp_path, "webhooks", "list", "--json", POSTERN_DATABASE_URL=migrated_url)
     assert (listed.returncode, listed.stderr) == (0, "")
     assert program.stop() == 0
+
+
+def test_characters_are_where_hypothesis_looks_for_them(tmp_path: Path) -> None:
+    know_characters(tmp_path)
+    for asked in ("charmap", "codec-v2-utf-8"):
+        looked_for = charmap.charmap_file(asked).relative_to(storage_directory().path)
+        assert (tmp_path / ".hypothesis" / looked_for).exists(), asked

@@ -15,6 +15,7 @@ from playwright.sync_api import Page
 
 from postern.surfaces.rest import table
 from support import described
+from support.characters import know_characters
 from support.client import PASSWORD, Client, admin_of
 from support.described import NotAsDescribed
 from support.program import Program, StartProgram
@@ -297,6 +298,7 @@ def test_a_machine_that_tries_everything_finds_nothing(start_program: StartProgr
     webhook = api.post("webhooks", {"name": "Tried", "authentication": {"method": "none"}}).json
     api.post(urlsplit(webhook["url"]).path, {"tried": True})
     invocation = api.get("invocations").json["items"][0]["id"]
+    know_characters(tmp_path)
     (tmp_path / "hooks.py").write_text(NOT_WAITING)
     (tmp_path / "schemathesis.toml").write_text(
         f"""
