@@ -17,7 +17,15 @@ from support.browser import browser, browser_context, notes, one_browser, page
 from support.characters import know_characters
 from support.hashing import hash_in_no_time
 from support.memory import write_to_memory
-from support.postgres import migrated_template, migrated_url, own_postgres, postgres, postgres_url
+from support.postgres import (
+    migrated_template,
+    migrated_url,
+    own_postgres,
+    postgres,
+    postgres_url,
+    started_template,
+    started_url,
+)
 from support.program import start_program
 from support.shop import shop
 from support.statements import share_statements
@@ -35,6 +43,8 @@ __all__ = [
     "postgres_url",
     "shop",
     "start_program",
+    "started_template",
+    "started_url",
 ]
 
 # A shell that starts the suite in the background has it ignore Ctrl-C, `nohup` the end of a terminal, and every program that

@@ -19,7 +19,7 @@ from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.configuration import WebhookRequest, validated
 from postern.wiring.gateway import opened
-from support.fresh import fresh_data, looked_through_once
+from support.fresh import fresh_data, fresh_key, looked_through_once
 
 ACTOR = Actor("test", "admin")
 
@@ -87,7 +87,8 @@ def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
         "POSTERN_LOG": "off",
     }
     if request.param == "postgres":
-        given["POSTERN_DATABASE_URL"] = request.getfixturevalue("migrated_url")
+        given["POSTERN_DATABASE_URL"] = request.getfixturevalue("started_url")
+        fresh_key(tmp_path / "data")
     else:
         fresh_data(tmp_path / "data")
     return Settings(given)

@@ -1,4 +1,4 @@
-"""A SQLite database as the migrations leave it. They take a good part of what most tests take, and wait for the disk thirty
+"""A database as the migrations leave it. They take a good part of what most tests take, and wait for the disk thirty
 times; a copy of what they have made once costs a tenth."""
 
 import os
@@ -27,30 +27,48 @@ def fresh_data(folder: Path) -> None:
         database, key = _started()
         _write(folder / "secret.key", key)
         _write(folder / "postern.db", database)
-        _copies[folder] = _files(folder)
+        _copies[folder] = "sqlite", _files(folder)
+
+
+def fresh_key(folder: Path) -> None:
+    """The same for a database on Postgres that is a new copy of one after ``first_start``, and is opened before anybody else
+    has asked it something."""
+    _, key = _started()
+    _write(folder / "secret.key", key)
+    _copies[folder] = "postgres", _files(folder)
+
+
+def first_start(url: str) -> None:
+    """The database, which has its tables, knows the key from then on."""
+    _, key = _started()
+    database = Database(url)
+    keys.check(database, Vault([key.decode().strip()]))
+    database.close()
 
 
 @contextmanager
 def looked_through_once(folder: Path) -> Iterator[None]:
     """While a gateway opens it. Fresh data that nobody has touched is a copy, to the byte, of what this process has opened before:
     that its tables are those of the code, and that the key is theirs, is known."""
-    global _looked_through
-    untouched = folder in _copies and _copies[folder] == _files(folder)
+    # For the first that opens it. Who comes later looks at what that one has done.
+    kind, written = _copies.pop(folder, ("", {}))
+    untouched = bool(kind) and written == _files(folder)
     asked = [getattr(module, name) for module, name in _LOOKING]
-    if untouched and _looked_through:
+    if untouched and kind in _looked_through:
         for module, name in _LOOKING:
             setattr(module, name, lambda *_: None)
     try:
         yield
-        _looked_through |= untouched
+        if untouched:
+            _looked_through.add(kind)
     finally:
         for (module, name), one in zip(_LOOKING, asked, strict=True):
             setattr(module, name, one)
 
 
 _LOOKING = ((schema, "migrate"), (schema, "verify"), (keys, "check"))
-_looked_through = False
-_copies: dict[Path, dict[str, tuple[int, int, int]]] = {}
+_looked_through: set[str] = set()
+_copies: dict[Path, tuple[str, dict[str, tuple[int, int, int]]]] = {}
 """As they were written."""
 
 

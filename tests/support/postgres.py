@@ -27,6 +27,8 @@ from sqlalchemy.engine import make_url
 
 from postern.stores.sql.database import Database
 from postern.stores.sql.schema import migrate
+from support.fresh import first_start
+from support.statements import share_statements
 from support.waiting import free_port, wait_until
 
 # Speed, not safety: the data is thrown away.
@@ -86,6 +88,9 @@ class PostgresServer:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
     """One server for each test worker, for as long as it works."""
+    from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg  # loaded by whoever needs it
+
+    share_statements(PGDialect_psycopg)
     given = os.environ.get("POSTERN_TEST_DATABASE_URL")
     if given:
         with closing(PostgresServer(given)) as server:
@@ -123,6 +128,20 @@ def migrated_template(postgres: PostgresServer) -> str:
 def migrated_url(postgres: PostgresServer, migrated_template: str) -> Iterator[str]:
     """A database of the test's own that has Postern's schema."""
     with postgres.database(template=migrated_template) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def started_template(postgres: PostgresServer, migrated_template: str) -> str:
+    """The same after a first start with the key that ``fresh_key`` gives."""
+    url = postgres.create_database(template=migrated_template)
+    first_start(url)
+    return url
+
+
+@pytest.fixture
+def started_url(postgres: PostgresServer, started_template: str) -> Iterator[str]:
+    with postgres.database(template=started_template) as url:
         yield url
 
 

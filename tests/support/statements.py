@@ -3,23 +3,28 @@ engine. A test opens new ones, where a program keeps its own for as long as it r
 
 from typing import Any
 
-from sqlalchemy import Engine
+from sqlalchemy import Dialect, Engine
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.util import LRUCache
 
-_made: LRUCache[Any, Any] = LRUCache(2000)
+_made: LRUCache[Any, Any] = LRUCache(4000)
 
 
-def share_statements() -> None:
-    """Of SQLite alone: its engines are all of one library, and what a server is asked depends on which one it is. The dialect is
-    part of a statement's key, so two have to be the same."""
+def share_statements(dialect: type[Dialect] = SQLiteDialect_pysqlite) -> None:
+    """The dialect is part of a statement's key, so two have to be the same: those that speak to the same version."""
     shared = {"__eq__": _same, "__hash__": _one_for_all, "engine_created": staticmethod(_use_shared)}
     for name, method in shared.items():
-        setattr(SQLiteDialect_pysqlite, name, method)
+        setattr(dialect, name, method)
 
 
 def _same(one: object, other: object) -> bool:
-    return type(one) is type(other)
+    return type(one) is type(other) and all(
+        getattr(one, told, None) == getattr(other, told, None) for told in _TOLD_BY_THE_SERVER
+    )
+
+
+_TOLD_BY_THE_SERVER = ("server_version_info", "_backslash_escapes")
+"""What a statement's text depends on, and is known of a connected one only."""
 
 
 def _one_for_all(one: object) -> int:
