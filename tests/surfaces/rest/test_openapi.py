@@ -19,6 +19,7 @@ from support.characters import know_characters
 from support.client import PASSWORD, Client, admin_of
 from support.described import NotAsDescribed
 from support.program import Program, StartProgram
+from support.rest import problem
 from support.stored import overwrite
 
 
@@ -212,6 +213,22 @@ def test_everything_that_is_described_is_answered_and_nothing_else(served: Progr
     assert absent - api.seen - OF_AN_ENGINE == set()
 
 
+METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY"}
+
+
+def test_a_method_that_is_not_described_is_refused_and_told_which_are(
+    document: dict[str, Any], api: Client
+) -> None:
+    for path, item in document["paths"].items():
+        described_here = {method.upper() for method in item}
+        answered = described_here | ({"HEAD"} if "GET" in described_here else set())
+        for method in METHODS - answered:
+            reply = api.ask(method, re.sub(r"{\w+}", "some_id", path))
+            assert reply.status == 405, (method, path)
+            assert set(reply.headers["allow"].split(", ")) == answered, (method, path)
+            assert method == "HEAD" or problem(reply) == (405, "method_not_allowed"), (method, path)
+
+
 def test_no_path_hides_another() -> None:
     for path in {one.path for one in table.operations()}:
         asked = re.sub(r"{\w+}", "some_id", path)
@@ -310,6 +327,9 @@ invocation_id = "{invocation}"
 [checks]
 negative_data_rejection.expected-statuses = [400, 401, 403, 404, 405, 409, 412, 413, 415, 422]
 positive_data_acceptance.enabled = false  # a name may be reserved, a webhook absent: a schema cannot say so
+
+[phases.coverage]
+unexpected-methods = []  # each of them is asked above
 
 [[operations]]
 include-path = "/api/v1/live"
