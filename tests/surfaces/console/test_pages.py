@@ -119,6 +119,17 @@ def test_axe_finds_nothing_in_light_and_in_dark_and_a_phone_shows_all_of_it(
     reader.nothing_went_wrong()
 
 
+def test_axe_reads_every_field_and_the_colours_of_what_is_alike(reader: Console) -> None:
+    fields = '<p><label>Name <input name="name"></label></p>' * 4 + '<p><input name="unlabelled"></p>'
+    pale = "<i>one</i><i>two</i><i style='color: #999'>pale</i>"
+    reader.page.goto("about:blank")  # where styles may stand in the page
+    reader.page.set_content(
+        f"<html lang=en><title>Faults</title><main><h1>Faults</h1>{fields}<p>{pale}</p></main></html>"
+    )
+    assert sorted(one.partition(":")[0] for one in reader.violations()) == ["color-contrast", "label"]
+    assert [one.partition(":")[0] for one in reader.colour_violations()] == ["color-contrast"]
+
+
 def test_an_opened_call_and_an_open_dialog_are_clean_too(console: Console, known: dict[str, str]) -> None:
     console.open(f"/webhooks/{known['signed']}/live")
     console.page.locator(".call summary").first.click()
