@@ -109,13 +109,12 @@ def test_axe_finds_nothing_in_light_and_in_dark_and_a_phone_shows_all_of_it(
     reader.page.emulate_media(color_scheme="light", reduced_motion="reduce")
     reader.open(path.format(**known))
     assert reader.violations() == []
+    reader.page.emulate_media(color_scheme="dark", reduced_motion="reduce")
+    assert reader.colour_violations() == []
     reader.page.set_viewport_size({"width": 360, "height": 740})
     # Charts are drawn again a moment after the window has changed.
     fits = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
     wait_until(lambda: reader.page.evaluate(fits), what="nothing to need scrolling sideways")
-    reader.page.set_viewport_size({"width": 1280, "height": 860})
-    reader.page.emulate_media(color_scheme="dark", reduced_motion="reduce")
-    assert reader.colour_violations() == []
     reader.nothing_went_wrong()
 
 
