@@ -4,11 +4,14 @@ command."""
 import asyncio
 import hmac
 import json
+import signal
+import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from hashlib import sha256
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
@@ -17,6 +20,7 @@ import pytest
 
 from postern import __version__, presets
 from postern.core.access.accounts import Actor
+from postern.surfaces.cli.run import INTERRUPTED
 from postern.surfaces.mcp.shown import MOST_TEXT
 from postern.surfaces.mcp.table import TOOLS
 from postern.usecases.runtime.gateway import Gateway
@@ -24,8 +28,8 @@ from postern.usecases.shapes import Shape
 from support.client import admin_of
 from support.over_mcp import over_http
 from support.plain_http import WITHOUT_TLS
-from support.program import Program, StartProgram, run_postern
-from support.waiting import wait_until
+from support.program import Program, StartProgram, clean_environment, run_postern
+from support.waiting import PATIENCE, wait_until
 
 if TYPE_CHECKING:
     from mcp.client import Client
@@ -77,6 +81,9 @@ def call(url: str, body: Any = None, token: str = TOKEN) -> httpx2.Response:
 
 def run(story: Awaitable[None]) -> None:
     asyncio.run(story)  # type: ignore[arg-type]
+
+
+HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -214,6 +221,12 @@ def test_what_is_no_message_is_refused_in_plain_words(served: Program, message: 
     assert said in error["message"] and "pydantic" not in answer.text
 
 
+def test_what_is_not_in_utf_8_is_refused(served: Program) -> None:
+    answer = asked(served, content=b'{"jsonrpc": "2.0", "id": 1, "method": "\xff"}')
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, -32600)
+    assert "UTF-8" in answer.json()["error"]["message"]
+
+
 def test_what_is_a_message_of_another_kind_is_left_to_the_protocol(served: Program) -> None:
     assert asked(served, {"jsonrpc": "2.0", "method": "notifications/initialized"}).status_code == 202
     assert asked(served, {"jsonrpc": "2.0", "id": 7, "result": {}}).status_code == 202
@@ -222,16 +235,16 @@ def test_what_is_a_message_of_another_kind_is_left_to_the_protocol(served: Progr
 
 
 def test_it_says_which_version_it_is(served: Program) -> None:
-    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
-    answer = asked(served, {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello})
+    answer = asked(served, {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO})
     assert answer.json()["result"]["serverInfo"]["version"] == __version__
 
 
-def asked(served: Program, message: Any) -> httpx2.Response:
+def asked(served: Program, message: Any = None, content: bytes | None = None) -> httpx2.Response:
     return httpx2.post(
         f"{served.url}/mcp",
-        json=message,
+        content=json.dumps(message).encode() if content is None else content,
         headers={
+            "Content-Type": "application/json",
             "Authorization": f"Bearer {served.admin_key}",
             "Accept": "application/json, text/event-stream",
         },
@@ -442,6 +455,75 @@ def test_over_stdio_one_reads_unless_more_is_asked_for(served: Program) -> None:
             assert (await refusal(reader, "delete_webhook", webhookId=made["id"]))["code"] == "access_denied"
 
     run(story())
+
+
+@contextmanager
+def at_pipes(served: Program) -> Iterator[subprocess.Popen[str]]:
+    """The command, which has been greeted."""
+    command = subprocess.Popen(
+        [sys.executable, "-m", "postern", "mcp"],
+        env=clean_environment({"POSTERN_DATA_DIR": str(served.data_dir)}),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert said_to(command, "initialize", HELLO)["result"]["serverInfo"]["name"] == "postern"
+        yield command
+    finally:
+        command.kill()
+        command.communicate()
+
+
+def said_to(command: subprocess.Popen[str], method: str, params: Any) -> Any:
+    assert command.stdin is not None and command.stdout is not None
+    print(
+        json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}),
+        file=command.stdin,
+        flush=True,
+    )
+    return json.loads(command.stdout.readline())
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"), [(signal.SIGINT, INTERRUPTED), (signal.SIGTERM, -signal.SIGTERM)]
+)
+def test_over_stdio_it_ends_when_it_is_told_to_and_not_with_the_next_line(
+    served: Program, sent: signal.Signals, status: int
+) -> None:
+    with at_pipes(served) as command:
+        command.send_signal(sent)
+        assert (command.wait(PATIENCE), command.stderr and command.stderr.read()) == (
+            status,
+            "Interrupted.\n",
+        )
+
+
+def test_over_stdio_it_ends_without_a_trace_where_nobody_reads_its_answers(served: Program) -> None:
+    with at_pipes(served) as command:
+        assert command.stdin is not None and command.stdout is not None and command.stderr is not None
+        command.stdout.close()
+        print(json.dumps({"jsonrpc": "2.0", "id": 2, "method": "ping"}), file=command.stdin, flush=True)
+        assert (command.wait(PATIENCE), command.stderr.read()) == (0, "")
+        command.stdout = None
+
+
+def test_over_stdio_a_line_may_come_in_pieces_and_the_last_one_without_its_end(served: Program) -> None:
+    with at_pipes(served) as command:
+        assert command.stdin is not None
+        ping = json.dumps({"jsonrpc": "2.0", "id": "ü" * 70_000, "method": "ping"}, ensure_ascii=False)
+        heard: list[str] = []
+        reading = Thread(target=lambda: heard.append(command.stdout.readline() if command.stdout else ""))
+        reading.start()
+        for piece in (ping[:100_001], ping[100_001:] + "\n"):
+            command.stdin.write(piece)
+            command.stdin.flush()
+        reading.join(PATIENCE)
+        assert json.loads(heard[0])["id"] == "ü" * 70_000
+        command.stdin.close()
+        command.stdin = None
+        assert command.wait(PATIENCE) == 0
 
 
 def test_a_level_that_does_not_exist_is_wrong_usage(tmp_path: Path) -> None:

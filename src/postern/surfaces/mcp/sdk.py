@@ -3,10 +3,12 @@ needs it."""
 
 import asyncio
 import json
-from collections.abc import Callable
+import os
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from functools import cache
-from typing import Any
+from threading import Thread
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import mcp_types as types
@@ -130,6 +132,8 @@ def wrong_with_message(received: list[Message]) -> str:
     or is too large: that the SDK says well."""
     try:
         message = msgspec.json.decode(b"".join(one.get("body", b"") for one in received))
+    except UnicodeDecodeError:
+        return "The message is not written in UTF-8."
     except (msgspec.DecodeError, RecursionError):
         return ""
     if not isinstance(message, dict):
@@ -163,16 +167,45 @@ def security_for(base_url: str) -> TransportSecuritySettings:
 
 
 async def serve_stdio(gateway: Gateway, actor: Actor) -> None:
-    """Until whoever started us closes our standard input."""
+    """Until whoever started us closes our standard input, or reads no more."""
     server = make_server(gateway, lambda _: actor)
     following = asyncio.create_task(gateway.runtime.follow_changes())
     try:
-        async with stdio_server() as (reading, writing):
+        async with stdio_server(stdin=cast(Any, _lines_of_standard_input())) as (reading, writing):
             await server.run(reading, writing, server.create_initialization_options())
+    except* BrokenPipeError:
+        pass
     finally:
         following.cancel()
         with suppress(asyncio.CancelledError):
             await following
+
+
+async def _lines_of_standard_input() -> AsyncIterator[str]:
+    """The SDK's own reader waits for a line in a thread, and is waited for: neither Ctrl-C nor SIGTERM ended the command."""
+    loop, pieces = asyncio.get_running_loop(), asyncio.Queue[bytes]()
+
+    def read() -> None:
+        while True:
+            try:
+                piece = os.read(0, 65536)
+            except OSError:  # it was closed from the beginning
+                piece = b""
+            with suppress(RuntimeError):  # the loop has ended, and nobody wants it
+                loop.call_soon_threadsafe(pieces.put_nowait, piece)
+            if not piece:
+                return
+
+    Thread(target=read, daemon=True).start()
+    begun: list[bytes] = []
+    while piece := await pieces.get():
+        *whole, rest = piece.split(b"\n")
+        for line in whole:
+            yield (b"".join(begun) + line).decode("utf-8", "replace")
+            begun = []
+        begun.append(rest)
+    if last := b"".join(begun):
+        yield last.decode("utf-8", "replace")
 
 
 @cache
