@@ -1,5 +1,7 @@
 """What a gateway knows when it is ready for its first call, and what it leaves behind where it cannot be."""
 
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from postern.usecases.listeners import listeners
 from postern.usecases.listeners.listeners import EnterRequest
 from postern.wiring.gateway import opened
 from support.desk import Desk
+from support.program import clean_environment
 
 pytestmark = pytest.mark.anyio
 
@@ -45,3 +48,18 @@ async def test_one_that_cannot_start_leaves_no_database_open(settings: Settings,
             pass
     left = {thread.name for thread in set(threading.enumerate()) - before}
     assert {name for name in left if not name.startswith("asyncio_")} == set()
+
+
+def test_a_command_typed_in_a_folder_that_was_deleted_says_so(tmp_path: Path) -> None:
+    typed_in = tmp_path / "gone"
+    typed_in.mkdir()
+    ran = subprocess.run(
+        ["/bin/sh", "-c", 'rmdir "$PWD" && exec "$0" -m postern status', sys.executable],
+        cwd=typed_in,
+        env=clean_environment({"POSTERN_DATA_DIR": "data", "XDG_CONFIG_HOME": str(tmp_path)}),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr == "The folder in which this was typed has been deleted; go to another one\n"

@@ -31,6 +31,8 @@ def settings_or_end(also: Mapping[str, str] = MappingProxyType({})) -> Settings:
         return Settings({**os.environ, **also})
     except SettingError as error:
         end(str(error), USAGE)
+    except FileNotFoundError:  # a relative path has no beginning
+        end("The folder in which this was typed has been deleted; go to another one", USAGE)
 
 
 @contextmanager
