@@ -18,6 +18,7 @@ from support.characters import know_characters
 from support.hashing import hash_in_no_time
 from support.memory import write_to_memory
 from support.postgres import (
+    keep_data,
     migrated_template,
     migrated_url,
     own_postgres,
@@ -58,6 +59,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 write_to_memory()
+forget_data = keep_data()
 share_statements()
 hash_in_no_time()
 
@@ -172,6 +174,10 @@ def pytest_collection_finish() -> None:
     """What was loaded for the tests stays for ever: no collection need look through it."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    forget_data()
 
 
 @pytest.hookimpl(tryfirst=True)
