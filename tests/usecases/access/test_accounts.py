@@ -155,6 +155,21 @@ async def test_a_session_says_where_and_when_it_began_and_was_last_used(house: H
     assert (await audit.listing(house.gateway, OWNER)).items == before
 
 
+async def test_a_session_from_a_time_to_which_the_clock_was_set_by_mistake_does_not_last_until_then(
+    house: House,
+) -> None:
+    clock, _ = Clock(house), await somebody(house)
+    clock.now += 365 * 86400
+    secret = await sign_in(house)
+    clock.now -= 12 * 3600
+    await accounts.actor_of_session(
+        house.gateway, secret
+    )  # a clock that is put right by hours signs nobody out
+    clock.now -= 1
+    with pytest.raises(Refused, match="The session is over"):
+        await accounts.actor_of_session(house.gateway, secret)
+
+
 async def test_a_session_is_over_a_second_after_half_a_day_without_use(house: House, quick: None) -> None:
     clock, _ = Clock(house), await somebody(house)
     idle, other = await sign_in(house), await sign_in(house)

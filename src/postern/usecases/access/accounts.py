@@ -194,7 +194,8 @@ async def revoke_session(gateway: Gateway, actor: Actor, session_id: str) -> Non
 
 
 def _alive(session: Session, now: float) -> bool:
-    return now - session.seen_at <= SESSION_IDLE and now - session.created_at <= SESSION_LONGEST
+    # Seen long after now: the clock was far ahead then, and the session would outlive all of that time.
+    return abs(now - session.seen_at) <= SESSION_IDLE and now - session.created_at <= SESSION_LONGEST
 
 
 # --- users -----------------------------------------------------------------------------------------------------------
