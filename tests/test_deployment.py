@@ -16,7 +16,6 @@ import pytest
 import yaml
 
 from postern.settings import SETTINGS
-from support.compiled import keep_compiled, lend_compiled
 from support.kept import kept
 from support.program import Program
 from support.waiting import free_port, wait_until
@@ -117,7 +116,6 @@ def test_the_steps_of_the_image_make_a_program_that_serves_and_ends(tmp_path: Pa
             assert ran.returncode == 0, f"{rest}\n{ran.stdout[-2000:]}\n{ran.stderr[-4000:]}"
         if stage == 2 and word == "ENV":
             settings |= dict(re.findall(r"(POSTERN_\w+)=(\S+)", here(rest)))
-    lend_compiled(tmp_path / "opt" / "postern", ROOT / "requirements.lock")
     bin = tmp_path / "opt" / "postern" / "bin"
     assert not (bin / "pip").exists()
     port = str(free_port())
@@ -144,7 +142,6 @@ def test_the_steps_of_the_image_make_a_program_that_serves_and_ends(tmp_path: Pa
         finally:
             served.kill()
     assert subprocess.run(asked, env=environment, capture_output=True, check=False).returncode != 0
-    keep_compiled(tmp_path / "opt" / "postern", ROOT / "requirements.lock")
 
 
 def locked_packages() -> Path:

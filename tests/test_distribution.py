@@ -18,12 +18,10 @@ from install import find_uv, follow_pip_configuration
 
 from postern import __version__
 from postern.surfaces.console import documentation
-from support.compiled import keep_compiled, lend_compiled
 from support.plain_http import WITHOUT_TLS
 from support.waiting import free_port, wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
-LOCK = ROOT / "requirements.lock"
 PLACES = ("/usr/bin", "/usr/local/bin", "~/.pyenv/versions/*/bin", "~/.local/share/uv/python/*/bin")
 UV = find_uv()
 
@@ -131,11 +129,11 @@ def install(python: str, package: Path, folder: Path) -> Installed:
     follow_pip_configuration()
     venv = folder / "venv"
     subprocess.run([UV, "venv", "--quiet", "--python", python, str(venv)], check=True)
+    lock = ROOT / "requirements.lock"
     subprocess.run(
-        [UV, "pip", "install", "--quiet", "--python", str(venv / "bin/python"), "--constraint", str(LOCK), str(package)],
+        [UV, "pip", "install", "--quiet", "--python", str(venv / "bin/python"), "--constraint", str(lock), str(package)],
         check=True,
     )  # fmt: skip
-    lend_compiled(venv, LOCK)
     empty = folder / "an empty folder"
     empty.mkdir()
     return Installed(venv / "bin", empty)
@@ -193,7 +191,6 @@ def test_the_first_minute_with_the_wheel(version: str, built: Built, tmp_path: P
         assert "shopify" in installed.run("postern", "signatures", "providers").stdout
     if pythons()[version] == sys.executable:  # the same lines say it whichever Python runs them
         without_what_it_asks_for(installed)
-    keep_compiled(installed.bin.parent, LOCK)
 
 
 def without_what_it_asks_for(installed: Installed) -> None:
@@ -222,6 +219,7 @@ def without_what_it_asks_for(installed: Installed) -> None:
 def test_uvx_runs_it_without_installing(built: Built, tmp_path: Path) -> None:
     assert UV is not None
     follow_pip_configuration()
+    lock = str(ROOT / "requirements.lock")
     command = [
         UV,
         "tool",
@@ -229,7 +227,7 @@ def test_uvx_runs_it_without_installing(built: Built, tmp_path: Path) -> None:
         "--python",
         sys.executable,
         "--constraints",
-        str(LOCK),
+        lock,
         "--from",
         str(built.wheel),
     ]

@@ -26,10 +26,9 @@ from engines.relay import Relay
 from postern import __version__
 from stand_in import Raw
 from stand_in import stand_in as a_server
-from support import forks, kept, memory
+from support import forks, memory
 from support.browser import Notes, OneBrowser, new_context
 from support.characters import know_characters
-from support.compiled import keep_compiled, lend_compiled
 from support.postgres import PostgresServer, find_binaries, running, within_reach
 from support.program import Program, StartProgram, clean_environment, run_postern
 from support.shells import postern_in_shells
@@ -391,40 +390,3 @@ def test_characters_are_where_hypothesis_looks_for_them(tmp_path: Path) -> None:
     for asked in ("charmap", "codec-v2-utf-8"):
         looked_for = charmap.charmap_file(asked).relative_to(storage_directory().path)
         assert (tmp_path / ".hypothesis" / looked_for).exists(), asked
-
-
-def test_what_is_lent_compiled_is_taken_for_the_same_source_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(kept, "CACHE", tmp_path / "cache")
-    lock = tmp_path / "a.lock"
-    lock.write_text("a==1")
-
-    def environment(name: str, says: str) -> Path:
-        packages = tmp_path / name / "lib" / "python3" / "site-packages"
-        (packages / "postern").mkdir(parents=True)
-        for module in (packages / "theirs.py", packages / "postern" / "__init__.py"):
-            module.write_text(f"said = '{says}'")
-        (tmp_path / name / "bin").mkdir()
-        (tmp_path / name / "bin" / "python").symlink_to(sys.executable)
-        return tmp_path / name
-
-    def loaded(made: Path) -> str:
-        packages = next(made.glob("lib/*/site-packages"))
-        ask = "import postern, theirs; print(theirs.said, theirs.__loader__.get_code('theirs').co_consts[0])"
-        ran = subprocess.run(
-            [sys.executable, "-c", ask], cwd=packages, capture_output=True, text=True, check=True
-        )
-        return ran.stdout.strip()
-
-    first = environment("first", "one")
-    lend_compiled(first, lock)
-    assert loaded(first) == "one one"
-    keep_compiled(first, lock)
-    (folder,) = (tmp_path / "cache").glob("compiled-*")
-    (compiled,) = folder.rglob("*.pyc")  # ours is not among them
-    compiled.write_bytes(compiled.read_bytes().replace(b"one", b"ONE"))  # so that one sees whose is taken
-    for says, expected in (("one", "ONE ONE"), ("two", "two two")):
-        made = environment(says, says)
-        lend_compiled(made, lock)
-        assert loaded(made) == expected
