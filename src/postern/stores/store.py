@@ -35,7 +35,6 @@ from postern.stores.sql.condition import Condition
 from postern.stores.sql.database import Database
 from postern.stores.sql.writer import Writer
 from postern.stores.webhooks.bin import Bin
-from postern.stores.webhooks.secrets import Secrets
 from postern.stores.webhooks.webhooks import Webhooks
 
 
@@ -47,9 +46,8 @@ class Store:
         self.writer = Writer(self.database, self._checkpoints.between_commits if self._checkpoints else None)
         self._condition = Condition(self.database, self.writer)
         self.vault = Vault(secret_keys)
-        self.secrets = Secrets(self.writer, self.vault)
-        self.webhooks = Webhooks(self.database, self.writer, self.secrets)
-        self.bin = Bin(self.database, self.writer, self.secrets)
+        self.webhooks = Webhooks(self.database, self.writer, self.vault)
+        self.bin = Bin(self.database, self.writer, self.webhooks)
         self.history = History(self.database)
         self.findable = Findable(self.database, self.writer)
         self.deliveries = Deliveries(self.database, self.writer)

@@ -259,7 +259,7 @@ async def promote(stage: Stage) -> Deed:
 async def adopt(stage: Stage) -> Deed:
     how = {"method": "hmac", "provider": "generic", "secret": "a secret for signing"}
     one = await stage.house.webhook(name="Announced", authentication=how)
-    await stage.gateway.store.secrets.capture(one.id, b"what the sender announced", stage.gateway.clock())
+    await stage.gateway.store.webhooks.capture(one.id, b"what the sender announced", stage.gateway.clock())
     return lambda: webhooks.adopt(stage.gateway, WHO, one.id)
 
 

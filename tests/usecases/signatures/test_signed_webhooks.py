@@ -442,7 +442,7 @@ async def test_a_secret_that_a_sender_announces_is_kept_aside_until_its_owner_ta
 
 async def test_who_announces_a_secret_is_answered_when_it_is_on_disk(house: House) -> None:
     webhook = await house.webhook(authentication=signed_by("custom", "not-known-yet", scheme=NOTION))
-    keep, kept = house.gateway.store.secrets.capture, asyncio.Event()
+    keep, kept = house.gateway.store.webhooks.capture, asyncio.Event()
 
     async def slowly(*given: Any) -> None:
         for _ in range(10):
@@ -451,7 +451,7 @@ async def test_who_announces_a_secret_is_answered_when_it_is_on_disk(house: Hous
         await keep(*given)
         kept.set()
 
-    house.gateway.store.secrets.capture = slowly  # type: ignore[method-assign]
+    house.gateway.store.webhooks.capture = slowly  # type: ignore[method-assign]
     announcement = json.dumps({"verification_token": "secret_9YkzAJ0Cq4"}).encode()
     calling = asyncio.create_task(house.call(webhook, announcement))
     assert (await calling).status == 200

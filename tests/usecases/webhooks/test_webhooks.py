@@ -196,7 +196,7 @@ async def test_who_saw_an_older_version_changes_nothing(house: House) -> None:
     ]
     for action in actions:
         made = await house.webhook(authentication=both)
-        await gateway.store.secrets.capture(made.id, b"whsec_announced", gateway.clock())
+        await gateway.store.webhooks.capture(made.id, b"whsec_announced", gateway.clock())
         now = await change(house, made, {"tags": ["eu"]}, made.version)
         for seen in (made.version, now.version + 1):
             assert (await refused(action(made.id, seen))).code == "version_conflict"
@@ -266,7 +266,7 @@ async def test_where_there_is_no_second_or_announced_secret_none_takes_the_mains
     promoted = await webhooks.promote(house.gateway, OWNER, made.id)
     assert await kept(house, made) == {"main": "whsec_second"}
     assert await last_note(house) == ("secret promoted", made.id, {})
-    await house.gateway.store.secrets.capture(made.id, b"whsec_announced", house.gateway.clock())
+    await house.gateway.store.webhooks.capture(made.id, b"whsec_announced", house.gateway.clock())
     adopted = await webhooks.adopt(house.gateway, OWNER, made.id)
     assert await kept(house, made) == {"main": "whsec_announced"}
     assert await last_note(house) == ("announced secret taken", made.id, {})
@@ -275,7 +275,7 @@ async def test_where_there_is_no_second_or_announced_secret_none_takes_the_mains
 
 async def test_an_announced_secret_that_the_scheme_cannot_read_is_not_taken(house: House) -> None:
     made = await house.webhook(authentication=signed_by("standardwebhooks", secret="whsec_MDEyMzQ1Njc4OQ=="))
-    await house.gateway.store.secrets.capture(made.id, b"whsec_not base64!", house.gateway.clock())
+    await house.gateway.store.webhooks.capture(made.id, b"whsec_not base64!", house.gateway.clock())
     refusal = await refused(webhooks.adopt(house.gateway, OWNER, made.id))
     assert fields(refusal).keys() == {"authentication.secret"}
     assert (await kept(house, made))["main"] == "whsec_MDEyMzQ1Njc4OQ=="

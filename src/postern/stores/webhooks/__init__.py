@@ -1,1 +1,1 @@
-"""Webhooks: their settings, kept whole and versioned, their secrets, and the bin."""
+"""Webhooks: their settings, kept whole and versioned, with their secrets; and the bin."""

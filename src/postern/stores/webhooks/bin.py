@@ -19,9 +19,8 @@ from postern.stores.sql.tables import (
     webhooks,
 )
 from postern.stores.sql.writer import Writer
-from postern.stores.webhooks.rows import stored_all
-from postern.stores.webhooks.secrets import Secrets
 from postern.stores.webhooks.versions import next_epoch, versions
+from postern.stores.webhooks.webhooks import Webhooks
 
 NOTHING_LEFT = "{}"
 """What stands for the settings of a webhook that is gone for good."""
@@ -30,10 +29,10 @@ IN_THE_BIN = and_(webhooks.c.deleted_at.is_not(None), webhooks.c.document != NOT
 
 
 class Bin:
-    def __init__(self, database: Database, writer: Writer, secrets: Secrets) -> None:
+    def __init__(self, database: Database, writer: Writer, kept: Webhooks) -> None:
         self._database = database
         self._writer = writer
-        self._secrets = secrets
+        self._webhooks = kept
 
     async def delete(self, webhook_id: str, now: float, note: AuditEntry | None = None) -> bool:
         """Into the bin: everything of it stays, and nothing of it is served."""
@@ -69,7 +68,7 @@ class Bin:
             ).all()
             if not changed:
                 return False
-            (restored,) = stored_all(connection, changed, self._secrets)
+            (restored,) = self._webhooks.stored_all(connection, changed)
             if isinstance(restored, UnreadableWebhook):
                 raise Refused("temporarily_unavailable", restored.explanation)
             schedules.follow(connection, restored, touched=False)

@@ -1,31 +1,48 @@
-"""Webhooks: configuration, kept whole and versioned."""
+"""Webhooks and their secrets: configuration, kept whole and versioned."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, delete, false, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from postern.core.access.audit import AuditEntry
 from postern.core.problems import Refused
-from postern.core.webhooks.stored import ChangedWebhooks, StoredWebhook, Tally
+from postern.core.webhooks.settings import UnreadableSettings, read_document, write_document
+from postern.core.webhooks.stored import (
+    ChangedWebhooks,
+    StoredSecret,
+    StoredWebhook,
+    Tally,
+    UnreadableWebhook,
+)
+from postern.identity import new_id
+from postern.observe.logs import Log
 from postern.stores import schedules
 from postern.stores.access.audit import write_note, write_notes
+from postern.stores.secrets import keys
+from postern.stores.secrets.vault import Vault, VaultError
+from postern.stores.sql.bulk import Parameters
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
-from postern.stores.sql.tables import epochs, tallies, webhooks
+from postern.stores.sql.tables import epochs, samples, secrets, tallies, webhooks
 from postern.stores.sql.writer import Writer
-from postern.stores.webhooks.rows import Stored, row_of, stored_all
-from postern.stores.webhooks.secrets import SecretChanges, Secrets
 from postern.stores.webhooks.versions import next_epoch, versions
+
+log = Log()
+
+Stored = StoredWebhook | UnreadableWebhook
+
+SecretChanges = dict[str, bytes | None]
+"""By field: a new value, or None to remove it. What is not named stays."""
 
 
 class Webhooks:
-    def __init__(self, database: Database, writer: Writer, secrets: Secrets) -> None:
+    def __init__(self, database: Database, writer: Writer, vault: Vault) -> None:
         self._database = database
         self._writer = writer
-        self._secrets = secrets
+        self._vault = vault
 
     async def create(
         self, webhook: StoredWebhook, changes: SecretChanges, note: AuditEntry | None = None
@@ -36,10 +53,10 @@ class Webhooks:
                     id=webhook.id,
                     short_code=webhook.short_code,
                     created_at=milliseconds(webhook.created_at),
-                    **row_of(webhook, next_epoch(connection)),
+                    **_row(webhook, next_epoch(connection)),
                 )
             )
-            self._secrets.change(connection, webhook.id, changes, webhook.created_at)
+            self._change_secrets(connection, webhook.id, changes, webhook.created_at)
             schedules.follow(connection, webhook, touched=False)
             write_note(connection, note)
 
@@ -66,13 +83,13 @@ class Webhooks:
                     webhooks.c.version == seen_version,
                     webhooks.c.deleted_at.is_(None),
                 )
-                .values(**row_of(webhook, next_epoch(connection)))
+                .values(**_row(webhook, next_epoch(connection)))
             )
             if changed.rowcount != 1:
                 return False
             if promote:
-                self._secrets.promote(connection, webhook.id)
-            self._secrets.change(connection, webhook.id, changes, webhook.updated_at)
+                self._promote(connection, webhook.id)
+            self._change_secrets(connection, webhook.id, changes, webhook.updated_at)
             schedules.follow(
                 connection, webhook, touched=any(field.startswith("header:") for field in changes)
             )
@@ -91,7 +108,7 @@ class Webhooks:
             doing = [one for one, is_done in zip(changed, done, strict=True) if is_done]
             if doing:
                 epoch = next_epoch(connection)
-                rows = [row_of(webhook, epoch) | {"of": webhook.id} for webhook, _ in doing]
+                rows = [_row(webhook, epoch) | {"of": webhook.id} for webhook, _ in doing]
                 connection.execute(_UPDATE, rows)
                 for webhook, _ in doing:
                     if webhook.settings.schedule is not None:
@@ -106,7 +123,7 @@ class Webhooks:
             row = connection.execute(
                 select(webhooks).where(webhooks.c.id == webhook_id, webhooks.c.deleted_at.is_(None))
             ).first()
-            return None if row is None else stored_all(connection, [row], self._secrets)[0]
+            return None if row is None else self.stored_all(connection, [row])[0]
 
         return await self._database.read(query)
 
@@ -138,7 +155,7 @@ class Webhooks:
             for start in range(0, len(webhook_ids), 500):
                 among = webhooks.c.id.in_(webhook_ids[start : start + 500])
                 rows += connection.execute(select(webhooks).where(among, webhooks.c.deleted_at.is_(None)))
-            return {one.id: one for one in stored_all(connection, rows, self._secrets)}
+            return {one.id: one for one in self.stored_all(connection, rows)}
 
         return await self._database.read(query)
 
@@ -153,7 +170,7 @@ class Webhooks:
             if before:
                 statement = statement.where(webhooks.c.id < before)
             rows = connection.execute(statement).all()
-            return stored_all(connection, rows, self._secrets)
+            return self.stored_all(connection, rows)
 
         return await self._database.read(query)
 
@@ -165,7 +182,7 @@ class Webhooks:
                 return changed
             rows = connection.execute(select(webhooks).where(webhooks.c.epoch > epoch)).all()
             changed.deleted.extend(row.id for row in rows if row.deleted_at is not None)
-            for one in stored_all(connection, [row for row in rows if row.deleted_at is None], self._secrets):
+            for one in self.stored_all(connection, [row for row in rows if row.deleted_at is None]):
                 if isinstance(one, StoredWebhook):
                     changed.stored.append(one)
                 else:
@@ -190,6 +207,130 @@ class Webhooks:
 
         return await self._database.read(query)
 
+    async def capture(self, webhook_id: str, secret: bytes, now: float) -> None:
+        await self._writer.write(
+            lambda connection: self._change_secrets(connection, webhook_id, {"captured": secret}, now)
+        )
+
+    async def reseal(self, limit: int = 500) -> tuple[int, int]:
+        """Encrypt with the current key what was encrypted with an older one: how many were done, how many
+        remain."""
+
+        def job(connection: Connection) -> tuple[int, int]:
+            openable = [
+                secrets.c.envelope.startswith(f"v1.{other}.")
+                for other in self._vault.fingerprints - {self._vault.current}
+            ]
+            old = select(secrets).where(or_(false(), *openable))
+            rows = connection.execute(old.limit(limit)).all()
+            changed = 0
+            for row in rows:
+                try:
+                    value = self._vault.open(row.envelope, row.webhook_id, row.field)
+                except VaultError as error:
+                    log.error("a secret cannot be encrypted anew", webhook=row.webhook_id, error=str(error))
+                    continue
+                changed += 1
+                connection.execute(
+                    update(secrets)
+                    .where(secrets.c.id == row.id)
+                    .values(envelope=self._vault.seal(value, row.webhook_id, row.field))
+                )
+            left = connection.execute(select(func.count()).select_from(old.subquery())).scalar_one()
+            if changed and left:
+                return changed, left
+            keys.forget_unused(connection, self._vault)
+            return changed, 0
+
+        return await self._writer.write(job)
+
+    # --- inside a transaction ----------------------------------------------------------------------------------------
+
+    def _change_secrets(
+        self, connection: Connection, webhook_id: str, changes: SecretChanges, now: float
+    ) -> None:
+        for field, value in changes.items():
+            connection.execute(
+                delete(secrets).where(secrets.c.webhook_id == webhook_id, secrets.c.field == field)
+            )
+            if value is not None:
+                connection.execute(
+                    insert(secrets).values(
+                        id=new_id("sec"),
+                        webhook_id=webhook_id,
+                        field=field,
+                        envelope=self._vault.seal(value, webhook_id, field),
+                        created_at=milliseconds(now),
+                    )
+                )
+
+    def _promote(self, connection: Connection, webhook_id: str) -> None:
+        """The second becomes the main one. It keeps its id, and with it the count of what it matched."""
+        second = connection.execute(
+            select(secrets).where(secrets.c.webhook_id == webhook_id, secrets.c.field == "second")
+        ).one()
+        try:
+            value = self._vault.open(second.envelope, webhook_id, "second")
+        except VaultError as error:
+            raise Refused("conflict", str(error)) from error
+        connection.execute(
+            delete(secrets).where(secrets.c.webhook_id == webhook_id, secrets.c.field == "main")
+        )
+        connection.execute(
+            update(secrets)
+            .where(secrets.c.id == second.id)
+            .values(field="main", envelope=self._vault.seal(value, webhook_id, "main"))
+        )
+
+    def _secrets(
+        self, connection: Connection, webhook_ids: list[str]
+    ) -> tuple[dict[str, dict[str, StoredSecret]], dict[str, dict[str, str]]]:
+        """By webhook: its secrets, and those that cannot be decrypted, with the reason. One that cannot must not
+        keep the others from being read."""
+        held: dict[str, dict[str, StoredSecret]] = {}
+        unreadable: dict[str, dict[str, str]] = {}
+        for start in range(0, len(webhook_ids), 500):
+            for row in connection.execute(
+                select(secrets).where(secrets.c.webhook_id.in_(webhook_ids[start : start + 500]))
+            ):
+                try:
+                    value = self._vault.open(row.envelope, row.webhook_id, row.field)
+                except VaultError as error:
+                    unreadable.setdefault(row.webhook_id, {})[row.field] = str(error)
+                    continue
+                held.setdefault(row.webhook_id, {})[row.field] = StoredSecret(
+                    row.id, value, seconds(row.created_at)
+                )
+        return held, unreadable
+
+    def stored_all(self, connection: Connection, rows: Sequence[Row[Any]]) -> list[Stored]:
+        ids = [row.id for row in rows]
+        kept, unreadable = self._secrets(connection, ids)
+        armed: dict[str, int] = {}
+        for start in range(0, len(ids), 500):
+            among = samples.c.webhook_id.in_(ids[start : start + 500]), samples.c.armed_until.is_not(None)
+            armed.update(
+                (one, until)
+                for one, until in connection.execute(
+                    select(samples.c.webhook_id, samples.c.armed_until).where(*among)
+                )
+            )
+        return [
+            _stored(row, kept.get(row.id, {}), unreadable.get(row.id, {}), armed.get(row.id)) for row in rows
+        ]
+
+
+def _row(webhook: StoredWebhook, epoch: int) -> Parameters:
+    return {
+        "name": webhook.name,
+        "enabled": webhook.enabled,
+        "held": webhook.held,
+        "document": write_document(webhook.settings, webhook.resolved),
+        "version": webhook.version,
+        "epoch": epoch,
+        "updated_at": milliseconds(webhook.updated_at),
+    }
+
 
 _UPDATE = (
     update(webhooks)
@@ -201,3 +342,26 @@ _UPDATE = (
         }
     )
 )
+
+
+def _stored(
+    row: Any, kept: dict[str, StoredSecret], unreadable: dict[str, str], armed_until: int | None
+) -> Stored:
+    try:
+        settings, resolved = read_document(row.document)
+    except UnreadableSettings as error:
+        return UnreadableWebhook(row.id, row.short_code, row.name, row.version, str(error))
+    return StoredWebhook(
+        id=row.id,
+        short_code=row.short_code,
+        enabled=row.enabled,
+        held=row.held,
+        settings=settings,
+        resolved=resolved,
+        version=row.version,
+        created_at=seconds(row.created_at),
+        updated_at=seconds(row.updated_at),
+        secrets=kept,
+        unreadable_secrets=unreadable,
+        armed_until=seconds(armed_until),
+    )

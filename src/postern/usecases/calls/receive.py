@@ -143,7 +143,7 @@ class Reception:
     async def _capture(self, secret: bytes, answer: Answer) -> Answer:
         """The answer confirms that the secret is kept, so it is sent when it is."""
         received_at = self.entry.invocation.received_at
-        await self._gateway.store.secrets.capture(self._webhook.id, secret, received_at)
+        await self._gateway.store.webhooks.capture(self._webhook.id, secret, received_at)
         return answer
 
     def _not_stored(self) -> None:

@@ -11,7 +11,7 @@ async def rotate_key(gateway: Gateway, actor: Actor) -> int:
     require(actor, "admin")
     done = 0
     while True:
-        changed, left = await gateway.store.secrets.reseal()
+        changed, left = await gateway.store.webhooks.reseal()
         done += changed
         if not left:
             done += await gateway.store.idempotency.reseal()
