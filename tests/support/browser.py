@@ -39,9 +39,6 @@ FLAGS = [
     "--renderer-process-limit=1",
     # Nothing is drawn by a graphics card: one process fewer hands pictures on.
     "--in-process-gpu",
-    # The next page is shown in the frame of the page before it: a new frame for each takes a quarter more. Of these lists only
-    # the last one counts, so what playwright turns on for screenshots is said again.
-    "--enable-features=RenderDocument:level/crashed-frame,CDPScreenshotNewSurface",
     # A request to anywhere else fails at once, and is noted as one that failed.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
 ]
@@ -85,8 +82,9 @@ class Notes:
         errors, foreign = self.errors[:], self.foreign_requests[:]
         self.errors.clear()
         self.foreign_requests.clear()
-        assert foreign == []
-        assert [error for error in errors if but is None or but not in error] == []
+        assert foreign == [], foreign
+        wrong = [error for error in errors if but is None or but not in error]
+        assert wrong == [], wrong
 
 
 chromium_here = cache(find_chromium)
