@@ -2,11 +2,16 @@
 
 import errno
 import os
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from postern.surfaces.cli.history.saving import _keep
 from postern.surfaces.cli.run import USAGE
+from postern.surfaces.cli.workflows import WRITTEN, _write_types
 from postern.surfaces.cli.written import written
 from support.commands import typed
 from support.fresh import fresh_data
@@ -24,6 +29,54 @@ def test_an_older_file_stays_until_the_new_one_is_whole(
     assert ended.value.code == USAGE
     assert "cannot be written: No space left on device" in " ".join(capsys.readouterr().err.split())
     assert (file.read_text(), os.listdir(tmp_path)) == ("older", ["webhooks.yaml"])
+
+
+def test_a_file_of_the_user_beside_it_is_not_touched(tmp_path: Path) -> None:
+    file, beside = tmp_path / "webhooks.yaml", tmp_path / "webhooks.yaml.part"
+    beside.write_text("the user's own")
+    with written(file) as stream:
+        stream.write(b"new")
+    assert (file.read_text(), beside.read_text()) == ("new", "the user's own")
+    assert len(os.listdir(tmp_path)) == 2
+
+
+def test_a_file_that_was_closed_to_others_stays_closed(tmp_path: Path) -> None:
+    file = tmp_path / "webhooks.yaml"
+    file.touch(0o600)
+    with written(file) as stream:
+        stream.write(b"new")
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("older", [None, f"{WRITTEN} from an older call"])
+@pytest.mark.parametrize("what", ["a fixture", "types"])
+def test_a_full_disk_leaves_no_half_of_what_a_command_keeps(
+    tmp_path: Path, what: str, older: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / ("paid.json" if what == "a fixture" else "paid.py")
+    if older is not None:
+        file.write_text(older)
+    with pytest.raises((SystemExit, OSError)) as ended, room_for(10_000):
+        if what == "a fixture":
+            _keep(tmp_path, "paid", "{" * 20_000, replace=True)
+        else:
+            _write_types(tmp_path, "paid", WRITTEN * 1_000)
+    said = str(ended.value) + capsys.readouterr().err
+    assert "File too large" in said and file.name in said
+    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == (
+        [] if older is None else [(file.name, older)]
+    )
+
+
+@contextmanager
+def room_for(size: int) -> Iterator[None]:
+    """As on a full disk, only the beginning of a file can be written."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_webhooks_are_exported_to_where_a_link_leads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,6 +29,7 @@ from postern.surfaces.cli.run import (
     show_json,
     show_page,
 )
+from postern.surfaces.cli.written import written_whole
 from postern.usecases.answers import UNSET, Listing, UnsetType, View, whole
 from postern.usecases.history.views.requests import PayloadTypes
 from postern.usecases.history.views.samples import Sample
@@ -193,7 +194,8 @@ def _write_types(folder: Path, name: str, source: str) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         if file.exists() and not file.read_text(errors="replace").startswith(WRITTEN):
             end(f"{file} exists already and was not written by this command", CONFLICT, "conflict")
-        file.write_text(source)
+        with written_whole(file) as opened:
+            opened.write(source.encode())
     except OSError as error:
         end(f"{error.filename or file} cannot be written: {error.strerror}", USAGE)
     return file

@@ -1,5 +1,6 @@
 """`postern history save`: a recorded call as a fixture for tests."""
 
+import errno
 from pathlib import Path
 from typing import Annotated
 
@@ -8,6 +9,7 @@ import typer
 from postern.surfaces.cli.gateway.api import PLACE, api
 from postern.surfaces.cli.history.history import InvocationId, commands
 from postern.surfaces.cli.run import CONFLICT, USAGE, Json, end, report
+from postern.surfaces.cli.written import written_whole
 from postern.usecases.history.fixture_file import as_file, file_name
 from postern.usecases.history.views.requests import Fixture
 
@@ -51,11 +53,10 @@ def save(
 def _keep(folder: Path, stem: str, text: str, replace: bool) -> tuple[Path, bool]:
     file = folder / f"{stem}.json"
     folder.mkdir(parents=True, exist_ok=True)
-    try:
-        with file.open("w" if replace else "x", encoding="utf-8") as opened:
-            opened.write(text)
-    except FileExistsError:
+    if not replace and file.exists():
         if file.read_bytes() == text.encode():
             return file, False
-        raise
+        raise FileExistsError(errno.EEXIST, "exists", str(file))
+    with written_whole(file) as opened:
+        opened.write(text.encode())
     return file, True
