@@ -221,6 +221,25 @@ def test_what_is_no_message_is_refused_in_plain_words(served: Program, message: 
     assert said in error["message"] and "pydantic" not in answer.text
 
 
+@pytest.mark.parametrize("identifier", ["1e999", "-1e999", "NaN", "Infinity", "1.0"])
+def test_a_request_whose_id_is_no_whole_number_is_refused(served: Program, identifier: str) -> None:
+    """Taken for a notification, it would never be answered."""
+    answer = asked(served, content=f'{{"jsonrpc": "2.0", "id": {identifier}, "method": "ping"}}'.encode())
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, -32600)
+    assert "id of a request" in answer.json()["error"]["message"]
+
+
+def test_what_is_no_json_is_refused(served: Program) -> None:
+    for content in (
+        b'{"jsonrpc":',
+        b"",
+        b'{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": ' + b"[" * 9_000,
+    ):
+        answer = asked(served, content=content)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (400, -32700)
+        assert "Parse error" in answer.json()["error"]["message"]
+
+
 def test_what_is_not_in_utf_8_is_refused(served: Program) -> None:
     answer = asked(served, content=b'{"jsonrpc": "2.0", "id": 1, "method": "\xff"}')
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, -32600)
@@ -524,6 +543,24 @@ def test_over_stdio_a_line_may_come_in_pieces_and_the_last_one_without_its_end(s
         command.stdin.close()
         command.stdin = None
         assert command.wait(PATIENCE) == 0
+
+
+def test_over_stdio_what_is_no_message_is_answered_and_the_next_one_is_heard(served: Program) -> None:
+    with at_pipes(served) as command:
+        assert command.stdin is not None and command.stdout is not None
+        for line, code in (
+            ('{"jsonrpc": "2.0", "id": 1e999, "method": "ping"}', -32600),
+            ('[{"jsonrpc": "2.0", "id": 1, "method": "ping"}]', -32600),
+            ('{"jsonrpc": "2.0", "id": 1, "met', -32700),
+        ):
+            print(line, file=command.stdin, flush=True)
+            answer = json.loads(command.stdout.readline())
+            assert (answer["id"], answer["error"]["code"]) == (None, code)
+        # That a message of ours could not be read: nobody answers that, nor an empty line.
+        print(
+            '{"jsonrpc": "2.0", "id": null, "error": {"code": -32700, "message": "?"}}\n', file=command.stdin
+        )
+        assert said_to(command, "ping", {})["result"] == {}
 
 
 def test_a_level_that_does_not_exist_is_wrong_usage(tmp_path: Path) -> None:

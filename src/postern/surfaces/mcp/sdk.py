@@ -12,13 +12,14 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 import mcp_types as types
-import msgspec
+import pydantic_core
 from mcp.server import Server
 from mcp.server.context import ServerRequestContext
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import DEFAULT_MAX_REQUEST_BODY_SIZE, TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
+from mcp.shared.message import SessionMessage
 from starlette.responses import JSONResponse
 from starlette.types import Message, Receive
 
@@ -93,10 +94,10 @@ async def serve_http(
     """One request. Nothing is kept between two of them, so the session manager lives as long as the request
     does, and there is nothing to start or to end with the program."""
     received = await _read(receive)
-    if wrong := wrong_with_message(received):
-        error = types.ErrorData(code=types.INVALID_REQUEST, message=wrong)
-        answer = types.JSONRPCError(jsonrpc="2.0", id=None, error=error)
-        document = answer.model_dump(by_alias=True, mode="json", exclude_none=True) | {"id": None}
+    body = b"".join(one.get("body", b"") for one in received)
+    wrong = None if len(body) > DEFAULT_MAX_REQUEST_BODY_SIZE else wrong_with_message(body)
+    if wrong:
+        document = _error(wrong).model_dump(by_alias=True, mode="json", exclude_none=True) | {"id": None}
         await JSONResponse(document, 400)(scope, receive, send)
         return
     manager = StreamableHTTPSessionManager(
@@ -127,19 +128,26 @@ def _again(received: list[Message], receive: Receive) -> Receive:
     return next_one
 
 
-def wrong_with_message(received: list[Message]) -> str:
-    """Why this is no message of the protocol, in words of ours: the SDK's are of its library. Nothing is said of what is no JSON,
-    or is too large: that the SDK says well."""
+def wrong_with_message(text: bytes) -> types.ErrorData | None:
+    """Why this is no message of the protocol, in words of ours: the SDK's are of its library, and of some it says nothing."""
     try:
-        message = msgspec.json.decode(b"".join(one.get("body", b"") for one in received))
+        text.decode()
+        message = pydantic_core.from_json(text)  # as the SDK reads it: 1e999 is a number
     except UnicodeDecodeError:
-        return "The message is not written in UTF-8."
-    except (msgspec.DecodeError, RecursionError):
-        return ""
+        return types.ErrorData(code=types.INVALID_REQUEST, message="The message is not written in UTF-8.")
+    except ValueError as error:
+        return types.ErrorData(code=types.PARSE_ERROR, message=f"Parse error: {error}")
+    said = _wrong(message)
+    return types.ErrorData(code=types.INVALID_REQUEST, message=said) if said else None
+
+
+def _wrong(message: Any) -> str:
     if not isinstance(message, dict):
         return "Send one JSON-RPC 2.0 message, an object."
     if message.get("jsonrpc") != "2.0":
         return 'A JSON-RPC 2.0 message says "jsonrpc": "2.0".'
+    if "method" not in message and message.get("id", "") is None and isinstance(message.get("error"), dict):
+        return ""  # that a message of ours could not be read, which must not be answered in the same way
     has_id = isinstance(message.get("id"), (str, int)) and not isinstance(message["id"], bool)
     if "id" in message and not has_id:
         return "The id of a request is a text or a whole number."
@@ -149,6 +157,10 @@ def wrong_with_message(received: list[Message]) -> str:
     if not isinstance(message["method"], str):
         return "The method of a request is a text."
     return "" if isinstance(message.get("params", {}), dict) else "The params of a request are an object."
+
+
+def _error(wrong: types.ErrorData) -> types.JSONRPCError:
+    return types.JSONRPCError(jsonrpc="2.0", id=None, error=wrong)
 
 
 def security_for(base_url: str) -> TransportSecuritySettings:
@@ -170,8 +182,17 @@ async def serve_stdio(gateway: Gateway, actor: Actor) -> None:
     """Until whoever started us closes our standard input, or reads no more."""
     server = make_server(gateway, lambda _: actor)
     following = asyncio.create_task(gateway.runtime.follow_changes())
+
+    async def messages() -> AsyncIterator[bytes]:
+        """The SDK's reader says nothing of a line that is none, and whoever has sent it waits."""
+        async for line in _lines_of_standard_input():
+            if wrong := wrong_with_message(line):
+                await writing.send(SessionMessage(_error(wrong)))
+            else:
+                yield line
+
     try:
-        async with stdio_server(stdin=cast(Any, _lines_of_standard_input())) as (reading, writing):
+        async with stdio_server(stdin=cast(Any, messages())) as (reading, writing):
             await server.run(reading, writing, server.create_initialization_options())
     except* BrokenPipeError:
         pass
@@ -181,7 +202,7 @@ async def serve_stdio(gateway: Gateway, actor: Actor) -> None:
             await following
 
 
-async def _lines_of_standard_input() -> AsyncIterator[str]:
+async def _lines_of_standard_input() -> AsyncIterator[bytes]:
     """The SDK's own reader waits for a line in a thread, and is waited for: neither Ctrl-C nor SIGTERM ended the command."""
     loop, pieces = asyncio.get_running_loop(), asyncio.Queue[bytes]()
 
@@ -201,11 +222,12 @@ async def _lines_of_standard_input() -> AsyncIterator[str]:
     while piece := await pieces.get():
         *whole, rest = piece.split(b"\n")
         for line in whole:
-            yield (b"".join(begun) + line).decode("utf-8", "replace")
+            if message := (b"".join(begun) + line).strip():
+                yield message
             begun = []
         begun.append(rest)
-    if last := b"".join(begun):
-        yield last.decode("utf-8", "replace")
+    if last := b"".join(begun).strip():
+        yield last
 
 
 @cache
