@@ -62,9 +62,14 @@ class Trigger(Struct, frozen=True):
 
 
 def delivery_key(invocation_id: str, emission: int) -> str:
-    """The idempotency key: a retry of an emission is swallowed by the engine, a replay (the next emission)
-    runs again."""
+    """The idempotency key: for a key that it has already the engine starts nothing, so an emission is started once. A
+    replay is the next emission, and runs again."""
     return f"{invocation_id}.{emission}"
+
+
+def invocation_of_key(key: str) -> str:
+    """The id of the invocation whose delivery has this key."""
+    return key.rpartition(".")[0]
 
 
 def wait_before_retry(attempts: int, asked_for: float | None = None) -> float:

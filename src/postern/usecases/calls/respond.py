@@ -4,10 +4,7 @@ import asyncio
 from typing import Any, Literal
 
 from postern.core.answer import InvalidResponse, workflow_response
-from postern.core.deliveries.delivery import (
-    LONGEST_ERROR,
-    End,
-)
+from postern.core.deliveries.delivery import LONGEST_ERROR, End, invocation_of_key
 from postern.core.problems import FieldError, Refused
 from postern.observe.counting import counter_of_ends
 from postern.observe.logs import Log
@@ -39,7 +36,7 @@ def answer_of_workflow(
 ) -> "asyncio.Future[bool]":
     """Record what a workflow answers the caller of this delivery. True when it was the first, and in time."""
     taken = take_answer(gateway, key, workflow_response(status, headers, body))
-    taken.add_done_callback(lambda _: gateway.runtime.live.touch(key.rpartition(".")[0]))
+    taken.add_done_callback(lambda _: gateway.runtime.live.touch(invocation_of_key(key)))
     return taken
 
 

@@ -4,7 +4,7 @@ known, and an engine that can tell is asked where nothing was heard from it."""
 import asyncio
 import time
 
-from postern.core.deliveries.delivery import EngineUnavailable
+from postern.core.deliveries.delivery import EngineUnavailable, invocation_of_key
 from postern.core.history.invocation import StoreUnavailable
 from postern.observe.counting import counter_of_ends
 from postern.observe.logs import Log
@@ -69,7 +69,7 @@ class EndingsLoop:
                 gateway.runtime.endings.early(key, end)
             elif key in written.now:
                 counter_of_ends(end.state).inc()
-                gateway.runtime.live.touch(key.rpartition(".")[0])
+                gateway.runtime.live.touch(invocation_of_key(key))
         for answered in noticed.answered:
             gateway.runtime.live.touch(answered.invocation_id)
 

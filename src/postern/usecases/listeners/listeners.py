@@ -16,6 +16,7 @@ from pydantic import Field
 from postern.core.access.accounts import Actor
 from postern.core.access.audit import AuditEntry
 from postern.core.answer import InvalidResponse, WorkflowResponse, response_of_http
+from postern.core.deliveries.delivery import invocation_of_key
 from postern.core.history.invocation import Gone
 from postern.core.listeners import LEASE, AlreadyAnswered, GoneListener, Handed, Listener
 from postern.core.problems import FieldError, Refused
@@ -279,7 +280,7 @@ async def _end_waits(gateway: Gateway, gone: list[GoneListener]) -> None:
         counter_of_ends("failed").inc()
         await gateway.store.slots.close_slot(key, "workflow_failed")
         gateway.runtime.waiters.wake(key)
-        gateway.runtime.live.touch(key.rpartition(".")[0])
+        gateway.runtime.live.touch(invocation_of_key(key))
 
 
 async def _present(gateway: Gateway) -> list[Listener]:

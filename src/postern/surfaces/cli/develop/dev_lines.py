@@ -5,6 +5,7 @@ import time
 from collections.abc import Sequence
 
 from postern.core.access.accounts import Actor
+from postern.core.deliveries.delivery import invocation_of_key
 from postern.core.history.invocation import StoreUnavailable
 from postern.surfaces.cli.run import counted, out, plain
 from postern.surfaces.cli.terminal import Style
@@ -59,7 +60,7 @@ class DevLines:
     # --- calls and runs ----------------------------------------------------------------------------------------
 
     def run_over(self, key: str, workflow: str, error: str, place: str, line: str) -> None:
-        invocation = key.rpartition(".")[0]
+        invocation = invocation_of_key(key)
         lines: list[tuple[str, Style]] = [(f"  {plain(workflow)} {'failed' if error else 'completed'}", "")]
         if error:
             lines = [(f"  {plain(workflow)} failed: {plain(error)}", "red")]
