@@ -55,6 +55,16 @@ class Invocation(msgspec.Struct):
     trace: Json
     duplicate_of: str | None = None
 
+    @property
+    def body_is_gone(self) -> bool:
+        """It had one, which is no longer kept."""
+        return self.body is None and self.body_size > 0
+
+    @property
+    def body_is_cut(self) -> bool:
+        """Only the beginning of it is kept, as of a rejected call."""
+        return self.body is not None and len(self.body) < self.body_size
+
     def as_call(self, base_url: str = "") -> Call:
         """The call as far as it is kept: credentials are masked, signatures are not, the time is that of
         receipt."""

@@ -128,7 +128,7 @@ def _cannot_be_judged(invocation: Invocation) -> str:
         return "it was not rejected"
     if invocation.code in NEVER_READ or invocation.body is None:
         return "its body was never read"
-    if len(invocation.body) < invocation.body_size:
+    if invocation.body_is_cut:
         return "only the beginning of its body is kept"
     return ""
 

@@ -104,10 +104,9 @@ def _values(story: Story) -> list[tuple[str, str]]:
 
 
 def _bodies(old: Invocation, new: Invocation) -> BodyComparison:
-    was, now = old.body, new.body
-    if (was is None and old.body_size) or (now is None and new.body_size):
+    if old.body_is_gone or new.body_is_gone:
         return body_comparison("gone")
-    was, now = was or b"", now or b""
+    was, now = old.body or b"", new.body or b""
     if was == now:
         return body_comparison("same")
     if max(len(was), len(now)) > LARGEST_READ:

@@ -185,9 +185,7 @@ async def replay(gateway: Gateway, actor: Actor, listener_id: str, invocation_id
     call."""
     require(actor, "write")
     invocation = (await recorded(gateway, invocation_id)).invocation
-    if (invocation.body is None and invocation.body_size) or (
-        invocation.body is not None and len(invocation.body) < invocation.body_size
-    ):
+    if invocation.body_is_gone or invocation.body_is_cut:
         raise Refused("conflict", "the call's body is not kept whole")
     listener = next((one for one in await _present(gateway) if one.id == listener_id), None)
     if listener is None:

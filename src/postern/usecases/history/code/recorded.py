@@ -57,7 +57,7 @@ def repeated(base_url: str, invocation: Invocation) -> Repeated:
         base_url + _url(invocation.path + (b"?" + query if query else b"")),
         headers,
         invocation.body or b"",
-        invocation.body is None and invocation.body_size > 0,
+        invocation.body_is_gone,
         list(dict.fromkeys(placeholders)),
     )
 

@@ -216,7 +216,7 @@ def invocation_of(
         query=invocation.query.decode("latin-1"),
         headers=_headers.decode(invocation.headers),
         body=None if body is None else body.decode("utf-8", "replace"),
-        body_truncated=body is not None and len(body) < invocation.body_size,
+        body_truncated=invocation.body_is_cut,
         payload=payload,
         trace=[Step(step, ok, detail) for step, ok, detail in msgspec.json.decode(invocation.trace)],
         deliveries=[delivery_of(one) for one in story.deliveries],

@@ -54,7 +54,6 @@ class PayloadTypes(View):
 def request_of(
     invocation: recorded.Invocation, deliveries: list[recorded.Delivery], event: str
 ) -> RecordedRequest:
-    body = invocation.body
     return RecordedRequest(
         invocation_id=invocation.id,
         webhook_id=invocation.webhook_id,
@@ -63,8 +62,8 @@ def request_of(
         path=invocation.path.decode("latin-1"),
         query=invocation.query.decode("latin-1"),
         headers=msgspec.json.decode(invocation.headers, type=list[list[str]]),
-        body_base64=None if body is None and invocation.body_size else b64encode(body or b"").decode(),
-        body_truncated=body is not None and len(body) < invocation.body_size,
+        body_base64=None if invocation.body_is_gone else b64encode(invocation.body or b"").decode(),
+        body_truncated=invocation.body_is_cut,
         fields=deliveries[0].fields if deliveries else {},
         event=event,
     )
