@@ -3,10 +3,8 @@
 import msgspec
 import pytest
 
-from postern.core.calls.call import Call
-from postern.core.calls.content import Unreadable
 from postern.core.history import part
-from postern.core.history.invocation import HistoryFilter
+from postern.core.history.invocation import Content, HistoryFilter
 from postern.core.history.part import (
     Part,
     in_fields,
@@ -109,13 +107,12 @@ def test_a_value_is_found_however_it_is_written(text: str, headers: bytes, body:
 
 
 def test_only_bodies_that_may_hold_it_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[bytes] = []
+    read: list[bytes | None] = []
 
-    def counted(call: Call, wrap_arrays: bool) -> Unreadable:
-        read.append(call.body)
-        return Unreadable("malformed_json", "")
+    def counted(kept: Content) -> None:
+        read.append(kept.body)
 
-    monkeypatch.setattr(part, "read_object", counted)
+    monkeypatch.setattr(part, "payload_of", counted)
     asked = part_of("order.number=17")
     for body in (b'{"order":{"number":"18"}}', b'{"number":"17"}', b'{"order":"17"}'):
         assert not is_in_payload(asked, AS_JSON, body)

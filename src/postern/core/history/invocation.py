@@ -85,13 +85,14 @@ class Invocation(msgspec.Struct):
 
 
 class Content(msgspec.Struct):
-    """What is kept of a call that says what it carried."""
+    """What is kept of a call that says what it carried: its headers, of which two tell how the body is to be read, and its
+    body."""
 
     headers: Json
     body: bytes | None
 
 
-_SAY_WHAT_IT_IS = ("content-type", "content-encoding")
+_HOW_TO_READ = ("content-type", "content-encoding")
 
 
 def payload_of(kept: Invocation | Content) -> Payload | None:
@@ -101,7 +102,7 @@ def payload_of(kept: Invocation | Content) -> Payload | None:
     headers = tuple(
         (name.encode(), value.encode("latin-1"))
         for name, value in msgspec.json.decode(kept.headers)
-        if name in _SAY_WHAT_IT_IS
+        if name in _HOW_TO_READ
     )
     payload = read_object(Call("POST", b"", b"", headers, kept.body, "", 0.0), wrap_arrays=True)
     return None if isinstance(payload, Unreadable) else payload

@@ -4,11 +4,9 @@ from functools import lru_cache
 
 from msgspec import Struct, json
 
-from postern.core.calls.call import Call
-from postern.core.calls.content import Unreadable, read_object
 from postern.core.calls.paths import as_text, parse_path, walk_members
 from postern.core.deliveries.delivery import FIELD_NAMES
-from postern.core.history.invocation import HistoryFilter
+from postern.core.history.invocation import Content, HistoryFilter, payload_of
 
 
 class Part(Struct, frozen=True):
@@ -71,9 +69,8 @@ def is_in_payload(part: Part, headers: bytes, body: bytes) -> bool:
     """Whether the payload has such a value at the path that the part names; headers as they are recorded."""
     if not _may_be_in(part, headers, body):
         return False
-    sent = tuple((name.encode("latin-1"), value.encode("latin-1")) for name, value in json.decode(headers))
-    payload = read_object(Call("POST", b"", b"", sent, body, "", 0.0), wrap_arrays=True)
-    if isinstance(payload, Unreadable):
+    payload = payload_of(Content(headers, body))
+    if payload is None:
         return False
     found = walk_members(payload.members, parse_path(part.name))
     return found is not None and part.is_met_by(as_text(found))
