@@ -33,8 +33,8 @@ class Change:
 class Changes(Struct):
     """The first ones, and how many there are."""
 
-    shown: list[Change]
-    count: int
+    shown: list[Change] = []
+    count: int = 0
 
     def add(self, place: str, before: str | None, after: str | None) -> None:
         self.count += 1
@@ -47,13 +47,9 @@ class Changes(Struct):
         return len(self.shown) < MOST
 
 
-def none() -> Changes:
-    return Changes([], 0)
-
-
 def pairs(before: list[tuple[str, str]], after: list[tuple[str, str]]) -> Changes:
     """By name. A name that came more than once is compared with all its values, in their order."""
-    found, was, now = none(), _by_name(before), _by_name(after)
+    found, was, now = Changes(), _by_name(before), _by_name(after)
     for name in [*was, *(one for one in now if one not in was)]:
         if was.get(name) != now.get(name):
             found.add(name, _joined(was.get(name)), _joined(now.get(name)))
@@ -82,7 +78,7 @@ def read(text: bytes) -> Any:
 
 def documents(before: Any, after: Any) -> Changes:
     """By path, as a field mapping writes it. The order of an object's keys does not count, that of a list does."""
-    found = none()
+    found = Changes()
     _walk([], before, after, found)
     return found
 
@@ -149,7 +145,7 @@ def lines(before: str, after: str) -> Changes | None:
     was, now = was[start : len(was) - end], now[start : len(now) - end]
     if max(len(was), len(now)) > MOST_LINES:
         return None
-    found = none()
+    found = Changes()
     for kind, a, b, c, d in SequenceMatcher(None, was, now, autojunk=False).get_opcodes():
         if kind == "equal":
             continue
