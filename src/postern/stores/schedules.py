@@ -17,7 +17,7 @@ from postern.stores.access.audit import write_note
 from postern.stores.calls.recorder import record_all
 from postern.stores.sql.bulk import Parameters
 from postern.stores.sql.database import Database
-from postern.stores.sql.moments import milliseconds, seconds
+from postern.stores.sql.moments import milliseconds, seconds, stored
 from postern.stores.sql.tables import schedules
 from postern.stores.sql.upsert import insert_into
 from postern.stores.sql.writer import Writer
@@ -96,7 +96,7 @@ class Schedules:
         assert state.next_run_at is not None
         unchanged = update(schedules).where(
             schedules.c.webhook_id == state.webhook_id,
-            schedules.c.next_run_at == round(state.next_run_at * 1000),
+            schedules.c.next_run_at == stored(state.next_run_at),
         )
         values = {"next_run_at": milliseconds(next_run_at)}
         return (
@@ -215,8 +215,8 @@ def follow(connection: Connection, webhook: StoredWebhook, touched: bool) -> Non
 def _still(claimed: ScheduleState) -> tuple[Any, Any]:
     """Where the lease has not been lost since."""
     assert claimed.lease_until is not None
-    return schedules.c.webhook_id == claimed.webhook_id, schedules.c.lease_until == round(
-        claimed.lease_until * 1000
+    return schedules.c.webhook_id == claimed.webhook_id, schedules.c.lease_until == stored(
+        claimed.lease_until
     )
 
 

@@ -11,6 +11,7 @@ from postern.identity import first_id_at
 from postern.stores.history.reading import brief, invocation_of
 from postern.stores.sql.bulk import Parameters, execute_for_each
 from postern.stores.sql.database import Database
+from postern.stores.sql.moments import milliseconds
 from postern.stores.sql.tables import call_values, chores, deliveries, invocations
 from postern.stores.sql.upsert import insert_into
 from postern.stores.sql.writer import Writer
@@ -76,7 +77,7 @@ class Findable:
             insert_first = insert_into(chores, connection.dialect.name).values(name=CHORE, at=0, reached="")
             connection.execute(insert_first.on_conflict_do_nothing())
             ours = update(chores).where(chores.c.name == CHORE, chores.c.reached == after)
-            if connection.execute(ours.values(reached=last, at=round(now * 1000))).rowcount != 1:
+            if connection.execute(ours.values(reached=last, at=milliseconds(now))).rowcount != 1:
                 return False
             # In the order of the table's key, so that neighbours are written together.
             rows = sorted((key, one) for one, found in keys.items() for key in found)
