@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import TypeVar
 
 import msgspec
@@ -33,6 +34,8 @@ REPORTED = ("invocations", "bodies", "rejected")
 """What people ask about. Everything else that is pruned had expired by itself."""
 
 Report = Callable[[str, int], None]
+Find = Callable[[str], Awaitable[list[str]]]
+"""The next ids to be deleted, after this one; none where nothing is left."""
 T = TypeVar("T")
 
 log = Log()
@@ -47,11 +50,8 @@ async def plan(gateway: Gateway, actor: Actor) -> dict[str, int]:
     require(actor, "admin")
     now, policy, store = gateway.clock(), gateway.retention, gateway.store.retention
     found: Counter[str] = Counter(invocations=0, bodies=0, rejected=0)
-    for webhook_id, document in (await store.webhooks()).items():
-        history_before, bodies_before = (
-            policy.history_before(document, now),
-            policy.bodies_before(document, now),
-        )
+    for webhook_id, own in (await store.webhooks()).items():
+        history_before, bodies_before = policy.history_before(own, now), policy.bodies_before(own, now)
         found["invocations"] += await store.count_before(webhook_id, history_before)
         if bodies_before is not None:
             done = await gateway.store.chores.reached(f"bodies:{webhook_id}")
@@ -80,44 +80,30 @@ async def _prune(gateway: Gateway, report: Report = _nobody) -> dict[str, int]:
         report(what, counts[what])
 
     known = await store.webhooks()
-
-    async def too_old_for_all(after: str) -> list[str]:
-        # In the order in which they lie on the disk: webhook by webhook, every call would be on a page of its
-        # own.
-        oldest = min((policy.history_before(own, now) for own in known.values()), default=0.0)
-        return await store.up_to(first_id_at("inv", oldest), after)
-
-    await _delete_all(gateway, too_old_for_all, lambda number: count("invocations", number))
+    # First what is too old for every webhook, in the order in which it lies on the disk: webhook by webhook, every call
+    # would be on a page of its own.
+    oldest = min((policy.history_before(own, now) for own in known.values()), default=0.0)
+    await _delete_all(
+        gateway, partial(store.up_to, first_id_at("inv", oldest)), partial(count, "invocations")
+    )
     for webhook_id, own in known.items():
         history_before, bodies_before = policy.history_before(own, now), policy.bodies_before(own, now)
-
-        async def too_old(
-            after: str, webhook_id: str = webhook_id, moment: float = history_before
-        ) -> list[str]:
-            return await store.before(webhook_id, moment, after)
-
-        async def too_many(after: str, webhook_id: str = webhook_id) -> list[str]:
-            return await store.rejected_beyond(webhook_id, REJECTED_KEPT, after)
-
-        await _delete_all(gateway, too_old, lambda number: count("invocations", number))
-        await _delete_all(gateway, too_many, lambda number: count("rejected", number))
+        too_old = partial(store.before, webhook_id, history_before)
+        await _delete_all(gateway, too_old, partial(count, "invocations"))
+        await _delete_all(gateway, _too_many_rejected(gateway, webhook_id), partial(count, "rejected"))
         if bodies_before is not None:
-            await _strip_all(gateway, webhook_id, bodies_before, lambda number: count("bodies", number))
+            await _strip_all(gateway, webhook_id, bodies_before, partial(count, "bodies"))
         while number := await gently(store.forget_volumes(webhook_id, now - VOLUMES_KEPT)):
             count("volumes", number)
     last = await store.horizon(policy.most_rows) if policy.most_rows else None
     if last is not None:
-
-        async def over_the_cap(after: str, last: str = last) -> list[str]:
-            return await store.up_to(last, after)
-
-        await _delete_all(gateway, over_the_cap, lambda number: count("invocations", number))
+        await _delete_all(gateway, partial(store.up_to, last), partial(count, "invocations"))
     while number := await gently(store.forget_volumes("", now - VOLUMES_KEPT)):
         count("volumes", number)
     while number := await gently(store.expire(now, now - SESSION_IDLE, policy.records_before(now))):
         count("expired", number)
     count("webhooks", await bin.empty(gateway))
-    await _forget_copies(gateway, lambda number: count("engineCopies", number))
+    await _forget_copies(gateway, partial(count, "engineCopies"))
     summary = msgspec.json.encode(counts).decode()
     await gateway.store.chores.reach("pruned", "", gateway.clock(), summary)
     if any(counts[what] for what in REPORTED):
@@ -189,11 +175,11 @@ async def write_counts(gateway: Gateway) -> None:
 
 async def trim(gateway: Gateway, webhook_id: str) -> None:
     """Only the newest rejected calls of a webhook stay."""
+    await _delete_all(gateway, _too_many_rejected(gateway, webhook_id), lambda _: None)
 
-    async def too_many(after: str) -> list[str]:
-        return await gateway.store.retention.rejected_beyond(webhook_id, REJECTED_KEPT, after)
 
-    await _delete_all(gateway, too_many, lambda _: None)
+def _too_many_rejected(gateway: Gateway, webhook_id: str) -> Find:
+    return partial(gateway.store.retention.rejected_beyond, webhook_id, REJECTED_KEPT)
 
 
 async def gently(step: Awaitable[T]) -> T:
@@ -204,9 +190,7 @@ async def gently(step: Awaitable[T]) -> T:
     return result
 
 
-async def _delete_all(
-    gateway: Gateway, find: Callable[[str], Awaitable[list[str]]], count: Callable[[int], None]
-) -> None:
+async def _delete_all(gateway: Gateway, find: Find, count: Callable[[int], None]) -> None:
     after = ""
     while ids := await find(after):
         count(await gently(gateway.store.retention.delete(ids)))
