@@ -15,10 +15,10 @@ from postern.core.deliveries.delivery import (
     wait_before_retry,
 )
 from postern.core.history.invocation import Content, Delivery, StoreUnavailable, payload_of
-from postern.observe.counting import numbers
 from postern.observe.logs import Log
 from postern.usecases.deliveries.calls_first import CallsFirst
 from postern.usecases.deliveries.starting import start_delivery
+from postern.usecases.operations.numbers import measure_backlog
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.runtime.loop import Loop
 
@@ -158,7 +158,5 @@ class Dispatcher:
         return "started"
 
     async def _idle(self) -> None:
-        count, oldest = await self._gateway.store.deliveries.backlog(self._gateway.clock())
-        numbers().deliveries_waiting.set(count)
-        numbers().oldest_due_seconds.set(oldest)
+        await measure_backlog(self._gateway)
         await self._loop.rest(LOOK_EVERY, self._gateway.runtime.due.wait())

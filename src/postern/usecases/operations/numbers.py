@@ -1,4 +1,4 @@
-"""The metrics that are measured when somebody asks for them."""
+"""The metrics that are measured, and not counted: when somebody asks for them, or when there is time."""
 
 from postern.observe.counting import numbers
 from postern.usecases.runtime.gateway import Gateway
