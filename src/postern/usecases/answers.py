@@ -14,6 +14,8 @@ from msgspec import UnsetType as UnsetType
 
 T = TypeVar("T")
 
+MOST_ON_A_PAGE = 200
+
 Schema = dict[str, Any]
 """A JSON Schema, or the components that schemas refer to."""
 
@@ -48,6 +50,11 @@ class Listing(View, Generic[T]):
 def whole(items: Iterable[T]) -> Listing[T]:
     """A list that fits on one page."""
     return Listing(items=list(items), next_cursor=None)
+
+
+def page_size(asked: int) -> int:
+    """As many as were asked for: at least one, and no more than a page holds."""
+    return max(1, min(asked, MOST_ON_A_PAGE))
 
 
 def first_page(found: list[T], limit: int, id_of: Callable[[T], str]) -> tuple[list[T], str | None]:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from postern.core.problems import Refused
 from postern.core.webhooks.listing import Sort, WebhookFilter
+from postern.usecases import answers
 from postern.usecases.access import audit
 from postern.usecases.webhooks import activity, listing, many, webhooks
 from postern.usecases.webhooks.configuration import validated
@@ -105,7 +106,7 @@ async def test_the_list_knows_at_once_what_another_process_changed(desk: Desk) -
 async def test_a_page_holds_as_many_as_were_asked_for_within_bounds(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listing, "MOST", 3)
+    monkeypatch.setattr(answers, "MOST_ON_A_PAGE", 3)
     for number in range(4):
         await house.webhook(name=f"Number {number}")
 
@@ -116,7 +117,7 @@ async def test_a_page_holds_as_many_as_were_asked_for_within_bounds(
     assert [await shown(limit) for limit in (-1, 0, 1, 2, 3, 4, 1000)] == [
         *((1, True), (1, True), (1, True), (2, True), (3, True), (3, True), (3, True))
     ]
-    monkeypatch.setattr(listing, "MOST", 4)
+    monkeypatch.setattr(answers, "MOST_ON_A_PAGE", 4)
     assert await shown(4) == (4, False), "a page that ends with the last one is the last one"
 
 

@@ -9,7 +9,7 @@ from postern.core.webhooks.settings import as_document
 from postern.core.webhooks.stored import StoredWebhook
 from postern.identity import new_id
 from postern.usecases.access import views
-from postern.usecases.answers import Listing, first_page
+from postern.usecases.answers import Listing, first_page, page_size
 from postern.usecases.runtime.gateway import Gateway, require
 
 LONGEST_VALUE = 500
@@ -63,7 +63,7 @@ async def listing(
 ) -> Listing[views.AuditEntry]:
     """Who changed what and when, newest first. No secret is in it."""
     require(actor, "admin")
-    limit = max(1, min(limit, 200))
+    limit = page_size(limit)
     found = await gateway.store.audit.page(limit + 1, cursor, subject)
     shown, next_cursor = first_page(found, limit, lambda one: one.id)
     return Listing(items=[views.entry_of(one) for one in shown], next_cursor=next_cursor)

@@ -16,7 +16,7 @@ from postern.core.problems import FieldError, Refused
 from postern.identity import new_id
 from postern.observe.logs import Log
 from postern.usecases.access.audit import noted
-from postern.usecases.answers import Listing, as_plain, first_page
+from postern.usecases.answers import Listing, as_plain, first_page, page_size
 from postern.usecases.deliveries import views
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.runtime.loop import Loop
@@ -96,7 +96,7 @@ async def listing(
 ) -> Listing[views.Replay]:
     """The replays of many, newest first."""
     require(actor, "read")
-    limit = max(1, min(limit, 200))
+    limit = page_size(limit)
     found = await gateway.store.replays.page(limit + 1, cursor)
     shown, next_cursor = first_page(found, limit, lambda one: one.id)
     return Listing(items=[views.replay_of(one) for one in shown], next_cursor=next_cursor)

@@ -14,7 +14,7 @@ from postern.core.problems import FieldError, Refused
 from postern.core.webhooks.webhook import Webhook
 from postern.identity import time_of
 from postern.usecases.access.audit import noted
-from postern.usecases.answers import Listing, Time
+from postern.usecases.answers import Listing, Time, page_size
 from postern.usecases.history.code import WRITERS, Language
 from postern.usecases.history.rows import event_of
 from postern.usecases.history.views import calls as views
@@ -31,7 +31,7 @@ async def listing(
 ) -> Listing[views.InvocationSummary]:
     """The calls that a filter names, newest first, rejected ones too."""
     require(actor, "read")
-    page = await gateway.store.history.page(wanted, max(1, min(limit, 200)), cursor)
+    page = await gateway.store.history.page(wanted, page_size(limit), cursor)
     return Listing(items=[views.summary_of(row) for row in page.rows], next_cursor=page.next_before)
 
 

@@ -8,6 +8,7 @@ from msgspec import Struct
 from postern.core.access.accounts import Actor
 from postern.core.deliveries.delivery import EngineHealth, EngineUnavailable
 from postern.core.problems import Refused
+from postern.usecases.answers import page_size
 from postern.usecases.operations import views
 from postern.usecases.runtime.gateway import Gateway, require
 
@@ -50,7 +51,7 @@ async def runs(
     """The newest runs, or those of one delivery."""
     require(actor, "read")
     found = (
-        await _answer(gateway.engine.runs(max(1, min(limit, 200)), delivery_key))
+        await _answer(gateway.engine.runs(page_size(limit), delivery_key))
         if gateway.engine is not None
         else None
     )

@@ -4,7 +4,7 @@ from postern.core.access.accounts import Actor
 from postern.core.problems import Refused
 from postern.core.webhooks.stored import BinnedWebhook
 from postern.usecases.access.audit import noted
-from postern.usecases.answers import Time, first_page
+from postern.usecases.answers import Time, first_page, page_size
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.webhooks import views
 from postern.usecases.webhooks.webhooks import show
@@ -24,7 +24,7 @@ async def listing(
 ) -> views.Bin:
     """The webhooks that were deleted in the last seven days, the last one first. Their URLs answer 404."""
     require(actor, "read")
-    limit = max(1, min(limit, 200))
+    limit = page_size(limit)
     found = await gateway.store.bin.page(webhook_id=only, after=cursor, limit=limit + 1)
     shown, next_cursor = first_page(found, limit, lambda one: one.id)
     tallies = await gateway.store.webhooks.tallies([one.id for one in shown])

@@ -23,7 +23,7 @@ from postern.core.webhooks.listing import (
     trouble,
 )
 from postern.core.webhooks.stored import StoredWebhook, UnreadableWebhook
-from postern.usecases.answers import UNSET
+from postern.usecases.answers import UNSET, page_size
 from postern.usecases.listeners.listeners import answering
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.schedules.states import schedule_states
@@ -31,8 +31,6 @@ from postern.usecases.shapes import Shape
 from postern.usecases.webhooks import views
 from postern.usecases.webhooks.activity import activities
 from postern.usecases.webhooks.showing import presented, unreadable
-
-MOST = 200
 
 
 class FilterRequest(Shape):
@@ -94,7 +92,7 @@ async def listing(
 ) -> views.Webhooks:
     """The webhooks that match, the newest first or in another order."""
     require(actor, "read")
-    limit = max(1, min(limit, MOST))
+    limit = page_size(limit)
     found = await _found(gateway, wanted, sort, reverse)
     begin = 0
     if cursor is not None and sort == "created":
