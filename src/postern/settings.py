@@ -13,6 +13,7 @@ from sqlalchemy.exc import ArgumentError
 
 from postern.core.address import Allowlist, InvalidRanges
 from postern.core.operations.shown_setting import ShownSetting
+from postern.core.visible import can_be_stored
 from postern.core.webhooks.names import is_header_name
 from postern.extras import missing
 
@@ -360,9 +361,7 @@ class Settings:
                 raise SettingError(f"{setting.variable}_FILE cannot be read: {error.strerror}") from None
             except UnicodeDecodeError:
                 raise SettingError(f"{setting.variable}_FILE is not a text in UTF-8") from None
-        if any(
-            "\ud800" <= char <= "\udfff" or char == "\0" for char in text
-        ):  # what the environment held was not UTF-8
+        if not can_be_stored(text):  # what the environment held was not UTF-8
             raise SettingError(f"{setting.variable} is not a text in UTF-8")
         if text:
             self.sources[setting.name] = setting.variable + ("_FILE" if file else "")

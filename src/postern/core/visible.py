@@ -1,8 +1,16 @@
-"""Text for a terminal, of which a part may be a stranger's."""
+"""Text of which a part may be a stranger's: whether it can be kept, and how it is shown on a terminal."""
+
+import re
 
 JOINERS = "\u200c\u200d"
 """They join or part the characters beside them: Persian, Hindi and families of emoji are not written without them."""
 _NO_JOINERS = dict.fromkeys(map(ord, JOINERS))
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
+
+
+def can_be_stored(text: str) -> bool:
+    """Whether every database takes it: no NUL, and no half of a character (a surrogate without the other one)."""
+    return _NO_TEXT.search(text) is None
 
 
 def on_one_line(text: str) -> bool:

@@ -10,6 +10,7 @@ from postern.core.calls.paths import InvalidPath, parse_path
 from postern.core.history.invocation import STATUSES, HistoryFilter, Status
 from postern.core.history.part import part_of
 from postern.core.problems import FieldError, Refused
+from postern.core.visible import can_be_stored
 from postern.usecases.shapes import Shape
 
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
@@ -111,8 +112,8 @@ def filter_of(
         "field": field,
     }
     for name, text in texts.items():
-        # Neither can be in what is stored, and Postgres will not even be asked for it.
-        if text and ("\0" in text or any("\ud800" <= char <= "\udfff" for char in text)):
+        # It cannot be in what is stored, and Postgres will not even be asked for it.
+        if text and not can_be_stored(text):
             errors.append(FieldError(within + name, "holds a character that no text has"))
     if header and not _HEADER.fullmatch(part_of(header).name):
         errors.append(

@@ -8,6 +8,7 @@ from postern.core.access.accounts import Actor
 from postern.core.history.invocation import Gone
 from postern.core.history.marks import LONGEST_NOTE, MOST_NOTES, CallNote
 from postern.core.problems import FieldError, Refused
+from postern.core.visible import can_be_stored
 from postern.identity import new_id
 from postern.usecases.access.audit import noted
 from postern.usecases.answers import Time
@@ -44,16 +45,7 @@ async def add_note(gateway: Gateway, actor: Actor, invocation_id: str, text: str
     """Write something beside a call, for everybody who looks at it."""
     require(actor, "write")
     written = text.strip()
-    problem = (
-        "write something"
-        if not written
-        else f"has at most {LONGEST_NOTE:,} characters"
-        if len(written) > LONGEST_NOTE
-        else "holds a character that no text has"
-        if "\0" in written or any("\ud800" <= char <= "\udfff" for char in written)
-        else ""
-    )
-    if problem:
+    if problem := _problem_of(written):
         raise Refused("invalid_request", errors=[FieldError("text", problem)])
     await recorded(gateway, invocation_id)
     one = CallNote(new_id("note"), invocation_id, round(gateway.clock(), 3), actor.name, written)
@@ -65,6 +57,15 @@ async def add_note(gateway: Gateway, actor: Actor, invocation_id: str, text: str
     if not added:
         raise Refused("conflict", f"a call has at most {MOST_NOTES} notes")
     return note_of(one)
+
+
+def _problem_of(text: str) -> str:
+    """What is wrong with this as a note; empty where nothing is."""
+    if not text:
+        return "write something"
+    if len(text) > LONGEST_NOTE:
+        return f"has at most {LONGEST_NOTE:,} characters"
+    return "" if can_be_stored(text) else "holds a character that no text has"
 
 
 async def delete_note(gateway: Gateway, actor: Actor, invocation_id: str, note_id: str) -> None:
