@@ -29,6 +29,16 @@ class Actor(Struct, frozen=True):
     session: str = ""
     """The id of the session, where a person asks through one."""
 
+    @property
+    def is_key(self) -> bool:
+        """An API key asks, and no person who is signed in."""
+        return bool(self.id) and not self.session
+
+    @property
+    def owner(self) -> str:
+        """Whose is what is kept for whoever asks: the id, or where there is none the name."""
+        return self.id or self.name
+
     def may(self, needed: Level) -> bool:
         return LEVELS.index(self.level) >= LEVELS.index(needed)
 

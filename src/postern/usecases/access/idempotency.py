@@ -29,7 +29,7 @@ async def once(
     """The answer of the work, and whether it is the one of an earlier request. After a refusal the key is free
     again."""
     store = gateway.store.idempotency
-    owner = actor.id or actor.name
+    owner = actor.owner
     digest = sha256(request).digest()
     waited = 0.0
     while True:

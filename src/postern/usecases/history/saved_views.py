@@ -17,7 +17,7 @@ LONGEST_QUERY = 2_000
 async def listing(gateway: Gateway, actor: Actor) -> list[SavedView]:
     """The caller's own, the oldest first."""
     require(actor, "read")
-    return await gateway.store.saved_views.of(_owner(actor))
+    return await gateway.store.saved_views.of(actor.owner)
 
 
 async def save(gateway: Gateway, actor: Actor, name: str, query: str) -> SavedView:
@@ -25,7 +25,7 @@ async def save(gateway: Gateway, actor: Actor, name: str, query: str) -> SavedVi
     require(actor, "read")
     if len(query) > LONGEST_QUERY:
         raise Refused("invalid_request", "These filters are too long to be kept.")
-    view = SavedView(new_id("sv"), _owner(actor), _named(name), query, gateway.clock())
+    view = SavedView(new_id("sv"), actor.owner, _named(name), query, gateway.clock())
     note = noted(gateway, actor, "view saved", view.id, name=view.name)
     if not await gateway.store.saved_views.add(view, MOST, note):
         raise Refused("conflict", f"You have {MOST} saved views; delete one first.")
@@ -36,7 +36,7 @@ async def rename(gateway: Gateway, actor: Actor, view_id: str, name: str) -> Non
     """Give a view of one's own another name."""
     require(actor, "read")
     note = noted(gateway, actor, "view renamed", view_id, name=_named(name))
-    if not await gateway.store.saved_views.rename(_owner(actor), view_id, _named(name), note):
+    if not await gateway.store.saved_views.rename(actor.owner, view_id, _named(name), note):
         raise Refused("not_found", "there is no such view of yours")
 
 
@@ -44,12 +44,8 @@ async def delete(gateway: Gateway, actor: Actor, view_id: str) -> None:
     """Delete a view of one's own; no call goes with it."""
     require(actor, "read")
     note = noted(gateway, actor, "view deleted", view_id)
-    if not await gateway.store.saved_views.delete(_owner(actor), view_id, note):
+    if not await gateway.store.saved_views.delete(actor.owner, view_id, note):
         raise Refused("not_found", "there is no such view of yours")
-
-
-def _owner(actor: Actor) -> str:
-    return actor.id or actor.name
 
 
 def _named(name: str) -> str:

@@ -94,15 +94,14 @@ class LiveFeed:
 
     def join(self, actor: Actor, webhook_id: str | None, skips: bool = False) -> Watcher:
         """``skips``: whoever reads too slowly gets the number of what was left out, and not all of it later."""
-        owner = actor.id or actor.name
         if (
             len(self._watchers) >= MOST_WATCHERS
-            or Counter(self._watchers.values())[owner] >= MOST_OF_ONE
+            or Counter(self._watchers.values())[actor.owner] >= MOST_OF_ONE
             or self._closed
         ):
             raise Refused("rate_limited", "Too many live views are open; close one first.", retry_after=10)
         watcher = Watcher(webhook_id, skips=skips)
-        self._watchers[watcher] = owner
+        self._watchers[watcher] = actor.owner
         if self._looking is None:
             self._looking = asyncio.create_task(self._follow(self._clock()), name="live")
         return watcher

@@ -88,7 +88,7 @@ async def send(
     _check_can_be_made(webhook)
     draft = draft_of(await _samples(gateway, webhook), request)
     # Whoever may not be shown what a stored secret signs (`signatures.test`) must not read it in the history.
-    if hide_signature or (bool(actor.id) and not actor.session):
+    if hide_signature or actor.is_key:
         draft = replace(draft, headers=(*draft.headers, (TEST_CALL.decode(), "signature not kept")))
     url = gateway.site.webhook_url(webhook.short_code)
     sender = _Sender(gateway, webhook, draft, request, url)

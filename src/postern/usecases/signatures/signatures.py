@@ -229,8 +229,7 @@ async def _result(
     awaits_secret = all(is_stand_in(secret) for secret in (setup.main, setup.second) if secret)
     # With a stored secret the expected signature is a forgery ready to use, and a key could ask for one of any
     # bytes, as often as it likes: only for people who may be shown secrets.
-    by_key = bool(actor.id) and not actor.session
-    may_see = not stored or (actor.may("write") and not by_key)
+    may_see = not stored or (actor.may("write") and not actor.is_key)
     expected = found.expected if may_see else ()
     signed = found.signed_bytes
     return views.SignatureResult(
