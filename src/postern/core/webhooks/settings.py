@@ -93,6 +93,14 @@ class DuplicateProtection(Setting, frozen=True):
     window_seconds: int = 86400
 
 
+def place_of_key(key: str) -> tuple[Literal["header", "body"], str]:
+    """Where the key of duplicate protection is to be found: ``header:Name``, or a path in the body, with ``body:`` before
+    it or without."""
+    if key.lower().startswith("header:"):
+        return "header", key[len("header:") :]
+    return "body", key.removeprefix("body:")
+
+
 class CorsSetting(Setting, frozen=True):
     """Which pages of other origins may call."""
 

@@ -3,6 +3,7 @@
 from postern.core.access.accounts import Actor
 from postern.core.calls.paths import as_text, parse_path, path_problem, walk_members
 from postern.core.history.invocation import HistoryFilter, Invocation, payload_of
+from postern.core.webhooks.settings import place_of_key
 from postern.usecases.history.views.samples import TriedKey
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.webhooks.configuration import DuplicateProtection, validated
@@ -20,7 +21,7 @@ async def duplicate_key(gateway: Gateway, actor: Actor, webhook_id: str, key: st
     validated(DuplicateProtection, {"enabled": True, "key": key})
     page = await gateway.store.history.page(HistoryFilter(webhook_id=webhook_id), LAST)
     stories = await gateway.store.history.brief([row.invocation.id for row in page.rows], LARGEST_READ)
-    of_header = key.lower().startswith("header:")
+    of_header = place_of_key(key)[0] == "header"
     stories.sort(key=lambda one: one.invocation.id, reverse=True)
     calls = [one.invocation for one in stories if of_header or one.invocation.body is not None]
     found = [value for one in calls if (value := _value(one, key))]
@@ -33,11 +34,12 @@ async def duplicate_key(gateway: Gateway, actor: Actor, webhook_id: str, key: st
 
 
 def _value(invocation: Invocation, key: str) -> str | None:
-    if key.lower().startswith("header:"):
-        header = invocation.as_call().first_header(key[7:].lower().encode())
+    kind, name = place_of_key(key)
+    if kind == "header":
+        header = invocation.as_call().first_header(name.lower().encode())
         return header.decode("utf-8", "replace") if header else None
     payload = payload_of(invocation)
-    found = walk_members(payload.members, parse_path(key.removeprefix("body:"))) if payload else None
+    found = walk_members(payload.members, parse_path(name)) if payload else None
     return None if found is None else as_text(found)
 
 

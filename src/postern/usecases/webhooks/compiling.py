@@ -15,6 +15,7 @@ from postern.core.webhooks.settings import (
     Resolved,
     SignatureAuthentication,
     WebhookSettings,
+    place_of_key,
 )
 from postern.core.webhooks.stored import StoredSecret, StoredWebhook
 from postern.core.webhooks.webhook import DuplicateKey, Webhook
@@ -104,7 +105,9 @@ def _handshake(credential: Credential, secrets: dict[str, StoredSecret]) -> Hand
 def _duplicates(setting: DuplicateProtection) -> DuplicateKey | None:
     if not setting.enabled:
         return None
-    key = setting.key or ""
-    if key.lower().startswith("header:"):
-        return DuplicateKey(setting.window_seconds, header=key[7:].lower().encode())
-    return DuplicateKey(setting.window_seconds, path=parse_path(key.removeprefix("body:")) if key else None)
+    if not setting.key:
+        return DuplicateKey(setting.window_seconds)
+    kind, name = place_of_key(setting.key)
+    if kind == "header":
+        return DuplicateKey(setting.window_seconds, header=name.lower().encode())
+    return DuplicateKey(setting.window_seconds, path=parse_path(name))

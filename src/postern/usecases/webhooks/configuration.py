@@ -21,7 +21,7 @@ from postern.core.problems import FieldError, Refused
 from postern.core.visible import on_one_line
 from postern.core.webhooks.grouping import MOST_TAGS, distinct, folder_of, tag_problem
 from postern.core.webhooks.names import header_name_problem, parameter_name_problem, username_problem
-from postern.core.webhooks.settings import PAYLOAD_LIMIT, WebhookSettings
+from postern.core.webhooks.settings import PAYLOAD_LIMIT, WebhookSettings, place_of_key
 from postern.core.webhooks.webhook import LARGEST_PAYLOAD_LIMIT
 from postern.usecases.shapes import WHOLE, checked
 from postern.usecases.shapes import FieldProblem as FieldProblem
@@ -155,17 +155,12 @@ class DuplicateProtection(Shape):
     def _key(cls, key: str | None) -> str | None:
         if not key:
             return None
-        if key.lower().startswith("header:"):
-            name = key[7:]
-            if (
-                not name
-                or len(name) > 100
-                or not name.isascii()
-                or not name.replace("-", "").replace("_", "").isalnum()
-            ):
-                raise ValueError("write header: and a header's name, like header:X-Event-Id")
-            return key
-        return checked(key, path_problem(key.removeprefix("body:")))
+        kind, name = place_of_key(key)
+        if kind == "body":
+            return checked(key, path_problem(name))
+        if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", name) or not name.strip("-_"):
+            raise ValueError("write header: and a header's name, like header:X-Event-Id")
+        return key
 
 
 class CorsSetting(Shape):
