@@ -1,7 +1,11 @@
-"""What every request's schema is made of."""
+"""What every request's schema is made of, and what is read alike in several."""
+
+import base64
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 from pydantic.alias_generators import to_camel
+
+from postern.core.problems import FieldError, Refused
 
 
 class Shape(BaseModel):
@@ -39,3 +43,22 @@ def checked(value: str, problem: str | None) -> str:
     if problem:
         raise ValueError(problem)
     return value
+
+
+def decoded(text: str, field: str) -> bytes:
+    """What this field holds as base64, or ``Refused`` by its name."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError:  # also of a letter that is not ASCII, which is no error of base64's own
+        raise Refused("invalid_request", errors=[FieldError(field, "is not base64")]) from None
+
+
+def given_body(body: str | None, body_base64: str | None, within: str = "") -> bytes | None:
+    """The body that a request gives, as text or to the byte; None where it gives none. What is wrong is refused by its
+    field's name, with what it stands ``within`` before it."""
+    if body is not None and body_base64 is not None:
+        wrong = FieldError(f"{within}body", "give body or bodyBase64, one of them")
+        raise Refused("invalid_request", errors=[wrong])
+    if body_base64 is not None:
+        return decoded(body_base64, f"{within}bodyBase64")
+    return None if body is None else body.encode()

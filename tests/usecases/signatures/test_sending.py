@@ -640,6 +640,7 @@ async def test_a_wrong_field_of_a_test_call_is_named(house: House) -> None:
         ({"body": "{}", "bodyBase64": "e30="}, "body"),
         ({"bodyBase64": "e30"}, "bodyBase64"),
         ({"bodyBase64": "e30=\n"}, "bodyBase64"),
+        ({"bodyBase64": "é"}, "bodyBase64"),
     ):
         with pytest.raises(Refused) as refused:
             await send(house, webhook, **asked)  # type: ignore[arg-type]

@@ -102,9 +102,10 @@ async def test_a_body_is_text_or_base64_and_need_not_be_there(house: House) -> N
     ).verified
     one_of = "give body or bodyBase64, one of them"
     assert await wrong(house, authentication=how(), call=call(bodyBase64="")) == {"call.body": one_of}
-    assert await wrong(house, authentication=how(), call=call(body=None, bodyBase64="e30")) == {
-        "call.bodyBase64": "is not base64"
-    }
+    for text in ("e30", "é"):
+        assert await wrong(house, authentication=how(), call=call(body=None, bodyBase64=text)) == {
+            "call.bodyBase64": "is not base64"
+        }
     latin = "headers and url hold Latin-1, a body as text holds Unicode"
     for given in (call({"X-A": "€"}), call({"€": "a"}), call(url="https://a/€"), call(url="https://a/?€")):
         assert await wrong(house, authentication=how(), call=given) == {"call": latin}

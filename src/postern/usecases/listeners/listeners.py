@@ -5,8 +5,6 @@ asking renews.
 """
 
 import asyncio
-import base64
-import binascii
 import contextlib
 from typing import Annotated
 
@@ -29,7 +27,7 @@ from postern.usecases.history.history import TAKEN_JUST_NOW, recorded, request_i
 from postern.usecases.history.views.calls import LocalRun, run_of
 from postern.usecases.listeners import views
 from postern.usecases.runtime.gateway import Gateway, require
-from postern.usecases.shapes import Shape
+from postern.usecases.shapes import Shape, decoded
 
 ASK_EVERY = 4.0
 """Seconds for which asking for calls waits at most: two of them fit into a lease."""
@@ -145,7 +143,7 @@ async def answer(
         raise Refused("not_found", "this call was not handed to this listener")
     if call.delivery_key is not None:
         require(actor, "write")  # a caller hears it, and access may have changed since the listener entered
-    body = _decoded(request.body_base64)
+    body = decoded(request.body_base64, "bodyBase64")
     response: WorkflowResponse | None = None
     error = " ".join(request.error.replace("\0", " ").split())  # a database's text has no NUL
     if not error and request.status is None:
@@ -355,10 +353,3 @@ async def _end(gateway: Gateway, ended: Handed, response: WorkflowResponse | Non
     return views.Taken(
         heard=in_time, detail="" if in_time else "too late: the caller had heard something else by then"
     )
-
-
-def _decoded(text: str) -> bytes:
-    try:
-        return base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        raise Refused("invalid_request", errors=[FieldError("bodyBase64", "is not base64")]) from None

@@ -1,8 +1,6 @@
 """Make a call as its sender would, and send it the whole way: to the webhook's public URL."""
 
 import asyncio
-import base64
-import binascii
 import json
 import time
 from collections.abc import Callable
@@ -38,7 +36,7 @@ from postern.identity import is_stand_in
 from postern.usecases.access.audit import noted
 from postern.usecases.ports import Fetched, FetchTrouble
 from postern.usecases.runtime.gateway import Gateway, require
-from postern.usecases.shapes import WHOLE, Shape
+from postern.usecases.shapes import WHOLE, Shape, given_body
 from postern.usecases.signatures import views
 from postern.usecases.webhooks.compiling import answer_timeout, credential_of
 from postern.usecases.webhooks.webhooks import check_secrets, stored
@@ -126,7 +124,9 @@ def draft_of(known: list[views.SampleCall], request: SendRequest) -> Draft:
             errors=[FieldError("event", f"there is no such sample; there are {', '.join(events)}")],
         )
     chosen = known[0 if request.event is None else events.index(request.event)]
-    return Draft(tuple(chosen.headers), _given_body(request, chosen.body.encode()), chosen.event)
+    given = given_body(request.body, request.body_base64)
+    body = chosen.body.encode() if given is None else given
+    return Draft(tuple(chosen.headers), body, chosen.event)
 
 
 def made(
@@ -290,17 +290,6 @@ def _check_can_be_made(webhook: StoredWebhook) -> None:
             "conflict",
             "the sender's secret has not been set here yet: with it, test calls are signed as the sender signs",
         )
-
-
-def _given_body(request: SendRequest, otherwise: bytes) -> bytes:
-    if request.body is not None and request.body_base64 is not None:
-        raise Refused("invalid_request", errors=[FieldError("body", "give body or bodyBase64, one of them")])
-    if request.body_base64 is not None:
-        try:
-            return base64.b64decode(request.body_base64, validate=True)
-        except (binascii.Error, ValueError):
-            raise Refused("invalid_request", errors=[FieldError("bodyBase64", "is not base64")]) from None
-    return otherwise if request.body is None else request.body.encode()
 
 
 def _made(make: Make, draft: Draft, occasion: Occasion, request: SendRequest) -> Made:

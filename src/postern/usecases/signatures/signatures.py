@@ -1,7 +1,6 @@
 """Signatures for their owner: the senders Postern knows and the tester that explains."""
 
 import base64
-import binascii
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -22,8 +21,9 @@ from postern.usecases.history.history import recorded
 from postern.usecases.history.views.calls import Step
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.runtime.one_at_a_time import OneAtATime
+from postern.usecases.shapes import Shape, given_body
 from postern.usecases.signatures import senders, views
-from postern.usecases.webhooks.configuration import Generate, Shape, SignatureAuthentication
+from postern.usecases.webhooks.configuration import Generate, SignatureAuthentication
 from postern.usecases.webhooks.resolving import resolved, scheme_of
 from postern.usecases.webhooks.webhooks import check_secrets
 from postern.usecases.webhooks.webhooks import stored as stored_webhook
@@ -189,22 +189,12 @@ def _call_of(tested: TestedCall, now: float) -> Call:
         url = urlsplit(tested.url)
     except ValueError:
         raise Refused("invalid_request", errors=[FieldError("call.url", "is not a URL")]) from None
-    if tested.body is not None and tested.body_base64 is not None:
-        raise Refused(
-            "invalid_request", errors=[FieldError("call.body", "give body or bodyBase64, one of them")]
-        )
     try:
-        body = (
-            base64.b64decode(tested.body_base64, validate=True)
-            if tested.body_base64 is not None
-            else (tested.body or "").encode()
-        )
+        body = given_body(tested.body, tested.body_base64, "call.") or b""
         headers = tuple(
             (name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in tested.headers
         )
         path, query = url.path.encode("latin-1"), url.query.encode("latin-1")
-    except binascii.Error:
-        raise Refused("invalid_request", errors=[FieldError("call.bodyBase64", "is not base64")]) from None
     except UnicodeEncodeError:
         raise Refused(
             "invalid_request",
