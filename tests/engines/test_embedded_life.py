@@ -167,6 +167,8 @@ async def test_a_broken_file_holds_deliveries_until_it_is_mended(
     assert words in (await engine.health()).detail
     with pytest.raises(EngineUnavailable, match="workflows file has an error"):
         await engine.start(Trigger("inv.1", "wh_1", "inv", {}, b"{}"))
+    with pytest.raises(EngineUnavailable, match="workflows file has an error"):
+        await engine.workflows()  # none is known, which is not that there are none
     assert engine.process_id is None
     stage.write("""
         @workflow

@@ -159,13 +159,15 @@ class EmbeddedEngine:
     async def health(self) -> EngineHealth:
         if defect := self._supervisor.defect():
             return EngineHealth(False, defect, cannot_start=self._supervisor.cannot_start)
-        known = len(self._supervisor.workflows)
+        known = len(self._supervisor.workflows or ())
         return EngineHealth(
             True, f"running, {known} workflow{'' if known == 1 else 's'} in {self._path.name}"
         )
 
     async def workflows(self) -> list[Workflow] | None:
         """What the engine knows now, or last knew while its files have an error."""
+        if self._supervisor.workflows is None:
+            raise EngineUnavailable(self._supervisor.trouble, 1.0)
         return list(self._supervisor.workflows)
 
     async def runs(self, limit: int = 50, delivery_key: str | None = None) -> list[Run] | None:

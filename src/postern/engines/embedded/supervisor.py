@@ -65,7 +65,8 @@ class Supervisor:
         self.failed_starts = 0
         """Processes in a row that ended before they were ready."""
         self.trouble = "the engine process is starting"
-        self.workflows: list[Workflow] = []
+        self.workflows: list[Workflow] | None = None
+        """None as long as no process has said."""
 
     @property
     def link(self) -> Link:
