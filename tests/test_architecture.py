@@ -85,6 +85,7 @@ LATE_IMPORTS: dict[str, set[str]] = {
         "postern.wiring.local",
         "postern.wiring.machine",
         "postern.wiring.serving",
+        "postern.wiring.settings",
         "postern.wiring.starting",
         "postern.wiring.workers.slot",
         "postern.workflows.example",
@@ -111,6 +112,10 @@ LATE_IMPORTS: dict[str, set[str]] = {
     "wiring/gateway.py": {  # a command has no engine, and few read workflow files
         "postern.wiring.engines",
         "postern.workflows.load",
+    },
+    "wiring/local.py": {  # the store and the web framework, where no gateway runs that answers instead
+        "postern.wiring.local_database",
+        "postern.wiring.machine",
     },
     "wiring/outside.py": {"postern.outbound.fetch"},  # few commands make a request
     "surfaces/mcp/__init__.py": {
@@ -464,7 +469,7 @@ def test_a_command_on_this_machine_loads_nothing_that_it_does_not_use(tmp_path: 
     assert (first, loaded) == ("No webhook yet: postern webhooks create NAME", "[]")
 
 
-@pytest.mark.parametrize("modules", ["local", "serving, postern.wiring.local"])
+@pytest.mark.parametrize("modules", ["local_database", "serving, postern.wiring.local_database"])
 def test_a_start_on_sqlite_loads_nothing_that_it_may_never_need(modules: str) -> None:
     """A third of the time in which the program starts: other databases and engines, migrations, an HTTP client."""
     heavy = ("psycopg", "alembic", "aiohttp", "rich.", "temporalio", "mcp.")

@@ -233,7 +233,7 @@ def test_commands_on_the_server_have_the_settings_of_the_unit() -> None:
     credential = re.search(r"LoadCredential=secret-keys:(\S+)", UNIT.read_text())
     assert credential is not None
     unit["POSTERN_SECRET_KEYS_FILE"] = credential[1]
-    written = DEPLOY.partition("### Commands on the server")[2].partition("```\n")[0]
+    written = DEPLOY.partition("### Commands on the server")[2].partition("\n## ")[0]
     assert dict(re.findall(r"(POSTERN_\w+)=(\S+)", written)) == unit
 
 

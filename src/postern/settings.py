@@ -8,9 +8,6 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 from urllib.parse import urlsplit
 
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError
-
 from postern.core.address import Allowlist, InvalidRanges
 from postern.core.operations.shown_setting import ShownSetting
 from postern.core.visible import can_be_stored
@@ -77,6 +74,10 @@ def as_sqlalchemy_writes_it(url: str) -> str:
 
 
 def database_address(text: str) -> str:
+    # Most gateways and commands are told none, and a command that a gateway answers needs no SQLAlchemy.
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError
+
     text = as_sqlalchemy_writes_it(text)
     try:
         url = make_url(text)

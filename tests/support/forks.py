@@ -28,7 +28,7 @@ LOADED = [
     "postern.observe.lines",
     "postern.observe.metrics",
     "postern.wiring.command",
-    "postern.wiring.local",
+    "postern.wiring.local_database",
     "postern.wiring.machine",
     "postern.wiring.serving",
     "uvloop",

@@ -5,15 +5,11 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from postern.surfaces.cli.entry import run_typed
-from postern.surfaces.cli.gateway.machine import Local, Machine
+from postern.surfaces.cli.gateway.machine import Local
 from postern.surfaces.cli.main import enter_wired
 from postern.surfaces.cli.run import NOT_FOUND, USAGE, end
-
-if TYPE_CHECKING:
-    from postern.wiring.local import LocalDatabase
 
 
 def start(workers: int = 1, slot: str | None = None, example: bool = False) -> None:
@@ -23,7 +19,8 @@ def start(workers: int = 1, slot: str | None = None, example: bool = False) -> N
 
     from postern.observe.logs import set_up_logs
     from postern.wiring.serving import serve, serve_with
-    from postern.wiring.starting import ends_in_a_sentence, settings_or_end
+    from postern.wiring.settings import settings_or_end
+    from postern.wiring.starting import ends_in_a_sentence
     from postern.wiring.workers.slot import WorkerSlot
 
     settings = settings_or_end({"POSTERN_EXAMPLE": "on"} if example else {})
@@ -41,7 +38,8 @@ def develop(workflows: Path | None, port: int | None, example: bool) -> None:
 
     from postern.observe.logs import set_up_logs
     from postern.wiring.develop import develop
-    from postern.wiring.starting import ends_in_a_sentence, settings_or_end
+    from postern.wiring.settings import settings_or_end
+    from postern.wiring.starting import ends_in_a_sentence
 
     given = {"POSTERN_LOG": "off", "POSTERN_EXAMPLE": "on" if example else None}
     given |= {
@@ -75,20 +73,14 @@ def copy(whence: str, where: str, on_progress: Callable[[str, int, int], None]) 
     return copy(whence, where, on_progress)
 
 
-def on_machine(local: "LocalDatabase") -> Machine:
-    from postern.wiring.machine import OnThisMachine
-
-    return OnThisMachine(local)
-
-
 def local() -> Local:
     from postern.observe.logs import set_up_logs
-    from postern.wiring.local import LocalDatabase
-    from postern.wiring.starting import settings_or_end
+    from postern.wiring.local import ThisMachine
+    from postern.wiring.settings import settings_or_end
 
     settings = settings_or_end()
     set_up_logs("off" if settings.log == "off" else "text")
-    return LocalDatabase(settings, on_machine)
+    return ThisMachine(settings)
 
 
 def _write_example(workflows: Path) -> None:

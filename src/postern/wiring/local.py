@@ -1,49 +1,33 @@
-"""What most commands do on this machine: they ask the API on the local database, without a server."""
+"""What commands do on this machine: the gateway that serves its data is asked, and where none does, the API on the
+database itself."""
 
-import asyncio
-import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack
-from pathlib import Path
-from typing import TypeVar
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from sqlalchemy.engine import make_url
-
-from postern.core.access.accounts import Actor
 from postern.core.operations.shown_setting import ShownSetting
-from postern.core.problems import Refused
 from postern.settings import Settings
-from postern.surfaces.cli.gateway.api import end_refused
+from postern.surfaces.cli.gateway.beside import Beside
 from postern.surfaces.cli.gateway.machine import Machine
 from postern.surfaces.cli.gateway.source import Answer
-from postern.surfaces.rest import inside
-from postern.usecases.runtime.gateway import Gateway
-from postern.wiring.gateway import opened
-from postern.wiring.starting import ends_in_a_sentence
-from postern.wiring.told import tell
+from postern.wiring.settings import digests
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from postern.wiring.local_database import LocalDatabase
 
 LOOK_EVERY = 1.0
 
-# Whoever may open the database file may do everything anyway.
-ACTOR = Actor("command line", "admin")
 
-
-class LocalDatabase:
-    """The gateway is opened when it is first needed and stays open until the command ends."""
-
-    def __init__(self, settings: Settings, machine: Callable[["LocalDatabase"], Machine]) -> None:
-        """``machine`` is asked for when a command wants more than the API."""
-        self.known = settings
-        self._machine = machine
-        self._runner = asyncio.Runner()
-        self._opened = AsyncExitStack()
-        self._gateway: Gateway | None = None
+class ThisMachine:
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        known = digests(settings)
+        self._beside = Beside(settings.data_dir, {name: known[name] for name in settings.sources})
+        self._database: LocalDatabase | None = None
+        self.is_served = False
         self._turn = threading.Lock()
-        """`postern listen` asks from several threads, and there is one loop."""
+        """`postern listen` asks from several threads, and there is one database."""
 
     def ask(
         self,
@@ -53,13 +37,9 @@ class LocalDatabase:
         body: bytes | None,
         within: float | None = None,
     ) -> Answer:
-        async def answer(gateway: Gateway) -> Answer:
-            response = await inside.ask(gateway, ACTOR, method, path, query, body)
-            if method != "GET":
-                tell(self.known.data_dir)
-            return Answer(response.status_code, bytes(response.body))
-
-        return self.run(answer)
+        answer = self._beside.ask(method, path, query, body, within)
+        self.is_served = answer is not None
+        return answer or self._opened().ask(method, path, query, body)
 
     def news(self, webhook: str | None) -> Iterator[bytes | None]:
         while True:
@@ -67,37 +47,21 @@ class LocalDatabase:
             time.sleep(LOOK_EVERY)
 
     def settings(self) -> list[ShownSetting]:
-        return self.known.listed()
+        return self._settings.listed()
 
     def machine(self) -> Machine:
-        return self._machine(self)
+        from postern.wiring.machine import OnThisMachine
+
+        return OnThisMachine(self._opened())
 
     def close(self) -> None:
-        with ends_in_a_sentence():
-            if self._gateway is not None:
-                self._gateway = None
-                self._runner.run(self._opened.aclose())
-            self._runner.close()
+        if self._database is not None:
+            self._database.close()
 
-    def run(self, use_case: Callable[[Gateway], Awaitable[T]]) -> T:
-        async def inside_the_loop() -> T:
-            if self._gateway is None:
-                _warn_if_new(self.known)
-                self._gateway = await self._opened.enter_async_context(opened(self.known))
-            return await use_case(self._gateway)
+    def _opened(self) -> "LocalDatabase":
+        from postern.wiring.local_database import LocalDatabase
 
-        with self._turn, ends_in_a_sentence():
-            try:
-                return self._runner.run(inside_the_loop())
-            except Refused as refused:
-                end_refused(refused)
-
-
-def _warn_if_new(settings: Settings) -> None:
-    """Most likely the command was typed in another folder than the one from which the gateway was started."""
-    file = make_url(settings.database).database if settings.is_sqlite else None
-    if file is not None and not Path(file).exists():
-        print(
-            f"There was no database in {Path(file).parent}: a new one is begun. POSTERN_DATA_DIR says where it is.",
-            file=sys.stderr,
-        )
+        with self._turn:
+            if self._database is None:
+                self._database = LocalDatabase(self._settings)
+            return self._database

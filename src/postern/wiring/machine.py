@@ -18,6 +18,7 @@ from postern.stores.sql.database import Database
 from postern.surfaces.cli.gateway.backups import Manifest, Restored
 from postern.surfaces.cli.run import CONFLICT, FAILED, USAGE, end
 from postern.surfaces.mcp import load_sdk
+from postern.surfaces.rest.inside import COMMAND_LINE
 from postern.usecases.history import samples
 from postern.usecases.operations import export, key_rotation, retention
 from postern.usecases.runtime.gateway import Gateway
@@ -25,8 +26,9 @@ from postern.wiring.backup.contents import BackupFailed, is_own
 from postern.wiring.backup.making import back_up
 from postern.wiring.backup.restoring import restore
 from postern.wiring.gateway import database_held, workflows_of
-from postern.wiring.local import ACTOR, LocalDatabase
-from postern.wiring.starting import ends_at_ctrl_c, ends_in_a_sentence, settings_or_end
+from postern.wiring.local_database import LocalDatabase
+from postern.wiring.settings import settings_or_end
+from postern.wiring.starting import ends_at_ctrl_c, ends_in_a_sentence
 from postern.workflows import Rehearsal, rehearse
 from postern.workflows.scaffold import keep, keep_test
 
@@ -37,13 +39,13 @@ class OnThisMachine:
         self._run = local.run
 
     def plan_pruning(self) -> dict[str, int]:
-        return self._run(lambda gateway: retention.plan(gateway, ACTOR))
+        return self._run(lambda gateway: retention.plan(gateway, COMMAND_LINE))
 
     def prune(self, report: Callable[[str, int], None]) -> dict[str, int]:
-        return self._run(lambda gateway: retention.prune(gateway, ACTOR, report))
+        return self._run(lambda gateway: retention.prune(gateway, COMMAND_LINE, report))
 
     def rotate_key(self) -> int:
-        return self._run(lambda gateway: key_rotation.rotate_key(gateway, ACTOR))
+        return self._run(lambda gateway: key_rotation.rotate_key(gateway, COMMAND_LINE))
 
     def back_up(self, file: Path, *, with_keys: bool, passphrase: str | None, replace: bool) -> Manifest:
         with _fails_in_a_sentence():
@@ -57,7 +59,7 @@ class OnThisMachine:
         return is_own(self._settings, file)
 
     def export_everything(self, write: Callable[[bytes], object]) -> None:
-        self._run(lambda gateway: export.everything(gateway, ACTOR, write))
+        self._run(lambda gateway: export.everything(gateway, COMMAND_LINE, write))
 
     def speak_mcp(self, level: str) -> None:
         actor = Actor("command line (MCP)", next(one for one in LEVELS if one == level))
@@ -68,12 +70,12 @@ class OnThisMachine:
         return (path.parent if path.suffix == ".py" else path).resolve()
 
     def write_workflow(self, name: str, webhook: str) -> Path:
-        return self._run(lambda gateway: samples.write_workflow(gateway, ACTOR, name, webhook))
+        return self._run(lambda gateway: samples.write_workflow(gateway, COMMAND_LINE, name, webhook))
 
     def try_workflow(self, name: str, webhook: str) -> Rehearsal:
         async def tried(gateway: Gateway) -> Rehearsal:
             with ends_at_ctrl_c():
-                return await samples.try_workflow(gateway, ACTOR, name, webhook)
+                return await samples.try_workflow(gateway, COMMAND_LINE, name, webhook)
 
         return self._run(tried)
 

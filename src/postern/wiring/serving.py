@@ -40,10 +40,10 @@ from postern.usecases.operations.retention import RetentionLoop
 from postern.usecases.runtime import notifications
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.schedules.schedules import Scheduler
+from postern.wiring.answering import answering
 from postern.wiring.gateway import alone, opened
 from postern.wiring.greeting import Greeting
 from postern.wiring.starting import CannotStart
-from postern.wiring.told import told
 from postern.wiring.workers.metrics import WorkerMetrics
 from postern.wiring.workers.parent import Workers
 from postern.wiring.workers.slot import Lifeline, WorkerSlot
@@ -100,25 +100,23 @@ async def serve(settings: Settings, slot: WorkerSlot | None = None, beside: Besi
             working = [going_on(worker.run()) for worker in workers]
             dispatcher = Dispatcher(gateway)
             dispatching = [going_on(dispatcher.run())] if gateway.engine is not None else []
-            # Workers share a database that tells them itself.
-            by_commands = (
-                nullcontext() if slot else told(settings.data_dir, gateway.runtime.directory.refresh_soon)
-            )
             try:
                 addresses = ClientAddresses(settings.trusted_proxies, settings.client_header)
                 app = make_app(gateway, addresses, worker_metrics.all if worker_metrics else None)
                 if not slot:  # last of all: its password is shown once it serves, and a moment in between would be too long
                     greeting = await _greeting(gateway, settings, address)
-                with by_commands, greeting.whatever_comes() if greeting else nullcontext():
-                    await serve_http(
-                        partial(CallExchange, Intake(gateway, addresses)),
-                        partial(AppExchange, app),
-                        listener,
-                        settings.body_timeout,
-                        settings.base_url.startswith("https://"),
-                        when_up,
-                        gateway.runtime.begin_to_end,
-                    )
+                # Of several workers none is the one that commands could ask.
+                async with nullcontext() if slot else answering(gateway, settings):
+                    with greeting.whatever_comes() if greeting else nullcontext():
+                        await serve_http(
+                            partial(CallExchange, Intake(gateway, addresses)),
+                            partial(AppExchange, app),
+                            listener,
+                            settings.body_timeout,
+                            settings.base_url.startswith("https://"),
+                            when_up,
+                            gateway.runtime.begin_to_end,
+                        )
             finally:
                 if worker_metrics and lifeline and lifeline.orphaned:
                     worker_metrics.remove()

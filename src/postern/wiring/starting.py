@@ -1,16 +1,14 @@
 """What keeps a gateway from starting, as a value, and how the command that started it ends then."""
 
-import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from types import MappingProxyType
 from typing import NoReturn
 
 from postern.core.history.invocation import StoreUnavailable
 from postern.observe.logs import Log
-from postern.settings import SettingError, Settings
+from postern.settings import SettingError
 from postern.stores.secrets.vault import VaultError
 from postern.stores.sql.schema import SchemaMismatch
 from postern.surfaces.cli.run import FAILED, UNAVAILABLE, USAGE, end
@@ -24,15 +22,6 @@ class CannotStart(Exception):
     def __init__(self, message: str, exit_code: int = FAILED) -> None:
         super().__init__(message)
         self.exit_code = exit_code
-
-
-def settings_or_end(also: Mapping[str, str] = MappingProxyType({})) -> Settings:
-    try:
-        return Settings({**os.environ, **also})
-    except SettingError as error:
-        end(str(error), USAGE)
-    except FileNotFoundError:  # a relative path has no beginning
-        end("The folder in which this was typed has been deleted; go to another one", USAGE)
 
 
 @contextmanager

@@ -1,13 +1,22 @@
-"""A command on the local database, while a gateway serves it."""
+"""Commands on the machine of a gateway: while one serves the data it answers, and otherwise they open the database."""
 
 import json
 import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
-from postern.wiring.told import NAME
-from support.client import Client
+import pytest
+
+from postern.surfaces.cli.gateway import beside
+from postern.surfaces.cli.gateway.beside import NAME
+from postern.surfaces.cli.run import UNAVAILABLE
+from support.client import Client, admin_of
+from support.commands import typed
 from support.forks import impatient
-from support.program import StartProgram, run_postern
+from support.program import Program, StartProgram, clean_environment, run_postern
 from support.waiting import wait_until
 
 BY_ITSELF_NEVER = impatient(
@@ -16,6 +25,12 @@ BY_ITSELF_NEVER = impatient(
         "postern.surfaces.console.rehearsal.AFTER": 3600.0,  # its pages look as well
     }
 )
+LOADED = """
+import sys
+from postern.__main__ import main
+try: main()
+except SystemExit: print([name for name in ("sqlalchemy", "starlette", "pydantic", "asyncio", "cryptography", "httpx2", "ssl") if name in sys.modules], file=sys.stderr)
+"""
 
 
 def made_by_a_command(folder: Path, **environment: str) -> str:
@@ -25,30 +40,83 @@ def made_by_a_command(folder: Path, **environment: str) -> str:
     return str(json.loads(made.stdout)["url"]).rpartition("/")[2]
 
 
-def test_who_calls_what_a_command_has_just_made_is_served(
-    start_program: StartProgram, tmp_path: Path
+def engine_in_the_status_of(folder: Path, **environment: str) -> str:
+    """Only a gateway has one."""
+    said = run_postern(folder, "status", **environment).stdout
+    return next(line for line in said.splitlines() if line.startswith("engine: "))
+
+
+FROM_A_GATEWAY, FROM_THE_DATABASE = (
+    "engine: ok, none in this process",
+    "engine: not seen from here; /readyz of the gateway that serves says how it is",
+)
+
+
+@pytest.fixture
+def program(start_program: StartProgram) -> Program:
+    return start_program(POSTERN_ENGINE="none", **BY_ITSELF_NEVER)
+
+
+def test_the_gateway_answers_and_knows_at_once_what_a_command_has_made(
+    program: Program, tmp_path: Path
 ) -> None:
-    program = start_program(POSTERN_ENGINE="none", **BY_ITSELF_NEVER)
-    caller = Client(program.port)
-    for _ in range(3):
-        code = made_by_a_command(tmp_path)
-        wait_until(
-            lambda code=code: caller.post(f"/webhook/{code}", {}).status == 401, what="it to be served"
-        )
+    code = made_by_a_command(tmp_path)
+    assert Client(program.port).post(f"/webhook/{code}", {}).status == 401, "it is served"
+    said = run_postern(tmp_path, "status").stdout
+    assert (
+        "Commands go to the gateway that runs on this machine, as command line with access level admin."
+        in said
+    )
+    assert FROM_A_GATEWAY in said
+    [noted] = [
+        one for one in admin_of(program).get("audit").json["items"] if one["action"] == "webhook created"
+    ]
+    assert noted["actor"] == "command line"
     assert program.stop() == 0
     assert not (program.data_dir / NAME).exists()
+    assert engine_in_the_status_of(tmp_path) == FROM_THE_DATABASE
+
+
+def test_a_command_that_a_gateway_answers_loads_no_database(program: Program, tmp_path: Path) -> None:
+    """Two thirds of the time in which it would start."""
+    ran = subprocess.run(
+        [sys.executable, "-c", LOADED, "webhooks", "list"],
+        env=clean_environment({"POSTERN_DATA_DIR": str(program.data_dir), "HOME": str(tmp_path)}),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert (ran.stdout, ran.stderr) == ("No webhook yet: postern webhooks create NAME\n", "[]\n")
+
+
+def test_a_command_with_other_settings_than_the_gateway_uses_its_own(
+    program: Program, tmp_path: Path
+) -> None:
+    other = f"sqlite:///{tmp_path / 'other.db'}"
+    assert (
+        "There was no database"
+        in run_postern(tmp_path, "webhooks", "list", POSTERN_DATABASE_URL=other).stderr
+    )
+    for setting, own, different in (
+        ("POSTERN_BASE_URL", "", "https://hooks.example.com"),
+        ("POSTERN_ENGINE", "none", "embedded"),
+        ("POSTERN_DATA_DIR", "data/../data", ""),
+    ):
+        assert engine_in_the_status_of(tmp_path, **{setting: own}) == FROM_A_GATEWAY
+        if different:
+            assert engine_in_the_status_of(tmp_path, **{setting: different}) == FROM_THE_DATABASE
 
 
 def test_what_one_that_was_killed_has_left_is_in_nobodys_way(
     start_program: StartProgram, tmp_path: Path
 ) -> None:
     (tmp_path / "data").mkdir()
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as left:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as left:
         left.bind(str(tmp_path / "data" / NAME))
-    program = start_program(POSTERN_ENGINE="none", POSTERN_DATA_DIR=str(tmp_path / "data"), **BY_ITSELF_NEVER)
-    code = made_by_a_command(tmp_path)
-    caller = Client(program.port)
-    wait_until(lambda: caller.post(f"/webhook/{code}", {}).status == 401, what="it to be served")
+    made_by_a_command(tmp_path)
+    start_program(POSTERN_ENGINE="none", POSTERN_DATA_DIR=str(tmp_path / "data"))
+    assert engine_in_the_status_of(tmp_path) == FROM_A_GATEWAY
 
 
 def test_where_the_folders_name_is_too_long_for_a_socket_it_is_served_a_moment_later(
@@ -59,3 +127,44 @@ def test_where_the_folders_name_is_too_long_for_a_socket_it_is_served_a_moment_l
     code = made_by_a_command(tmp_path, POSTERN_DATA_DIR=data)
     caller = Client(program.port)
     wait_until(lambda: caller.post(f"/webhook/{code}", {}).status == 401, what="it to be served")
+
+
+@pytest.fixture
+def silent(tmp_path: Path) -> Iterator[socket.socket]:
+    """In the place of a gateway: who connects waits."""
+    (tmp_path / "data").mkdir()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(str(tmp_path / "data" / NAME))
+        listener.listen()
+        yield listener
+
+
+def test_a_gateway_that_is_killed_before_it_has_answered_is_told_and_nothing_is_done_twice(
+    silent: socket.socket, tmp_path: Path
+) -> None:
+    def take_and_end() -> None:
+        line, _ = silent.accept()
+        with line:
+            while line.recv(65536):
+                pass
+
+    killed = threading.Thread(target=take_and_end)
+    killed.start()
+    ran = typed(tmp_path, "webhooks", "create", "Orders")
+    killed.join()
+    assert (ran.exit_code, ran.stderr) == (
+        UNAVAILABLE,
+        "The gateway that serves this data ended before it had answered: look whether it was done.\n",
+    )
+    assert not (tmp_path / "data" / "postern.db").exists()
+
+
+def test_a_gateway_that_stands_still_is_not_waited_for_for_ever(
+    silent: socket.socket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(beside, "ANSWER_WITHIN", 0.1)
+    ran = typed(tmp_path, "webhooks", "list")
+    assert (ran.exit_code, ran.stderr) == (
+        UNAVAILABLE,
+        "The gateway that serves this data does not answer.\n",
+    )

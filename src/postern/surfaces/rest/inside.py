@@ -1,4 +1,4 @@
-"""The API, asked by the process that it is in: how commands work on the local database. Nothing goes over the
+"""The API, asked by the process that it is in: how commands work on the machine of the gateway. Nothing goes over the
 network, and whoever asks needs no key."""
 
 import asyncio
@@ -15,6 +15,9 @@ from postern.surfaces.rest.framework.operation import JSON, PREFIX, Operation, h
 from postern.surfaces.rest.framework.problems import problem_response
 from postern.surfaces.rest.table import operations
 from postern.usecases.runtime.gateway import Gateway
+
+# Whoever may open the database file may do everything anyway.
+COMMAND_LINE = Actor("command line", "admin")
 
 
 async def ask(

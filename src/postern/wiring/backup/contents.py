@@ -27,7 +27,7 @@ OWN = (
     "engine.working",
     "address",
     "workflows.path",
-    "changed.sock",
+    "commands.sock",
 )
 """What else lies in the data folder."""
 

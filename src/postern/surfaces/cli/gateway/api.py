@@ -1,5 +1,5 @@
 """How a command asks: it is a client of the REST API, wherever that is, so that every command works on a gateway
-over the network as it does on the local database."""
+over the network, and on the one of this machine, as it does on the local database."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -139,7 +139,7 @@ class Api:
         return answer.body
 
     def login(self) -> Login | None:
-        """Which gateway is asked over the network; None: the local database is used."""
+        """Which gateway is asked over the network; None: what is on this machine."""
         return self._given or chosen(self.profile)
 
     def use(self, login: Login) -> None:

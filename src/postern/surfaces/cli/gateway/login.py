@@ -106,9 +106,12 @@ def status(as_json: Json = False) -> None:
         version=__version__,
         gateway=gateway,
     )
+    is_served = to is not None or api.local().is_served
     where = (
         f"{to.url} ({f'profile {to.profile}' if to.profile else 'POSTERN_URL'})"
         if to
+        else "the gateway that runs on this machine"
+        if is_served
         else "the local database"
     )
     lines = [
@@ -118,10 +121,14 @@ def status(as_json: Json = False) -> None:
         *(
             f"{name}: {'ok' if part.ok else 'not ok'}, {part.detail}"
             for name, part in gateway.parts().items()
-            if to or name != "engine"
+            if is_served or name != "engine"
         ),
-        # Beside a local database there is only what this command itself has opened, and that is no engine.
-        *([] if to else ["engine: not seen from here; /readyz of the gateway that serves says how it is"]),
+        # On a database there is only what this command itself has opened, and that is no engine.
+        *(
+            []
+            if is_served
+            else ["engine: not seen from here; /readyz of the gateway that serves says how it is"]
+        ),
     ]
     if as_json:
         show_json(found)

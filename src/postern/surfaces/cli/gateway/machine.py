@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
 
 class Local(Source, Protocol):
-    """The API on the local database."""
+    """The API, asked of the gateway that serves this machine's data, or on the local database where none does."""
+
+    @property
+    def is_served(self) -> bool:
+        """Whether it was a gateway that gave the last answer."""
+        ...
 
     def settings(self) -> list[ShownSetting]: ...
 

@@ -1,0 +1,63 @@
+"""The gateway that serves the same data on this machine. It answers over a socket in the data folder, without a key:
+whoever may open that may open the database, too. A command that is answered there loads no database itself."""
+
+import socket
+from pathlib import Path
+
+import msgspec
+
+from postern import __version__
+from postern.surfaces.cli.gateway.source import Answer, Away
+
+NAME = "commands.sock"
+
+ANSWER_WITHIN = 120.0
+"""Seconds. A schedule's source may take its time."""
+
+NOT_THIS_ONE = 421
+"""The status where it is another version, or has other settings than the command was given."""
+
+
+class Asked(msgspec.Struct):
+    method: str
+    path: str
+    """What follows the API's prefix."""
+    query: dict[str, str]
+    body: bytes | None
+    settings: dict[str, str]
+    """The digests of those that the command was given."""
+    version: str = __version__
+
+
+class Beside:
+    def __init__(self, data_dir: Path, settings: dict[str, str]) -> None:
+        self._place = data_dir / NAME
+        self._settings = settings
+
+    def ask(
+        self, method: str, path: str, query: dict[str, str], body: bytes | None, within: float | None = None
+    ) -> Answer | None:
+        """None where no gateway runs that is the one which is meant: the command opens the database itself."""
+        asked = msgspec.msgpack.encode(Asked(method, path, query, body, self._settings))
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
+            line.settimeout(within or ANSWER_WITHIN)
+            try:
+                line.connect(str(self._place))
+            except OSError:  # no socket, one that a killed gateway has left, or somebody else's
+                return None
+            # From here on it may have been done, whatever is heard of it.
+            heard = bytearray()
+            try:
+                line.sendall(asked)
+                line.shutdown(socket.SHUT_WR)
+                while piece := line.recv(65536):
+                    heard += piece
+                answer = msgspec.msgpack.decode(heard, type=Answer)
+            except TimeoutError:
+                raise Away("The gateway that serves this data does not answer.") from None
+            except (OSError, msgspec.DecodeError):
+                to_do = "" if method == "GET" else ": look whether it was done"
+                raise Away(
+                    f"The gateway that serves this data ended before it had answered{to_do}."
+                ) from None
+        return None if answer.status == NOT_THIS_ONE else answer
