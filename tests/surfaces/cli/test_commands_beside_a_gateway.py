@@ -7,11 +7,17 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from postern.surfaces.cli.develop import presence
+from postern.surfaces.cli.develop.shown import Lines
+from postern.surfaces.cli.develop.target import Target
 from postern.surfaces.cli.gateway import beside
+from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.gateway.beside import NAME
+from postern.surfaces.cli.gateway.source import Answer
 from postern.surfaces.cli.run import UNAVAILABLE
 from support.client import Client, admin_of
 from support.commands import typed
@@ -46,6 +52,7 @@ def engine_in_the_status_of(folder: Path, **environment: str) -> str:
     return next(line for line in said.splitlines() if line.startswith("engine: "))
 
 
+HEARD = b'{"calls":[],"id":"lsn_1","name":"ada@laptop","by":"command line","address":"","answers":null,"since":"2026-11-23T00:00:00Z","askWithin":15}'
 FROM_A_GATEWAY, FROM_THE_DATABASE = (
     "engine: ok, none in this process",
     "engine: not seen from here; /readyz of the gateway that serves says how it is",
@@ -139,6 +146,30 @@ def silent(tmp_path: Path) -> Iterator[socket.socket]:
         yield listener
 
 
+@pytest.mark.parametrize(
+    ("is_served", "asked"), [(True, b'{"known":[]}'), (False, b'{"known":[],"waitSeconds":0}')]
+)
+def test_who_listens_beside_a_gateway_waits_there_and_looks_into_a_database_by_itself(
+    monkeypatch: pytest.MonkeyPatch, is_served: bool, asked: bytes
+) -> None:
+    said: list[bytes | None] = []
+
+    def ask(method: str, path: str, query: object, body: bytes | None, within: float | None) -> Answer:
+        said.append(body)
+        return Answer(200, HEARD)
+
+    local = SimpleNamespace(ask=ask, is_served=is_served, close=lambda: None)
+    monkeypatch.setattr(api, "make_local", lambda: local)
+    monkeypatch.setattr(presence, "LOOK_EVERY", 0.0)
+    listener = presence.Presence("ada@laptop", None, Target("http://127.0.0.1:1", None, 1.0), Lines(), print)
+    try:
+        listener.enter()
+        assert listener._asked() == []
+    finally:
+        api.close()
+    assert said[1] == asked
+
+
 def test_a_gateway_that_is_killed_before_it_has_answered_is_told_and_nothing_is_done_twice(
     silent: socket.socket, tmp_path: Path
 ) -> None:
@@ -154,7 +185,7 @@ def test_a_gateway_that_is_killed_before_it_has_answered_is_told_and_nothing_is_
     killed.join()
     assert (ran.exit_code, ran.stderr) == (
         UNAVAILABLE,
-        "The gateway that serves this data ended before it had answered: look whether it was done.\n",
+        "The gateway that serves this data ended before it had answered; it may have done what was asked.\n",
     )
     assert not (tmp_path / "data" / "postern.db").exists()
 

@@ -115,14 +115,14 @@ class Presence:
 
     def _asked(self) -> list[HandedCall]:
         assert self._listener is not None
-        here = api.login() is None
+        kept = api.is_served()
         try:
             found = api.post(
                 HandedCalls,
                 "listeners",
                 self._listener.id,
                 "calls",
-                body={"known": sorted(self._known), **({"waitSeconds": 0} if here else {})},
+                body={"known": sorted(self._known), **({} if kept else {"waitSeconds": 0})},
                 within=ASK_WITHIN,
                 declines=True,
             )
@@ -134,7 +134,7 @@ class Presence:
                 None  # the key is gone: asked to end this listener, the gateway would say so once more
             )
             raise
-        if here and not found.calls:
+        if not kept and not found.calls:
             self._ended.wait(LOOK_EVERY)
         return found.calls
 

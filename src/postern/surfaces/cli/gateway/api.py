@@ -142,6 +142,10 @@ class Api:
         """Which gateway is asked over the network; None: what is on this machine."""
         return self._given or chosen(self.profile)
 
+    def is_served(self) -> bool:
+        """Whether a gateway gave the last answer, or it came from a database that was opened for the command."""
+        return self.login() is not None or self.local().is_served
+
     def use(self, login: Login) -> None:
         """Whatever is chosen."""
         self._given = login

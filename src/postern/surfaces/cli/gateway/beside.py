@@ -56,8 +56,8 @@ class Beside:
             except TimeoutError:
                 raise Away("The gateway that serves this data does not answer.") from None
             except (OSError, msgspec.DecodeError):
-                to_do = "" if method == "GET" else ": look whether it was done"
+                may_be = "" if method == "GET" else "; it may have done what was asked"
                 raise Away(
-                    f"The gateway that serves this data ended before it had answered{to_do}."
+                    f"The gateway that serves this data ended before it had answered{may_be}."
                 ) from None
         return None if answer.status == NOT_THIS_ONE else answer

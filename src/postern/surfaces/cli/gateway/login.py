@@ -106,7 +106,7 @@ def status(as_json: Json = False) -> None:
         version=__version__,
         gateway=gateway,
     )
-    is_served = to is not None or api.local().is_served
+    is_served = api.is_served()
     where = (
         f"{to.url} ({f'profile {to.profile}' if to.profile else 'POSTERN_URL'})"
         if to
