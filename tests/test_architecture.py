@@ -152,6 +152,16 @@ def imported(node: ast.AST) -> list[str]:
     return []
 
 
+def statements(within: ast.AST) -> Iterator[ast.AST]:
+    """Where imports and functions are. What expressions hold is nine tenths of a tree."""
+    todo = [within]
+    while todo:
+        node = todo.pop()
+        yield node
+        for part in ("body", "handlers", "orelse", "finalbody", "cases"):
+            todo += getattr(node, part, ())
+
+
 def name_of(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
@@ -210,9 +220,9 @@ def imports_stand_at_the_top(package: Path) -> list[str]:
     in LATE_IMPORTS."""
     found = []
     for file, tree in sources(package):
-        for function in ast.walk(tree):
-            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-                for node in ast.walk(function):
+        for function in statements(tree):
+            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+                for node in statements(function):
                     for module in imported(node):
                         if module.startswith(("postern", ".")) and module not in LATE_IMPORTS.get(file, ()):
                             found.append(f"{file}:{node.lineno} imports {module} inside a function")
@@ -229,18 +239,18 @@ def late_imports_close_no_circle(package: Path) -> list[str]:
         module = module_of(file)
         in_functions = {
             id(node): node
-            for function in ast.walk(tree)
-            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-            for node in ast.walk(function)
+            for function in statements(tree)
+            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+            for node in statements(function)
         }
         for_types = {
             id(node)
-            for block in ast.walk(tree)
+            for block in statements(tree)
             if isinstance(block, ast.If) and name_of(block.test) == "TYPE_CHECKING"
-            for node in ast.walk(block)
+            for node in statements(block)
         }
         needs[module] = set()
-        for node in ast.walk(tree):
+        for node in statements(tree):
             for one in imported(node):
                 # `from postern.usecases import answers` names a module or something in one.
                 inside = (
