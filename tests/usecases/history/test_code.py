@@ -173,23 +173,33 @@ exec 9>../given
 """
 
 
-@pytest.mark.parametrize("shell", sorted({*SHELLS} - {"bash"}))
-def test_other_shells_give_curl_what_bash_does_and_do_nothing_else(shell: str, tmp_path: Path) -> None:
-    """And with that the next test runs the real curl."""
-    needs(shell, "bash")
+def given_to_curl(shell: str, folder: Path) -> list[bytes]:
+    """For each call its words and its input, as the shell makes them of what was copied."""
+    needs(shell)
+    here = folder / "here"
+    here.mkdir()
+    (here / "secret").write_text("the content of a local file")
     script = "\n".join(curl("http://127.0.0.1", call) for call in hostile_calls()) + "\n"
-    given = []
-    for one in ("bash", shell):
-        folder = tmp_path / one / "here"
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "secret").write_text("the content of a local file")
-        ran = pasted(one, NOTING + script, folder)
-        errors = [line for line in ran.stderr.splitlines() if not line.startswith((b"  ", b"\r"))]
-        assert (ran.stdout, ran.returncode) == (b"", 0), errors[-5:]
-        assert [file.name for file in folder.iterdir()] == ["secret"]
-        given.append((tmp_path / one / "given").read_bytes().split(b"\036end\0"))
-    assert len(given[1]) == CALLS + 1
-    assert given[1] == given[0]
+    ran = pasted(shell, NOTING + script, here)
+    errors = [line for line in ran.stderr.splitlines() if not line.startswith((b"  ", b"\r"))]
+    assert (ran.stdout, ran.returncode) == (b"", 0), errors[-5:]
+    assert [file.name for file in here.iterdir()] == ["secret"]
+    return (folder / "given").read_bytes().split(b"\036end\0")
+
+
+@pytest.fixture(scope="module")
+def given_by_bash(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
+    return given_to_curl("bash", tmp_path_factory.mktemp("bash"))
+
+
+@pytest.mark.parametrize("shell", sorted({*SHELLS} - {"bash"}))
+def test_other_shells_give_curl_what_bash_does_and_do_nothing_else(
+    shell: str, given_by_bash: list[bytes], tmp_path: Path
+) -> None:
+    """And with that the next test runs the real curl."""
+    given = given_to_curl(shell, tmp_path)
+    assert len(given) == CALLS + 1
+    assert given == given_by_bash
 
 
 def test_whatever_was_recorded_the_command_repeats_it_and_does_nothing_else(tmp_path: Path) -> None:
