@@ -53,12 +53,16 @@ class Trigger(Struct, frozen=True):
 
     @property
     def variables(self) -> dict[str, str]:
-        """The specification's trigger variables, as every engine hands them to a workflow."""
-        return {
-            "webhookId": self.webhook_id,
-            **{name: self.fields.get(name, "") for name in FIELD_NAMES},
-            "invocationId": self.invocation_id,
-        }
+        return variables_of(self.webhook_id, self.invocation_id, self.fields)
+
+
+def variables_of(webhook_id: str, invocation_id: str, fields: dict[str, str]) -> dict[str, str]:
+    """The specification's trigger variables, as every engine hands them to a workflow."""
+    return {
+        "webhookId": webhook_id,
+        **{name: fields.get(name, "") for name in FIELD_NAMES},
+        "invocationId": invocation_id,
+    }
 
 
 def delivery_key(invocation_id: str, emission: int) -> str:

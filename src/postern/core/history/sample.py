@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from postern.core.calls.paths import Path, extended
-from postern.core.deliveries.delivery import FIELD_NAMES, Trigger
+from postern.core.deliveries.delivery import FIELD_NAMES, variables_of
 from postern.core.documents import Document
 
 MOST_VARIABLES = 200
@@ -39,9 +39,10 @@ class Variable(msgspec.Struct, frozen=True):
     expressions: dict[str, str]
 
 
-def sample_of(trigger: Trigger) -> bytes:
-    """The trigger as a workflow meets it: the six variables, and the payload exactly as sent."""
-    return msgspec.json.encode({**trigger.variables, "payload": msgspec.Raw(trigger.payload)})
+def sample_of(webhook_id: str, invocation_id: str, fields: dict[str, str], payload: bytes) -> bytes:
+    """What a workflow is given of this call: the six variables, and the payload exactly as sent."""
+    given = variables_of(webhook_id, invocation_id, fields)
+    return msgspec.json.encode({**given, "payload": msgspec.Raw(payload)})
 
 
 def event_in(trigger: bytes) -> Document | None:

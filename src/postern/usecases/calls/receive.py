@@ -10,7 +10,7 @@ from postern.core.admit import Verdict
 from postern.core.answer import Answer, Header
 from postern.core.calls.call import Call
 from postern.core.calls.redact import TEST_CALL
-from postern.core.deliveries.delivery import Trigger, delivery_key
+from postern.core.deliveries.delivery import delivery_key
 from postern.core.history.invocation import Answered, Delivery, Entry, Invocation, Receipt, StoreUnavailable
 from postern.core.history.sample import sample_of
 from postern.core.listeners import Handed
@@ -253,9 +253,7 @@ def entry_of(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict) -
                 entry.delivery.key,
             )
         if webhook.recording_until > now:
-            entry.sample = sample_of(
-                Trigger(entry.delivery.key, webhook.id, invocation.id, verdict.fields, verdict.payload)
-            )
+            entry.sample = sample_of(webhook.id, invocation.id, verdict.fields, verdict.payload)
         if webhook.duplicates is not None:
             entry.duplicate_key = verdict.duplicate_key
             entry.duplicate_until = call.received_at + webhook.duplicates.window_seconds

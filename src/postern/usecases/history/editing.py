@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from postern.core.access.accounts import Actor
 from postern.core.calls.content import LONGEST_VALUE, Unreadable, read_object
-from postern.core.deliveries.delivery import FIELD_NAMES, State, Trigger, delivery_key
+from postern.core.deliveries.delivery import FIELD_NAMES, State
 from postern.core.deliveries.replay import Values
 from postern.core.history.compare import Change
 from postern.core.history.invocation import Gone, Invocation
@@ -81,8 +81,7 @@ async def replay_edited(
     started_with = found | by_hand
     sample = None
     if webhook.recording_until > now:
-        key = delivery_key(made.id, 1)
-        sample = sample_of(Trigger(key, webhook.id, made.id, started_with, payload.text))
+        sample = sample_of(webhook.id, made.id, started_with, payload.text)
     note = noted(gateway, actor, "edited invocation replayed", original.id, made=made.id, changed=changed)
     state: State = "held" if webhook.held else "queued"
     edited = Edited(original.id, actor.name, changed)

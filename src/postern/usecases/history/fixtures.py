@@ -6,7 +6,6 @@ import msgspec
 
 from postern.core.access.accounts import Actor
 from postern.core.calls.redact import MASK
-from postern.core.deliveries.delivery import Trigger
 from postern.core.history.invocation import Invocation, payload_of
 from postern.core.history.sample import event_in, sample_of
 from postern.core.problems import Refused
@@ -42,7 +41,7 @@ async def fixture(gateway: Gateway, actor: Actor, invocation_id: str) -> Fixture
         fields = story.deliveries[0].fields
     else:  # a duplicate, or what it started was forgotten
         fields = webhook.mapping.apply(payload)[0] if webhook else {}
-    event = event_in(sample_of(Trigger("", invocation.webhook_id, invocation_id, fields, payload.text)))
+    event = event_in(sample_of(invocation.webhook_id, invocation_id, fields, payload.text))
     if event is None:
         raise Refused("conflict", f"its payload holds {TOO_LARGE}")
     return Fixture(

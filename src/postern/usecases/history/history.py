@@ -6,7 +6,7 @@ import msgspec
 
 from postern.core.access.accounts import Actor
 from postern.core.calls.paths import as_text, parse_path, path_problem, walk_members
-from postern.core.deliveries.delivery import State, Trigger
+from postern.core.deliveries.delivery import State
 from postern.core.deliveries.replay import Values
 from postern.core.history.invocation import Gone, HistoryFilter, Invocation, Story, payload_of
 from postern.core.history.sample import sample_of
@@ -78,7 +78,7 @@ async def replay(
     now = gateway.clock()
     sample = None
     if webhook.recording_until > now:
-        sample = sample_of(Trigger("", webhook.id, invocation_id, fields, payload.text))
+        sample = sample_of(webhook.id, invocation_id, fields, payload.text)
     note = noted(gateway, actor, "invocation replayed", invocation_id)
     state: State = "held" if webhook.held else "queued"
     try:

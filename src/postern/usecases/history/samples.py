@@ -7,7 +7,6 @@ from msgspec.structs import asdict
 
 from postern.core.access.accounts import Actor
 from postern.core.access.audit import AuditEntry
-from postern.core.deliveries.delivery import Trigger
 from postern.core.documents import Document
 from postern.core.history.invocation import payload_of
 from postern.core.history.sample import Sample, event_in, sample_of, variables
@@ -101,8 +100,7 @@ async def workflow_of_call(gateway: Gateway, actor: Actor, invocation_id: str) -
     webhook_id = story.invocation.webhook_id
     webhook = gateway.runtime.directory.by_id(webhook_id)
     fields = webhook.mapping.apply(payload)[0] if webhook else story.deliveries[-1].fields
-    trigger = Trigger("", webhook_id, invocation_id, fields, payload.text)
-    event = event_in(sample_of(trigger))
+    event = event_in(sample_of(webhook_id, invocation_id, fields, payload.text))
     if event is None:
         raise Refused("conflict", f"its payload holds {views.TOO_LARGE}")
     name = webhook.name if webhook else "my workflow"
