@@ -100,13 +100,11 @@ def _inside(value: Any, left: int, steps: Path = ()) -> Iterator[tuple[Path, Any
 
 def _variable(outer: Path, value: Any, inner: Path) -> Variable:
     """``inner`` are the steps within a text that has to be parsed first."""
-    python = "event" + "".join(f"[{msgspec.json.encode(step).decode()}]" for step in outer)
+    python = "event" + "".join(map(_in_brackets, outer))
     script = "".join(map(_in_script, outer))
     n8n, node_red = f"$json.body{script}", f"msg.payload{script}"
     if inner:
-        python = f"json.loads({python})" + "".join(
-            f"[{msgspec.json.encode(step).decode()}]" for step in inner
-        )
+        python = f"json.loads({python})" + "".join(map(_in_brackets, inner))
         within = "".join(map(_in_script, inner))
         n8n, node_red = f"JSON.parse({n8n}){within}", f"JSON.parse({node_red}){within}"
     expressions = {"python": python, "n8n": f"{{{{ {n8n} }}}}", "nodeRed": node_red}
@@ -117,11 +115,12 @@ def _variable(outer: Path, value: Any, inner: Path) -> Variable:
 
 
 def _in_script(step: str | int) -> str:
-    return (
-        f".{step}"
-        if isinstance(step, str) and _PLAIN.fullmatch(step)
-        else f"[{msgspec.json.encode(step).decode()}]"
-    )
+    is_plain = isinstance(step, str) and _PLAIN.fullmatch(step)
+    return f".{step}" if is_plain else _in_brackets(step)
+
+
+def _in_brackets(step: str | int) -> str:
+    return f"[{msgspec.json.encode(step).decode()}]"
 
 
 def _type(value: Any) -> str:
@@ -142,8 +141,6 @@ def _type(value: Any) -> str:
 def _example(value: Any) -> Any:
     if isinstance(value, dict | list):
         value = msgspec.json.encode(value).decode()
-    return (
-        value
-        if not isinstance(value, str) or len(value) <= LONGEST_EXAMPLE
-        else value[:LONGEST_EXAMPLE] + "…"
-    )
+    if isinstance(value, str) and len(value) > LONGEST_EXAMPLE:
+        return value[:LONGEST_EXAMPLE] + "…"
+    return value
