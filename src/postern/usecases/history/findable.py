@@ -37,9 +37,7 @@ async def step(gateway: Gateway) -> int:
         return 0
     keys = {}
     for invocation, fields in found:
-        webhook = gateway.runtime.directory.by_id(invocation.webhook_id)
-        event = event_of(invocation, webhook.provider if webhook else "")
-        keys[invocation.id] = keys_of(invocation.address, [*fields.values(), event])
+        keys[invocation.id] = keys_of(invocation.address, [*fields.values(), event_of(gateway, invocation)])
     return len(found) if await store.keep(keys, after, gateway.clock()) else 0
 
 

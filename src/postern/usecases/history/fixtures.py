@@ -46,7 +46,7 @@ async def fixture(gateway: Gateway, actor: Actor, invocation_id: str) -> Fixture
         raise Refused("conflict", f"its payload holds {TOO_LARGE}")
     return Fixture(
         postern_event=VERSION,
-        name=event_of(invocation, webhook.provider if webhook else ""),
+        name=event_of(gateway, invocation),
         webhook=webhook.name if webhook else "",
         received_at=Time(invocation.received_at),
         headers=_headers(invocation, webhook),

@@ -126,9 +126,7 @@ async def request(gateway: Gateway, actor: Actor, invocation_id: str) -> Recorde
 
 
 def request_in(gateway: Gateway, story: Story) -> RecordedRequest:
-    webhook = gateway.runtime.directory.by_id(story.invocation.webhook_id)
-    event = event_of(story.invocation, webhook.provider if webhook else "")
-    return request_of(story.invocation, story.deliveries, event)
+    return request_of(story.invocation, story.deliveries, event_of(gateway, story.invocation))
 
 
 async def as_code(gateway: Gateway, actor: Actor, invocation_id: str, language: Language = "curl") -> str:

@@ -27,17 +27,18 @@ async def contents(gateway: Gateway, actor: Actor, invocation_ids: list[str]) ->
     require(actor, "read")
     found = {}
     for story in await gateway.store.history.brief(invocation_ids, LARGEST_READ):
-        webhook = gateway.runtime.directory.by_id(story.invocation.webhook_id)
         fields = story.deliveries[-1].fields if story.deliveries else {}
         found[story.invocation.id] = Content(
-            event_of(story.invocation, webhook.provider if webhook else ""),
+            event_of(gateway, story.invocation),
             [_short(fields[name]) for name in FIELD_NAMES if fields.get(name)],
         )
     return found
 
 
-def event_of(invocation: Invocation, provider: str) -> str:
-    preset = presets.load().get(provider) or presets.get(presets.GENERIC)
+def event_of(gateway: Gateway, invocation: Invocation) -> str:
+    """What has happened at the sender; empty where the call does not say."""
+    webhook = gateway.runtime.directory.by_id(invocation.webhook_id)
+    preset = presets.load().get(webhook.provider if webhook else "") or presets.get(presets.GENERIC)
     call = invocation.as_call()
     payload: Payload | None = None
     for source in preset.event:
