@@ -24,7 +24,7 @@ from postern.core.webhooks.settings import NoAuthentication, SignatureAuthentica
 from postern.usecases.access import audit
 from postern.usecases.history import history, samples
 from postern.usecases.ports import FetchTrouble
-from postern.usecases.signatures import sending, signatures
+from postern.usecases.signatures import senders, sending, signatures
 from postern.usecases.signatures.sending import SendRequest
 from postern.usecases.signatures.views import SentCall
 from postern.usecases.webhooks.configuration import validated
@@ -599,7 +599,7 @@ async def test_the_samples_of_a_webhook_are_its_senders_and_what_was_recorded(ho
         assert recorded.title
         assert dict(recorded.headers) == dict(found[0].headers)
         how = settings["authentication"]
-        usual = [one.event for one in sending.samples_of(how.get("provider", ""))]
+        usual = [one.event for one in senders.samples_of(how.get("provider", ""))]
         assert [one.event for one in found[: len(usual)]] == usual
         return [(one.event, one.body) for one in found[len(usual) :]]
 
@@ -614,8 +614,8 @@ async def test_the_samples_of_a_webhook_are_its_senders_and_what_was_recorded(ho
     assert [(one.event, one.headers, one.body) for one in nobody] == [
         ("minimal", [("Content-Type", "application/json")], "{}")
     ]
-    assert sending.samples_of("nobody") == []
-    assert [one.event for one in sending.samples_of("stripe")] == [
+    assert senders.samples_of("nobody") == []
+    assert [one.event for one in senders.samples_of("stripe")] == [
         one.event for one in presets.get("stripe").samples
     ]
 
@@ -664,7 +664,7 @@ async def test_a_body_is_sent_to_the_byte(house: House) -> None:
 
 def test_a_call_is_made_without_a_gateway() -> None:
     occasion = Occasion(1_800_000_000.0, b"\1" * 32, "https://hooks.example.com", "/webhook/code")
-    draft = sending.draft_of(sending.samples_of("github"), SendRequest(body="{}"))
+    draft = sending.draft_of(senders.samples_of("github"), SendRequest(body="{}"))
     scheme = presets.get("github").scheme
     how: Any = SignatureAuthentication(provider="github")
     made = sending.made(how, scheme, b"s", draft, occasion, SendRequest())

@@ -58,6 +58,11 @@ def about(name: str) -> Provider:
     )
 
 
+def samples_of(name: str) -> list[SampleCall]:
+    """The usual events of a built-in sender; none of another one."""
+    return list(about(name).samples) if name in presets.names() else []
+
+
 def page_of(name: str) -> str:
     """Where at the sender webhooks are made; empty where that is not one address for everybody."""
     return presets.get(name).page if name in presets.names() else ""

@@ -11,7 +11,6 @@ from typing import Annotated
 import msgspec
 from pydantic import Field
 
-from postern import presets
 from postern.core.access.accounts import Actor
 from postern.core.calls.paths import InvalidPath, parse_path
 from postern.core.calls.redact import TEST_CALL
@@ -37,7 +36,7 @@ from postern.usecases.access.audit import noted
 from postern.usecases.ports import Fetched, FetchTrouble
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.shapes import WHOLE, Shape, given_body
-from postern.usecases.signatures import views
+from postern.usecases.signatures import senders, views
 from postern.usecases.webhooks.compiling import answer_timeout, credential_of
 from postern.usecases.webhooks.webhooks import check_secrets, stored
 
@@ -98,16 +97,6 @@ async def send(
         )
     )
     return views.Sent(webhook_id=webhook_id, url=url, event=draft.event, calls=await sender.send_all())
-
-
-def samples_of(provider: str) -> list[views.SampleCall]:
-    """The usual events of a built-in sender; none of another one."""
-    if provider not in presets.names():
-        return []
-    return [
-        views.SampleCall(event=one.event, title=one.title, headers=list(one.headers), body=one.body)
-        for one in presets.get(provider).samples
-    ]
 
 
 def draft_of(known: list[views.SampleCall], request: SendRequest) -> Draft:
@@ -262,7 +251,7 @@ class _Sender:
 
 async def _samples(gateway: Gateway, webhook: StoredWebhook) -> list[views.SampleCall]:
     how = webhook.settings.authentication
-    found = samples_of(how.provider) if how.method == "hmac" else []
+    found = senders.samples_of(how.provider) if how.method == "hmac" else []
     headers = [("Content-Type", "application/json")]
     kept = await gateway.store.samples.get(webhook.id)
     if kept is not None and kept.trigger is not None:

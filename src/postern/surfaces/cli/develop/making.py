@@ -51,7 +51,7 @@ class Here:
             check_sender(target)
             self._scheme = SignatureScheme.from_document(senders.about(target).scheme)
             self._how = settings.SignatureAuthentication(provider=target)
-            self.known = sending.samples_of(target)
+            self.known = senders.samples_of(target)
             return
         self.known = api.get(Listing[SampleCall], "webhooks", target, "test-calls").items
         how = api.get(Webhook, "webhooks", target).authentication
