@@ -99,14 +99,18 @@ async def test(gateway: Gateway, actor: Actor, request: SignatureTest) -> views.
         raise Refused(
             "invalid_request", errors=[FieldError("call", "give call or invocationId, one of them")]
         )
-    setup, stored = await _setup_of(gateway, request)
+    if request.webhook_id is not None:
+        setup = await _stored_setup(gateway, request.webhook_id)
+    else:
+        assert request.authentication is not None
+        setup = _given_setup(request.authentication)
     if request.invocation_id is not None:
         invocation = (await recorded(gateway, request.invocation_id)).invocation
         call = invocation.as_call(gateway.site.base_url)
     else:
         assert request.call is not None
         call = _call_of(request.call, gateway.clock())
-    return await _result(actor, setup, stored, call, request.at)
+    return await _result(actor, setup, request.webhook_id is not None, call, request.at)
 
 
 async def explain(
@@ -125,8 +129,8 @@ async def explain(
         and _concerns_a_signature(invocation.code)
         and call.first_header(TEST_CALL) is None  # its signature was not kept
     ):
-        setup, stored = await _setup_of(gateway, SignatureTest(webhook_id=invocation.webhook_id))
-        result = asdict(await _result(actor, setup, stored, call, None)) | {"code": invocation.code}
+        setup = await _stored_setup(gateway, invocation.webhook_id)
+        result = asdict(await _result(actor, setup, True, call, None)) | {"code": invocation.code}
         return views.SignatureExplanation(**result, invocation_id=invocation.id)
     problem = PROBLEMS.get(invocation.code)
     why = problem.help if problem else "The call was accepted."
@@ -142,26 +146,26 @@ async def explain(
 # --- what stands behind them -----------------------------------------------------------------------------------------
 
 
-async def _setup_of(gateway: Gateway, request: SignatureTest) -> tuple[Setup, bool]:
-    """What the call is checked by, and whether its secrets are stored ones."""
-    if request.webhook_id is not None:
-        webhook = await stored_webhook(gateway, request.webhook_id)
-        check_secrets(webhook)
-        settings = webhook.settings.authentication
-        if settings.method != "hmac":
-            raise Refused("conflict", "this webhook's authentication method is not a signature")
-        second = webhook.secrets.get("second")
-        setup = Setup(
-            scheme_of(webhook.resolved),
-            webhook.secrets["main"].value,
-            second.value if second else None,
-            settings.public_url,
-            settings.tolerance_seconds,
-            settings.require_timestamp_and_digest,
-        )
-        return setup, True
-    asked = request.authentication
-    assert asked is not None
+async def _stored_setup(gateway: Gateway, webhook_id: str) -> Setup:
+    """How a webhook checks its calls, with its own secrets."""
+    webhook = await stored_webhook(gateway, webhook_id)
+    check_secrets(webhook)
+    settings = webhook.settings.authentication
+    if settings.method != "hmac":
+        raise Refused("conflict", "this webhook's authentication method is not a signature")
+    second = webhook.secrets.get("second")
+    return Setup(
+        scheme_of(webhook.resolved),
+        webhook.secrets["main"].value,
+        second.value if second else None,
+        settings.public_url,
+        settings.tolerance_seconds,
+        settings.require_timestamp_and_digest,
+    )
+
+
+def _given_setup(asked: SignatureAuthentication) -> Setup:
+    """The same with secrets that came with the request."""
     scheme = scheme_of(resolved(asked))
     if not isinstance(asked.secret, str):
         raise Refused(
@@ -172,16 +176,14 @@ async def _setup_of(gateway: Gateway, request: SignatureTest) -> tuple[Setup, bo
             "invalid_request",
             errors=[FieldError("authentication.secondSecret", "a test needs the secret itself")],
         )
-    second_secret = asked.second_secret.encode() if asked.second_secret else None
-    setup = Setup(
+    return Setup(
         scheme,
         asked.secret.encode(),
-        second_secret,
+        asked.second_secret.encode() if asked.second_secret else None,
         asked.public_url,
         asked.tolerance_seconds,
         asked.require_timestamp_and_digest,
     )
-    return setup, False
 
 
 def _call_of(tested: TestedCall, now: float) -> Call:
@@ -215,6 +217,7 @@ def _call_of(tested: TestedCall, now: float) -> Call:
 async def _result(
     actor: Actor, setup: Setup, stored: bool, call: Call, at: float | None
 ) -> views.SignatureResult:
+    """``stored``: the secrets are a webhook's own."""
     found: Diagnosis = await line.run(lambda: diagnose(setup, call, at, presets.load()))
     awaits_secret = all(is_stand_in(secret) for secret in (setup.main, setup.second) if secret)
     # With a stored secret the expected signature is a forgery ready to use, and a key could ask for one of any
