@@ -5,6 +5,7 @@ from hashlib import sha256
 from typing import Any
 
 import msgspec
+from msgspec.structs import asdict
 from sqlalchemy import Connection, Row, delete, or_, select, update
 
 from postern.core.access.audit import AuditEntry
@@ -124,7 +125,7 @@ class Schedules:
                 "last_duration_ms": run.duration_ms,
             }
             if run.seen is not None:
-                values |= dict(zip(("etag", "last_modified", "body_hash"), run.seen, strict=True))
+                values |= asdict(run.seen)
             if connection.execute(update(schedules).where(*_still(claimed)).values(values)).rowcount != 1:
                 return None
             return record_all(connection, entries) if entries else []

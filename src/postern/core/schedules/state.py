@@ -2,6 +2,8 @@
 
 from msgspec import Struct
 
+from postern.core.schedules.schedule import Seen
+
 
 class ScheduleState(Struct, frozen=True):
     """Where a webhook's schedule stands."""
@@ -34,5 +36,5 @@ class ScheduleRun(Struct, frozen=True):
     next_run_at: float | None
     failures: int
     paused: bool
-    seen: tuple[str, str, str] | None = None
-    """ETag, Last-Modified and body hash to compare the next answer with; None leaves them as they are."""
+    seen: Seen | None = None
+    """To compare the next answer with; None leaves what was remembered as it is."""

@@ -3,7 +3,6 @@
 import asyncio
 import time
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import urlsplit
 
 from postern.core.access.accounts import Actor
@@ -127,9 +126,7 @@ async def run(gateway: Gateway, claimed: ScheduleState) -> views.ScheduleRun | N
         next_run_at=following.at if goes_on else None,
         failures=following.failures,
         paused=following.paused,
-        seen=None
-        if outcome.seen is None
-        else (outcome.seen.etag, outcome.seen.last_modified, outcome.seen.body_hash),
+        seen=outcome.seen,
     )
     if await gateway.store.schedules.finish(claimed, result, outcome.entries) is None:
         return None
@@ -189,23 +186,16 @@ async def _fetch(
     now_seen = seen(fetched.header("etag"), fetched.header("last-modified"), fetched.body)
     if before is not None and not changed(before, now_seen):
         return Outcome("unchanged", "the answer is the same as before", seen=now_seen)
-    return _taken_in(gateway, compiled, fetched, shown, host, setting.split_array, now_seen, failed)
+    calls = calls_in(shown, host, fetched.headers, fetched.body, gateway.clock(), setting.split_array)
+    if isinstance(calls, str):
+        return failed(calls, fetched.status)
+    return _taken_in(gateway, compiled, calls, fetched, shown, now_seen)
 
 
 def _taken_in(
-    gateway: Gateway,
-    webhook: Webhook,
-    fetched: Fetched,
-    shown: str,
-    host: str,
-    split: bool,
-    now_seen: Seen,
-    failed: Any,
+    gateway: Gateway, webhook: Webhook, calls: list[Call], fetched: Fetched, shown: str, now_seen: Seen
 ) -> Outcome:
-    calls = calls_in(shown, host, fetched.headers, fetched.body, gateway.clock(), split)
-    if isinstance(calls, str):
-        outcome: Outcome = failed(calls, fetched.status)
-        return outcome
+    """The calls that an answer stands for, judged."""
     entries = []
     for number, call in enumerate(calls, 1):
         which = f", element {number} of {len(calls)}" if len(calls) > 1 else ""
