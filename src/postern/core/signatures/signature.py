@@ -8,9 +8,10 @@ import hmac
 from hashlib import sha256
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from postern.core.calls.call import Call
-from postern.core.signatures.credential import Unproven, VerifiedCall
+from postern.core.signatures.credential import Matched, Unproven, VerifiedCall
 from postern.core.signatures.encoding import DIGEST_DECODERS, ENCODING_WORDS, decode_digest, signing_key
 from postern.core.signatures.freshness import FORMAT_WORDS, out_of_window, parse_timestamp
 from postern.core.signatures.scheme import SignatureScheme
@@ -75,14 +76,15 @@ class SignatureCredential:
             scheme.signed_content, public_url=public_url, url_unescape=scheme.url_unescape
         )
 
-        self._signature = [finder(parse_ref(text)) for text in scheme.signature]
+        signatures = [parse_ref(text) for text in scheme.signature]
+        self._signature = [finder(ref) for ref in signatures]
         self._place = in_words(*scheme.signature)
         self._item_separator = scheme.item_separator.encode()
         self._key_separator = scheme.key_separator.encode()
         self._key = scheme.signature_key.encode()
         self._decode = DIGEST_DECODERS[scheme.encoding]
-        self._timestamp = [_Located(ref, finder(ref)) for ref in map(parse_ref, scheme.timestamp)]
-        self._digest = [_Located(ref, finder(ref)) for ref in map(parse_ref, scheme.body_digest)]
+        self._timestamp = _located(scheme.timestamp)
+        self._digest = _located(scheme.body_digest)
         self._needs_timestamp = bool(scheme.timestamp) and (
             scheme.timestamp_required or require_timestamp_and_digest
         )
@@ -91,27 +93,21 @@ class SignatureCredential:
         self.body_is_signed = scheme.signs_body or digest_binds
         self._signs_id = "id" in self.content.kinds
         self._id = [
-            _Located(
-                ref,
-                finder(ref),
-                self._signs_id or scheme.signs(ref) or (ref.kind == "body" and self.body_is_signed),
-            )
-            for ref in map(parse_ref, scheme.delivery_id)
+            replace(place, signed=self._signs_id or self._is_signed(place.ref))
+            for place in _located(scheme.delivery_id)
         ]
-        refs = (
-            *map(parse_ref, (*scheme.signature, *scheme.timestamp, *scheme.body_digest, *scheme.delivery_id)),
-            *scheme.covered_refs,
-        )
+        elsewhere = [place.ref for place in (*self._timestamp, *self._digest, *self._id)]
+        refs = [*signatures, *elsewhere, *scheme.covered_refs]
         self.read_headers = frozenset(
             ref.name.encode() for ref in refs if ref.kind == "header" and not ref.is_glob
         )
         """Headers the scheme reads: stored even where their names look like a credential's."""
         self.read_parameters = frozenset(ref.name.encode() for ref in refs if ref.kind == "query")
-        places = [parse_ref(text) for text in scheme.signature]
+        # Of several headers whose names begin alike, the one that a test call carries (`making.py`).
         self.signature_headers = frozenset(
-            f"{ref.name}{'1' if ref.is_glob else ''}".encode() for ref in places if ref.kind == "header"
+            f"{ref.name}{'1' if ref.is_glob else ''}".encode() for ref in signatures if ref.kind == "header"
         )
-        self.signature_parameters = frozenset(ref.name.encode() for ref in places if ref.kind == "query")
+        self.signature_parameters = frozenset(ref.name.encode() for ref in signatures if ref.kind == "query")
         self._steps = {
             which: f"the signature in {self._place} was made with the {which} secret"
             for which in ("main", "second")
@@ -139,12 +135,9 @@ class SignatureCredential:
             rejected = out_of_window(reading.signed_at, call.received_at, self.tolerance)
         if rejected is not None:
             return Unproven(*rejected)
-        if is_main:
-            return VerifiedCall(
-                call, "main", self._steps["main"], reading.delivery_id, reading.delivery_id_signed
-            )
+        matched: Matched = "main" if is_main else "second"
         return VerifiedCall(
-            call, "second", self._steps["second"], reading.delivery_id, reading.delivery_id_signed
+            call, matched, self._steps[matched], reading.delivery_id, reading.delivery_id_signed
         )
 
     def sign(self, content: bytes, *, second: bool = False) -> bytes:
@@ -254,6 +247,9 @@ class SignatureCredential:
                 return found[0], place.signed, len(found)
         return None, False, 0
 
+    def _is_signed(self, ref: Ref) -> bool:
+        return self.scheme.signs(ref) or (ref.kind == "body" and self.body_is_signed)
+
     def _digest_rejected(self, call: Call) -> tuple[str, str] | None:
         digests = [(place.ref, value) for place in self._digest for value in place.find(call) if value]
         if not digests and self._needs_digest:
@@ -275,6 +271,10 @@ class SignatureCredential:
                     f"the body is not the one whose SHA-256 was sent in {in_words(ref)}",
                 )
         return None
+
+
+def _located(places: tuple[str, ...]) -> list[_Located]:
+    return [_Located(ref, finder(ref)) for ref in map(parse_ref, places)]
 
 
 def _at(place: _Located, call: Call, values: _Values) -> list[bytes]:
