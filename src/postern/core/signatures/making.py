@@ -138,8 +138,7 @@ def signed(
         raise CannotMake("this scheme does not sign the body, so another body is accepted")
     values = _values(draft, occasion, scheme.timestamp_format)
     draft = _changed(_filled(draft, values), changes)
-    for path, kind in _timestamps_in_body(scheme):
-        draft = replace(draft, body=_set(draft.body, path, _as_json(values["{timestamp}"], kind)))
+    draft = _with_time_in_body(scheme, draft, values["{timestamp}"])
     if wrong == "missing":
         kept = tuple(pair for pair in draft.headers if _SIGNATURE not in pair[1])
         left = tuple(pair for pair in draft.query if _SIGNATURE not in pair[1])
@@ -153,9 +152,12 @@ def signed(
     )
     stand_in = write_digest(bytes(32), scheme.encoding)
     content = _content(credential, draft, occasion, stand_in)
-    signed = content + (other if scheme.signs_body else b"")
-    made = hmac.digest(occasion.chance, signed, "sha256") if wrong == "secret" else credential.sign(signed)
-    text = write_digest(made, scheme.encoding)
+    to_sign = content + (other if scheme.signs_body else b"")
+    if wrong == "secret":
+        signature = hmac.digest(occasion.chance, to_sign, "sha256")
+    else:
+        signature = credential.sign(to_sign)
+    text = write_digest(signature, scheme.encoding)
     if _content(credential, draft, occasion, text) != content:
         raise CannotMake("by this scheme the signature is a part of what it signs")
     return Made(
@@ -250,14 +252,13 @@ def _signature_value(scheme: SignatureScheme) -> str:
     return scheme.item_separator.join(parts)
 
 
-def _timestamps_in_body(scheme: SignatureScheme) -> list[tuple[Path, TimestampFormat]]:
+def _with_time_in_body(scheme: SignatureScheme, draft: Draft, timestamp: str) -> Draft:
     """Set last: a body of one's own, edited for a while, must not be too old by its own word."""
-    first = scheme.timestamp[:1]
-    return [(parse_ref(text).path, scheme.timestamp_format) for text in first if text.startswith("body:")]
-
-
-def _as_json(timestamp: str, kind: TimestampFormat) -> Value:
-    return int(timestamp) if kind in ("unix", "unix_ms") else timestamp
+    first = scheme.timestamp[0] if scheme.timestamp else ""
+    if not first.startswith("body:"):
+        return draft
+    value = int(timestamp) if scheme.timestamp_format in ("unix", "unix_ms") else timestamp
+    return replace(draft, body=_set(draft.body, parse_ref(first).path, value))
 
 
 def _values(draft: Draft, occasion: Occasion, kind: TimestampFormat) -> dict[str, str]:
