@@ -8,8 +8,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from postern.surfaces.rest import table
 from postern.surfaces.rest.framework.operation import Operation
+from postern.usecases.shapes import Shape
 from postern.usecases.webhooks import configuration
-from postern.usecases.webhooks.configuration import Shape, field_errors
+from postern.usecases.webhooks.configuration import field_errors
 
 WRONG: list[Any] = [
     None, True, -1, 5, 1.5, 1e308, 10**30, "", "x", "y" * 100_000, "\ud800", [], [None], ["z"] * 2_000, {}, {"a": 1},

@@ -9,7 +9,7 @@ from msgspec import Struct
 from postern.core.access.accounts import Actor, Level
 from postern.surfaces.mcp.shown import Shown
 from postern.usecases.runtime.gateway import Gateway
-from postern.usecases.webhooks.configuration import Shape
+from postern.usecases.shapes import Shape
 
 INSTRUCTIONS = """Postern receives webhooks: outside systems call a webhook's URL, Postern proves who is calling, records the call as an \
 invocation, and starts a workflow with up to four mapped fields.

@@ -23,9 +23,7 @@ from postern.core.webhooks.grouping import MOST_TAGS, distinct, folder_of, tag_p
 from postern.core.webhooks.names import header_name_problem, parameter_name_problem, username_problem
 from postern.core.webhooks.settings import PAYLOAD_LIMIT, WebhookSettings, place_of_key
 from postern.core.webhooks.webhook import LARGEST_PAYLOAD_LIMIT
-from postern.usecases.shapes import WHOLE, checked
-from postern.usecases.shapes import FieldProblem as FieldProblem
-from postern.usecases.shapes import Shape as Shape
+from postern.usecases.shapes import WHOLE, FieldProblem, Shape, checked
 from postern.usecases.webhooks.schedule_setting import ScheduleSetting, url_problem
 
 LONGEST_TOKEN = 1024
