@@ -17,17 +17,21 @@ SAFE = ("GET", "HEAD", "OPTIONS")
 
 
 async def actor_of(gateway: Gateway, request: Request) -> Actor:
-    authorization = request.headers.get("authorization")
-    if authorization is not None:
-        scheme, _, key = authorization.partition(" ")
-        if scheme.lower() != "bearer" or not key.strip():
+    if "authorization" in request.headers:
+        if not (key := bearer(request)):
             raise Refused("not_authenticated")
-        return await actor_of_key(gateway, key.strip())
+        return await actor_of_key(gateway, key)
     secret = request.cookies.get(COOKIE)
     if not secret:
         raise Refused("not_authenticated")
     check_origin(gateway, request)
     return await actor_of_session(gateway, secret)
+
+
+def bearer(request: Request) -> str:
+    """The key or token behind ``Authorization: Bearer``; empty where there is none."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
 
 
 def check_origin_of_stranger(gateway: Gateway, request: Request) -> None:

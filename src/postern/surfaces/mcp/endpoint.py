@@ -10,6 +10,7 @@ from postern.core.problems import Refused
 from postern.extras import missing
 from postern.surfaces.mcp import load_sdk
 from postern.surfaces.rest.framework.problems import problem_response
+from postern.surfaces.session import bearer
 from postern.usecases.access.accounts import actor_of_key
 from postern.usecases.runtime.gateway import Gateway
 
@@ -30,12 +31,11 @@ class McpEndpoint:
                     "method_not_allowed",
                     "MCP is spoken with POST here: nothing is kept between two requests.",
                 )
-            scheme, _, key = request.headers.get("authorization", "").partition(" ")
-            if scheme.lower() != "bearer" or not key.strip():
+            if not (key := bearer(request)):
                 raise Refused("not_authenticated", "Send an API key as Authorization: Bearer pk_….")
             if sentence := missing("mcp", "The Model Context Protocol"):
                 raise Refused("not_found", sentence)
-            scope["postern.actor"] = await actor_of_key(self._gateway, key.strip())
+            scope["postern.actor"] = await actor_of_key(self._gateway, key)
         except Refused as refused:
             response = problem_response(refused)
             if refused.code == "method_not_allowed":

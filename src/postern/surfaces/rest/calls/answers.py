@@ -6,6 +6,7 @@ from pydantic import ConfigDict, Field
 from starlette.requests import Request
 
 from postern.surfaces.rest.framework.operation import Rows
+from postern.surfaces.session import bearer
 from postern.usecases.calls.respond import delivery_of_token, report_end, respond
 from postern.usecases.calls.views import Answered, EndNoted
 from postern.usecases.runtime.gateway import Gateway
@@ -34,13 +35,8 @@ class RunsEnded(Shape):
     error: str | None = Field(None, max_length=20_000, description="Why it failed, in words.")
 
 
-def _response_token(request: Request) -> str:
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    return token if scheme.lower() == "bearer" else ""
-
-
 async def _holds_response_token(gateway: Gateway, request: Request) -> None:
-    await delivery_of_token(gateway, request.path_params["invocation_id"], _response_token(request))
+    await delivery_of_token(gateway, request.path_params["invocation_id"], bearer(request))
 
 
 @row(
@@ -51,7 +47,7 @@ async def answer_invocation(
     gateway: Gateway, request: Request, invocation_id: str, body: ResponseAction
 ) -> Answered:
     """Where the response action sends its answer. The first one in time wins."""
-    await respond(gateway, invocation_id, _response_token(request), body.status, body.headers, body.body)
+    await respond(gateway, invocation_id, bearer(request), body.status, body.headers, body.body)
     return Answered(status="answered")
 
 
@@ -61,5 +57,5 @@ async def answer_invocation(
 )  # fmt: skip
 async def end_invocation(gateway: Gateway, request: Request, invocation_id: str, body: RunsEnded) -> EndNoted:
     """For engines that are started over HTTP and not asked how runs end. The first report counts."""
-    await report_end(gateway, invocation_id, _response_token(request), body.state, body.error or "")
+    await report_end(gateway, invocation_id, bearer(request), body.state, body.error or "")
     return EndNoted(status="noted")
