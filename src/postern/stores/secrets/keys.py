@@ -6,7 +6,7 @@ that was given another key is refused before it has written anything with it.
 
 from sqlalchemy import Connection, func, select
 
-from postern.stores.secrets.vault import Vault, VaultError
+from postern.stores.secrets.vault import FINGERPRINT_LENGTH, VERSION, Vault, VaultError
 from postern.stores.sql.database import Database
 from postern.stores.sql.schema import has_table
 from postern.stores.sql.tables import meta, secrets
@@ -65,7 +65,7 @@ def _known(connection: Connection) -> tuple[set[str], bool]:
 
 
 def _in_use(connection: Connection) -> set[str]:
-    fingerprint = func.substr(secrets.c.envelope, len("v1.") + 1, Vault.FINGERPRINT_LENGTH)
+    fingerprint = func.substr(secrets.c.envelope, len(f"{VERSION}.") + 1, FINGERPRINT_LENGTH)
     return set(connection.execute(select(fingerprint).distinct()).scalars())
 
 

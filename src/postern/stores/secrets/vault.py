@@ -1,7 +1,7 @@
 """Secrets at rest: AES-256-GCM, each bound to its row and field, so that ciphertexts cannot change places.
 
-An envelope is ``v1.<key id>.<base64 of nonce and ciphertext>``. Several keys may be known; the first one
-encrypts.
+An envelope is ``v1.<fingerprint of the key>.<base64 of nonce and ciphertext>``. Several keys may be known; the first
+one encrypts.
 """
 
 import base64
@@ -15,14 +15,20 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+VERSION = "v1"
+FINGERPRINT_LENGTH = 8
+
 
 class VaultError(Exception):
     """A secret cannot be opened; the message says what to do and holds nothing secret."""
 
 
-class Vault:
-    FINGERPRINT_LENGTH = 8
+def envelopes_of(fingerprint: str) -> str:
+    """What each envelope begins with that was made with the key of this fingerprint."""
+    return f"{VERSION}.{fingerprint}."
 
+
+class Vault:
     def __init__(self, keys: list[str]) -> None:
         if not keys:
             raise VaultError("no key to encrypt secrets with")
@@ -30,31 +36,32 @@ class Vault:
         self.current = _fingerprint(keys[0])
         self.fingerprints = frozenset(self._keys)
 
-    def seal(self, secret: bytes, webhook_id: str, field: str) -> str:
+    def seal(self, secret: bytes, row: str, field: str) -> str:
+        """``row``: the webhook's id, or whatever names the row that it is kept in."""
         nonce = os.urandom(12)
-        sealed = self._keys[self.current].encrypt(nonce, secret, _bound_to(webhook_id, field))
-        return f"v1.{self.current}.{base64.b64encode(nonce + sealed).decode()}"
+        sealed = self._keys[self.current].encrypt(nonce, secret, _bound_to(row, field))
+        return envelopes_of(self.current) + base64.b64encode(nonce + sealed).decode()
 
-    def open(self, envelope: str, webhook_id: str, field: str) -> bytes:
+    def open(self, envelope: str, row: str, field: str) -> bytes:
         version, _, rest = envelope.partition(".")
-        key_id, _, data = rest.partition(".")
-        cipher = self._keys.get(key_id)
-        if version != "v1" or cipher is None:
+        fingerprint, _, data = rest.partition(".")
+        cipher = self._keys.get(fingerprint)
+        if version != VERSION or cipher is None:
             raise VaultError(
-                f"a secret was encrypted with key {key_id}, which POSTERN_SECRET_KEYS does not hold"
+                f"a secret was encrypted with key {fingerprint}, which POSTERN_SECRET_KEYS does not hold"
             )
         try:
             raw = base64.b64decode(data)
-            return cipher.decrypt(raw[:12], raw[12:], _bound_to(webhook_id, field))
+            return cipher.decrypt(raw[:12], raw[12:], _bound_to(row, field))
         except (InvalidTag, ValueError) as error:
-            raise VaultError(f"the stored {field} of {webhook_id} has been altered") from error
+            raise VaultError(f"the stored {field} of {row} has been altered") from error
 
     def sealed_with_current(self, envelope: str) -> bool:
-        return envelope.startswith(f"v1.{self.current}.")
+        return envelope.startswith(envelopes_of(self.current))
 
 
-def _bound_to(webhook_id: str, field: str) -> bytes:
-    return f"secrets:{webhook_id}:{field}".encode()
+def _bound_to(row: str, field: str) -> bytes:
+    return f"secrets:{row}:{field}".encode()
 
 
 def _derive(key: str) -> bytes:
@@ -62,7 +69,7 @@ def _derive(key: str) -> bytes:
 
 
 def _fingerprint(key: str) -> str:
-    return hashlib.sha256(b"postern key id\0" + key.encode()).hexdigest()[: Vault.FINGERPRINT_LENGTH]
+    return hashlib.sha256(b"postern key id\0" + key.encode()).hexdigest()[:FINGERPRINT_LENGTH]
 
 
 def key_from_file(path: Path) -> str:

@@ -22,7 +22,7 @@ from postern.observe.logs import Log
 from postern.stores import schedules
 from postern.stores.access.audit import write_note, write_notes
 from postern.stores.secrets import keys
-from postern.stores.secrets.vault import Vault, VaultError
+from postern.stores.secrets.vault import Vault, VaultError, envelopes_of
 from postern.stores.sql.bulk import Parameters
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
@@ -218,7 +218,7 @@ class Webhooks:
 
         def job(connection: Connection) -> tuple[int, int]:
             openable = [
-                secrets.c.envelope.startswith(f"v1.{other}.")
+                secrets.c.envelope.startswith(envelopes_of(other))
                 for other in self._vault.fingerprints - {self._vault.current}
             ]
             old = select(secrets).where(or_(false(), *openable))
