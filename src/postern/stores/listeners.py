@@ -87,7 +87,7 @@ class Listeners:
                 return None
             write_note(connection, note)
             announce(connection, LISTENERS)
-            announce(connection, HANDED + listener.id)
+            announce(connection, HANDED, listener.id)
             return GoneListener(listener, _give_up(connection, listener.id, now))
 
         return await self._writer.write(job)

@@ -21,7 +21,7 @@ def hand_over(connection: Connection, call: Handed) -> None:
             asked_by=call.asked_by,
         )
     )
-    announce(connection, HANDED + call.listener_id)
+    announce(connection, HANDED, call.listener_id)
 
 
 def is_there(connection: Connection, listener_id: str) -> bool:

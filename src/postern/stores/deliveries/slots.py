@@ -67,7 +67,7 @@ def _respond_all(connection: Connection, responses: list[Parameters]) -> list[bo
     execute_for_each(connection, _RESPOND_LATE, sorted(late, key=key_of))
     for one, first in zip(responses, in_time, strict=True):
         if first and not one["awaited_here"]:
-            announce(connection, ANSWER + one["of"])
+            announce(connection, ANSWER, one["of"])
     return in_time
 
 

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     import psycopg
 
 CHANNEL = "postern"
-CONFIGURATION, DUE, ANSWER = "configuration", "due", "answer:"
-LISTENERS, HANDED = "listeners", "handed:"
-"""Somebody came or went who listens; something is there for one of them."""
+CONFIGURATION, DUE, ANSWER = "configuration", "due", "answer"
+"""Of the last, with the delivery's key: its row says now what the caller hears."""
+LISTENERS, HANDED = "listeners", "handed"
+"""Somebody came or went who listens; with a listener's id: something is there for it."""
 LISTENING, DEAF = "listening", "deaf"
+"""No process announces these: from now on what others announce is heard here, or is not."""
 LONGEST_PAUSE = 5.0
 AGAIN_AFTER = 60.0
 """Seconds until it is said once more, as of everything else that the store's absence stops."""
@@ -31,11 +33,11 @@ AGAIN_AFTER = 60.0
 log = Log()
 
 
-def announce(connection: Connection, word: str) -> None:
+def announce(connection: Connection, word: str, about: str = "") -> None:
     """Heard when the transaction commits. Not for what happens at every call: Postgres commits those who announce one
     after the other."""
     if connection.dialect.name == "postgresql":
-        connection.execute(select(func.pg_notify(CHANNEL, word)))
+        connection.execute(select(func.pg_notify(CHANNEL, f"{word}:{about}" if about else word)))
 
 
 async def listen(url: URL, on_message: Callable[[str], None]) -> None:

@@ -1,5 +1,6 @@
 """What other processes announce, and what it wakes here."""
 
+from postern.stores.sql import wake
 from postern.usecases.runtime.gateway import Gateway
 
 RARELY, OFTEN = 2.0, 0.25
@@ -11,25 +12,25 @@ async def follow(gateway: Gateway) -> None:
     """Runs as long as the gateway serves."""
 
     def on_announcement(text: str) -> None:
-        kind, _, key = text.partition(":")
-        match kind:
-            case "configuration":
+        word, _, about = text.partition(":")
+        match word:
+            case wake.CONFIGURATION:
                 gateway.runtime.directory.refresh_soon()
-            case "due":
+            case wake.DUE:
                 gateway.runtime.due.set()
-            case "answer":
-                gateway.runtime.waiters.wake(key)
-            case "listeners":
+            case wake.ANSWER:
+                gateway.runtime.waiters.wake(about)
+            case wake.LISTENERS:
                 gateway.runtime.listeners.changed.set()
-            case "handed":
-                gateway.runtime.listeners.wake(key)
-            case "listening":
+            case wake.HANDED:
+                gateway.runtime.listeners.wake(about)
+            case wake.LISTENING:
                 gateway.runtime.listeners.changed.set()
                 gateway.runtime.waiters.look_every = RARELY
                 gateway.runtime.directory.refresh_soon()
                 gateway.runtime.due.set()
                 gateway.runtime.waiters.wake_all()
-            case "deaf":
+            case wake.DEAF:
                 gateway.runtime.waiters.look_every = OFTEN
 
     await gateway.store.listen(on_announcement)
