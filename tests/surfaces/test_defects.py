@@ -31,14 +31,14 @@ async def broken_stream(self):
     yield
 
 
-async def broken_for_one(self, secret, was=postern.stores.access.api_keys.Access.key):
+async def broken_for_one(self, secret, was=postern.stores.access.api_keys.ApiKeys.of_secret):
     if secret.endswith("_broken"):
         raise LookupError("planted")
     return await was(self, secret)
 
 
 postern.stores.webhooks.webhooks.Webhooks.some = broken
-postern.stores.access.api_keys.Access.key = broken_for_one
+postern.stores.access.api_keys.ApiKeys.of_secret = broken_for_one
 postern.usecases.history.live.Stream.events = broken_stream
 """
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from sqlalchemy.exc import DBAPIError
 
 from postern.core.history.invocation import Entry, Receipt, StoreUnavailable
-from postern.stores.access.api_keys import Access
+from postern.stores.access.api_keys import ApiKeys
 from postern.stores.access.audit import Audit
 from postern.stores.access.people import People
 from postern.stores.activity import Activities
@@ -60,7 +60,7 @@ class Store:
         self.schedules = Schedules(self.database, self.writer)
         self.retention = Retention(self.database, self.writer)
         self.chores = Chores(self.database, self.writer)
-        self.access = Access(self.database, self.writer)
+        self.api_keys = ApiKeys(self.database, self.writer)
         self.people = People(self.database, self.writer)
         self.idempotency = Idempotency(self.database, self.writer, self.vault)
         self.replays = Replays(self.database, self.writer)

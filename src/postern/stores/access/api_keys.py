@@ -13,12 +13,12 @@ from postern.stores.sql.tables import api_keys
 from postern.stores.sql.writer import Writer
 
 
-class Access:
+class ApiKeys:
     def __init__(self, database: Database, writer: Writer) -> None:
         self._database = database
         self._writer = writer
 
-    async def add_key(self, key: ApiKey, secret: str, note: AuditEntry | None = None) -> None:
+    async def add(self, key: ApiKey, secret: str, note: AuditEntry | None = None) -> None:
         values = {
             "id": key.id, "name": key.name, "level": key.level, "prefix": key.prefix, "digest": digest(secret),
             "created_at": milliseconds(key.created_at), "created_by": key.created_by,
@@ -30,14 +30,14 @@ class Access:
 
         await self._writer.write(job)
 
-    async def key(self, secret: str) -> ApiKey | None:
+    async def of_secret(self, secret: str) -> ApiKey | None:
         def query(connection: Connection) -> ApiKey | None:
             row = connection.execute(select(api_keys).where(api_keys.c.digest == digest(secret))).first()
             return None if row is None else _key_of(row)
 
         return await self._database.read(query)
 
-    async def keys(self) -> list[ApiKey]:
+    async def all(self) -> list[ApiKey]:
         def query(connection: Connection) -> list[ApiKey]:
             return [
                 _key_of(row) for row in connection.execute(select(api_keys).order_by(api_keys.c.id.desc()))
@@ -45,7 +45,7 @@ class Access:
 
         return await self._database.read(query)
 
-    async def delete_key(self, key_id: str, note: AuditEntry | None = None) -> bool:
+    async def delete(self, key_id: str, note: AuditEntry | None = None) -> bool:
         def job(connection: Connection) -> bool:
             deleted = connection.execute(delete(api_keys).where(api_keys.c.id == key_id)).rowcount == 1
             write_note(connection, note if deleted else None)

@@ -43,7 +43,7 @@ async def create_key(gateway: Gateway, actor: Actor, name: str, level: str) -> v
         raise Refused("invalid_request", errors=errors)
     secret = new_api_key()
     key = ApiKey(new_id("key"), name, _known(level), secret[:9], gateway.clock(), actor.name)
-    await gateway.store.access.add_key(
+    await gateway.store.api_keys.add(
         key, secret, noted(gateway, actor, "api-key created", key.id, name=key.name, level=level)
     )
     return views.NewApiKey(**asdict(views.key_of(key)), key=secret)
@@ -52,13 +52,13 @@ async def create_key(gateway: Gateway, actor: Actor, name: str, level: str) -> v
 async def keys(gateway: Gateway, actor: Actor) -> list[views.ApiKey]:
     """Every API key: what it is for, what it may do, when it was last used."""
     require(actor, "admin")
-    return [views.key_of(key) for key in await gateway.store.access.keys()]
+    return [views.key_of(key) for key in await gateway.store.api_keys.all()]
 
 
 async def delete_key(gateway: Gateway, actor: Actor, key_id: str) -> None:
     """Revoke an API key; its next request is refused."""
     require(actor, "admin")
-    if not await gateway.store.access.delete_key(key_id, noted(gateway, actor, "api-key deleted", key_id)):
+    if not await gateway.store.api_keys.delete(key_id, noted(gateway, actor, "api-key deleted", key_id)):
         raise Refused("not_found", "there is no API key with this id")
 
 
@@ -69,12 +69,12 @@ async def actor_of_key(gateway: Gateway, secret: str) -> Actor:
         sha256(secret.encode("utf-8", "surrogateescape")).digest(), admin_key
     ):
         return Actor("POSTERN_ADMIN_KEY", "admin", "environment")
-    key = await gateway.store.access.key(secret) if secret.startswith("pk_") else None
+    key = await gateway.store.api_keys.of_secret(secret) if secret.startswith("pk_") else None
     if key is None:
         raise Refused("not_authenticated", "the API key is not valid")
     now = gateway.clock()
     if key.last_used_at is None or now - key.last_used_at > LAST_USED_EVERY:
-        await gateway.store.access.used(key.id, now)
+        await gateway.store.api_keys.used(key.id, now)
     return Actor(key.name, key.level, key.id)
 
 
