@@ -100,7 +100,8 @@ class Lately:
         return self.activities.get(webhook_id, NOTHING)
 
 
-NOBODY_ASKED = Lately()
+NOT_COUNTED = Lately()
+"""Where nothing of the list depends on what came lately."""
 
 
 class WebhookFilter(Struct, frozen=True):

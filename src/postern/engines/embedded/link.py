@@ -197,14 +197,14 @@ class Link(asyncio.Protocol):
             taken.add_done_callback(recorded)
 
 
-def _reply(id: int, came_of_it: bool | BaseException) -> frames.Answered:
-    match came_of_it:
+def _reply(id: int, outcome: bool | BaseException) -> frames.Answered:
+    match outcome:
         case bool():
-            return frames.Answered(id, taken=came_of_it)
+            return frames.Answered(id, taken=outcome)
         case InvalidResponse():
-            return frames.Answered(id, refused=str(came_of_it))
+            return frames.Answered(id, refused=str(outcome))
         case StoreUnavailable():
             return frames.Answered(id, again=True)
         case _:
-            log.error("a workflow's answer could not be taken", exc_info=came_of_it)
-            return frames.Answered(id, refused=f"internal: {type(came_of_it).__name__}")
+            log.error("a workflow's answer could not be taken", exc_info=outcome)
+            return frames.Answered(id, refused=f"internal: {type(outcome).__name__}")

@@ -63,7 +63,7 @@ def ensure_sqlite() -> None:
         )
 
 
-def not_to_be_held() -> Refused:
+def value_not_storable() -> Refused:
     """Postgres knows no NUL in a text, for one. SQLite does, and finds nothing of that name."""
     return Refused("invalid_request", "something in it is no value that the database can hold")
 
@@ -135,7 +135,7 @@ class Database:
                     raise
                 return read()  # the server was restarted; the pool has thrown its old connections away
         except DataError as error:
-            raise not_to_be_held() from error
+            raise value_not_storable() from error
         except DBAPIError as error:
             raise StoreUnavailable(str(error.orig)) from error
         except PoolTimeout as error:

@@ -35,7 +35,7 @@ from sqlalchemy.exc import (
 from postern.core.history.invocation import Entry, Receipt, StoreUnavailable
 from postern.observe.logs import Log
 from postern.stores.calls.recorder import record_all
-from postern.stores.sql.database import Database, not_to_be_held
+from postern.stores.sql.database import Database, value_not_storable
 
 T = TypeVar("T")
 Item = TypeVar("Item")
@@ -327,7 +327,7 @@ class Writer:
             result = job(connection)
         except DataError:
             savepoint.rollback()
-            return not_to_be_held()
+            return value_not_storable()
         except DBAPIError as error:
             if _is_store_trouble(error) or _collided(error):
                 raise

@@ -11,7 +11,7 @@ from postern.core.access.accounts import Actor
 from postern.core.problems import FieldError, Refused
 from postern.core.webhooks.grouping import NO_FOLDER
 from postern.core.webhooks.listing import (
-    NOBODY_ASKED,
+    NOT_COUNTED,
     SCHEDULE,
     Groups,
     Listed,
@@ -184,7 +184,7 @@ async def with_own_retention(gateway: Gateway, actor: Actor) -> list[Listed]:
     require(actor, "read")
     among = gateway.runtime.directory.listed()
     own = [one for one in among if one.history_days is not None or one.body_days is not None]
-    return in_order(own, "name", NOBODY_ASKED)
+    return in_order(own, "name", NOT_COUNTED)
 
 
 async def all_that_match(gateway: Gateway, wanted: WebhookFilter) -> list[Listed]:
@@ -198,7 +198,7 @@ async def _found(
     # What another process has just changed is in the answer: that costs one look at a number.
     await gateway.runtime.directory.refresh()
     needed = counted or wanted.needs_activity or sort in ("failing", "last_call", "last_day")
-    lately = await activities(gateway) if needed else NOBODY_ASKED
+    lately = await activities(gateway) if needed else NOT_COUNTED
     found = matching(gateway.runtime.directory.listed(), wanted, lately)
     return in_order(found, sort, lately, reverse)
 
