@@ -210,6 +210,15 @@ async def test_no_answer_and_rubbish_are_the_failures_they_are_of_an_engine(
     assert (item.status, item.error, item.local_runs[0].error) == ("failed", why, why)
 
 
+async def test_an_answer_that_is_told_twice_was_heard(house: House) -> None:
+    """The connection was cut before the listener heard that it was taken."""
+    listener, calling, call = await a_caller_waits(house)
+    first = await answer(house, listener, call, b"once")
+    again = await answer(house, listener, call, b"once")
+    assert (first.heard, again.heard, again.detail) == (True, True, "")
+    assert (await calling).body == b"once"
+
+
 async def test_an_answer_that_comes_too_late_is_reported_as_late(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:

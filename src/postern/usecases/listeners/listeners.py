@@ -337,12 +337,20 @@ async def _with_request(gateway: Gateway, call: Handed) -> views.HandedCall:
     )
 
 
+async def _was_taken_before(gateway: Gateway, key: str, response: WorkflowResponse) -> bool:
+    """A listener that did not hear that its answer was taken tells it again."""
+    row = await gateway.store.deliveries.get(key)
+    return row is not None and row.answer_code == "accepted" and row.response == response
+
+
 async def _end(gateway: Gateway, ended: Handed, response: WorkflowResponse | None) -> views.Taken:
     key = ended.delivery_key
     if key is None:
         known = not await gateway.store.listeners.ended(ended)
         return views.Taken(heard=False, detail="this was told before" if known else "")
-    in_time = response is not None and await take_answer(gateway, key, response)
+    in_time = response is not None and (
+        await take_answer(gateway, key, response) or await _was_taken_before(gateway, key, response)
+    )
     if await gateway.store.listeners.ended(ended):
         counter_of_ends("failed" if ended.error else "completed").inc()
     if response is None:
