@@ -1,18 +1,43 @@
 """What forks find done besides what they find loaded: the server that they are forked from loads this last.
 
-Nothing here is remembered by a metric, a file or a thread, and each of it is what the first visitor of a page would wait for.
+Nothing here is remembered by a metric, a file or a thread, and each of it is what whoever types a command first, or is the first
+visitor of a page, would wait for.
 """
 
 import gc
+from importlib import import_module
 
+from pydantic import BaseModel
+from starlette.routing import compile_path
+
+from postern.surfaces.cli import table
 from postern.surfaces.console import pages, rehearsal
+from postern.surfaces.console.routes import VIEWS
 from postern.surfaces.rest.table import operations
 from postern.usecases.signatures import senders
 from support.hashing import hash_in_no_time
 
 hash_in_no_time()
 
-assert list(operations())  # each is loaded when it is come to
+# What a program loads only when it comes to need it, and nearly every one does.
+for place, *others in table.COMMANDS.values():
+    for module in (place.partition(":")[0], *others):
+        import_module(f"postern.surfaces.cli.{module}")
+for module in (
+    "encodings.idna",
+    "postern.engines.embedded.engine",
+    "postern.wiring.engines",
+    "uvicorn.lifespan.off",
+):
+    import_module(module)
+
+# Expressions stay in the cache of `re`, and what a request may hold in its class.
+for path in {*(one.path for one in operations()), *(path for _, path, _ in VIEWS)}:
+    compile_path(path)
+for operation in operations():
+    for asked in (operation.query, operation.takes.get("body")):
+        if isinstance(asked, type) and issubclass(asked, BaseModel):
+            asked.model_rebuild()
 for template in pages.ENVIRONMENT.list_templates(extensions=["html"]):
     pages.ENVIRONMENT.get_template(template)
 for sender in senders.names():
