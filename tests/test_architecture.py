@@ -78,7 +78,10 @@ PROVERS = {"core/signatures/credential.py", "core/signatures/signature.py"}
 # Imports that wait inside a function because they are slow and most commands never need them: file -> what it
 # may fetch late.
 LATE_IMPORTS: dict[str, set[str]] = {
-    "__main__.py": {"postern.wiring.command"},  # while it loads, Ctrl-C is to end it without a traceback
+    "__main__.py": {
+        "postern.interruption",
+        "postern.wiring.command",
+    },  # while it loads, Ctrl-C is to end it without a traceback
     "wiring/command.py": {  # the store, the web framework and the console: a second that --help need not wait
         "postern.observe.logs",
         "postern.wiring.develop",

@@ -3,7 +3,6 @@
 import codecs
 import gc
 import io
-import locale
 import os
 import signal
 import sys
@@ -14,16 +13,19 @@ _ended_by: list[int] = []
 
 
 def main() -> None:
-    _begin_again_in_utf8()
-    _open_what_is_closed()
     # A thousand modules are loaded and none is let go: by Python's own thresholds an eighth of a command would be looking
     # for what can be freed.
     gc.set_threshold(20_000, 20, 100)
-    for one in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(one) is signal.SIG_DFL:  # not where `nohup` has it ignored
-            signal.signal(one, _interrupt)
     try:
-        from postern.wiring.command import cli  # some time, in which somebody may press Ctrl-C
+        _begin_again_in_utf8()
+        _open_what_is_closed()
+        for one in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(one) is signal.SIG_DFL:  # not where `nohup` has it ignored
+                signal.signal(one, _interrupt)
+        from postern.interruption import ends_at_once
+
+        with ends_at_once():  # some time, in which somebody may press Ctrl-C
+            from postern.wiring.command import cli
 
         code = cli()
     except KeyboardInterrupt:
@@ -44,7 +46,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     _ended_by.append(number)
     interrupted = signal.getsignal(signal.SIGINT)
     if callable(interrupted):
-        interrupted(signal.SIGINT, frame)
+        interrupted(number, frame)
     else:  # a shell starts what runs in the background without it
         raise KeyboardInterrupt
 
@@ -52,6 +54,8 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 def _begin_again_in_utf8() -> None:
     """Files, names of files and what is printed are UTF-8 wherever Postern runs, as they are for Python itself from 3.15 on.
     Where a system says otherwise, only a new start of Python can tell it so; the engine's process and the workers inherit it."""
+    import locale  # here, as it takes longer than all others above: a Ctrl-C meanwhile is heard
+
     encodings = {codecs.lookup(each).name for each in (sys.getfilesystemencoding(), locale.getencoding())}
     if not sys.flags.utf8_mode and encodings != {"utf-8"}:
         os.environ["PYTHONUTF8"] = "1"

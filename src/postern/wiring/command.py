@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from postern.interruption import ends_at_once
 from postern.surfaces.cli.entry import run_typed
 from postern.surfaces.cli.gateway.machine import Local
 from postern.surfaces.cli.main import enter_wired
@@ -13,15 +14,16 @@ from postern.surfaces.cli.run import NOT_FOUND, USAGE, end
 
 
 def start(workers: int = 1, slot: str | None = None, example: bool = False) -> None:
-    import asyncio
+    with ends_at_once():
+        import asyncio
 
-    import uvloop
+        import uvloop
 
-    from postern.observe.logs import set_up_logs
-    from postern.wiring.serving import serve, serve_with
-    from postern.wiring.settings import settings_or_end
-    from postern.wiring.starting import ends_in_a_sentence
-    from postern.wiring.workers.slot import WorkerSlot
+        from postern.observe.logs import set_up_logs
+        from postern.wiring.serving import serve, serve_with
+        from postern.wiring.settings import settings_or_end
+        from postern.wiring.starting import ends_in_a_sentence
+        from postern.wiring.workers.slot import WorkerSlot
 
     settings = settings_or_end({"POSTERN_EXAMPLE": "on"} if example else {})
     set_up_logs(settings.log)
@@ -34,12 +36,13 @@ def start(workers: int = 1, slot: str | None = None, example: bool = False) -> N
 
 
 def develop(workflows: Path | None, port: int | None, example: bool) -> None:
-    import uvloop
+    with ends_at_once():
+        import uvloop
 
-    from postern.observe.logs import set_up_logs
-    from postern.wiring.develop import develop
-    from postern.wiring.settings import settings_or_end
-    from postern.wiring.starting import ends_in_a_sentence
+        from postern.observe.logs import set_up_logs
+        from postern.wiring.develop import develop
+        from postern.wiring.settings import settings_or_end
+        from postern.wiring.starting import ends_in_a_sentence
 
     given = {"POSTERN_LOG": "off", "POSTERN_EXAMPLE": "on" if example else None}
     given |= {
@@ -62,21 +65,24 @@ def develop(workflows: Path | None, port: int | None, example: bool) -> None:
 
 
 def migrate() -> str:
-    from postern.wiring.machine import migrate
+    with ends_at_once():
+        from postern.wiring.machine import migrate
 
     return migrate()
 
 
 def copy(whence: str, where: str, on_progress: Callable[[str, int, int], None]) -> dict[str, int] | None:
-    from postern.wiring.machine import copy
+    with ends_at_once():
+        from postern.wiring.machine import copy
 
     return copy(whence, where, on_progress)
 
 
 def local() -> Local:
-    from postern.observe.logs import set_up_logs
-    from postern.wiring.local import ThisMachine
-    from postern.wiring.settings import settings_or_end
+    with ends_at_once():
+        from postern.observe.logs import set_up_logs
+        from postern.wiring.local import ThisMachine
+        from postern.wiring.settings import settings_or_end
 
     settings = settings_or_end()
     set_up_logs("off" if settings.log == "off" else "text")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from postern.core.operations.shown_setting import ShownSetting
+from postern.interruption import ends_at_once
 from postern.settings import Settings
 from postern.surfaces.cli.gateway.beside import Beside
 from postern.surfaces.cli.gateway.machine import Machine
@@ -50,7 +51,8 @@ class ThisMachine:
         return self._settings.listed()
 
     def machine(self) -> Machine:
-        from postern.wiring.machine import OnThisMachine
+        with ends_at_once():
+            from postern.wiring.machine import OnThisMachine
 
         return OnThisMachine(self._opened())
 
@@ -59,7 +61,8 @@ class ThisMachine:
             self._database.close()
 
     def _opened(self) -> "LocalDatabase":
-        from postern.wiring.local_database import LocalDatabase
+        with ends_at_once():
+            from postern.wiring.local_database import LocalDatabase
 
         with self._turn:
             if self._database is None:

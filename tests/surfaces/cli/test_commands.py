@@ -5,6 +5,7 @@ import hmac
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -702,11 +703,11 @@ def test_the_version_is_printed(folder: Path) -> None:
     assert typed(folder, "--version").stdout == f"postern {__version__}\n"
 
 
-def test_an_interruption_while_it_loads_is_no_traceback(tmp_path: Path) -> None:
-    """Half a second goes by before any of our code that could handle it runs."""
-    (tmp_path / "sqlalchemy.py").write_text("raise KeyboardInterrupt")
-    ran = subprocess.run(
-        [sys.executable, "-m", "postern", "webhooks", "list"],
+def loading(tmp_path: Path, module: str, source: str, *typed: str) -> subprocess.CompletedProcess[str]:
+    """`postern` where a module that it loads is this one."""
+    (tmp_path / f"{module}.py").write_text(source)
+    return subprocess.run(
+        [sys.executable, "-m", "postern", *typed],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
         capture_output=True,
@@ -714,4 +715,30 @@ def test_an_interruption_while_it_loads_is_no_traceback(tmp_path: Path) -> None:
         timeout=60,
         check=False,
     )
+
+
+@pytest.mark.parametrize("module", ["locale", "typer", "sqlalchemy"])
+def test_an_interruption_while_it_loads_is_no_traceback(tmp_path: Path, module: str) -> None:
+    """Half a second goes by before any of our code that could handle it runs."""
+    ran = loading(tmp_path, module, "raise KeyboardInterrupt", "webhooks", "list")
     assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "Interrupted.\n")
+
+
+@pytest.mark.parametrize(
+    ("module", "typed"), [("typer", "status"), ("sqlalchemy", "status"), ("uvloop", "serve")]
+)
+@pytest.mark.parametrize(("sent", "status"), [("SIGINT", 130), ("SIGTERM", -signal.SIGTERM)])
+def test_an_interruption_is_not_lost_in_what_a_library_does_while_it_is_loaded(
+    tmp_path: Path, module: str, typed: str, sent: str, status: int
+) -> None:
+    source = f"""
+import os, signal
+
+class Part:
+    def __del__(self):
+        os.kill(os.getpid(), signal.{sent})
+
+Part()
+"""
+    ran = loading(tmp_path, module, source, typed)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (status, "", "Interrupted.\n")
