@@ -1,5 +1,6 @@
 """The duties as the real program does them, over real sockets."""
 
+import signal
 import sqlite3
 import threading
 from collections import Counter
@@ -82,6 +83,14 @@ def test_two_hundred_copies_of_one_delivery_start_once_and_hear_one_answer(
     entry = delivery["log"][-1]  # before it, where the engine was not ready yet: why
     assert (entry["outcome"], entry["runs"], entry["workflows"]) == ("started", 1, [run["workflow"]])
     assert [one["name"] for one in api.get("workflows").json["items"]] == [run["workflow"]]
+
+
+@pytest.mark.parametrize("sent", [signal.SIGUSR1, signal.SIGUSR2])
+def test_a_signal_of_other_servers_ends_nothing(start_program: StartProgram, sent: signal.Signals) -> None:
+    program = start_program(POSTERN_ENGINE="none")
+    program.process.send_signal(sent)
+    wait_until(lambda: sent.name in program.output(), what="the log to tell of it")
+    assert admin_of(program).get("webhooks").status == 200
 
 
 @pytest.mark.parametrize(

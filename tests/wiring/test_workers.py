@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from postern.wiring.workers.parent import Workers
 from support.waiting import PATIENCE
@@ -43,7 +44,7 @@ def started() -> Iterator[Started]:
 @pytest.fixture(autouse=True)
 async def own_signals() -> AsyncIterator[None]:
     yield
-    for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
         asyncio.get_running_loop().remove_signal_handler(one)
 
 
@@ -59,6 +60,25 @@ async def test_a_worker_that_is_just_being_started_is_asked_to_end_too(
     workers = Workers(1, socket.socket, lambda: None)
     assert await asyncio.wait_for(workers.run(), PATIENCE) == 0
     assert [process.returncode for process in started.processes] == [-signal.SIGTERM]
+
+
+async def test_a_signal_of_other_servers_ends_no_workers(
+    monkeypatch: pytest.MonkeyPatch, started: Started
+) -> None:
+    async def serving(*_: str, **given: Any) -> asyncio.subprocess.Process:
+        os.write(given["pass_fds"][1], b"!")
+        return await started.one("sleep", "60", **given)
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", serving)
+    workers = Workers(1, socket.socket, lambda: os.kill(os.getpid(), signal.SIGUSR1))
+    running = asyncio.create_task(workers.run())
+    with capture_logs() as lines:
+        async with asyncio.timeout(PATIENCE):
+            while not lines:
+                await asyncio.sleep(0.01)
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert await running == 0
+    assert [line["signal"] for line in lines] == ["SIGUSR1"]
 
 
 async def test_a_worker_that_dies_while_it_is_replaced_has_one_successor(

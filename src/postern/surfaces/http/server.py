@@ -11,10 +11,13 @@ from typing import Any
 import uvicorn
 from uvicorn.server import ServerState
 
+from postern.observe.logs import Log
 from postern.surfaces.http.connection import Connection, Connections, MakeExchange
 from postern.surfaces.http.crowding import most_connections, raise_descriptor_limit
 
 DRAIN_SECONDS = 25
+
+log = Log()
 
 
 class Server(uvicorn.Server):
@@ -55,6 +58,7 @@ class Server(uvicorn.Server):
             ending.append(signal.SIGHUP)
         for one in ending:
             loop.add_signal_handler(one, self._end)
+        pass_over_others(loop)
         sweeper = loop.create_task(self._sweep())
         try:
             yield
@@ -74,6 +78,16 @@ class Server(uvicorn.Server):
             for connection in list(self.server_state.connections):
                 if isinstance(connection, Connection):
                     connection.look(loop.time(), self._body_timeout)
+
+
+def pass_over_others(loop: asyncio.AbstractEventLoop) -> None:
+    """At these other servers open their logs again. By themselves they would end the process at once, with calls half answered."""
+    for one in (signal.SIGUSR1, signal.SIGUSR2):
+        loop.add_signal_handler(one, _passed_over, one.name)
+
+
+def _passed_over(name: str) -> None:
+    log.warning("a signal is ignored: it means nothing here", signal=name)
 
 
 def listen(host: str, port: int, shared: bool = False) -> socket.socket:

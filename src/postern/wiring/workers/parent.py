@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from postern.observe.logs import Log
-from postern.surfaces.http.server import DRAIN_SECONDS
+from postern.surfaces.http.server import DRAIN_SECONDS, pass_over_others
 from postern.wiring.workers.slot import WorkerSlot
 
 LONGEST_PAUSE = 10.0
@@ -59,6 +59,7 @@ class Workers:
         for one in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(one, self._end)
         loop.add_signal_handler(signal.SIGHUP, self._replace_all)
+        pass_over_others(loop)
         with tempfile.TemporaryDirectory(prefix="postern-") as socket_dir:
             self._socket_dir = Path(socket_dir)
             began = await asyncio.gather(
