@@ -145,8 +145,8 @@ _ALL = [
     Problem(
         "workflow_failed",
         502,
-        "Workflow failed",
-        "The workflow that should have answered could not be started, or ended with an error.",
+        "Answering failed",
+        "What should have answered could not be started or reached, or ended with an error: a workflow, or a program in its place. The call is stored.",
     ),
     Problem(
         "response_timeout",

@@ -164,7 +164,7 @@ async def test_asking_renews_the_lease(house: House) -> None:
         await ask(house, listener, wait=0)
 
 
-async def test_who_waits_for_a_listener_that_died_hears_that_the_workflow_failed(house: House) -> None:
+async def test_who_waits_for_a_listener_that_died_hears_that_answering_failed(house: House) -> None:
     webhook = await waiting_webhook(house)
     listener = await enter(house, webhook)
     calling = asyncio.create_task(house.call(webhook))
@@ -174,6 +174,7 @@ async def test_who_waits_for_a_listener_that_died_hears_that_the_workflow_failed
     await listeners.sweep(house.gateway)
     heard = await calling
     assert (heard.status, heard.json["code"]) == (502, "workflow_failed")
+    assert "a program in its place" in heard.json["detail"], "no workflow was asked"
     item = await only_call(house)
     assert (item.status, item.error) == ("failed", "the listener went away before it had answered")
     await house.deliver()
