@@ -84,8 +84,8 @@ def test_a_wrong_time_zone_is_answered_with_what_to_write(zone: str) -> None:
 
 
 def test_either_every_or_cron_is_given() -> None:
-    for both in ({}, {"every": 60, "cron": "* * * * *"}):
-        with pytest.raises(InvalidSchedule):
+    for both, said in (({}, "cron$"), ({"every": 60, "cron": "* * * * *"}, "null removes the other one")):
+        with pytest.raises(InvalidSchedule, match=said):
             parse_schedule(**both)  # type: ignore[arg-type]
 
 

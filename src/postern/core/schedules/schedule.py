@@ -56,7 +56,8 @@ def parse_schedule(
     """``anchor``: when the schedule was saved, so that *every 15 minutes* begins then. Raises
     ``InvalidSchedule``."""
     if (every is None) == (cron is None):
-        raise InvalidSchedule("every", "give either every or cron")
+        other = "" if every is None else "; null removes the other one"
+        raise InvalidSchedule("every", f"give either every or cron{other}")
     zone = time_zone or "UTC"
     _zone(zone)
     if every is not None:
