@@ -170,6 +170,15 @@ async def test_a_session_from_a_time_to_which_the_clock_was_set_by_mistake_does_
         await accounts.actor_of_session(house.gateway, secret)
 
 
+async def test_a_session_that_was_said_to_be_over_stays_so_when_the_clock_is_set_back(house: House) -> None:
+    clock, _ = Clock(house), await somebody(house)
+    idle = await sign_in(house)
+    clock.now += 12 * 3600 + 1
+    await refused(accounts.actor_of_session(house.gateway, idle))
+    clock.now -= 3600
+    assert (await refused(accounts.actor_of_session(house.gateway, idle))).code == "not_authenticated"
+
+
 async def test_a_session_is_over_a_second_after_half_a_day_without_use(house: House, quick: None) -> None:
     clock, _ = Clock(house), await somebody(house)
     idle, other = await sign_in(house), await sign_in(house)

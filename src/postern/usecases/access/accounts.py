@@ -1,6 +1,7 @@
 """Who may do what: API keys, users, and the sessions they sign in to."""
 
 import hmac
+from contextlib import suppress
 from hashlib import sha256
 
 from msgspec.structs import asdict
@@ -8,6 +9,7 @@ from msgspec.structs import asdict
 from postern.core.access.accounts import LEVELS, Actor, ApiKey, Level, Session, User
 from postern.core.access.audit import Changes
 from postern.core.address import limit_key
+from postern.core.history.invocation import StoreUnavailable
 from postern.core.limits import Tries
 from postern.core.problems import FieldError, Refused
 from postern.identity import new_api_key, new_id, new_password, new_session_secret
@@ -158,6 +160,11 @@ async def actor_of_session(gateway: Gateway, secret: str) -> Actor:
     found = await gateway.store.people.session(secret) if secret.startswith("ps_") else None
     now = gateway.clock()
     if found is None or not _alive(found[0], now):
+        if found is not None and found[0].seen_at <= now:
+            with suppress(
+                StoreUnavailable
+            ):  # who was told so once is told so again, whatever becomes of the clock
+                await gateway.store.people.end(found[0].id, None)
         raise Refused("not_authenticated", "The session is over. Sign in again.")
     session, user = found
     if now - session.seen_at > LAST_USED_EVERY:
