@@ -253,6 +253,30 @@ def test_what_is_a_message_of_another_kind_is_left_to_the_protocol(served: Progr
     assert asked(served, "x" * (5 * 1024 * 1024)).status_code == 413
 
 
+@pytest.mark.parametrize("so_far", [b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}', b'{"jsonrpc": '])
+def test_a_request_that_is_cut_off_is_answered_to_nobody_and_no_error(
+    so_far: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    from postern.surfaces.mcp import sdk
+
+    parts = iter([{"type": "http.request", "body": so_far, "more_body": True}])
+    headers = [(b"host", b"127.0.0.1"), (b"accept", b"application/json, text/event-stream")]
+    headers.append((b"content-type", b"application/json"))
+    scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": headers, "query_string": b""}
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return next(parts, {"type": "http.disconnect"})
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    security = sdk.security_for("http://127.0.0.1:8080")
+    server = sdk.make_server(cast(Gateway, None), lambda _: Actor("", "read"))
+    run(sdk.serve_http(server, security, scope, receive, send))
+    assert (sent, caplog.records) == ([], [])
+
+
 def test_it_says_which_version_it_is(served: Program) -> None:
     answer = asked(served, {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO})
     assert answer.json()["result"]["serverInfo"]["version"] == __version__

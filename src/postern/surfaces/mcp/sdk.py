@@ -94,6 +94,8 @@ async def serve_http(
     """One request. Nothing is kept between two of them, so the session manager lives as long as the request
     does, and there is nothing to start or to end with the program."""
     received = await _read(receive)
+    if received[-1]["type"] == "http.disconnect":
+        return  # cut off: the SDK would write a trace into the log
     body = b"".join(one.get("body", b"") for one in received)
     wrong = None if len(body) > DEFAULT_MAX_REQUEST_BODY_SIZE else wrong_with_message(body)
     if wrong:
