@@ -3,6 +3,7 @@
 Alembic is asked only when something has to be done: importing it takes longer than most commands.
 """
 
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -94,6 +95,9 @@ def migrate(database: Database) -> None:
         found is not None and found not in _known()
     ):  # a newer one is left to ``verify`` to tell of
         return
+    # It writes new migrations with Mako, which would load Pygments and a dozen languages, to colour errors in a browser: half
+    # of what is loaded here.
+    sys.modules.setdefault("mako.ext.pygmentplugin", None)  # type: ignore[arg-type]
     from alembic import command
     from alembic.config import Config
 
