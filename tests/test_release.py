@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -28,10 +29,10 @@ def git(folder: Path, *words: str) -> str:
     return ran.stdout.strip()
 
 
-@pytest.fixture
-def repository(tmp_path: Path) -> Path:
-    """What is in the worktree now, as a repository of its own with one commit."""
-    copy = tmp_path / "repository"
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What is in the worktree now, as a repository of its own with one commit, which stays as it is."""
+    copy = tmp_path_factory.mktemp("release") / "repository"
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT, capture_output=True, text=True, check=False,
@@ -49,6 +50,20 @@ def repository(tmp_path: Path) -> Path:
     return copy
 
 
+@dataclass
+class Released:
+    repository: Path
+    ran: subprocess.CompletedProcess[str]
+
+
+@pytest.fixture(scope="module")
+def released(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Released:
+    """A copy of it, of which the first version has been released."""
+    copy = tmp_path_factory.mktemp("released") / "repository"
+    shutil.copytree(repository, copy)
+    return Released(copy, make_release(copy, "0.1.0", "--repository", REPOSITORY))
+
+
 def make_release(repository: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "scripts/release.py", *words, "--date", "2027-01-02"],
@@ -57,9 +72,9 @@ def make_release(repository: Path, *words: str) -> subprocess.CompletedProcess[s
     )  # fmt: skip
 
 
-def test_a_release_is_dated_committed_tagged_and_built(repository: Path) -> None:
-    ran = make_release(repository, "0.1.0", "--repository", REPOSITORY)
-    assert ran.returncode == 0, ran.stderr
+def test_a_release_is_dated_committed_tagged_and_built(released: Released) -> None:
+    repository = released.repository
+    assert released.ran.returncode == 0, released.ran.stderr
     assert git(repository, "status", "--porcelain") == ""
     assert git(repository, "log", "-1", "--format=%s") == "Release 0.1.0"
     assert "## 0.1.0 (2027-01-02)" in (repository / "CHANGELOG.md").read_text()
@@ -88,8 +103,9 @@ def test_a_release_is_dated_committed_tagged_and_built(repository: Path) -> None
     assert (unwritten.returncode, "not released yet" in unwritten.stderr) == (1, True)
 
 
-def test_two_builds_of_one_commit_are_the_same_to_the_byte(repository: Path) -> None:
-    assert make_release(repository, "0.1.0", "--repository", REPOSITORY).returncode == 0
+def test_two_builds_of_one_commit_are_the_same_to_the_byte(released: Released) -> None:
+    repository = released.repository
+    assert released.ran.returncode == 0, released.ran.stderr
     sums = (repository / "dist" / "SHA256SUMS").read_text()
     for file in repository.rglob("*.py"):
         file.touch()
@@ -137,8 +153,11 @@ def test_only_what_is_said_before_the_first_release_goes() -> None:
 
 
 def test_what_is_not_committed_is_not_released(repository: Path) -> None:
-    (repository / "README.md").write_text("changed")
+    page = repository / "README.md"
+    committed = page.read_bytes()
+    page.write_text("changed")
     ran = make_release(repository, "0.1.0", "--repository", REPOSITORY)
+    page.write_bytes(committed)
     assert (ran.returncode, "commit or put away" in ran.stderr) == (1, True)
 
 
