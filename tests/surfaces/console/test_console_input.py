@@ -60,6 +60,17 @@ def test_a_number_that_is_none_is_passed_over(
     connection.close()
 
 
+@pytest.mark.parametrize("value", ["1e999", "nan", ENDLESS, "soon"])
+def test_a_time_out_that_is_no_number_is_refused_and_shown_again(
+    browser: Client, program: Program, value: str
+) -> None:
+    api = Client(program.port, program.admin_key)
+    webhook = api.post("webhooks", {"name": "Orders", "authentication": {"method": "none"}}).json["id"]
+    form = urlencode({"enabled": "on", "timeoutSeconds": value}).encode()
+    page = browser.post(f"/webhooks/{webhook}/response", form, **FORM)
+    assert page.status == 422 and f'value="{value}"' in page.text
+
+
 def test_a_way_back_with_line_breaks_in_it_adds_no_header(browser: Client, program: Program) -> None:
     api = Client(program.port, program.admin_key)
     webhook = api.post("webhooks", {"name": "Orders", "authentication": {"method": "none"}}).json

@@ -1,6 +1,7 @@
 """One webhook's pages: a tab for each thing that can be said about it, each with an address of its own."""
 
 import json
+from math import isfinite
 from typing import Any
 
 from msgspec import Struct
@@ -292,9 +293,10 @@ def _with(saved: Document, patch: Patch) -> Document:
 def _number(text: str) -> float | str | None:
     """What is no number goes to the use case as it is, which says so in its own words."""
     try:
-        return float(text) if text else None
+        number = float(text) if text else None
     except ValueError:
         return text
+    return number if number is None or isfinite(number) else text
 
 
 class ShownRotation(Struct, frozen=True):
