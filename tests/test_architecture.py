@@ -80,13 +80,13 @@ PROVERS = {"core/signatures/credential.py", "core/signatures/signature.py"}
 LATE_IMPORTS: dict[str, set[str]] = {
     "__main__.py": {
         "postern.interruption",
-        "postern.wiring.command",
+        "postern.wiring.program",
     },  # while it loads, Ctrl-C is to end it without a traceback
-    "wiring/command.py": {  # the store, the web framework and the console: a second that --help need not wait
+    "wiring/program.py": {  # the store, the web framework and the console: a second that --help need not wait
         "postern.observe.logs",
         "postern.wiring.develop",
-        "postern.wiring.local",
-        "postern.wiring.machine",
+        "postern.wiring.commands.local",
+        "postern.wiring.commands.machine",
         "postern.wiring.serving",
         "postern.wiring.settings",
         "postern.wiring.starting",
@@ -116,9 +116,9 @@ LATE_IMPORTS: dict[str, set[str]] = {
         "postern.wiring.engines",
         "postern.workflows.load",
     },
-    "wiring/local.py": {  # the store and the web framework, where no gateway runs that answers instead
-        "postern.wiring.local_database",
-        "postern.wiring.machine",
+    "wiring/commands/local.py": {  # the store and the web framework, where no gateway runs that answers instead
+        "postern.wiring.commands.database",
+        "postern.wiring.commands.machine",
     },
     "wiring/outside.py": {"postern.outbound.fetch"},  # few commands make a request
     "surfaces/mcp/__init__.py": {
@@ -462,7 +462,7 @@ def test_a_command_on_this_machine_loads_nothing_that_it_does_not_use(tmp_path: 
         *(
             "postern.surfaces.session",
             "postern.wiring.engines",
-            "postern.wiring.machine",
+            "postern.wiring.commands.machine",
             "postern.workflows",
         ),
     )
@@ -486,7 +486,7 @@ def test_a_command_on_this_machine_loads_nothing_that_it_does_not_use(tmp_path: 
     assert (first, loaded) == ("No webhook yet: postern webhooks create NAME", "[]")
 
 
-@pytest.mark.parametrize("modules", ["local_database", "serving, postern.wiring.local_database"])
+@pytest.mark.parametrize("modules", ["commands.database", "serving, postern.wiring.commands.database"])
 def test_a_start_on_sqlite_loads_nothing_that_it_may_never_need(modules: str) -> None:
     """A third of the time in which the program starts: other databases and engines, migrations, an HTTP client."""
     heavy = ("psycopg", "alembic", "aiohttp", "rich.", "temporalio", "mcp.")

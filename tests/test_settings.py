@@ -11,7 +11,7 @@ from postern.observe import logs
 from postern.settings import SETTINGS, SettingError, Settings
 from postern.surfaces.cli.run import FAILED, USAGE
 from postern.usecases.deliveries.starting import START_TIMEOUT
-from postern.wiring import command
+from postern.wiring import program
 from postern.wiring.engines import make_engine
 
 RUBBISH = [
@@ -206,7 +206,7 @@ def test_a_start_that_cannot_be_ends_in_a_sentence(
     }.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(SystemExit) as ended:
-        command.start()
+        program.start()
     message = capsys.readouterr().err
     # An address that is not there yet may be had a moment later: a supervisor is to try again.
     assert ended.value.code == (FAILED if given.get("POSTERN_HOST") == "192.0.2.1" else USAGE), message

@@ -25,7 +25,7 @@ def main() -> None:
         from postern.interruption import ends_at_once
 
         with ends_at_once():  # some time, in which somebody may press Ctrl-C
-            from postern.wiring.command import cli
+            from postern.wiring.program import cli
 
         code = cli()
     except KeyboardInterrupt:

@@ -13,7 +13,7 @@ from postern.settings import Settings
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.main import app, with_commands
 from postern.surfaces.cli.run import output
-from postern.wiring.local import ThisMachine
+from postern.wiring.commands.local import LocalApi
 from support.program import Program
 
 
@@ -30,7 +30,7 @@ setattr(testing, "_get_command", lambda app: _made(len(app.registered_commands))
 def typed(folder: Path, *arguments: str, to: Program | None = None, **environment: str) -> Result:
     """``typed(tmp_path, "webhooks", "list")`` on the data in that folder, or, with ``to``, over the network; what the
     shell's environment sets is not seen."""
-    api.make_local = lambda: ThisMachine(
+    api.make_local = lambda: LocalApi(
         Settings({"POSTERN_DATA_DIR": str(folder / "data"), "POSTERN_LOG": "off", **environment})
     )
     try:

@@ -40,7 +40,7 @@ from postern.usecases.operations.retention import RetentionLoop
 from postern.usecases.runtime import notifications
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.schedules.schedules import Scheduler
-from postern.wiring.answering import answering
+from postern.wiring.commands.answering import answering
 from postern.wiring.gateway import alone, opened
 from postern.wiring.greeting import Greeting
 from postern.wiring.starting import CannotStart

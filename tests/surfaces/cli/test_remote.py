@@ -19,7 +19,7 @@ from reference import commands
 from postern.surfaces.cli.gateway.remote import Remote
 from postern.surfaces.cli.gateway.source import Answer
 from postern.surfaces.cli.run import FAILED, NOT_ALLOWED, NOT_FOUND, OK, UNAVAILABLE, USAGE
-from postern.wiring.local_database import LocalDatabase
+from postern.wiring.commands.database import LocalDatabase
 from postern.workflows.testing import load_event
 from support.client import admin_of
 from support.commands import typed

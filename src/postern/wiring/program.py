@@ -66,14 +66,14 @@ def develop(workflows: Path | None, port: int | None, example: bool) -> None:
 
 def migrate() -> str:
     with ends_at_once():
-        from postern.wiring.machine import migrate
+        from postern.wiring.commands.machine import migrate
 
     return migrate()
 
 
 def copy(whence: str, where: str, on_progress: Callable[[str, int, int], None]) -> dict[str, int] | None:
     with ends_at_once():
-        from postern.wiring.machine import copy
+        from postern.wiring.commands.machine import copy
 
     return copy(whence, where, on_progress)
 
@@ -81,12 +81,12 @@ def copy(whence: str, where: str, on_progress: Callable[[str, int, int], None]) 
 def local() -> Local:
     with ends_at_once():
         from postern.observe.logs import set_up_logs
-        from postern.wiring.local import ThisMachine
+        from postern.wiring.commands.local import LocalApi
         from postern.wiring.settings import settings_or_end
 
     settings = settings_or_end()
     set_up_logs("off" if settings.log == "off" else "text")
-    return ThisMachine(settings)
+    return LocalApi(settings)
 
 
 def _write_example(workflows: Path) -> None:

@@ -25,8 +25,8 @@ from postern.usecases.runtime.gateway import Gateway
 from postern.wiring.backup.contents import BackupFailed, is_own
 from postern.wiring.backup.making import back_up
 from postern.wiring.backup.restoring import restore
+from postern.wiring.commands.database import LocalDatabase
 from postern.wiring.gateway import database_held, workflows_of
-from postern.wiring.local_database import LocalDatabase
 from postern.wiring.settings import settings_or_end
 from postern.wiring.starting import ends_at_ctrl_c, ends_in_a_sentence
 from postern.workflows import Rehearsal, rehearse

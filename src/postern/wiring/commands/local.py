@@ -15,12 +15,12 @@ from postern.surfaces.cli.gateway.source import Answer
 from postern.wiring.settings import digests
 
 if TYPE_CHECKING:
-    from postern.wiring.local_database import LocalDatabase
+    from postern.wiring.commands.database import LocalDatabase
 
 LOOK_EVERY = 1.0
 
 
-class ThisMachine:
+class LocalApi:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         known = digests(settings)
@@ -52,7 +52,7 @@ class ThisMachine:
 
     def machine(self) -> Machine:
         with ends_at_once():
-            from postern.wiring.machine import OnThisMachine
+            from postern.wiring.commands.machine import OnThisMachine
 
         return OnThisMachine(self._opened())
 
@@ -62,7 +62,7 @@ class ThisMachine:
 
     def _opened(self) -> "LocalDatabase":
         with ends_at_once():
-            from postern.wiring.local_database import LocalDatabase
+            from postern.wiring.commands.database import LocalDatabase
 
         with self._turn:
             if self._database is None:
