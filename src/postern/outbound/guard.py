@@ -73,8 +73,8 @@ class Guard:
         if not addresses:
             raise FetchFailed("name_not_found", f"{host} has no address")
         for address in addresses:
-            # All of them, not only the one that would be used: a name that mixes public and private is up to
-            # no good.
+            # All of them, not only the one that would be used: a name with public and private addresses is most
+            # likely an attack.
             self.judge(address, host)
         return addresses
 

@@ -103,15 +103,15 @@ class Store:
             await wake.listen(self.database.url, on_message)
 
     def alone(self) -> bool:
-        """Whether no other process has claimed the same; ours until this one ends. On SQLite there is
-        a file lock."""
+        """Whether this process is the only one that runs workflows on this database; others are told no until it ends.
+        On SQLite a lock file beside the database sees to that already."""
         if self.database.is_sqlite:
             return True
         self._alone_lock = wake.AloneLock(self.database.url)
         return self._alone_lock.take()
 
     async def still_alone(self) -> bool:
-        """False once another process has taken the place that ``alone`` gave to this one."""
+        """False once another process has become the one that ``alone`` let this one be."""
         lock = self._alone_lock
         return lock is None or await asyncio.to_thread(lock.keep)
 

@@ -107,8 +107,8 @@ class EngineRejected(Exception):
 class Started:
     """``runs`` workflows took the trigger; zero means that nobody listens, which history says in words.
 
-    ``answer`` is there when the engine answered a synchronous call in the same breath, as n8n and Node-RED
-    can. It counts exactly like one that the response action posts: the first answer wins.
+    ``answer`` is there when the engine answered a synchronous call together with taking it, as n8n and
+    Node-RED can. It counts exactly like one that the response action posts: the first answer wins.
     """
 
     runs: int

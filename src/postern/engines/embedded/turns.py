@@ -202,7 +202,7 @@ class Turns:
         self._journal.submit(lambda _: None, load)
 
     def _take_turns(self, place: int) -> None:
-        """A thread's life."""
+        """What a thread of the pool does until the engine stops."""
         while True:
             with self._lock:
                 while (run := self._next()) is None:

@@ -37,9 +37,9 @@ class Written(NamedTuple):
     """By the delivery's key."""
 
     early: set[str]
-    """Their starts are not written down yet: the ends are to be noted again."""
+    """Not written, because their starts are not written yet: the ends are to be noted again."""
     now: set[str]
-    """The others are known to have ended before, or nobody has begun them."""
+    """Written now. What is in neither set had ended before, or was never started."""
 
 
 class Endings:

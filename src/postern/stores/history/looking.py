@@ -23,7 +23,7 @@ LONGEST_READING = 0.02
 """Seconds of processor time that one look spends on reading bodies: callers wait for the same interpreter."""
 
 READ_AT_ONCE = 100
-"""Bodies between two looks at that clock."""
+"""Bodies between two checks of the time spent."""
 
 T = TypeVar("T")
 

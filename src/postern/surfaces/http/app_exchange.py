@@ -83,7 +83,7 @@ class AppExchange:
     def _answered(self) -> None:
         keep_alive = self.keep_alive
         if self._cycle is not None:
-            self._cycle = None  # it knows us: a circle that only a collection would free
+            self._cycle = None  # it refers to us: the garbage collector alone would free the two
             self._line.answered(keep_alive)
 
     def write(self, data: bytes) -> None:

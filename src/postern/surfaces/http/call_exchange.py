@@ -106,7 +106,7 @@ class CallExchange:
             line.when_writable(self, answer)
             return "there"
         if incoming.unread and self._asks_first:
-            # A caller that asked before sending its body may send it or not after a refusal: only a closed
+            # A caller that asked before sending its body may send it or not after a rejection: only a closed
             # connection is unambiguous.
             self.keep_alive = False
         # `incoming` leads back to this exchange: a cycle, which the garbage collector would free late. The writer

@@ -176,7 +176,8 @@ class RequestReader:
         return self._size.parsed() if self._size.counts is not None else None
 
     def close(self) -> None:
-        """The parser knows us: a circle that only a collection would free, and those are rare."""
+        """The parser refers back to us: a reference cycle, which only the garbage collector would free, and it runs
+        rarely."""
         self._parser = None
 
     # What the parser calls

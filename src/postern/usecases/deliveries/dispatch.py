@@ -70,8 +70,8 @@ class Dispatcher:
 
     async def round(self) -> int:
         """Start one batch; how many were claimed. While the engine is down a single delivery probes it: the
-        others keep their turn instead of collecting ever longer waits. Of an engine that is there, and takes only this one
-        start not, the others are asked for: behind the calls of one broken workflow those of all others would wait."""
+        others keep their turn instead of collecting ever longer waits. Where the engine is there and only this one start
+        fails, the others are started all the same: a broken workflow does not hold up the calls of all others."""
         await self._wait_for_room()
         self._calls_first.begin()
         gateway = self._gateway

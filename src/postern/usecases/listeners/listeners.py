@@ -242,7 +242,7 @@ def held_by(listener: Listener) -> str:
     return f"{listener.name} ({listener.owner}{where}) answers its calls since {iso(listener.since)}"
 
 
-# --- what stands behind them -----------------------------------------------------------------------------------------
+# --- helpers ---------------------------------------------------------------------------------------------------------
 
 
 def _held_by(holder: Listener) -> str:

@@ -51,8 +51,8 @@ class Endings:
 
     @contextmanager
     def reported(self, key: str, end: End) -> Iterator[End]:
-        """What is to be written down now of a delivery of which this is reported: what was said of it before and is not in
-        the store yet, or else this."""
+        """For as long as the end of this delivery is being written: the end to write. The first one counts, so that is an
+        earlier one which is not in the store yet; where there is none, it is the given one."""
         first = self._noticed.ends.get(key) or self._being_written.get(key)
         if first is not None:
             yield first
@@ -64,11 +64,13 @@ class Endings:
             self._being_written.pop(key, None)
 
     def early(self, key: str, end: End) -> None:
-        """It was taken, and its start is not written down yet: it stands before what was said since. That is no news: a
-        start may be tried again for days, and each look is a commit."""
+        """Keep an end that could not be written because the start of its delivery is not in the store yet. It was heard
+        first, so it replaces an end that came since. ``news`` is not set: a start may be tried again for days, and each
+        look would be a commit."""
         self._noticed.ends[key] = end
 
     def take(self) -> Noticed:
+        """All that is to be written now. ``over`` is called when that is done, well or not."""
         self.news.clear()
         taken, self._noticed = self._noticed, Noticed()
         taken.ends = {key: self._being_written.get(key, end) for key, end in taken.ends.items()}
@@ -76,7 +78,7 @@ class Endings:
         return taken
 
     def over(self, taken: Noticed) -> None:
-        """It is on its way into the store no longer, whatever came of it."""
+        """The writing of these is over, whether they were written or not."""
         for key in taken.ends:
             self._being_written.pop(key, None)
 

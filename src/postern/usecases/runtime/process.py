@@ -96,7 +96,7 @@ class Counted(msgspec.Struct):
 
 class EngineAway(msgspec.Struct, frozen=True):
     since: float
-    """By the clock that nobody sets."""
+    """By ``time.monotonic``."""
     detail: str
 
 
@@ -137,7 +137,7 @@ class Runtime:
     engine_away: EngineAway | None = None
     """Since when every start has found it so; None where the last one was answered."""
     engine_took_at: float = float("-inf")
-    """When the last start was taken; by that clock, too."""
+    """When the last start was taken, by ``time.monotonic``."""
     engine_asked_at: float = float("-inf")
     engine_found_away: str = ""
     """What the engine said of itself then, where calls wait that another process could not start."""
