@@ -7,7 +7,7 @@ import pytest
 from postern.core.access.accounts import Actor
 from postern.core.problems import Refused
 from postern.usecases.access import idempotency
-from postern.usecases.access.idempotency import Answered, once
+from postern.usecases.access.idempotency import KeptAnswer, once
 from support.house import OWNER, House
 
 pytestmark = pytest.mark.anyio
@@ -19,7 +19,7 @@ class Creation:
     def __init__(self, house: House, status: int = 201) -> None:
         self.house, self.status, self.times = house, status, 0
 
-    async def __call__(self) -> Answered:
+    async def __call__(self) -> KeptAnswer:
         self.times += 1
         return self.status, [("location", f"/things/{self.times}")], b"{}"
 
@@ -51,7 +51,7 @@ async def test_only_what_was_done_is_answered_again(house: House) -> None:
 async def test_what_broke_may_be_tried_again_at_once(house: House) -> None:
     create = Creation(house)
 
-    async def broken() -> Answered:
+    async def broken() -> KeptAnswer:
         raise Refused("conflict", "a reason")
 
     with pytest.raises(Refused, match="a reason"):
@@ -65,7 +65,7 @@ async def test_a_key_whose_process_died_is_free_after_a_minute(
     monkeypatch.setattr(idempotency, "LONGEST_WAIT", 0)
     create, began = Creation(house), float(int(house.gateway.clock()))
 
-    async def dies() -> Answered:
+    async def dies() -> KeptAnswer:
         raise asyncio.CancelledError
 
     async def nothing(*_: object) -> None: ...
@@ -100,7 +100,7 @@ async def test_who_comes_second_waits_ten_seconds_for_the_answer_of_the_first(
     monkeypatch.setattr(Asyncio, "sleep", staticmethod(sleep), raising=False)
     monkeypatch.setattr(idempotency, "asyncio", Asyncio)
 
-    async def first() -> Answered:
+    async def first() -> KeptAnswer:
         waiting = asyncio.create_task(create.asked())
         await looked.wait()
         answered.append(waiting)
@@ -110,7 +110,7 @@ async def test_who_comes_second_waits_ten_seconds_for_the_answer_of_the_first(
     await once(house.gateway, OWNER, "a key", b"a request", first)
     assert await answered[0] is True and create.times == 0
 
-    async def too_long() -> Answered:
+    async def too_long() -> KeptAnswer:
         slept.clear()
         with pytest.raises(Refused, match="still at work"):
             await create.asked(key="another")

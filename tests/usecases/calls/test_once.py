@@ -6,7 +6,7 @@ import pytest
 
 from postern.core.problems import Refused
 from postern.usecases.access import idempotency
-from postern.usecases.access.idempotency import Answered, once
+from postern.usecases.access.idempotency import KeptAnswer, once
 from support.desk import ACTOR, Desk
 from support.waiting import PATIENCE
 
@@ -14,9 +14,9 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_the_same_key_makes_one_thing_and_another_request_under_it_is_refused(desk: Desk) -> None:
-    made: list[Answered] = []
+    made: list[KeptAnswer] = []
 
-    async def create() -> Answered:
+    async def create() -> KeptAnswer:
         made.append((201, [("location", f"/things/{len(made)}")], b"{}"))
         return made[-1]
 
@@ -33,7 +33,7 @@ async def test_a_key_is_free_again_after_a_day(desk: Desk) -> None:
     desk.gateway.clock = lambda: now
     made = 0
 
-    async def create() -> Answered:
+    async def create() -> KeptAnswer:
         nonlocal made
         made += 1
         return 201, [], b"{}"
@@ -46,9 +46,9 @@ async def test_a_key_is_free_again_after_a_day(desk: Desk) -> None:
 
 @pytest.mark.parametrize("status", [400, 503])
 async def test_what_was_refused_may_be_tried_again_under_its_key(desk: Desk, status: int) -> None:
-    answers: list[Answered] = [(status, [], b"no"), (201, [], b"yes")]
+    answers: list[KeptAnswer] = [(status, [], b"no"), (201, [], b"yes")]
 
-    async def create() -> Answered:
+    async def create() -> KeptAnswer:
         return answers.pop(0)
 
     assert (await once(desk.gateway, ACTOR, "a key", b"a request", create))[0][0] == status
@@ -61,7 +61,7 @@ async def test_who_comes_while_the_first_is_still_at_work_hears_so_after_a_while
     monkeypatch.setattr(idempotency, "LONGEST_WAIT", 0.2)
     at_work = asyncio.Event()
 
-    async def create() -> Answered:
+    async def create() -> KeptAnswer:
         with pytest.raises(Refused) as refused:
             await asyncio.wait_for(once(desk.gateway, ACTOR, "a key", b"a request", create), PATIENCE)
         assert refused.value.code == "conflict"

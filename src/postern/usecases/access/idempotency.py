@@ -18,14 +18,15 @@ LEASE = 60.0
 LONGEST_WAIT = 10.0
 LOOK_EVERY = 0.1
 
-Answered = tuple[int, list[tuple[str, str]], bytes]
+KeptAnswer = tuple[int, list[tuple[str, str]], bytes]
+"""Status, headers and body."""
 
-_answered = msgspec.json.Decoder(Answered)
+_kept_answer = msgspec.json.Decoder(KeptAnswer)
 
 
 async def once(
-    gateway: Gateway, actor: Actor, key: str, request: bytes, work: Callable[[], Awaitable[Answered]]
-) -> tuple[Answered, bool]:
+    gateway: Gateway, actor: Actor, key: str, request: bytes, work: Callable[[], Awaitable[KeptAnswer]]
+) -> tuple[KeptAnswer, bool]:
     """The answer of the work, and whether it is the one of an earlier request. After a refusal the key is free
     again."""
     store = gateway.store.idempotency
@@ -40,7 +41,7 @@ async def once(
         if not hmac.compare_digest(seen.request, digest):
             raise Refused("idempotency_mismatch")
         if seen.answer is not None:
-            return _answered.decode(seen.answer), True
+            return _kept_answer.decode(seen.answer), True
         if waited >= LONGEST_WAIT:
             raise Refused(
                 "conflict",

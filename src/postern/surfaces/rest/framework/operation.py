@@ -19,7 +19,7 @@ from starlette.responses import PlainTextResponse, Response
 from postern.core.access.accounts import Actor, Level
 from postern.core.problems import FieldError, Refused
 from postern.surfaces.rest.framework.bodies import LARGEST_BODY, LARGEST_BODY_OF_STRANGERS, read_json
-from postern.usecases.access.idempotency import once
+from postern.usecases.access.idempotency import KeptAnswer, once
 from postern.usecases.answers import Schema, as_json
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.shapes import Shape
@@ -271,7 +271,7 @@ def _response(operation: Operation, answer: Any) -> Response:
 async def _once(
     gateway: Gateway, actor: Any, key: str, request: bytes, answered: Callable[[], Awaitable[Response]]
 ) -> Response:
-    async def work() -> tuple[int, list[tuple[str, str]], bytes]:
+    async def work() -> KeptAnswer:
         response = await answered()
         kept = [
             (name, response.headers[name])
