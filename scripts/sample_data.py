@@ -21,7 +21,7 @@ from postern.core.answer import Answer
 from postern.core.calls.call import Call
 from postern.settings import Settings
 from postern.usecases.access import accounts
-from postern.usecases.calls.receive import Caller, receive
+from postern.usecases.calls.receive import CallerState, receive
 from postern.usecases.operations.example import example_curl
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.webhooks import listing, webhooks
@@ -147,7 +147,7 @@ async def _one(
     verdict = admit_head(webhook, call) or admit(webhook, call, gateway.runtime.limits)
     answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
 
-    def on_answer(answer: Answer) -> Caller:
+    def on_answer(answer: Answer) -> CallerState:
         answered.set_result(answer)
         return "there"
 

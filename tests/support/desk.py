@@ -14,7 +14,7 @@ from postern.core.admit import admit, admit_head
 from postern.core.answer import Answer
 from postern.core.calls.call import Call
 from postern.settings import Settings
-from postern.usecases.calls.receive import Caller, receive
+from postern.usecases.calls.receive import CallerState, receive
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.configuration import WebhookRequest, validated
@@ -59,7 +59,7 @@ class Desk:
         verdict = admit_head(webhook, call) or admit(webhook, call, self.gateway.runtime.limits)
         answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
 
-        def on_answer(answer: Answer) -> Caller:
+        def on_answer(answer: Answer) -> CallerState:
             answered.set_result(answer)
             return "there"
 

@@ -27,7 +27,7 @@ from postern.core.deliveries.delivery import (
 from postern.settings import Settings
 from postern.usecases.calls import waiting
 from postern.usecases.calls.intake import IncomingCall, Intake
-from postern.usecases.calls.receive import Caller
+from postern.usecases.calls.receive import CallerState
 from postern.usecases.deliveries.dispatch import Dispatcher
 from postern.usecases.history import history
 from postern.usecases.history.views.calls import InvocationSummary
@@ -89,7 +89,7 @@ class AnsweredCall(IncomingCall):
         self.answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         super().__init__(intake, self._on_answer)
 
-    def _on_answer(self, answer: Answer) -> Caller:
+    def _on_answer(self, answer: Answer) -> CallerState:
         self.answered.set_result(answer)
         return "there"
 

@@ -6,7 +6,7 @@ from postern.core.address import NOBODY, ClientAddresses
 from postern.core.answer import Answer
 from postern.core.history.invocation import Answered
 from postern.usecases.calls.intake import Intake
-from postern.usecases.calls.receive import Caller
+from postern.usecases.calls.receive import CallerState
 from postern.usecases.runtime.endings import Noticed
 from support.house import AnsweredCall, HasUrl, House
 
@@ -16,14 +16,16 @@ pytestmark = pytest.mark.anyio
 class Call(AnsweredCall):
     """With a caller who may have left."""
 
-    caller: Caller = "there"
+    caller: CallerState = "there"
 
-    def _on_answer(self, answer: Answer) -> Caller:
+    def _on_answer(self, answer: Answer) -> CallerState:
         super()._on_answer(answer)
         return self.caller
 
 
-async def noticed(house: House, webhook: HasUrl, caller: Caller, seconds: float = 0.0) -> tuple[int, Noticed]:
+async def noticed(
+    house: House, webhook: HasUrl, caller: CallerState, seconds: float = 0.0
+) -> tuple[int, Noticed]:
     """What one call's caller is told, and what is noticed of it where that takes so long."""
     call = Call(Intake(house.gateway, ClientAddresses(NOBODY, "X-Forwarded-For")))
     call.caller = caller
@@ -40,7 +42,7 @@ async def noticed(house: House, webhook: HasUrl, caller: Caller, seconds: float 
 
 @pytest.mark.parametrize(("caller", "reached"), [("there", None), ("hung up", None), ("gone", False)])
 async def test_an_answer_at_once_needs_no_note_unless_nobody_was_there(
-    house: House, caller: Caller, reached: bool | None
+    house: House, caller: CallerState, reached: bool | None
 ) -> None:
     webhook = await house.webhook()
     status, found = await noticed(house, webhook, caller)
@@ -60,7 +62,7 @@ async def test_an_answer_that_came_late_is_noted_with_its_time(house: House) -> 
 
 @pytest.mark.parametrize(("caller", "reached"), [("there", True), ("hung up", False), ("gone", False)])
 async def test_what_a_caller_heard_who_waited_is_always_noted(
-    house: House, caller: Caller, reached: bool
+    house: House, caller: CallerState, reached: bool
 ) -> None:
     """Whoever closes their side while they wait has left; whoever does so after their call waits for nothing."""
     webhook = await house.webhook(synchronousResponse={"enabled": True})

@@ -10,7 +10,7 @@ from postern.observe.logs import Log
 from postern.surfaces.http.exchange import Line
 from postern.surfaces.http.reader import Request
 from postern.usecases.calls.intake import IncomingCall, Intake
-from postern.usecases.calls.receive import Caller
+from postern.usecases.calls.receive import CallerState
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
@@ -98,7 +98,7 @@ class CallExchange:
             self._incoming.drop()
         self._incoming = self._line = None
 
-    def answer(self, answer: Answer) -> Caller:
+    def answer(self, answer: Answer) -> CallerState:
         line, incoming = self._line, self._incoming
         if line is None or incoming is None:
             return "gone"

@@ -34,11 +34,11 @@ log = Log()
 LATE = 0.1
 """Seconds from the verdict to the answer after which history says when the answer was given."""
 
-Caller = Literal["there", "hung up", "gone"]
+CallerState = Literal["there", "hung up", "gone"]
 """``hung up``: it has closed its side of the connection, as those do who give up, and some who only have nothing more to
 send."""
 
-OnAnswer = Callable[[Answer], Caller]
+OnAnswer = Callable[[Answer], CallerState]
 """Sends an answer, and says whether its caller is there."""
 
 
@@ -68,7 +68,7 @@ class Reception:
     """One call between its verdict and its answer. It keeps neither of the two, only what is still asked for: what was
     made for judging is freed at once, and not by the writer's thread when as many calls as share a commit are done."""
 
-    __slots__ = ("_captured", "_cors", "_gateway", "_on_answer", "_payload", "_refusal", "_webhook", "entry")
+    __slots__ = ("_at_once", "_captured", "_cors", "_gateway", "_on_answer", "_payload", "_webhook", "entry")
 
     def __init__(
         self, gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict, on_answer: OnAnswer
@@ -79,11 +79,11 @@ class Reception:
         self.entry = entry = entry_of(gateway, webhook, call, verdict)
         self._cors = _cors_headers(webhook, call)
         self._payload = verdict.payload
-        self._refusal: Answer | None = None
-        """What the caller hears where the call starts nothing."""
+        self._at_once: Answer | None = None
+        """The answer to a call that starts nothing, as a rejected one or a handshake: no workflow is asked for it."""
         self._captured: bytes | None = None
         if entry.delivery is None:
-            self._refusal = _answer_of(webhook, verdict, entry.invocation.id)
+            self._at_once = _answer_of(webhook, verdict, entry.invocation.id)
             self._captured = verdict.handshake.captured if verdict.handshake is not None else None
 
     def recorded(self, result: Receipt | StoreUnavailable) -> None:
@@ -110,12 +110,12 @@ class Reception:
             else:
                 self._wait_for(await_first_answer(gateway, webhook, receipt.first))
         elif delivery is None:
-            assert self._refusal is not None
+            assert self._at_once is not None
             gateway.runtime.rejections.noticed(webhook.id)
             if self._captured:
-                self._wait_for(self._capture(self._captured, self._refusal), waited=False)
+                self._wait_for(self._capture(self._captured, self._at_once), waited=False)
             else:
-                self._answer(self._refusal)
+                self._answer(self._at_once)
         elif entry.handed is not None and not receipt.listener_gone:
             gateway.runtime.listeners.wake(entry.handed.listener_id)
             self._wait_for(await_listener(gateway, delivery))
