@@ -71,6 +71,16 @@ def test_a_time_out_that_is_no_number_is_refused_and_shown_again(
     assert page.status == 422 and f'value="{value}"' in page.text
 
 
+def test_what_was_saved_is_not_told_once_it_is_deleted(browser: Client, program: Program) -> None:
+    api = Client(program.port, program.admin_key)
+    webhook = api.post("webhooks", {"name": "Orders", "authentication": {"method": "none"}}).json["id"]
+    before = f"/webhooks/{webhook}/mapping?notice=saved"
+    assert "Saved. It applies from the next call on." in browser.get(before).text
+    api.delete(f"webhooks/{webhook}")
+    page = browser.get(before)
+    assert (page.status, "is in the bin" in page.text, "Saved." in page.text) == (404, True, False)
+
+
 def test_a_way_back_with_line_breaks_in_it_adds_no_header(browser: Client, program: Program) -> None:
     api = Client(program.port, program.admin_key)
     webhook = api.post("webhooks", {"name": "Orders", "authentication": {"method": "none"}}).json

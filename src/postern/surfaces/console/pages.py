@@ -105,9 +105,11 @@ ENVIRONMENT = _environment()
 def page(
     request: Request, template: str, status: int = 200, headers: dict[str, str] | None = None, **context: Any
 ) -> HTMLResponse:
+    # The browser's way back leads to what was done before, where it may no longer be so.
+    notice = NOTICES.get(request.query_params.get("notice", "")) if status < 400 else None
     shown = {
         "actor": None,
-        "notice": NOTICES.get(request.query_params.get("notice", "")),
+        "notice": notice,
         "problem": None,
         "errors": {},
         "theme": _theme(request),
