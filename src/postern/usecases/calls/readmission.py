@@ -143,14 +143,9 @@ async def _rejected(gateway: Gateway, webhook_id: str, limit: int) -> list[Invoc
         page = await gateway.store.history.page(
             HistoryFilter(webhook_id=webhook_id, status="rejected"), 200, before
         )
-        whole = await gateway.store.history.many(
-            [invocation.id for invocation in (row.invocation for row in page.rows)]
-        )
-        found += [
-            whole[invocation.id]
-            for invocation in (row.invocation for row in page.rows)
-            if invocation.id in whole
-        ]
+        ids = [row.invocation.id for row in page.rows]
+        whole = await gateway.store.history.many(ids)
+        found += [whole[id] for id in ids if id in whole]
         before = page.next_before
         if before is None:
             break
