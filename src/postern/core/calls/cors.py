@@ -2,9 +2,8 @@
 
 import re
 
+from postern.core.answer import Header
 from postern.core.calls.call import Call
-
-Header = tuple[bytes, bytes]
 
 _EXACT = re.compile(r"https?://(\[[0-9a-f:.]+\]|[a-z0-9]([a-z0-9.-]*[a-z0-9])?)(:\d{1,5})?")
 _WILD = re.compile(r"(https?)://\*\.([a-z0-9]([a-z0-9.-]*[a-z0-9])?\.[a-z0-9-]+)(:\d{1,5})?")
