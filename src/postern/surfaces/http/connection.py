@@ -273,7 +273,7 @@ class Connection(asyncio.Protocol):
 
     def _refuse(self, _: bytes) -> None:
         self._send_problem()
-        self._shut(_)
+        self._shut(b"")
 
     def _refuse_and_close(self, _: bytes) -> None:
         self._send_problem()
@@ -288,7 +288,7 @@ class Connection(asyncio.Protocol):
             self.send(answers.problem(self._fault), keep_alive=False)
 
     def _shut(self, _: bytes) -> None:
-        self._drop_all(_)
+        self._drop_all(b"")
         self.flow.resume_reading()
         if self.caller_finished:
             self._transport.close()
