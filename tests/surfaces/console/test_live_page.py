@@ -148,6 +148,8 @@ def test_what_comes_is_announced_once_a_second_at_most(console: Console, live: d
 def test_a_pause_keeps_what_comes_and_says_how_many_wait(console: Console, live: dict[str, str]) -> None:
     pause = console.page.locator("[data-live-pause]")
     rows = console.page.locator(".feed .call")
+    # What the stream began with is put in place with the next frame.
+    console.page.evaluate("new Promise((put) => requestAnimationFrame(() => requestAnimationFrame(put)))")
     before = rows.count()
     pause.click()
     expect(pause).to_have_attribute("aria-pressed", "true")
