@@ -19,7 +19,7 @@ import psycopg
 import pytest
 from hypothesis.configuration import storage_directory
 from hypothesis.internal import charmap
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page, Route
 from sqlalchemy import create_engine, literal, select
 
 from engines.relay import Relay
@@ -27,7 +27,7 @@ from postern import __version__
 from stand_in import Raw
 from stand_in import stand_in as a_server
 from support import forks, memory
-from support.browser import Notes, OneBrowser, new_context
+from support.browser import WINDOW, Notes, OneBrowser, OnePage, new_context
 from support.characters import know_characters
 from support.postgres import PostgresServer, find_binaries, running, within_reach
 from support.program import Program, StartProgram, clean_environment, run_postern
@@ -177,6 +177,58 @@ def test_a_browser_that_was_put_back_leaves_room_for_loops_and_is_taken_again_wi
     assert asyncio.run(asyncio.sleep(0, "done")) == "done"
     assert one_browser.take() is browser and browser.contexts == []
     new_context(browser).close()
+
+
+HERE = "http://127.0.0.1:9/"
+
+
+def shown(route: Route) -> None:
+    route.fulfill(
+        content_type="text/html", body="<title>Here</title><p onmouseenter='entered = true'>Here</p>"
+    )
+
+
+def test_a_page_that_is_lent_again_is_as_new(browser: Browser, notes: Notes) -> None:
+    context = new_context(browser, viewport=WINDOW)
+    context.route(f"{HERE}**", shown)
+    one = OnePage(context)
+
+    def lent(act: Callable[[Page], object]) -> Page:
+        with one.lent(notes) as page:
+            assert page.url == "about:blank"
+            page.goto(HERE)
+            assert page.viewport_size == WINDOW
+            left = "sessionStorage.length || 'entered' in window || matchMedia('print').matches"
+            assert not page.evaluate(left)
+            act(page)
+        assert len(context.pages) == 1
+        return page
+
+    first = lent(lambda page: page.evaluate("sessionStorage.setItem('kept', 'here')"))
+    for act in (
+        lambda page: page.set_viewport_size({"width": 360, "height": 740}),
+        lambda page: page.get_by_text("Here").hover(),
+        lambda page: page.context.new_page(),
+        lambda page: page.goto(f"{HERE}elsewhere"),
+        lambda page: page.evaluate("setInterval(() => console.error('still here'))"),
+    ):
+        assert lent(act) is first
+    notes.errors.clear()
+    before = lent(lambda page: None)
+    notes.check()
+    for act in (
+        lambda page: page.emulate_media(media="print"),
+        lambda page: page.add_init_script("sessionStorage.setItem('kept', 'here')"),
+        lambda page: page.route("**/nowhere", shown),
+        lambda page: page.on("dialog", lambda dialog: None),
+        lambda page: page.close(),
+    ):
+        lasting = lent(act)
+        assert lasting is before and lasting.is_closed()
+        before = lent(lambda page: None)
+        assert before is not lasting
+    lent(lambda page: page.evaluate("location.assign('/elsewhere')"))  # it is on its way there
+    lent(lambda page: None)
 
 
 def test_a_request_that_would_leave_this_machine_is_noted_and_does_not(page: Page, notes: Notes) -> None:

@@ -1,7 +1,8 @@
 """A real Chromium, driven by playwright: ``page`` is a fresh page that notes what a user would never see."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
@@ -87,6 +88,12 @@ class Notes:
         assert wrong == [], wrong
 
 
+def noted(page: Page) -> Notes:
+    notes = Notes()
+    notes.watch(page)
+    return notes
+
+
 chromium_here = cache(find_chromium)
 """Asking for it starts it."""
 
@@ -160,6 +167,73 @@ def page(browser_context: BrowserContext, notes: Notes) -> Iterator[Page]:
     notes.watch(page)
     yield page
     notes.check()
+
+
+LASTING = (
+    "add_init_script",
+    "add_locator_handler",
+    "emulate_media",
+    "expose_binding",
+    "expose_function",
+    "on",
+    "once",
+    "route",
+    "route_from_har",
+    "set_extra_http_headers",
+)
+"""What a test does to a page that the next document would feel, but for the size of its window."""
+
+LEAVE = "{ sessionStorage.clear(); setTimeout(() => location.replace('about:blank')); }"
+"""By the page itself: the empty document then belongs to the same site, and the way there and back takes a third."""
+
+
+class OnePage:
+    """For the tests of a file, one after the other: a new page, and the first document in it, take as long as three more
+    documents. A page to which more was done than documents were opened in it goes, and the next test gets a new one."""
+
+    def __init__(self, context: BrowserContext) -> None:
+        self._context = context
+        self._page = self._new_page()
+
+    def _new_page(self) -> Page:
+        page = self._context.new_page()
+        self._is_as_new = True
+        for name in LASTING:
+            setattr(page, name, partial(self._do_what_lasts, getattr(page, name)))
+        return page
+
+    def _do_what_lasts(self, what: Callable[..., Any], *given: Any, **named: Any) -> Any:
+        self._is_as_new = False
+        return what(*given, **named)
+
+    @contextmanager
+    def lent(self, notes: Notes) -> Iterator[Page]:
+        """With nothing in it and the window's usual size. What else was opened meanwhile is closed."""
+        others = self._context.pages
+        notes.watch(self._page)
+        self._is_as_new = True
+        yield self._page
+        for page in self._context.pages:
+            if page not in others:
+                page.close()
+        if not self._empty(notes):
+            # The process that shows pages stays as long as there is one.
+            before, self._page = self._page, self._new_page()
+            before.close()
+
+    def _empty(self, notes: Notes) -> bool:
+        try:
+            if self._page.viewport_size != WINDOW:
+                self._page.set_viewport_size(WINDOW)
+            self._page.mouse.move(0, 0)
+            # All that the test has made the page say is noted by now.
+            notes.leave(self._page)
+            if self._is_as_new and self._page.url != "about:blank":
+                self._page.evaluate(LEAVE)
+                self._page.wait_for_url("about:blank")
+        except Error:  # it was on its way to somewhere, or has died
+            return False
+        return self._is_as_new
 
 
 class Held:

@@ -15,7 +15,7 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Browser, BrowserContext, Page
 
-from support.browser import WINDOW, Notes, new_context
+from support.browser import WINDOW, Notes, OnePage, new_context, noted
 from support.client import PASSWORD, Client, admin_of
 from support.program import Program
 
@@ -85,10 +85,10 @@ class Console:
     """A signed-in browser page, the program behind it, and calls from outside."""
 
     def __init__(self, page: Page, program: Program, notes: Notes | None = None) -> None:
+        """``notes``: those that the page has already."""
         self.page = page
         self.program = program
-        self.notes = notes or Notes()
-        self.notes.watch(page)
+        self.notes = notes or noted(page)
         self.api: Client = admin_of(program)
 
     def open(self, path: str) -> None:
@@ -201,21 +201,24 @@ def known_browser(browser: Browser, signed_in: Any) -> Iterator[BrowserContext]:
         storage_state=signed_in,
         reduced_motion="reduce",
     )
-    context.new_page()  # The process that shows pages stays as long as there is one.
     yield context
     context.close()
 
 
+@pytest.fixture(scope="module")
+def one_page(known_browser: BrowserContext) -> OnePage:
+    return OnePage(known_browser)
+
+
 @pytest.fixture
 def console(
-    known_browser: BrowserContext, program: Program, signed_in: Any, notes: Notes
+    known_browser: BrowserContext, one_page: OnePage, program: Program, signed_in: Any, notes: Notes
 ) -> Iterator[Console]:
-    """A new page, with the cookies and the rights of a new browser that is signed in."""
+    """An empty page, with the cookies and the rights of a new browser that is signed in."""
     known_browser.clear_cookies()
     known_browser.add_cookies(signed_in["cookies"])
     known_browser.clear_permissions()
-    console = Console(known_browser.new_page(), program, notes)
-    yield console
-    for page in known_browser.pages[1:]:
-        page.close()
+    with one_page.lent(notes) as page:
+        console = Console(page, program, notes)
+        yield console
     console.nothing_went_wrong()

@@ -74,8 +74,9 @@ SECRET = "a shop's secret"
 @pytest.fixture(scope="module")
 def reader(known_browser: BrowserContext, program: Program) -> Console:
     """One page that goes from address to address, with axe: each of its documents would be handed it otherwise."""
-    known_browser.pages[0].add_init_script(AXE_SCRIPT)
-    return Console(known_browser.pages[0], program)
+    page = known_browser.new_page()
+    page.add_init_script(AXE_SCRIPT)
+    return Console(page, program)
 
 
 @pytest.fixture(scope="module")
