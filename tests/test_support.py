@@ -231,6 +231,31 @@ def test_a_page_that_is_lent_again_is_as_new(browser: Browser, notes: Notes) -> 
     lent(lambda page: None)
 
 
+def test_what_is_called_off_because_its_page_is_left_is_no_error_and_what_fails_is(
+    page: Page, notes: Notes
+) -> None:
+    asked: list[Route] = []
+    page.route(f"{HERE}**", shown)
+    page.route("**/held", lambda route: asked.append(route))
+    page.route("**/failing", lambda route: route.abort())
+    page.route("**/missing", lambda route: route.fulfill(status=404))
+    ask = "asked => void fetch(asked).catch((error) => console.error(String(error)))"
+    page.goto(HERE)
+    page.evaluate(ask, "/held")
+    page.evaluate("void fetch('/held')")
+    wait_until(lambda: page.evaluate("1") and len(asked) == 2, what="the requests")
+    page.goto(HERE)
+    notes.check()
+    for wrong, said in (
+        (f"({ask})('/failing')", "ERR_FAILED"),
+        ("void import('/missing')", "dynamically imported"),
+    ):
+        page.evaluate(wrong)
+        wait_until(lambda said=said: page.evaluate("1") and said in str(notes.errors), what=said)
+        with pytest.raises(AssertionError, match=said):
+            notes.check(but="a status of 404")
+
+
 def test_a_request_that_would_leave_this_machine_is_noted_and_does_not(page: Page, notes: Notes) -> None:
     elsewhere = ["https://example.com/x.png", "http://192.0.2.1/x.png", "http://[2001:db8::1]/x.png"]
     for policy in ("*", "'self'"):
