@@ -182,31 +182,22 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
 
 
 @pytest.fixture(scope="module")
-def signed_in(browser: Browser, program: Program) -> Any:
-    """Signing in costs a tenth of a second by design: once is enough."""
-    context = new_context(browser)
-    sign_in(context, program)
-    state = context.storage_state()
-    context.close()
-    return state
-
-
-@pytest.fixture(scope="module")
-def known_browser(browser: Browser, signed_in: Any) -> Iterator[BrowserContext]:
+def known_browser(browser: Browser, program: Program) -> Iterator[BrowserContext]:
     """One for the file: a new one loads and compiles everything again, which takes as long as most tests."""
-    context = new_context(
-        browser,
-        timezone_id="UTC",
-        viewport=WINDOW,
-        storage_state=signed_in,
-        reduced_motion="reduce",
-    )
+    context = new_context(browser, timezone_id="UTC", viewport=WINDOW, reduced_motion="reduce")
+    sign_in(context, program)
     yield context
     context.close()
 
 
 @pytest.fixture(scope="module")
-def one_page(known_browser: BrowserContext) -> OnePage:
+def signed_in(known_browser: BrowserContext) -> Any:
+    """What it knew when its first page was not yet opened."""
+    return known_browser.storage_state()
+
+
+@pytest.fixture(scope="module")
+def one_page(known_browser: BrowserContext, signed_in: Any) -> OnePage:
     return OnePage(known_browser)
 
 
@@ -215,10 +206,18 @@ def console(
     known_browser: BrowserContext, one_page: OnePage, program: Program, signed_in: Any, notes: Notes
 ) -> Iterator[Console]:
     """An empty page, with the cookies and the rights of a new browser that is signed in."""
-    known_browser.clear_cookies()
-    known_browser.add_cookies(signed_in["cookies"])
-    known_browser.clear_permissions()
+    if known_browser.cookies() != signed_in["cookies"]:
+        known_browser.clear_cookies()
+        known_browser.add_cookies(signed_in["cookies"])
     with one_page.lent(notes) as page:
         console = Console(page, program, notes)
         yield console
     console.nothing_went_wrong()
+
+
+@pytest.fixture
+def clipboard(known_browser: BrowserContext) -> Iterator[None]:
+    """It may be written and read."""
+    known_browser.grant_permissions(["clipboard-read", "clipboard-write"])
+    yield
+    known_browser.clear_permissions()

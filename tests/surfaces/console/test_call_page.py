@@ -59,8 +59,9 @@ def test_raw_marks_what_nobody_sees_and_is_copied_as_it_came(console: Console, c
     assert console.violations() == []
 
 
-def test_a_value_is_found_its_way_opened_and_its_path_copied(console: Console, calls: dict[str, Any]) -> None:
-    console.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+def test_a_value_is_found_its_way_opened_and_its_path_copied(
+    console: Console, clipboard: None, calls: dict[str, Any]
+) -> None:
     console.open(f"/history/{calls['json']}")
     console.page.get_by_label("Search in the body").press_sequentially("EXAMPLE")
     expect(console.page.get_by_text("1 hit", exact=True)).to_be_visible()
@@ -144,9 +145,8 @@ def test_headers_and_query_are_tables_with_secrets_masked(console: Console, call
     ("title", "language"), [("curl", "curl"), ("HTTPie", "httpie"), ("Python", "python")]
 )
 def test_the_call_is_copied_as_what_the_api_writes(
-    console: Console, calls: dict[str, Any], title: str, language: str
+    console: Console, clipboard: None, calls: dict[str, Any], title: str, language: str
 ) -> None:
-    console.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     console.open(f"/history/{calls['json']}")
     console.click("Copy as")
     console.page.locator(".menu:popover-open").get_by_text(title, exact=True).click()
@@ -184,9 +184,8 @@ def test_what_is_downloaded_is_every_byte_and_never_a_page(console: Console, cal
 
 
 def test_a_link_to_a_call_leads_there_after_signing_in(
-    browser: Browser, console: Console, calls: dict[str, Any]
+    browser: Browser, console: Console, clipboard: None, calls: dict[str, Any]
 ) -> None:
-    console.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     console.open(f"/history/{calls['json']}?show=headers")
     console.click("Copy link")
     link = console.page.evaluate("navigator.clipboard.readText()")

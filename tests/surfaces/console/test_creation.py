@@ -115,8 +115,7 @@ def test_a_browser_script_gets_cors_and_a_fetch_that_works_from_its_page(console
     }
 
 
-def test_a_copy_button_puts_its_text_on_the_clipboard(console: Console) -> None:
-    console.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+def test_a_copy_button_puts_its_text_on_the_clipboard(console: Console, clipboard: None) -> None:
     answer(console, "An automation tool or custom code")
     console.click("Create webhook")
     made(console)

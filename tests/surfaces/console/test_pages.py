@@ -3,6 +3,7 @@ that needs a mouse."""
 
 import re
 import time
+from typing import Any
 
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
@@ -72,7 +73,7 @@ SECRET = "a shop's secret"
 
 
 @pytest.fixture(scope="module")
-def reader(known_browser: BrowserContext, program: Program) -> Console:
+def reader(known_browser: BrowserContext, signed_in: Any, program: Program) -> Console:
     """One page that goes from address to address, with axe: each of its documents would be handed it otherwise."""
     page = known_browser.new_page()
     page.add_init_script(AXE_SCRIPT)
