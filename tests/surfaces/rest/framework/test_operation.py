@@ -67,6 +67,13 @@ def test_a_body_that_is_not_json_is_refused(
     assert problem(api.post("webhooks", body, Content_Type=kind)) == expected
 
 
+def test_a_number_that_is_too_large_is_named_in_plain_words(api: Client) -> None:
+    answer = api.post(
+        "webhooks", b'{"name": "x", "rateLimit": {"burst": 1e999}}', Content_Type="application/json"
+    )
+    assert (answer.status, answer.json["detail"]) == (400, "Number out of range.")
+
+
 def test_a_body_is_counted_while_it_streams(served: Program) -> None:
     connection = HTTPConnection("127.0.0.1", served.port, timeout=20)
     headers = {"Authorization": f"Bearer {served.admin_key}", "Content-Type": "application/json"}

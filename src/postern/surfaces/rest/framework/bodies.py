@@ -26,7 +26,8 @@ async def read_json(request: Request, largest: int = LARGEST_BODY) -> bytes:
     try:
         msgspec.json.decode(read.text)  # the members were not looked into yet
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise Refused("malformed_json", _sentence(str(error))) from None
+        said = str(error).partition(" - at ")[0]  # where it is, msgspec says in signs of its own
+        raise Refused("malformed_json", _sentence(said)) from None
     return read.text
 
 
