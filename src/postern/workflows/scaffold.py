@@ -64,7 +64,7 @@ def keep_test(workflow: Path, event: Mapping[str, Any]) -> list[Path]:
             raise FileExistsError(17, "exists", str(file))
     (folder / "events").mkdir(parents=True, exist_ok=True)
     for file, text in texts.items():
-        file.write_text(text)
+        _make(file, text)
     return list(texts)
 
 
@@ -107,6 +107,17 @@ def keep(folder: Path, name: str, source: str) -> Path:
     """As a new file, never over one that is there: raises FileExistsError."""
     file = folder / file_name(name)
     folder.mkdir(parents=True, exist_ok=True)
-    with file.open("x") as opened:
-        opened.write(source)
+    _make(file, source)
     return file
+
+
+def _make(file: Path, text: str) -> None:
+    """Whole or not at all: half a workflow is a file with an error, with which no workflow runs."""
+    try:
+        with file.open("x") as opened:
+            opened.write(text)
+    except FileExistsError:
+        raise
+    except BaseException:
+        file.unlink(missing_ok=True)
+        raise

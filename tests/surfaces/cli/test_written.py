@@ -13,6 +13,7 @@ from postern.surfaces.cli.history.saving import _keep
 from postern.surfaces.cli.run import USAGE
 from postern.surfaces.cli.workflows import WRITTEN, _write_types
 from postern.surfaces.cli.written import written
+from postern.workflows.scaffold import keep
 from support.commands import typed
 from support.fresh import fresh_data
 
@@ -66,6 +67,12 @@ def test_a_full_disk_leaves_no_half_of_what_a_command_keeps(
     assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == (
         [] if older is None else [(file.name, older)]
     )
+
+
+def test_a_full_disk_leaves_no_half_of_a_new_workflow(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="File too large"), room_for(10_000):
+        keep(tmp_path, "greet", "#" * 20_000)
+    assert os.listdir(tmp_path) == []
 
 
 @contextmanager
