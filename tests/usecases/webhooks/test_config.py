@@ -12,6 +12,7 @@ import yaml
 from postern.core.access.accounts import Actor
 from postern.core.problems import Refused
 from postern.core.webhooks.listing import WebhookFilter
+from postern.core.webhooks.stored import StoredWebhook
 from postern.identity import new_id
 from postern.usecases.access import audit
 from postern.usecases.answers import as_plain
@@ -460,6 +461,34 @@ async def test_what_somebody_else_changed_meanwhile_ends_it_and_says_how_far_it_
     assert [one.name for one in found.items] == ["A"]
     await apply(house, {"version": 1, "webhooks": entries})
     assert (await listing.listing(house.gateway, OWNER, 50, None, WebhookFilter(tag="eu"))).total == 3
+
+
+async def test_what_somebody_else_makes_meanwhile_is_not_made_twice(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create = house.gateway.store.webhooks.create
+    made: list[str] = []
+
+    async def somebody_makes_b_before(webhook: StoredWebhook, *given: Any, **known: Any) -> bool:
+        made.append(webhook.name)
+        if made == ["A", "B"]:
+            await house.webhook(name="B")
+        return await create(webhook, *given, **known)
+
+    monkeypatch.setattr(house.gateway.store.webhooks, "create", somebody_makes_b_before)
+    entries = [{"name": name, "authentication": {"method": "none"}} for name in "ABC"]
+    with pytest.raises(Refused, match="B was changed by somebody else meanwhile; 1 of 3 changes are done"):
+        await apply(house, {"version": 1, "webhooks": entries})
+    await apply(house, {"version": 1, "webhooks": entries})
+    found = await listing.listing(house.gateway, OWNER, 50, None, WebhookFilter())
+    assert sorted(one.name for one in found.items) == ["A", "B", "C"]
+
+
+async def test_webhooks_of_one_name_and_ids_of_their_own_are_made_beside_each_other(house: House) -> None:
+    entries = [{"name": "Same", "id": new_id("wh"), "authentication": {"method": "none"}} for _ in range(2)]
+    await apply(house, {"version": 1, "webhooks": entries})
+    found = await listing.listing(house.gateway, OWNER, 50, None, WebhookFilter())
+    assert {one.id for one in found.items} == {entry["id"] for entry in entries}
 
 
 async def test_an_id_counts_before_a_name_and_one_that_is_unknown_means_nothing(house: House) -> None:

@@ -45,23 +45,38 @@ class Webhooks:
         self._vault = vault
 
     async def create(
-        self, webhook: StoredWebhook, changes: SecretChanges, note: AuditEntry | None = None
-    ) -> None:
-        def job(connection: Connection) -> None:
+        self,
+        webhook: StoredWebhook,
+        changes: SecretChanges,
+        note: AuditEntry | None = None,
+        *,
+        known: set[str] | None = None,
+    ) -> bool:
+        """``known``: the ids of those that may have its name. False where another one has it, and nothing is made then."""
+
+        def job(connection: Connection) -> bool:
+            row = _row(webhook, next_epoch(connection))  # from here on nobody else makes one
+            if known is not None:
+                same = select(webhooks.c.id).where(
+                    webhooks.c.name == webhook.name, webhooks.c.deleted_at.is_(None)
+                )
+                if not known.issuperset(connection.execute(same).scalars()):
+                    return False
             connection.execute(
                 insert(webhooks).values(
                     id=webhook.id,
                     short_code=webhook.short_code,
                     created_at=milliseconds(webhook.created_at),
-                    **_row(webhook, next_epoch(connection)),
+                    **row,
                 )
             )
             self._change_secrets(connection, webhook.id, changes, webhook.created_at)
             schedules.follow(connection, webhook, touched=False)
             write_note(connection, note)
+            return True
 
         try:
-            await self._writer.write(job)
+            return await self._writer.write(job)
         except IntegrityError:
             raise Refused("conflict", "a webhook has, or once had, this id or this URL") from None
 

@@ -56,7 +56,8 @@ async def apply(
     notes += [f"{webhook.explanation} It is left alone." for webhook in unreadable]
     doing = [change for change in plan if change.action != "keep"]
     if not dry_run:
-        await _carried_out(gateway, actor, doing)
+        known = named | {one.id for one in stored} | {one.id for one in unreadable}
+        await _carried_out(gateway, actor, doing, known)
     return Applied(
         dry_run=dry_run,
         changes=[_applied(one, dry_run) for one in plan if one.action != "keep"],
@@ -85,12 +86,15 @@ async def _all(gateway: Gateway) -> tuple[list[StoredWebhook], list[UnreadableWe
     return stored, [webhook for webhook in found if isinstance(webhook, UnreadableWebhook)]
 
 
-async def _carried_out(gateway: Gateway, actor: Actor, changes: list[Change]) -> None:
+async def _carried_out(gateway: Gateway, actor: Actor, changes: list[Change], known: set[str]) -> None:
+    """``known``: the webhooks that were there, and those that are made. One that somebody makes meanwhile, perhaps of the
+    same file, would have a second one of its name beside it."""
     for done, change in enumerate(changes):
         try:
             if change.action == "create":
                 note = webhook_noted(gateway, actor, "webhook created", change.webhook, None, change.secrets)
-                await gateway.store.webhooks.create(change.webhook, change.secrets, note)
+                if not await gateway.store.webhooks.create(change.webhook, change.secrets, note, known=known):
+                    raise Refused("version_conflict")
             elif change.action == "change":
                 note = webhook_noted(
                     gateway, actor, "webhook changed", change.webhook, change.before, change.secrets
