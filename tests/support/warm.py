@@ -26,6 +26,8 @@ for place, *others in table.COMMANDS.values():
 for module in (
     "encodings.idna",
     "postern.engines.embedded.engine",
+    "postern.surfaces.cli.gateway.remote",
+    "postern.surfaces.cli.webhooks.yaml_files",
     "postern.wiring.engines",
     "uvicorn.lifespan.off",
 ):
