@@ -12,7 +12,7 @@ from postern.core.problems import Refused
 from postern.core.webhooks.webhook import Webhook
 from postern.usecases.answers import Time
 from postern.usecases.history.history import recorded
-from postern.usecases.history.rows import event_of
+from postern.usecases.history.rows import sender_event_of
 from postern.usecases.history.views.requests import Fixture
 from postern.usecases.history.views.samples import TOO_LARGE
 from postern.usecases.runtime.gateway import Gateway, require
@@ -46,7 +46,7 @@ async def fixture(gateway: Gateway, actor: Actor, invocation_id: str) -> Fixture
         raise Refused("conflict", f"its payload holds {TOO_LARGE}")
     return Fixture(
         postern_event=VERSION,
-        name=event_of(gateway, invocation),
+        name=sender_event_of(gateway, invocation),
         webhook=webhook.name if webhook else "",
         received_at=Time(invocation.received_at),
         headers=_headers(invocation, webhook),

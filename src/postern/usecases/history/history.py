@@ -16,7 +16,7 @@ from postern.identity import time_of
 from postern.usecases.access.audit import noted
 from postern.usecases.answers import Listing, Time, page_size
 from postern.usecases.history.code import WRITERS, Language
-from postern.usecases.history.rows import event_of
+from postern.usecases.history.rows import sender_event_of
 from postern.usecases.history.views import calls as views
 from postern.usecases.history.views.requests import RecordedRequest, request_of
 from postern.usecases.history.views.samples import Preview
@@ -126,7 +126,7 @@ async def request(gateway: Gateway, actor: Actor, invocation_id: str) -> Recorde
 
 
 def request_in(gateway: Gateway, story: Story) -> RecordedRequest:
-    return request_of(story.invocation, story.deliveries, event_of(gateway, story.invocation))
+    return request_of(story.invocation, story.deliveries, sender_event_of(gateway, story.invocation))
 
 
 async def as_code(gateway: Gateway, actor: Actor, invocation_id: str, language: Language = "curl") -> str:

@@ -29,13 +29,13 @@ async def contents(gateway: Gateway, actor: Actor, invocation_ids: list[str]) ->
     for story in await gateway.store.history.brief(invocation_ids, LARGEST_READ):
         fields = story.deliveries[-1].fields if story.deliveries else {}
         found[story.invocation.id] = Content(
-            event_of(gateway, story.invocation),
+            sender_event_of(gateway, story.invocation),
             [_short(fields[name]) for name in FIELD_NAMES if fields.get(name)],
         )
     return found
 
 
-def event_of(gateway: Gateway, invocation: Invocation) -> str:
+def sender_event_of(gateway: Gateway, invocation: Invocation) -> str:
     """What has happened at the sender; empty where the call does not say."""
     webhook = gateway.runtime.directory.by_id(invocation.webhook_id)
     preset = presets.load().get(webhook.provider if webhook else "") or presets.get(presets.GENERIC)
