@@ -5,7 +5,6 @@ how many there were of each: a file without it was cut off.
 """
 
 import base64
-import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, TypeVar
@@ -41,7 +40,7 @@ async def everything(gateway: Gateway, actor: Actor, write: Callable[[bytes], ob
     def line(kind: str, fields: Any) -> None:
         write(as_json({"kind": kind, **as_plain(fields)}) + b"\n")
 
-    line("export", {"format": FORMAT, "version": __version__, "madeAt": iso(time.time())})
+    line("export", {"format": FORMAT, "version": __version__, "madeAt": iso(gateway.clock())})
     async for kind, found in _others(gateway, actor):
         line(kind, found)
         counts[kind] += 1
