@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+FIELD_NAMES = ("fieldOne", "fieldTwo", "fieldThree", "fieldFour")
+
 
 def event_of(document: str | bytes) -> dict[str, Any]:
     """A number that Python cannot hold arrives as its text: one beyond what a float holds, or of more than 4,300

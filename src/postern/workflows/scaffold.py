@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from postern.workflows.event import FIELD_NAMES
 from postern.workflows.language import WORKFLOW_NAME
 from postern.workflows.shapes import Classes, Shape, quoted, shape_of
 from postern.workflows.testing import FORMAT, VERSION
@@ -21,7 +22,7 @@ def skeleton(name: str, sample: dict[str, Any], webhook_id: str) -> str:
     classes = Classes()
     event = classes.type_of(shape_of(sample), "Event")
     shown = next(
-        (field for field in ("fieldOne", "fieldTwo", "fieldThree", "fieldFour") if sample.get(field)),
+        (field for field in FIELD_NAMES if sample.get(field)),
         "webhookId",
     )
     declared = quoted(webhook_id) + (f", name={quoted(title)}" if title != function else "")
@@ -79,7 +80,7 @@ def test_{function}_answers(load_event):
     assert went.answer.body == {{"ok": True}}
 '''
 
-VARIABLES = ("webhookId", "fieldOne", "fieldTwo", "fieldThree", "fieldFour", "invocationId")
+VARIABLES = ("webhookId", *FIELD_NAMES, "invocationId")
 WRITTEN = "# Written by `postern workflows types`"
 """The beginning of what may be written anew."""
 

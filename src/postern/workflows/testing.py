@@ -16,7 +16,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from postern.workflows.event import event_of
+from postern.workflows.event import FIELD_NAMES, event_of
 from postern.workflows.language import Automation, Event, StepFailed
 from postern.workflows.rehearsal import REAL, Answer, Clock, NoStandIn, Rehearsing, StepCall
 
@@ -123,7 +123,7 @@ def in_turn(*outcomes: Any) -> Any:
 
 def make_event(payload: Mapping[str, Any] | None = None, **variables: str) -> Event:
     """An event that nobody has sent: ``make_event({"number": "1001"}, fieldOne="1001")``."""
-    made: dict[str, Any] = dict.fromkeys(("fieldOne", "fieldTwo", "fieldThree", "fieldFour"), "")
+    made: dict[str, Any] = dict.fromkeys(FIELD_NAMES, "")
     made = {"webhookId": "wh_test", **made, "invocationId": "inv_test", "payload": dict(payload or {})}
     if unknown := variables.keys() - made.keys():
         raise TypeError(f"an event has no {min(unknown)}; it has {', '.join(made)}")
