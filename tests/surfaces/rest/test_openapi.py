@@ -111,7 +111,7 @@ def test_everything_that_is_described_is_answered_and_nothing_else(served: Progr
         api.checked("GET", path)
     api.seen |= {"Problem.errors"} if api.post("webhooks", {"name": ""}).json["errors"] else set()
 
-    schedule = {"url": "http://127.0.0.1:1/", "every": "1d", "pauseAfterFailures": 1}
+    schedule = {"url": "http://127.0.0.1:1/", "cron": "0 0 1 1 *", "pauseAfterFailures": 1}
     token = {"method": "token", "token": "the first token", "secondToken": "the second one"}
     webhook = api.checked("POST", "webhooks", {"name": "Told", "authentication": token, "schedule": schedule})
     of = f"webhooks/{webhook['id']}"
