@@ -21,8 +21,6 @@ from postern.wiring.starting import ends_in_a_sentence
 
 T = TypeVar("T")
 
-LOOK_EVERY = 1.0
-
 
 class LocalDatabase:
     """The gateway is opened when it is first needed and stays open until the command ends."""

@@ -61,10 +61,10 @@ class LocalApi:
             self._database.close()
 
     def _opened(self) -> "LocalDatabase":
-        with ends_at_once():
-            from postern.wiring.commands.database import LocalDatabase
-
         with self._turn:
             if self._database is None:
+                with ends_at_once():
+                    from postern.wiring.commands.database import LocalDatabase
+
                 self._database = LocalDatabase(self._settings)
             return self._database
