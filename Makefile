@@ -15,7 +15,7 @@ SETUP := scripts/install.py pyproject.toml requirements.lock hatch_build.py pack
 RELEASE = "$(VERSION)" $(if $(REPOSITORY),--repository "$(REPOSITORY)")
 
 .DEFAULT_GOAL := help
-.PHONY: help run test tests quick mutants check lint types lock bench screenshots reference site release releasable clean
+.PHONY: help run test tests quick mutants check lint types lock bench screenshots schema reference site release releasable clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 22
@@ -56,6 +56,9 @@ bench: .venv/.test ## measure
 
 screenshots: .venv/.test ## take the pictures in docs/ again
 	$(BIN)/python scripts/screenshots.py
+
+schema: .venv/.test ## write the first migration's SQL from the tables, until the first release
+	$(BIN)/python scripts/schema.py
 
 reference: .venv/.test ## write docs/reference again from the code
 	$(BIN)/python scripts/reference.py

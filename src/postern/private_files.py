@@ -12,7 +12,7 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def private_folder(folder: Path) -> None:
-    """Made, or closed to others where it is there already: an older version made it with the usual permissions."""
+    """Made, or closed to others where it is there already."""
     folder.mkdir(0o700, parents=True, exist_ok=True)
     if not folder.stat().st_mode & stat.S_ISVTX:  # /tmp, which is everybody's
         _close_to_others(folder)

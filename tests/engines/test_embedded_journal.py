@@ -1,6 +1,5 @@
-"""What the embedded engine's file remembers: after a power cut, on a full disk, from an earlier version."""
+"""What the embedded engine's file remembers: after a power cut, on a full disk."""
 
-import gzip
 import os
 import signal
 import socket
@@ -28,8 +27,6 @@ from postern.workflows.language import Declared, carry_out, running
 from postern.workflows.replay import Recorded, Replay
 from support import power_cut
 from support.waiting import PATIENCE, wait_until
-
-OF_DBOS = Path(__file__).parents[1] / "fixtures" / "dbos" / "engine.db.gz"
 
 
 @pytest.mark.anyio
@@ -79,68 +76,6 @@ async def test_after_a_power_cut_an_ended_run_stays_ended_and_a_recorded_step_is
     await engine.close()
     with closing(sqlite3.connect(stage.data / "engine.db")) as database:
         assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-
-
-@pytest.mark.anyio
-async def test_runs_that_an_earlier_version_left_in_dbos_tables_go_on_or_stay_ended(stage: Stage) -> None:
-    stage.data.mkdir()
-    file = stage.data / "engine.db"
-    file.write_bytes(gzip.decompress(OF_DBOS.read_bytes()))
-    with closing(sqlite3.connect(file)) as database:
-        database.execute(
-            "UPDATE operation_outputs SET output = ? WHERE function_name = 'sleep'", (repr(time.time() + 1),)
-        )
-        database.commit()
-    engine = await stage.open("""
-        @step
-        def first(): mark("first")
-        @step
-        def breaks(): mark("breaks")
-        @step
-        def hold(): mark("hold")
-        @workflow("wh_done")
-        def done(event): mark("again")
-        @workflow("wh_fails")
-        def fails(event): mark("again")
-        @workflow("wh_sleeps")
-        def sleeps(event):
-            first()
-            sleep(3600)
-            mark("awake", event["payload"]["n"] == 10**30)
-        @workflow("wh_holds")
-        def holds(event):
-            mark("first_said", first()["text"])
-            try: breaks()
-            except StepFailed as failed: mark("breaks_said", str(failed).replace(" ", "_"))
-            hold()
-            mark("name", event["payload"]["name"] + event["fieldOne"] + event["invocationId"])
-            mark("told", respond("late"))
-        """)
-    assert await stage.ended("inv_wh_holds.1") == "completed"
-    assert await stage.ended("inv_wh_sleeps.1") == "completed"
-    assert stage.marked("first_said") == ["one"]
-    assert stage.marked("breaks_said") == ["breaks_failed:_LookupError:_no_such_order"]
-    assert stage.marked("name") == ["Jörg1001inv_wh_holds"]
-    assert (stage.marked("hold"), stage.marked("awake"), stage.marked("told")) == (["x"], ["True"], ["True"])
-    # What had ended is not run again, even when it is asked for again.
-    await stage.start("inv_wh_done.1", webhook_id="wh_done")
-    await stage.start("inv_wh_fails.1", webhook_id="wh_fails")
-    assert await stage.ended("inv_wh_done.1") == "completed"
-    assert await stage.ended("inv_wh_fails.1") == "failed"
-    assert (stage.marked("first"), stage.marked("breaks"), stage.marked("again")) == ([], [], [])
-    runs = {run.workflow: run for run in await engine.runs() or []}
-    assert {name: run.state for name, run in runs.items()} == {
-        "done": "completed",
-        "fails": "failed",
-        "sleeps": "completed",
-        "holds": "completed",
-    }
-    assert runs["fails"].error == "as asked"
-    assert [run.steps for run in await engine.runs(5, "inv_wh_done.1") or []] == [("first", "respond")]
-    await engine.close()
-    with closing(sqlite3.connect(file)) as database:
-        tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        assert tables == {"runs", "steps"}
 
 
 class Outcome:

@@ -19,7 +19,7 @@ from postern.usecases.operations.key_rotation import rotate_key
 from postern.usecases.operations.readiness import readiness
 from postern.usecases.webhooks import listing, webhooks
 from stores.conftest import webhook
-from support.first_version import expected, unpack_database
+from support.fresh import fresh_database
 from support.house import OWNER, a_house
 from support.program import StartProgram, run_postern
 from support.webhooks import TOKEN, make_webhook
@@ -46,17 +46,6 @@ async def test_another_key_is_refused_before_anything_is_written(url: str) -> No
     (kept,) = await last.webhooks.page(10)
     assert (kept.secrets, list(kept.unreadable_secrets)) == ({}, ["main"])
     await last.close()
-
-
-async def test_a_database_of_before_is_known_by_what_it_holds(tmp_path: Path) -> None:
-    unpack_database(tmp_path)
-    url = f"sqlite:///{tmp_path / 'postern.db'}"
-    with pytest.raises(VaultError, match="Nothing was changed"):
-        await Store(url, [THEIRS]).open()
-    store = Store(url, [key.strip() for key in expected()["secretKey"].split(",")])
-    await store.open()
-    assert not any(one.unreadable_secrets for one in await store.webhooks.page(100))
-    await store.close()
 
 
 def test_a_command_without_the_keys_says_so_and_makes_none(
@@ -142,7 +131,7 @@ async def test_changing_the_key_leaves_out_what_cannot_be_decrypted(tmp_path: Pa
 
 
 async def test_a_database_that_takes_no_note_is_reported_in_a_sentence(tmp_path: Path) -> None:
-    other = sqlite3.connect(unpack_database(tmp_path), isolation_level=None)
+    other = sqlite3.connect(fresh_database(tmp_path / "postern.db"), isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreUnavailable, match="locked"):
         await Store(f"sqlite:///{tmp_path / 'postern.db'}", [OURS]).open()

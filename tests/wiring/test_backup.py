@@ -126,10 +126,12 @@ def test_a_backup_with_another_database_in_it_is_refused_however_right_its_sums_
     where = tmp_path / "data"
     assert refusal_of(forge({"postern.db": b"hello"}), where) == f"{cannot}file is not a database"
     assert refusal_of(forge({"postern.db": b""}), where) == f"{cannot}no such table: alembic_version"
-    assert refusal_of(forge({"postern.db": bytes(broken)}), where).startswith(f"{cannot}Page 4: ")
+    assert refusal_of(forge({"postern.db": bytes(broken)}), where).startswith(f"{cannot}Page ")
     another = f"{cannot}its schema is another one than the backup says"
     assert refusal_of(forge({"postern.db": foreign}), where) == another
-    assert refusal_of(forge({}, {"schema": "0001"}), where) == another
+    assert "a version before the first release: with that version" in refusal_of(
+        forge({}, {"schema": "0001"}), where
+    )
     assert refusal_of(forge({"postern.db": None}), where) == "FILE is damaged: there is no database in it"
     assert "engine.db in it cannot be used: file is not a database" in refusal_of(
         forge({"engine.db": b"hello"}), where

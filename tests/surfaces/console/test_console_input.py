@@ -130,8 +130,3 @@ def test_the_ready_page_warns_of_what_is_weak(browser: Client, program: Program)
         page = browser.get(f"/webhooks/{made['id']}/ready").text
         shown = [one for one in WEAK if one in page]
         assert shown == ([warning] if warning else [])
-
-
-def test_the_former_address_of_the_rejected_calls_leads_to_them(browser: Client) -> None:
-    moved = browser.get("/webhooks/wh_1/refused")
-    assert (moved.status, moved.headers["location"]) == (308, "/webhooks/wh_1/rejected")

@@ -1,4 +1,4 @@
-"""Everything there is as lines, from a database of the first version, which has some of everything."""
+"""Everything there is as lines, from a database that has some of everything."""
 
 import base64
 import json
@@ -13,25 +13,44 @@ import pytest
 
 from postern import __version__
 from postern.core.access.accounts import Actor
-from postern.core.history.invocation import HistoryPage
+from postern.core.history.invocation import HistoryFilter, HistoryPage
 from postern.core.problems import Refused
+from postern.usecases.access import accounts
 from postern.usecases.answers import iso
+from postern.usecases.deliveries import replays
 from postern.usecases.history import marks, samples, saved_views
 from postern.usecases.operations import export
 from postern.usecases.webhooks import webhooks
 from support.commands import typed
-from support.first_version import expected, unpack_database
+from support.every_kind import REQUESTS, SECRET
 from support.fresh import fresh_data
 from support.house import OWNER, House, a_house
 from support.stored import NEWER, overwrite
 
-THEN = expected()
+PASSWORD = "a password of the tests"
+
+
+async def some_of_everything(house: House) -> str:
+    """Returns the API key that it made."""
+    for number, request in enumerate(REQUESTS):
+        await house.webhook(**{"name": f"Webhook {number}", **request})
+    called, deleted = await house.webhook(), await house.webhook(name="Deleted")
+    for body in (b"{}", b'{"n": 1}', b"[1, 2"):
+        await house.call(called, body)
+    await house.call(deleted)
+    await webhooks.remove(house.gateway, OWNER, deleted.id)
+    await house.deliver()
+    await accounts.ensure_admin(house.gateway, PASSWORD)
+    plan = await replays.plan(house.gateway, OWNER, HistoryFilter(code="accepted"))
+    await replays.begin(house.gateway, OWNER, plan.id)
+    return (await accounts.create_key(house.gateway, OWNER, "monitoring", "read")).key
 
 
 async def lines_of(folder: Path, actor: Actor = OWNER) -> list[dict[str, Any]]:
-    unpack_database(folder / "data")
     written: list[bytes] = []
-    async with a_house(folder, POSTERN_SECRET_KEYS=THEN["secretKey"]) as house:
+    async with a_house(folder) as house:
+        if not await house.history():
+            await some_of_everything(house)
         await export.everything(house.gateway, actor, written.append)
     return lines_in(written)
 
@@ -62,7 +81,7 @@ async def test_every_row_is_a_line_and_the_last_line_counts_them(tmp_path: Path)
         assert {kind: kinds[kind] for kind in tables} == {
             kind: count(table) for kind, table in tables.items()
         }
-        assert kinds["webhook"] == count("webhooks WHERE deleted_at IS NULL") == len(THEN["webhooks"])
+        assert kinds["webhook"] == count("webhooks WHERE deleted_at IS NULL") == len(REQUESTS) + 1
         bodies = dict(database.execute("SELECT id, body FROM invocations"))
         deliveries = [line["key"] for call in lines if call["kind"] == "call" for line in call["deliveries"]]
         assert sorted(deliveries) == sorted(key for (key,) in database.execute("SELECT key FROM deliveries"))
@@ -101,11 +120,20 @@ async def test_what_is_kept_beside_webhooks_and_calls_is_in_it(house: House) -> 
 
 @pytest.mark.anyio
 async def test_no_secret_is_in_it_and_it_is_for_administrators(tmp_path: Path) -> None:
+    async with a_house(tmp_path) as house:
+        key = await some_of_everything(house)
     lines = json.dumps(await lines_of(tmp_path))
     with closing(sqlite3.connect(tmp_path / "data" / "postern.db")) as database:
         sealed = [envelope for (envelope,) in database.execute("SELECT envelope FROM secrets")]
         hashes = [digest for (digest,) in database.execute("SELECT password_hash FROM users")]
-    for secret in (THEN["secretKey"], THEN["apiKey"], *sealed, *hashes):
+    for secret in (
+        (tmp_path / "data" / "secret.key").read_text().strip(),
+        key,
+        SECRET,
+        PASSWORD,
+        *sealed,
+        *hashes,
+    ):
         assert secret not in lines
     with pytest.raises(Refused):
         await lines_of(tmp_path / "again", Actor("somebody", "write"))
@@ -114,17 +142,16 @@ async def test_no_secret_is_in_it_and_it_is_for_administrators(tmp_path: Path) -
 def test_the_command_writes_a_file_only_when_it_is_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    unpack_database(tmp_path / "data")
-    keys = {"POSTERN_SECRET_KEYS": THEN["secretKey"]}
+    fresh_data(tmp_path / "data")
     monkeypatch.chdir(tmp_path)
-    printed = typed(tmp_path, "export", "--all", **keys)
-    written = typed(tmp_path, "export", "--all", "--output", "all.jsonl", **keys)
+    printed = typed(tmp_path, "export", "--all")
+    written = typed(tmp_path, "export", "--all", "--output", "all.jsonl")
     assert (printed.exit_code, written.exit_code) == (0, 0), printed.output + written.output
     assert (tmp_path / "all.jsonl").read_text().splitlines()[1:] == printed.stdout.splitlines()[1:]
     assert (tmp_path / "all.jsonl").stat().st_mode & 0o077 == 0
-    failed = typed(tmp_path, "export", "--all", "--output", "nowhere/all.jsonl", **keys)
+    failed = typed(tmp_path, "export", "--all", "--output", "nowhere/all.jsonl")
     assert (failed.exit_code, len(failed.stderr.splitlines())) == (2, 1), failed.stderr
-    without = typed(tmp_path, "export", "--all", "--output", "none.jsonl")
+    without = typed(tmp_path, "export", "--all", "--output", "none.jsonl", POSTERN_SECRET_KEYS="another key")
     assert without.exit_code != 0
     assert [file.name for file in tmp_path.glob("none*")] == []
 

@@ -11,7 +11,7 @@ from postern.usecases.answers import as_plain
 from postern.usecases.webhooks import as_code
 from postern.usecases.webhooks.configuration import WebhookRequest
 from postern.usecases.webhooks.file.schema import schema
-from support.first_version import expected, unpack_database
+from support.every_kind import REQUESTS
 from support.house import OWNER, a_house
 
 VALIDATOR = Draft202012Validator(schema())
@@ -29,11 +29,11 @@ def test_it_is_a_schema() -> None:
 
 @pytest.mark.anyio
 async def test_every_export_is_valid(tmp_path: Path) -> None:
-    """Of the first version's database: every kind of webhook that its tests knew."""
-    unpack_database(tmp_path / "data")
-    async with a_house(tmp_path, POSTERN_SECRET_KEYS=expected()["secretKey"]) as house:
+    async with a_house(tmp_path) as house:
+        for number, request in enumerate(REQUESTS):
+            await house.webhook(**{"name": f"Webhook {number}", **request})
         document = as_plain(await as_code.export(house.gateway, OWNER))
-    assert len(document["webhooks"]) == len(expected()["webhooks"])
+    assert len(document["webhooks"]) == len(REQUESTS)
     assert [error.message for error in VALIDATOR.iter_errors(document)] == []
 
 

@@ -19,7 +19,6 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from postern.engines.embedded.carry_over import carry_over
 from postern.engines.embedded.others_first import MOST_LOOKS, others_first
 
 log = logging.getLogger("postern.engine")
@@ -362,6 +361,5 @@ def _bring_up_to_date(connection: sqlite3.Connection) -> None:
         connection.execute("BEGIN IMMEDIATE")
         for statement in SCHEMA.split(";\n"):
             connection.execute(statement)
-        carry_over(connection)
         connection.execute(f"PRAGMA user_version={VERSION}")
         connection.execute("COMMIT")

@@ -19,22 +19,21 @@ def holds_secrets(url: str) -> bool:
     """Whether a key belongs to this database already; without one it must not be opened."""
     database = Database(url)
     try:
-        known, _ = database.read_now(_known)
-        return bool(known)
+        return bool(database.read_now(_known))
     finally:
         database.close()
 
 
 def check(database: Database, vault: Vault) -> None:
     """Raises ``VaultError`` unless one of the keys is known here, or none is. A new first key is noted."""
-    known, noted = database.read_now(_known)
+    known = database.read_now(_known)
     if known and not known & vault.fingerprints:
         raise VaultError(
             f"the secrets in this database are encrypted with the key {' or '.join(sorted(known))}, and the keys given here are "
             f"{', '.join(sorted(vault.fingerprints))}: set POSTERN_SECRET_KEYS as it was, or put a new key in front of the old "
             "one. Nothing was changed"
         )
-    if vault.current not in known or not noted:
+    if vault.current not in known:
         with database.writer.begin() as connection:
             _note(connection, known | {vault.current})
 
@@ -57,11 +56,8 @@ def _write(connection: Connection, fingerprints: set[str]) -> None:
     )
 
 
-def _known(connection: Connection) -> tuple[set[str], bool]:
-    """And whether they are noted: a database of before is known only by what it holds."""
-    if has_table(connection, "meta") and (noted := _noted(connection)):
-        return noted, True
-    return _in_use(connection) if has_table(connection, "secrets") else set(), False
+def _known(connection: Connection) -> set[str]:
+    return _noted(connection) if has_table(connection, "meta") else set()
 
 
 def _in_use(connection: Connection) -> set[str]:

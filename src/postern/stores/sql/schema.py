@@ -43,9 +43,16 @@ def newest() -> str:
     return _known()[-1]
 
 
-def is_known(name: str) -> bool:
-    """Whether this version can open a database of that revision, bringing it up to date first."""
-    return name in _known()
+def why_unknown(name: str) -> str | None:
+    """Why this version cannot open a database of that revision and bring it up to date; none where it can."""
+    if name in _known():
+        return None
+    if name < _known()[0]:
+        return (
+            f"it has schema {name}, of a version before the first release: with that version write its webhooks to a file "
+            "(`postern export`), and make them in a new database with this one (`postern apply`)"
+        )
+    return f"it has schema {name}, which this version of Postern does not know: use the newer version that made it"
 
 
 def has_table(connection: Connection, name: str) -> bool:
@@ -91,9 +98,7 @@ def differences(connection: Connection) -> list[str]:
 
 def migrate(database: Database) -> None:
     found = database.read_now(revision)
-    if found == newest() or (
-        found is not None and found not in _known()
-    ):  # a newer one is left to ``verify`` to tell of
+    if found == newest() or (found is not None and why_unknown(found)):  # ``verify`` says why
         return
     # It writes new migrations with Mako, which would load Pygments and a dozen languages, to colour errors in a browser: half
     # of what is loaded here.
@@ -123,10 +128,8 @@ def verify(database: Database) -> None:
                 "unfinished version, or changed by hand: restore a backup, or put it right"
             )
         return
-    if found is not None and found not in _known():
-        raise SchemaMismatch(
-            f"the database has schema {found}, which this version of Postern does not know: run the newer version that made it"
-        )
+    if found is not None and (why := why_unknown(found)):
+        raise SchemaMismatch(f"this database cannot be opened: {why}")
     raise SchemaMismatch(
         f"the database has schema {found or 'none'} and this version needs {newest()}: run `postern migrate`"
     )

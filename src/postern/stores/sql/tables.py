@@ -26,9 +26,6 @@ from postern.core.history.volume import LATENCY_BOUNDS_MS as LATENCY_BOUNDS_MS
 
 metadata = MetaData()
 
-ADDED_BOUNDS = (500, 1500, 2500, 10000, 30000)
-"""To tables that were there: what has no value for them has none of these."""
-
 
 def Ascii(length: int) -> String:
     """Text of a known kind. Compared byte by byte on every database: ids are ranges, and a language's own
@@ -296,9 +293,6 @@ meta = Table(
     "meta", metadata, Column("name", Ascii(60), primary_key=True), Column("value", Text, nullable=False)
 )
 
-# The `summary` of `chores`, `engine_deletions` and `volume_rollups` have other names in the database, from the
-# first version.
-
 # How far what is done now and then has come: when retention last went round and what it did, up to which
 # invocation a webhook's bodies are gone, up to which minute volumes are summed up.
 chores = Table(
@@ -307,12 +301,12 @@ chores = Table(
     Column("name", Ascii(60), primary_key=True),
     Column("at", BigInteger, nullable=False),
     Column("reached", Ascii(40), nullable=False),
-    Column("told", Text, key="summary", nullable=False, server_default=""),
+    Column("summary", Text, nullable=False, server_default=""),
 )
 
 # Deliveries whose payload the engine may still hold a copy of: written in the transaction that deletes ours.
 engine_deletions = Table(
-    "forgotten", metadata, Column("delivery_key", Ascii(48), primary_key=True), sqlite_with_rowid=False
+    "engine_deletions", metadata, Column("delivery_key", Ascii(48), primary_key=True), sqlite_with_rowid=False
 )
 
 # Counted in the same commit as what they count. A shard is one gateway process: on Postgres no two of them
@@ -343,18 +337,13 @@ volumes = Table(
 # The same summed up over all shards and a quarter of an hour, for each webhook and, without an id, for all of
 # them.
 volume_rollups = Table(
-    "quarters",
+    "volume_rollups",
     metadata,
     Column("webhook_id", Ascii(40), primary_key=True),
     Column("minute", Integer, primary_key=True),
     Column("code", Ascii(40), primary_key=True),
     Column("calls", Integer, nullable=False),
-    *(
-        Column(
-            f"within_{bound}", Integer, nullable=False, server_default="0" if bound in ADDED_BOUNDS else None
-        )
-        for bound in LATENCY_BOUNDS_MS
-    ),
+    *(Column(f"within_{bound}", Integer, nullable=False, server_default="0") for bound in LATENCY_BOUNDS_MS),
     sqlite_with_rowid=False,
 )
 

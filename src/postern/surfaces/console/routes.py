@@ -143,17 +143,12 @@ def console_routes(gateway: Gateway) -> list[BaseRoute]:
     async def home(_: Request) -> Response:
         return RedirectResponse("/webhooks", 303)
 
-    async def rejected(request: Request) -> Response:
-        """Bookmarks of the page's former address."""
-        return RedirectResponse(f"/webhooks/{request.path_params['webhook']}/rejected", 308)
-
     async def favicon(_: Request) -> Response:
         return FileResponse(STATIC / "mark.svg", media_type="image/svg+xml")
 
     return [
         Route("/", home),
         Route("/favicon.ico", favicon),
-        Route("/webhooks/{webhook}/refused", rejected),
         *sign_in.routes(gateway),
         *(route(gateway, method, path, view) for method, path, view in VIEWS),
         Mount("/static", Assets(directory=STATIC)),

@@ -128,7 +128,7 @@ def _take_out_later_runs(journal: Path, database: Path, newest_run: int) -> None
     they may be asleep for longer than the history is kept."""
     with closing(sqlite3.connect(journal)) as connection:
         if not _has_runs(connection):
-            return  # of an earlier version, which is carried over when it is opened
+            return  # the engine was ended before it had made its tables
         connection.execute("ATTACH ? AS gateway", [str(database)])
         with connection:
             connection.execute(

@@ -139,9 +139,9 @@ def _read_manifest(archive: tarfile.TarFile, file: Path) -> Manifest:
     made_by = msgspec.json.decode(read)
     if not isinstance(made_by, dict) or not isinstance(made_by.get("format"), int):
         raise BackupFailed(f"{file} is no backup of Postern")
-    if made_by["format"] > FORMAT or not schema.is_known(str(made_by.get("schema"))):
-        raise BackupFailed(
-            f"this backup was made by version {str(made_by.get('version'))[:NAME_SHOWN]}, whose data this version "
-            f"({__version__}) does not know: restore it with that one or a newer one"
-        )
+    made = f"this backup was made by version {str(made_by.get('version'))[:NAME_SHOWN]}"
+    if made_by["format"] > FORMAT:
+        raise BackupFailed(f"{made}, in a form that this version ({__version__}) does not know: use that one")
+    if why := schema.why_unknown(str(made_by.get("schema"))[:NAME_SHOWN]):
+        raise BackupFailed(f"{made} and cannot be restored: {why}")
     return msgspec.json.decode(read, type=Manifest)

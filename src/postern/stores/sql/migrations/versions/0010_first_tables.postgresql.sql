@@ -1,0 +1,388 @@
+CREATE TABLE webhooks (
+  id VARCHAR(40) COLLATE "C" NOT NULL,
+  short_code VARCHAR(40) COLLATE "C" NOT NULL,
+  name TEXT NOT NULL,
+  enabled BOOLEAN NOT NULL,
+  held BOOLEAN NOT NULL,
+  document TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  epoch BIGINT NOT NULL,
+  created_at BIGINT NOT NULL,
+  updated_at BIGINT NOT NULL,
+  deleted_at BIGINT,
+  PRIMARY KEY (id),
+  UNIQUE (short_code)
+);
+
+CREATE INDEX ix_webhooks_epoch ON webhooks (epoch);
+
+CREATE TABLE epochs (
+  id SERIAL NOT NULL,
+  epoch BIGINT NOT NULL,
+  PRIMARY KEY (id)
+);
+
+CREATE TABLE secrets (
+  id VARCHAR(40) COLLATE "C" NOT NULL,
+  webhook_id VARCHAR(40) COLLATE "C" NOT NULL,
+  field VARCHAR(120) COLLATE "C" NOT NULL,
+  envelope TEXT NOT NULL,
+  created_at BIGINT NOT NULL,
+  PRIMARY KEY (id)
+);
+
+CREATE UNIQUE INDEX secrets_of_webhook ON secrets (webhook_id, field);
+
+CREATE TABLE invocations (
+  id VARCHAR(40) COLLATE "C" NOT NULL,
+  webhook_id VARCHAR(40) COLLATE "C" NOT NULL,
+  received_at BIGINT NOT NULL,
+  outcome VARCHAR(12) COLLATE "C" NOT NULL,
+  code VARCHAR(40) COLLATE "C" NOT NULL,
+  status SMALLINT NOT NULL,
+  config_version INTEGER NOT NULL,
+  method VARCHAR(20) COLLATE "C" NOT NULL,
+  path BYTEA NOT NULL,
+  query BYTEA NOT NULL,
+  headers BYTEA NOT NULL,
+  body_size INTEGER NOT NULL,
+  address VARCHAR(80) COLLATE "C" NOT NULL,
+  duration_us INTEGER NOT NULL,
+  matched VARCHAR(8) COLLATE "C" NOT NULL,
+  detail TEXT NOT NULL,
+  trace BYTEA NOT NULL,
+  duplicate_of VARCHAR(40) COLLATE "C",
+  body BYTEA,
+  PRIMARY KEY (id)
+);
+
+CREATE INDEX invocations_apart ON invocations (outcome, id) WHERE outcome <> 'accepted';
+
+CREATE INDEX invocations_apart_of_webhook ON invocations (webhook_id, outcome, id) WHERE outcome <> 'accepted';
+
+CREATE INDEX invocations_of_webhook ON invocations (webhook_id, id);
+
+CREATE TABLE deliveries (
+  key VARCHAR(48) COLLATE "C" NOT NULL,
+  invocation_id VARCHAR(40) COLLATE "C" NOT NULL,
+  webhook_id VARCHAR(40) COLLATE "C" NOT NULL,
+  emission INTEGER NOT NULL,
+  state VARCHAR(12) COLLATE "C" NOT NULL,
+  attempts INTEGER NOT NULL,
+  next_at BIGINT NOT NULL,
+  fields BYTEA NOT NULL,
+  created_at BIGINT NOT NULL,
+  deadline BIGINT,
+  started_at BIGINT,
+  runs INTEGER,
+  error TEXT DEFAULT '' NOT NULL,
+  log BYTEA,
+  response_status SMALLINT,
+  response_headers BYTEA,
+  response_body BYTEA,
+  responded_at BIGINT,
+  answer_code VARCHAR(40) COLLATE "C" DEFAULT '' NOT NULL,
+  released_at BIGINT,
+  ended_at BIGINT,
+  ask_at BIGINT,
+  asked_by TEXT,
+  PRIMARY KEY (key)
+);
+
+CREATE INDEX deliveries_apart ON deliveries (state, webhook_id, key) WHERE state IN ('failed', 'held', 'dropped');
+
+CREATE INDEX deliveries_due ON deliveries (next_at) WHERE state = 'queued';
+
+CREATE INDEX deliveries_to_ask_about ON deliveries (ask_at) WHERE ask_at IS NOT NULL;
+
+CREATE TABLE answers (
+  invocation_id VARCHAR(40) COLLATE "C" NOT NULL,
+  status SMALLINT NOT NULL,
+  at BIGINT NOT NULL,
+  reached BOOLEAN NOT NULL,
+  PRIMARY KEY (invocation_id)
+);
+
+CREATE INDEX answers_apart ON answers (invocation_id) WHERE status >= 500 OR NOT reached;
+
+CREATE TABLE call_values (
+  value BYTEA NOT NULL,
+  invocation_id VARCHAR(40) COLLATE "C" NOT NULL,
+  PRIMARY KEY (value, invocation_id)
+);
+
+CREATE INDEX call_values_of_call ON call_values (invocation_id);
+
+CREATE TABLE bookmarks (
+  invocation_id VARCHAR(40) COLLATE "C" NOT NULL,
+  at BIGINT NOT NULL,
+  author TEXT NOT NULL,
+  PRIMARY KEY (invocation_id)
+);
+
+CREATE TABLE call_notes (
+  id VARCHAR(40) COLLATE "C" NOT NULL,
+  invocation_id VARCHAR(40) COLLATE "C" NOT NULL,
+  at BIGINT NOT NULL,
+  author TEXT NOT NULL,
+  text TEXT NOT NULL,
+  PRIMARY KEY (id)
+);
+
+CREATE INDEX call_notes_of_call ON call_notes (invocation_id);
+
+CREATE TABLE edited_calls (
+  invocation_id VARCHAR(40) COLLATE "C" NOT NULL,
+  made_from VARCHAR(40) COLLATE "C" NOT NULL,
+  author TEXT NOT NULL,
+  changed BYTEA NOT NULL,
+  PRIMARY KEY (invocation_id)
+);
+
+CREATE INDEX edited_calls_from ON edited_calls (made_from);
+
+CREATE TABLE duplicate_keys (
+  webhook_id VARCHAR(40) COLLATE "C" NOT NULL,
+  key BYTEA NOT NULL,
+  invocation_id VARCHAR(40) COLLATE "C" NOT NULL,
+  expires_at BIGINT NOT NULL,
+  PRIMARY KEY (webhook_id, key)
+);
+
+CREATE INDEX ix_duplicate_keys_expires_at ON duplicate_keys (expires_at);
+
+CREATE TABLE samples (
+  webhook_id VARCHAR(40) COLLATE "C" NOT NULL,
+  armed_until BIGINT,
+  stored_at BIGINT,
+  invocation_id VARCHAR(40) COLLATE "C",
+  trigger BYTEA,
+  PRIMARY KEY (webhook_id)
+);
+
+CREATE TABLE schedules (
+  webhook_id VARCHAR(40) COLLATE "C" NOT NULL,
+  fingerprint VARCHAR(64) COLLATE "C" NOT NULL,
+  anchor BIGINT NOT NULL,
+  next_run_at BIGINT,
+  lease_until BIGINT,
+  consecutive_failures INTEGER NOT NULL,
+  paused_at BIGINT,
+  paused_reason TEXT DEFAULT '' NOT NULL,
+  last_at BIGINT,
+  last_result VARCHAR(16) COLLATE "C" DEFAULT '' NOT NULL,
+  last_reason TEXT DEFAULT '' NOT NULL,
+  last_duration_ms INTEGER,
+  etag TEXT DEFAULT '' NOT NULL,
+  last_modified TEXT DEFAULT '' NOT NULL,
+  body_hash VARCHAR(64) COLLATE "C" DEFAULT '' NOT NULL,
+  PRIMARY KEY (webhook_id)
+);
+
+CREATE INDEX schedules_due ON schedules (next_run_at) WHERE next_run_at IS NOT NULL;
+
+CREATE TABLE listeners (
+  id VARCHAR(40) COLLATE "C" NOT NULL,
+  name TEXT NOT NULL,
+  owner_id VARCHAR(40) COLLATE "C" NOT NULL,
+  owner TEXT NOT NULL,
+  address VARCHAR(80) COLLATE "C" NOT NULL,
+  since BIGINT NOT NULL,
+  lease_until BIGINT NOT NULL,
+  ended_by TEXT,
+  answers VARCHAR(40) COLLATE "C",
+  PRIMARY KEY (id),
+  UNIQUE (answers)
+);
+
+CREATE TABLE handed (
+  id VARCHAR(40) COLLATE "C" NOT NULL,
+  invocation_id VARCHAR(40) COLLATE "C" NOT NULL,
+  listener_id VARCHAR(40) COLLATE "C" NOT NULL,
+  listener TEXT NOT NULL,
+  owner TEXT NOT NULL,
+  at BIGINT NOT NULL,
+  delivery_key VARCHAR(48) COLLATE "C",
+  asked_by TEXT,
+  ended_at BIGINT,
+  status SMALLINT,
+  duration_us BIGINT,
+  error TEXT DEFAULT '' NOT NULL,
+  PRIMARY KEY (id)
+);
+
+CREATE INDEX handed_under_way ON handed (listener_id) WHERE ended_at IS NULL;
+
+CREATE INDEX ix_handed_invocation_id ON handed (invocation_id);
+
+CREATE TABLE meta (
+  name VARCHAR(60) COLLATE "C" NOT NULL,
+  value TEXT NOT NULL,
+  PRIMARY KEY (name)
+);
+
+CREATE TABLE chores (
+  name VARCHAR(60) COLLATE "C" NOT NULL,
+  at BIGINT NOT NULL,
+  reached VARCHAR(40) COLLATE "C" NOT NULL,
+  summary TEXT DEFAULT '' NOT NULL,
+  PRIMARY KEY (name)
+);
+
+CREATE TABLE engine_deletions (
+  delivery_key VARCHAR(48) COLLATE "C" NOT NULL,
+  PRIMARY KEY (delivery_key)
+);
+
+CREATE TABLE tallies (
+  webhook_id VARCHAR(40) COLLATE "C" NOT NULL,
+  name VARCHAR(60) COLLATE "C" NOT NULL,
+  shard INTEGER NOT NULL,
+  count BIGINT NOT NULL,
+  last_at BIGINT NOT NULL,
+  PRIMARY KEY (webhook_id, name, shard)
+);
+
+CREATE TABLE volumes (
+  webhook_id VARCHAR(40) COLLATE "C" NOT NULL,
+  minute INTEGER NOT NULL,
+  code VARCHAR(40) COLLATE "C" NOT NULL,
+  shard INTEGER NOT NULL,
+  calls INTEGER NOT NULL,
+  within_1 INTEGER DEFAULT '0' NOT NULL,
+  within_2 INTEGER DEFAULT '0' NOT NULL,
+  within_5 INTEGER DEFAULT '0' NOT NULL,
+  within_10 INTEGER DEFAULT '0' NOT NULL,
+  within_25 INTEGER DEFAULT '0' NOT NULL,
+  within_50 INTEGER DEFAULT '0' NOT NULL,
+  within_100 INTEGER DEFAULT '0' NOT NULL,
+  within_250 INTEGER DEFAULT '0' NOT NULL,
+  within_500 INTEGER DEFAULT '0' NOT NULL,
+  within_1000 INTEGER DEFAULT '0' NOT NULL,
+  within_1500 INTEGER DEFAULT '0' NOT NULL,
+  within_2500 INTEGER DEFAULT '0' NOT NULL,
+  within_5000 INTEGER DEFAULT '0' NOT NULL,
+  within_10000 INTEGER DEFAULT '0' NOT NULL,
+  within_30000 INTEGER DEFAULT '0' NOT NULL,
+  PRIMARY KEY (webhook_id, minute, code, shard)
+);
+
+CREATE TABLE volume_rollups (
+  webhook_id VARCHAR(40) COLLATE "C" NOT NULL,
+  minute INTEGER NOT NULL,
+  code VARCHAR(40) COLLATE "C" NOT NULL,
+  calls INTEGER NOT NULL,
+  within_1 INTEGER DEFAULT '0' NOT NULL,
+  within_2 INTEGER DEFAULT '0' NOT NULL,
+  within_5 INTEGER DEFAULT '0' NOT NULL,
+  within_10 INTEGER DEFAULT '0' NOT NULL,
+  within_25 INTEGER DEFAULT '0' NOT NULL,
+  within_50 INTEGER DEFAULT '0' NOT NULL,
+  within_100 INTEGER DEFAULT '0' NOT NULL,
+  within_250 INTEGER DEFAULT '0' NOT NULL,
+  within_500 INTEGER DEFAULT '0' NOT NULL,
+  within_1000 INTEGER DEFAULT '0' NOT NULL,
+  within_1500 INTEGER DEFAULT '0' NOT NULL,
+  within_2500 INTEGER DEFAULT '0' NOT NULL,
+  within_5000 INTEGER DEFAULT '0' NOT NULL,
+  within_10000 INTEGER DEFAULT '0' NOT NULL,
+  within_30000 INTEGER DEFAULT '0' NOT NULL,
+  PRIMARY KEY (webhook_id, minute, code)
+);
+
+CREATE TABLE api_keys (
+  id VARCHAR(40) COLLATE "C" NOT NULL,
+  name TEXT NOT NULL,
+  level VARCHAR(8) COLLATE "C" NOT NULL,
+  prefix VARCHAR(16) COLLATE "C" NOT NULL,
+  digest BYTEA NOT NULL,
+  created_at BIGINT NOT NULL,
+  created_by TEXT NOT NULL,
+  last_used_at BIGINT,
+  PRIMARY KEY (id),
+  UNIQUE (digest)
+);
+
+CREATE TABLE users (
+  id VARCHAR(40) COLLATE "C" NOT NULL,
+  name VARCHAR(80) COLLATE "C" NOT NULL,
+  level VARCHAR(8) COLLATE "C" NOT NULL,
+  password_hash TEXT NOT NULL,
+  created_at BIGINT NOT NULL,
+  created_by TEXT NOT NULL,
+  last_signed_in_at BIGINT,
+  PRIMARY KEY (id),
+  UNIQUE (name)
+);
+
+CREATE TABLE sessions (
+  id VARCHAR(40) COLLATE "C" NOT NULL,
+  digest BYTEA NOT NULL,
+  user_id VARCHAR(40) COLLATE "C" NOT NULL,
+  created_at BIGINT NOT NULL,
+  seen_at BIGINT NOT NULL,
+  address VARCHAR(80) COLLATE "C" NOT NULL,
+  user_agent TEXT NOT NULL,
+  PRIMARY KEY (id),
+  UNIQUE (digest)
+);
+
+CREATE INDEX ix_sessions_seen_at ON sessions (seen_at);
+
+CREATE INDEX ix_sessions_user_id ON sessions (user_id);
+
+CREATE TABLE audit (
+  id VARCHAR(40) COLLATE "C" NOT NULL,
+  at BIGINT NOT NULL,
+  actor TEXT NOT NULL,
+  level VARCHAR(8) COLLATE "C" NOT NULL,
+  action VARCHAR(60) COLLATE "C" NOT NULL,
+  subject VARCHAR(80) COLLATE "C" NOT NULL,
+  changes BYTEA NOT NULL,
+  PRIMARY KEY (id)
+);
+
+CREATE INDEX audit_of_subject ON audit (subject, id);
+
+CREATE TABLE idempotency (
+  actor VARCHAR(80) COLLATE "C" NOT NULL,
+  key VARCHAR(200) COLLATE "C" NOT NULL,
+  request BYTEA NOT NULL,
+  answer BYTEA NOT NULL,
+  expires_at BIGINT NOT NULL,
+  PRIMARY KEY (actor, key)
+);
+
+CREATE INDEX ix_idempotency_expires_at ON idempotency (expires_at);
+
+CREATE TABLE replays (
+  id VARCHAR(40) COLLATE "C" NOT NULL,
+  state VARCHAR(12) COLLATE "C" NOT NULL,
+  wanted BYTEA NOT NULL,
+  total INTEGER NOT NULL,
+  done INTEGER NOT NULL,
+  skipped INTEGER NOT NULL,
+  position VARCHAR(40) COLLATE "C" NOT NULL,
+  next_at BIGINT NOT NULL,
+  created_at BIGINT NOT NULL,
+  created_by TEXT NOT NULL,
+  started_at BIGINT,
+  started_by TEXT,
+  ended_at BIGINT,
+  error TEXT DEFAULT '' NOT NULL,
+  fields VARCHAR(8) COLLATE "C" DEFAULT 'current' NOT NULL,
+  PRIMARY KEY (id)
+);
+
+CREATE INDEX replays_due ON replays (next_at) WHERE state = 'running';
+
+CREATE TABLE saved_views (
+  id VARCHAR(40) COLLATE "C" NOT NULL,
+  owner TEXT NOT NULL,
+  name TEXT NOT NULL,
+  query TEXT NOT NULL,
+  created_at BIGINT NOT NULL,
+  PRIMARY KEY (id)
+);
+
+CREATE INDEX saved_views_of_owner ON saved_views (owner, id);
