@@ -87,7 +87,10 @@ def make_engine(settings: Settings, watch: Watch | None = None) -> Engine | None
 
 async def open_engine(engine: Engine, gateway: Gateway, settings: Settings) -> None:
     if isinstance(engine, EmbeddedEngine):
-        engine.report_to(partial(answer_of_workflow, gateway), gateway.runtime.endings.ended)
+        runtime = gateway.runtime
+        engine.report_to(partial(answer_of_workflow, gateway), runtime.endings.ended, runtime.engine_back.set)
         if settings.example == "on":
             engine.environment |= await example_environment(gateway)
+    else:
+        gateway.runtime.engine_back.set()  # as far as is known here: one that is away is asked by a start
     await engine.open()

@@ -3,8 +3,10 @@ at a time."""
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Iterator
+import time
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import closing, contextmanager
+from typing import Any
 
 import psycopg
 import pytest
@@ -14,6 +16,7 @@ from postern.core.deliveries.delivery import EngineUnavailable, Started, Trigger
 from postern.stores.sql.tables import deliveries
 from postern.usecases.deliveries import dispatch, starting
 from postern.usecases.deliveries.dispatch import Dispatcher
+from postern.usecases.runtime.process import EngineAway
 from support.desk import Desk
 from support.waiting import PATIENCE
 
@@ -162,8 +165,10 @@ async def test_an_engine_that_stays_away_is_asked_less_and_less_often(
     engine.go.set()
     dispatcher, rests = Dispatcher(desk.gateway), []
 
-    async def rest(seconds: float, *until: object) -> None:
+    async def rest(seconds: float, *until: Coroutine[Any, Any, Any]) -> None:
         rests.append(seconds)
+        for one in until:
+            one.close()
 
     monkeypatch.setattr(dispatcher._loop, "rest", rest)
     webhook = await desk.webhook()
@@ -224,3 +229,70 @@ async def test_what_the_engine_has_taken_is_written_down_when_the_store_is_back(
         dispatcher.stop()
         await running
     assert (engine.most, engine.times, unsettled) == (1, 1, {})
+
+
+async def tried_an_hour_too_early(desk: Desk, count: int) -> None:
+    webhook = await desk.webhook()
+    for number in range(count):
+        await desk.accepted(webhook, {"n": number})
+    now = desk.gateway.clock()
+    for delivery in await desk.store.deliveries.claim(now, 0.0, count):
+        await desk.store.deliveries.again(delivery, now + 3600.0, "away", now)
+
+
+@pytest.mark.parametrize("noticed_by", ["itself", "a start", "a probe"])
+async def test_what_was_tried_while_the_engine_was_away_is_due_when_it_is_back(
+    desk: Desk, engine: SlowEngine, monkeypatch: pytest.MonkeyPatch, noticed_by: str
+) -> None:
+    monkeypatch.setattr(dispatch, "BROUGHT_FORWARD", 2)
+    engine.go.set()
+    await tried_an_hour_too_early(desk, 5)
+    dispatcher, runtime = Dispatcher(desk.gateway), desk.gateway.runtime
+    assert await dispatcher.round() == 0, "it is not known that the engine is back"
+    if noticed_by == "itself":
+        runtime.engine_back.set()
+    else:
+        runtime.engine_away = EngineAway(time.monotonic() - starting.AWAY_FOR_LONG, "away")
+    if noticed_by == "a start":
+        await desk.accepted(await desk.webhook(), {})
+    elif noticed_by == "a probe":
+        dispatcher._pause = 1.0
+    for _ in range(2):
+        await dispatcher.round()
+        await dispatcher.finish()
+    assert set(await states(desk)) == {"started"}
+
+
+async def test_an_engine_that_names_a_time_is_not_asked_before(desk: Desk, engine: SlowEngine) -> None:
+    await tried_an_hour_too_early(desk, 1)
+    dispatcher = Dispatcher(desk.gateway)
+    dispatcher._pause = 1.0
+    desk.gateway.runtime.engine_away = EngineAway(0.0, "away", time.monotonic() + 3600.0)
+    assert await dispatcher.round() == 0
+
+
+async def test_where_it_takes_one_start_and_not_the_next_each_waits_for_its_own_time(
+    desk: Desk, engine: SlowEngine
+) -> None:
+    engine.go.set()
+    await tried_an_hour_too_early(desk, 1)
+    desk.gateway.runtime.engine_away = EngineAway(time.monotonic(), "away")
+    await desk.accepted(await desk.webhook(), {})
+    dispatcher = Dispatcher(desk.gateway)
+    assert await dispatcher.round() == 1
+    await dispatcher.finish()
+    assert await dispatcher.round() == 0
+
+
+async def test_what_is_under_way_when_the_engine_is_back_is_not_started_twice(
+    desk: Desk, engine: SlowEngine
+) -> None:
+    await tried_an_hour_too_early(desk, 1)
+    dispatcher, back = Dispatcher(desk.gateway), desk.gateway.runtime.engine_back
+    engine.name = "embedded"
+    for claimed in (1, 0):
+        back.set()
+        assert await dispatcher.round() == claimed
+    engine.go.set()
+    await dispatcher.finish()
+    assert engine.times == 1

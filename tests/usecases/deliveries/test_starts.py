@@ -141,10 +141,10 @@ async def test_since_when_every_start_finds_the_engine_away_is_known_until_one_i
         now += 1.0
         forward(3600)
     assert seen == [
-        EngineAway(7.0, "away"),
-        EngineAway(7.0, "still away"),
+        EngineAway(7.0, "away", 7.0),
+        EngineAway(7.0, "still away", 8.0),
         None,
-        EngineAway(10.0, "away again"),
+        EngineAway(10.0, "away again", 10.0),
         None,
     ]
 

@@ -1,6 +1,7 @@
 """The embedded engine as the gateway holds it: asks the engine process, which a supervisor keeps running."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -69,9 +70,12 @@ class EmbeddedEngine:
         self._asking: asyncio.Task[None] | None = None
         self._task: asyncio.Task[None] | None = None
 
-    def report_to(self, take_answer: TakeAnswer, on_end: OnEnd) -> None:
-        """Who records what a workflow answers, and how runs ended. To be called before ``open``."""
-        self._supervisor.take_answer = take_answer
+    def report_to(
+        self, take_answer: TakeAnswer, on_end: OnEnd, on_ready: Callable[[], None] = lambda: None
+    ) -> None:
+        """Who records what a workflow answers, and how runs ended, and who hears that starts are taken again. To be
+        called before ``open``."""
+        self._supervisor.take_answer, self._supervisor.on_ready = take_answer, on_ready
         self._on_end = on_end
 
     def _ended(self, key: str, end: End) -> None:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from asyncio.subprocess import Process
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
@@ -46,6 +46,7 @@ class Supervisor:
         self._watch = watch
         self.take_answer: TakeAnswer = nobody_waits
         self.on_end: OnEnd = lambda _, __: None
+        self.on_ready: Callable[[], None] = lambda: None
         self._setup = setup
         self._environment = environment
         # The process ends itself first: it can say where it hangs, which we cannot.
@@ -193,6 +194,7 @@ class Supervisor:
             self.failed_starts = 0
             self._never_ready = False
             self._up.set()
+            self.on_ready()
             self._watch.ready(frame.workflows)
 
     def _troubled(self, detail: str) -> None:

@@ -150,6 +150,25 @@ class Deliveries:
 
         return await self._writer.write(job) if waits else 0
 
+    async def bring_forward(self, now: float, after: float, under_way: list[str], most: int) -> int:
+        """What was tried in vain and is to be tried again after that time is due at once; how many."""
+        waiting = (
+            select(deliveries.c.key)
+            .where(
+                deliveries.c.state == literal_column("'queued'"),
+                deliveries.c.next_at > milliseconds(after),
+                deliveries.c.error != "",
+                deliveries.c.key.not_in(under_way),
+            )
+            .order_by(deliveries.c.key)
+            .limit(most)
+        )
+        if not await self._database.read(lambda connection: connection.execute(waiting).first()):
+            return 0
+        chosen = waiting.with_for_update(skip_locked=True).scalar_subquery()
+        due = update(deliveries).where(deliveries.c.key.in_(chosen)).values(next_at=milliseconds(now))
+        return await self._writer.write(lambda connection: connection.execute(due).rowcount)
+
     async def backlog(self, now: float) -> tuple[int, float]:
         """How many wait (counted up to 10,000), and for how long the oldest has been due: one that was tried in vain, and is
         tried again later, since it came or was released. As below, few of these are looked at."""

@@ -6,6 +6,7 @@ twice.
 """
 
 import asyncio
+import time
 
 from postern.core.calls.content import Payload
 from postern.core.deliveries.delivery import (
@@ -30,6 +31,8 @@ BYTES_AT_ONCE = 64 * 1024 * 1024
 LONGEST_BATCH = 0.5
 """A start that takes longer no longer holds up those behind it, as long as fewer than ``AT_ONCE`` are under
 way."""
+BROUGHT_FORWARD = 1_000
+"""In one step, so that calls are stored in between."""
 LOOK_EVERY = 1.0
 LONGEST_PAUSE = 15.0
 
@@ -77,7 +80,9 @@ class Dispatcher:
         gateway = self._gateway
         store, due = gateway.store, gateway.runtime.due
         now = gateway.clock()
-        if not (due.is_set() or self._more) and not await store.deliveries.any_due(now):
+        if gateway.runtime.engine_back.is_set():
+            await self._try_all_again(now)
+        if not (due.is_set() or self._more or await store.deliveries.any_due(now) or await self._probe(now)):
             return 0
         due.clear()
         limit = 1 if self._pause else BATCH
@@ -92,7 +97,7 @@ class Dispatcher:
         starts = []
         for delivery in claimed:
             content = contents.get(delivery.invocation_id)
-            start = asyncio.create_task(self._start(delivery, content))
+            start = asyncio.create_task(self._start(delivery, content), name=delivery.key)
             start.add_done_callback(self._ended)
             starts.append(start)
             self._under_way[start] = 0 if content is None or content.body is None else len(content.body)
@@ -101,6 +106,30 @@ class Dispatcher:
             self._pause = 0.0
         await self._calls_first.let_calls_in()
         return len(claimed)
+
+    async def _try_all_again(self, now: float) -> None:
+        back, self._pause = self._gateway.runtime.engine_back, 0.0
+        back.clear()
+        try:
+            while await self._bring_forward(now, BROUGHT_FORWARD) == BROUGHT_FORWARD:
+                pass
+        except StoreUnavailable:
+            back.set()
+            raise
+
+    async def _probe(self, now: float) -> bool:
+        """Ask an engine that was away with what was tried already, where nothing else is due."""
+        away = self._gateway.runtime.engine_away
+        if not self._pause or away is None or time.monotonic() < away.not_before:
+            return False
+        return await self._bring_forward(now, 1) == 1
+
+    async def _bring_forward(self, now: float, most: int) -> int:
+        gateway, engine = self._gateway, self._gateway.engine
+        # What another process has claimed is due within a lease. The embedded engine's gateway is alone.
+        claimed_until = now + (0.0 if engine is not None and engine.name == "embedded" else LEASE)
+        under_way = [start.get_name() for start in self._under_way]
+        return await gateway.store.deliveries.bring_forward(now, claimed_until, under_way, most)
 
     def _ended(self, start: asyncio.Task[str]) -> None:
         del self._under_way[start]
@@ -117,7 +146,7 @@ class Dispatcher:
             await self.finish()
             self._unavailable = False
             self._pause = min(max(self._pause * 2, 0.5), LONGEST_PAUSE)
-            await self._loop.rest(self._pause)
+            await self._loop.rest(self._pause, self._gateway.runtime.engine_back.wait())
 
     async def _start(self, delivery: Delivery, content: Content | None) -> str:
         """How it went. Raises nothing: what could not be written down comes back when its lease is over."""

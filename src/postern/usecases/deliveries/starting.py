@@ -25,6 +25,8 @@ START_TIMEOUT = 20.0
 SETTLE_EVERY = 0.5
 SETTLE_WITHIN = 900.0
 """Seconds that a start waits for the store to come back before it is left to its lease."""
+AWAY_FOR_LONG = 15.0
+"""Seconds: what was tried in a shorter time does not wait for much longer than that."""
 ONE_ALONE = 600.0
 """Seconds for which an engine that has taken a start counts as there, though it does not take those of one workflow."""
 
@@ -44,12 +46,13 @@ async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -
         raise
     except EngineRejected as refusal:
         counter_of_starts(engine.name, "rejected").inc()
-        gateway.runtime.engine_away = None
+        _is_there(gateway)
         await _fail(gateway, delivery, refusal.detail, gateway.clock())
         raise
     counter_of_starts(engine.name, "started").inc()
     numbers().engine_start_seconds.observe(time.perf_counter() - began)
-    gateway.runtime.engine_away, gateway.runtime.engine_took_at = None, time.monotonic()
+    _is_there(gateway)
+    gateway.runtime.engine_took_at = time.monotonic()
     await _taken(gateway, delivery, started, engine.asked_after)
     return started
 
@@ -86,13 +89,23 @@ async def _taken_later(gateway: Gateway, delivery: Delivery, trouble: EngineUnav
     now, detail, runtime = gateway.clock(), trouble.detail, gateway.runtime
     if not trouble.only_this or time.monotonic() - runtime.engine_took_at > ONE_ALONE:
         earlier = runtime.engine_away
-        runtime.engine_away = EngineAway(earlier.since if earlier else time.monotonic(), detail)
+        at = time.monotonic()
+        since, not_before = (earlier.since, earlier.not_before) if earlier else (at, at)
+        runtime.engine_away = EngineAway(since, detail, max(not_before, at + (trouble.retry_after or 0.0)))
     if now - (delivery.released_at or delivery.created_at) > GIVE_UP_AFTER:
         await _fail(gateway, delivery, f"given up after 3 days: {detail}", now)
         return
     next_at = now + wait_before_retry(delivery.attempts + 1, trouble.retry_after)
     await _settle(gateway, delivery, lambda: gateway.store.deliveries.again(delivery, next_at, detail, now))
     gateway.runtime.live.touch(delivery.invocation_id)
+
+
+def _is_there(gateway: Gateway) -> None:
+    now, away = time.monotonic(), gateway.runtime.engine_away
+    gateway.runtime.engine_away = None
+    # Where it takes one start and not the next, each waits for its own time.
+    if away is not None and now - away.since >= AWAY_FOR_LONG and now >= away.not_before:
+        gateway.runtime.engine_back.set()
 
 
 async def _fail(gateway: Gateway, delivery: Delivery, why: str, now: float) -> None:

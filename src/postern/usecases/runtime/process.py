@@ -98,6 +98,8 @@ class EngineAway(msgspec.Struct, frozen=True):
     since: float
     """By ``time.monotonic``."""
     detail: str
+    not_before: float = 0.0
+    """When it wants to be asked again, if it said so."""
 
 
 AlarmKind = Literal[
@@ -136,6 +138,8 @@ class Runtime:
     """When the engine of this process was last seen at work; None: not yet looked."""
     engine_away: EngineAway | None = None
     """Since when every start has found it so; None where the last one was answered."""
+    engine_back: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when it is there again: what was tried meanwhile is due."""
     engine_took_at: float = float("-inf")
     """When the last start was taken, by ``time.monotonic``."""
     engine_asked_at: float = float("-inf")
