@@ -9,7 +9,7 @@ from uvicorn.server import ServerState
 
 from postern.core.answer import Answer
 from postern.surfaces.http import connection as module
-from postern.surfaces.http.connection import Connection, Connections
+from postern.surfaces.http.connection import Connection, Connections, make_place
 from postern.surfaces.http.exchange import Line
 from postern.surfaces.http.reader import Request
 from postern.surfaces.http.states import State
@@ -28,6 +28,10 @@ class Transport:
     def __init__(self) -> None:
         self.written = b""
         self.shut = self.closed = self.paused = False
+        self.unsent = 0
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent
 
     def write(self, data: bytes) -> None:
         assert not self.shut and not self.closed, "said after the end"
@@ -165,7 +169,7 @@ async def test_requests_in_any_pieces_answered_at_any_time_get_one_answer_each_i
         connection.connection_lost(None)
         await asyncio.sleep(0)
         assert not lost_count
-        assert stage.shared.queued == 0
+        assert stage.shared.kept == 0
         assert all(one.started or one.dropped for one in stage.exchanges)
         answered = [one.path for one in stage.exchanges if one.started]
         answers = transport.written.split(b"HTTP/1.1 ")[1:]
@@ -177,19 +181,118 @@ async def test_requests_in_any_pieces_answered_at_any_time_get_one_answer_each_i
     assert seen == set(State)
 
 
-async def test_bodies_that_come_before_their_turn_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_QUEUED", 1000)
+async def test_of_a_thousand_requests_at_once_one_is_read_at_a_time_and_others_have_their_turn_between() -> (
+    None
+):
+    stage = Stage()
+    _, other = stage.connect()
+    stage.connection.data_received(b"GET /webhook/refused HTTP/1.1\r\nHost: x\r\n\r\n" * 1000)
+    assert len(stage.exchanges) == 1
+    assert stage.transport.paused
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert 1 < len(stage.exchanges) <= 4
+    other.data_received(b"GET /webhook/1 HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert stage.exchanges[-1].path == b"/webhook/1"
+    for _ in range(1000):
+        await asyncio.sleep(0)
+    assert len(stage.exchanges) == 1001
+    assert stage.transport.written.count(b"HTTP/1.1 200") == 1000
+    assert not stage.transport.paused
+
+
+async def test_what_comes_while_an_answer_is_owed_is_kept_and_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "MOST_KEPT", 1000)
     call = b"POST /webhook/1 HTTP/1.1\r\nHost: x\r\nContent-Length: 400\r\n\r\n" + b"x" * 400
     stage = Stage()
     transport, connection = stage.connect()
     stage.connection.data_received(call * 2)
     connection.data_received(call * 2)
-    assert stage.shared.queued == 800
+    assert stage.shared.kept == 2 * len(call)
     connection.data_received(call)
     assert transport.closed
     connection.connection_lost(None)
-    assert stage.shared.queued == 400
+    assert stage.shared.kept == len(call)
     stage.exchanges[0].answer()
     await asyncio.sleep(0)
-    assert stage.shared.queued == 0
+    assert stage.shared.kept == 0
+    assert len(stage.exchanges) == 3
     assert not stage.transport.closed
+
+
+async def test_one_connection_keeps_little_though_the_application_reads_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = Stage()
+    stage.connection.data_received(b"GET /docs HTTP/1.1\r\nHost: x\r\n\r\n")
+    for _ in range(4):
+        assert not stage.transport.closed
+        stage.connection.data_received(b"GET /docs HTTP/1.1\r\nHost: x\r\n\r\n" * 2600)
+        assert stage.transport.paused
+        stage.connection.flow.resume_reading()
+    assert stage.transport.closed
+    assert stage.shared.kept <= 6 * module.MOST_AT_ONCE
+
+
+async def test_requests_cut_anywhere_are_read_one_after_the_other() -> None:
+    """An empty line may come in two pieces, and a body may hold empty lines."""
+    body = b"a\r\n\r\nb\r\n\r\n"
+    chunked = b"Transfer-Encoding: chunked\r\n\r\n%x;x=y\r\n%s\r\n0\r\nTrailer: t\r\n\r\n" % (len(body), body)
+    data = b"".join(
+        [
+            b"\r\n\r\nGET /webhook/refused HTTP/1.1\r\nHost: x\r\n\r\n",
+            b"POST /webhook/refused HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body),
+            b"POST /webhook/refused HTTP/1.1\r\nHost: x\r\n" + chunked,
+            b"GET /webhook/refused HTTP/1.1\r\nHost: x\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n",
+        ]
+    )
+    for cut in range(1, len(data)):
+        stage = Stage()
+        for piece in (data[:cut], data[cut:], data):
+            stage.connection.data_received(piece)
+            for _ in range(5):
+                await asyncio.sleep(0)
+        assert len(stage.exchanges) == 8, cut
+        assert stage.transport.written.count(b"HTTP/1.1 200") == 8
+        assert stage.shared.kept == 0
+
+
+async def test_who_does_not_read_an_answer_gives_its_place_to_others() -> None:
+    stage = Stage()
+    stage.connection.data_received(b"GET /webhook/refused HTTP/1.1\r\nHost: x\r\n\r\n")
+    _, sender = stage.connect()
+    both = [stage.connection, sender]
+    make_place(both, 2, asyncio.get_running_loop().time() + 60)
+    assert [one._state for one in both] == [State.CLOSED, State.CLOSED]
+    stage = Stage()
+    stage.transport.unsent = 20_000
+    stage.connection.data_received(b"GET /webhook/1 HTTP/1.1\r\nHost: x\r\n\r\n")
+    make_place([stage.connection], 1, asyncio.get_running_loop().time() + 60)
+    assert stage.transport.closed
+
+
+async def test_what_nobody_wants_is_counted_for_each_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_DISCARDED", 1000)
+    stage = Stage()
+    for _ in range(3):
+        stage.connection.data_received(
+            b"POST /webhook/refused HTTP/1.1\r\nHost: x\r\nContent-Length: 600\r\n\r\n"
+        )
+        stage.connection.data_received(b"x" * 600)
+        assert not stage.transport.closed
+    stage.connection.data_received(
+        b"POST /webhook/refused HTTP/1.1\r\nHost: x\r\nContent-Length: 1001\r\n\r\n"
+    )
+    stage.connection.data_received(b"x" * 1001)
+    assert stage.transport.closed
+
+
+@pytest.mark.parametrize("status", [204, 304])
+async def test_an_answer_that_has_no_body_by_its_status_is_sent_without_one(status: int) -> None:
+    stage = Stage()
+    stage.connection.send(Answer(status, [(b"x-a", b"b")], b"left out"), keep_alive=True)
+    head, body = stage.transport.written.split(b"\r\n\r\n")
+    assert b"content-length" not in head
+    assert body == b""

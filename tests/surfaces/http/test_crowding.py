@@ -13,8 +13,9 @@ def test_who_rests_goes_before_whose_head_does_not_come_before_whose_body_does_n
         Standing(Progress.ANSWERING, NOW - 900, "b"),
         Standing(Progress.HEAD, NOW - 40, "c"),
         Standing(Progress.IDLE, NOW - 30, "d"),
+        Standing(Progress.UNREAD, NOW - 30, "e"),
     ]
-    assert give_up(known, 4, NOW) == [3, 2, 0]
+    assert give_up(known, 5, NOW) == [3, 4, 2, 0]
     assert give_up(known, 1, NOW) == [3]
 
 

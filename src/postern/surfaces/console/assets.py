@@ -3,15 +3,16 @@
 Addresses are marked with the content, so a browser asks for each once. Styles are one file, made of those that they are written
 in, and icons are in the page itself: each file that a page names takes time, also where a browser has it already."""
 
-import hashlib
 import re
 from functools import cache
 from pathlib import Path
 
 from markupsafe import Markup
+from starlette.requests import Request
 from starlette.responses import Response
-from starlette.staticfiles import StaticFiles
-from starlette.types import Scope
+
+from postern.core.problems import Refused
+from postern.surfaces.static_files import content_of, file_response, mark_of
 
 FOLDER = Path(__file__).parent
 STATIC = FOLDER / "static"
@@ -27,18 +28,13 @@ def asset(name: str) -> str:
     relative to their own address, so theirs has the mark of all of them in its path."""
     if name.startswith("js/"):
         return f"/static/js/{mark_of_scripts()}/{name.removeprefix('js/')}"
-    file = STATIC / name
-    content = styles() if name == STYLES else file.read_bytes() if file.exists() else b""
-    return f"/static/{name}?v={_mark(content) if content else 'missing'}"
+    content = styles() if name == STYLES else content_of(STATIC / name)
+    return f"/static/{name}?v={mark_of(content) if content else 'missing'}"
 
 
 @cache
 def mark_of_scripts() -> str:
-    return _mark(b"".join(file.read_bytes() for file in sorted((STATIC / "js").iterdir())))
-
-
-def _mark(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:10]
+    return mark_of(b"".join(file.read_bytes() for file in sorted((STATIC / "js").iterdir())))
 
 
 @cache
@@ -46,25 +42,24 @@ def styles() -> bytes:
     return b"".join((STATIC / "css" / f"{sheet}.css").read_bytes() for sheet in SHEETS)
 
 
-class Assets(StaticFiles):
+@cache
+def _names() -> frozenset[str]:
+    return frozenset(file.relative_to(STATIC).as_posix() for file in STATIC.rglob("*") if file.is_file())
+
+
+async def answer_asset(request: Request) -> Response:
     """Addresses carry a mark of the content, so what was loaded once is never asked for again. Pages of before an update
     get the scripts of today, and ask for them again."""
-
-    async def get_response(self, path: str, scope: Scope) -> Response:
-        marked = scope["query_string"].startswith(b"v=")
-        match Path(path).parts:
-            case ("js", mark, name):
-                path, marked = str(Path("js", name)), mark == mark_of_scripts()
-        if Path(path).as_posix() == STYLES and scope["method"] in ("GET", "HEAD"):
-            response = Response(styles(), media_type="text/css")
-        else:
-            response = await super().get_response(path, scope)
-        if response.status_code == 200:
-            response.headers["cache-control"] = (
-                "public, max-age=31536000, immutable" if marked else "no-cache"
-            )
-            response.headers["x-content-type-options"] = "nosniff"
-        return response
+    path, is_marked = request.path_params["path"], request.url.query.startswith("v=")
+    match path.split("/"):
+        case ["js", mark, name]:
+            path, is_marked = f"js/{name}", mark == mark_of_scripts()
+    content = styles() if path == STYLES else content_of(STATIC / path) if path in _names() else None
+    if content is None:
+        raise Refused("not_found")
+    return file_response(
+        request, content, path, "public, max-age=31536000, immutable" if is_marked else "no-cache"
+    )
 
 
 @cache

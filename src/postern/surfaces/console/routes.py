@@ -1,10 +1,10 @@
 """The console's addresses: a table from paths to views."""
 
 from starlette.requests import Request
-from starlette.responses import FileResponse, RedirectResponse, Response
-from starlette.routing import BaseRoute, Mount, Route
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
 
-from postern.surfaces.console.assets import STATIC, Assets
+from postern.surfaces.console.assets import answer_asset
 from postern.surfaces.console.views import confirmations, picker
 from postern.surfaces.console.views.access import sign_in
 from postern.surfaces.console.views.history import beside, files, live, readmission, replays, sent, volume
@@ -144,12 +144,12 @@ def console_routes(gateway: Gateway) -> list[BaseRoute]:
         return RedirectResponse("/webhooks", 303)
 
     async def favicon(_: Request) -> Response:
-        return FileResponse(STATIC / "mark.svg", media_type="image/svg+xml")
+        return RedirectResponse("/static/mark.svg", 308)
 
     return [
         Route("/", home),
         Route("/favicon.ico", favicon),
         *sign_in.routes(gateway),
         *(route(gateway, method, path, view) for method, path, view in VIEWS),
-        Mount("/static", Assets(directory=STATIC)),
+        Route("/static/{path:path}", answer_asset),
     ]

@@ -20,13 +20,10 @@ log = Log()
 class CallExchange:
     __slots__ = (
         "_asks_first",
-        "_begun",
-        "_early",
         "_incoming",
         "_line",
         "_request",
         "_to_head",
-        "_whole",
         "keep_alive",
         "started",
     )
@@ -41,15 +38,13 @@ class CallExchange:
         self._asks_first = request.asks_first
         self._to_head = request.method == b"HEAD"
         self._incoming: IncomingCall | None = self.makes(intake, self.answer)
-        self._early: list[bytes] = []
-        self._begun = self._whole = self.started = False
+        self.started = False
         self.keep_alive = request.keep_alive
 
     def begin(self) -> None:
         incoming, line, request = self._incoming, self._line, self._request
         if incoming is None or line is None or request is None:
             return
-        self._begun = True
         self._request = None
         client = line.client
         try:
@@ -63,20 +58,13 @@ class CallExchange:
             )
         except Exception:
             self._failed()
-        for piece in self._early:
-            self.take(piece)
-        if self._whole:
-            self.finish()
-        elif self._asks_first and not incoming.settled:
+        if self._asks_first and not incoming.settled:
             line.write(CONTINUE)
 
     def take(self, piece: bytes) -> bool:
         incoming = self._incoming
         if incoming is None or incoming.settled:
             return False
-        if not self._begun:
-            self._early.append(piece)
-            return True
         try:
             return incoming.piece(piece)
         except Exception:
@@ -84,9 +72,8 @@ class CallExchange:
             return False
 
     def finish(self) -> None:
-        self._whole = True
         incoming = self._incoming
-        if not self._begun or incoming is None or incoming.settled:
+        if incoming is None or incoming.settled:
             return
         try:
             incoming.end()

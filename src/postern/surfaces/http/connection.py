@@ -6,7 +6,6 @@ limits on heads, time and bytes, and answers that arrive although the caller is 
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,8 +26,15 @@ from postern.surfaces.http.states import LONGEST, TABLE, Do, Event, State, Wait
 from postern.usecases.calls.intake import PREFIX
 
 IDLE_SECONDS = 75
-MOST_QUEUED = 64 * 1024 * 1024
-"""Bytes of bodies that came before their turn, on all connections together."""
+MOST_AT_ONCE = 64 * 1024
+"""Bytes that are taken from the network at a time."""
+
+MOST_KEPT = 64 * 1024 * 1024
+"""Bytes that came behind requests whose answers are owed, on all connections together."""
+
+MOST_KEPT_OF_ONE = 4 * MOST_AT_ONCE
+"""The same of one connection. It is more than is taken at a time: an application that reads a request's body makes the
+connection read on."""
 
 MOST_DISCARDED = 64 * 1024 * 1024
 """Bytes of one request, or of what follows a refusal, that nobody wants."""
@@ -36,9 +42,9 @@ MOST_DISCARDED = 64 * 1024 * 1024
 log = Log()
 
 # Of what each request needs: Python 3.11 takes ten times as long to find an enum's member as a name.
-_ANSWERING, _REFUSING, _LINGERING, _CLOSED = State.ANSWERING, State.REFUSING, State.LINGERING, State.CLOSED
-_HEAD_WHOLE, _FINAL_ANSWER = Event.HEAD_WHOLE, Event.FINAL_ANSWER
-_NONE_OWED, _ONE_OWED, _SEVERAL_OWED = Event.NONE_OWED, Event.ONE_OWED, Event.SEVERAL_OWED
+_IDLE, _ANSWERING, _HOLDING = State.IDLE, State.ANSWERING, State.HOLDING
+_LINGERING, _CLOSED = State.LINGERING, State.CLOSED
+_HEAD_WHOLE, _ANSWERED, _FINAL_ANSWER = Event.HEAD_WHOLE, Event.ANSWERED, Event.FINAL_ANSWER
 
 MakeExchange = Callable[[Line, Request], Exchange]
 
@@ -47,9 +53,7 @@ _PROGRESS = {
     State.BODY: Progress.BODY,
     State.UNWANTED: Progress.BODY,
     State.ANSWERING: Progress.ANSWERING,
-    State.NEXT_HEAD: Progress.ANSWERING,
-    State.NEXT_BODY: Progress.ANSWERING,
-    State.REFUSING: Progress.ANSWERING,
+    State.HOLDING: Progress.ANSWERING,
 }
 
 
@@ -60,12 +64,24 @@ class Connections:
     for_calls: MakeExchange
     for_the_app: MakeExchange
     most: int
-    queued: int = field(default=0, init=False)
+    kept: int = field(default=0, init=False)
+    buffer: bytearray = field(default_factory=lambda: bytearray(MOST_AT_ONCE), init=False, repr=False)
+    """What has come is copied out of it at once, so one is enough."""
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.BufferedProtocol):
     __slots__ = (
-        *("__weakref__", "_discarded", "_fault", "_loop", "_owed", "_queued", "_reader", "caller_finished"),
+        *(
+            "__weakref__",
+            "_discarded",
+            "_exchange",
+            "_fault",
+            "_has_turn",
+            "_kept",
+            "_loop",
+            "_reader",
+            "caller_finished",
+        ),
         *("_server_state", "_shared", "_since", "_state", "_stuck_since", "_transport", "_unsent"),
         *("client", "flow", "server"),
     )
@@ -78,10 +94,11 @@ class Connection(asyncio.Protocol):
         self._loop = loop
         self._state = State.NEW
         self._since = loop.time()
-        self._owed: deque[Exchange] = deque()
-        """Exchanges whose answers have not gone out, the oldest first. Only that one has begun; the last is the
-        one whose body is coming in, if one is."""
-        self._queued = 0
+        self._exchange: Exchange | None = None
+        """The request whose answer is owed."""
+        self._kept = 0
+        self._has_turn = False
+        """It is about to read what it has kept."""
         self.caller_finished = False
         self._unsent: tuple[Any, Answer] | None = None
         """An answer that waits until the caller has taken what was sent before."""
@@ -109,22 +126,48 @@ class Connection(asyncio.Protocol):
         self.flow.resume_writing()
         if self._reader is not None:
             self._reader.close()
+        self._count_kept()
         self._reader = self._transport = None
 
+    def get_buffer(self, sizehint: int) -> bytearray:
+        return self._shared.buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.data_received(bytes(memoryview(self._shared.buffer)[:nbytes]))
+
     def data_received(self, data: bytes) -> None:
-        if self._state is _LINGERING:
+        state = self._state
+        if state is _LINGERING:
             self._discard(data)
-        elif self._reader is not None and self._state is not _REFUSING and self._state is not _CLOSED:
-            fault = self._reader.read(data)
-            if fault is not None:
-                self._fault = fault
-                self._event(Event.INVALID)
+        elif self._reader is None or state is _CLOSED:
+            return
+        elif state is _ANSWERING or state is _HOLDING:
+            self._reader.keep(data)
+            self._event(Event.MORE)
+        else:
+            self._read(data)
+
+    def _read(self, data: bytes) -> None:
+        reader = self._reader
+        if reader is None:
+            return
+        fault = reader.read(data)
+        if fault is not None:
+            self._fault = fault
+            self._event(Event.INVALID)
+        elif reader.kept and self._state is _ANSWERING:
+            self._event(Event.MORE)
+        elif reader.kept and self._state is _IDLE:
+            self._read_on(b"")
+        if self._kept:
+            self._count_kept()
 
     def eof_received(self) -> bool:
         """Whether the transport stays open."""
         self.caller_finished = True
-        listens = all(exchange.listens_on for exchange in self._owed)
-        self._event(Event.CALLER_FINISHED if listens or self._state is not _ANSWERING else Event.LEFT)
+        answering = self._state is _ANSWERING or self._state is _HOLDING
+        left = answering and self._exchange is not None and not self._exchange.listens_on
+        self._event(Event.LEFT if left else Event.CALLER_FINISHED)
         return self._state is not _CLOSED
 
     def pause_writing(self) -> None:
@@ -137,11 +180,9 @@ class Connection(asyncio.Protocol):
             exchange.answer(answer)
 
     def _on_head(self, head: Request) -> None:
-        if self._state is _LINGERING or self._state is _CLOSED:
-            return  # a request behind one after whose answer the connection ends
         shared = self._shared
         make = shared.for_calls if head.path.startswith(PREFIX) else shared.for_the_app
-        self._owed.append(make(self, head))
+        self._exchange = make(self, head)
         self._discarded = 0
         self._event(_HEAD_WHOLE)
 
@@ -179,16 +220,9 @@ class Connection(asyncio.Protocol):
         self._unsent = exchange, answer
 
     def answered(self, keep_alive: bool) -> None:
-        """The oldest exchange is done."""
         self._server_state.total_requests += 1
-        owed = self._owed
-        owed.popleft()
-        if not keep_alive:
-            self._event(_FINAL_ANSWER)
-        elif not owed:
-            self._event(_NONE_OWED)
-        else:
-            self._event(_ONE_OWED if len(owed) == 1 else _SEVERAL_OWED)
+        self._exchange = None
+        self._event(_ANSWERED if keep_alive else _FINAL_ANSWER)
 
     # Called by the server
 
@@ -210,11 +244,17 @@ class Connection(asyncio.Protocol):
     def standing(self) -> Standing:
         caller = limit_key(self.client[0]) if self.client else ""
         since = 0.0 if self._state in (_LINGERING, _CLOSED) else self._since
-        return Standing(_PROGRESS.get(self._state, Progress.IDLE), since, caller)
+        progress = _PROGRESS.get(self._state, Progress.IDLE)
+        return Standing(Progress.UNREAD if self._is_unread() else progress, since, caller)
 
     def crowd_out(self) -> None:
         self._fault = "temporarily_unavailable"
-        self._event(Event.CROWDED_OUT)
+        self._event(Event.HOPELESS if self._is_unread() else Event.CROWDED_OUT)
+
+    def _is_unread(self) -> bool:
+        """Something of an answer waits for its caller to read on. An answer is over for us once it is written, so this
+        may be so in every state."""
+        return self._transport is not None and self._transport.get_write_buffer_size() > 0
 
     # Done as the table has it
 
@@ -226,50 +266,52 @@ class Connection(asyncio.Protocol):
             do(self, piece)
 
     def _begin(self, _: bytes) -> None:
-        self._owed[-1].begin()
-
-    def _queue(self, _: bytes) -> None:
-        self.flow.pause_reading()
+        if self._exchange is not None:
+            self._exchange.begin()
 
     def _hand_on(self, piece: bytes) -> None:
-        if not self._owed[-1].take(piece):
+        if self._exchange is None or not self._exchange.take(piece):
             self._discard(piece)
 
-    def _queue_piece(self, piece: bytes) -> None:
-        self._hand_on(piece)
-        self._queued += len(piece)
-        self._shared.queued += len(piece)
-        if self._shared.queued > MOST_QUEUED:
+    def _finish(self, _: bytes) -> None:
+        if self._exchange is not None:
+            self._exchange.finish()
+
+    def _hold(self, _: bytes) -> None:
+        self.flow.pause_reading()
+        self._count_kept()
+
+    def _count_kept(self) -> None:
+        kept = self._reader.kept if self._reader is not None else 0
+        self._shared.kept += kept - self._kept
+        is_more, self._kept = kept > self._kept, kept
+        if is_more and (kept > MOST_KEPT_OF_ONE or self._shared.kept > MOST_KEPT):
             self._event(Event.HOPELESS)
 
-    def _finish(self, _: bytes) -> None:
-        self._owed[-1].finish()
-
     def _read_on(self, _: bytes) -> None:
-        if self.flow.read_paused:
+        if self._reader is not None and self._reader.kept:
+            # Not from here: who sends a thousand requests at once must not keep all others waiting for as long.
+            if not self._has_turn:
+                self._has_turn = True
+                self.flow.pause_reading()
+                self._loop.call_soon(self._read_kept)
+        elif self.flow.read_paused:
             self.flow.resume_reading()
 
-    def _begin_next(self, _: bytes) -> None:
-        self.flow.resume_reading()
-        # Not from here: as many as a packet holds would each begin inside the last one's answer.
-        self._loop.call_soon(self._begin_oldest)
-
-    def _begin_oldest(self) -> None:
-        if self._owed:
-            if len(self._owed) == 1:
-                self._let_go_of_queued()
-            self._owed[0].begin()
+    def _read_kept(self) -> None:
+        self._has_turn = False
+        if self._state is _IDLE or self._state is State.UNWANTED:
+            self.flow.resume_reading()
+            self._read(b"")
 
     def _discard(self, piece: bytes) -> None:
         self._discarded += len(piece)
         if self._discarded > MOST_DISCARDED:
             self._event(Event.HOPELESS)
 
-    def _end_after_newest(self, _: bytes) -> None:
-        self._owed[-1].keep_alive = False
-
-    def _drop_newest(self, _: bytes) -> None:
-        self._owed.pop().drop()
+    def _end_after_answer(self, _: bytes) -> None:
+        if self._exchange is not None:
+            self._exchange.keep_alive = False
 
     def _refuse(self, _: bytes) -> None:
         self._send_problem()
@@ -281,14 +323,14 @@ class Connection(asyncio.Protocol):
 
     def _send_problem(self) -> None:
         started = False
-        if self._owed:
-            started = self._owed[-1].started
-            self._drop_newest(b"")
+        if self._exchange is not None:
+            started = self._exchange.started
+            self._drop(b"")
         if not started:
             self.send(answers.problem(self._fault), keep_alive=False)
 
     def _shut(self, _: bytes) -> None:
-        self._drop_all(b"")
+        self._drop(b"")
         self.flow.resume_reading()
         if self.caller_finished:
             self._transport.close()
@@ -301,38 +343,31 @@ class Connection(asyncio.Protocol):
     def _abort(self, _: bytes) -> None:
         self._transport.abort()
 
-    def _drop_all(self, _: bytes) -> None:
-        while self._owed:
-            self._owed.popleft().drop()
+    def _drop(self, _: bytes) -> None:
+        exchange, self._exchange = self._exchange, None
+        if exchange is not None:
+            exchange.drop()
         self._unsent = None
-        self._let_go_of_queued()
 
     def _give_up(self, _: bytes) -> None:
         log.error("a connection lost count of its requests and answers")
         self._transport.abort()
 
-    def _let_go_of_queued(self) -> None:
-        self._shared.queued -= self._queued
-        self._queued = 0
-
 
 _ACTIONS: dict[Do, Callable[[Connection, bytes], None]] = {
     Do.BEGIN: Connection._begin,
-    Do.QUEUE: Connection._queue,
     Do.HAND_ON: Connection._hand_on,
-    Do.QUEUE_PIECE: Connection._queue_piece,
     Do.FINISH: Connection._finish,
+    Do.HOLD: Connection._hold,
     Do.READ_ON: Connection._read_on,
-    Do.BEGIN_NEXT: Connection._begin_next,
     Do.DISCARD: Connection._discard,
-    Do.END_AFTER_NEWEST: Connection._end_after_newest,
-    Do.DROP_NEWEST: Connection._drop_newest,
+    Do.END_AFTER_ANSWER: Connection._end_after_answer,
     Do.REFUSE: Connection._refuse,
     Do.REFUSE_AND_CLOSE: Connection._refuse_and_close,
     Do.SHUT: Connection._shut,
     Do.CLOSE: Connection._close,
     Do.ABORT: Connection._abort,
-    Do.DROP_ALL: Connection._drop_all,
+    Do.DROP: Connection._drop,
     Do.GIVE_UP: Connection._give_up,
 }
 

@@ -23,9 +23,11 @@ class Progress(IntEnum):
     """How far a connection's current request has come; the further, the later it is given up."""
 
     IDLE = 0
-    HEAD = 1
-    BODY = 2
-    ANSWERING = 3
+    UNREAD = 1
+    """Its caller does not take the answer."""
+    HEAD = 2
+    BODY = 3
+    ANSWERING = 4
 
 
 class Standing(NamedTuple):
@@ -50,8 +52,8 @@ def most_connections() -> int:
 
 
 def give_up(standings: Iterable[Standing], number: int, now: float) -> list[int]:
-    """The places, in the order given, of those to be closed: first who has been idle, then whose request does not
-    come; among equals the address that holds the most, and the longest there. Never one that is being answered."""
+    """The places, in the order given, of those to be closed: first who has been idle, then who does not read,
+    then whose request does not come; among equals the address that holds the most, and the longest there. Never one that is being answered."""
     known = list(enumerate(standings))
     held = Counter(standing.address for _, standing in known)
 

@@ -22,7 +22,7 @@ class Exchange(Protocol):
         ...
 
     def begin(self) -> None:
-        """Every earlier request is answered. Pieces of the body may have come before."""
+        """The head is whole, and every earlier request is answered."""
         ...
 
     def take(self, piece: bytes) -> bool:

@@ -17,6 +17,8 @@ from postern.surfaces.http.states import Event
 
 LARGEST_HEAD = 32 * 1024
 
+_after_line_ends = re.compile(rb"[\r\n]*").match
+"""Between two requests they mean nothing."""
 _is_host = re.compile(rb"[A-Za-z0-9._~!$&'()*+,;=:%\[\]-]*").fullmatch
 
 log = Log()
@@ -92,100 +94,112 @@ def _wrong_with_codings(version: str, headers: list[tuple[bytes, bytes]]) -> str
     return "unsupported_transfer_coding" if len(codings) > 1 else None
 
 
-class RequestSize:
-    """How many bytes one request has had, of its head and of what is neither head nor body.
+class RequestReader:
+    """``on_event`` hears of everything but heads, a piece of a body with it.
 
-    Bytes come in pieces, and the parser keeps a line to itself until it ends: so a piece is counted as a whole,
-    and what is known to be something else is taken off.
+    One request at a time: what has come behind it is kept until the connection asks for it. The parser cannot be stopped
+    between two requests, so it is given bytes up to where one may end, and never more.
     """
 
-    __slots__ = ("_head_at_least", "_head_at_most", "_overhead", "counts", "piece")
-
-    def __init__(self) -> None:
-        self.piece = 0
-        """The size of what is being parsed."""
-        self._overhead = self._head_at_least = self._head_at_most = 0
-        self.counts: str | None = "head"
-        """What of it is counted now: its head, or what is in a chunked body beside the body. Of a body whose
-        length was given every byte is one of the body."""
-
-    def head_begun(self) -> None:
-        self.counts = "head"
-        self._head_at_most = 0
-        self._head_at_least = -self.piece  # the piece in which it begins may hold other requests before it
-
-    def head_fits(self, url: bytes, headers: list[tuple[bytes, bytes]]) -> bool:
-        """Asked at its end."""
-        return self._head_at_most + self.piece <= LARGEST_HEAD or (
-            len(url) + sum(len(name) + len(value) + 4 for name, value in headers) <= LARGEST_HEAD
-        )
-
-    def body_begun(self, chunked: bool) -> None:
-        self.counts = "overhead" if chunked else None
-        self._overhead = -self.piece
-
-    def body(self, size: int) -> None:
-        # Chunks' own lines, their extensions and the trailers together: as much as a head, and as much again
-        # as the body.
-        self._overhead -= 2 * size
-
-    def parsed(self) -> str | None:
-        """The piece is over. What is wrong with the request, if anything is."""
-        if self.counts == "head":
-            self._head_at_most += self.piece
-            self._head_at_least += self.piece
-            return "headers_too_large" if self._head_at_least > LARGEST_HEAD else None
-        self._overhead += self.piece
-        return "too_much_around_chunks" if self._overhead > LARGEST_HEAD else None
-
-
-class RequestReader:
-    """``on_event`` hears of everything but heads, a piece of a body with it."""
-
-    __slots__ = ("_event", "_fault", "_headers", "_offered", "_on_head", "_parser", "_piece", "_size", "_url", "_without_offer")  # fmt: skip
+    __slots__ = ("_around_chunks", "_at", "_body_left", "_bytes", "_chunked", "_event", "_fault", "_head", "_headers", "_offered", "_on_head", "_parser", "_tail", "_url", "_whole", "_without_offer")  # fmt: skip
 
     def __init__(self, on_event: Callable[[Event, bytes], None], on_head: Callable[[Request], None]) -> None:
         self._event = on_event
         self._on_head = on_head
         self._fault = "malformed_request"
-        self._size = RequestSize()
-        self._piece = b""
-        """What is being parsed, and what came before it of the same head."""
+        self._bytes = b""
+        self._at = 0
+        """Where in ``_bytes`` reading goes on."""
+        self._head = b""
+        """What has come of the head that is being read."""
+        self._tail = b""
+        """The end of it, or of a chunk's frame: an empty line may come in two pieces."""
+        self._body_left = 0
+        self._chunked = False
+        self._around_chunks = 0
+        """Bytes of chunks' own lines, their extensions and the trailers, less those of the body."""
         self._url = b""
         self._headers: list[tuple[bytes, bytes]] | None = None
         """None while no head is coming in."""
+        self._whole = False
         self._offered = False
         self._without_offer: list[tuple[bytes, bytes]] | None = None
         self._parser: Any = self._new_parser()
 
+    @property
+    def kept(self) -> int:
+        """Bytes that have come and are not read yet."""
+        return len(self._bytes) - self._at
+
+    def keep(self, data: bytes) -> None:
+        self._bytes, self._at = self._bytes[self._at :] + data, 0
+
     def read(self, data: bytes) -> str | None:
-        """Why this cannot be a request. Nothing more is to be read then."""
-        self._size.piece = len(data)
-        self._piece = self._piece[-LARGEST_HEAD:] + data if self._piece else data
-        while True:
-            try:
-                self._parser.feed_data(data)
-            except httptools.HttpParserUpgrade as offer:
-                data = self._head_without_offer() + data[offer.args[0] :]
-            except httptools.HttpParserError as error:
-                return self._why(error)
-            else:
-                break
-        if self._headers is None:
-            self._piece = b""
-        return self._size.parsed() if self._size.counts is not None else None
+        """At most to the end of a request. Why this cannot be one, if it cannot: nothing more is to be read then."""
+        if self._at < len(self._bytes):
+            self.keep(data)
+        else:
+            self._bytes, self._at = data, 0
+        self._whole = False
+        while self._at < len(self._bytes) and not self._whole and self._parser is not None:
+            if self._headers is None and not self._chunked and not self._body_left:
+                self._at = _after_line_ends(self._bytes, self._at).end()  # type: ignore[union-attr] # it always matches
+                if self._at == len(self._bytes):
+                    break
+            begin, self._at = self._at, self._end_of_piece()
+            is_all = self._at - begin == len(self._bytes)
+            if fault := self._read_piece(self._bytes if is_all else self._bytes[begin : self._at]):
+                return fault
+        if self._at == len(self._bytes):
+            self._bytes, self._at = b"", 0
+        return None
 
     def close(self) -> None:
         """The parser refers back to us: a reference cycle, which only the garbage collector would free, and it runs
         rarely."""
         self._parser = None
+        self._bytes, self._at = b"", 0
+
+    def _end_of_piece(self) -> int:
+        """After the body where its length is known, otherwise after the next empty line: there a head ends, or a body in
+        chunks may."""
+        data, at = self._bytes, self._at
+        if self._body_left:
+            return min(len(data), at + self._body_left)
+        if tail := self._tail:
+            place = (tail + data[at : at + 3]).find(b"\r\n\r\n")
+            if place >= 0:
+                return at + place + 4 - len(tail)
+        place = data.find(b"\r\n\r\n", at)
+        return len(data) if place < 0 else place + 4
+
+    def _read_piece(self, piece: bytes) -> str | None:
+        if self._body_left:
+            self._body_left -= len(piece)
+        elif self._chunked:
+            self._around_chunks += len(piece)
+            self._tail = (self._tail + piece)[-3:]
+        else:
+            head = self._head = self._head + piece if self._head else piece
+            if len(head) > LARGEST_HEAD:
+                return "headers_too_large"
+            self._tail = head[-3:]
+        while True:
+            try:
+                self._parser.feed_data(piece)
+            except httptools.HttpParserUpgrade as offer:
+                piece = self._head_without_offer() + piece[offer.args[0] :]
+            except httptools.HttpParserError as error:
+                return self._why(error)
+            else:
+                # As much as a head, and as much again as the body.
+                return "too_much_around_chunks" if self._around_chunks > LARGEST_HEAD else None
 
     # What the parser calls
 
     def on_message_begin(self) -> None:
         self._url = b""
         self._headers = []
-        self._size.head_begun()
         if self._without_offer is None:
             self._event(_HEAD_BEGUN, b"")
 
@@ -200,8 +214,6 @@ class RequestReader:
     def on_headers_complete(self) -> None:
         parser, headers = self._parser, self._headers
         assert headers is not None
-        if not self._size.head_fits(self._url, headers):
-            raise self._refused("headers_too_large")
         method = parser.get_method()
         if parser.should_upgrade():
             if method == b"CONNECT":
@@ -212,20 +224,27 @@ class RequestReader:
         if self._without_offer is not None:
             headers, self._without_offer = self._without_offer, None
         head = read_head(
-            method, self._url, parser.get_http_version(), headers, parser.should_keep_alive(), self._piece
+            method, self._url, parser.get_http_version(), headers, parser.should_keep_alive(), self._head
         )
         if isinstance(head, str):
             raise self._refused(head)
-        self._size.body_begun(head.chunked)
+        self._head = self._tail = b""
+        if head.chunked:
+            self._chunked = True
+        elif length := head.by_name.get(b"content-length"):
+            self._body_left = int(length)
         self._on_head(head)
 
     def on_body(self, body: bytes) -> None:
-        if self._size.counts is not None:
-            self._size.body(len(body))
+        if self._chunked:
+            self._around_chunks -= 2 * len(body)
         self._event(_BODY_PIECE, body)
 
     def on_message_complete(self) -> None:
         if not self._offered:
+            self._whole = True
+            if self._chunked:
+                self._chunked, self._around_chunks, self._tail = False, 0, b""
             self._event(_REQUEST_WHOLE, b"")
 
     def _new_parser(self) -> Any:

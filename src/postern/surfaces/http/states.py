@@ -1,11 +1,11 @@
 """What a connection may do, and when: for every state and every event the next state and the one thing to do.
 
-Nothing here does anything: the table decides, `connection.py` acts. A connection reads one request after the
-other and owes an answer to each, in order. Callers may send the next request while answers to earlier ones are
-owed, so there are states for both.
+Nothing here does anything: the table decides, `connection.py` acts. A connection reads one request and owes one
+answer at a time. Callers may send the next request before they have that answer: it is kept, nothing more is taken
+from the network meanwhile, and it is read when the answer has gone out.
 
     NEW ──> HEAD ──> BODY ──> ANSWERING ──> IDLE ──> HEAD …
-                                 └─> NEXT_HEAD ──> NEXT_BODY ──> ANSWERING …
+                                 └─> HOLDING ──> IDLE …
 """
 
 from enum import IntEnum, auto
@@ -22,17 +22,13 @@ class State(IntEnum):
     BODY = auto()
     """A body is coming in, and only the answer to it is owed."""
     ANSWERING = auto()
-    """All that came are whole requests, and answers are owed."""
-    NEXT_HEAD = auto()
-    """A head is coming in while answers are owed."""
-    NEXT_BODY = auto()
-    """A body is coming in while answers to earlier requests are owed."""
+    """The request is whole, and its answer is owed."""
+    HOLDING = auto()
+    """So it is, and more has come, which is kept until the answer has gone out."""
     UNWANTED = auto()
     """A body is coming in whose request is answered already."""
-    REFUSING = auto()
-    """What came is no request. The caller hears so after the answers that are owed; nothing more is read."""
     LINGERING = auto()
-    """Every answer is sent and our side is shut. The caller may still be sending: closing now would reset the
+    """The last answer is sent and our side is shut. The caller may still be sending: closing now would reset the
     connection, and answers that are on their way would be lost."""
     CLOSED = auto()
 
@@ -42,14 +38,12 @@ class Event(IntEnum):
     HEAD_WHOLE = auto()
     BODY_PIECE = auto()
     REQUEST_WHOLE = auto()
-    NONE_OWED = auto()
-    """An answer has gone out, and it was the last that was owed."""
-    ONE_OWED = auto()
-    """An answer has gone out, and one is still owed: to the newest request."""
-    SEVERAL_OWED = auto()
-    """An answer has gone out, and several are still owed."""
+    MORE = auto()
+    """Bytes have come behind a whole request."""
+    ANSWERED = auto()
+    """The answer has gone out."""
     FINAL_ANSWER = auto()
-    """An answer has gone out after which the connection ends."""
+    """The answer has gone out, and the connection ends after it."""
     INVALID = auto()
     """What came is no request, or too much of one."""
     OVERDUE = auto()
@@ -71,32 +65,26 @@ class Event(IntEnum):
 class Do(IntEnum):
     NOTHING = 0
     BEGIN = auto()
-    """The newest exchange has its turn at once."""
-    QUEUE = auto()
-    """It waits for its turn, and nothing more is read until then."""
     HAND_ON = auto()
-    """This piece of the body is for the newest exchange."""
-    QUEUE_PIECE = auto()
-    """So it is, before its turn."""
+    """This piece of the body is for the exchange."""
     FINISH = auto()
-    """The newest request is whole."""
+    """The request is whole."""
+    HOLD = auto()
+    """Nothing more is taken from the network."""
     READ_ON = auto()
-    BEGIN_NEXT = auto()
-    """The oldest exchange that is left has its turn."""
+    """What was kept first."""
     DISCARD = auto()
-    END_AFTER_NEWEST = auto()
-    """The answer to the newest request is the last."""
-    DROP_NEWEST = auto()
-    """The newest request will not be whole."""
+    END_AFTER_ANSWER = auto()
+    """The answer that is owed is the last."""
     REFUSE = auto()
-    """Drop the newest request where it is not whole, answer why, and shut our side."""
+    """Drop the request that is not whole, answer why, and shut our side."""
     REFUSE_AND_CLOSE = auto()
     SHUT = auto()
-    """Shut our side; exchanges that are left are dropped."""
+    """Shut our side; an exchange that is left is dropped."""
     CLOSE = auto()
     """What was written still goes out."""
     ABORT = auto()
-    DROP_ALL = auto()
+    DROP = auto()
     GIVE_UP = auto()
     """This cannot be: say so in the log, and abort."""
 
@@ -114,7 +102,7 @@ _REFUSE = Step(S.LINGERING, Do.REFUSE, True)
 _SHUT = Step(S.LINGERING, Do.SHUT, True)
 _CLOSE = Step(S.CLOSED, Do.CLOSE, True)
 _ABORT = Step(S.CLOSED, Do.ABORT, True)
-_LOST = Step(S.CLOSED, Do.DROP_ALL)
+_LOST = Step(S.CLOSED, Do.DROP)
 _REFUSE_AND_CLOSE = Step(S.CLOSED, Do.REFUSE_AND_CLOSE, True)
 
 _ROWS: dict[State, dict[Event, Step]] = {
@@ -145,44 +133,27 @@ _ROWS: dict[State, dict[Event, Step]] = {
     S.BODY: {
         E.BODY_PIECE: Step(S.BODY, Do.HAND_ON),
         E.REQUEST_WHOLE: Step(S.ANSWERING, Do.FINISH),
-        E.NONE_OWED: Step(S.UNWANTED, Do.READ_ON, True),
+        E.ANSWERED: Step(S.UNWANTED, Do.READ_ON, True),
         E.FINAL_ANSWER: _SHUT,
         E.INVALID: _REFUSE,
         E.OVERDUE: _REFUSE,
         E.CALLER_FINISHED: _REFUSE,
         E.CROWDED_OUT: _REFUSE_AND_CLOSE,
-        E.ENDING: Step(S.BODY, Do.END_AFTER_NEWEST),
+        E.ENDING: Step(S.BODY, Do.END_AFTER_ANSWER),
     },
     S.ANSWERING: {
-        E.HEAD_BEGUN: Step(S.NEXT_HEAD, restart=True),
-        E.NONE_OWED: Step(S.IDLE, Do.READ_ON, True),
-        E.ONE_OWED: Step(S.ANSWERING, Do.BEGIN_NEXT),
-        E.SEVERAL_OWED: Step(S.ANSWERING, Do.BEGIN_NEXT),
+        E.MORE: Step(S.HOLDING, Do.HOLD),
+        E.ANSWERED: Step(S.IDLE, Do.READ_ON, True),
         E.FINAL_ANSWER: _CLOSE,
-        E.INVALID: Step(S.REFUSING, restart=True),
-        E.CALLER_FINISHED: Step(S.ANSWERING, Do.END_AFTER_NEWEST),
-        E.ENDING: Step(S.ANSWERING, Do.END_AFTER_NEWEST),
+        E.CALLER_FINISHED: Step(S.ANSWERING, Do.END_AFTER_ANSWER),
+        E.ENDING: Step(S.ANSWERING, Do.END_AFTER_ANSWER),
     },
-    S.NEXT_HEAD: {
-        E.HEAD_WHOLE: Step(S.NEXT_BODY, Do.QUEUE),
-        E.NONE_OWED: Step(S.HEAD, Do.READ_ON, True),
-        E.ONE_OWED: Step(S.NEXT_HEAD, Do.BEGIN_NEXT),
-        E.SEVERAL_OWED: Step(S.NEXT_HEAD, Do.BEGIN_NEXT),
+    S.HOLDING: {
+        E.MORE: Step(S.HOLDING, Do.HOLD),
+        E.ANSWERED: Step(S.IDLE, Do.READ_ON, True),
         E.FINAL_ANSWER: _SHUT,
-        E.INVALID: Step(S.REFUSING, restart=True),
-        E.CALLER_FINISHED: Step(S.REFUSING, restart=True),
-        E.ENDING: Step(S.NEXT_HEAD, Do.END_AFTER_NEWEST),
-    },
-    S.NEXT_BODY: {
-        E.BODY_PIECE: Step(S.NEXT_BODY, Do.QUEUE_PIECE),
-        E.REQUEST_WHOLE: Step(S.ANSWERING, Do.FINISH),
-        # Until now it was we who did not read on.
-        E.ONE_OWED: Step(S.BODY, Do.BEGIN_NEXT, True),
-        E.SEVERAL_OWED: Step(S.NEXT_BODY, Do.BEGIN_NEXT),
-        E.FINAL_ANSWER: _SHUT,
-        E.INVALID: Step(S.REFUSING, Do.DROP_NEWEST, True),
-        E.CALLER_FINISHED: Step(S.REFUSING, Do.DROP_NEWEST, True),
-        E.ENDING: Step(S.NEXT_BODY, Do.END_AFTER_NEWEST),
+        E.CALLER_FINISHED: Step(S.HOLDING, Do.END_AFTER_ANSWER),
+        E.ENDING: Step(S.HOLDING, Do.END_AFTER_ANSWER),
     },
     S.UNWANTED: {
         E.BODY_PIECE: Step(S.UNWANTED, Do.DISCARD),
@@ -193,17 +164,8 @@ _ROWS: dict[State, dict[Event, Step]] = {
         E.CROWDED_OUT: _CLOSE,
         E.ENDING: _CLOSE,
     },
-    S.REFUSING: {
-        E.NONE_OWED: _REFUSE,
-        E.ONE_OWED: Step(S.REFUSING, Do.BEGIN_NEXT),
-        E.SEVERAL_OWED: Step(S.REFUSING, Do.BEGIN_NEXT),
-        E.FINAL_ANSWER: _SHUT,
-        E.CALLER_FINISHED: Step(S.REFUSING),
-        E.ENDING: Step(S.REFUSING),
-    },
     S.LINGERING: {
         # Of the piece with whose beginning the last answer was given.
-        E.HEAD_BEGUN: Step(S.LINGERING),
         E.BODY_PIECE: Step(S.LINGERING, Do.DISCARD),
         E.REQUEST_WHOLE: Step(S.LINGERING),
         E.INVALID: Step(S.LINGERING),
@@ -251,4 +213,4 @@ LONGEST = {
     S.LINGERING: Wait.REQUEST,
     S.CLOSED: Wait.REQUEST,
 }
-"""How long a state may last; where answers are owed, it is not the caller who is late."""
+"""How long a state may last; where an answer is owed, it is not the caller who is late."""

@@ -10,20 +10,21 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 from starlette.requests import Request
-from starlette.responses import FileResponse, HTMLResponse, Response
+from starlette.responses import HTMLResponse, Response
 
 from postern.core.problems import PROBLEMS, FieldError, Refused
 from postern.surfaces.rest.framework.operation import JSON, Operation
 from postern.surfaces.rest.framework.patch import patch_schema
 from postern.surfaces.rest.framework.problems import MEDIA_TYPE, Problem, problem_of
 from postern.surfaces.session import SAFE
+from postern.surfaces.static_files import content_of, file_response
 from postern.usecases.answers import Schema, as_json, schemas
 from postern.usecases.webhooks.configuration import WebhookRequest
 
 REFERENCE = "#/components/schemas/{model}"
 
 VENDOR = Path(__file__).parents[2] / "console" / "static" / "vendor"
-ASSETS = {"swagger-ui.js": "text/javascript", "swagger-ui.css": "text/css"}
+ASSETS = ("swagger-ui.js", "swagger-ui.css")
 
 START = """
 SwaggerUIBundle({url: "/api/v1/openapi.json", dom_id: "#api", deepLinking: true, validatorUrl: null});
@@ -268,9 +269,10 @@ async def asset(request: Request) -> Response:
     name = request.path_params["name"]
     if name == "start.js":
         return Response(START, media_type="text/javascript")
-    if name not in ASSETS or not (VENDOR / name).exists():
+    content = content_of(VENDOR / name) if name in ASSETS else None
+    if content is None:
         raise Refused("not_found")
-    return FileResponse(VENDOR / name, media_type=ASSETS[name])
+    return file_response(request, content, name)
 
 
 def document_route(operations: Sequence[Operation]) -> Any:

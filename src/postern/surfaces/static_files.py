@@ -1,0 +1,32 @@
+"""Files that are part of the program. They are answered from memory: callers who do not read what they asked for hold
+neither an open file nor a copy each."""
+
+import hashlib
+import mimetypes
+from functools import cache
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+
+@cache
+def content_of(file: Path) -> bytes | None:
+    return file.read_bytes() if file.is_file() else None
+
+
+@cache
+def mark_of(content: bytes) -> str:
+    """A few characters that stand for exactly this content."""
+    return hashlib.sha256(content).hexdigest()[:10]
+
+
+def file_response(request: Request, content: bytes, name: str, cache_control: str = "no-cache") -> Response:
+    headers = {
+        "etag": f'"{mark_of(content)}"',
+        "cache-control": cache_control,
+        "x-content-type-options": "nosniff",
+    }
+    if request.headers.get("if-none-match", "").removeprefix("W/") == headers["etag"]:
+        return Response(status_code=304, headers=headers)
+    return Response(content, headers=headers, media_type=mimetypes.guess_type(name)[0])
