@@ -1,5 +1,6 @@
 """The fixtures that every test may ask for; what they are is said in `support/`."""
 
+import faulthandler
 import gc
 import os
 import signal
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from _pytest.faulthandler import fault_handler_stderr_fd_key
 
 import postern.observe.lines  # noqa: F401 - before anybody else loads structlog: see there
 from support import forks
@@ -178,6 +180,17 @@ def pytest_collection_finish() -> None:
 
 def pytest_unconfigure() -> None:
     forget_data()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Once more the time limit of pyproject.toml: pytest takes it away when a test fails, and what a failed test leaves running
+    may keep its fixtures from ever ending."""
+    limit = float(item.config.getini("faulthandler_timeout"))
+    if limit > 0:
+        faulthandler.dump_traceback_later(
+            limit, file=item.config.stash[fault_handler_stderr_fd_key], exit=True
+        )
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -16,6 +16,7 @@ from postern.engines.embedded.runs import WorkflowRuns
 from postern.workflows import replay
 from postern.workflows.language import Declared, StepFailed, respond, sleep, step
 from postern.workflows.replay import LeftOff
+from support.waiting import wait_until
 
 Word = Literal["step", "failing step", "sleep", "respond", "raise"]
 Moment = Literal["before the effect", "after the effect", "after it is recorded"]
@@ -162,8 +163,9 @@ class Bed:
             runs.start(Start(1, "inv.1", "wh_1", {"fieldOne": ""}, b"{}", 2e9), lambda _: None)
             if (end := runs.ends(["inv.1"]).get("inv.1")) is not None:  # an earlier life has ended it
                 on_end("inv.1", end)
-            while not over.wait(0.001) and not self.crashed.is_set():
-                pass
+            wait_until(
+                lambda: over.is_set() or self.crashed.is_set(), every=0.001, what="the run to end or to crash"
+            )
         finally:
             runs.finish(10)
             replay.Replay._recorded = find  # type: ignore[method-assign]

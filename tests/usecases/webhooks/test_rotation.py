@@ -17,6 +17,7 @@ from postern.usecases.operations import key_rotation
 from postern.usecases.webhooks import webhooks
 from support.house import OWNER, House, a_house
 from support.reply import HttpReply
+from support.waiting import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
@@ -51,23 +52,24 @@ async def test_a_rotation_under_load_loses_no_call(house: House, method: str) ->
         while not over:
             replies.append(await house.call(webhook, b"{}", headers=headers(sends_with)))
 
-    senders = [asyncio.create_task(sender()) for _ in range(8)]
-
     async def until_more_came_in(by: int = 40) -> None:
         wanted = len(replies) + by
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             while len(replies) < wanted:
                 await asyncio.sleep(0)
 
-    await until_more_came_in()
-    await webhooks.change(house.gateway, OWNER, webhook.id, {"authentication": {second: "new-new-new"}})
-    await until_more_came_in()
-    sends_with = "new-new-new"
-    await until_more_came_in()
-    await webhooks.promote(house.gateway, OWNER, webhook.id)
-    await until_more_came_in()
-    over = True
-    await asyncio.gather(*senders)
+    senders = [asyncio.create_task(sender()) for _ in range(8)]
+    try:
+        await until_more_came_in()
+        await webhooks.change(house.gateway, OWNER, webhook.id, {"authentication": {second: "new-new-new"}})
+        await until_more_came_in()
+        sends_with = "new-new-new"
+        await until_more_came_in()
+        await webhooks.promote(house.gateway, OWNER, webhook.id)
+        await until_more_came_in()
+    finally:
+        over = True
+        await asyncio.gather(*senders)
     assert {one.status for one in replies} == {200}
     assert (await house.call(webhook, b"{}", headers=headers("old-old-old"))).status == 401
 
