@@ -382,7 +382,8 @@ def test_nothing_is_lost_or_shown_twice_while_the_connection_is_cut_and_the_gate
         await relay.cut()
         return sent
 
-    assert local.ids() == asyncio.run(story())
+    sent = asyncio.run(story())
+    assert local.ids() == sent
 
 
 def test_the_place_is_kept_from_one_run_to_the_next(
