@@ -78,6 +78,24 @@ async def test_after_a_power_cut_an_ended_run_stays_ended_and_a_recorded_step_is
         assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
+def test_what_a_dead_process_had_not_synced_is_synced_before_it_is_believed(tmp_path: Path) -> None:
+    data, insert = tmp_path / "data", "INSERT INTO runs (seq, delivery, workflow, event, started_at) VALUES"
+    data.mkdir()
+    opens = f"import os, pathlib\nfrom postern.engines.embedded.journal import Journal\njournal = Journal(pathlib.Path({str(data)!r}) / 'engine.db')\n"
+    unsynced = "journal._connection.execute('PRAGMA synchronous=OFF')\n"
+    writes = f"journal._connection.execute(\"{insert} (7, 'inv.1', 'flow', '', 0)\")\n"
+    reads = "assert journal.read('SELECT seq FROM runs') == [(7,)]\n"
+    for what_it_does in (unsynced + writes, reads):
+        subprocess.run(
+            [sys.executable, "-c", f"{opens}{what_it_does}os._exit(0)"],
+            env={**os.environ, **power_cut.environment(tmp_path, data)},
+            check=True,
+        )
+    power_cut.cut_back(data)
+    with closing(sqlite3.connect(data / "engine.db")) as database:
+        assert database.execute("SELECT seq FROM runs").fetchall() == [(7,)]
+
+
 class Outcome:
     def __init__(self) -> None:
         self.results: list[Any] = []
