@@ -123,6 +123,34 @@ async def test_a_journal_that_is_deleted_is_written_anew_and_nothing_is_lost(sta
     assert len(await engine.runs(50) or []) == 21
 
 
+async def test_a_journal_that_is_replaced_does_not_get_the_log_of_the_one_before(stage: Stage) -> None:
+    engine = await stage.open("""
+        @workflow
+        def flow(event): pass
+        """)
+
+    async def runs(first: int, count: int) -> None:
+        for number in range(first, first + count):
+            await stage.start(f"inv{number}.1", filler="x" * 20_000)
+            await stage.ended(f"inv{number}.1")
+
+    await runs(0, 10)
+    file, backup = stage.data / "engine.db", stage.folder / "backup"
+    with closing(sqlite3.connect(file)) as reading, closing(sqlite3.connect(backup)) as writing:
+        reading.backup(writing)
+    await runs(10, 30)
+    before = engine.process_id
+    backup.replace(file)
+    await until(lambda: engine.process_id not in (before, None))
+    await stage.up()
+    assert len(await engine.runs(200) or []) == 10
+    await runs(40, 10)
+    await engine.close()
+    with closing(sqlite3.connect(file)) as database:
+        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert (stage.data / "engine.db-wal.left").exists()
+
+
 async def test_a_damaged_journal_is_reported_by_what_is_wrong_with_it(stage: Stage) -> None:
     stage.data.mkdir()
     (stage.data / "engine.db").write_bytes(b"this is no database, and longer than a header of one" * 100)

@@ -6,7 +6,7 @@ import shutil
 import sqlite3
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from support.postgres import PostgresProcess
 from support.program import StartProgram, run_postern
 from support.recording import kept
 from support.waiting import PATIENCE, free_port, wait_until
-from support.webhooks import make_webhook
+from support.webhooks import how_many, make_webhook
 from support.wire import exchange
 
 pytestmark = pytest.mark.anyio
@@ -321,6 +321,55 @@ def test_a_start_without_the_database_of_before_does_not_begin_a_new_one(
     assert not database.exists()
     assert run_postern(tmp_path, "migrate").returncode == 0
     start_program(POSTERN_ENGINE="none")
+
+
+@pytest.mark.parametrize("end", ["kill", "stop"])
+def test_a_database_that_is_replaced_does_not_get_the_log_of_the_one_before(
+    tmp_path: Path, start_program: StartProgram, end: str
+) -> None:
+    webhook = make_webhook(tmp_path / "data")
+    program = start_program(POSTERN_ENGINE="none")
+    database, backup = program.data_dir / "postern.db", tmp_path / "backup"
+
+    def calls() -> int:
+        for _ in range(30):
+            filler = b'{"filler": "%s"}' % (b"x" * 20_000)
+            assert exchange(program.port, "POST", webhook.path, CALL, filler).status == 200
+        with closing(sqlite3.connect(database)) as reading:
+            return int(reading.execute("SELECT count(*) FROM invocations").fetchone()[0])
+
+    at_the_backup = calls()
+    with closing(sqlite3.connect(database)) as reading, closing(sqlite3.connect(backup)) as writing:
+        reading.backup(writing)
+    assert calls() > at_the_backup
+    whole = backup.read_bytes()
+    backup.write_bytes(whole[: len(whole) // 2])
+    backup.replace(database)
+    getattr(program, end)()
+    for _ in range(2):
+        refused = run_postern(tmp_path, "serve", POSTERN_ENGINE="none", POSTERN_PORT=str(free_port()))
+        assert refused.returncode == 5
+        assert "was put in the place of another one and is damaged" in refused.stderr
+    database.write_bytes(whole)
+    program = start_program(POSTERN_ENGINE="none")
+    assert "the log of the earlier one is kept" in program.output()
+    with closing(sqlite3.connect(database)) as reading:
+        assert reading.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert reading.execute("SELECT count(*) FROM invocations").fetchone() == (at_the_backup,)
+    assert calls() == at_the_backup + 30
+
+
+def test_a_folder_that_is_copied_after_a_power_cut_keeps_its_log(
+    tmp_path: Path, start_program: StartProgram
+) -> None:
+    webhook = make_webhook(tmp_path / "data")
+    program = start_program(POSTERN_ENGINE="none")
+    assert exchange(program.port, "POST", webhook.path, CALL, b"{}").status == 200
+    program.kill()
+    shutil.copytree(tmp_path / "data", tmp_path / "copy", ignore=shutil.ignore_patterns("*.sock"))
+    program = start_program(POSTERN_ENGINE="none", POSTERN_DATA_DIR=str(tmp_path / "copy"))
+    program.stop()
+    assert how_many(tmp_path / "copy") == 1
 
 
 def test_an_engine_that_cannot_be_started_is_reported(tmp_path: Path, start_program: StartProgram) -> None:

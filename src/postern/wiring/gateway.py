@@ -237,7 +237,7 @@ def database_held(database: str) -> Iterator[None]:
 def held(lock: Path, what: Path, own: str) -> Iterator[None]:
     private_folder(lock.parent)
     private_file(lock)  # who can open it can hold it, and nobody could serve
-    with open(lock, "w") as file:
+    with open(lock, "a") as file:  # it says which log belongs to the database
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from postern.engines.embedded.others_first import MOST_LOOKS, others_first
+from postern.left_log import note_log, put_left_log_aside
 
 log = logging.getLogger("postern.engine")
 
@@ -96,6 +97,9 @@ class Journal:
         self._queue: queue.SimpleQueue[_Pending | None] = queue.SimpleQueue()
         self._ended = False
         """Nothing comes any more."""
+        lock = file.with_suffix(".lock")
+        if kept := put_left_log_aside(file, lock):
+            log.warning("%s was replaced: the log of the earlier one is kept as %s", file.name, kept)
         _sync(file.with_name(f"{file.name}-wal"))
         self._connection = _connect(file)
         try:
@@ -104,6 +108,7 @@ class Journal:
             self._connection.close()
             raise
         self._files = {path: path.stat() for path in (file, file.with_name(f"{file.name}-wal"))}
+        note_log(file, lock)
         self._reader = _connect(file)
         self._reading = threading.Lock()
         self._thread = threading.Thread(target=self._write_all, name="journal", daemon=True)

@@ -19,10 +19,14 @@ from sqlalchemy.pool import QueuePool
 
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
+from postern.left_log import Damaged, note_log, put_left_log_aside
+from postern.observe.logs import Log
 from postern.private_files import private_file
 from postern.stores.sql.bulk import in_the_driver
 
 T = TypeVar("T")
+
+log = Log()
 
 READERS = 4
 SEARCHERS = 2
@@ -191,8 +195,21 @@ class DatabaseFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._lock = path.resolve().with_name(f"{path.resolve().name}.lock")
+        try:
+            if kept := put_left_log_aside(path.resolve(), self._lock):
+                log.warning(
+                    "the database was replaced: the log of the earlier one is kept",
+                    database=path.name,
+                    kept=kept,
+                )
+        except Damaged as error:
+            raise StoreUnavailable(str(error)) from error
         private_file(path)
         self._identity = _identity(path)
+
+    def note_log(self) -> None:
+        note_log(self._path.resolve(), self._lock)
 
     def lost(self) -> str | None:
         try:
