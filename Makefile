@@ -15,7 +15,7 @@ SETUP := scripts/install.py pyproject.toml requirements.lock hatch_build.py pack
 RELEASE = "$(VERSION)" $(if $(REPOSITORY),--repository "$(REPOSITORY)")
 
 .DEFAULT_GOAL := help
-.PHONY: help run test tests quick mutants check lint types lock bench screenshots schema reference site release releasable clean
+.PHONY: help run test tests quick mutants check lint types lock bench screenshots schema reference release releasable clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 22
@@ -35,7 +35,7 @@ tests: .venv/.test ## the tests alone, without lint and types (LANES=4)
 quick: .venv/.test ## the tests of the decision and the use cases, without programs and Postgres; ends at the first failure
 	$(BIN)/pytest -n auto -x -q -m quick tests/core tests/presets tests/outbound tests/usecases tests/test_settings.py
 
-mutants: .venv/.test ## plant bugs in core/ and usecases/ and list those that no test notices (ARGS="--sample 200 --seed 7 --slow")
+mutants: .venv/.test ## plant the bugs listed in scripts/mutants.toml and look whether their tests notice (ARGS="stores/")
 	$(BIN)/python scripts/mutants.py $(ARGS)
 
 check: lint types ## lint and types only
@@ -62,9 +62,6 @@ schema: .venv/.test ## write the first migration's SQL from the tables, until th
 
 reference: .venv/.test ## write docs/reference again from the code
 	$(BIN)/python scripts/reference.py
-
-site: .venv/.test ## build the documentation as a site in site/
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 release: releasable test ## make a version: make release VERSION=0.2.0
 	@$(BIN)/python scripts/release.py $(RELEASE)

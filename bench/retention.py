@@ -3,6 +3,7 @@ those who call meanwhile."""
 
 import asyncio
 import os
+import sqlite3
 import sys
 import tempfile
 import time
@@ -16,11 +17,14 @@ import uvloop
 from sqlalchemy import text
 
 from bench.__main__ import RESULTS
-from bench.history_rows import WEBHOOKS, entry, fill
 from bench.rooms import kept, table
 from postern.core.access.accounts import Actor
+from postern.core.deliveries.delivery import delivery_key
+from postern.core.history.invocation import Delivery, Entry, Invocation
 from postern.core.operations.retention import RetentionPolicy
+from postern.identity import new_id
 from postern.settings import Settings
+from postern.stores.store import Store
 from postern.usecases.operations import retention
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.webhooks import webhooks
@@ -31,6 +35,46 @@ WHO = Actor("bench", "admin")
 CALLERS = 16
 PAUSE = 0.02
 SECONDS = 20.0
+
+WEBHOOKS = 20
+
+_INVOCATIONS = """
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :rows)
+INSERT INTO invocations (id, webhook_id, received_at, outcome, code, status, config_version, method, path, query, headers, body_size, address,
+  duration_us, matched, detail, trace, body)
+SELECT printf('inv_%012x%020x', :first + i * 1000, i), 'wh_' || (i % :webhooks), :first + i * 1000,
+  CASE i % 50 WHEN 0 THEN 'rejected' ELSE 'accepted' END, CASE i % 50 WHEN 0 THEN 'credential_mismatch' ELSE 'accepted' END,
+  200, 1, 'POST', CAST('/webhook/x' AS BLOB), X'', CAST('[["content-type","application/json"]]' AS BLOB), 200, '192.0.2.1', 300, 'main', '',
+  CAST('[]' AS BLOB), zeroblob(200)
+FROM n
+"""
+_DELIVERIES = """
+INSERT INTO deliveries (key, invocation_id, webhook_id, emission, state, attempts, next_at, fields, created_at, error, answer_code)
+SELECT id || '.1', id, webhook_id, 1, 'started', 1, received_at, CAST('{}' AS BLOB), received_at, '', '' FROM invocations
+WHERE outcome = 'accepted' ORDER BY id
+"""
+
+
+def entry(number: int) -> Entry:
+    now = time.time()
+    id, webhook = new_id("inv"), f"wh_{number % WEBHOOKS}"
+    invocation = Invocation(
+        id, webhook, now, "accepted", "accepted", 200, 1, "POST", b"/webhook/x", b"", b"[]", b"x" * 1200, 1200, "192.0.2.1", 300, "main", "", b"[]"
+    )  # fmt: skip
+    return Entry(invocation, Delivery(delivery_key(id, 1), id, webhook, 1, "queued", 0, now, {}, now))
+
+
+def fill(store: Store, rows: int) -> int:
+    """A call a second until now; when the first one came, in milliseconds."""
+    first = int(time.time() * 1000) - (rows + 10) * 1000
+    with store.database.writer.begin() as connection:
+        connection.execute(text(_INVOCATIONS), {"rows": rows, "first": first, "webhooks": WEBHOOKS})
+        connection.execute(text(_DELIVERIES))
+    with sqlite3.connect(
+        str(store.database.url.database), timeout=120
+    ) as beside:  # what was just made belongs in the file, not in its log
+        beside.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    return first
 
 
 async def accepting(gateway: Gateway, until: Callable[[], bool]) -> list[float]:

@@ -1,1 +1,0 @@
-"""What `scripts/mutants.py` is made of."""

@@ -1,1 +1,0 @@
-"""The folder that is put on the PYTHONPATH of programs."""
