@@ -161,9 +161,9 @@ def test_a_schedule_is_set_on_the_tab_that_opens_next(console: Console) -> None:
     console.page.get_by_label("Unit").select_option("h")
     console.click("Save the schedule")
     expect(console.page.get_by_text("Every 2 hours")).to_be_visible()
-    assert (
-        console.api.get(f"webhooks/{webhook}").json["schedule"]["url"] == "https://api.example.com/stock.json"
-    )
+    saved = console.api.get(f"webhooks/{webhook}").json["schedule"]
+    assert saved["url"] == "https://api.example.com/stock.json"
+    assert saved["onlyWhenChanged"] is False  # each fetch starts the workflow, as everywhere else
 
 
 def test_everything_else_chooses_its_method(console: Console) -> None:

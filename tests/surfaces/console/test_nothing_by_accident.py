@@ -103,7 +103,7 @@ def test_a_webhook_on_hold_that_is_disabled_is_not_said_to_take_calls(console: C
     webhook = console.webhook(name="Held and disabled")
     assert console.api.post(f"webhooks/{webhook['id']}/hold").status == 200
     console.open(f"/webhooks/{webhook['id']}")
-    expect(console.page.get_by_text("Calls are checked, stored and answered as usual")).to_be_visible()
+    expect(console.page.get_by_text("Calls are checked and stored as usual")).to_be_visible()
     console.click("Disable…", "link")
     expect(console.page.get_by_text("What waits behind its hold waits on.")).to_be_visible()
     expect(console.page.get_by_text("Hold instead")).to_have_count(0)
@@ -112,7 +112,7 @@ def test_a_webhook_on_hold_that_is_disabled_is_not_said_to_take_calls(console: C
     console.open(f"/webhooks/{webhook['id']}")
     expect(console.page.get_by_text("No calls come in while it is disabled")).to_be_visible()
     expect(console.page.get_by_text("Disabled: callers get 403.")).to_be_visible()
-    for untrue in ("stored and answered as usual", "POST JSON here", "anybody who knows"):
+    for untrue in ("stored as usual", "POST JSON here", "anybody who knows"):
         expect(console.page.get_by_text(untrue)).to_have_count(0)
     assert console.api.delete(f"webhooks/{webhook['id']}").status == 204
     console.open("/bin")
@@ -136,6 +136,34 @@ def test_what_two_tabs_change_apart_from_each_other_is_both_saved(console: Conso
     saved = console.api.get(f"webhooks/{webhook['id']}").json
     assert saved["rateLimit"] == {"callsPerSecond": 33, "burst": 77}
     assert saved["synchronousResponse"]["enabled"] is True
+
+
+def test_a_tab_that_is_saved_as_it_is_changes_no_number(console: Console) -> None:
+    numbers = {
+        "rateLimit": {"callsPerSecond": 0.4, "burst": 3},
+        "duplicateProtection": {"enabled": True, "key": "header:X-Id", "windowSeconds": 600_001},
+        "payloadLimitBytes": 1_000_001,
+        "historyRetentionDays": 3,
+        "bodyRetentionDays": 0,
+        "synchronousResponse": {"enabled": True, "timeoutSeconds": 2.5},
+        "schedule": {"url": "https://example.com/", "every": "90m", "timeoutSeconds": 7.5, "enabled": False},
+    }
+    webhook = console.webhook(name="Fractions", **numbers)
+    for tab, button in (
+        ("advanced", "Save settings"),
+        ("schedule", "Save the schedule"),
+        ("response", "Save"),
+    ):
+        console.open(f"/webhooks/{webhook['id']}/{tab}")
+        console.page.get_by_role("button", name=button, exact=button == "Save").first.click()
+        expect(console.page.get_by_text("Saved").first).to_be_visible()
+    saved = console.api.get(f"webhooks/{webhook['id']}").json
+    assert {name: saved[name] for name in numbers} == {**numbers, "schedule": saved["schedule"]}
+    assert (saved["schedule"]["every"], saved["schedule"]["timeoutSeconds"]) == ("90m", 7.5)
+    console.open(f"/webhooks/{webhook['id']}/advanced")
+    console.page.get_by_label("Keep calls for days").fill("1.5")
+    console.click("Save settings")
+    expect(console.page.locator(".wrong").get_by_text("write a whole number", exact=False)).to_be_visible()
 
 
 def test_a_save_after_what_the_form_does_not_show_was_changed_says_saved_alone(console: Console) -> None:

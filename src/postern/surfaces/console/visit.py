@@ -1,8 +1,10 @@
 """A visit: one request to the console by somebody who is signed in, and what may answer it."""
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
@@ -81,11 +83,23 @@ class Visit:
         return await read_form(self.request)
 
 
+_is_number = re.compile(r"[-+]?[0-9]{1,20}(\.[0-9]{1,20})?", re.ASCII).fullmatch
+
+
 class Form(dict[str, str]):
     """The fields of a form, each once."""
 
     def text(self, name: str) -> str:
         return self.get(name, "").strip()
+
+    def number(self, name: str, unit: int = 1) -> int | float | str | None:
+        """None where nothing is written; what is no number stays as it is, to be refused by its name. ``unit``: how many of
+        what is stored make one of what is written. The stored numbers are whole then."""
+        text = self.text(name)
+        if not _is_number(text):
+            return text or None
+        number = Decimal(text) * unit
+        return int(number) if unit == 1 and number % 1 == 0 else float(number) if unit == 1 else round(number)
 
     def on(self, name: str) -> bool:
         return self.get(name) == "on"

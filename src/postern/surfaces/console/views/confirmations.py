@@ -89,7 +89,7 @@ async def _question(visit: Visit, webhook_id: str, action: str) -> Question:
                 else Instead(
                     f"{at}/hold",
                     "Hold instead",
-                    "Calls are checked, stored and answered as usual, and their workflows wait until you release them.",
+                    "Calls are checked and stored as usual. Their workflows wait until you release them; so does the answer of a workflow: callers are told at once that the call was accepted.",
                 ),
             )
         case "delete-for-good":

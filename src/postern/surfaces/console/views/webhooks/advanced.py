@@ -44,23 +44,15 @@ def request_of(form: Form) -> Patch:
         "duplicateProtection": {
             "enabled": form.on("duplicates"),
             "key": form.text("key") or None,
-            "windowSeconds": _whole(form, "hours", 3600),
+            "windowSeconds": form.number("hours", 3600),
         },
         "cors": {"enabled": form.on("cors"), "origins": form.lines("origins")},
         "ipAllowlist": form.lines("ipAllowlist"),
-        "payloadLimitBytes": _whole(form, "payloadKib", 1024),
-        "rateLimit": {"callsPerSecond": _whole(form, "callsPerSecond"), "burst": _whole(form, "burst")},
-        "historyRetentionDays": _whole(form, "historyRetentionDays"),
-        "bodyRetentionDays": _whole(form, "bodyRetentionDays"),
+        "payloadLimitBytes": form.number("payloadKib", 1024),
+        "rateLimit": {"callsPerSecond": form.number("callsPerSecond"), "burst": form.number("burst")},
+        "historyRetentionDays": form.number("historyRetentionDays"),
+        "bodyRetentionDays": form.number("bodyRetentionDays"),
     }
     if form.text("headerName"):
         patch["authentication"] = {"headerName": form.text("headerName")}
     return patch
-
-
-def _whole(form: Form, name: str, times: int = 1) -> int | str | None:
-    text = form.text(name)
-    try:
-        return round(float(text) * times) if text else None
-    except (ValueError, OverflowError):
-        return text

@@ -121,7 +121,7 @@ def _question(chosen: Chosen, found: many.Effects) -> Question:
             "From now on each call hears 403. Many senders try again for some hours or days; some give the webhook up.",
         ],
         "hold": [
-            "Calls are checked, stored and answered as usual, and their workflows wait until you release them."
+            "Calls are checked and stored as usual. Their workflows wait until you release them; so does the answer of a workflow: callers are told at once that the call was accepted."
         ],
         "release": [
             f"{words.plural(found.waiting, 'delivery', 'deliveries')} waiting behind them will be started now."

@@ -19,7 +19,7 @@ EMPTY: Document = {
     "timeZone": "UTC",
     "headers": {},
     "timeoutSeconds": 10,
-    "onlyWhenChanged": True,
+    "onlyWhenChanged": False,
     "splitArray": False,
     "pauseAfterFailures": 10,
     "enabled": True,
@@ -102,19 +102,12 @@ def request_of(form: Form) -> Document:
         "cron": form.text("cron") if by_cron else None,
         "timeZone": form.text("timeZone") or "UTC",
         "headers": headers,
-        "timeoutSeconds": _number(form, "timeoutSeconds"),
+        "timeoutSeconds": form.number("timeoutSeconds") or 10,
         "onlyWhenChanged": form.on("onlyWhenChanged"),
         "splitArray": form.on("splitArray"),
-        "pauseAfterFailures": _number(form, "pauseAfterFailures"),
+        "pauseAfterFailures": form.number("pauseAfterFailures") or 10,
         "enabled": form.on("enabled"),
     }
-
-
-def _number(form: Form, name: str) -> int | str:
-    """What is no number is refused by its name."""
-    text = form.text(name) or "10"
-    number = whole_number(text)
-    return text if number is None else number
 
 
 def _header_changes(written: dict[str, str | None], saved: list[str]) -> dict[str, str | None]:
