@@ -263,7 +263,7 @@ ROWS = {
             1,
             "POST",
             BODY,
-            [(1, "queued", 0, {}), (2, "queued", 0, {"fieldOne": "1001"})],
+            [(1, "queued", 0, {}), (2, "queued", 0, {})],
         ),
         ("rejected", "webhook_disabled", 403, 3, "POST", b"", []),
     ],

@@ -290,7 +290,7 @@ def test_many_are_replayed_with_progress_and_a_plan_can_be_cancelled(
         )
     plan = json_of(folder, "replays", "plan", "--webhook", webhook["id"])
     assert (plan["count"], plan["state"]) == (25, "planned")
-    ran = typed(folder, "replays", "run", plan["id"], "--recorded", "--watch")
+    ran = typed(folder, "replays", "run", plan["id"], "--fields", "recorded", "--watch")
     expected = "completed: 25 of 25 calls with their recorded values\n"
     assert ran.exit_code == 0 and ran.stdout == expected, ran.output
     assert ran.stderr.splitlines()[-1] == "25 of 25"
@@ -390,7 +390,7 @@ def test_whatever_a_command_prints_with_json_is_json(
     for command in ("show", "disable", "enable", "record", "hold"):
         run_json("webhooks", command, orders)
     run_json("webhooks", "set", orders, "fieldMapping.fieldTwo=items[0].sku")
-    run_json("replay", invocation)
+    run_json("replay", invocation, "--fields", "current")
     assert run_json("webhooks", "drop", orders)["dropped"] == 1
     run_json("webhooks", "release", orders)
     assert run_json("webhooks", "sample", orders)["event"]["fieldTwo"] == "[red]A-1"

@@ -292,7 +292,7 @@ def tell(way: Way) -> None:
     way("history", "recheck", signed, "--admit")
     twice("replay", invocation)
     way("replay", refused_one(way))
-    way("replay", invocation, "--recorded")
+    way("replay", invocation, "--fields", "current")
     plan = json.loads(twice("replays", "plan", *webhook))["id"]
     way("replays", "plan", "--status", "lost")
     twice("replays", "cancel", plan)

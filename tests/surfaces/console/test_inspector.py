@@ -143,7 +143,7 @@ def test_many_calls_are_planned_and_replayed(console: Console) -> None:
     console.open(f"/history?webhook={webhook['id']}")
     console.click("Replay these…")
     expect(console.page.get_by_role("heading", name="Replay 5 calls?")).to_be_visible()
-    console.click("Replay 5 calls with today’s mapping")
+    console.click("Replay 5 calls")
     expect(console.page.get_by_role("heading", name="Replayed")).to_be_visible()
     expect(console.page.get_by_text("5 of 5 calls replayed")).to_be_visible()
 

@@ -65,7 +65,7 @@ def test_a_replay_may_carry_the_recorded_values_where_the_mapping_has_changed(co
     console.api.patch(f"webhooks/{webhook['id']}", {"fieldMapping": {"fieldOne": "b"}})
     console.open(f"/history/{call}")
     expect(console.page.get_by_role("button", name="Replay with today’s mapping")).to_be_visible()
-    console.click("Replay as it was recorded")
+    console.page.get_by_role("button", name="Replay", exact=True).click()
     expect(console.page.get_by_text("Replayed: the workflow is started again")).to_be_visible()
     deliveries = console.api.get(f"invocations/{call}").json["deliveries"]
     assert [one["fields"]["fieldOne"] for one in deliveries] == ["x", "x"]
@@ -76,15 +76,15 @@ def test_many_are_replayed_with_todays_or_with_the_recorded_values_by_choice(con
     call = console.call(webhook["url"], {"a": "x", "b": "y"})[1]["invocationId"]
     console.api.patch(f"webhooks/{webhook['id']}", {"fieldMapping": {"fieldOne": "b"}})
     for button, notice in (
-        ("Replay 1 call with today’s mapping", "1 of 1 call replayed with the mapping of that moment"),
-        ("Replay as they were recorded", "1 of 1 call replayed as they were recorded"),
+        ("Replay 1 call", "1 of 1 call replayed as they were recorded"),
+        ("Replay with today’s mapping", "1 of 1 call replayed with the mapping of that moment"),
     ):
         console.open(f"/history?webhook={webhook['id']}")
         console.click("Replay these…")
         console.click(button)
         expect(console.page.get_by_text(notice)).to_be_visible()
     deliveries = console.api.get(f"invocations/{call}").json["deliveries"]
-    assert [one["fields"]["fieldOne"] for one in deliveries] == ["x", "y", "x"]
+    assert [one["fields"]["fieldOne"] for one in deliveries] == ["x", "x", "y"]
     console.open(f"/history/{call}")
     trace = console.page.locator("ol.trace")
     expect(trace.get_by_text("Replay 1, by admin")).to_be_visible()

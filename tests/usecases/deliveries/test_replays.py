@@ -50,7 +50,7 @@ async def emissions(desk: Desk) -> Counter[str]:
     return Counter(row.invocation_id for row in rows)
 
 
-async def run(desk: Desk, values: Values = "current", **wanted: Any) -> views.Replay:
+async def run(desk: Desk, values: Values = "recorded", **wanted: Any) -> views.Replay:
     plan = await replays.plan(desk.gateway, ACTOR, HistoryFilter(**wanted))
     await replays.begin(desk.gateway, ACTOR, plan.id, values)
     await Replayer(desk.gateway).round()
@@ -74,22 +74,25 @@ async def test_a_run_replays_each_once_with_the_mapping_as_it_is_now(desk: Desk)
     webhook = await desk.webhook()
     ids = [await desk.accepted(webhook, {"n": number}) for number in range(45)]
     await webhooks.change(desk.gateway, ACTOR, webhook, {"fieldMapping": {"fieldOne": "n"}})
-    result = await run(desk, webhook_id=webhook)
+    result = await run(desk, "current", webhook_id=webhook)
     assert (result.state, result.count, result.done, result.skipped) == ("completed", 45, 45, 0)
     assert await emissions(desk) == Counter(ids)
     delivery = await desk.store.deliveries.get(f"{ids[7]}.2")
     assert delivery.fields["fieldOne"] == "7"
 
 
-async def test_a_run_may_carry_the_values_that_were_first_recorded(desk: Desk) -> None:
+async def test_a_replay_carries_the_recorded_values_and_those_of_todays_mapping_when_asked(
+    desk: Desk,
+) -> None:
     webhook = await desk.webhook(fieldMapping={"fieldOne": "n"})
     invocation = await desk.accepted(webhook, {"n": 1, "m": 2})
     await webhooks.change(desk.gateway, ACTOR, webhook, {"fieldMapping": {"fieldOne": "m"}})
     await history.replay(desk.gateway, ACTOR, invocation)
-    assert (await run(desk, "recorded")).fields == "recorded"
-    assert (await run(desk)).fields == "current"
+    await history.replay(desk.gateway, ACTOR, invocation, "current")
+    assert (await run(desk)).fields == "recorded"
+    assert (await run(desk, "current")).fields == "current"
     touched = await history.show(desk.gateway, ACTOR, invocation)
-    assert [one.fields["fieldOne"] for one in touched.deliveries] == ["1", "2", "1", "2"]
+    assert [one.fields["fieldOne"] for one in touched.deliveries] == ["1", "1", "2", "1", "2"]
     (note, _) = (
         await audit.listing(
             desk.gateway, ACTOR, subject=(await replays.listing(desk.gateway, ACTOR)).items[1].id

@@ -65,7 +65,7 @@ async def test_a_replay_is_an_event(desk: Desk) -> None:
     invocation = await desk.accepted(webhook, {"n": 1})
     await webhooks.change(desk.gateway, ACTOR, webhook, {"fieldMapping": {"fieldOne": "n"}})
     await samples.arm(desk.gateway, ACTOR, webhook)
-    await history.replay(desk.gateway, ACTOR, invocation)
+    await history.replay(desk.gateway, ACTOR, invocation, "current")
     event = (await samples.sample(desk.gateway, ACTOR, webhook)).event
     assert (event["fieldOne"], event["invocationId"]) == ("1", invocation)
 

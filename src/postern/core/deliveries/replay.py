@@ -7,8 +7,8 @@ from msgspec import Struct
 from postern.core.history.invocation import HistoryFilter
 
 Values = Literal["current", "recorded"]
-"""Which four values a replay carries: as the mapping finds them now, or as they were recorded when the call was
-first started."""
+"""Which four values a replay carries: as they were recorded when the call was first started, which is what the replay of a
+trigger means, or as the mapping finds them now."""
 
 
 class Replay(Struct, frozen=True):
@@ -28,4 +28,4 @@ class Replay(Struct, frozen=True):
     started_by: str | None = None
     ended_at: float | None = None
     error: str = ""
-    fields: Values = "current"
+    fields: Values = "recorded"

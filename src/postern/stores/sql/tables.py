@@ -431,7 +431,7 @@ replays = Table(
     Column("started_by", Text),
     Column("ended_at", BigInteger),
     Column("error", Text, nullable=False, server_default=""),
-    Column("fields", Ascii(8), nullable=False, server_default="current"),
+    Column("fields", Ascii(8), nullable=False, server_default="recorded"),
     _partial("replays_due", "next_at", where="state = 'running'"),
 )
 

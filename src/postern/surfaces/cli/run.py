@@ -8,6 +8,7 @@ from typing import Annotated, Any, NoReturn, TextIO, TypeVar
 
 import typer
 
+from postern.core.deliveries.replay import Values
 from postern.core.documents import Document
 from postern.core.problems import PROBLEMS
 from postern.core.visible import visible
@@ -36,12 +37,8 @@ def _json_asked(asked: bool) -> bool:
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.", callback=_json_asked)]
 Limit = Annotated[int, typer.Option(min=1, max=200, clamp=True, help="How many, at most 200.")]
-Recorded = Annotated[
-    bool,
-    typer.Option(
-        "--recorded",
-        help="With the four values as they were recorded, not as the mapping finds them now.",
-    ),
+Fields = Annotated[
+    Values, typer.Option(help="The four values as they were recorded, or as the mapping finds them now.")
 ]
 Cursor = Annotated[str | None, typer.Option(help="Go on where a page ended (nextCursor).")]
 

@@ -90,9 +90,9 @@ class ReplayInvocation(OneInvocation):
     fields: Annotated[
         Values,
         Field(
-            description="The four values as the field mapping finds them now, or as they were recorded when the call was first started."
+            description="The four values as they were recorded when the call was first started, or as the field mapping finds them now."
         ),
-    ] = "current"
+    ] = "recorded"
 
 
 ListenerId = Annotated[
@@ -155,9 +155,9 @@ class RunReplay(OneReplay):
     fields: Annotated[
         Values,
         Field(
-            description="The four values of each call as the field mapping finds them now, or as they were recorded when it was first started."
+            description="The four values of each call as they were recorded when it was first started, or as the field mapping finds them now."
         ),
-    ] = "current"
+    ] = "recorded"
 
 
 class OnePage(Shape):

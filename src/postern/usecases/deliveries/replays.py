@@ -64,9 +64,9 @@ async def plan(gateway: Gateway, actor: Actor, wanted: HistoryFilter) -> views.R
     return views.replay_of(plan)
 
 
-async def begin(gateway: Gateway, actor: Actor, replay_id: str, values: Values = "current") -> views.Replay:
+async def begin(gateway: Gateway, actor: Actor, replay_id: str, values: Values = "recorded") -> views.Replay:
     """Start a planned replay of many; it runs in whichever process serves. ``values``: the four fields of each
-    call as the mapping finds them then, or as they were recorded when it was first started."""
+    call as they were recorded when it was first started, or as the mapping finds them then."""
     require(actor, "write")
     found = await _found(gateway, replay_id)
     note = noted(gateway, actor, "replay begun", replay_id, fields=values)

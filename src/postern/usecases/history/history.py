@@ -63,10 +63,10 @@ async def show(gateway: Gateway, actor: Actor, invocation_id: str) -> views.Invo
 
 
 async def replay(
-    gateway: Gateway, actor: Actor, invocation_id: str, values: Values = "current"
+    gateway: Gateway, actor: Actor, invocation_id: str, values: Values = "recorded"
 ) -> views.Replayed:
-    """Start the workflow again with the recorded payload. ``values``: the four fields as the mapping finds
-    them now, or as they were recorded when the call was first started."""
+    """Start the workflow again with the recorded payload. ``values``: the four fields as they were recorded
+    when the call was first started, or as the mapping finds them now."""
     require(actor, "write")
     story = await recorded(gateway, invocation_id)
     invocation, before = story.invocation, story.deliveries

@@ -20,9 +20,9 @@ from postern.surfaces.cli.run import (
     UNAVAILABLE,
     USAGE,
     Cursor,
+    Fields,
     Json,
     Limit,
-    Recorded,
     counted,
     end,
     report,
@@ -194,7 +194,7 @@ def replay_edited(
         list[str] | None,
         typer.Option("--value", metavar="FIELD=VALUE", help="A field to be set by hand, like fieldOne=1002."),
     ] = None,
-    recorded: Recorded = False,
+    fields: Fields = "current",
     as_json: Json = False,
 ) -> None:
     """Start the workflow with a changed copy of a recorded call. The call itself stays as it came.
@@ -206,7 +206,7 @@ def replay_edited(
     asked = {
         "body": _text(body) if body else None,
         "values": dict(one.partition("=")[::2] for one in values) if values else None,
-        "fields": "recorded" if recorded else "current",
+        "fields": fields,
     }
     done = api.post(Replayed, "invocations", invocation, "edited-replays", body=asked)
     report(done, f"{done.invocation_id} was made of {invocation}, and its workflow is queued.", as_json)
@@ -254,7 +254,7 @@ def preview(
 
 def replay(
     invocation: InvocationId,
-    recorded: Recorded = False,
+    fields: Fields = "recorded",
     to: Annotated[
         str | None,
         typer.Option(
@@ -285,8 +285,7 @@ def replay(
     if to is not None:
         _send_here(invocation, to, token, as_json)
         return
-    values = "recorded" if recorded else "current"
-    done = api.post(Replayed, "invocations", invocation, "replay", fields=values)
+    done = api.post(Replayed, "invocations", invocation, "replay", fields=fields)
     report(done, f"Replay {done.delivery.emission} of {invocation} is queued.", as_json)
 
 

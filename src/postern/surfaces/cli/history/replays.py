@@ -8,7 +8,7 @@ import typer
 from postern.surfaces.cli.gateway.api import api, camel
 from postern.surfaces.cli.history import filters
 from postern.surfaces.cli.options import Given
-from postern.surfaces.cli.run import FAILED, Cursor, Json, Limit, Recorded, counted, err, report, show_page
+from postern.surfaces.cli.run import FAILED, Cursor, Fields, Json, Limit, counted, err, report, show_page
 from postern.usecases.answers import Listing
 from postern.usecases.deliveries.views import Replay
 
@@ -49,9 +49,9 @@ def plan(
 
 
 @commands.command("run")
-def run(replay: ReplayId, recorded: Recorded = False, watch: Watch = False, as_json: Json = False) -> None:
+def run(replay: ReplayId, fields: Fields = "recorded", watch: Watch = False, as_json: Json = False) -> None:
     """Run a planned replay, the oldest call first. A running gateway works it off."""
-    begun = api.post(Replay, "replays", replay, "run", fields="recorded" if recorded else "current")
+    begun = api.post(Replay, "replays", replay, "run", fields=fields)
     _report(_watched(replay) if watch else begun, as_json, watched=watch)
 
 

@@ -30,8 +30,8 @@ class PreviewQuery(Shape):
 
 class ReplayQuery(Shape):
     fields: Annotated[
-        Values, Field(description="The four values as the mapping finds them now, or as they were recorded.")
-    ] = "current"
+        Values, Field(description="The four values as they were recorded, or as the mapping finds them now.")
+    ] = "recorded"
 
 
 class CompareQuery(Shape):

@@ -370,7 +370,7 @@ CREATE TABLE replays (
   started_by TEXT,
   ended_at BIGINT,
   error TEXT DEFAULT '' NOT NULL,
-  fields VARCHAR(8) COLLATE "C" DEFAULT 'current' NOT NULL,
+  fields VARCHAR(8) COLLATE "C" DEFAULT 'recorded' NOT NULL,
   PRIMARY KEY (id)
 );
 

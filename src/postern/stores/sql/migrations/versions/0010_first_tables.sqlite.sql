@@ -381,7 +381,7 @@ CREATE TABLE replays (
   started_by TEXT,
   ended_at BIGINT,
   error TEXT DEFAULT '' NOT NULL,
-  fields VARCHAR(8) DEFAULT 'current' NOT NULL,
+  fields VARCHAR(8) DEFAULT 'recorded' NOT NULL,
   PRIMARY KEY (id)
 );
 

@@ -259,7 +259,7 @@ def staying(action: View) -> View:
 
 def values_in(form: Form) -> Values:
     """Which values whoever pressed the button wants in the replay."""
-    return "recorded" if form.text("values") == "recorded" else "current"
+    return "current" if form.text("values") == "current" else "recorded"
 
 
 @staying
