@@ -10,7 +10,7 @@ from postern.core.address import Allowlist
 from postern.core.admit import Verdict, admit, admit_head
 from postern.core.calls.call import Call
 from postern.core.calls.cors import Cors
-from postern.core.limits import FAILED_AUTHENTICATIONS_PER_MINUTE, Limits
+from postern.core.limits import Limits
 from postern.core.problems import PROBLEMS
 from postern.core.signatures.credential import TokenCredential
 from postern.core.signatures.handshake import Handshake
@@ -83,28 +83,15 @@ def test_strangers_do_not_use_up_the_rate_of_the_real_sender() -> None:
     assert judged(rules, call(b"{}", TOKEN), limits).outcome == "accepted"
 
 
-def test_too_many_failures_from_an_address_hear_that_and_the_right_credential_is_never_rejected() -> None:
-    rules, limits = protected(), Limits(lambda: 0.0)
-    codes = [wrong_one(rules, limits).code for _ in range(FAILED_AUTHENTICATIONS_PER_MINUTE + 1)]
-    assert codes[-2:] == ["credential_mismatch", "rate_limited"]
-    assert wrong_one(rules, limits, "192.0.2.99").code == "credential_mismatch"
-    assert judged(rules, call(b"{}", TOKEN), limits).outcome == "accepted"
-
-
-def test_wrong_handshake_tokens_are_counted_like_wrong_credentials() -> None:
+def test_a_failure_hears_its_reason_however_many_there_were_and_the_right_credential_is_never_rejected() -> (
+    None
+):
     rules, limits = protected(handshake=Handshake("meta", verify_token=b"right")), Limits(lambda: 0.0)
     guess = call(method="GET", query=b"hub.mode=subscribe&hub.challenge=1&hub.verify_token=guess")
-    codes = [admit(rules, guess, limits).code for _ in range(FAILED_AUTHENTICATIONS_PER_MINUTE + 1)]
-    assert codes[-2:] == ["credential_mismatch", "rate_limited"]
-    assert wrong_one(rules, limits).code == "rate_limited"
-
-
-def test_whoever_has_one_ipv6_address_has_its_whole_network() -> None:
-    rules, limits = protected(), Limits(lambda: 0.0)
-    for number in range(FAILED_AUTHENTICATIONS_PER_MINUTE):
-        assert wrong_one(rules, limits, f"2001:db8::{number:x}").code == "credential_mismatch"
-    assert wrong_one(rules, limits, "2001:db8::ffff").code == "rate_limited"
-    assert wrong_one(rules, limits, "2001:db8:0:1::1").code == "credential_mismatch"
+    for _ in range(100):
+        assert wrong_one(rules, limits).code == "credential_mismatch"
+        assert admit(rules, guess, limits).code == "credential_mismatch"
+    assert judged(rules, call(b"{}", TOKEN), limits).outcome == "accepted"
 
 
 def test_whoever_comes_again_after_the_seconds_it_was_given_is_not_too_early() -> None:
@@ -298,28 +285,3 @@ def test_another_method_is_for_the_handshake_alone_whatever_it_proves() -> None:
     verdict = judged(rules, call(b"{}", TOKEN, method="GET"))
     assert (verdict.outcome, verdict.code) == ("rejected", "method_not_allowed")
     assert verdict.trace[-1][:2] == ("method", False)
-
-
-def test_of_those_who_prove_nothing_and_come_too_often_one_a_minute_is_kept_for_each_address() -> None:
-    now = 0.0
-    limits = Limits(lambda: now)
-    anybody = webhook(calls_per_second=1.0, burst=1.0)
-    shaking = protected(handshake=Handshake("dropbox"))
-    for _ in range(60):
-        assert judged(shaking, call(method="GET", query=b"challenge=1"), limits).outcome == "handshake"
-    assert judged(anybody, call(), limits).outcome == "accepted"
-
-    def too_often(rules: Webhook, received: Call) -> Verdict:
-        verdict = judged(rules, received, limits)
-        assert (verdict.code, verdict.retry_after) == ("rate_limited", 2)
-        return verdict
-
-    asking = call(method="GET", query=b"challenge=1")
-    assert [too_often(anybody, call()).counted_only for _ in range(2)] == [False, True]
-    assert not too_often(anybody, call(address="192.0.2.2")).counted_only
-    limits = Limits(lambda: now)
-    for _ in range(60):
-        judged(shaking, asking, limits)
-    verdict = too_often(shaking, asking)
-    assert (verdict.counted_only, verdict.trace[-1][0]) == (False, "set-up handshake")
-    assert too_often(shaking, asking).counted_only

@@ -2,7 +2,16 @@
 
 from collections.abc import Callable
 
-from postern.core.limits import FAILED_AUTHENTICATIONS_PER_MINUTE, NO_LIMITS, Buckets, Limits, Tries
+from postern.core.limits import (
+    COST_OF_RECORDING,
+    FAILED_AUTHENTICATIONS_PER_MINUTE,
+    MOST_REJECTED_AT_ONCE,
+    NO_LIMITS,
+    REJECTED_PER_SECOND,
+    Buckets,
+    Limits,
+    Tries,
+)
 
 
 def test_a_bucket_gives_its_burst_and_then_its_rate() -> None:
@@ -74,17 +83,24 @@ def waits(ask: Callable[[], float], clock: list[float]) -> float:
     return clock[0] - began
 
 
-def test_twenty_wrong_credentials_a_minute_are_looked_at_from_each_address() -> None:
+def test_the_first_rejected_calls_of_an_address_are_recorded_however_many_others_come() -> None:
     clock = [0.0]
     limits = Limits(lambda: clock[0])
-    assert [limits.failed("wh_1", "a") for _ in range(FAILED_AUTHENTICATIONS_PER_MINUTE)] == [0.0] * 20
-    assert limits.over("wh_1", "a") and limits.failed("wh_1", "a") == 3.0
-    assert not limits.over("wh_1", "b") and not limits.over("wh_2", "a")
+
+    def recorded(address: str, size: int = 0, proven: bool = False) -> bool:
+        return limits.records("wh_1", address, size, proven)
+
+    assert all(recorded("a") for _ in range(FAILED_AUTHENTICATIONS_PER_MINUTE)), "they take of nobody's room"
+    assert limits.over("wh_1", "a") and not limits.over("wh_1", "b") and not limits.over("wh_2", "a")
+    more = MOST_REJECTED_AT_ONCE // COST_OF_RECORDING
+    assert [recorded("a") for _ in range(more + 1)] == [True] * more + [False]
+    assert all(recorded("b", 25 << 20) for _ in range(FAILED_AUTHENTICATIONS_PER_MINUTE))
+    assert not recorded("b") and recorded("b", proven=True), "the sender shares with no stranger"
     clock[0] = 2.99
     assert limits.over("wh_1", "a")
     clock[0] = 3.0
     assert not limits.over("wh_1", "a")
-    assert waits(lambda: limits.failed("wh_1", "a"), clock) == 3.0
+    assert recorded("a") and recorded("a", 3 * REJECTED_PER_SECOND - COST_OF_RECORDING) and not recorded("a")
 
 
 def test_sixty_handshakes_at_once_and_then_one_a_second_are_answered() -> None:
@@ -94,13 +110,6 @@ def test_sixty_handshakes_at_once_and_then_one_a_second_are_answered() -> None:
     assert limits.handshake("wh_2") == 0.0
     assert limits.call("wh_1", 1.0, 1) == 0.0, "calls have a bucket of their own"
     assert waits(lambda: limits.handshake("wh_1"), clock) == 1.0
-
-
-def test_one_rejection_a_minute_is_kept_for_each_address() -> None:
-    clock = [0.0]
-    limits = Limits(lambda: clock[0])
-    assert [limits.keeps_rejection("wh_1", one) for one in "aabb"] == [True, False, True, False]
-    assert waits(lambda: not limits.keeps_rejection("wh_1", "a"), clock) == 60.0
 
 
 def test_tries_come_back_by_their_own_rate() -> None:
@@ -113,8 +122,7 @@ def test_tries_come_back_by_their_own_rate() -> None:
 
 def test_what_is_judged_again_meets_no_limit() -> None:
     for _ in range(100):
-        answers = NO_LIMITS.failed("wh_1", "a"), NO_LIMITS.handshake("wh_1"), NO_LIMITS.call("wh_1", 1, 1)
-        assert answers == (0.0, 0.0, 0.0)
+        assert (NO_LIMITS.handshake("wh_1"), NO_LIMITS.call("wh_1", 1, 1)) == (0.0, 0.0)
 
 
 def test_tries_are_reserved_all_or_none() -> None:

@@ -1,8 +1,7 @@
 """May this call come in, and what does it mean? The order of the questions, readable on one screen.
 
 Cheap before costly, and nothing a stranger does may cost the real sender: the per-webhook rate is asked only
-of those who have proven themselves, the per-address limit is asked of failures only, and duplicate keys are
-claimed last of all.
+of those who have proven themselves, and duplicate keys are claimed last of all.
 """
 
 from hashlib import sha256
@@ -10,7 +9,6 @@ from typing import Literal
 
 import msgspec
 
-from postern.core.address import limit_key
 from postern.core.calls.call import Call
 from postern.core.calls.content import Payload, Unreadable, read_object
 from postern.core.calls.cors import is_preflight
@@ -47,8 +45,6 @@ class Verdict(msgspec.Struct):
     duplicate_key: bytes | None = None
     handshake: HandshakeAnswer | None = None
     retry_after: int | None = None
-    counted_only: bool = False
-    """It is not recorded by itself: strangers cause such rejections as fast as they like."""
 
 
 def admit_head(webhook: Webhook, call: Call) -> Verdict | None:
@@ -88,17 +84,17 @@ def admit(webhook: Webhook, call: Call, limits: Limits) -> Verdict:
     if webhook.handshake is not None:
         reply = webhook.handshake.before_authentication(call)
         if reply is not None:
-            return _handshake(webhook, call, limits, trace, reply)
+            return _handshake(webhook, limits, trace, reply)
 
     verified = webhook.credential.check(call)
     if isinstance(verified, Unproven):
-        return _failed(webhook, call, limits, trace, "authentication", verified)
+        return _reject(trace, "authentication", verified.code, verified.detail)
     trace.append(("authentication", True, verified.step))
 
     if webhook.handshake is not None:
         reply = webhook.handshake.after_authentication(verified)
         if reply is not None:
-            return _handshake(webhook, call, limits, trace, reply, verified.matched)
+            return _handshake(webhook, limits, trace, reply, verified.matched)
         if call.method != "POST":
             return _reject(
                 trace,
@@ -110,9 +106,7 @@ def admit(webhook: Webhook, call: Call, limits: Limits) -> Verdict:
     wait = limits.call(webhook.id, webhook.calls_per_second, webhook.burst)
     if wait:
         detail = f"more than {webhook.calls_per_second:g} calls a second"
-        if verified.matched:
-            return _reject(trace, "rate limit", "rate_limited", detail, wait, verified.matched)
-        return _too_often(webhook, call, limits, trace, "rate limit", detail, wait)
+        return _reject(trace, "rate limit", "rate_limited", detail, wait, verified.matched)
     return read_verified(webhook, verified, trace)
 
 
@@ -159,43 +153,19 @@ def _duplicate_key(setting: DuplicateKey, verified: VerifiedCall, payload: Paylo
 
 def _handshake(
     webhook: Webhook,
-    call: Call,
     limits: Limits,
     trace: list[Step],
     reply: HandshakeAnswer | Unproven,
     matched: Matched = "",
 ) -> Verdict:
     if isinstance(reply, Unproven):
-        return _failed(webhook, call, limits, trace, "set-up handshake", reply)
+        return _reject(trace, "set-up handshake", reply.code, reply.detail)
     wait = limits.handshake(webhook.id)
     if wait:
         detail = "more set-up handshakes than any sender makes"
-        return _too_often(webhook, call, limits, trace, "set-up handshake", detail, wait)
+        return _reject(trace, "set-up handshake", "rate_limited", detail, wait)
     trace.append(("set-up handshake", True, reply.detail))
     return Verdict("handshake", "handshake", reply.detail, trace, matched, handshake=reply)
-
-
-def _failed(
-    webhook: Webhook, call: Call, limits: Limits, trace: list[Step], step: str, unproven: Unproven
-) -> Verdict:
-    """The limit shapes only what failures hear. It is asked after the credential: many senders may share one
-    address, behind a proxy that is not listed, and nobody's right credential is rejected for another's wrong
-    one."""
-    wait = limits.failed(webhook.id, limit_key(call.address))
-    if wait:
-        detail = "too many failed authentications from this address"
-        return _too_often(webhook, call, limits, trace, "failed authentications", detail, wait)
-    return _reject(trace, step, unproven.code, unproven.detail)
-
-
-def _too_often(
-    webhook: Webhook, call: Call, limits: Limits, trace: list[Step], step: str, detail: str, wait: float
-) -> Verdict:
-    """Of somebody who has proven nothing."""
-    detail += "; of such rejections one a minute is kept for each address, and all are counted"
-    verdict = _reject(trace, step, "rate_limited", detail, wait)
-    verdict.counted_only = not limits.keeps_rejection(webhook.id, limit_key(call.address))
-    return verdict
 
 
 def _reject(

@@ -19,9 +19,9 @@ class Buckets:
         self._full_at: dict[Hashable, float] = {}
         self._most = most
 
-    def take(self, key: Hashable, rate: float, burst: float, now: float) -> float:
-        """Take one: 0.0 when there was one, else the seconds until there is."""
-        full_at = max(self._full_at.get(key, now), now) + 1.0 / rate
+    def take(self, key: Hashable, rate: float, burst: float, now: float, number: float = 1.0) -> float:
+        """Take so many: 0.0 when there were so many, else the seconds until there are."""
+        full_at = max(self._full_at.get(key, now), now) + number / rate
         wait = full_at - now - burst / rate
         if wait > 1e-9:
             return wait
@@ -54,6 +54,11 @@ class Buckets:
 
 
 FAILED_AUTHENTICATIONS_PER_MINUTE = 20
+MOST_REJECTED_AT_ONCE = 64 * 1024 * 1024
+REJECTED_PER_SECOND = 512 * 1024
+"""Bytes of a webhook's rejected calls that are recorded, of all addresses that were rejected too often lately."""
+COST_OF_RECORDING = 8 * 1024
+"""Bytes for which a call is taken besides its own: many small ones keep the processor busy, not the disk."""
 
 
 class Tries(Struct, frozen=True):
@@ -76,7 +81,7 @@ class Limits:
         self._calls = Buckets()
         self._failures = Buckets()
         self._tries = Buckets()
-        self._kept_rejections = Buckets()
+        self._recorded = Buckets()
 
     def call(self, webhook_id: str, rate: float, burst: float) -> float:
         return self._calls.take(webhook_id, rate, burst, self._clock())
@@ -85,20 +90,20 @@ class Limits:
         """Handshakes come before anybody has proven anything, and each is recorded."""
         return self._calls.take((webhook_id, "handshake"), 1.0, 60, self._clock())
 
-    def failed(self, webhook_id: str, network: str) -> float:
-        """Count a failed authentication. Where there were too many, the seconds until one is counted
-        again."""
-        per_minute = FAILED_AUTHENTICATIONS_PER_MINUTE
-        return self._failures.take((webhook_id, network), per_minute / 60, per_minute, self._clock())
+    def records(self, webhook_id: str, network: str, size: int, proven: bool) -> bool:
+        """Whether a rejected call is recorded, or counted alone. The first of an address are recorded however many
+        others come; who has proven to be the sender shares with no stranger."""
+        now, per_minute = self._clock(), FAILED_AUTHENTICATIONS_PER_MINUTE
+        if not proven and not self._failures.take((webhook_id, network), per_minute / 60, per_minute, now):
+            return True
+        taken = size + COST_OF_RECORDING
+        shared = webhook_id, proven
+        return not self._recorded.take(shared, REJECTED_PER_SECOND, MOST_REJECTED_AT_ONCE, now, taken)
 
     def over(self, webhook_id: str, network: str) -> bool:
-        """Whether this address has failed too often lately."""
+        """Whether this address was rejected too often lately."""
         per_minute = FAILED_AUTHENTICATIONS_PER_MINUTE
         return self._failures.wait((webhook_id, network), per_minute / 60, per_minute, self._clock()) > 0
-
-    def keeps_rejection(self, webhook_id: str, network: str) -> bool:
-        """One of those who come too often: whether this rejection is the one of its minute that is recorded."""
-        return self._kept_rejections.take((webhook_id, network), 1 / 60, 1, self._clock()) == 0
 
     def reserve(self, *tries: Tries) -> float:
         """Count these as failures before it is known, so that tries at the same moment do not all pass. All
@@ -130,9 +135,6 @@ class _NoLimits(Limits):
         return 0.0
 
     def handshake(self, webhook_id: str) -> float:
-        return 0.0
-
-    def failed(self, webhook_id: str, network: str) -> float:
         return 0.0
 
 

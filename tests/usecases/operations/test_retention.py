@@ -7,7 +7,13 @@ from structlog.testing import capture_logs
 
 from postern.core.deliveries.delivery import EngineRejected, EngineUnavailable, Run, Started
 from postern.core.history.invocation import HistoryFilter, StoreUnavailable
-from postern.core.operations.retention import DAY, REJECTED_KEPT, RetentionPolicy, rejected_to_delete
+from postern.core.operations.retention import (
+    DAY,
+    REJECTED_BYTES,
+    Rejected,
+    RetentionPolicy,
+    rejected_to_delete,
+)
 from postern.stores.history import retention as stored
 from postern.stores.sql.tables import (
     deliveries,
@@ -246,8 +252,9 @@ async def test_while_the_engine_cannot_be_asked_pruning_goes_round_and_its_copie
 async def test_a_flood_of_rejected_calls_is_trimmed_while_it_comes(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retention, "REJECTED_KEPT", 20)
-    monkeypatch.setattr("postern.usecases.runtime.rejections.TRIM_AFTER", 30)
+    size = 1_300  # about what such a call takes
+    monkeypatch.setattr(retention, "REJECTED_BYTES", 20 * size)
+    monkeypatch.setattr("postern.usecases.runtime.rejections.TRIM_AFTER", 30 * size)
     webhook, other = await desk.webhook(), await desk.webhook()
     kept = await desk.accepted(webhook, {"n": 1})
     await desk.call(other, b"not json")
@@ -256,7 +263,7 @@ async def test_a_flood_of_rejected_calls_is_trimmed_while_it_comes(
         await desk.call(webhook, b"not json")
         if desk.gateway.runtime.rejections.any_full.is_set():
             await keeper.round()
-            assert await count(desk, invocations) <= 20 + 30 + 2
+            assert await count(desk, invocations) <= (20 + 30 + 2) * 1.3
     assert kept in await ids(desk)
     rest = await desk.rows(
         select(func.count()).select_from(invocations).where(invocations.c.webhook_id == other)
@@ -264,17 +271,28 @@ async def test_a_flood_of_rejected_calls_is_trimmed_while_it_comes(
     assert rest[0][0] == 1
 
 
-def test_rejected_calls_of_one_caller_never_push_out_those_of_another() -> None:
-    def ids(first: int, number: int, address: str) -> list[tuple[str, str]]:
-        return [(f"inv_{n:06}", address.format(n)) for n in range(first, first + number)]
+def test_rejected_calls_of_a_crowd_never_push_out_those_of_a_lone_sender() -> None:
+    def calls(first: int, number: int, address: str, code: str, size: int) -> list[Rejected]:
+        return [Rejected(f"inv_{n:06}", address.format(n), code, size) for n in range(first, first + number)]
 
-    sender, stranger = ids(0, 5, "192.0.2.1"), ids(5, 5000, "2001:db8::{:x}")
-    newest_first = [*reversed(stranger), *reversed(sender)]
-    gone = rejected_to_delete(newest_first, 1000)
-    assert gone == [invocation_id for invocation_id, _ in stranger[:4005]]
-    many = [one for n in range(30) for one in ids(1000 * n, 300, f"192.0.2.{n}")]
-    assert len(rejected_to_delete(reversed(many), 1000)) == len(many) - 1000
-    assert rejected_to_delete(newest_first[:1000], 1000) == []
+    sender = calls(0, 5, "192.0.2.1", "signature_mismatch", 3_000)
+    beside = calls(10, 500, "192.0.2.1", "method_not_allowed", 1_000)
+    crowd = [
+        one
+        for n in range(12)
+        for one in calls(1000 * n + 1000, 100, f"198.51.100.{n}", "method_not_allowed", 1_500)
+    ]
+    network = calls(50_000, 5_000, "2001:db8::{:x}", "credential_missing", 1_000)
+    everything = sorted(sender + beside + crowd + network)
+    room = 500_000
+    gone = rejected_to_delete(everything, room)
+    kept = set(everything) - set(gone)
+    assert set(sender) <= kept
+    assert room * 0.96 < sum(one.size for one in kept) <= room, "no less is kept than there is room for"
+    for flood in (beside, crowd[:100], crowd[-100:], network):
+        left = [one for one in flood if one in kept]
+        assert left and left == flood[-len(left) :], "the oldest of each go"
+    assert rejected_to_delete(everything, sum(one.size for one in everything)) == []
 
 
 async def test_only_one_of_many_processes_prunes(desk: Desk) -> None:
@@ -284,7 +302,7 @@ async def test_only_one_of_many_processes_prunes(desk: Desk) -> None:
 
 
 def test_the_bounds_are_those_that_are_documented() -> None:
-    assert (REJECTED_KEPT, TRIM_AFTER) == (1000, 500)
+    assert (REJECTED_BYTES, TRIM_AFTER) == (64 * 1024 * 1024, 8 * 1024 * 1024)
 
 
 async def test_when_it_last_went_round_and_what_it_deleted_is_reported(desk: Desk) -> None:
@@ -314,12 +332,12 @@ async def test_when_it_last_went_round_and_what_it_deleted_is_reported(desk: Des
 
 async def test_sums_over_all_webhooks_go_too(desk: Desk) -> None:
     minute = int(desk.gateway.clock() // 60)
-    await desk.store.volumes.count({("", minute, "accepted"): 3}, desk.gateway.clock())
-    assert await count(desk, volumes) == 1
+    await desk.store.volumes.count({("", minute, "no_room"): 3}, desk.gateway.clock())
+    assert await count(desk, volumes) == 2
     await later(desk, 89)
     assert (await prune(desk.gateway, ACTOR))["volumes"] == 0
     await later(desk, 2)
-    assert (await prune(desk.gateway, ACTOR))["volumes"] == 1
+    assert (await prune(desk.gateway, ACTOR))["volumes"] == 2
     assert await count(desk, volumes) == 0
 
 
@@ -432,7 +450,7 @@ async def test_when_the_days_of_a_call_are_over_is_reported(house: House) -> Non
 
 
 async def test_a_plan_says_what_pruning_then_does(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retention, "REJECTED_KEPT", 2)
+    monkeypatch.setattr(retention, "REJECTED_BYTES", 3_500)  # of calls that take about 1,300 each
     house.gateway.retention = RetentionPolicy(history_days=1, body_days=0, most_rows=7)
     webhook, other = await house.webhook(), await house.webhook(historyRetentionDays=9)
     for one in (webhook, other):
@@ -444,7 +462,7 @@ async def test_a_plan_says_what_pruning_then_does(house: House, monkeypatch: pyt
     began = house.gateway.clock()
     house.gateway.clock = lambda: began + 2 * DAY
     planned = await plan(house.gateway, OWNER)
-    assert planned == {"invocations": 5, "bodies": 5, "rejected": 2, "overTheCap": 3}
+    assert planned == {"invocations": 5, "bodies": 5, "rejected": 4, "overTheCap": 3}
     report: dict[str, list[int]] = {}
     done = await prune(house.gateway, OWNER, lambda what, so_far: report.setdefault(what, []).append(so_far))
     assert (done["invocations"], done["rejected"]) == (5, 2)

@@ -1,16 +1,16 @@
 """Rejected calls are counted as they come, so that a flood is trimmed at once."""
 
+from postern.core.operations.retention import REJECTED_BYTES
 from postern.usecases.runtime.rejections import TRIM_AFTER, Rejections
 
 
-def test_a_webhook_is_trimmed_after_so_many_and_again_after_as_many_more() -> None:
+def test_a_webhook_is_trimmed_after_so_many_bytes_and_until_then_takes_no_more_than_there_is_room() -> None:
     rejections = Rejections()
     for _ in range(2):
-        for _ in range(TRIM_AFTER - 1):
-            rejections.noticed("wh_1")
-        rejections.noticed("wh_2")
+        assert rejections.find_room("wh_1", TRIM_AFTER - 1) and rejections.find_room("wh_2", 1)
         assert (rejections.any_full.is_set(), rejections.take()) == (False, [])
-        rejections.noticed("wh_1")
+        assert rejections.find_room("wh_1", REJECTED_BYTES - TRIM_AFTER + 1)
+        assert not rejections.find_room("wh_1", 1)
         assert rejections.any_full.is_set()
         assert (rejections.take(), rejections.any_full.is_set(), rejections.take()) == (["wh_1"], False, [])
 

@@ -62,7 +62,7 @@ class Invocation(msgspec.Struct):
 
     @property
     def body_is_cut(self) -> bool:
-        """Only the beginning of it is kept, as of a rejected call."""
+        """Only the beginning of it is kept, as of a set-up handshake."""
         return self.body is not None and len(self.body) < self.body_size
 
     def as_call(self, base_url: str = "") -> Call:

@@ -10,7 +10,7 @@ OUTCOMES = ("accepted", "duplicate", "handshake", "rejected")
 LATENCY_BOUNDS_MS = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 1500, 2500, 5000, 10000, 30000)
 
 # Counted beside the calls, under names that no outcome has.
-ANSWER, END = "answer:", "end:"
+ANSWER, END, UNKEPT = "answer:", "end:", "unkept:"
 
 
 @cache  # asked at every call; there are a few hundred statuses
@@ -76,8 +76,11 @@ class Volume(Struct):
     ends: Counts = field(default_factory=Counts)
     """Deliveries by how their runs ended; how long the runs took."""
 
+    unkept: Counts = field(default_factory=Counts)
+    """Rejected calls that are not in the history, by reason: a flood's were counted alone, or went for want of room."""
+
     def add(self, name: str, count: int, within: list[int]) -> None:
-        for prefix, counts in ((ANSWER, self.answers), (END, self.ends)):
+        for prefix, counts in ((ANSWER, self.answers), (END, self.ends), (UNKEPT, self.unkept)):
             if name.startswith(prefix):
                 counts.add(name.removeprefix(prefix), count, within)
                 return
@@ -87,6 +90,7 @@ class Volume(Struct):
         self.calls.add_all(other.calls)
         self.answers.add_all(other.answers)
         self.ends.add_all(other.ends)
+        self.unkept.add_all(other.unkept)
 
     def outcomes(self) -> dict[str, int]:
         return outcomes(self.calls.by_name)

@@ -1,17 +1,19 @@
 """How long what is kept is kept: the gateway's rule, and a webhook's own where it has one."""
 
+import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import msgspec
 
 from postern.core.address import limit_key
 
 DAY = 86_400.0
-REJECTED_KEPT = 1_000
-"""Of each webhook: strangers cannot fill the disk, nor push out what was accepted."""
-CALLERS_SHARE = 0.1
-"""So much of them is kept for each caller, the newest: nor can one caller push out another's."""
+REJECTED_BYTES = 64 * 1024 * 1024
+"""Of each webhook's rejected calls: strangers cannot fill the disk, nor push out what was accepted."""
+ROW_SIZE = 1_000
+"""Bytes that a recorded call takes besides what was sent: columns of a fixed length, and its places in the indexes."""
 VOLUMES_KEPT = 90 * DAY
 YOUNGEST = 120.0
 """However short the rule, nothing younger goes: a caller may still be waiting for its answer."""
@@ -25,17 +27,41 @@ class OwnRetention(msgspec.Struct, frozen=True, rename="camel"):
     body_retention_days: int | None = None
 
 
-def rejected_to_delete(newest_first: Iterable[tuple[str, str]], kept: int) -> list[str]:
-    """Of rejected calls, as ids and addresses, those that are too many: first what goes beyond a caller's
-    share, the oldest first, and only then the oldest of all."""
+class Rejected(NamedTuple):
+    id: str
+    address: str
+    code: str
+    size: int
+
+
+def rejected_to_delete(oldest_first: list[Rejected], room: int) -> list[Rejected]:
+    """Of rejected calls those that are too many. The room is divided among callers, and that of each among its reasons:
+    who needs less than an equal share leaves the rest to the others, and who has more loses its own oldest."""
     of_caller: Counter[str] = Counter()
-    sure: list[str] = []
-    others: list[str] = []
-    for invocation_id, address in newest_first:
-        caller = limit_key(address)
-        of_caller[caller] += 1
-        (sure if of_caller[caller] <= kept * CALLERS_SHARE else others).append(invocation_id)
-    return sorted((sure + others)[kept:])
+    of_reason: dict[str, Counter[str]] = {}
+    for one in oldest_first:
+        caller = limit_key(one.address)
+        of_caller[caller] += one.size
+        of_reason.setdefault(caller, Counter())[one.code] += one.size
+    share = _equal_share(of_caller, room)
+    shares = {caller: _equal_share(reasons, share) for caller, reasons in of_reason.items()}
+    beyond = []
+    for one in oldest_first:
+        caller = limit_key(one.address)
+        if of_reason[caller][one.code] > shares[caller]:
+            of_reason[caller][one.code] -= one.size
+            beyond.append(one)
+    return beyond
+
+
+def _equal_share(wanted: Mapping[str, int], room: float) -> float:
+    """The most that each may have, so that all together have no more than there is room."""
+    for place, need in enumerate(sorted(wanted.values())):
+        share = room / (len(wanted) - place)
+        if need > share:
+            return share
+        room -= need
+    return math.inf
 
 
 class RetentionPolicy(msgspec.Struct, frozen=True):

@@ -17,6 +17,7 @@ from sqlalchemy import Connection, func, select, update
 
 from postern.core.deliveries.delivery import State, delivery_key
 from postern.core.history.invocation import Delivery, Entry, Invocation, Receipt
+from postern.core.history.volume import UNKEPT
 from postern.core.listeners import Handed
 from postern.stores.calls.claims import claim_keys
 from postern.stores.calls.handing import hand_over, is_there
@@ -223,7 +224,8 @@ def count_unrecorded(connection: Connection, counted: Mapping[tuple[str, int, st
     for (webhook_id, minute, code), count in counted.items():
         calls[webhook_id, "calls"] += count
         # They were answered at once, so they fall within the first bound.
-        volume[webhook_id, minute, code] = [count, count, *[0] * len(_WITHIN)]
+        at_once = [count, count, *[0] * len(_WITHIN)]
+        volume[webhook_id, minute, code] = volume[webhook_id, minute, UNKEPT + code] = at_once
     _add(connection, calls, dict.fromkeys(calls, now), volume)
 
 

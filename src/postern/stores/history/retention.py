@@ -1,6 +1,8 @@
 """Deleting what is old, in steps so small that nobody who is being answered notices."""
 
+from collections import Counter
 from collections.abc import Iterable
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -14,18 +16,22 @@ from sqlalchemy import (
     exists,
     func,
     insert,
+    literal,
     not_,
     select,
     update,
 )
 
-from postern.core.operations.retention import OwnRetention, rejected_to_delete
+from postern.core.history.volume import UNKEPT
+from postern.core.operations.retention import ROW_SIZE, OwnRetention, Rejected, rejected_to_delete
 from postern.identity import first_id_at
+from postern.stores.calls.recorder import count_volume
 from postern.stores.history.locking import lock_calls
 from postern.stores.history.marks import forget_marks
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds
 from postern.stores.sql.tables import (
+    LATENCY_BOUNDS_MS,
     UNUSUAL_INVOCATIONS,
     answers,
     audit,
@@ -49,8 +55,6 @@ STEP = 500
 STEP_BYTES = 8 * 1024 * 1024
 """A large body lies on many pages, and each has to be given back."""
 
-CHOSEN_FROM = 5
-"""So many times as many rejected calls as are kept are looked at, the newest; older ones are not seen."""
 FORGOTTEN_AT_ONCE = 100
 
 _UNFINISHED = ("queued", "held")
@@ -106,32 +110,24 @@ class Retention:
             select(invocations.c.id, invocations.c.body_size).where(invocations.c.id <= last), after
         )
 
-    async def rejected_beyond(self, webhook_id: str, kept: int, after: str) -> list[str]:
-        """A webhook's rejected calls that are too many. One that was admitted since is no longer one of
+    async def rejected_beyond(self, webhook_id: str, room: int) -> list[list[str]]:
+        """A webhook's rejected calls that are too many, in steps. One that was admitted since is no longer one of
         them."""
-        wanted = (
-            select(invocations.c.id, invocations.c.address, invocations.c.body_size)
-            .where(
-                invocations.c.webhook_id == webhook_id,
-                invocations.c.outcome == "rejected",
-                UNUSUAL_INVOCATIONS,
-            )
-            .where(not_(exists().where(belongs())))
+        parts = ("path", "query", "headers", "trace", "body")
+        size = sum((func.coalesce(func.length(invocations.c[part]), 0) for part in parts), literal(ROW_SIZE))
+        wanted = select(invocations.c.id, invocations.c.address, invocations.c.code, size).where(
+            invocations.c.webhook_id == webhook_id,
+            invocations.c.outcome == "rejected",
+            UNUSUAL_INVOCATIONS,
+            not_(exists().where(belongs())),
         )
 
-        def newest(connection: Connection) -> list[Any]:
-            return list(
-                connection.execute(wanted.order_by(invocations.c.id.desc()).limit(kept * CHOSEN_FROM))
-            )
+        def query(connection: Connection) -> list[list[str]]:
+            rows = [Rejected(*row) for row in connection.execute(wanted.order_by(invocations.c.id))]
+            beyond = iter([(one.id, one.size) for one in rejected_to_delete(rows, room)])
+            return list(iter(lambda: _one_step(beyond), []))
 
-        rows = await self._database.read(newest)
-        if len(rows) == kept * CHOSEN_FROM:
-            older = await self._step(wanted.where(invocations.c.id < rows[-1].id), after)
-            if older:
-                return older
-        sizes = {row.id: row.body_size for row in rows}
-        beyond = rejected_to_delete(((row.id, row.address) for row in rows), kept)
-        return _one_step((one, sizes[one]) for one in beyond if one > after)
+        return await self._database.read(query)
 
     async def with_bodies(self, webhook_id: str, moment: float, after: str) -> list[str]:
         """The oldest that still have a body, from before that moment and behind ``after``."""
@@ -153,25 +149,40 @@ class Retention:
     async def delete(self, invocation_ids: list[str]) -> int:
         """These and their deliveries; what is still to be started stays. The engine's copies are noted down
         to be forgotten."""
+        return await self._writer.write(partial(self._delete, invocation_ids))
+
+    async def delete_rejected(self, invocation_ids: list[str], now: float) -> int:
+        """These, where they are there and were not admitted meanwhile; they are counted as not kept."""
 
         def job(connection: Connection) -> int:
-            kept, keys, handed_over = self._deliveries_of(connection, invocation_ids)
-            if keys:
-                connection.execute(delete(deliveries).where(deliveries.c.key.in_(keys)))
-            self._note(connection, handed_over)
-            gone = [one for one in invocation_ids if one not in kept]
-            if gone:
-                connection.execute(delete(answers).where(answers.c.invocation_id.in_(gone)))
-                connection.execute(delete(call_values).where(call_values.c.invocation_id.in_(gone)))
-                connection.execute(delete(handed).where(handed.c.invocation_id.in_(gone)))
-                forget_marks(connection, gone)
-            return (
-                connection.execute(delete(invocations).where(invocations.c.id.in_(gone))).rowcount
-                if gone
-                else 0
+            lock_calls(connection, invocation_ids)
+            found = select(invocations.c.id, invocations.c.webhook_id, invocations.c.code)
+            gone = connection.execute(
+                found.where(invocations.c.id.in_(invocation_ids), not_(exists().where(belongs())))
+            ).all()
+            counted = Counter((one.webhook_id, int(now // 60), UNKEPT + one.code) for one in gone)
+            count_volume(
+                connection,
+                {name: [number, number, *[0] * len(LATENCY_BOUNDS_MS)] for name, number in counted.items()},
             )
+            return self._delete([one.id for one in gone], connection)
 
         return await self._writer.write(job)
+
+    def _delete(self, invocation_ids: list[str], connection: Connection) -> int:
+        kept, keys, handed_over = self._deliveries_of(connection, invocation_ids)
+        if keys:
+            connection.execute(delete(deliveries).where(deliveries.c.key.in_(keys)))
+        self._note(connection, handed_over)
+        gone = [one for one in invocation_ids if one not in kept]
+        if gone:
+            connection.execute(delete(answers).where(answers.c.invocation_id.in_(gone)))
+            connection.execute(delete(call_values).where(call_values.c.invocation_id.in_(gone)))
+            connection.execute(delete(handed).where(handed.c.invocation_id.in_(gone)))
+            forget_marks(connection, gone)
+        return (
+            connection.execute(delete(invocations).where(invocations.c.id.in_(gone))).rowcount if gone else 0
+        )
 
     async def strip(self, invocation_ids: list[str]) -> tuple[int, str | None]:
         """Take the bodies away, and the answers' bodies. How many, and the first that had to keep its own."""
@@ -287,18 +298,6 @@ class Retention:
         )
         return await self._count(
             select(func.count()).select_from(invocations).where(*among, invocations.c.body.is_not(None))
-        )
-
-    async def count_rejected(self, webhook_id: str, since: float) -> int:
-        rejected = (
-            invocations.c.webhook_id == webhook_id,
-            invocations.c.outcome == "rejected",
-            UNUSUAL_INVOCATIONS,
-        )
-        return await self._count(
-            select(func.count())
-            .select_from(invocations)
-            .where(*rejected, invocations.c.id >= first_id_at("inv", since))
         )
 
     async def count_rows(self) -> int:

@@ -2,6 +2,8 @@
 twice."""
 
 import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
 
 from postern.core.access.accounts import Actor
 from postern.core.admit import NEVER_READ, Verdict, admit_head
@@ -18,16 +20,16 @@ from postern.usecases.history.history import recorded
 from postern.usecases.runtime.gateway import Gateway, require
 
 MOST_RECHECKED = 1_000
+PAGE = 100
+DAY = 24 * 60
 
 
-async def recheck(
-    gateway: Gateway, actor: Actor, webhook_id: str, limit: int = MOST_RECHECKED
-) -> views.Recheck:
-    """Which rejected calls of a webhook would be accepted with its current settings, and which of them its
-    sender has sent again and had accepted meanwhile. Nothing is started."""
+async def recheck(gateway: Gateway, actor: Actor, webhook_id: str) -> views.Recheck:
+    """Which rejected calls of a webhook would be accepted with its current settings, the oldest of them if there are very
+    many, and which of them its sender has sent again and had accepted meanwhile. Nothing is started."""
     require(actor, "read")
     passing, again, failing = [], [], 0
-    for invocation in await _rejected(gateway, webhook_id, limit):
+    async for invocation in _rejected(gateway, webhook_id):
         await asyncio.sleep(0)  # callers are answered while many are judged
         webhook = gateway.runtime.directory.by_id(invocation.webhook_id)
         verdict = _verdict_now(webhook, invocation, gateway.site.base_url)
@@ -39,7 +41,14 @@ async def recheck(
             passing.append(
                 views.Passing(invocation_id=invocation.id, code=invocation.code, fields=verdict.fields)
             )
-    return views.Recheck(webhook_id=webhook_id, would_pass=passing, came_again=again, still_rejected=failing)
+    # Oldest first, so that admitted calls are started in the order in which they came.
+    return views.Recheck(
+        webhook_id=webhook_id,
+        would_pass=passing[::-1][:MOST_RECHECKED],
+        came_again=again[::-1],
+        still_rejected=failing,
+        not_kept=await _not_kept(gateway, webhook_id),
+    )
 
 
 async def admit(gateway: Gateway, actor: Actor, invocation_ids: list[str]) -> views.Admitted:
@@ -128,25 +137,33 @@ def _cannot_be_judged(invocation: Invocation) -> str:
         return "it was not rejected"
     if invocation.code in NEVER_READ or invocation.body is None:
         return "its body was never read"
-    if invocation.body_is_cut:
-        return "only the beginning of its body is kept"
     return ""
 
 
-async def _rejected(gateway: Gateway, webhook_id: str, limit: int) -> list[Invocation]:
-    """Oldest first, so that admitted calls are started in the order in which they came."""
+async def _rejected(gateway: Gateway, webhook_id: str) -> AsyncIterator[Invocation]:
+    """The newest first."""
     if gateway.runtime.directory.by_id(webhook_id) is None:
         raise Refused("not_found", "there is no webhook with this id")
-    found: list[Invocation] = []
-    before: str | None = None
-    while len(found) < min(limit, MOST_RECHECKED):
-        page = await gateway.store.history.page(
-            HistoryFilter(webhook_id=webhook_id, status="rejected"), 200, before
-        )
+    wanted, before = HistoryFilter(webhook_id=webhook_id, status="rejected"), None
+    while True:
+        page = await gateway.store.history.page(wanted, PAGE, before)
         ids = [row.invocation.id for row in page.rows]
         whole = await gateway.store.history.many(ids)
-        found += [whole[id] for id in ids if id in whole]
+        for id in ids:
+            if id in whole:
+                yield whole[id]
         before = page.next_before
         if before is None:
-            break
-    return sorted(found[:limit], key=lambda invocation: invocation.id)
+            return
+
+
+async def _not_kept(gateway: Gateway, webhook_id: str) -> int:
+    """Those of as long as the history is kept that cannot be admitted because they are not there."""
+    now = gateway.clock()
+    since = gateway.retention.history_before(await gateway.store.retention.own_rule(webhook_id), now)
+    first, until = int(since // 60), int(now // 60) + 1
+    found = await gateway.store.volumes.buckets(webhook_id, first, until, DAY)
+    by_code = Counter[str]()
+    for volume in found.values():
+        by_code.update(volume.unkept.by_name)
+    return sum(count for code, count in by_code.items() if code not in NEVER_READ)

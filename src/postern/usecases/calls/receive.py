@@ -1,11 +1,13 @@
 """A call that was judged, until its caller hears: record it once, and only then answer."""
 
 from collections.abc import Callable, Coroutine
+from itertools import chain
 from typing import Any, Literal
 
 import msgspec
 
 from postern.core import answer as answers
+from postern.core.address import limit_key
 from postern.core.admit import Verdict
 from postern.core.answer import Answer, Header
 from postern.core.calls.call import Call
@@ -14,6 +16,7 @@ from postern.core.deliveries.delivery import delivery_key
 from postern.core.history.invocation import Answered, Delivery, Entry, Invocation, Receipt, StoreUnavailable
 from postern.core.history.sample import sample_of
 from postern.core.listeners import Handed
+from postern.core.operations.retention import ROW_SIZE
 from postern.core.problems import PROBLEMS
 from postern.core.signatures.handshake import wants_empty_answers
 from postern.core.webhooks.webhook import Webhook
@@ -25,7 +28,7 @@ from postern.usecases.calls.waiting import await_answer, await_first_answer, awa
 from postern.usecases.deliveries.dispatch import LEASE
 from postern.usecases.runtime.gateway import Gateway
 
-LONGEST_REJECTED_BODY = 64 * 1024
+LONGEST_HANDSHAKE_BODY = 64 * 1024
 
 _encode = msgspec.json.Encoder().encode
 
@@ -52,7 +55,7 @@ def receive(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict, on
         assert webhook.cors is not None
         on_answer(Answer(204, webhook.cors.preflight(call)))
         return
-    if verdict.counted_only:
+    if verdict.outcome == "rejected" and not _is_recorded(gateway, webhook, call, verdict):
         gateway.runtime.rejections.count(webhook.id, verdict.code, call.received_at)
         seconds = gateway.clock() - call.received_at
         call_counts.add(webhook.id, verdict.outcome, verdict.code, seconds, waited=False)
@@ -62,6 +65,20 @@ def receive(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict, on
         return
     reception = Reception(gateway, webhook, call, verdict, on_answer)
     gateway.store.record(reception.entry, reception.recorded)
+
+
+def _is_recorded(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict) -> bool:
+    size = (
+        ROW_SIZE
+        + len(call.body)
+        + len(call.path)
+        + len(call.query)
+        + sum(map(len, chain.from_iterable(call.headers)))
+    )
+    limits, network = gateway.runtime.limits, limit_key(call.address)
+    return limits.records(
+        webhook.id, network, size, bool(verdict.matched)
+    ) and gateway.runtime.rejections.find_room(webhook.id, size)
 
 
 class Reception:
@@ -111,7 +128,6 @@ class Reception:
                 self._wait_for(await_first_answer(gateway, webhook, receipt.first))
         elif delivery is None:
             assert self._at_once is not None
-            gateway.runtime.rejections.noticed(webhook.id)
             if self._captured:
                 self._wait_for(self._capture(self._captured, self._at_once), waited=False)
             else:
@@ -200,8 +216,8 @@ def entry_of(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict) -
     accepted = verdict.outcome == "accepted"
     if verdict.handshake is not None and verdict.handshake.captured:
         body = None  # it is a secret: the vault has it
-    elif not accepted:
-        body = call.body[:LONGEST_REJECTED_BODY]
+    elif verdict.handshake is not None:
+        body = call.body[:LONGEST_HANDSHAKE_BODY]
     waits = accepted and webhook.answer_timeout is not None and not webhook.held
     is_test = call.first_header(TEST_CALL) is not None
     # By position, here and for the delivery: naming this many costs more than all the rest of making one.

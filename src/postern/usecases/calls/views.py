@@ -28,6 +28,12 @@ class Recheck(View):
         ),
     ]
     still_rejected: int = field(name="stillRefused")
+    not_kept: Annotated[
+        int,
+        Meta(
+            description="Rejected calls that were counted and not kept. Their sender has to send them again."
+        ),
+    ]
 
 
 class Admission(View):

@@ -14,7 +14,7 @@ import msgspec
 from postern.core.access.accounts import Actor
 from postern.core.deliveries.delivery import EngineRejected, EngineUnavailable
 from postern.core.history.invocation import StoreUnavailable
-from postern.core.operations.retention import REJECTED_KEPT, VOLUMES_KEPT, RetentionPolicy
+from postern.core.operations.retention import REJECTED_BYTES, VOLUMES_KEPT, RetentionPolicy
 from postern.identity import first_id_at
 from postern.observe.logs import Log
 from postern.usecases.access.accounts import SESSION_IDLE
@@ -56,7 +56,7 @@ async def plan(gateway: Gateway, actor: Actor) -> dict[str, int]:
         if bodies_before is not None:
             done = await gateway.store.chores.reached(f"bodies:{webhook_id}")
             found["bodies"] += await store.count_bodies(webhook_id, history_before, bodies_before, done)
-        found["rejected"] += max(0, await store.count_rejected(webhook_id, history_before) - REJECTED_KEPT)
+        found["rejected"] += sum(map(len, await store.rejected_beyond(webhook_id, REJECTED_BYTES)))
     if policy.most_rows:
         found["overTheCap"] = max(0, await store.count_rows() - policy.most_rows)
     return dict(found)
@@ -90,7 +90,7 @@ async def _prune(gateway: Gateway, report: Report = _nobody) -> dict[str, int]:
         history_before, bodies_before = policy.history_before(own, now), policy.bodies_before(own, now)
         too_old = partial(store.before, webhook_id, history_before)
         await _delete_all(gateway, too_old, partial(count, "invocations"))
-        await _delete_all(gateway, _too_many_rejected(gateway, webhook_id), partial(count, "rejected"))
+        count("rejected", await trim(gateway, webhook_id))
         if bodies_before is not None:
             await _strip_all(gateway, webhook_id, bodies_before, partial(count, "bodies"))
         while number := await gently(store.forget_volumes(webhook_id, now - VOLUMES_KEPT)):
@@ -173,13 +173,11 @@ async def write_counts(gateway: Gateway) -> None:
         raise
 
 
-async def trim(gateway: Gateway, webhook_id: str) -> None:
-    """Only the newest rejected calls of a webhook stay."""
-    await _delete_all(gateway, _too_many_rejected(gateway, webhook_id), lambda _: None)
-
-
-def _too_many_rejected(gateway: Gateway, webhook_id: str) -> Find:
-    return partial(gateway.store.retention.rejected_beyond, webhook_id, REJECTED_KEPT)
+async def trim(gateway: Gateway, webhook_id: str) -> int:
+    """Rejected calls of a webhook stay as far as there is room for them. How many went."""
+    store = gateway.store.retention
+    steps = await store.rejected_beyond(webhook_id, REJECTED_BYTES)
+    return sum([await gently(store.delete_rejected(ids, gateway.clock())) for ids in steps])
 
 
 async def gently(step: Awaitable[T]) -> T:

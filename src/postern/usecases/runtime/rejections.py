@@ -1,15 +1,17 @@
-"""A flood of rejected calls is noticed at once, not at the next pruning. Most of its calls are only counted."""
+"""A flood of rejected calls is noticed at once, not at the next pruning. What comes faster than it is trimmed is only
+counted."""
 
 import asyncio
 from collections import Counter
 
-TRIM_AFTER = 500
-"""Rejected calls of one webhook since it was last trimmed: so many more than the limit may lie there for a
-moment."""
+from postern.core.operations.retention import REJECTED_BYTES
+
+TRIM_AFTER = REJECTED_BYTES // 8
+"""Bytes of one webhook's rejected calls since it was last trimmed."""
 
 
 class Rejections:
-    """How many rejected calls were stored in this process since each webhook was last trimmed."""
+    """How many bytes of rejected calls were stored in this process since each webhook was last trimmed."""
 
     def __init__(self) -> None:
         self._since: Counter[str] = Counter()
@@ -17,11 +19,15 @@ class Rejections:
         self.any_full = asyncio.Event()
         self._counted: Counter[tuple[str, int, str]] = Counter()
 
-    def noticed(self, webhook_id: str) -> None:
-        self._since[webhook_id] += 1
+    def find_room(self, webhook_id: str, size: int) -> bool:
+        """Whether there is room for one more call, which then has it."""
+        if self._since[webhook_id] + size > REJECTED_BYTES:
+            return False
+        self._since[webhook_id] += size
         if self._since[webhook_id] >= TRIM_AFTER:
             self._full.add(webhook_id)
             self.any_full.set()
+        return True
 
     def take(self) -> list[str]:
         self.any_full.clear()

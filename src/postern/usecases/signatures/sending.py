@@ -233,7 +233,7 @@ class _Sender:
                     f"{self._url} answers {heard.status}, and no such call has come in here: the public URL leads "
                     "somewhere else. POSTERN_BASE_URL says what it begins with",
                 )
-            # Rejected and only counted, as after too many wrong ones.
+            # Rejected and only counted, as in a flood.
             return views.SentCall(
                 status=heard.status, code=code, invocation_id=None, detail=PROBLEMS[code].help, answer=answer, ms=ms
             )  # fmt: skip

@@ -6,7 +6,7 @@ import typer
 
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.history.history import commands
-from postern.surfaces.cli.run import Json, out, show_json, show_table
+from postern.surfaces.cli.run import Json, counted, out, show_json, show_table
 from postern.usecases.answers import as_plain
 from postern.usecases.calls.views import Admitted, Recheck
 
@@ -35,6 +35,10 @@ def recheck(
         f"{len(found.would_pass)} would pass now, {found.still_rejected} would still be rejected,"
         f" {len(found.came_again)} came again and were accepted."
     )
+    if found.not_kept:
+        out.print(
+            f"{counted(found.not_kept, 'rejected call')} not kept, only counted; ask the sender to send again."
+        )
     if started is not None:
         out.print(f"{started.admitted} of {len(started.items)} admitted.")
         rows = [[one.invocation_id, "started" if one.admitted else one.reason] for one in started.items]

@@ -7,6 +7,7 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from postern.core.history.invocation import HistoryFilter
+from postern.identity import time_of
 from postern.surfaces.console.views.history import sentences
 from postern.surfaces.console.views.history.calls import rows_of
 from postern.surfaces.console.views.webhooks.webhook import loaded, tab
@@ -33,8 +34,10 @@ async def _page(visit: Visit, result: Result | None) -> Response:
     head = await loaded(visit)
     found = await readmission.recheck(visit.gateway, visit.actor, head.webhook.id)
     passing = {one.invocation_id for one in found.would_pass}
+    # From the newest of them on: many that do not pass may have come since.
+    until = time_of(found.would_pass[-1].invocation_id) + 1 if passing else None
     rejected = await history.listing(
-        visit.gateway, visit.actor, HistoryFilter(head.webhook.id, "rejected"), 200
+        visit.gateway, visit.actor, HistoryFilter(head.webhook.id, "rejected", until=until), 200
     )
     return tab(
         visit,
@@ -44,6 +47,7 @@ async def _page(visit: Visit, result: Result | None) -> Response:
         passing=len(passing),
         again=found.came_again,
         failing=found.still_rejected,
+        not_kept=found.not_kept,
         result=result,
         rows=await rows_of(visit, [item for item in rejected.items if item.id in passing][:SHOWN]),
         reason=sentences.reason,
