@@ -429,11 +429,14 @@ def test_what_others_are_ready_to_say_goes_with_the_message_that_is_about_to_be_
     assert channel.messages[1].count(frames.encode(frames.Beat())) < 100
 
 
-def test_a_file_of_a_newer_version_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("version", "words"), [(1, "before the first release"), (99, "newer version")])
+def test_a_file_of_another_version_is_refused_and_left_as_it_is(
+    tmp_path: Path, version: int, words: str
+) -> None:
     file = tmp_path / "engine.db"
     with closing(sqlite3.connect(file)) as database:
-        database.execute("PRAGMA user_version=99")
-    with pytest.raises(JournalUnavailable, match="newer version") as refused:
+        database.execute(f"PRAGMA user_version={version}")
+    with pytest.raises(JournalUnavailable, match=words) as refused:
         Journal(file)
     # What was refused is still known here, with the journal in its traceback: nothing but closing it has closed the file.
     assert refused.tb is not None

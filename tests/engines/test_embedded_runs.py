@@ -246,9 +246,11 @@ async def test_sleeping_runs_hold_up_nobody(stage: Stage) -> None:
     await until(all_asleep)
 
 
+@pytest.mark.parametrize("ahead_since", ["asleep_since", "started_at"])
 async def test_a_sleep_that_began_before_the_clock_was_set_back_lasts_no_longer_for_that(
-    stage: Stage,
+    stage: Stage, ahead_since: str
 ) -> None:
+    """Whether it was ahead when the run began, or only when it fell asleep."""
     flow = """
         @step
         def before(): mark("before")
@@ -267,7 +269,8 @@ async def test_a_sleep_that_began_before_the_clock_was_set_back_lasts_no_longer_
     await until(asleep)
     await engine.close()
     with closing(sqlite3.connect(stage.data / "engine.db")) as journal:
-        journal.execute("UPDATE runs SET started_at = started_at + 86400, wake_at = wake_at + 86400")
+        for column in {"asleep_since", "wake_at", ahead_since}:
+            journal.execute(f"UPDATE runs SET {column} = {column} + 86400")
         journal.execute("UPDATE steps SET result = result + 86400 WHERE name = 'sleep'")
         journal.commit()
     await stage.open(flow.format(0.3))

@@ -21,7 +21,7 @@ PRUNED_AT_ONCE = 500
 LOOK_EVERY = 1.0
 CATCH_UP_EVERY = 60.0
 AHEAD = 60.0
-"""Seconds: a run that began so long after now was begun before the clock was set back."""
+"""Seconds: a run that fell asleep so long after now did so before the clock was set back."""
 
 
 class Housekeeping:
@@ -93,7 +93,7 @@ class Housekeeping:
     @staticmethod
     def _accuse(connection: sqlite3.Connection, seq: int, blame: int) -> None:
         connection.execute(
-            "UPDATE runs SET blame = blame + ?1, wake_at = ?2 + min(blame + ?1, ?3) WHERE seq = ?4",
+            "UPDATE runs SET blame = blame + ?1, wake_at = ?2 + min(blame + ?1, ?3), asleep_since = ?2 WHERE seq = ?4",
             (blame, time.time(), LONGEST_SUSPENSION, seq),
         )
 
@@ -127,7 +127,7 @@ class Housekeeping:
         """Runs that have fallen asleep at a time that is yet to come are taken up, and sleep from now on, for as long as they
         are to sleep."""
         now = time.time()
-        ahead = "wake_at > ? AND started_at > ?"
+        ahead = "wake_at > ? AND asleep_since > ?"
         given = (now, now + AHEAD)
         ((count,),) = self._journal.read(f"SELECT count(*) FROM runs WHERE {ahead}", list(given))
         if count:

@@ -31,7 +31,7 @@ LARGEST_GROUP = 1_000
 SOON = 0.01
 """Seconds that a change for which nobody waits stays for company."""
 FIRST_RETRY, LONGEST_RETRY = 0.1, 2.0
-VERSION = 1
+VERSION = 2
 
 SCHEMA = """
 CREATE TABLE runs (
@@ -42,6 +42,7 @@ CREATE TABLE runs (
     deadline REAL,        -- until when a caller waits for the answer, if one does
     started_at REAL NOT NULL,
     wake_at REAL,         -- asleep until then
+    asleep_since REAL,    -- a time that is yet to come tells that the clock was set back
     blame INTEGER NOT NULL DEFAULT 0,  -- for engine processes that died while it worked, since its last step
     state TEXT,           -- completed, failed or cancelled; NULL while unfinished
     ended_at REAL,
@@ -374,6 +375,10 @@ def _bring_up_to_date(connection: sqlite3.Connection) -> None:
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version > VERSION:
         raise JournalUnavailable(f"engine.db was written by a newer version of Postern (format {version})")
+    if 0 < version < VERSION:
+        raise JournalUnavailable(
+            f"engine.db has format {version}, of a version before the first release: let its runs end with that version, or move it away"
+        )
     if version < VERSION:
         connection.execute("BEGIN IMMEDIATE")
         for statement in SCHEMA.split(";\n"):

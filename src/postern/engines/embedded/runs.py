@@ -307,8 +307,8 @@ def _recording(
         )
         if wake_at is not None or run.blame:
             there = connection.execute(
-                "UPDATE runs SET wake_at = ?, blame = 0 WHERE seq = ? AND state IS NULL",
-                (wake_at, run.seq),
+                "UPDATE runs SET wake_at = ?, asleep_since = ?, blame = 0 WHERE seq = ? AND state IS NULL",
+                (wake_at, time.time(), run.seq),
             )
         if there.rowcount == 1:
             return True
