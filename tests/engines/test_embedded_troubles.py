@@ -11,6 +11,8 @@ import pytest
 
 from engines.embedded_stage import Stage, resident_kilobytes, until
 from postern.core.deliveries.delivery import EngineUnavailable
+from postern.engines.embedded import at_work
+from postern.engines.embedded.at_work import AtWork
 
 pytestmark = pytest.mark.anyio
 
@@ -73,6 +75,43 @@ async def test_a_run_that_ends_the_process_is_put_aside_and_one_beside_it_is_not
     stage.mark("go")
     assert await stage.ended("p.1") == "completed"
     assert len(stage.marked("bad")) == 3
+
+
+async def test_runs_at_work_come_back_together_when_the_process_was_killed_once(stage: Stage) -> None:
+    await stage.open(
+        """
+        @step
+        def long(name):
+            mark(name)
+            while not marked("go"):
+                time.sleep(0.02)
+        @workflow
+        def flow(event): long(event["invocationId"])
+        """,
+        hangs_after=600.0,
+    )
+    ids = [f"inv{number}" for number in range(12)]
+    for id in ids:
+        await stage.start(f"{id}.1")
+    await until(lambda: all(stage.marked(id) for id in ids))
+    os.kill(stage.process, signal.SIGKILL)
+    # One after the other, each would wait for ten minutes.
+    await until(lambda: all(len(stage.marked(id)) == 2 for id in ids))
+    stage.mark("go")
+    for id in ids:
+        assert await stage.ended(f"{id}.1") == "completed"
+
+
+def test_what_was_at_work_is_known_until_the_machine_is_started_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "engine.working"
+    AtWork(file, 4).begins(3, 7)
+    for places in (2, 5):
+        assert AtWork(file, places).left_behind == [7]
+    monkeypatch.setattr(at_work, "_this_boot", lambda: b"another boot, 16")
+    for _ in range(2):
+        assert AtWork(file, 5).left_behind == []
 
 
 async def test_a_process_that_stands_still_is_reported_and_replaced(stage: Stage) -> None:

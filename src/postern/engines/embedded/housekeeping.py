@@ -8,7 +8,7 @@ from functools import partial
 
 from postern.engines.embedded.at_work import AtWork
 from postern.engines.embedded.journal import Journal
-from postern.engines.embedded.turns import COLUMNS, Run, Turns
+from postern.engines.embedded.turns import COLUMNS, SUSPECT_AT, Run, Turns
 
 log = logging.getLogger("postern.engine")
 
@@ -64,13 +64,13 @@ class Housekeeping:
 
     def _blame(self, blame: int, connection: sqlite3.Connection) -> list[str]:
         """The deliveries whose runs were put aside. Whoever was working when the last process died may have ended it. They come back one by one and
-        after the others; one that does so again and again is put aside."""
+        after the others, but for the first time that it was killed from outside; one that does so again and again is put aside."""
         suspects = []
         for seq in self._at_work.left_behind:
             found = connection.execute(
                 "SELECT blame FROM runs WHERE seq = ? AND state IS NULL", (seq,)
             ).fetchone()
-            if found == (0,):
+            if found and found[0] < SUSPECT_AT:
                 self._accuse(connection, seq, blame)
             elif found:
                 suspects.append(seq)
@@ -93,8 +93,9 @@ class Housekeeping:
     @staticmethod
     def _accuse(connection: sqlite3.Connection, seq: int, blame: int) -> None:
         connection.execute(
-            "UPDATE runs SET blame = blame + ?1, wake_at = ?2 + min(blame + ?1, ?3), asleep_since = ?2 WHERE seq = ?4",
-            (blame, time.time(), LONGEST_SUSPENSION, seq),
+            "UPDATE runs SET blame = blame + ?1, asleep_since = ?2,"
+            " wake_at = CASE WHEN blame + ?1 >= ?5 THEN ?2 + min(blame + ?1, ?3) END WHERE seq = ?4",
+            (blame, time.time(), LONGEST_SUSPENSION, seq, SUSPECT_AT),
         )
 
     def _keep_house(self) -> None:

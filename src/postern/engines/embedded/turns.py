@@ -20,6 +20,8 @@ log = logging.getLogger("postern.engine")
 WINDOW = 200
 """Of each workflow's waiting runs, how many are in memory. The others are read from the journal in time."""
 COLUMNS = "seq, delivery, workflow, event, deadline, blame"
+SUSPECT_AT = 2
+"""Blame: once it was killed from outside, that was hardly by a run, and those that were at work come back like all others."""
 _UNLIMITED = 1 << 30
 
 
@@ -44,6 +46,10 @@ class Run(Struct):
     @property
     def id(self) -> str:
         return f"{self.delivery}/{self.workflow}"
+
+    @property
+    def suspect(self) -> bool:
+        return self.blame >= SUSPECT_AT
 
 
 class Backlog(Struct):
@@ -130,10 +136,10 @@ class Turns:
                 if run.fresh and (home.more_on_disk or len(home.ready) >= WINDOW):
                     home.more_on_disk = True
                     continue
-                if not run.blame:
+                if not run.suspect:
                     home.loaded_up_to = max(home.loaded_up_to, run.seq) if run.fresh else home.loaded_up_to
                 self._in_memory[run.seq] = run
-                (self._suspects if run.blame else home).ready.append(run)
+                (self._suspects if run.suspect else home).ready.append(run)
                 self._call_a_thread()
 
     def forget(self, seqs: Iterable[int]) -> None:
@@ -222,7 +228,7 @@ class Turns:
                 with self._lock:
                     self._working.discard(run.seq)
                     self._backlogs[run.workflow].working -= 1
-                    if run.blame:
+                    if run.suspect:
                         self._next_suspect_at = 0.0
                         self._call_a_thread()
                     if self._stopping:
@@ -247,7 +253,7 @@ class Turns:
             run = backlog.ready.popleft()
             self._load_more(run.workflow, backlog)
             home.working += 1
-            if run.blame:
+            if run.suspect:
                 self._next_suspect_at = time.monotonic() + self._hangs_after
             self._working.add(run.seq)
             return run
