@@ -2,6 +2,7 @@
 examples."""
 
 import json
+import os
 import re
 import typing
 from pathlib import Path
@@ -47,6 +48,16 @@ def test_what_an_editor_keeps_beside_a_file_is_no_workflow_file(tmp_path: Path) 
     (tmp_path / "._flows.py").write_bytes(b"\x00\x05\x16\x07")  # macOS, on other systems' disks
     found = load(tmp_path)
     assert (found.error, [one.name for one in found.workflows]) == ("", ["orders"])
+
+
+def test_a_change_within_the_second_is_noticed(tmp_path: Path) -> None:
+    file = tmp_path / "flows.py"
+    file.touch()
+    seen = []
+    for moment in (10**18, 10**18 + 1):
+        os.utime(file, ns=(moment, moment))
+        seen.append(supervisor._stamps(tmp_path, set()))
+    assert seen[0] != seen[1]
 
 
 def test_a_link_that_leads_to_itself_is_a_file_that_is_not_there(tmp_path: Path) -> None:
@@ -139,6 +150,7 @@ def test_a_rehearsal_of_a_broken_file_or_an_unknown_name_says_so(tmp_path: Path)
 def test_a_file_edited_twice_in_one_second_is_read_as_it_is_now(tmp_path: Path) -> None:
     for word in ("one", "two", "six"):
         (tmp_path / "shop.py").write_text(f"WORD = {word!r}\n")
+        os.utime(tmp_path / "shop.py", (1_000_000_000, 1_000_000_000))
         file = flow(tmp_path, "import shop\n@workflow\ndef flow(event): respond(shop.WORD)\n")
         rehearsed = rehearse(file, "flow", EVENT)
         assert rehearsed.answer is not None and rehearsed.answer["body"] == word
