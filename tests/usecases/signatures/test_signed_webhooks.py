@@ -308,8 +308,6 @@ async def test_what_is_not_admitted_says_why(house: House) -> None:
     assert await reason() == "its body was never read"
     assert (await house.call(webhook, b"[]", peer="192.0.2.1")).status == 400
     assert await reason() == "the body is JSON, but not an object"
-    assert (await house.call(webhook, b"[" * 70_000, peer="192.0.2.1")).status == 400
-    assert await reason() == "only the beginning of its body is kept"
     assert (await house.call(webhook, peer="192.0.2.1")).status == 200
     assert await reason() == "it was not rejected"
     await webhooks.remove(house.gateway, OWNER, webhook.id)

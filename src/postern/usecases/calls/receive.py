@@ -75,10 +75,9 @@ def _is_recorded(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdic
         + len(call.query)
         + sum(map(len, chain.from_iterable(call.headers)))
     )
-    limits, network = gateway.runtime.limits, limit_key(call.address)
-    return limits.records(
-        webhook.id, network, size, bool(verdict.matched)
-    ) and gateway.runtime.rejections.find_room(webhook.id, size)
+    network, runtime = limit_key(call.address), gateway.runtime
+    fits = runtime.limits.records(webhook.id, network, size, bool(verdict.matched))
+    return fits and runtime.rejections.find_room(webhook.id, size)
 
 
 class Reception:
