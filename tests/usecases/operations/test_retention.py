@@ -27,7 +27,7 @@ from postern.usecases.access import audit
 from postern.usecases.answers import as_plain
 from postern.usecases.deliveries import holds, replays
 from postern.usecases.history import history
-from postern.usecases.operations import retention
+from postern.usecases.operations import readiness, retention
 from postern.usecases.operations.retention import RetentionLoop, plan, prune
 from postern.usecases.runtime.rejections import TRIM_AFTER
 from postern.usecases.webhooks import webhooks
@@ -398,6 +398,37 @@ async def test_a_clock_set_back_or_forward_stops_neither_sums_nor_pruning(
     for step in (-3600, 3600):
         assert await rounds.at(loop, step) == ["summed", "pruned"]
         assert await rounds.at(loop, step + 1) == []
+
+
+@pytest.mark.parametrize("restarted", [False, True], ids=["while it serves", "while it was off"])
+async def test_a_clock_that_jumps_deletes_nothing_until_it_has_been_steady_for_an_hour(
+    house: House, monkeypatch: pytest.MonkeyPatch, restarted: bool
+) -> None:
+    began, now, passed = house.gateway.clock(), 0.0, 0.0
+    monkeypatch.setattr(retention, "monotonic", lambda: passed)
+    house.gateway.clock = lambda: began + now
+    await house.call(await house.webhook())
+    await house.deliver()
+    loop = RetentionLoop(house.gateway)
+
+    async def kept(ahead: float, seconds: float) -> tuple[int, bool]:
+        nonlocal now, passed
+        now, passed = ahead + seconds, seconds
+        await loop.round()
+        return len(await house.history()), bool(house.gateway.runtime.kept_for_now)
+
+    assert await kept(0, 60) == (1, False)
+    if restarted:
+        loop = RetentionLoop(house.gateway)
+    for seconds in (100, 1000, 3600):
+        assert await kept(40 * DAY, seconds) == (1, True)
+        await readiness._look(house.gateway)
+        assert [alarm.kind for alarm in house.gateway.runtime.alarms] == ["nothing deleted"]
+        assert "are kept for now" in (await readiness.readiness(house.gateway)).store.detail
+    assert await kept(0, 3700) == (1, False), "it was set right"
+    for seconds in (3800, 7000):
+        assert await kept(40 * DAY, seconds) == (1, True)
+    assert await kept(40 * DAY, 3800 + 3900) == (0, False)
 
 
 async def test_what_was_only_counted_is_kept_until_it_is_written(

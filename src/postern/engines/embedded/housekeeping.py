@@ -6,6 +6,7 @@ import threading
 import time
 from functools import partial
 
+from postern.core.steady_clock import SteadyClock
 from postern.engines.embedded.at_work import AtWork
 from postern.engines.embedded.journal import Journal
 from postern.engines.embedded.turns import COLUMNS, SUSPECT_AT, Run, Turns
@@ -30,6 +31,8 @@ class Housekeeping:
         self._turns = turns
         self._at_work = at_work
         self._keep = keep_seconds
+        # Of before this process: its own may have ended by a clock that is wrong.
+        ((self._last_end,),) = journal.read("SELECT max(ended_at) FROM runs WHERE ended_at IS NOT NULL")
         self._sleep = threading.Condition()
         self._next_wake = 0.0
         self._stopping = False
@@ -102,6 +105,7 @@ class Housekeeping:
         """Wake sleepers, delete old runs, and do again what the journal could not be asked for."""
         prune_every = max(0.5, min(3600.0, self._keep / 10))
         next_look, next_catch_up, next_prune = 0.0, 0.0, time.monotonic() + prune_every
+        clock = SteadyClock()
         while not self._stopping:
             with self._sleep:
                 # Not for longer than this: the clock may be set meanwhile.
@@ -117,7 +121,8 @@ class Housekeeping:
                     # A file that is gone is noticed without anybody's call.
                     self._journal.submit(lambda _: None)
                     self._turns.look_again()
-                if time.monotonic() >= next_prune:
+                trusted = clock.trusts(time.time(), time.monotonic(), self._last_end)
+                if trusted and time.monotonic() >= next_prune:
                     deleted = self._journal.write(self.prune)
                     next_prune = time.monotonic() + (0.1 if deleted == PRUNED_AT_ONCE else prune_every)
             except Exception as error:

@@ -126,7 +126,9 @@ async def _own_engine(gateway: Gateway) -> EngineHealth:
 
 async def _store(gateway: Gateway) -> Part:
     trouble = await gateway.store.trouble()
-    return Part(ok=trouble is None, detail=trouble or "calls are stored, schema up to date")
+    kept = gateway.runtime.kept_for_now
+    well = "calls are stored, schema up to date" + (f"; old ones are kept for now: {kept}" if kept else "")
+    return Part(ok=trouble is None, detail=trouble or well)
 
 
 def _webhooks(gateway: Gateway) -> Part:
@@ -171,6 +173,8 @@ async def _look(gateway: Gateway) -> None:
         alarms.append(_calls_wait(engine.detail))
     elif store.ok and (detail := await _starts_nothing(gateway) or await _starts_nothing_elsewhere(gateway)):
         alarms.append(_calls_wait(detail))
+    if kept := gateway.runtime.kept_for_now:
+        alarms.append(_alarm("nothing deleted", "Old calls are kept for now", kept))
     _log_what_changed(gateway.runtime.alarms, alarms)
     gateway.runtime.alarms = alarms
 

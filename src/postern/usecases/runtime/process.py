@@ -103,7 +103,12 @@ class EngineAway(msgspec.Struct, frozen=True):
 
 
 AlarmKind = Literal[
-    "calls not stored", "changes not followed", "webhooks not served", "engine cannot start", "calls wait"
+    "calls not stored",
+    "changes not followed",
+    "webhooks not served",
+    "engine cannot start",
+    "calls wait",
+    "nothing deleted",
 ]
 
 
@@ -145,6 +150,8 @@ class Runtime:
     engine_asked_at: float = float("-inf")
     engine_found_away: str = ""
     """What the engine said of itself then, where calls wait that another process could not start."""
+    kept_for_now: str = ""
+    """Why what is old is not deleted now."""
     ending: bool = False
     """The process is about to end: nobody may begin to wait for a workflow's answer any more."""
     unsettled: dict[str, int] = field(default_factory=dict)
