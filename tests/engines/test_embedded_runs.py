@@ -355,6 +355,47 @@ async def test_finished_runs_are_pruned_when_their_time_is_over(stage: Stage) ->
     await until(only_the_unfinished_one)
 
 
+@pytest.mark.parametrize("last_end", ["a minute", "a week"])
+async def test_old_runs_are_pruned_when_it_is_opened_unless_the_clock_may_be_wrong(
+    stage: Stage, last_end: str
+) -> None:
+    source = """
+        from postern.core import steady_clock
+        steady_clock.CONFIRMED = 0.0 if marked("confirmed") else 3600.0
+        @workflow
+        def flow(event): mark("done")
+        """
+    engine = await stage.open(source)
+    for key in ("old.1", "last.1"):
+        await stage.start(key)
+        await stage.ended(key)
+    await engine.close()
+    back = {"a minute": 60, "a week": 7 * 86400}[last_end]
+    with closing(sqlite3.connect(stage.data / "engine.db")) as journal:
+        journal.execute("UPDATE runs SET ended_at = ended_at - 30 * 86400 WHERE delivery = 'old.1'")
+        journal.execute("UPDATE runs SET ended_at = ended_at - ? WHERE delivery = 'last.1'", (back,))
+        journal.commit()
+
+    async def keys() -> list[str]:
+        return [run.delivery_key for run in await engine.runs() or []]
+
+    engine = await stage.open(source, keep_runs_days=20)
+    await stage.up()
+    if last_end == "a week":
+        await stage.start("another.1")
+        await stage.ended("another.1")
+        assert len(await keys()) == 3
+        stage.mark("confirmed")
+        await engine.close()
+        engine = await stage.open(source, keep_runs_days=20)
+        await stage.up()
+
+    async def pruned() -> bool:
+        return "old.1" not in await keys()
+
+    await until(pruned)
+
+
 async def test_a_payload_beyond_what_a_frame_holds_is_rejected(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

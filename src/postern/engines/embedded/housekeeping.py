@@ -104,7 +104,7 @@ class Housekeeping:
     def _keep_house(self) -> None:
         """Wake sleepers, delete old runs, and do again what the journal could not be asked for."""
         prune_every = max(0.5, min(3600.0, self._keep / 10))
-        next_look, next_catch_up, next_prune = 0.0, 0.0, time.monotonic() + prune_every
+        next_look = next_catch_up = next_prune = 0.0
         clock = SteadyClock()
         while not self._stopping:
             with self._sleep:
