@@ -437,6 +437,13 @@ def test_who_asks_as_long_as_it_may_can_miss_one_answer() -> None:
     assert AskRequest().wait_seconds == listeners.ASK_EVERY
 
 
+async def test_listeners_that_were_ended_take_no_place(house: House) -> None:
+    for number in range(listeners.MOST_OF_ONE + 1):
+        entered = await enter(house, None, name=f"laptop {number}")
+        await listeners.end(house.gateway, BOB, entered.id)
+    assert not await listeners.listing(house.gateway, ADA)
+
+
 async def test_who_waits_for_calls_hears_at_once_that_it_was_ended_or_that_the_gateway_ends(
     house: House,
 ) -> None:

@@ -72,7 +72,8 @@ async def enter(gateway: Gateway, actor: Actor, request: EnterRequest, address: 
     if request.answers is not None:
         _check_can_be_answered(gateway, request.answers)
     await sweep(gateway)
-    present = await gateway.store.listeners.all()
+    # Not those that were ended: their rows stay for a while, so that they can be answered why.
+    present = [one for one in await gateway.store.listeners.all() if one.ended_by is None]
     if len(present) >= MOST_LISTENERS or _count_of(actor, present) >= MOST_OF_ONE:
         raise Refused("rate_limited", "Too many listeners are there; end one first.", retry_after=10)
     now = gateway.clock()
