@@ -11,10 +11,10 @@ from postern.usecases.history.code.shell import LONGEST_ARGUMENT, argument, plai
 def curl(base_url: str, invocation: Invocation) -> str:
     call = repeated(base_url, invocation)
     if not invocation.path.startswith(b"/"):
-        return f"curl --globoff --url {shlex.quote(call.url)}"
+        return f"curl --globoff --url {argument(call.url.encode())}"
     # `-X HEAD` would wait for the body that never comes.
     method = "--head" if call.method == "HEAD" else f"-X {shlex.quote(call.method)}"
-    lines = [f"curl {method} --globoff --url {shlex.quote(call.url)}"]
+    lines = [f"curl {method} --globoff --url {argument(call.url.encode())}"]
     for name, value in call.headers:
         header = name.encode() + (b": " + value if value else b";")
         lines.append(f"-H {argument(header)}")

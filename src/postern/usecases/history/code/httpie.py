@@ -32,7 +32,7 @@ def httpie(base_url: str, invocation: Invocation) -> str:
         words += ["--ignore-stdin", f"--raw={shlex.quote(text)}"]
     else:
         piped = f"{printed(call.body)} | "
-    words += [call.method, shlex.quote(call.url)]
+    words += [call.method, argument(call.url.encode())]
     if any(item.startswith("-") for item in items):
         words.append("--")  # they are no options
     lines = [piped + " ".join(words), *(argument(item.encode()) for item in items)]

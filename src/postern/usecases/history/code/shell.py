@@ -1,4 +1,4 @@
-"""Any bytes as a word that every POSIX shell reads back as exactly them. Strangers wrote most of what stands in
+"""Any bytes as a word that every POSIX shell, and fish, reads back as exactly them. Strangers wrote most of what stands in
 these commands, so it must mean the same in every shell (`$'…'` does not), and nothing in it may run."""
 
 import re
@@ -6,6 +6,10 @@ import shlex
 
 # Linux takes 128 KiB for one argument of a program; what is built into a shell, as printf is, has no such limit.
 LONGEST_ARGUMENT = 100_000
+
+
+_READ_BY_FISH = re.compile(r"\\(?:['\\]|\Z)")
+"""In fish a backslash before a quote keeps what is quoted from ending there, so what follows would run."""
 
 
 def argument(value: bytes) -> str:
@@ -21,6 +25,8 @@ def plain(value: bytes) -> str | None:
         return None
     if "\n" in text and "!" in text:
         return None  # bash's history looks for ! at each line of its own, and misses that it is quoted
+    if _READ_BY_FISH.search(text):
+        return None
     return text if all(char.isprintable() or char == "\n" for char in text) else None
 
 
