@@ -1,6 +1,7 @@
 """Commands on the machine of a gateway: while one serves the data it answers, and otherwise they open the database."""
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from postern.surfaces.cli.gateway import beside
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.gateway.beside import NAME
 from postern.surfaces.cli.gateway.source import Answer
-from postern.surfaces.cli.run import UNAVAILABLE
+from postern.surfaces.cli.run import UNAVAILABLE, USAGE
 from support.client import Client, admin_of
 from support.commands import typed
 from support.forks import impatient
@@ -124,6 +125,48 @@ def test_what_one_that_was_killed_has_left_is_in_nobodys_way(
     made_by_a_command(tmp_path)
     start_program(POSTERN_ENGINE="none", POSTERN_DATA_DIR=str(tmp_path / "data"))
     assert engine_in_the_status_of(tmp_path) == FROM_A_GATEWAY
+
+
+IMPOSTOR = """
+import os, socket, sys
+os.setuid(65534)
+with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+    listener.bind(sys.argv[1])
+    listener.listen()
+    print("listens", flush=True)
+    line, _ = listener.accept()
+    print(len(line.recv(1000)), flush=True)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make what belongs to others")
+def test_nothing_is_told_to_a_socket_or_in_a_folder_of_another_user(tmp_path: Path) -> None:
+    words = ("webhooks", "create", "Payments", "--auth", "token", "--secret", "env:TOKEN")
+    data = tmp_path / "data"
+    data.mkdir()
+    data.chmod(0o777)
+    for folder in (tmp_path, *tmp_path.parents):
+        if not folder.stat().st_mode & 0o001:
+            folder.chmod(folder.stat().st_mode | 0o011)
+    with subprocess.Popen(
+        [sys.executable, "-c", IMPOSTOR, str(data / NAME)], stdout=subprocess.PIPE, text=True
+    ) as impostor:
+        assert impostor.stdout is not None and impostor.stdout.readline() == "listens\n"
+        ran = run_postern(tmp_path, *words, TOKEN="whk_a_secret_of_mine")
+        assert ran.returncode == UNAVAILABLE and "another user" in ran.stderr
+        assert impostor.stdout.readline() == "0\n", "bytes that it was sent"
+    os.chown(data, 65534, 65534)
+    ran = subprocess.run(
+        [sys.executable, "-m", "postern", *words],
+        cwd=tmp_path,
+        env=clean_environment({"TOKEN": "whk_a_secret_of_mine"}),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == USAGE and "belongs to another user" in ran.stderr
+    assert not (data / "postern.db").exists()
+    assert run_postern(tmp_path, "webhooks", "list", POSTERN_DATA_DIR="data").returncode == 0
 
 
 def test_where_the_folders_name_is_too_long_for_a_socket_it_is_served_a_moment_later(

@@ -1,6 +1,7 @@
 """What commands do on this machine: the gateway that serves its data is asked, and where none does, the API on the
 database itself."""
 
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from postern.settings import Settings
 from postern.surfaces.cli.gateway.beside import Beside
 from postern.surfaces.cli.gateway.machine import Machine
 from postern.surfaces.cli.gateway.source import Answer
+from postern.surfaces.cli.run import USAGE, end
 from postern.wiring.settings import digests
 
 if TYPE_CHECKING:
@@ -20,8 +22,22 @@ if TYPE_CHECKING:
 LOOK_EVERY = 1.0
 
 
+def check_owner(settings: Settings) -> None:
+    """A folder that merely lies where the command is typed may be somebody else's, who would be told the secrets that are
+    set there. One that is named is meant."""
+    folder = settings.data_dir
+    if "data_dir" not in settings.sources and folder.exists():
+        owner = folder.stat().st_uid
+        if owner not in (0, os.geteuid()):
+            end(
+                f"{folder.resolve()} belongs to another user; name it with POSTERN_DATA_DIR if you mean it",
+                USAGE,
+            )
+
+
 class LocalApi:
     def __init__(self, settings: Settings) -> None:
+        check_owner(settings)
         self._settings = settings
         known = digests(settings)
         self._beside = Beside(settings.data_dir, {name: known[name] for name in settings.sources})

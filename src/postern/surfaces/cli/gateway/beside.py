@@ -1,7 +1,9 @@
 """The gateway that serves the same data on this machine. It answers over a socket in the data folder, without a key:
 whoever may open that may open the database, too. A command that is answered there loads no database itself."""
 
+import os
 import socket
+import struct
 from pathlib import Path
 
 import msgspec
@@ -45,6 +47,8 @@ class Beside:
                 line.connect(str(self._place))
             except OSError:  # no socket, one that a killed gateway has left, or somebody else's
                 return None
+            if _user_at_the_end_of(line) not in (None, 0, os.geteuid(), self._place.parent.stat().st_uid):
+                raise Away(f"{self._place} is served by another user; nothing was sent there.")
             # From here on it may have been done, whatever is heard of it.
             heard = bytearray()
             try:
@@ -61,3 +65,11 @@ class Beside:
                     f"The gateway that serves this data ended before it had answered{may_be}."
                 ) from None
         return None if answer.status == NOT_THIS_ONE else answer
+
+
+def _user_at_the_end_of(line: socket.socket) -> int | None:
+    """None where the system does not tell."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return None
+    _, user, _ = struct.unpack("3i", line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    return int(user)
