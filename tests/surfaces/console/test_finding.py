@@ -77,6 +77,32 @@ def test_the_palette_finds_webhooks_calls_pages_and_settings(
     expect(console.page.locator("#find")).to_be_hidden()
 
 
+@pytest.mark.parametrize("field", ["Find calls by a mapped value, an event or an ID", "Search calls"])
+def test_enter_in_a_field_of_the_history_searches(
+    console: Console, orders: dict[str, Any], field: str
+) -> None:
+    console.open(f"/history?webhook={orders['id']}")
+    before = len(console.api.get("replays").json["items"])
+    console.page.get_by_label(field).fill("P-1001")
+    console.page.get_by_label(field).press("Enter")
+    console.page.wait_for_url("**/history?*P-1001*")
+    expect(console.page.get_by_role("heading", name="History")).to_be_visible()
+    assert len(console.api.get("replays").json["items"]) == before
+
+
+def test_enter_never_opens_another_call_than_the_one_typed(console: Console, orders: dict[str, Any]) -> None:
+    console.open("/volume")
+    console.page.keyboard.press("Control+k")
+    console.page.get_by_label("Find anything").fill("P-100")
+    found = console.page.locator("#find .found a")
+    expect(found.first).to_contain_text("No accepted call has “P-100”")
+    alike = found.filter(has_text="Begins with P-100")
+    expect(alike.first).to_contain_text("P-1001")
+    assert console.violations() == []
+    console.page.keyboard.press("Enter")
+    console.page.wait_for_url("**/history?status=rejected&search=P-100")
+
+
 def test_filters_by_address_and_time_are_in_the_address(console: Console, orders: dict[str, Any]) -> None:
     at = f"/history?webhook={orders['id']}"
     rows = console.page.locator("table.calls tbody tr")

@@ -57,7 +57,7 @@ class FilterRequest(Shape):
         Text | None,
         Field(
             description="Only calls with this whole mapped value or event name, in capitals or not, or, with a * at its end, its "
-            "beginning. Quick in a history of any length; found some seconds after the call."
+            "beginning. Quick in a history of any length; found some seconds after the call. A call that was rejected and not admitted has no mapped value: search finds it."
         ),
     ] = None
     address: Annotated[

@@ -30,7 +30,7 @@ export function keys() {
     const at = links.indexOf(document.activeElement);
     if (event.key === "Enter" && at < 0) {
       event.preventDefault();
-      links[0]?.click();
+      links.find((link) => !("other" in link.dataset))?.click();
     }
     const to = { ArrowDown: at + 1, ArrowUp: at - 1 }[event.key];
     if (to === undefined || !links.length) return;

@@ -9,7 +9,7 @@ from postern.surfaces.console import documentation, words
 from postern.surfaces.console.views.history.calls import names as names_of
 from postern.surfaces.console.views.operations import settings as settings_pages
 from postern.surfaces.console.visit import Visit
-from postern.usecases.history import history, saved_views
+from postern.usecases.history import history, rows, saved_views
 from postern.usecases.history.filters import filter_of
 from postern.usecases.history.views.calls import InvocationSummary
 from postern.usecases.operations import settings
@@ -42,6 +42,8 @@ class Found(Struct, frozen=True):
     beside: str = ""
     at: float | None = None
     """Of a call: when it came, in the reader's zone."""
+    is_other: bool = False
+    """Only like what was typed: the Enter key never opens it."""
 
 
 async def show(visit: Visit) -> Response:
@@ -59,22 +61,39 @@ async def _found(visit: Visit, wanted: str) -> list[Found]:
     if not wanted:
         return [*saved, *pages]
     calls = await history.listing(visit.gateway, visit.actor, filter_of(value=wanted), EACH)
-    beginning = f"{wanted.rstrip('*')}*"
     is_whole = bool(calls.items)
-    if not calls.items and len(wanted) >= SHORTEST_BEGINNING:
-        wanted_alike = filter_of(value=beginning)
-        calls = await history.listing(visit.gateway, visit.actor, wanted_alike, EACH)
+    value = wanted
+    if not is_whole and len(wanted) >= SHORTEST_BEGINNING:
+        value = f"{wanted.rstrip('*')}*"
+        calls = await history.listing(visit.gateway, visit.actor, filter_of(value=value), EACH)
     named = await picking.choices(visit.gateway, visit.actor, wanted)
     names = await names_of(visit, {item.webhook_id for item in calls.items})
+    contents = await rows.contents(visit.gateway, visit.actor, [item.id for item in calls.items])
+    kind = "Call" if is_whole else f"Begins with {value.rstrip('*')}"
     found_calls = [
-        Found(_call(item, names), f"/history/{item.id}", "Call", at=item.received_at) for item in calls.items
+        Found(
+            _call(item, names, contents.get(item.id)),
+            f"/history/{item.id}",
+            kind,
+            at=item.received_at,
+            is_other=not is_whole,
+        )
+        for item in calls.items
     ]
     if calls.next_cursor:
-        found_calls.append(Found(f"Every call with “{wanted}”", f"/history?value={quote(wanted)}", "Calls"))
+        every = f"/history?value={quote(value)}"
+        found_calls.append(
+            Found(f"Every call with “{value}”", every, "Calls" if is_whole else kind, is_other=not is_whole)
+        )
     found_webhooks = [Found(one.name, f"/webhooks/{one.id}", "Webhook", one.id) for one in named[:EACH]]
     if len(named) > EACH:
         more = Found(f"Every webhook with “{wanted}”", f"/webhooks?search={quote(wanted)}", "Webhooks")
         found_webhooks.append(more)
+    if not is_whole and (found_calls or not (saved or named or pages)):
+        # Mapped values are those of accepted calls: of a rejected one only its text is known.
+        among = f"/history?status=rejected&search={quote(wanted)}"
+        title = f"No accepted call has “{wanted}” as a mapped value: look among the rejected"
+        found_calls.insert(0, Found(title, among, "Search"))
     # Whoever pastes a whole id or value has its call in mind, whoever types a word its webhook.
     found = [*found_calls, *saved, *found_webhooks] if is_whole else [*saved, *found_webhooks, *found_calls]
     found += pages[:EACH]
@@ -95,8 +114,10 @@ async def _found(visit: Visit, wanted: str) -> list[Found]:
     ]
 
 
-def _call(item: InvocationSummary, names: dict[str, str]) -> str:
-    return f"{words.STATUS_WORDS[item.status][0]} call to {names.get(item.webhook_id, 'a deleted webhook')}"
+def _call(item: InvocationSummary, names: dict[str, str], content: rows.Content | None) -> str:
+    said = [content.event, *content.values] if content else []
+    call = f"{words.STATUS_WORDS[item.status][0]} call to {names.get(item.webhook_id, 'a deleted webhook')}"
+    return " · ".join([call, *filter(None, said)])
 
 
 def _pages(visit: Visit) -> list[tuple[str, str]]:
