@@ -129,7 +129,7 @@ def test_a_call_is_replayed_from_its_page(console: Console) -> None:
     call = console.call(webhook["url"], {"n": 1})[1]["invocationId"]
     console.open(f"/history/{call}")
     console.click("Replay")
-    expect(console.page.get_by_text("Replayed: the workflow is started again")).to_be_visible()
+    expect(console.page.get_by_text("Replayed with the recorded payload")).to_be_visible()
     wait_until(
         lambda: len(console.api.get(f"invocations/{call}").json["deliveries"]) == 2,
         what="the second delivery",

@@ -66,7 +66,7 @@ def test_a_replay_may_carry_the_recorded_values_where_the_mapping_has_changed(co
     console.open(f"/history/{call}")
     expect(console.page.get_by_role("button", name="Replay with today’s mapping")).to_be_visible()
     console.page.get_by_role("button", name="Replay", exact=True).click()
-    expect(console.page.get_by_text("Replayed: the workflow is started again")).to_be_visible()
+    expect(console.page.get_by_text("Replayed with the recorded payload")).to_be_visible()
     deliveries = console.api.get(f"invocations/{call}").json["deliveries"]
     assert [one["fields"]["fieldOne"] for one in deliveries] == ["x", "x"]
 
@@ -93,15 +93,22 @@ def test_many_are_replayed_with_todays_or_with_the_recorded_values_by_choice(con
 
 def test_an_admitted_call_says_who_admitted_it(console: Console) -> None:
     webhook = console.webhook(
-        name="Let in", authentication={"method": "hmac", "provider": "shopify", "secret": "typo"}
+        name="Let in",
+        authentication={"method": "hmac", "provider": "shopify", "secret": "typo"},
+        fieldMapping={"fieldOne": "id"},
     )
-    call = console.call(webhook["url"], b"{}", X_Shopify_Hmac_Sha256=shopify_signature("right", b"{}"))[1]
+    body = b'{"id": 1042}'
+    call = console.call(webhook["url"], body, X_Shopify_Hmac_Sha256=shopify_signature("right", body))[1]
     console.api.patch(f"webhooks/{webhook['id']}", {"authentication": {"secret": "right"}})
+    assert console.api.get(f"invocations/{call['invocationId']}").json["payload"] is None
     console.open(f"/history/{call['invocationId']}")
     console.click("Check again and admit")
     expect(
         console.page.locator("ol.trace").get_by_text("Checked again and admitted, by admin")
     ).to_be_visible()
+    expect(console.page.get_by_text("What becomes of it is shown below")).to_be_visible()
+    assert console.api.get(f"invocations/{call['invocationId']}").json["payload"] == {"id": 1042}
+    expect(console.page.get_by_text("The mapping finds other values now")).to_be_hidden()
     console.click("Replay")
     expect(console.page.locator("ol.trace").get_by_text("Replay 1, by admin")).to_be_visible()
 
@@ -587,6 +594,7 @@ def test_without_scripts_nothing_waits_for_one(console: Console, browser: Browse
     page.goto(console.program.url + "/live")
     said = page.locator("noscript p")
     expect(said).to_be_visible()
+    expect(page.locator(".feed > .feed-empty")).to_have_attribute("hidden", "")
     for text in ("Connecting", "Nothing has come yet"):
         expect(page.get_by_text(text)).to_be_hidden()
     page.goto(console.program.url + "/volume")

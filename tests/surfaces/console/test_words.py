@@ -14,7 +14,7 @@ NOTHING: dict[str, Any] = dict.fromkeys(ReplayedCalls.__struct_fields__) | {"boo
 
 
 def said(**wanted: Any) -> str:
-    return filter_in_words(ReplayedCalls(**NOTHING | wanted), {"wh_1": "Orders"})
+    return filter_in_words(ReplayedCalls(**NOTHING | wanted), {"wh_1": "Orders"}).striptags()
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from postern.core.history.invocation import Gone
+from postern.core.history.invocation import Gone, Story
 from postern.core.problems import Refused
 from postern.identity import time_of
 from postern.usecases.access import audit
@@ -154,8 +154,10 @@ async def test_what_was_not_accepted_has_no_payload(house: House) -> None:
         ("handshake", False),
     ):
         invocation = msgspec.structs.replace(story.invocation, outcome=outcome)
-        assert (history._payload(invocation) is not None) is is_there
-    assert history._payload(msgspec.structs.replace(story.invocation, body=None)) is None
+        assert (history._payload(Story(invocation, [])) is not None) is is_there
+        assert history._payload(Story(invocation, story.deliveries)) is not None, "admitted since"
+    without_body = msgspec.structs.replace(story.invocation, body=None)
+    assert history._payload(Story(without_body, story.deliveries)) is None
 
 
 async def test_a_call_as_code_is_in_the_language_that_was_asked_for(house: House) -> None:

@@ -214,7 +214,7 @@ def listed(names: list[str], most: int = 3) -> str:
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
-def filter_in_words(wanted: ReplayedCalls, names: dict[str, str]) -> str:
+def filter_in_words(wanted: ReplayedCalls, names: dict[str, str]) -> Markup:
     """Which calls a history filter means, in a sentence."""
     status = STATUS_WORDS[wanted.status][0] if wanted.status else "Every"
     several = status != "Every"
@@ -238,11 +238,11 @@ def filter_in_words(wanted: ReplayedCalls, names: dict[str, str]) -> str:
         sentence += f" with the value “{wanted.field}”"
     if wanted.search:
         sentence += f" that {'hold' if several else 'holds'} “{wanted.search}”"
-    if wanted.since is not None:
-        sentence += f" since {exact(wanted.since)}"
-    if wanted.until is not None:
-        sentence += f" before {exact(wanted.until)}"
-    return sentence
+    said = escape(sentence)
+    for word, then in (("since", wanted.since), ("before", wanted.until)):
+        if then is not None:
+            said += Markup(' {} <time datetime="{}" data-exact>{}</time>').format(word, then, exact(then))
+    return said
 
 
 def shown(value: Any) -> str:

@@ -59,7 +59,7 @@ async def show(gateway: Gateway, actor: Actor, invocation_id: str) -> views.Invo
     story = await recorded(gateway, invocation_id)
     local_runs = await gateway.store.listeners.of_call(invocation_id)
     marks = await gateway.store.marks.of(invocation_id)
-    return views.invocation_of(story, _payload(story.invocation), local_runs, marks)
+    return views.invocation_of(story, _payload(story), local_runs, marks)
 
 
 async def replay(
@@ -159,10 +159,11 @@ async def recorded(gateway: Gateway, invocation_id: str) -> Story:
     return found
 
 
-def _payload(invocation: Invocation) -> msgspec.Raw | None:
+def _payload(story: Story) -> msgspec.Raw | None:
     """The object that field paths go into, as its text: a number keeps every digit, and nobody waits for a megabyte
     to be opened."""
-    if invocation.body is None or invocation.outcome in ("rejected", "handshake"):
+    invocation = story.invocation
+    if invocation.body is None or (invocation.outcome in ("rejected", "handshake") and not story.deliveries):
         return None
     payload = payload_of(invocation)
     if payload is None:

@@ -53,6 +53,9 @@ class Feed {
       this.relisting = false;
       this.ahead = Number(event.data) - performance.now() / 1000;
       this.show("Listening", true);
+      // What there is has been listed by now: only here is it known that there is nothing.
+      const none = this.feed.querySelector(".feed-empty");
+      if (none && !this.arrived.size) none.hidden = false;
     });
     // A stream that is closed for good was refused: most often nobody is signed in here any more.
     this.source.addEventListener("error", () => this.show(this.source.readyState === EventSource.CLOSED ? "Stopped. Reload the page to continue." : "Reconnecting…", false));
@@ -220,6 +223,7 @@ class Feed {
     if (this.left) this.left.hidden = true;
     const none = document.createElement("p");
     none.className = "feed-empty soft";
+    none.hidden = true;
     none.textContent = chosen.size ? "No call like these has come yet." : "Nothing has come yet.";
     this.feed.replaceChildren(none);
     if (this.paused) this.setPaused(false);
