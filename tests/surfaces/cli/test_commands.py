@@ -514,6 +514,12 @@ def test_the_commands_are_there_in_the_real_program(folder: Path) -> None:
     assert ran.returncode == 0 and len(ran.stdout.splitlines()) == 2, ran.stderr
 
 
+@pytest.mark.parametrize("limit", ["0", "201"])
+def test_a_limit_out_of_range_is_refused(folder: Path, limit: str) -> None:
+    ran = typed(folder, "history", "list", "--limit", limit)
+    assert ran.exit_code == USAGE and "Invalid value for '--limit'" in ran.stderr
+
+
 def test_a_generated_token_is_mentioned_with_where_to_read_it(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -42,11 +42,9 @@ class _Light(RuntimeParam):
                 f"{value!r} is no {'whole ' if kind is int else ''}number.", ctx=ctx, param=param
             ) from None
         least, most = self.parameter_info.min, self.parameter_info.max
-        inside = max(number, number if least is None else least)
-        inside = min(inside, inside if most is None else most)
-        if inside != number and not self.parameter_info.clamp:
+        if (least is not None and number < least) or (most is not None and number > most):
             raise BadParameter(f"{number} is not from {least} to {most}.", ctx=ctx, param=param)
-        return kind(inside)
+        return number
 
 
 def _kind(annotation: Any) -> Any:

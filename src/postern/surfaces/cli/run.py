@@ -36,7 +36,7 @@ def _json_asked(asked: bool) -> bool:
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.", callback=_json_asked)]
-Limit = Annotated[int, typer.Option(min=1, max=200, clamp=True, help="How many, at most 200.")]
+Limit = Annotated[int, typer.Option(min=1, max=200, help="How many, at most 200.")]
 Fields = Annotated[
     Values, typer.Option(help="The four values as they were recorded, or as the mapping finds them now.")
 ]
