@@ -202,7 +202,7 @@ def test_as_httpie() -> None:
         ("a:b=c@d;e", "'x-a:a:b=c@d;e'"),
         ("a\\:b", None),  # it would read the colon alone
         ("a\\b", "'x-a:a\\b'"),
-        ("a\\", "'x-a:a\\'"),
+        ("a\\", "\"$(printf 'x-a:a\\134')\""),
         (" a", "x-a:a"),  # what surrounds a value belongs to no header
         ("\u00a0a", None),
     ],
