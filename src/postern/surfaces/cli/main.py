@@ -22,7 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     add_completion=False,
-    help="Postern, the inbound webhook gateway.\n\nOn this machine a command is answered by the gateway that serves the data folder; where none serves, it opens the database itself. After `postern login URL` they go to that gateway over the network instead.",
+    help="Postern, the inbound webhook gateway.\n\nOn this machine commands are answered by the gateway that serves the data folder; where none serves, they open the database themselves. After `postern login URL` they go to that gateway over the network instead.",
     epilog=f"Exit codes: {EXIT_CODES}.",
 )
 """With the commands that need the wiring; see ``with_commands`` for the others."""
