@@ -83,6 +83,21 @@ async def test_when_too_many_wait_the_highest_rank_is_sent_away() -> None:
     assert await newcomer == "c"
 
 
+async def test_a_crowd_of_equals_that_came_first_does_not_keep_out_all_others() -> None:
+    queue = OneAtATime("test", 20, "busy")
+    let_go = threading.Event()
+    at_work = asyncio.create_task(queue.run(let_go.wait))
+    await asyncio.sleep(0)
+    crowd = [asyncio.create_task(queue.run(int)) for _ in range(20)]
+    await asyncio.sleep(0)
+    others = [asyncio.create_task(queue.run(int)) for _ in range(100)]
+    await asyncio.sleep(0)
+    let_go.set()
+    answers = await asyncio.gather(*others, return_exceptions=True)
+    await asyncio.gather(at_work, *crowd, return_exceptions=True)
+    assert 0 < answers.count(0) <= 20
+
+
 async def test_who_goes_away_leaves_the_line_to_the_others() -> None:
     line = Line(10)
     for name in ("first", "a", "b"):

@@ -4,11 +4,12 @@ import asyncio
 import os
 import sys
 import threading
-from bisect import insort
+from bisect import bisect_left, insort
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from itertools import count
+from random import randrange
 from typing import TypeVar
 
 from postern.core.problems import Refused
@@ -20,7 +21,7 @@ NICENESS = 10
 
 class OneAtATime:
     """A thread of its own, which the kernel runs behind all others, and a queue in front of it: the lowest
-    ``rank`` comes first. When too many wait, the one with the highest rank is refused, even if it waited already. So
+    ``rank`` comes first. When too many wait, one with the highest rank is refused, even if it waited already. So
     a few who ask all the time cannot keep out the others."""
 
     def __init__(self, name: str, most_waiting: int, busy: str) -> None:
@@ -55,7 +56,10 @@ class OneAtATime:
         place = (rank, next(self._count), called)
         insort(self._waiting, place)
         if len(self._waiting) > self.most_waiting:
-            self._waiting.pop()[2].set_exception(Refused("temporarily_unavailable", self._busy))
+            # Among equals any of them: if it were the newest, a crowd that came first would keep out everybody.
+            first = bisect_left(self._waiting, (self._waiting[-1][0],))
+            sent_away = self._waiting.pop(randrange(first, len(self._waiting)))
+            sent_away[2].set_exception(Refused("temporarily_unavailable", self._busy))
         try:
             await called
         except asyncio.CancelledError:
