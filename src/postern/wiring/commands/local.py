@@ -40,7 +40,11 @@ class LocalApi:
         check_owner(settings)
         self._settings = settings
         known = digests(settings)
-        self._beside = Beside(settings.data_dir, {name: known[name] for name in settings.sources})
+        self._beside = Beside(
+            settings.data_dir,
+            {name: known[name] for name in settings.sources},
+            is_named="data_dir" in settings.sources,
+        )
         self._database: LocalDatabase | None = None
         self.is_served = False
         self._turn = threading.Lock()

@@ -32,8 +32,10 @@ class Asked(msgspec.Struct):
 
 
 class Beside:
-    def __init__(self, data_dir: Path, settings: dict[str, str]) -> None:
+    def __init__(self, data_dir: Path, settings: dict[str, str], *, is_named: bool = True) -> None:
+        """``is_named``: somebody has said which folder it is. Otherwise it is the one that lies here, whoever made it."""
         self._place = data_dir / NAME
+        self._is_named = is_named
         self._settings = settings
 
     def ask(
@@ -47,7 +49,10 @@ class Beside:
                 line.connect(str(self._place))
             except OSError:  # no socket, one that a killed gateway has left, or somebody else's
                 return None
-            if _user_at_the_end_of(line) not in (None, 0, os.geteuid(), self._place.parent.stat().st_uid):
+            trusted = {None, 0, os.geteuid()} | (
+                {self._place.parent.stat().st_uid} if self._is_named else set()
+            )
+            if _user_at_the_end_of(line) not in trusted:
                 raise Away(f"{self._place} is served by another user; nothing was sent there.")
             # From here on it may have been done, whatever is heard of it.
             heard = bytearray()
