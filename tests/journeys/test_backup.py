@@ -318,8 +318,9 @@ def test_a_backup_of_a_newer_version_is_refused(source: Path, tmp_path: Path) ->
     with tarfile.open(source / "bare") as archive:
         archive.extractall(tmp_path / "parts", filter="data")
     manifest = tmp_path / "parts" / "manifest.json"
+    written = json.loads(manifest.read_text())
     for change in ({"schema": "9999", "version": "9.0.0"}, {"format": 2, "version": "9.0.0"}):
-        manifest.write_text(json.dumps({**json.loads(manifest.read_text()), **change}))
+        manifest.write_text(json.dumps({**written, **change}))
         newer = tmp_path / "newer"
         with tarfile.open(newer, "w:gz") as archive:
             for name in ("manifest.json", "postern.db"):

@@ -154,6 +154,16 @@ def test_what_somebody_has_added_is_left_alone(empty: Database) -> None:
     schema.verify(empty)
 
 
+def test_a_column_that_may_be_empty_and_must_not_is_named(postgres_url: str) -> None:
+    database = Database(postgres_url)
+    schema.migrate(database)
+    with database.writer.begin() as connection:
+        connection.exec_driver_sql("ALTER TABLE users ALTER COLUMN password_hash DROP NOT NULL")
+    with pytest.raises(schema.SchemaMismatch, match=r"column users\.password_hash need not have a value"):
+        schema.verify(database)
+    database.close()
+
+
 def test_tables_that_the_user_may_not_read_are_as_good_as_missing(postgres_url: str) -> None:
     database = Database(postgres_url)
     schema.migrate(database)
