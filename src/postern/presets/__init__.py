@@ -77,7 +77,8 @@ class Preset(Struct, frozen=True):
         return SecretForm(
             secret.pattern,
             f"It looks like a signing secret of {self.title}.",
-            f"It does not look like a signing secret of {self.title}: they {secret.looks}.",
+            f"It does not look like a signing secret of {self.title}"
+            + (f": they {secret.looks}." if secret.looks else "."),
             tuple(
                 (pattern, f"This looks like {what}, which is not the signing secret.")
                 for pattern, what in secret.mistaken.items()
