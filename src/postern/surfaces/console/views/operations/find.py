@@ -92,7 +92,7 @@ async def _found(visit: Visit, wanted: str) -> list[Found]:
     if not is_whole and (found_calls or not (saved or named or pages)):
         # Mapped values are those of accepted calls: of a rejected one only its text is known.
         among = f"/history?status=rejected&search={quote(wanted)}"
-        title = f"No accepted call has “{wanted}” as a mapped value: look among the rejected"
+        title = f"No accepted call has “{wanted}”: search the rejected"
         found_calls.insert(0, Found(title, among, "Search"))
     # Whoever pastes a whole id or value has its call in mind, whoever types a word its webhook.
     found = [*found_calls, *saved, *found_webhooks] if is_whole else [*saved, *found_webhooks, *found_calls]
