@@ -149,14 +149,15 @@ def test_a_flood_of_rejected_calls_leaves_the_accepted_ones_and_a_bounded_store(
     accepted = called(webhook["url"], [{"n": n} for n in range(20)], [("X-Api-Key", token)])
     assert {one.status for one in accepted} == {200}
     replies = flood(webhook["url"], FLOOD, b"x" * 2000, [("X-Api-Key", "guessed")])
-    assert replies.keys() == {401, 429} and replies.total() == FLOOD
+    assert replies.keys() == {401} and replies.total() == FLOOD
 
     def rejected() -> int:
         return int(
             str(in_store(program, "SELECT count(*) FROM invocations WHERE outcome = 'rejected'")[0][0])
         )
 
-    wait_until(lambda: rejected() < 1500, what=lambda: f"{rejected()} rejected calls to be trimmed")
+    # 64 MiB are kept, and what comes faster than it can be trimmed is counted.
+    assert rejected() < FLOOD * 3 // 4
     kept = {one[0] for one in in_store(program, "SELECT id FROM invocations WHERE outcome = 'accepted'")}
     assert kept == {one.json["invocationId"] for one in accepted}
 

@@ -46,6 +46,9 @@ _IDLE, _ANSWERING, _HOLDING = State.IDLE, State.ANSWERING, State.HOLDING
 _LINGERING, _CLOSED = State.LINGERING, State.CLOSED
 _HEAD_WHOLE, _ANSWERED, _FINAL_ANSWER = Event.HEAD_WHOLE, Event.ANSWERED, Event.FINAL_ANSWER
 
+_BUFFER = bytearray(MOST_AT_ONCE)
+"""What has come is copied out of it at once, so one is enough for the process and its loop."""
+
 MakeExchange = Callable[[Line, Request], Exchange]
 
 _PROGRESS = {
@@ -65,8 +68,6 @@ class Connections:
     for_the_app: MakeExchange
     most: int
     kept: int = field(default=0, init=False)
-    buffer: bytearray = field(default_factory=lambda: bytearray(MOST_AT_ONCE), init=False, repr=False)
-    """What has come is copied out of it at once, so one is enough."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -130,10 +131,10 @@ class Connection(asyncio.BufferedProtocol):
         self._reader = self._transport = None
 
     def get_buffer(self, sizehint: int) -> bytearray:
-        return self._shared.buffer
+        return _BUFFER
 
     def buffer_updated(self, nbytes: int) -> None:
-        self.data_received(bytes(memoryview(self._shared.buffer)[:nbytes]))
+        self.data_received(bytes(memoryview(_BUFFER)[:nbytes]))
 
     def data_received(self, data: bytes) -> None:
         state = self._state
