@@ -394,7 +394,7 @@ async def test_a_call_that_was_only_counted_is_reported_by_its_reason(
     assert recorded.invocation_id is not None
     assert (counted.status, counted.invocation_id) == (401, None)
     assert counted.detail == PROBLEMS["credential_mismatch"].help
-    assert json.loads(counted.answer)["code"] == "credential_mismatch" and counted.ms > 0
+    assert json.loads(counted.answer)["code"] == "credential_mismatch"
 
 
 async def test_of_a_long_answer_the_beginning_is_reported(house: House) -> None:
