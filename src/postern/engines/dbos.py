@@ -26,7 +26,7 @@ from postern.core.deliveries.delivery import (
     Workflow,
     end_of_runs,
 )
-from postern.engines.handover import document
+from postern.engines.handover import EngineElsewhere, document
 from postern.engines.targets import Target, checked
 
 T = TypeVar("T")
@@ -47,7 +47,7 @@ _OVER = ("completed", "failed", "cancelled")
 _WHY = {"failed": "DBOS has its error", "cancelled": "it was cancelled"}
 
 
-class DbosEngine:
+class DbosEngine(EngineElsewhere):
     name = "dbos"
     asked_after: float | None = 1.0
 
@@ -71,9 +71,6 @@ class DbosEngine:
         )
         # Its methods wait for the database; threads of its own, so that nobody else waits for them.
         self._threads = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="dbos")
-
-    async def open(self) -> None:
-        return None
 
     async def _ask(self, question: Callable[[], T]) -> T:
         try:

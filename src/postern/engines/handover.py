@@ -7,7 +7,8 @@ from typing import Literal
 import msgspec
 
 from postern.core.address import NOBODY, Allowlist
-from postern.core.deliveries.delivery import ResponseSlot, Trigger
+from postern.core.answer import WorkflowResponse
+from postern.core.deliveries.delivery import End, ResponseSlot, Run, Trigger, Workflow
 from postern.core.documents import Document
 
 NEAR = Allowlist.parse(
@@ -47,7 +48,28 @@ def deadline_text(slot: ResponseSlot) -> str:
     )
 
 
-async def never_known() -> Literal["completed", "failed"]:
-    """For engines that do not tell when a run has ended: the caller's own deadline ends the wait."""
-    await asyncio.get_running_loop().create_future()
-    raise AssertionError("unreachable: the future above is nobody's to resolve")
+class EngineElsewhere:
+    """What an engine answers where it says nothing else: it cannot tell what its workflows are, how their runs end, and
+    keeps its own copies for as long as its own settings say."""
+
+    asked_after: float | None = None
+
+    async def open(self) -> None:
+        return None
+
+    async def ended(self, key: str) -> Literal["completed", "failed"] | End | WorkflowResponse:
+        # The caller's own deadline ends the wait.
+        never: asyncio.Future[End] = asyncio.get_running_loop().create_future()
+        return await never
+
+    async def ends(self, keys: list[str]) -> dict[str, End | None]:
+        return {}
+
+    async def workflows(self) -> list[Workflow] | None:
+        return None
+
+    async def runs(self, limit: int = 50, delivery_key: str | None = None) -> list[Run] | None:
+        return None
+
+    async def forget(self, keys: list[str]) -> None:
+        return None

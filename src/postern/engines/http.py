@@ -25,13 +25,11 @@ from postern.core.deliveries.delivery import (
     EngineHealth,
     EngineRejected,
     EngineUnavailable,
-    Run,
     Started,
     Trigger,
-    Workflow,
 )
 from postern.core.webhooks.names import is_header_name
-from postern.engines.handover import NEAR, document, never_known
+from postern.engines.handover import NEAR, EngineElsewhere, document
 from postern.outbound.fetch import Fetched, Fetcher, parse_url
 from postern.outbound.guard import FetchFailed
 
@@ -48,11 +46,10 @@ _NEVER_REACHED = {"address_not_allowed", "bad_request", "connection_failed", "na
 _TRY_AGAIN = {408, 425, 429, 500, 502, 503, 504}
 
 
-class HttpEngine:
+class HttpEngine(EngineElsewhere):
     """``inline``: the engine's HTTP response is the workflow's answer to a synchronous call."""
 
     name = "http"
-    asked_after: float | None = None
 
     def __init__(
         self,
@@ -79,9 +76,6 @@ class HttpEngine:
         self._secrets = [word for value in (*self._headers.values(), query) for word in value.split()]
         self._secrets += [part.partition("=")[2] for part in query.split("&")]
         self._fetcher = Fetcher(allowed_ranges=allowed_ranges, tls=tls)
-
-    async def open(self) -> None:
-        return None
 
     async def start(self, trigger: Trigger) -> Started:
         asked_at = self._clock()
@@ -200,10 +194,7 @@ class HttpEngine:
                 return End("failed", self._clock(), refusal.detail)
             except FetchFailed:
                 pass  # it may go on, and answer by callback
-        return await never_known()
-
-    async def ends(self, keys: list[str]) -> dict[str, End | None]:
-        return {}
+        return await super().ended(key)
 
     async def health(self) -> EngineHealth:
         try:
@@ -211,15 +202,6 @@ class HttpEngine:
         except FetchFailed as failed:
             return EngineHealth(False, failed.detail)
         return EngineHealth(True, f"listening at {parse_url(self._url).host}")
-
-    async def workflows(self) -> list[Workflow] | None:
-        return None
-
-    async def runs(self, limit: int = 50, delivery_key: str | None = None) -> list[Run] | None:
-        return None
-
-    async def forget(self, keys: list[str]) -> None:
-        """The engine keeps its own copies for as long as its own settings say."""
 
     async def close(self) -> None:
         for exchange in self._exchanges.values():

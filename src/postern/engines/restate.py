@@ -20,13 +20,12 @@ from postern.core.deliveries.delivery import (
     EngineHealth,
     EngineRejected,
     EngineUnavailable,
-    Run,
     Started,
     Trigger,
     Workflow,
     end_of_runs,
 )
-from postern.engines.handover import NEAR, document
+from postern.engines.handover import NEAR, EngineElsewhere, document
 from postern.engines.targets import Target, checked
 from postern.outbound.fetch import Fetched, Fetcher, parse_url
 from postern.outbound.guard import FetchFailed
@@ -48,7 +47,7 @@ class _Refusal(msgspec.Struct):
     message: str = ""
 
 
-class RestateEngine:
+class RestateEngine(EngineElsewhere):
     name = "restate"
     asked_after: float | None = 1.0
 
@@ -73,9 +72,6 @@ class RestateEngine:
         self._timeout = timeout
         self._clock = clock
         self._fetcher = Fetcher(allowed_ranges=allowed_ranges, tls=tls)
-
-    async def open(self) -> None:
-        return None
 
     async def start(self, trigger: Trigger) -> Started:
         wanted = [target for target in self._targets if target.wants(trigger)]
@@ -180,12 +176,6 @@ class RestateEngine:
 
     async def workflows(self) -> list[Workflow] | None:
         return [target.shown("a handler") for target in self._targets]
-
-    async def runs(self, limit: int = 50, delivery_key: str | None = None) -> list[Run] | None:
-        return None
-
-    async def forget(self, keys: list[str]) -> None:
-        """The server forgets by itself, after the retention that the service has."""
 
     async def close(self) -> None:
         await self._fetcher.aclose()

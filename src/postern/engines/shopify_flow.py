@@ -9,23 +9,19 @@ import re
 import ssl
 import time
 from collections.abc import Callable, Sequence
-from typing import Literal
 
 import msgspec
 
 from postern.core.address import NOBODY, Allowlist
 from postern.core.deliveries.delivery import (
-    End,
     EngineHealth,
     EngineRejected,
     EngineUnavailable,
-    Run,
     Started,
     Trigger,
-    Workflow,
 )
 from postern.core.documents import Document, Payload
-from postern.engines.handover import deadline_text, never_known
+from postern.engines.handover import EngineElsewhere, deadline_text
 from postern.outbound.fetch import Fetched, Fetcher, parse_url
 from postern.outbound.guard import FetchFailed
 
@@ -39,12 +35,11 @@ _VERSION = re.compile(r"\d{4}-\d{2}|unstable")
 _LARGEST_ANSWER = 256 * 1024
 
 
-class ShopifyFlowEngine:
+class ShopifyFlowEngine(EngineElsewhere):
     """``also_send``: what a trigger carries besides the six variables; the trigger extension must declare
     each of them."""
 
     name = "shopify-flow"
-    asked_after: float | None = None
 
     def __init__(
         self,
@@ -80,9 +75,6 @@ class ShopifyFlowEngine:
         self._timeout = timeout
         self._clock = clock
         self._fetcher = Fetcher(allowed_ranges=allowed_ranges, tls=tls)
-
-    async def open(self) -> None:
-        return None
 
     async def start(self, trigger: Trigger) -> Started:
         payload = self._payload(trigger)
@@ -143,27 +135,12 @@ class ShopifyFlowEngine:
             raise EngineRejected(f"Shopify refused the request: {_messages(errors)}")
         return fetched, answer
 
-    async def ended(self, key: str) -> Literal["completed", "failed"]:
-        return await never_known()
-
-    async def ends(self, keys: list[str]) -> dict[str, End | None]:
-        return {}
-
     async def health(self) -> EngineHealth:
         try:
             await self._ask("query { __typename }", {})
         except (EngineUnavailable, EngineRejected) as failed:
             return EngineHealth(False, failed.detail)
         return EngineHealth(True, "Shopify answers")
-
-    async def workflows(self) -> list[Workflow] | None:
-        return None
-
-    async def runs(self, limit: int = 50, delivery_key: str | None = None) -> list[Run] | None:
-        return None
-
-    async def forget(self, keys: list[str]) -> None:
-        """Flow's run log is the shop's own."""
 
     async def close(self) -> None:
         await self._fetcher.aclose()

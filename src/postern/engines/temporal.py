@@ -44,7 +44,7 @@ from postern.core.deliveries.delivery import (
     Workflow,
     end_of_runs,
 )
-from postern.engines.handover import document
+from postern.engines.handover import EngineElsewhere, document
 from postern.engines.targets import Target, checked
 
 _NEVER = {RPCStatusCode.INVALID_ARGUMENT, RPCStatusCode.OUT_OF_RANGE, RPCStatusCode.UNIMPLEMENTED}
@@ -58,7 +58,7 @@ _AT_WORK = (None, WorkflowExecutionStatus.RUNNING, WorkflowExecutionStatus.CONTI
 """After one that is continued as new another run follows, with the same id."""
 
 
-class TemporalEngine:
+class TemporalEngine(EngineElsewhere):
     name = "temporal"
     asked_after: float | None = 1.0
 
