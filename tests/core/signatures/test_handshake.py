@@ -173,7 +173,7 @@ class TestAnnouncedSecrets:
         assert body_of(reply) == b""
         assert (
             isinstance(reply, HandshakeAnswer)
-            and reply.captured == b"secret_tMrlL1qK5vuQAh1b6cZGhFChZTSYJlce"
+            and reply.announced == b"secret_tMrlL1qK5vuQAh1b6cZGhFChZTSYJlce"
         )
         assert "secret_" not in reply.detail
 
@@ -193,7 +193,7 @@ class TestAnnouncedSecrets:
             isinstance(reply, HandshakeAnswer)
             and (b"x-hook-secret", b"b537207f20cbfa02357cf448134da559") in reply.answer.headers
         )
-        assert reply.captured == b"b537207f20cbfa02357cf448134da559"
+        assert reply.announced == b"b537207f20cbfa02357cf448134da559"
 
     @pytest.mark.parametrize("secret", ["short", "with space inside", "a\r\nset-cookie: x=1", "é" * 10])
     def test_asana_is_not_an_echo_for_anything(self, secret: str) -> None:

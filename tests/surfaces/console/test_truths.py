@@ -603,3 +603,25 @@ def test_without_scripts_nothing_waits_for_one(console: Console, browser: Browse
     page.get_by_text("Show the numbers as a table").click()
     expect(page.locator("#table-outcomes")).to_be_visible()
     context.close()
+
+
+def test_each_announced_secret_is_shown_with_where_it_came_from_and_taken_as_it_was_seen(
+    console: Console,
+) -> None:
+    scheme = {"signature": ["header:X-Hook-Signature"], "handshake": "asana"}
+    how = {"method": "hmac", "provider": "custom", "secret": "not known yet", "scheme": scheme}
+    webhook = console.webhook(name="Announced", authentication=how)
+    console.call(webhook["url"], b"{}", X_Hook_Secret="secret-of-the-sender")
+    page, tab = console.page, f"/webhooks/{webhook['id']}/authentication"
+    console.open(tab)
+    expect(page.get_by_text("from 127.0.0.1")).to_have_count(1)
+    expect(page.get_by_text("Callers have announced different ones")).to_have_count(0)
+    console.call(webhook["url"], b"{}", X_Hook_Secret="secret-of-a-stranger")
+    console.click("Make it the main secret")
+    expect(page.get_by_text("Somebody changed it since you read it")).to_be_visible()
+    console.open(tab)
+    expect(page.get_by_text("Callers have announced different ones: 2 are kept.")).to_be_visible()
+    page.get_by_role("button", name="Make it the main secret").first.click()
+    expect(page.get_by_text("Announced in a set-up handshake")).to_have_count(0)
+    signature = hmac.new(b"secret-of-the-sender", b"{}", "sha256").hexdigest()
+    assert console.call(webhook["url"], b"{}", X_Hook_Signature=signature)[0] == 200

@@ -16,6 +16,7 @@ from reference import use_cases
 from postern.core.access.accounts import Actor
 from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import Refused
+from postern.core.webhooks.announced import Announcement
 from postern.usecases.access import accounts, audit
 from postern.usecases.calls import readmission
 from postern.usecases.deliveries import holds, replays
@@ -259,7 +260,8 @@ async def promote(stage: Stage) -> Deed:
 async def adopt(stage: Stage) -> Deed:
     how = {"method": "hmac", "provider": "generic", "secret": "a secret for signing"}
     one = await stage.house.webhook(name="Announced", authentication=how)
-    await stage.gateway.store.webhooks.capture(one.id, b"what the sender announced", stage.gateway.clock())
+    said = Announcement("inv_1", stage.gateway.clock(), "192.0.2.1", b"what the sender announced")
+    await stage.gateway.store.webhooks.announce(one.id, said)
     return lambda: webhooks.adopt(stage.gateway, WHO, one.id)
 
 

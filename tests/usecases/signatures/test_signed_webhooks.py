@@ -16,6 +16,7 @@ from postern import presets
 from postern.core.access.accounts import Actor
 from postern.core.history.invocation import HistoryFilter, Story
 from postern.core.problems import Refused
+from postern.core.webhooks.announced import MOST
 from postern.usecases.answers import as_plain
 from postern.usecases.calls import readmission
 from postern.usecases.deliveries import replays
@@ -26,6 +27,7 @@ from postern.usecases.signatures.views import SignatureExplanation
 from postern.usecases.webhooks import as_code, webhooks
 from postern.usecases.webhooks.configuration import validated
 from postern.usecases.webhooks.preparing import TAKES_OURS
+from postern.usecases.webhooks.views import Webhook
 from support.house import OWNER, House
 
 pytestmark = pytest.mark.anyio
@@ -415,32 +417,87 @@ NOTION = {
 }
 
 
+async def announced(house: House, webhook: Webhook) -> Any:
+    return (await webhooks.show(house.gateway, OWNER, webhook.id)).authentication
+
+
+def announcement(secret: str) -> bytes:
+    return json.dumps({"verification_token": secret}).encode()
+
+
+def by_notion(secret: str) -> dict[str, str]:
+    return {"X-Notion-Signature": "sha256=" + hmac.new(secret.encode(), BODY, hashlib.sha256).hexdigest()}
+
+
 async def test_a_secret_that_a_sender_announces_is_kept_aside_until_its_owner_takes_it(house: House) -> None:
     webhook = await house.webhook(authentication=signed_by("custom", "not-known-yet", scheme=NOTION))
-    announced = "secret_9YkzAJ0Cq4"
-    assert (await house.call(webhook, json.dumps({"verification_token": announced}).encode())).status == 200
-    seen = str([await house.history(), await webhooks.show(house.gateway, OWNER, webhook.id)])
-    assert announced not in seen and "announced_secret=True" in seen
-    signature = "sha256=" + hmac.new(announced.encode(), BODY, hashlib.sha256).hexdigest()
-    assert (await house.call(webhook, BODY, headers={"X-Notion-Signature": signature})).status == 401
-    assert (await webhooks.adopt(house.gateway, OWNER, webhook.id)).authentication.announced_secret is False
-    assert (await house.call(webhook, BODY, headers={"X-Notion-Signature": signature})).status == 200
+    secret = "secret_9YkzAJ0Cq4"
+    for _ in range(2):  # a sender that heard no answer sends it again
+        assert (await house.call(webhook, announcement(secret), peer="192.0.2.7")).status == 200
+    calls = await house.history()
+    assert secret not in str([calls, await webhooks.show(house.gateway, OWNER, webhook.id)])
+    [one] = (await announced(house, webhook)).announced
+    assert (one.invocation_id, one.address) == (calls[-1].id, "192.0.2.7")
+    assert one.at == pytest.approx(calls[-1].received_at, abs=0.001)
+    assert (await house.call(webhook, BODY, headers=by_notion(secret))).status == 401
+    assert (await webhooks.adopt(house.gateway, OWNER, webhook.id)).authentication.announced == []
+    assert (await house.call(webhook, BODY, headers=by_notion(secret))).status == 200
+
+
+async def test_whose_announcement_is_taken_is_not_left_to_chance(house: House) -> None:
+    """The sender's first, then a stranger's: anybody who knows the URL can announce one."""
+    webhook = await house.webhook(authentication=signed_by("custom", "not-known-yet", scheme=NOTION))
+    await house.call(webhook, announcement("secret_of-the-sender"))
+    seen = await webhooks.show(house.gateway, OWNER, webhook.id)
+    for number in range(MOST - 1):
+        assert (await house.call(webhook, announcement(f"stranger-{number}"))).status == 200
+    for number in range(2):  # there is no room for more, and nobody is told that there is
+        turned_away = await house.call(webhook, announcement(f"stranger-more-{number}"))
+        assert (turned_away.status, turned_away.json["code"]) == (409, "conflict")
+    full = await webhooks.show(house.gateway, OWNER, webhook.id)
+    assert full.version == seen.version + MOST - 1
+    how: Any = full.authentication
+    assert (len(how.announced), how.announced_not_kept) == (MOST, 2)
+    mine = how.announced[0].invocation_id
+    for asked, code in (
+        (webhooks.adopt(house.gateway, OWNER, webhook.id, mine, seen.version), "version_conflict"),
+        (webhooks.adopt(house.gateway, OWNER, webhook.id), "conflict"),
+        (webhooks.adopt(house.gateway, OWNER, webhook.id, turned_away.json["invocationId"]), "not_found"),
+    ):
+        with pytest.raises(Refused) as refusal:
+            await asked
+        assert refusal.value.code == code
+    await webhooks.adopt(house.gateway, OWNER, webhook.id, mine, full.version)
+    assert (await house.call(webhook, BODY, headers=by_notion("secret_of-the-sender"))).status == 200
+    assert (await house.call(webhook, BODY, headers=by_notion("stranger-3"))).status == 401
+    assert (await announced(house, webhook)).announced_not_kept == 0
+
+
+async def test_what_was_announced_is_forgotten_with_the_secret_it_would_have_replaced(house: House) -> None:
+    webhook = await house.webhook(authentication=signed_by("custom", "not-known-yet", scheme=NOTION))
+    for number in range(MOST + 1):
+        await house.call(webhook, announcement(f"stranger-{number}"))
+    await webhooks.change(house.gateway, OWNER, webhook.id, {"authentication": {"secondSecret": "whsec_two"}})
+    assert len((await announced(house, webhook)).announced) == MOST
+    await webhooks.change(house.gateway, OWNER, webhook.id, {"authentication": {"secret": "whsec_another"}})
+    how = await announced(house, webhook)
+    assert (how.announced, how.announced_not_kept) == ([], 0)
+    assert (await house.call(webhook, announcement("secret_of-the-sender"))).status == 200
 
 
 async def test_who_announces_a_secret_is_answered_when_it_is_on_disk(house: House) -> None:
     webhook = await house.webhook(authentication=signed_by("custom", "not-known-yet", scheme=NOTION))
-    keep, kept = house.gateway.store.webhooks.capture, asyncio.Event()
+    keep, kept = house.gateway.store.webhooks.announce, asyncio.Event()
 
-    async def slowly(*given: Any) -> None:
+    async def slowly(*given: Any) -> bool:
         for _ in range(10):
             await asyncio.sleep(0)  # whoever was told something would have it by now
         assert not calling.done(), "answered before there was anything to promise"
-        await keep(*given)
         kept.set()
+        return await keep(*given)
 
-    house.gateway.store.webhooks.capture = slowly  # type: ignore[method-assign]
-    announcement = json.dumps({"verification_token": "secret_9YkzAJ0Cq4"}).encode()
-    calling = asyncio.create_task(house.call(webhook, announcement))
+    house.gateway.store.webhooks.announce = slowly  # type: ignore[method-assign]
+    calling = asyncio.create_task(house.call(webhook, announcement("secret_9YkzAJ0Cq4")))
     assert (await calling).status == 200
     assert kept.is_set()
 

@@ -12,6 +12,7 @@ import pytest
 
 from postern import presets
 from postern.core.problems import Refused
+from postern.core.webhooks.announced import Announcement
 from postern.identity import is_stand_in
 from postern.usecases.access import audit
 from postern.usecases.history import samples
@@ -52,6 +53,11 @@ async def refused(asked: Awaitable[Any]) -> Refused:
 def fields(refusal: Refused) -> dict[str, str]:
     assert refusal.code == "invalid_request"
     return {error.field: error.message for error in refusal.errors}
+
+
+async def announce(house: House, webhook: Webhook, secret: bytes) -> None:
+    said = Announcement("inv_1", house.gateway.clock(), "192.0.2.1", secret)
+    await house.gateway.store.webhooks.announce(webhook.id, said)
 
 
 class Clock:
@@ -191,12 +197,13 @@ async def test_who_saw_an_older_version_changes_nothing(house: House) -> None:
         lambda webhook_id, seen: webhooks.change(gateway, OWNER, webhook_id, {"name": "N"}, seen),
         lambda webhook_id, seen: webhooks.switch(gateway, OWNER, webhook_id, False, seen),
         lambda webhook_id, seen: webhooks.promote(gateway, OWNER, webhook_id, seen),
-        lambda webhook_id, seen: webhooks.adopt(gateway, OWNER, webhook_id, seen),
+        lambda webhook_id, seen: webhooks.adopt(gateway, OWNER, webhook_id, None, seen),
         lambda webhook_id, seen: webhooks.remove(gateway, OWNER, webhook_id, seen),
     ]
     for action in actions:
         made = await house.webhook(authentication=both)
-        await gateway.store.webhooks.capture(made.id, b"whsec_announced", gateway.clock())
+        await announce(house, made, b"whsec_announced")
+        made = await webhooks.show(gateway, OWNER, made.id)
         now = await change(house, made, {"tags": ["eu"]}, made.version)
         for seen in (made.version, now.version + 1):
             assert (await refused(action(made.id, seen))).code == "version_conflict"
@@ -266,16 +273,17 @@ async def test_where_there_is_no_second_or_announced_secret_none_takes_the_mains
     promoted = await webhooks.promote(house.gateway, OWNER, made.id)
     assert await kept(house, made) == {"main": "whsec_second"}
     assert await last_note(house) == ("secret promoted", made.id, {})
-    await house.gateway.store.webhooks.capture(made.id, b"whsec_announced", house.gateway.clock())
+    await announce(house, made, b"whsec_announced")
     adopted = await webhooks.adopt(house.gateway, OWNER, made.id)
     assert await kept(house, made) == {"main": "whsec_announced"}
-    assert await last_note(house) == ("announced secret taken", made.id, {})
-    assert adopted.version == promoted.version + 1
+    taken = {"invocationId": "inv_1", "address": "192.0.2.1"}
+    assert await last_note(house) == ("announced secret taken", made.id, taken)
+    assert adopted.version == promoted.version + 2
 
 
 async def test_an_announced_secret_that_the_scheme_cannot_read_is_not_taken(house: House) -> None:
     made = await house.webhook(authentication=signed_by("standardwebhooks", secret="whsec_MDEyMzQ1Njc4OQ=="))
-    await house.gateway.store.webhooks.capture(made.id, b"whsec_not base64!", house.gateway.clock())
+    await announce(house, made, b"whsec_not base64!")
     refusal = await refused(webhooks.adopt(house.gateway, OWNER, made.id))
     assert fields(refusal).keys() == {"authentication.secret"}
     assert (await kept(house, made))["main"] == "whsec_MDEyMzQ1Njc4OQ=="
@@ -333,11 +341,7 @@ async def test_the_same_is_reported_signing_secrets(house: House) -> None:
     assert (how.secret_use.match_count, how.second_secret_use.match_count) == (0, 1)
     assert (how.secret_set, how.second_secret_set, how.verify_token_set) == (True, True, False)
     assert (how.preset_version, how.preset_update) == (presets.get("github").version, None)
-    assert (how.secret_awaited, how.announced_secret, how.rotation.main_unused_since) == (
-        False,
-        False,
-        clock.began,
-    )
+    assert (how.secret_awaited, how.announced, how.rotation.main_unused_since) == (False, [], clock.began)
     meta: Any = (await house.webhook(authentication=signed_by("meta", verifyToken="three"))).authentication
     assert (meta.verify_token_set, meta.second_secret_set, meta.rotation) == (True, False, None)
 

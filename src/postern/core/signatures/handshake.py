@@ -34,15 +34,16 @@ _SECRET = re.compile(rb"[A-Za-z0-9_=+/-]{8,256}")
 _PING = re.compile(rb"webhook_id=\d{1,20}")
 _LONGEST_PROBE = 16_384
 
+ANNOUNCED = "a secret was announced; it counts only once the webhook's owner takes it, under Authentication"
+
 
 class HandshakeAnswer(msgspec.Struct):
     """What the sender hears, and words for the owner."""
 
     answer: Answer
     detail: str
-    captured: bytes | None = None
-    """A secret or token the sender has just announced: for the owner alone, who decides whether it is the
-    sender's."""
+    announced: bytes | None = None
+    """A secret or token that the caller says it will sign with. Whether it is the sender's, the owner decides."""
 
 
 Reply = HandshakeAnswer | Unproven | None
@@ -179,8 +180,8 @@ def _echo(challenge: bytes, name: str) -> Reply:
     )
 
 
-def _empty(detail: str, captured: bytes | None = None) -> HandshakeAnswer:
-    return HandshakeAnswer(Answer(200, []), detail, captured)
+def _empty(detail: str, announced: bytes | None = None) -> HandshakeAnswer:
+    return HandshakeAnswer(Answer(200, []), detail, announced)
 
 
 def _slack(call: Call) -> Reply:
@@ -236,10 +237,7 @@ def _notion(call: Call) -> Reply:
     token = probe.verification_token.encode("utf-8", "replace") if probe else b""
     if call.first_header(b"x-notion-signature") is not None or not _SECRET.fullmatch(token):
         return None
-    return _empty(
-        "the sender announced its verification token; copy it to the sender's page and paste it as the secret",
-        token,
-    )
+    return _empty(ANNOUNCED, token)
 
 
 def _asana(call: Call) -> Reply:
@@ -251,6 +249,6 @@ def _asana(call: Call) -> Reply:
         or not _SECRET.fullmatch(secrets[0])
     ):
         return None
-    reply = _empty("the sender announced the secret it will sign with; paste it as the secret", secrets[0])
+    reply = _empty(ANNOUNCED, secrets[0])
     reply.answer.headers = [(b"x-hook-secret", secrets[0]), _NO_STORE]
     return reply

@@ -4,11 +4,13 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
 
+import msgspec
 from sqlalchemy import Connection, Row, bindparam, delete, false, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from postern.core.access.audit import AuditEntry
 from postern.core.problems import Refused
+from postern.core.webhooks import announced
 from postern.core.webhooks.settings import UnreadableSettings, read_document, write_document
 from postern.core.webhooks.stored import (
     ChangedWebhooks,
@@ -222,10 +224,28 @@ class Webhooks:
 
         return await self._database.read(query)
 
-    async def capture(self, webhook_id: str, secret: bytes, now: float) -> None:
-        await self._writer.write(
-            lambda connection: self._change_secrets(connection, webhook_id, {"captured": secret}, now)
-        )
+    async def announce(self, webhook_id: str, one: announced.Announcement) -> bool:
+        """Keep a secret that a caller announced. False when there is no room for it: it is counted then. One that is kept
+        and new makes a new version, so that nobody takes another than they have seen."""
+
+        def job(connection: Connection) -> bool:
+            version = versions(connection, [webhook_id]).get(webhook_id)
+            if version is None:
+                return False
+            before = announced.announced(self._secrets(connection, [webhook_id])[0].get(webhook_id, {}))
+            after = announced.with_another(before, one)
+            if after != before:
+                kept = msgspec.json.encode(after)
+                self._change_secrets(connection, webhook_id, {announced.FIELD: kept}, one.at)
+            if after.kept != before.kept:
+                connection.execute(
+                    update(webhooks)
+                    .where(webhooks.c.id == webhook_id)
+                    .values(version=version + 1, epoch=next_epoch(connection))
+                )
+            return after.not_kept == before.not_kept
+
+        return await self._writer.write(job)
 
     async def reseal(self, limit: int = 500) -> tuple[int, int]:
         """Encrypt with the current key what was encrypted with an older one: how many were done, how many

@@ -44,6 +44,16 @@ class OneVersion(Shape):
     version: Version = None
 
 
+class AdoptSecret(OneVersion):
+    invocation_id: Annotated[
+        str | None,
+        Field(
+            description="The call that announced it. Needed where callers announced different ones.",
+            max_length=80,
+        ),
+    ] = None
+
+
 class OneInvocation(Shape):
     invocation_id: InvocationId
 

@@ -84,11 +84,12 @@ async def promote_secret(gateway: Gateway, actor: Actor, asked: ask.OneVersion) 
     return await webhooks.promote(gateway, actor, asked.webhook_id, asked.version)
 
 
-@tool("Take an announced secret", "write", ask.OneVersion, destructive=True, repeatable=False)
-async def adopt_secret(gateway: Gateway, actor: Actor, asked: ask.OneVersion) -> Webhook:
-    """Take the secret that a sender (Notion, Asana) announced in its set-up handshake as the main one. Ask
-    the user first whether they were setting the sender up just then: anybody can announce one."""
-    return await webhooks.adopt(gateway, actor, asked.webhook_id, asked.version)
+@tool("Take an announced secret", "write", ask.AdoptSecret, destructive=True, repeatable=False)
+async def adopt_secret(gateway: Gateway, actor: Actor, asked: ask.AdoptSecret) -> Webhook:
+    """Take a secret that a sender (Notion, Asana) announced in its set-up handshake as the main one. Show the user
+    authentication.announced of show_webhook first and ask whether they were setting the sender up just then: anybody can
+    announce one."""
+    return await webhooks.adopt(gateway, actor, asked.webhook_id, asked.invocation_id, asked.version)
 
 
 @tool("Delete a webhook", "write", ask.OneVersion, destructive=True)

@@ -19,6 +19,7 @@ from postern.core.listeners import Handed
 from postern.core.operations.retention import ROW_SIZE
 from postern.core.problems import PROBLEMS
 from postern.core.signatures.handshake import wants_empty_answers
+from postern.core.webhooks.announced import Announcement
 from postern.core.webhooks.webhook import Webhook
 from postern.identity import new_id
 from postern.observe.calls import CallLine, call_counts
@@ -84,7 +85,7 @@ class Reception:
     """One call between its verdict and its answer. It keeps neither of the two, only what is still asked for: what was
     made for judging is freed at once, and not by the writer's thread when as many calls as share a commit are done."""
 
-    __slots__ = ("_at_once", "_captured", "_cors", "_gateway", "_on_answer", "_payload", "_webhook", "entry")
+    __slots__ = ("_announced", "_at_once", "_cors", "_gateway", "_on_answer", "_payload", "_webhook", "entry")
 
     def __init__(
         self, gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict, on_answer: OnAnswer
@@ -97,10 +98,10 @@ class Reception:
         self._payload = verdict.payload
         self._at_once: Answer | None = None
         """The answer to a call that starts nothing, as a rejected one or a handshake: no workflow is asked for it."""
-        self._captured: bytes | None = None
+        self._announced: bytes | None = None
         if entry.delivery is None:
             self._at_once = _answer_of(webhook, verdict, entry.invocation.id)
-            self._captured = verdict.handshake.captured if verdict.handshake is not None else None
+            self._announced = verdict.handshake.announced if verdict.handshake is not None else None
 
     def recorded(self, result: Receipt | StoreUnavailable) -> None:
         """Called by the store: it is on disk, or it is not."""
@@ -127,8 +128,8 @@ class Reception:
                 self._wait_for(await_first_answer(gateway, webhook, receipt.first))
         elif delivery is None:
             assert self._at_once is not None
-            if self._captured:
-                self._wait_for(self._capture(self._captured, self._at_once), waited=False)
+            if self._announced:
+                self._wait_for(self._keep(self._announced, self._at_once), waited=False)
             else:
                 self._answer(self._at_once)
         elif entry.handed is not None and not receipt.listener_gone:
@@ -155,10 +156,13 @@ class Reception:
 
         self._gateway.runtime.background(answered())
 
-    async def _capture(self, secret: bytes, answer: Answer) -> Answer:
+    async def _keep(self, secret: bytes, answer: Answer) -> Answer:
         """The answer confirms that the secret is kept, so it is sent when it is."""
-        received_at = self.entry.invocation.received_at
-        await self._gateway.store.webhooks.capture(self._webhook.id, secret, received_at)
+        gateway, call = self._gateway, self.entry.invocation
+        one = Announcement(call.id, call.received_at, call.address, secret)
+        if not await gateway.store.webhooks.announce(self._webhook.id, one):
+            return answers.problem("conflict", call.id)
+        await gateway.runtime.directory.refresh()
         return answer
 
     def _not_stored(self) -> None:
@@ -174,7 +178,7 @@ class Reception:
     def _answer(self, answer: Answer, waited: bool = False) -> None:
         invocation = self.entry.invocation
         self._log(invocation.outcome, invocation.code, answer.status, waited)
-        self._send(answer, waited)
+        self._send(answer, waited or answer.status != invocation.status)
 
     def _send(self, answer: Answer, differs: bool = False) -> None:
         """``differs``: from the recorded invocation, which says of its answer something else, or another time."""
@@ -213,7 +217,7 @@ def entry_of(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict) -
     now = gateway.clock()
     body: bytes | None = call.body
     accepted = verdict.outcome == "accepted"
-    if verdict.handshake is not None and verdict.handshake.captured:
+    if verdict.handshake is not None and verdict.handshake.announced:
         body = None  # it is a secret: the vault has it
     elif verdict.handshake is not None:
         body = call.body[:LONGEST_HANDSHAKE_BODY]

@@ -6,6 +6,7 @@ from typing import Any
 
 from postern.core.documents import Document, Patch
 from postern.core.problems import FieldError, Refused
+from postern.core.webhooks.announced import FIELD as ANNOUNCED
 from postern.core.webhooks.settings import Authentication, Resolved, as_document
 from postern.core.webhooks.stored import StoredSecret, StoredWebhook
 from postern.core.webhooks.webhook import Webhook
@@ -81,6 +82,8 @@ def replaced(
             **dict.fromkeys(field for field in webhook.secret_fields if not field.startswith(SECRET_PREFIX)),
             **changes,
         }
+    if changes.get("main") and ANNOUNCED in webhook.secret_fields:
+        changes[ANNOUNCED] = None  # which of them is the sender's has been decided
     changes |= header_changes(
         settings.schedule, {field for field, value in changes.items() if value}, webhook
     )

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import asdict, replace
 
+from postern.core.webhooks.announced import announced
 from postern.core.webhooks.settings import SignatureAuthentication, TokenAuthentication
 from postern.core.webhooks.stored import StoredSecret, StoredWebhook, Tally, UnreadableWebhook
 from postern.usecases.answers import UNSET, Time, UnsetType
@@ -90,6 +91,7 @@ def _authentication(webhook: StoredWebhook, tallies: dict[str, Tally], now: floa
                 rotation=rotation(webhook.secrets, tallies, now),
             )
         case SignatureAuthentication():
+            there = announced(webhook.secrets)
             return views.WithSignature(
                 **asdict(how) | {"scheme": scheme_of(judged_by).to_document()},
                 secret_set=is_set("main"),
@@ -99,7 +101,10 @@ def _authentication(webhook: StoredWebhook, tallies: dict[str, Tally], now: floa
                 verify_token_set=is_set("verifyToken"),
                 rotation=rotation(webhook.secrets, tallies, now),
                 secret_awaited=awaits_secret(webhook),
-                announced_secret="captured" in webhook.secrets,
+                announced=[
+                    views.AnnouncedSecret(one.invocation_id, Time(one.at), one.address) for one in there.kept
+                ],
+                announced_not_kept=there.not_kept,
                 preset_version=judged_by.preset_version,
                 preset_update=preset_update(how.provider, judged_by),
             )

@@ -51,13 +51,23 @@ class PresetUpdate(View):
     changes: list[SchemeChange]
 
 
+class AnnouncedSecret(View):
+    """A caller announced a secret in a set-up handshake. Anybody who knows the URL can."""
+
+    invocation_id: str
+    at: Time
+    address: str
+
+
 class WithSignature(settings.SignatureAuthentication, frozen=True, kw_only=True):
     """Of secrets only whether they are set, how often each matched, and when last."""
 
     scheme: Document
     preset_version: int | None
     preset_update: PresetUpdate | None
-    announced_secret: bool
+    announced: list[AnnouncedSecret]
+    announced_not_kept: int
+    """How many other secrets were announced when five were kept already."""
     secret_set: bool
     secret_use: SecretUse | UnsetType = UNSET
     second_secret_set: bool

@@ -7,6 +7,8 @@ from postern.core.access.accounts import Actor
 from postern.core.access.audit import AuditEntry
 from postern.core.documents import Patch
 from postern.core.problems import Refused
+from postern.core.webhooks.announced import FIELD as ANNOUNCED
+from postern.core.webhooks.announced import announced
 from postern.core.webhooks.stored import StoredWebhook, UnreadableWebhook
 from postern.usecases.access.audit import noted, webhook_noted
 from postern.usecases.listeners.listeners import answering
@@ -78,19 +80,34 @@ async def promote(
 
 
 async def adopt(
-    gateway: Gateway, actor: Actor, webhook_id: str, seen_version: int | None = None
+    gateway: Gateway,
+    actor: Actor,
+    webhook_id: str,
+    invocation_id: str | None = None,
+    seen_version: int | None = None,
 ) -> views.Webhook:
-    """Take the secret that a sender announced in its set-up handshake as the main one. Whether it was the
-    sender, its owner must say."""
+    """Take the secret that a sender announced in its set-up handshake as the main one, and forget the others. Whether
+    it was the sender, its owner must say: with the id of the call, where several were announced."""
     require(actor, "write")
     webhook = await stored(gateway, webhook_id)
     check_version(webhook, seen_version)
-    announced = webhook.secrets.get("captured")
-    if announced is None:
+    there = announced(webhook.secrets)
+    if not there.kept:
         raise Refused("conflict", "no sender has announced a secret")
-    changes: dict[str, bytes | None] = {"main": announced.value, "captured": None}
+    if invocation_id is None and len(there.kept) > 1:
+        calls = ", ".join(one.invocation_id for one in there.kept)
+        raise Refused(
+            "conflict",
+            f"callers have announced different secrets; name the call that is the sender's: {calls}",
+        )
+    wanted = [one for one in there.kept if invocation_id in (None, one.invocation_id)]
+    if not wanted:
+        raise Refused("not_found", "no secret is kept that this call announced")
+    changes: dict[str, bytes | None] = {"main": wanted[0].secret, ANNOUNCED: None}
     compiles(webhook, changes)
-    await save(gateway, webhook, changes, noted(gateway, actor, "announced secret taken", webhook.id))
+    call, address = wanted[0].invocation_id, wanted[0].address
+    note = noted(gateway, actor, "announced secret taken", webhook.id, invocationId=call, address=address)
+    await save(gateway, webhook, changes, note)
     return await show(gateway, actor, webhook_id)
 
 
@@ -125,7 +142,7 @@ async def reveal(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, s
     revealed = {
         field: secret.value.decode("utf-8", "replace")
         for field, secret in webhook.secrets.items()
-        if field in ("main", "second", "captured")
+        if field in ("main", "second")
     }
     await gateway.store.audit.write(
         noted(gateway, actor, "secret revealed", webhook_id, fields=sorted(revealed))

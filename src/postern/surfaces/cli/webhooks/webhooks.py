@@ -247,12 +247,20 @@ def promote(webhook: WebhookId, as_json: Json = False) -> None:
 
 
 @commands.command("adopt-secret")
-def adopt(webhook: WebhookId, as_json: Json = False) -> None:
+def adopt(
+    webhook: WebhookId,
+    invocation: Annotated[
+        str | None,
+        typer.Argument(help="The call that announced it. Needed where callers announced different ones."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
     """Take the secret that a sender announced in its set-up handshake (Notion, Asana) as the main one.
 
-    Anybody may announce one: do it only if you were setting the sender up just then.
+    Anybody may announce one: do it only if you were setting the sender up just then. `postern webhooks show` says which
+    were announced, when and from where.
     """
-    done = api.post(Webhook, "webhooks", webhook, "adopt-secret")
+    done = api.post(Webhook, "webhooks", webhook, "adopt-secret", invocation_id=invocation)
     report(done, f"The announced secret is now the main one of {done.name}.", as_json)
 
 

@@ -10,8 +10,9 @@ from postern.core.documents import Patch
 from postern.core.problems import Refused
 from postern.core.webhooks.listing import Sort
 from postern.surfaces.rest.framework.operation import JSON, Rows
-from postern.surfaces.rest.framework.parameters import OnePage
+from postern.surfaces.rest.framework.parameters import OnePage, Text
 from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.shapes import Shape
 from postern.usecases.webhooks import listing, many, webhooks
 from postern.usecases.webhooks.configuration import WebhookRequest
 from postern.usecases.webhooks.listing import FilterRequest
@@ -42,6 +43,13 @@ class WebhookQuery(OnePage, FilterRequest):
         ),
     ] = "created"
     reverse: Annotated[bool, Field(description="The other way round.")] = False
+
+
+class AnnouncedQuery(Shape):
+    invocation_id: Annotated[
+        Text | None,
+        Field(description="The call that announced it. Needed where callers announced different ones."),
+    ] = None
 
 
 async def seen_version(gateway: Gateway, actor: Actor, webhook_id: str, if_match: str | None) -> int | None:
@@ -139,8 +147,11 @@ async def promote_secret(gateway: Gateway, actor: Actor, webhook_id: str, if_mat
     "POST", "/webhooks/{webhook_id}/adopt-secret", "Take the secret that a sender announced",
     level="write", versioned=True, refuses=("conflict",),
 )  # fmt: skip
-async def adopt_secret(gateway: Gateway, actor: Actor, webhook_id: str, if_match: str | None) -> Webhook:
-    """Some senders (Notion, Asana) announce their secret in the set-up handshake; it is kept aside until its
-    owner takes it."""
+async def adopt_secret(
+    gateway: Gateway, actor: Actor, webhook_id: str, query: AnnouncedQuery, if_match: str | None
+) -> Webhook:
+    """Some senders (Notion, Asana) announce their secret in the set-up handshake. What callers announce is kept aside,
+    under authentication.announced, until its owner takes one; the others are forgotten then, as when another main secret
+    is set."""
     version = await seen_version(gateway, actor, webhook_id, if_match)
-    return await webhooks.adopt(gateway, actor, webhook_id, version)
+    return await webhooks.adopt(gateway, actor, webhook_id, query.invocation_id, version)

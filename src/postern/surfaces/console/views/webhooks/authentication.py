@@ -16,6 +16,7 @@ from postern.surfaces.console.views.webhooks.webhook import (
     loaded,
     rotation,
     tab,
+    version_seen,
 )
 from postern.surfaces.console.visit import Context, Form, Visit, problem_of, whole_number
 from postern.usecases.answers import as_plain
@@ -126,7 +127,10 @@ async def promote(visit: Visit) -> Response:
 
 
 async def adopt(visit: Visit) -> Response:
-    await webhooks.adopt(visit.gateway, visit.actor, visit.at("webhook"))
+    form = await visit.form()
+    await webhooks.adopt(
+        visit.gateway, visit.actor, visit.at("webhook"), form.text("invocation") or None, version_seen(form)
+    )
     return visit.to(f"/webhooks/{visit.at('webhook')}/authentication", "saved")
 
 
