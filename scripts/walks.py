@@ -5,7 +5,7 @@
 A call's body from the socket to the answer, a token from its creation to the webhook that is served with it, a workflow's
 answer from the engine to the caller. While one request is served, every function that is called or returns is looked at:
 its file counts when the value is in one of its locals, at most two steps inside. What it counted is in
-docs/decisions/0031-walks.md.
+docs/decisions/0013-folders-by-topic.md.
 """
 
 import asyncio

@@ -498,7 +498,7 @@ def test_a_start_on_sqlite_loads_nothing_that_it_may_never_need(modules: str) ->
 
 
 def test_little_is_a_dictionary_of_anything() -> None:
-    """What has a fixed form is a type, and what has none has a name, which is written once (0030-named-json.md)."""
+    """What has a fixed form is a type, and what has none has a name, which is written once (docs/decisions/0012-settings-and-answers-are-types.md)."""
     lines = [
         f"{file.relative_to(PACKAGE)}: {line.strip()}"
         for file in sorted(PACKAGE.rglob("*.py"))

@@ -132,16 +132,25 @@ def test_only_settings_that_exist_are_spoken_of(file: Path) -> None:
     assert set(re.findall(r"\bPOSTERN_[A-Z_]+[A-Z]\b", file.read_text())) - known == set()
 
 
-SPEAK_OF_TODAY = ("CONTRIBUTING.md", "docs/architecture.md", "docs/decisions/0033-what-trying-found.md")
-"""Other decisions name files of their day."""
+DECISIONS = sorted((ROOT / "docs" / "decisions").glob("0*.md"))
+NAME_FILES = [ROOT / "CONTRIBUTING.md", ROOT / "docs" / "architecture.md", *DECISIONS]
 
 
-@pytest.mark.parametrize("page", SPEAK_OF_TODAY)
-def test_a_file_that_is_named_is_there(page: str) -> None:
+@pytest.mark.parametrize("page", NAME_FILES, ids=lambda page: page.name)
+def test_a_file_that_is_named_is_there(page: Path) -> None:
     """By its whole path, or by the end of it."""
     files = [file.relative_to(ROOT).as_posix() for file in ROOT.glob("[a-z]*/**/*.*")] + [
         file.name for file in ROOT.iterdir()
     ]
-    named = re.findall(r"`([\w/.-]+\.(?:py|toml|html|js|md|sh))`", (ROOT / page).read_text("utf-8"))
+    named = re.findall(r"`([\w/.-]+\.(?:py|toml|html|js|md|sh))`", page.read_text("utf-8"))
     assert named
     assert [one for one in named if not any(f"/{file}".endswith(f"/{one}") for file in files)] == []
+
+
+@pytest.mark.parametrize("page", DECISIONS, ids=lambda page: page.name)
+def test_a_decision_is_half_a_page_in_the_list_and_says_what_keeps_it(page: Path) -> None:
+    text = page.read_text("utf-8")
+    title = text.partition("\n")[0].removeprefix("# ")
+    assert f"| [{page.name[:4]}]({page.name}) | {title} |" in (page.parent / "README.md").read_text("utf-8")
+    assert len(text.split()) <= 450, "measurements belong to bench/results"
+    assert "\nKept by: " in text and "\nWhat would change it: " in text

@@ -3,7 +3,7 @@ Postgres.
 
 Both go to the driver itself, as do the few counts of each commit: SQLAlchemy's own handling of a statement
 costs more than the database's. Measured on Postgres, rows of history in batches of 100: COPY spends a quarter
-of the processor time of `executemany` and half of one INSERT from arrays. `docs/decisions/` has the numbers.
+of the processor time of `executemany` and half of one INSERT from arrays. `bench/results/` has the numbers.
 """
 
 import json

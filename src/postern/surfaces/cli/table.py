@@ -1,5 +1,5 @@
 """Every command that asks the gateway, in the order in which `--help` shows them, by name: the list shows all of them, and
-one that was typed loads no other's modules (`docs/decisions/0048-what-a-command-loads.md`)."""
+one that was typed loads no other's modules (`docs/decisions/0018-commands.md`)."""
 
 from importlib import import_module
 

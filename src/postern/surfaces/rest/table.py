@@ -1,6 +1,6 @@
 """Every operation of the API, in the order in which its description shows them, by name: a gateway loads all topics, and
 a command that asks for one operation of eighty loads no other topic than the one that has it
-(`docs/decisions/0048-what-a-command-loads.md`)."""
+(`docs/decisions/0018-commands.md`)."""
 
 from collections.abc import Iterator
 from importlib import import_module
