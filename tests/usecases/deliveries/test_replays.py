@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from sqlalchemy import select
 
 from postern.core.answer import WorkflowResponse
-from postern.core.deliveries.delivery import Started, Trigger
+from postern.core.deliveries.delivery import End, Started, Trigger
 from postern.core.deliveries.replay import Replay, Values
 from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import Refused
@@ -75,7 +75,7 @@ async def test_a_run_replays_each_once_with_the_mapping_as_it_is_now(desk: Desk)
     ids = [await desk.accepted(webhook, {"n": number}) for number in range(45)]
     await webhooks.change(desk.gateway, ACTOR, webhook, {"fieldMapping": {"fieldOne": "n"}})
     result = await run(desk, "current", webhook_id=webhook)
-    assert (result.state, result.count, result.done, result.skipped) == ("completed", 45, 45, 0)
+    assert (result.state, result.count, result.done, result.skipped) == ("done", 45, 45, 0)
     assert await emissions(desk) == Counter(ids)
     delivery = await desk.store.deliveries.get(f"{ids[7]}.2")
     assert delivery.fields["fieldOne"] == "7"
@@ -274,6 +274,49 @@ async def test_a_held_webhook_holds_its_replays_too(desk: Desk) -> None:
     ] == ["held"]
 
 
+async def test_a_replay_tells_what_became_of_what_it_started(desk: Desk) -> None:
+    """And is a filter of the history: its failed ones are replayed by another replay."""
+    webhook = await desk.webhook()
+    ids = [await desk.accepted(webhook, {"n": number}) for number in range(5)]
+    before = await run(desk, until=time_of(ids[0]))
+    replay = await run(desk)
+    assert (str(before.outcomes), str(replay.outcomes)) == ("", "5 waiting")
+    own = [await desk.store.deliveries.get(f"{one}.2") for one in ids]
+    now = desk.gateway.clock()
+    for delivery in own[:3]:
+        await desk.store.deliveries.started(delivery, Started(1), now)
+    ends = {own[0].key: End("completed", now), own[1].key: End("failed", now, "ERP said 503")}
+    await desk.store.endings.note([], ends, {}, now)
+    await desk.store.deliveries.failed(own[3], "ERP said 503", now)
+
+    shown = await replays.show(desk.gateway, ACTOR, replay.id)
+    assert (shown.state, shown.done) == ("done", 5)
+    assert shown.outcomes == views.Outcomes(queued=1, started=1, completed=1, failed=2)
+    assert str(shown.outcomes) == "1 completed, 2 failed, 1 started, 1 waiting"
+    listed = (await replays.listing(desk.gateway, ACTOR)).items
+    assert {one.id: one.outcomes for one in listed} == {
+        replay.id: shown.outcomes,
+        before.id: views.Outcomes(),
+    }
+    call = await history.show(desk.gateway, ACTOR, ids[0])
+    assert [one.replay_id for one in call.deliveries] == [None, replay.id]
+
+    async def found(**wanted: Any) -> list[str]:
+        page = await history.listing(desk.gateway, ACTOR, HistoryFilter(**wanted))
+        counted = await history.count(desk.gateway, ACTOR, HistoryFilter(**wanted))
+        assert counted.calls == len(page.items)
+        return sorted(one.id for one in page.items)
+
+    assert await found(replay=replay.id) == sorted(ids)
+    assert await found(replay=before.id) == await found(replay="rpl_none") == []
+    failed = sorted([ids[1], ids[3]])
+    assert await found(replay=replay.id, status="failed") == failed
+    again = await run(desk, replay=replay.id, status="failed")
+    assert (again.count, str(again.outcomes)) == (2, "2 waiting")
+    assert await found(replay=again.id) == failed
+    assert await replays.show(desk.gateway, ACTOR, replay.id) == shown, "its deliveries stay what they became"
+
+
 async def test_a_search_narrows_it(desk: Desk) -> None:
     webhook = await desk.webhook()
     wanted = await desk.accepted(webhook, {"customer": "ada@example.com"})
@@ -330,7 +373,7 @@ async def test_a_plan_for_all_webhooks_leaves_those_out_that_start_nothing(
     await replays.begin(desk.gateway, ACTOR, plan.id)
     await Replayer(desk.gateway).round()
     result = await replays.show(desk.gateway, ACTOR, plan.id)
-    assert (result.state, result.done, result.skipped) == ("completed", 2, 1)
+    assert (result.state, result.done, result.skipped) == ("done", 2, 1)
     assert sum((await emissions(desk)).values()) == 2
 
 
@@ -361,7 +404,7 @@ async def test_calls_that_retention_takes_meanwhile_are_skipped(
 
     monkeypatch.setattr(desk.store.history, "many", taken)
     result = await run(desk)
-    assert (result.state, result.done, result.skipped) == ("completed", 0, 1)
+    assert (result.state, result.done, result.skipped) == ("done", 0, 1)
 
 
 async def test_a_plan_ends_when_it_was_made_or_earlier(desk: Desk) -> None:
@@ -457,7 +500,7 @@ async def test_what_a_step_queues_is_due_at_once_and_announced_to_those_who_watc
     await Replayer(desk.gateway).round()
     assert (Counter(touched), desk.gateway.runtime.due.is_set()) == (await emissions(desk), True)
     ended = await replays.show(desk.gateway, ACTOR, replay)
-    assert (ended.state, ended.ended_at is not None) == ("completed", True)
+    assert (ended.state, ended.ended_at is not None) == ("done", True)
     desk.gateway.runtime.due.clear()
     assert await Replayer(desk.gateway).round() is False
     assert not desk.gateway.runtime.due.is_set()

@@ -11,11 +11,15 @@ Values = Literal["current", "recorded"]
 trigger means, or as the mapping finds them now."""
 
 
+ReplayState = Literal["planned", "running", "done", "cancelled"]
+"""``done``: all of its deliveries were made. What becomes of them is theirs."""
+
+
 class Replay(Struct, frozen=True):
     """A replay of many: planned with a count, then run in the background, the oldest call first."""
 
     id: str
-    state: Literal["planned", "running", "completed", "cancelled", "failed"]
+    state: ReplayState
     wanted: HistoryFilter
     count: int
     created_at: float
@@ -27,5 +31,4 @@ class Replay(Struct, frozen=True):
     started_at: float | None = None
     started_by: str | None = None
     ended_at: float | None = None
-    error: str = ""
     fields: Values = "recorded"

@@ -138,6 +138,8 @@ class Delivery(msgspec.Struct):
     """When the engine is asked again how its runs ended; None where that is known, or the engine cannot tell."""
     asked_by: str | None = None
     """Who admitted the call or had it replayed; None where the call itself started it."""
+    replay_id: str | None = None
+    """The replay of many that made it."""
 
 
 class Entry(msgspec.Struct):
@@ -194,6 +196,8 @@ class HistoryFilter(msgspec.Struct, frozen=True):
     """``name``, ``name=value`` or ``name=beginning*``; see ``part``."""
     field: str | None = None
     """The same of a mapped value (``fieldOne=1001``) or of a value in the payload (``customer.id=7``)."""
+    replay: str | None = None
+    """Those that this replay of many has replayed."""
 
 
 class Story(msgspec.Struct):

@@ -38,6 +38,7 @@ from postern.stores.sql.upsert import insert_into
 _INVOCATION_COLUMNS = Invocation.__struct_fields__
 _DELIVERY_COLUMNS = (
     "key", "invocation_id", "webhook_id", "emission", "state", "attempts", "next_at", "fields", "created_at", "deadline", "asked_by",
+    "replay_id",
 )  # fmt: skip
 """What a new one has. The rest comes later."""
 
@@ -117,7 +118,7 @@ def _delivery_row(delivery: Delivery) -> tuple[Any, ...]:
     return (
         delivery.key, delivery.invocation_id, delivery.webhook_id, delivery.emission, delivery.state, delivery.attempts,
         milliseconds(delivery.next_at), _encode(delivery.fields), milliseconds(delivery.created_at),
-        None if delivery.deadline is None else milliseconds(delivery.deadline), delivery.asked_by,
+        None if delivery.deadline is None else milliseconds(delivery.deadline), delivery.asked_by, delivery.replay_id,
     )  # fmt: skip
 
 
@@ -168,6 +169,7 @@ def emit(
     state: State,
     now: float,
     asked_by: str,
+    replay_id: str | None = None,
 ) -> Delivery | None:
     """One more emission of an invocation; None where retention has just taken it. Its number is taken in the
     transaction, so two replays are two."""
@@ -181,7 +183,17 @@ def emit(
     ) + 1
     key = delivery_key(invocation_id, emission)
     delivery = Delivery(
-        key, invocation_id, webhook_id, emission, state, 0, now, fields, now, asked_by=asked_by
+        key,
+        invocation_id,
+        webhook_id,
+        emission,
+        state,
+        0,
+        now,
+        fields,
+        now,
+        asked_by=asked_by,
+        replay_id=replay_id,
     )
     insert_delivery(connection, delivery)
     return delivery

@@ -37,6 +37,7 @@ def delivery_of(row: Sequence[Any]) -> Delivery:
         ended_at,
         ask_at,
         asked_by,
+        replay_id,
     ) = row
     response = None
     if response_status is not None:
@@ -64,6 +65,7 @@ def delivery_of(row: Sequence[Any]) -> Delivery:
         ended_at=seconds(ended_at),
         ask_at=seconds(ask_at),
         asked_by=asked_by,
+        replay_id=replay_id,
     )
 
 

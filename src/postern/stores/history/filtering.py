@@ -81,6 +81,9 @@ def _received(wanted: HistoryFilter) -> Iterator[Condition]:
         yield invocations.c.id == wanted.value, True
     if wanted.bookmarked:
         yield invocations.c.id.in_(select(bookmarks.c.invocation_id)), True
+    if wanted.replay:
+        replayed = select(deliveries.c.invocation_id).where(deliveries.c.replay_id == wanted.replay)
+        yield invocations.c.id.in_(replayed), True
 
 
 def _with_status(connection: Connection, wanted: HistoryFilter, all_of_them: bool) -> Iterator[Condition]:

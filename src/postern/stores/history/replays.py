@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, case, exists, func,
 
 from postern.core.access.audit import AuditEntry
 from postern.core.deliveries.delivery import State
-from postern.core.deliveries.replay import Replay, Values
+from postern.core.deliveries.replay import Replay, ReplayState, Values
 from postern.core.history.invocation import HistoryFilter
 from postern.stores.access.audit import write_note
 from postern.stores.calls.recorder import emit
@@ -17,7 +17,7 @@ from postern.stores.history.looking import last_looked_at, look_up
 from postern.stores.sql.bulk import Parameters
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
-from postern.stores.sql.tables import invocations, replays, webhooks
+from postern.stores.sql.tables import deliveries, invocations, replays, webhooks
 from postern.stores.sql.wake import DUE, announce
 from postern.stores.sql.writer import Writer
 
@@ -71,6 +71,23 @@ class Replays:
 
         return await self._database.read(query)
 
+    async def outcomes(self, replay_ids: list[str]) -> dict[str, dict[str, int]]:
+        """By replay: how many of its deliveries are in each state."""
+        of_replay = deliveries.c.replay_id
+        counted = (
+            select(of_replay, deliveries.c.state, func.count())
+            .where(of_replay.in_(replay_ids))
+            .group_by(of_replay, deliveries.c.state)
+        )
+
+        def query(connection: Connection) -> dict[str, dict[str, int]]:
+            found: dict[str, dict[str, int]] = {one: {} for one in replay_ids}
+            for replay_id, state, count in connection.execute(counted):
+                found[replay_id][state] = count
+            return found
+
+        return await self._database.read(query)
+
     async def begin(self, replay_id: str, fields: Values, by: str, now: float, note: AuditEntry) -> bool:
         values = {
             "state": "running",
@@ -82,10 +99,10 @@ class Replays:
         return await self._turn(replay_id, ("planned",), values, note)
 
     async def end(
-        self, replay_id: str, state: str, now: float, note: AuditEntry | None = None, error: str = ""
+        self, replay_id: str, state: ReplayState, now: float, note: AuditEntry | None = None
     ) -> bool:
-        values = {"state": state, "ended_at": milliseconds(now), "error": error}
-        if state == "completed":
+        values: Parameters = {"state": state, "ended_at": milliseconds(now)}
+        if state == "done":
             # Also those that were not met any more: their webhook was disabled or deleted meanwhile, or they are gone.
             passed_over = replays.c.total - replays.c.done
             values["skipped"] = case((passed_over > replays.c.skipped, passed_over), else_=replays.c.skipped)
@@ -165,7 +182,7 @@ class Replays:
                 return False
             asked_by = replay.started_by or replay.created_by
             made = [
-                emit(connection, invocation_id, fields, state, now, asked_by)
+                emit(connection, invocation_id, fields, state, now, asked_by, replay.id)
                 for invocation_id, fields, state in starts
             ]
             done = sum(one is not None for one in made)
@@ -210,6 +227,5 @@ def _replay_of(row: Row[Any]) -> Replay:
         started_at=seconds(row.started_at),
         started_by=row.started_by,
         ended_at=seconds(row.ended_at),
-        error=row.error,
         fields=row.fields,
     )

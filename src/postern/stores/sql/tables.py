@@ -130,8 +130,10 @@ deliveries = Table(
     Column("ended_at", BigInteger),
     Column("ask_at", BigInteger),  # when the engine is asked how its runs ended; none when that is over
     Column("asked_by", Text),  # who admitted the call or had it replayed; none where the call itself did
+    Column("replay_id", Ascii(40)),  # the replay of many that made it
     _partial("deliveries_to_ask_about", "ask_at", where="ask_at IS NOT NULL"),
     _partial("deliveries_due", "next_at", where="state = 'queued'"),
+    _partial("deliveries_of_replay", "replay_id", "invocation_id", "state", where="replay_id IS NOT NULL"),
     _partial(
         "deliveries_apart", "state", "webhook_id", "key", where="state IN ('failed', 'held', 'dropped')"
     ),
@@ -430,7 +432,6 @@ replays = Table(
     Column("started_at", BigInteger),
     Column("started_by", Text),
     Column("ended_at", BigInteger),
-    Column("error", Text, nullable=False, server_default=""),
     Column("fields", Ascii(8), nullable=False, server_default="recorded"),
     _partial("replays_due", "next_at", where="state = 'running'"),
 )

@@ -236,6 +236,8 @@ def filter_in_words(wanted: ReplayedCalls, names: dict[str, str]) -> Markup:
         sentence += f" with the header “{wanted.header}”"
     if wanted.field:
         sentence += f" with the value “{wanted.field}”"
+    if wanted.replay:
+        sentence += f" that the replay …{wanted.replay[-8:]} replayed"
     if wanted.search:
         sentence += f" that {'hold' if several else 'holds'} “{wanted.search}”"
     said = escape(sentence)

@@ -61,7 +61,7 @@ async def plan(gateway: Gateway, actor: Actor, wanted: HistoryFilter) -> views.R
             gateway, actor, "replay planned", plan.id, filter=as_plain(views.filter_of(asked)), count=count
         ),
     )
-    return views.replay_of(plan)
+    return views.replay_of(plan, {})
 
 
 async def begin(gateway: Gateway, actor: Actor, replay_id: str, values: Values = "recorded") -> views.Replay:
@@ -86,9 +86,10 @@ async def cancel(gateway: Gateway, actor: Actor, replay_id: str) -> views.Replay
 
 
 async def show(gateway: Gateway, actor: Actor, replay_id: str) -> views.Replay:
-    """One replay of many: its plan, and how far it is."""
+    """One replay of many: its plan, how far it is, and what became of what it started."""
     require(actor, "read")
-    return views.replay_of(await _found(gateway, replay_id))
+    found = await _found(gateway, replay_id)
+    return views.replay_of(found, (await gateway.store.replays.outcomes([replay_id]))[replay_id])
 
 
 async def listing(
@@ -99,7 +100,8 @@ async def listing(
     limit = page_size(limit)
     found = await gateway.store.replays.page(limit + 1, cursor)
     shown, next_cursor = first_page(found, limit, lambda one: one.id)
-    return Listing(items=[views.replay_of(one) for one in shown], next_cursor=next_cursor)
+    outcomes = await gateway.store.replays.outcomes([one.id for one in shown])
+    return Listing(items=[views.replay_of(one, outcomes[one.id]) for one in shown], next_cursor=next_cursor)
 
 
 async def _found(gateway: Gateway, replay_id: str) -> Replay:
@@ -131,7 +133,7 @@ async def step(gateway: Gateway, replay: Replay) -> Replay | None:
         for invocation_id, _, _ in starts:
             gateway.runtime.live.touch(invocation_id)
     if position is None:
-        await gateway.store.replays.end(replay.id, "completed", now)
+        await gateway.store.replays.end(replay.id, "done", now)
         return None
     return replace(replay, position=position)
 

@@ -1,9 +1,9 @@
 """What is answered about holds and replays of many."""
 
-from typing import Literal
+from collections.abc import Mapping
 
 from postern.core.deliveries.replay import Replay as StoredReplay
-from postern.core.deliveries.replay import Values
+from postern.core.deliveries.replay import ReplayState, Values
 from postern.core.history.invocation import HistoryFilter, Status
 from postern.usecases.answers import Time, View
 
@@ -21,25 +21,42 @@ class ReplayedCalls(View):
     bookmarked: bool
     header: str | None = None
     field: str | None = None
+    replay: str | None = None
+
+
+class Outcomes(View):
+    """How many of a replay's deliveries are in each state: of those that are still kept."""
+
+    queued: int = 0
+    held: int = 0
+    started: int = 0
+    completed: int = 0
+    failed: int = 0
+    dropped: int = 0
+
+    def __str__(self) -> str:
+        waiting = [(self.completed, "completed"), (self.failed, "failed"), (self.started, "started")]
+        waiting += [(self.queued, "waiting"), (self.held, "held"), (self.dropped, "dropped")]
+        return ", ".join(f"{count:,} {word}" for count, word in waiting if count)
 
 
 class Replay(View):
-    """``fields``: the four values as the mapping finds them now, or as they were recorded; whoever runs it
+    """``done`` of ``count`` calls were replayed, and ``outcomes`` says what became of them. ``fields``: the four values as the mapping finds them now, or as they were recorded; whoever runs it
     chooses. ``created_by`` planned it, ``started_by`` had it run: every start of it names them as ``asked_by``."""
 
     id: str
-    state: Literal["planned", "running", "completed", "cancelled", "failed"]
+    state: ReplayState
     filter: ReplayedCalls
     fields: Values
     count: int
     done: int
     skipped: int
+    outcomes: Outcomes
     created_at: Time
     created_by: str
     started_at: Time | None
     started_by: str | None
     ended_at: Time | None
-    error: str | None
 
 
 class Hold(View):
@@ -56,7 +73,7 @@ class Dropped(Hold):
     dropped: int
 
 
-def replay_of(replay: StoredReplay) -> Replay:
+def replay_of(replay: StoredReplay, outcomes: Mapping[str, int]) -> Replay:
     return Replay(
         id=replay.id,
         state=replay.state,
@@ -65,12 +82,12 @@ def replay_of(replay: StoredReplay) -> Replay:
         count=replay.count,
         done=replay.done,
         skipped=replay.skipped,
+        outcomes=Outcomes(**outcomes),
         created_at=Time(replay.created_at),
         created_by=replay.created_by,
         started_at=Time.maybe(replay.started_at),
         started_by=replay.started_by,
         ended_at=Time.maybe(replay.ended_at),
-        error=replay.error or None,
     )
 
 
@@ -88,4 +105,5 @@ def filter_of(wanted: HistoryFilter) -> ReplayedCalls:
         bookmarked=wanted.bookmarked,
         header=wanted.header,
         field=wanted.field,
+        replay=wanted.replay,
     )

@@ -79,6 +79,10 @@ class FilterRequest(Shape):
         ),
     ] = None
 
+    replay: Annotated[
+        Id | None, Field(description="Only calls that this replay of many has replayed (rpl_…).")
+    ] = None
+
     def wanted(self, within: str = "") -> HistoryFilter:
         asked = {name: getattr(self, name) for name in FilterRequest.model_fields}
         return filter_of(**asked, within=within)
@@ -98,6 +102,7 @@ def filter_of(
     bookmarked: bool = False,
     header: str | None = None,
     field: str | None = None,
+    replay: str | None = None,
     within: str = "",
 ) -> HistoryFilter:
     """What somebody asked for on a surface, as a filter; an empty text asks for nothing. What is wrong is
@@ -110,6 +115,7 @@ def filter_of(
         "value": value,
         "header": header,
         "field": field,
+        "replay": replay,
     }
     for name, text in texts.items():
         # It cannot be in what is stored, and Postgres will not even be asked for it.
@@ -151,6 +157,7 @@ def filter_of(
         bookmarked,
         header or None,
         field or None,
+        replay or None,
     )
 
 

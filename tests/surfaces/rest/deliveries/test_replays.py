@@ -17,7 +17,7 @@ def test_many_are_replayed_over_http(api: Client) -> None:
     assert fields(api.post(f"{path}/run?fields=others")) == {"fields"}
     assert api.post(f"{path}/run?fields=recorded").json["fields"] == "recorded"
     done = wait_until(
-        lambda: (reply := api.get(path).json)["state"] == "completed" and reply, what="the replay to be done"
+        lambda: (reply := api.get(path).json)["state"] == "done" and reply, what="the replay to be done"
     )
     assert (done["done"], done["skipped"]) == (3, 0)
     assert problem(api.post(f"{path}/cancel")) == (409, "conflict")

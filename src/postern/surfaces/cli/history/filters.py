@@ -40,6 +40,9 @@ OPTIONS = {
             help="Only those with this value: fieldOne=1001, or at a path of the payload, customer.id=7."
         ),
     ],
+    "replay": Annotated[
+        str | None, typer.Option(help="Only those that this replay of many has replayed (rpl_…).")
+    ],
 }
 """By the names that the API has for them."""
 with_filter = with_options(OPTIONS)

@@ -19,7 +19,10 @@ commands = typer.Typer(
 ReplayId = Annotated[str, typer.Argument(metavar="REPLAY", help="The replay's id (rpl_…).")]
 Watch = Annotated[
     bool,
-    typer.Option("--watch", help="Stay and show the progress until it has ended. Ctrl-C leaves it running."),
+    typer.Option(
+        "--watch",
+        help="Stay and show the progress until it is done and nothing moves any more. Ctrl-C leaves it running.",
+    ),
 ]
 
 LOOK_EVERY = 0.5
@@ -73,7 +76,7 @@ def listing(
     show_page(
         page,
         as_json,
-        ["id", "state", "done", "skipped", "of", "planned", "by", "run by"],
+        ["id", "state", "done", "skipped", "of", "became", "planned", "by", "run by"],
         "No replay yet: postern replays plan",
         lambda one: [
             one.id,
@@ -81,6 +84,7 @@ def listing(
             one.done,
             one.skipped,
             one.count,
+            str(one.outcomes) or "-",
             one.created_at,
             one.created_by,
             one.started_by or "-",
@@ -97,13 +101,16 @@ def cancel(replay: ReplayId, as_json: Json = False) -> None:
 def _watched(replay: str) -> Replay:
     """On standard error, and on a terminal in one line."""
     shown = ""
+    now = None
     while True:
-        now = api.get(Replay, "replays", replay)
+        before, now = now, api.get(Replay, "replays", replay)
         line = f"{now.done + now.skipped:,} of {now.count:,}"
+        line += f": {now.outcomes}" if now.done else ""
         if line != shown:
-            err.print(line, end="\r" if err.is_terminal else "\n")
+            err.print(line.ljust(len(shown)), end="\r" if err.is_terminal else "\n")
             shown = line
-        if now.state != "running":
+        # What is queued is started soon after, where an engine is there; and then it ends, if it is one that tells.
+        if now.state != "running" and now == before:
             return now
         time.sleep(LOOK_EVERY)
 
@@ -111,12 +118,17 @@ def _watched(replay: str) -> Replay:
 def _report(replay: Replay, as_json: bool, watched: bool = False) -> None:
     why = "their webhook is disabled or deleted, or they are no longer kept"
     skipped = f", {replay.skipped} skipped because {why}" if replay.skipped else ""
-    error = f": {replay.error}" if replay.error else ""
+    became = f": {replay.outcomes}" if replay.done else ""
+    failed = (
+        f"\nTo replay those that failed: postern replays plan --replay {replay.id} --status failed"
+        if replay.outcomes.failed
+        else ""
+    )
     values = " with their recorded values" if replay.fields == "recorded" else ""
     report(
         replay,
-        f"{replay.state}: {replay.done} of {counted(replay.count, 'call')}{values}{skipped}{error}",
+        f"{replay.state}: {replay.done} of {counted(replay.count, 'call')}{values}{skipped}{became}{failed}",
         as_json,
     )
-    if watched and replay.state != "completed":
+    if watched and (replay.state != "done" or replay.outcomes.failed):
         raise typer.Exit(FAILED)

@@ -75,12 +75,14 @@ class Attempt(View):
 
 
 class Delivery(View):
-    """``asked_by``: who admitted the call or had it replayed; null where the call itself started it.
+    """``asked_by``: who admitted the call or had it replayed, and ``replay_id`` the replay of many that did; null where
+    the call itself started it.
     ``listener``: the `postern listen` that was given it in the place of the engine."""
 
     key: str
     emission: int
     asked_by: str | None
+    replay_id: str | None
     listener: str | None
     state: State
     fields: dict[str, str]
@@ -243,6 +245,7 @@ def delivery_of(one: recorded.Delivery) -> Delivery:
         key=one.key,
         emission=one.emission,
         asked_by=one.asked_by,
+        replay_id=one.replay_id,
         listener=_listener(one),
         state=one.state,
         fields=one.fields,

@@ -86,6 +86,7 @@ CREATE TABLE deliveries (
   ended_at BIGINT,
   ask_at BIGINT,
   asked_by TEXT,
+  replay_id VARCHAR(40),
   PRIMARY KEY ("key")
 )
  WITHOUT ROWID;
@@ -93,6 +94,8 @@ CREATE TABLE deliveries (
 CREATE INDEX deliveries_apart ON deliveries (state, webhook_id, "key") WHERE state IN ('failed', 'held', 'dropped');
 
 CREATE INDEX deliveries_due ON deliveries (next_at) WHERE state = 'queued';
+
+CREATE INDEX deliveries_of_replay ON deliveries (replay_id, invocation_id, state) WHERE replay_id IS NOT NULL;
 
 CREATE INDEX deliveries_to_ask_about ON deliveries (ask_at) WHERE ask_at IS NOT NULL;
 
@@ -380,7 +383,6 @@ CREATE TABLE replays (
   started_at BIGINT,
   started_by TEXT,
   ended_at BIGINT,
-  error TEXT DEFAULT '' NOT NULL,
   fields VARCHAR(8) DEFAULT 'recorded' NOT NULL,
   PRIMARY KEY (id)
 );

@@ -43,9 +43,9 @@ ANSWERS = {
 }
 FILTERS = (
     *("webhook", "status", "code", "answer", "span", "since", "until"),
-    *("search", "value", "address", "header", "field", "marked"),
+    *("search", "value", "address", "header", "field", "marked", "replay"),
 )
-MORE_FILTERS = ("header", "field", "address", "since", "until")
+MORE_FILTERS = ("header", "field", "address", "since", "until", "replay")
 
 
 class Row(Struct, frozen=True):
