@@ -12,32 +12,57 @@ from prometheus_client.metrics import MetricWrapperBase
 from screenshots import PAGES as PICTURED
 from sqlalchemy import Table
 
+from core.signatures.test_credential import SENT
 from postern import presets
-from postern.core.history.invocation import HistoryFilter
+from postern.core.access.accounts import Level
+from postern.core.history.invocation import HistoryFilter, RecordedOutcome, Status
+from postern.core.history.volume import CountedOutcome
 from postern.core.problems import PROBLEMS
 from postern.core.signatures import handshake
+from postern.core.signatures.credential import Placement
+from postern.core.signatures.encoding import DIGEST_DECODERS, Encoding, SecretEncoding
+from postern.core.signatures.freshness import _PARSERS, TimestampFormat
+from postern.core.signatures.making import Wrong
+from postern.core.webhooks.listing import Sort, State
+from postern.core.webhooks.many import Action
+from postern.core.webhooks.settings import Authentication, Method
 from postern.observe import metrics
-from postern.settings import ENGINES, Settings
+from postern.settings import ENGINES, EngineName, Settings
 from postern.stores.calls import recorder
 from postern.stores.deliveries.rows import delivery_of
 from postern.stores.history import filtering
 from postern.stores.history.reading import invocation_of
 from postern.stores.sql.tables import deliveries, invocations
+from postern.surfaces.cli.develop import send
 from postern.surfaces.cli.history import filters as options_of_calls
 from postern.surfaces.cli.webhooks import filters as options_of_webhooks
-from postern.surfaces.console import rehearsal
+from postern.surfaces.cli.webhooks import many as many_of_commands
+from postern.surfaces.console import rehearsal, words
 from postern.surfaces.console.routes import VIEWS
+from postern.surfaces.console.views.operations import settings
 from postern.surfaces.console.views.operations.settings import ENGINE_SETTINGS as PREFIXES
+from postern.surfaces.console.views.webhooks import listing, many, test_call
 from postern.surfaces.console.words import CODE_WORDS, FILTERS
 from postern.surfaces.console.words import ENGINES as TITLES
 from postern.usecases.deliveries.views import ReplayedCalls
+from postern.usecases.history.code import WRITERS, Language
 from postern.usecases.history.filters import FilterRequest, filter_of
+from postern.usecases.history.views.charts import Outcomes
 from postern.usecases.webhooks import listing as webhooks_listing
+from postern.usecases.webhooks.configuration import SECRETS
+from postern.usecases.webhooks.many import _CHANGES
+from postern.usecases.webhooks.views import Authentication as Shown
 from postern.wiring.engines import make_engine
 from surfaces.console.test_pages import PAGES as CHECKED
 
 ROOT = Path(__file__).resolve().parent.parent
 CORE = ROOT / "src" / "postern" / "core"
+CONSOLE = ROOT / "src" / "postern" / "surfaces" / "console"
+CHARTS = (CONSOLE / "static" / "js" / "charts.js").read_text("utf-8")
+TEMPLATES = {
+    str(file.relative_to(CONSOLE / "templates")): file.read_text("utf-8")
+    for file in sorted((CONSOLE / "templates").rglob("*.html"))
+}
 
 
 NEEDED = {
@@ -63,6 +88,70 @@ def test_an_engine_that_can_be_set_is_made_and_has_a_title(name: str, tmp_path: 
     assert name in PREFIXES, f"ENGINE_SETTINGS in console/views/operations/settings.py has no {name}"
     page = DESCRIBED.get(name, f"engines/{name}.md")
     assert (ROOT / "docs" / page).exists(), f"docs/{page} is to say how {name} is used"
+
+
+def typed(template: str, about: str) -> set[str]:
+    """The options in the tag of a template that names this: ``('name', 'Title')``, or ``'name': 'Title'``."""
+    tags = [tag for tag in re.findall(r"\{[{%].+?[%}]\}", TEMPLATES[template]) if about in tag]
+    return {one for tag in tags for one in re.findall(r"(?:\(|, |\{)'(\w+)'(?:, '|: ')", tag)}
+
+
+CHOICES: list[tuple[Any, Any, str]] = [
+    (Status, words.STATUS_WORDS, "STATUS_WORDS in console/words.py"),
+    (Status, words.STATUS_HELP, "STATUS_HELP in console/words.py"),
+    (Placement, words.PLACEMENTS, "PLACEMENTS in console/words.py"),
+    (Placement, SENT, "SENT in tests/core/signatures/test_credential.py"),
+    (Method, words.METHODS, "METHODS in console/words.py"),
+    (Method, SECRETS, "SECRETS in usecases/webhooks/configuration.py"),
+    (Method, [one.__struct_config__.tag for one in get_args(Authentication)], "Authentication in core"),
+    (Method, [one.__struct_config__.tag for one in get_args(Shown)], "Authentication in usecases/webhooks/views.py"),
+    (CountedOutcome, Outcomes.__struct_fields__, "Outcomes in usecases/history/views/charts.py"),
+    (CountedOutcome, re.findall('"(.+?)"', re.findall("OUTCOMES = (.+);", CHARTS)[0]), "OUTCOMES in charts.js"),
+    (CountedOutcome, {*get_args(RecordedOutcome)} - {"edited"}, "RecordedOutcome in core/history/invocation.py"),
+    (CountedOutcome, {*filtering._NOT_STARTED, "accepted"}, "_NOT_STARTED in stores/history/filtering.py"),
+    (Level, [name for name, _ in settings.LEVELS], "LEVELS in console/views/operations/settings.py"),
+    (Level, typed("frame.html", "actor.level"), "templates/frame.html"),
+    (Wrong, [name for name, _ in test_call.WRONGS if name], "WRONGS in console/views/webhooks/test_call.py"),
+    (Wrong, send.WRONGS, "WRONGS in cli/develop/send.py"),
+    (Action, listing.ACTIONS, "ACTIONS in console/views/webhooks/listing.py"),
+    (Action, many.DONE, "DONE in console/views/webhooks/many.py"),
+    (Action, {*_CHANGES, "delete"}, "_CHANGES in usecases/webhooks/many.py"),
+    (Action, many_of_commands.DONE, "DONE in cli/webhooks/many.py"),
+    (State, [name for name in listing.STATES if name], "STATES in console/views/webhooks/listing.py"),
+    (Sort, {*listing.ORDERS, "folder"}, "ORDERS in console/views/webhooks/listing.py"),
+    (Language, WRITERS, "WRITERS in usecases/history/code"),
+    (Language, typed("call/sent.html", "for language, title"), "templates/call/sent.html"),
+    (Encoding, typed("webhook/scheme.html", "'scheme.encoding"), "templates/webhook/scheme.html"),
+    (SecretEncoding, typed("webhook/scheme.html", "'scheme.secretEncoding"), "templates/webhook/scheme.html"),
+    (TimestampFormat, typed("webhook/scheme.html", "'scheme.timestampFormat"), "templates/webhook/scheme.html"),
+    (TimestampFormat, _PARSERS, "_PARSERS in core/signatures/freshness.py"),
+    (Encoding, DIGEST_DECODERS, "DIGEST_DECODERS in core/signatures/encoding.py"),
+]  # fmt: skip
+"""A choice, and a place that says something of each of its values. What a ``match`` says is for mypy to compare."""
+
+
+@pytest.mark.parametrize(
+    ("choice", "known", "where"), CHOICES, ids=lambda one: one if isinstance(one, str) else ""
+)
+def test_a_choice_is_known_wherever_something_is_said_of_it(choice: Any, known: Any, where: str) -> None:
+    missing, unknown = set(get_args(choice)) - set(known), set(known) - set(get_args(choice))
+    assert not missing, f"{where} lacks {missing}"
+    assert not unknown, f"{where} has {unknown}, which can not be chosen"
+
+
+@pytest.mark.parametrize("method", get_args(Method))
+def test_a_method_has_its_fields_in_the_form(method: str) -> None:
+    form = TEMPLATES["webhook/authentication.html"]
+    assert f'data-when="method:{method}"' in form, "templates/webhook/authentication.html"
+
+
+def test_options_that_are_typed_in_a_template_belong_to_no_choice() -> None:
+    """A list of options in a template would not follow a choice that grows."""
+    choices = [set(get_args(choice)) for choice in (Status, Placement, Method, CountedOutcome, EngineName)]
+    for name, text in TEMPLATES.items():
+        for tag in re.findall(r"\{[{%].+?[%}]\}", text, re.DOTALL):
+            typed = set(re.findall(r"'([\w-]+)'", tag))
+            assert not any(choice <= typed for choice in choices), f"{name} types the options of {tag}"
 
 
 NEVER_RECORDED = {"webhook_not_found": "no webhook, no history"}
@@ -142,11 +231,6 @@ def test_a_page_is_rehearsed_or_named_here() -> None:
     assert not missing, f"PAGES in console/rehearsal.py lacks {sorted(missing)}"
 
 
-CONSOLE = ROOT / "src" / "postern" / "surfaces" / "console"
-TEMPLATES = {
-    str(file.relative_to(CONSOLE / "templates")): file.read_text("utf-8")
-    for file in sorted((CONSOLE / "templates").rglob("*.html"))
-}
 READERS = {"text", "get", "on", "lines", "_whole"}
 
 

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, Literal, TypeVar, get_args, overload
 from urllib.parse import urlsplit
 
 from postern.core.address import Allowlist, InvalidRanges
@@ -16,6 +16,7 @@ from postern.extras import missing
 
 PREFIX = "POSTERN_"
 T = TypeVar("T")
+Name = TypeVar("Name", bound=str)
 
 
 class SettingError(ValueError):
@@ -120,11 +121,12 @@ def _ranges(text: str) -> Allowlist:
         raise ValueError(f"addresses or ranges: {next(iter(error.errors.values()))}") from None
 
 
-def _one_of(*choices: str) -> Callable[[str], str]:
-    def read(text: str) -> str:
-        if text not in choices:
-            raise ValueError("one of " + ", ".join(choices))
-        return text
+def _one_of(*choices: Name) -> Callable[[str], Name]:
+    def read(text: str) -> Name:
+        for choice in choices:
+            if choice == text:
+                return choice
+        raise ValueError("one of " + ", ".join(choices))
 
     return read
 
@@ -134,7 +136,8 @@ _seconds = _number(1, 3600, "a number of seconds")
 _days = _number(1, 3650, "a number of days")
 
 
-ENGINES = ("embedded", "temporal", "restate", "dbos", "http", "shopify-flow", "none")
+EngineName = Literal["embedded", "temporal", "restate", "dbos", "http", "shopify-flow", "none"]
+ENGINES: tuple[EngineName, ...] = get_args(EngineName)
 """What POSTERN_ENGINE may be; `wiring/engines.py` makes each of them."""
 
 
@@ -194,7 +197,7 @@ class Settings:
     engine = Setting(
         _one_of(*ENGINES),
         "embedded",
-        "The workflow engine: embedded, temporal, restate, dbos, http, shopify-flow, or none.",
+        f"The workflow engine: {', '.join(ENGINES[:-1])}, or {ENGINES[-1]}.",
     )
     http_url = Setting(_address, "", "Engine http: the URL that starts a workflow.")
     http_secret = Setting(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from postern.core.deliveries.delivery import delivery_key
-from postern.core.history.invocation import Delivery, Entry, Invocation
+from postern.core.history.invocation import Delivery, Entry, Invocation, RecordedOutcome
 from postern.core.webhooks.settings import NoAuthentication, Resolved, WebhookSettings
 from postern.core.webhooks.stored import StoredWebhook
 from postern.identity import first_id_at, new_id
@@ -63,7 +63,7 @@ _numbers = iter(range(1, 1 << 30))
 
 
 def entry(
-    outcome: str = "accepted",
+    outcome: RecordedOutcome = "accepted",
     *,
     at: float = NOW,
     webhook: str = WEBHOOK,

@@ -76,8 +76,6 @@ def make_engine(settings: Settings, watch: Watch | None = None) -> Engine | None
                 )
             case "none":
                 return None
-            case other:
-                raise NotImplementedError(f"POSTERN_ENGINE={other} is a setting that nothing is made of")
     except (FetchFailed, ValueError) as error:
         words = error.detail if isinstance(error, FetchFailed) else str(error)
         raise SettingError(

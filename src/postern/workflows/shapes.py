@@ -53,6 +53,8 @@ class Shape:
                 self.objects += 1
                 for key, inner in value.items():
                     self.members.setdefault(key, Shape()).add(inner, depth + 1)
+            case _:
+                raise TypeError(f"{type(value).__name__} is no part of JSON")
 
     @property
     def is_mapping(self) -> bool:

@@ -1,12 +1,12 @@
 """Who may ask for what: API keys, users, their sessions."""
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from msgspec import Struct
 
 Level = Literal["read", "write", "admin"]
-LEVELS: tuple[Level, ...] = ("read", "write", "admin")
+LEVELS: tuple[Level, ...] = get_args(Level)
 
 
 class ApiKey(Struct, frozen=True):

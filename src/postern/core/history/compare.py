@@ -130,7 +130,8 @@ def _text(value: Any) -> str:
             return "{" + ", ".join(f"{_text(name)}: {_text(one)}" for name, one in value.items()) + "}"
         case list():
             return "[" + ", ".join(map(_text, value)) + "]"
-    return json.dumps(value, ensure_ascii=False)
+        case _:
+            return json.dumps(value, ensure_ascii=False)
 
 
 def lines(before: str, after: str) -> Changes | None:

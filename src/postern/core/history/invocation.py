@@ -1,7 +1,7 @@
 """What history keeps: an invocation (a call and its verdict, never rewritten) and its deliveries (the small,
 moving part)."""
 
-from typing import Literal, cast, get_args
+from typing import Literal, get_args
 
 import msgspec
 
@@ -13,6 +13,9 @@ from postern.core.history.marks import Bookmark, Edited
 from postern.core.listeners import Handed
 
 Json = bytes
+
+RecordedOutcome = Literal["accepted", "rejected", "handshake", "duplicate", "edited"]
+"""What was decided about a call, as it is recorded. ``edited``: it is a changed copy of another one."""
 
 Status = Literal[
     "rejected",
@@ -37,7 +40,7 @@ class Invocation(msgspec.Struct):
     id: str
     webhook_id: str
     received_at: float
-    outcome: str
+    outcome: RecordedOutcome
     code: str
     status: int
     """The HTTP status of the answer; 0 where a workflow supplies it later (its delivery then says)."""
@@ -54,6 +57,15 @@ class Invocation(msgspec.Struct):
     detail: str
     trace: Json
     duplicate_of: str | None = None
+
+    @property
+    def is_event(self) -> bool:
+        """Whether it carried what a workflow gets: its own, or that of the call it repeats."""
+        match self.outcome:
+            case "accepted" | "duplicate" | "edited":
+                return True
+            case "rejected" | "handshake":
+                return False
 
     @property
     def body_is_gone(self) -> bool:
@@ -229,10 +241,10 @@ class Counted(msgspec.Struct, frozen=True):
     back_to: str | None = None
 
 
-def status_of(outcome: str, delivery: Delivery | None) -> Status:
+def status_of(outcome: RecordedOutcome, delivery: Delivery | None) -> Status:
     """The invocation status a user sees: that of the newest delivery, where there is one."""
     if delivery is None:
-        return cast(Status, outcome)
+        return "accepted" if outcome == "edited" else outcome
     if delivery.state in ("started", "completed") and delivery.answer_code == "accepted":
         return "responded"
     return "accepted" if delivery.state == "queued" else delivery.state

@@ -135,7 +135,8 @@ def _type(value: Any) -> str:
             return "text"
         case list():
             return "array"
-    return "object"
+        case _:
+            return "object"
 
 
 def _example(value: Any) -> Any:

@@ -3,10 +3,14 @@ counts per bucket of time, and what they tell."""
 
 from bisect import bisect_left
 from functools import cache
+from typing import Literal, get_args
 
 from msgspec import Struct, field
 
-OUTCOMES = ("accepted", "duplicate", "handshake", "rejected")
+from postern.core.history.invocation import Status
+
+CountedOutcome = Literal["accepted", "duplicate", "handshake", "rejected"]
+OUTCOMES: tuple[CountedOutcome, ...] = get_args(CountedOutcome)
 LATENCY_BOUNDS_MS = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 1500, 2500, 5000, 10000, 30000)
 
 # Counted beside the calls, under names that no outcome has.
@@ -96,9 +100,18 @@ class Volume(Struct):
         return outcomes(self.calls.by_name)
 
 
+def outcome_of(status: Status) -> CountedOutcome:
+    """What was decided about a call, whatever has become of it since."""
+    match status:
+        case "rejected" | "duplicate" | "handshake":
+            return status
+        case "accepted" | "held" | "started" | "responded" | "completed" | "failed" | "dropped":
+            return "accepted"
+
+
 def outcomes(by_code: dict[str, int]) -> dict[str, int]:
     """The codes in the four groups that a chart can show."""
-    groups = dict.fromkeys(OUTCOMES, 0)
+    groups: dict[str, int] = dict.fromkeys(OUTCOMES, 0)
     for code, calls in by_code.items():
         groups[code if code in groups else "rejected"] += calls
     return groups

@@ -7,7 +7,7 @@ rely on the caller being genuine. Everything after authentication takes a ``Veri
 import binascii
 import hmac
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 from itertools import islice
 from typing import Literal, Protocol
@@ -17,6 +17,8 @@ import msgspec
 from postern.core.calls.call import Call
 
 Matched = Literal["", "main", "second"]
+Placement = Literal["header", "bearer", "basic", "url"]
+"""Where a caller sends its token."""
 
 _MOST_PLACES = 64
 
@@ -112,7 +114,7 @@ class TokenCredential:
 
     def __init__(
         self,
-        placement: Literal["header", "bearer", "basic", "url"],
+        placement: Placement,
         main: bytes,
         second: bytes | None = None,
         *,
@@ -130,18 +132,23 @@ class TokenCredential:
         self._header = header_name.lower().encode()
         self._username = username.encode()
         self._parameter = parameter_name.encode()
-        self.challenge: bytes | None = {
-            "bearer": b'Bearer realm="webhook"',
-            "basic": b'Basic realm="webhook", charset="UTF-8"',
-        }.get(placement)
-        self.masked_headers = frozenset({self._header} if placement == "header" else ())
-        self.masked_parameters = frozenset({self._parameter} if placement == "url" else ())
-        self._place, self._find = {
-            "header": (f"the header {header_name}", self._in_header),
-            "bearer": ("Authorization: Bearer", self._in_bearer),
-            "basic": ("HTTP Basic", self._in_basic),
-            "url": (f"the URL parameter {parameter_name}", self._in_url),
-        }[placement]
+        self.challenge: bytes | None = None
+        self.masked_headers: frozenset[bytes] = frozenset()
+        self.masked_parameters: frozenset[bytes] = frozenset()
+        self._find: Callable[[Call], list[bytes] | Unproven]
+        match placement:
+            case "header":
+                self._place, self._find = f"the header {header_name}", self._in_header
+                self.masked_headers = frozenset({self._header})
+            case "bearer":
+                self._place, self._find = "Authorization: Bearer", self._in_bearer
+                self.challenge = b'Bearer realm="webhook"'
+            case "basic":
+                self._place, self._find = "HTTP Basic", self._in_basic
+                self.challenge = b'Basic realm="webhook", charset="UTF-8"'
+            case "url":
+                self._place, self._find = f"the URL parameter {parameter_name}", self._in_url
+                self.masked_parameters = frozenset({self._parameter})
         self._steps = {which: f"the {which} token was sent in {self._place}" for which in ("main", "second")}
 
     def check(self, call: Call) -> VerifiedCall | Unproven:

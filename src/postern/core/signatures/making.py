@@ -106,15 +106,24 @@ def with_token(
     if wrong == "missing":
         return made
     text = occasion.chance.hex() if wrong == "secret" else token.decode("utf-8", "replace")
-    if how.placement == "url":
-        return replace(made, query=_query(occasion, (*draft.query, (how.parameter_name, text))))
-    name, value = how.header_name, text
-    if how.placement == "bearer":
-        name, value = "Authorization", f"Bearer {text}"
-    elif how.placement == "basic":
-        pair = f"{how.username or ''}:{text}".encode()
-        name, value = "Authorization", f"Basic {base64.b64encode(pair).decode()}"
-    return replace(made, headers=(*made.headers, (name, value)))
+    header, parameter = carried(how, text)
+    if parameter is not None:
+        return replace(made, query=_query(occasion, (*draft.query, parameter)))
+    return replace(made, headers=(*made.headers, *([header] if header else [])))
+
+
+def carried(how: TokenAuthentication, token: str) -> tuple[tuple[str, str] | None, tuple[str, str] | None]:
+    """The header, or the parameter of the URL, in which a caller sends its token."""
+    match how.placement:
+        case "header":
+            return (how.header_name, token), None
+        case "bearer":
+            return ("Authorization", f"Bearer {token}"), None
+        case "basic":
+            pair = f"{how.username or ''}:{token}".encode()
+            return ("Authorization", f"Basic {base64.b64encode(pair).decode()}"), None
+        case "url":
+            return None, (how.parameter_name, token)
 
 
 def signed(

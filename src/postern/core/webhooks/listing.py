@@ -189,6 +189,8 @@ def matching(all_of_them: Iterable[Listed], wanted: WebhookFilter, lately: Latel
             found = [one for one in found if trouble(one, lately)]
         case "never_called":
             found = [one for one in found if lately.of(one.id).last_call_at is None]
+        case None:
+            pass
     return found
 
 

@@ -15,9 +15,12 @@ import msgspec
 from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.documents import Document
 from postern.core.schedules.schedule import Schedule, parse_schedule
+from postern.core.signatures.credential import Placement
 from postern.core.signatures.scheme import SignatureScheme
 
 PAYLOAD_LIMIT = 1024 * 1024
+
+Method = Literal["none", "token", "hmac"]
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -35,7 +38,7 @@ class NoAuthentication(Setting, frozen=True, tag_field="method", tag="none"):
 class TokenAuthentication(Setting, frozen=True, tag_field="method", tag="token"):
     """A fixed secret that the caller sends with every call."""
 
-    placement: Literal["header", "bearer", "basic", "url"] = "header"
+    placement: Placement = "header"
     header_name: str = "X-Api-Key"
     username: str | None = None
     parameter_name: str = "token"

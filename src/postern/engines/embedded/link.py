@@ -178,6 +178,8 @@ class Link(asyncio.Protocol):
                 self._ready(frame)
             case frames.Trouble(detail):
                 self._trouble(detail)
+            case frames.Beat():
+                pass  # that it came is enough
 
     def _answer(self, frame: frames.Answer) -> None:
         def recorded(taken: asyncio.Future[bool]) -> None:

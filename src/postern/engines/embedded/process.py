@@ -58,6 +58,8 @@ class Desk:
                     self._runs.forget(keys, partial(self._reply, id))
                 case frames.AskEnds() | frames.Runs():
                     self._readers.submit(self._look_up, question)
+                case frames.Answered():
+                    pass  # the conversation has handed it to the workflow that waits for it
         return GRACE_WITHOUT_GATEWAY
 
     def _started(self, id: int, result: Started | Exception) -> None:

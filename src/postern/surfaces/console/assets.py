@@ -51,9 +51,8 @@ async def answer_asset(request: Request) -> Response:
     """Addresses carry a mark of the content, so what was loaded once is never asked for again. Pages of before an update
     get the scripts of today, and ask for them again."""
     path, is_marked = request.path_params["path"], request.url.query.startswith("v=")
-    match path.split("/"):
-        case ["js", mark, name]:
-            path, is_marked = f"js/{name}", mark == mark_of_scripts()
+    if (parts := path.split("/"))[0] == "js" and len(parts) == 3:
+        path, is_marked = f"js/{parts[2]}", parts[1] == mark_of_scripts()
     content = styles() if path == STYLES else content_of(STATIC / path) if path in _names() else None
     if content is None:
         raise Refused("not_found")

@@ -1,11 +1,11 @@
 """Ready calls to paste: curl, Python, JavaScript, and the bare header lines."""
 
-import base64
 import json
 from shlex import quote
 from typing import Any
 from urllib.parse import quote as percent
 
+from postern.core.signatures.making import carried
 from postern.usecases.webhooks.views import Webhook, WithToken
 
 EXAMPLE_BODY = {"orderNumber": "1001"}
@@ -13,20 +13,14 @@ EXAMPLE_BODY = {"orderNumber": "1001"}
 
 def target(webhook: Webhook, token: str) -> tuple[str, dict[str, str]]:
     """The URL and the headers with which a caller proves itself."""
-    how = webhook.authentication
-    url = webhook.url
+    how, url = webhook.authentication, webhook.url
     headers = {"Content-Type": "application/json"}
     if isinstance(how, WithToken):
-        match how.placement:
-            case "header":
-                headers[how.header_name] = token
-            case "bearer":
-                headers["Authorization"] = f"Bearer {token}"
-            case "basic":
-                pair = f"{how.username}:{token}".encode()
-                headers["Authorization"] = "Basic " + base64.b64encode(pair).decode()
-            case _:
-                url += f"?{percent(how.parameter_name)}={percent(token, safe='')}"
+        header, parameter = carried(how, token)
+        if header is not None:
+            headers |= [header]
+        if parameter is not None:
+            url += f"?{percent(parameter[0])}={percent(parameter[1], safe='')}"
     return url, headers
 
 

@@ -8,13 +8,19 @@ from datetime import UTC, datetime
 from typing import Any
 
 from markupsafe import Markup, escape
+from msgspec import Struct
 
+from postern.core.history.invocation import Status
+from postern.core.history.volume import OUTCOMES as OUTCOMES
+from postern.core.signatures.credential import Placement
+from postern.core.webhooks.settings import Method
+from postern.settings import EngineName
 from postern.usecases.answers import as_plain
 from postern.usecases.deliveries.views import ReplayedCalls
 from postern.usecases.signatures.views import SecretForm
-from postern.usecases.webhooks.views import Webhook, WithSignature, WithToken
+from postern.usecases.webhooks.views import Webhook, WithoutAuthentication, WithSignature, WithToken
 
-STATUS_WORDS = {
+STATUS_WORDS: dict[Status, tuple[str, str]] = {
     "rejected": ("Rejected", "bad"),
     "duplicate": ("Duplicate", "plain"),
     "handshake": ("Handshake", "plain"),
@@ -28,7 +34,7 @@ STATUS_WORDS = {
 }
 """By invocation status: what a badge says, and its tone."""
 
-ENGINES = {
+ENGINES: dict[EngineName, str] = {
     "embedded": "built in",
     "temporal": "Temporal",
     "restate": "Restate",
@@ -38,7 +44,7 @@ ENGINES = {
     "none": "none",
 }
 
-STATUS_HELP = {
+STATUS_HELP: dict[Status, str] = {
     "rejected": "The call was rejected; no workflow was started.",
     "duplicate": "The same delivery had come before; the workflow did not run twice.",
     "handshake": "The sender tested the URL; it was answered, nothing was started.",
@@ -77,6 +83,33 @@ CODE_WORDS = {
     "fetch_failed": "Fetch failed",
 }
 
+
+class TokenPlace(Struct, frozen=True):
+    listed: str
+    """In the list of webhooks."""
+    offered: str
+    """In the form that asks where the token is sent."""
+    sent: str
+    """Behind "sent", beside the token itself."""
+
+
+PLACEMENTS: dict[Placement, TokenPlace] = {
+    "header": TokenPlace("Token in a header", "In a header of its own", "in the header"),
+    "bearer": TokenPlace("Bearer token", "As a Bearer token", "as a Bearer token"),
+    "basic": TokenPlace("Username and token", "As username and password (HTTP Basic)", "as the password"),
+    "url": TokenPlace("Token in the URL", "In the URL", "in the URL"),
+}
+
+METHODS: dict[Method, tuple[str, str, str]] = {
+    "token": ("Static token", "A fixed secret with every call", "Right for most tools and scripts."),
+    "hmac": (
+        "HMAC SHA-256",
+        "Every call signed with a shared secret",
+        "You choose the sender or describe its scheme next.",
+    ),
+    "none": ("None", "For testing only", "Anybody who knows the URL can call."),
+}
+"""Its title, what it is, and what to know of it before it is chosen."""
 
 PROVIDER_TITLES = {
     "generic": "Generic signature",
@@ -179,16 +212,12 @@ def authentication(webhook: Webhook, titles: dict[str, str] | None = None) -> st
         return f"Fetches {state.in_words}" if not state.paused_at else "Its schedule is paused"
     match webhook.authentication:
         case WithToken() as how:
-            return {
-                "header": "Token in a header",
-                "bearer": "Bearer token",
-                "basic": "Username and token",
-                "url": "Token in the URL",
-            }[how.placement]
+            return PLACEMENTS[how.placement].listed
         case WithSignature() as how:
             title = (titles or {}).get(how.provider)
             return f"Signed by {title or PROVIDER_TITLES.get(how.provider, how.provider.title())}"
-    return "No authentication"
+        case WithoutAuthentication():
+            return "No authentication"
 
 
 def initials(title: str) -> str:
@@ -260,7 +289,8 @@ def shown(value: Any) -> str:
             return ", ".join(value)
         case list() | dict():
             return json.dumps(value, ensure_ascii=False)
-    return str(value)
+        case _:
+            return str(value)
 
 
 def changed(value: Any) -> str:

@@ -122,13 +122,15 @@ def _verdict_now(webhook: Webhook | None, invocation: Invocation, base_url: str)
         return reason
     call = invocation.as_call(base_url)
     verdict = admit_head(webhook, call) or judge(webhook, call, NO_LIMITS)
-    if verdict.outcome == "accepted":
-        return verdict
-    if verdict.outcome != "rejected":
-        return "it is a set-up handshake of the sender, which starts no workflow"
-    if webhook.method == "token" and PROBLEMS[verdict.code].status == 401:
-        return "its credential was masked and cannot be checked again"
-    return verdict.detail
+    match verdict.outcome:
+        case "accepted":
+            return verdict
+        case "handshake" | "preflight":
+            return "it is a set-up handshake of the sender, which starts no workflow"
+        case "rejected" if webhook.method == "token" and PROBLEMS[verdict.code].status == 401:
+            return "its credential was masked and cannot be checked again"
+        case "rejected":
+            return verdict.detail
 
 
 def _cannot_be_judged(invocation: Invocation) -> str:

@@ -216,6 +216,7 @@ def entry_of(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict) -
     """What is to be recorded of a call and its verdict."""
     now = gateway.clock()
     body: bytes | None = call.body
+    assert verdict.outcome != "preflight", "no preflight is recorded"
     accepted = verdict.outcome == "accepted"
     if verdict.handshake is not None and verdict.handshake.announced:
         body = None  # it is a secret: the vault has it
@@ -280,14 +281,20 @@ def entry_of(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict) -
 
 
 def _status_of(verdict: Verdict, waits: bool) -> int:
-    if verdict.outcome == "accepted":
-        return 0 if waits else 200
-    if verdict.handshake is not None:
-        return verdict.handshake.answer.status
-    return PROBLEMS[verdict.code].status
+    match verdict.outcome:
+        case "accepted":
+            return 0 if waits else 200
+        case "handshake":
+            assert verdict.handshake is not None
+            return verdict.handshake.answer.status
+        case "rejected":
+            return PROBLEMS[verdict.code].status
+        case "preflight":
+            return 204
 
 
 def _answer_of(webhook: Webhook, verdict: Verdict, invocation_id: str | None) -> Answer:
+    """To a call that starts nothing."""
     if verdict.handshake is not None:
         return verdict.handshake.answer
     return answers.problem(

@@ -27,9 +27,7 @@ async def fixture(gateway: Gateway, actor: Actor, invocation_id: str) -> Fixture
     require(actor, "read")
     story = await recorded(gateway, invocation_id)
     invocation = story.invocation
-    if (
-        invocation.outcome in ("rejected", "handshake") and not story.deliveries
-    ):  # it may have been admitted later
+    if not (invocation.is_event or story.deliveries):  # it may have been admitted later
         raise Refused(
             "conflict", f"this call was not accepted ({invocation.code}): no workflow gets such an event"
         )

@@ -116,7 +116,8 @@ def _never_started(invocation: Invocation) -> str:
             )
         case "handshake":
             return "this call was a set-up handshake, which starts nothing"
-    return "retention has taken what this call started"
+        case "accepted" | "edited":
+            return "retention has taken what this call started"
 
 
 async def request(gateway: Gateway, actor: Actor, invocation_id: str) -> RecordedRequest:
@@ -163,7 +164,7 @@ def _payload(story: Story) -> msgspec.Raw | None:
     """The object that field paths go into, as its text: a number keeps every digit, and nobody waits for a megabyte
     to be opened."""
     invocation = story.invocation
-    if invocation.body is None or (invocation.outcome in ("rejected", "handshake") and not story.deliveries):
+    if invocation.body is None or not (invocation.is_event or story.deliveries):
         return None
     payload = payload_of(invocation)
     if payload is None:

@@ -32,5 +32,7 @@ async def follow(gateway: Gateway) -> None:
                 gateway.runtime.waiters.wake_all()
             case wake.DEAF:
                 gateway.runtime.waiters.look_every = OFTEN
+            case _:
+                pass  # a newer version of the program announced it
 
     await gateway.store.listen(on_announcement)

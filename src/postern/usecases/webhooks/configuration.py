@@ -18,6 +18,7 @@ from postern.core.calls.cors import origin_problem
 from postern.core.calls.paths import path_problem
 from postern.core.documents import Document
 from postern.core.problems import FieldError, Refused
+from postern.core.signatures.credential import Placement
 from postern.core.visible import on_one_line
 from postern.core.webhooks.grouping import MOST_TAGS, distinct, folder_of, tag_problem
 from postern.core.webhooks.names import header_name_problem, parameter_name_problem, username_problem
@@ -54,7 +55,7 @@ class TokenAuthentication(Shape):
     """A fixed secret that the caller sends with every call."""
 
     method: Literal["token"]
-    placement: Literal["header", "bearer", "basic", "url"] = "header"
+    placement: Placement = "header"
     header_name: str = "X-Api-Key"
     username: str | None = None
     parameter_name: str = "token"

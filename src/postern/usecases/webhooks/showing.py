@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from msgspec.structs import asdict, replace
 
 from postern.core.webhooks.announced import announced
-from postern.core.webhooks.settings import SignatureAuthentication, TokenAuthentication
+from postern.core.webhooks.settings import NoAuthentication, SignatureAuthentication, TokenAuthentication
 from postern.core.webhooks.stored import StoredSecret, StoredWebhook, Tally, UnreadableWebhook
 from postern.usecases.answers import UNSET, Time, UnsetType
 from postern.usecases.listeners.views import Listener
@@ -108,7 +108,8 @@ def _authentication(webhook: StoredWebhook, tallies: dict[str, Tally], now: floa
                 preset_version=judged_by.preset_version,
                 preset_update=preset_update(how.provider, judged_by),
             )
-    return views.WithoutAuthentication()
+        case NoAuthentication():
+            return views.WithoutAuthentication()
 
 
 def unreadable(gateway: Gateway, webhook: UnreadableWebhook) -> views.Unreadable:

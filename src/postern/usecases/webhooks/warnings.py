@@ -1,7 +1,7 @@
 """What a webhook's owner should know of its settings although they are allowed."""
 
 from postern import presets
-from postern.core.webhooks.settings import SignatureAuthentication
+from postern.core.webhooks.settings import NoAuthentication, SignatureAuthentication, TokenAuthentication
 from postern.core.webhooks.stored import StoredWebhook
 from postern.identity import is_stand_in
 from postern.usecases.schedules.views import ScheduleState
@@ -32,12 +32,13 @@ def warnings(webhook: StoredWebhook, schedule: ScheduleState | None) -> list[str
     match authentication:
         case SignatureAuthentication():
             found += _about_signatures(webhook, authentication)
-        case _ if authentication.method == "none":
+        case NoAuthentication():
             found.append("Anybody who knows the URL can call this webhook. Use method None for testing only.")
-        case _ if any(len(one.value) < SHORT_TOKEN for one in webhook.secrets.values()):
-            found.append(
-                "A token of this webhook is short enough to be guessed. Have one generated, or paste 16 characters or more."
-            )
+        case TokenAuthentication():
+            if any(len(one.value) < SHORT_TOKEN for one in webhook.secrets.values()):
+                found.append(
+                    "A token of this webhook is short enough to be guessed. Have one generated, or paste 16 characters or more."
+                )
     return found
 
 

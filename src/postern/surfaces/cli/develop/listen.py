@@ -14,7 +14,7 @@ from postern.core.calls.call import Call
 from postern.core.calls.content import Unreadable, read_object
 from postern.core.calls.paths import InvalidPath, as_text, parse_path, walk_members
 from postern.core.deliveries.delivery import FIELD_NAMES
-from postern.core.history.volume import OUTCOMES
+from postern.core.history.volume import OUTCOMES, outcome_of
 from postern.surfaces.cli.develop.kept_place import KeptPlace
 from postern.surfaces.cli.develop.new_calls import ANSWER_WITHIN, Calls
 from postern.surfaces.cli.develop.presence import Presence, own_name
@@ -140,7 +140,7 @@ def listen(
         for call in calls.follow(begin, last):
             if kept is not None and not retry:
                 kept.write(calls.place)  # before it is sent: once is the rule
-            if _outcome(call) not in wanted.outcomes:
+            if outcome_of(call.status) not in wanted.outcomes:
                 continue
             request = _request(call.id)
             if not wanted.has(request):
@@ -149,7 +149,7 @@ def listen(
             if target is None:
                 _print(call, request, as_json)
             else:
-                row = Row(request, outcome=_outcome(call), code=call.code)
+                row = Row(request, outcome=outcome_of(call.status), code=call.code)
                 shown.begin(row)
                 row.answer = target.send(request, retry)
                 shown.end(row)
@@ -274,11 +274,6 @@ def _wanted(outcomes: list[str] | None, where: list[str] | None) -> Wanted:
     return Wanted(set(outcomes or ["accepted"]), values)
 
 
-def _outcome(call: InvocationSummary) -> str:
-    """What was decided, whatever has become of it since."""
-    return call.status if call.status in ("duplicate", "handshake", "rejected") else "accepted"
-
-
 def _moment(text: str) -> float:
     if found := re.fullmatch(r"(\d{1,6})([smhd])", text):
         return time.time() - int(found[1]) * UNITS[found[2]]
@@ -305,14 +300,14 @@ def _print(call: InvocationSummary, request: RecordedRequest, as_json: bool) -> 
                 webhook_id=call.webhook_id,
                 received_at=call.received_at,
                 method=call.method,
-                outcome=_outcome(call),
+                outcome=outcome_of(call.status),
                 code=call.code,
                 request=request,
             )
         )
         return
     out.print(
-        f"{call.received_at}  {call.id}  {call.webhook_id}  {_outcome(call)}  {plain(call.detail)}".rstrip(),
+        f"{call.received_at}  {call.id}  {call.webhook_id}  {outcome_of(call.status)}  {plain(call.detail)}".rstrip(),
         "bold",
     )
     target = request.path + (f"?{request.query}" if request.query else "")

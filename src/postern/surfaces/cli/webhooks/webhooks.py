@@ -1,11 +1,13 @@
 """`postern webhooks …`"""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import msgspec
 import typer
 
 from postern.core.documents import Document, Patch
+from postern.core.signatures.credential import Placement
+from postern.core.webhooks.settings import Method
 from postern.surfaces.cli.gateway.api import Declined, api
 from postern.surfaces.cli.options import Given
 from postern.surfaces.cli.run import (
@@ -26,7 +28,14 @@ from postern.surfaces.cli.run import show as show_found
 from postern.surfaces.cli.secret import read_secret
 from postern.surfaces.cli.webhooks import filters
 from postern.usecases.runtime.site import out_of_reach
-from postern.usecases.webhooks.views import Bin, Webhook, Webhooks, WithSignature, WithToken
+from postern.usecases.webhooks.views import (
+    Bin,
+    Webhook,
+    Webhooks,
+    WithoutAuthentication,
+    WithSignature,
+    WithToken,
+)
 
 commands = typer.Typer(no_args_is_help=True, help="Create, look at and change webhooks.")
 
@@ -69,9 +78,9 @@ def assignments(pairs: list[str] | None) -> Patch:
 def create(
     name: Annotated[str, typer.Argument(help="What you call it.")],
     settings: Settings = None,
-    auth: Annotated[str, typer.Option(help="none, token, or hmac.")] = "token",
+    auth: Annotated[str, typer.Option(help=f"{', '.join(get_args(Method))}.")] = "token",
     placement: Annotated[
-        str, typer.Option(help="Where the token travels: header, bearer, basic or url.")
+        str, typer.Option(help=f"Where the token travels: {', '.join(get_args(Placement))}.")
     ] = "header",
     provider: Annotated[
         str | None, typer.Option(help="For hmac: shopify, stripe, … generic or custom.")
@@ -340,7 +349,8 @@ def _authentication(webhook: Webhook) -> str:
             return f"token ({how.placement})"
         case WithSignature() as how:
             return f"signature ({how.provider})"
-    return "None"
+        case WithoutAuthentication():
+            return "None"
 
 
 def _state(webhook: Webhook) -> str:

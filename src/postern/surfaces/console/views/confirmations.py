@@ -104,7 +104,8 @@ async def _question(visit: Visit, webhook_id: str, action: str) -> Question:
                 "Leave it in the bin",
                 typed=name,
             )
-    raise Refused("not_found")
+        case _:
+            raise Refused("not_found")
 
 
 async def _name(visit: Visit, webhook_id: str) -> str:

@@ -314,7 +314,8 @@ def _run_state(delivery: recorded.Delivery) -> RunState | None:
         case "started" if delivery.runs:
             # Whoever it was handed to tells its end, or is ended.
             return "running" if delivery.ask_at is not None or _listener(delivery) else "unknown"
-    return None
+        case "queued" | "held" | "started" | "dropped":
+            return None
 
 
 _DECIDED = {"completed": 200, "workflow_failed": 502, "response_timeout": 504}

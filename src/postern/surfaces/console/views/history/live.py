@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 from postern.core.access.accounts import Actor
 from postern.core.history.crowd import READABLE, Crowd
 from postern.core.history.invocation import HistoryFilter
-from postern.core.history.volume import OUTCOMES
+from postern.core.history.volume import OUTCOMES, outcome_of
 from postern.core.problems import Refused
 from postern.identity import first_id_at, time_of
 from postern.surfaces.console import pages, words
@@ -157,7 +157,7 @@ class Page:
         fresh = [event.summary for event in batch.events if self._is_fresh(event.summary)]
         for item in fresh:
             _keep(self._seen, item.id, SEEN, self._forgot)
-        is_counted = self.crowd.arrive([(item.webhook_id, _outcome(item)) for item in fresh], now)
+        is_counted = self.crowd.arrive([(item.webhook_id, outcome_of(item.status)) for item in fresh], now)
         listed = set() if is_counted else {item.id for item in fresh}
         for event in batch.events:
             if event.invocation_id in listed:
@@ -245,10 +245,6 @@ def _keep(
 
 def _meets(item: InvocationSummary, wanted: HistoryFilter) -> bool:
     return wanted.status in (None, item.status) and wanted.address in (None, item.address)
-
-
-def _outcome(item: InvocationSummary) -> str:
-    return item.status if item.status in OUTCOMES else "accepted"
 
 
 def _skipped(changes: int) -> str:

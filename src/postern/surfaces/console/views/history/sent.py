@@ -116,6 +116,8 @@ async def _sent(visit: Visit, item: Invocation) -> Sent:
             sent.pairs, sent.pair_count = bodies.pairs(request.query.encode("latin-1", "replace"))
         case "headers":
             sent.headers = [(name, value, value == MASK) for name, value in item.headers]
+        case _:
+            raise NotImplementedError(f"{chosen} is offered and not shown")
     return sent
 
 

@@ -1,6 +1,7 @@
 """What became of a call, in sentences."""
 
 from postern.surfaces.console import words
+from postern.usecases.answers import UnsetType
 from postern.usecases.history.views.calls import Delivery, Invocation, InvocationSummary
 
 
@@ -48,7 +49,8 @@ def _ran(item: InvocationSummary) -> str:
             return f"{names} failed: {why}"
         case "running":
             return f"{names} {'are' if several else 'is'} running"
-    return f"{names} {'were' if several else 'was'} started; how {'they' if several else 'it'} ended, this engine does not tell"
+        case "unknown" | UnsetType() | None:
+            return f"{names} {'were' if several else 'was'} started; how {'they' if several else 'it'} ended, this engine does not tell"
 
 
 def caller(item: Invocation) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 from starlette.responses import Response
 
 from postern.core.problems import Refused
+from postern.settings import EngineName
 from postern.surfaces.console import words
 from postern.surfaces.console.views import picker
 from postern.surfaces.console.visit import Visit, problem_of
@@ -26,7 +27,7 @@ TABS = [
     ("password", "Password"),
 ]
 RETENTION = ("POSTERN_HISTORY_DAYS", "POSTERN_BODY_DAYS", "POSTERN_HISTORY_ROWS")
-ENGINE_SETTINGS = {
+ENGINE_SETTINGS: dict[EngineName, str] = {
     "embedded": "POSTERN_WORKFLOWS",
     "temporal": "POSTERN_TEMPORAL_",
     "restate": "POSTERN_RESTATE_",

@@ -179,6 +179,8 @@ def _request(answer: str, sent: Form) -> Document:
                 made["authentication"] = {"method": "hmac", "provider": "generic", "secret": GENERATE}
             elif method != "token":
                 made["authentication"] = {"method": method}  # none, or nothing that there is
+        case _:
+            pass  # a token, as above
     return made
 
 

@@ -321,4 +321,5 @@ def rotation(webhook: Webhook) -> ShownRotation | None:
             second_secret_use=SecretUse() as second,
         ):
             return ShownRotation(state, main, second)
-    return None
+        case _:
+            return None  # only one secret is valid, or none is asked for
