@@ -1,11 +1,75 @@
 """The verifier against signatures that the vendors' own SDKs, openssl and published examples made
 (``tests/vectors``)."""
 
+import base64
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from postern import presets
+from postern.core.calls.call import Call
 from postern.core.problems import PROBLEMS
-from support.vector_replay import accepts_no_secret, providers, replay, vectors
+from postern.core.signatures.credential import VerifiedCall
+from postern.core.signatures.scheme import SignatureScheme
+from postern.core.signatures.signature import SignatureCredential
+
+VECTORS = Path(__file__).parents[2] / "vectors"
+
+Vector = dict[str, Any]
+
+
+def providers() -> list[str]:
+    return sorted(file.stem for file in VECTORS.glob("*.json"))
+
+
+def vectors(provider: str) -> list[Vector]:
+    file = VECTORS / f"{provider}.json"
+    assert file.exists(), (
+        f"{provider} has no vectors yet: tests/vectors/make/README.md says how they are made"
+    )
+    document = json.loads(file.read_text("utf-8"))
+    assert document["provider"] == provider
+    return document["vectors"]
+
+
+def replay(provider: str, vector: Vector) -> dict[str, Any]:
+    """What the verifier says, in the words of a vector's ``expect``."""
+    scheme = (
+        SignatureScheme.from_document(vector["scheme"])
+        if "scheme" in vector
+        else presets.load()[provider].scheme
+    )
+    second = vector["second_secret"]
+    credential = SignatureCredential(
+        scheme,
+        vector["secret"].encode(),
+        second.encode() if second is not None else None,
+        public_url=vector["public_url"],
+        require_timestamp_and_digest=vector.get("require_timestamp_and_digest", False),
+    )
+    result = credential.check(call_of(vector))
+    if isinstance(result, VerifiedCall):
+        return {"verified": True, "matched": result.matched}
+    return {"verified": False, "code": result.code}
+
+
+def call_of(vector: Vector) -> Call:
+    call = vector["call"]
+    return Call(
+        method=call["method"],
+        path=call["path"].encode(),
+        query=call["query"].encode(),
+        headers=tuple((name.lower().encode(), value.encode("latin-1")) for name, value in call["headers"]),
+        body=base64.b64decode(call["body_base64"]),
+        address="203.0.113.7",
+        received_at=vector["at"],
+        base_url=call["base_url"],
+    )
 
 
 def kinds(text: str) -> set[str]:
@@ -86,6 +150,49 @@ def test_names_are_unique_within_a_file():
         assert len(names) == len(set(names))
 
 
+def accepts_no_secret(scheme: SignatureScheme) -> bool:
+    """Can a webhook be configured so that everybody knows its key?"""
+    for main, second in (
+        (b"", None),
+        (scheme.secret_prefix.encode(), None),
+        (b"\0", None),
+        (b"MfKQ9r8GKYqrTwjU", b""),
+    ):
+        try:
+            SignatureCredential(scheme, main, second)
+        except ValueError:
+            continue
+        return True
+    return False
+
+
 @pytest.mark.parametrize("preset", presets.load().values(), ids=lambda preset: preset.name)
 def test_an_empty_secret_is_refused(preset):
     assert not accepts_no_secret(preset.scheme)
+
+
+MAKE = VECTORS / "make" / "make.py"
+
+
+def make(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(MAKE), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl signs the vectors")
+def test_one_sender_s_vectors_are_made_alone_and_come_out_the_same(tmp_path: Path) -> None:
+    made = make("woocommerce", "bigcommerce", "--into", str(tmp_path))
+    assert made.returncode == 0, made.stderr
+    for name in ("woocommerce", "bigcommerce"):  # the second has an SDK that the project has installed, too
+        assert made_now(tmp_path, name) == made_now(VECTORS, name)
+
+
+def made_now(folder: Path, name: str) -> list[object]:
+    vectors = json.loads((folder / f"{name}.json").read_text())["vectors"]
+    return [{**vector, "made_with": ""} for vector in vectors]  # with which version of its SDK
+
+
+def test_what_cannot_be_made_is_reported(tmp_path: Path) -> None:
+    assert "not in senders.py: acme" in make("acme", "--into", str(tmp_path)).stderr
+    assert "pip install stripe==" in make("stripe", "--into", str(tmp_path)).stderr
+    assert list(tmp_path.iterdir()) == []

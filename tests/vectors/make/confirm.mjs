@@ -31,11 +31,6 @@ const sdks = {
     new LinearWebhookClient(secret).parseVerifiedPayload(bytes, sent.get("linear-signature"), sent.get("linear-timestamp"));
     return true;
   },
-  async sanity({ secret, headers, body, sign }) {
-    const sanity = await import("@sanity/webhook");
-    if (sign) return await sanity.encodeSignatureHeader(body, sign, secret);
-    return await sanity.isValidSignature(body, new Headers(headers).get("sanity-webhook-signature"), secret);
-  },
 };
 
 for await (const line of createInterface({ input: process.stdin })) {

@@ -1,13 +1,13 @@
-"""What is tried on every vendor: one function, one list of vectors. A kind that cannot apply to a vendor is
-left out."""
+"""What is tried on every vendor. A kind that cannot apply to a vendor is left out."""
 
 from dataclasses import replace
 from typing import Any
 
 import sdks
-from signing import NOON, Confirmation, Headers, Message, Sender, bad, confirm, good, hmac_sha256, vector
+from signing import NOON, Headers, Message, Sender, bad, confirm, good, hmac_sha256, vector
 
-WRONG = "somebody-elses-secret"
+WRONG = b"somebody-elses-secret"
+YEAR = 31_536_000
 
 
 class Bench:
@@ -17,15 +17,14 @@ class Bench:
         self.sender = sender
         self.made: list[dict[str, Any]] = []
 
-    def message(self, text: bytes = b"plain", *, second: int = NOON, **more: Any) -> Message:
+    def message(self, text: bytes = b"plain", *, second: int = NOON) -> Message:
         sender = self.sender
         time = sender.time(second) if sender.time else None
-        return Message(sender.body(text, second), time, url=sender.public_url or "", **more)
+        return Message(sender.body(text, second), time, url=sender.public_url or "")
 
     def digest(self, message: Message, key: bytes | None = None) -> bytes:
-        return hmac_sha256(
-            self.sender.key(self.sender.secret) if key is None else key, self.sender.signed(message)
-        )
+        key = self.sender.key(self.sender.secret) if key is None else key
+        return hmac_sha256(key, self.sender.signed(message))
 
     def signature(self, message: Message, key: bytes | None = None) -> str:
         return self.sender.encode(self.digest(message, key))
@@ -47,17 +46,21 @@ class Bench:
         self,
         kind: str,
         name: str,
-        message: Message,
-        headers: Headers | None,
-        expect: dict[str, Any],
+        code: str = "",
+        message: Message | None = None,
+        headers: Headers | None = None,
+        matched: str = "main",
         **more: Any,
     ) -> None:
-        by: Confirmation | None = more.pop("by", self.sender.sdk)
+        """``code``: why it is refused, empty where it is good."""
+        sender = self.sender
+        message = message or self.message()
         headers = self.headers(message, self.signature(message)) if headers is None else headers
-        more.setdefault("public_url", self.sender.public_url)
-        secret = more.pop("secret", self.sender.secret)
-        made = vector(kind, name, secret, message, headers, expect, **more)
-        confirm(made, by, self.sender.differences)
+        expect = bad(code) if code else good(matched)
+        made = vector(
+            kind, name, sender.secret, message, headers, expect, public_url=sender.public_url, **more
+        )
+        confirm(made, sender.sdk, sender.differences)
         self.made.append(made)
 
 
@@ -68,10 +71,9 @@ def changed(signature: str) -> str:
 
 def vectors(sender: Sender) -> list[dict[str, Any]]:
     bench = Bench(sender)
-    by_sdk = sdks.signed_by_sdk(sender.name, sender.secret, bench.message().body, NOON)
-    if by_sdk is not None and by_sdk != sender.value(
-        [bench.signature(bench.message())], bench.message().time
-    ):
+    message = bench.message()
+    by_sdk = sdks.signed_by_sdk(sender.name, sender.secret, message.body, NOON)
+    if by_sdk is not None and by_sdk != sender.value([bench.signature(message)], message.time):
         raise SystemExit(f"{sender.name}: the SDK signs {by_sdk}")
     secrets(bench)
     bodies(bench)
@@ -81,364 +83,165 @@ def vectors(sender: Sender) -> list[dict[str, Any]]:
     if sender.tolerance:
         times(bench)
     else:
-        message = bench.message()
-        bench.add(
-            "late",
-            "no timestamp is signed, so it is good a year later",
-            message,
-            None,
-            good(),
-            at=NOON + 31_536_000,
-        )
+        bench.add("late", "no timestamp is signed, so it is good a year later", at=NOON + YEAR)
     return bench.made
 
 
 def secrets(bench: Bench) -> None:
-    sender, message = bench.sender, bench.message()
-    second = sender.key(sender.second_secret)
-    of_second = bench.headers(message, bench.signature(message, second))
-    of_nobody = bench.headers(message, bench.signature(message, WRONG.encode()))
-    bench.add("valid", "a genuine call", message, None, good())
-    bench.add(
-        "main_of_two",
-        "the main secret while a second is set",
-        message,
-        None,
-        good(),
-        second_secret=sender.second_secret,
-    )
-    bench.add(
-        "second_secret",
-        "the second secret",
-        message,
-        of_second,
-        good("second"),
-        second_secret=sender.second_secret,
-    )
-    bench.add(
-        "second_secret_not_set",
-        "the second secret where none is set",
-        message,
-        of_second,
-        bad("signature_mismatch"),
-    )
-    bench.add("wrong_secret", "somebody else's secret", message, of_nobody, bad("signature_mismatch"))
+    sender, message, add = bench.sender, bench.message(), bench.add
     two = {"second_secret": sender.second_secret}
-    bench.add(
-        "wrong_secrets",
-        "somebody else's secret where two are set",
-        message,
-        of_nobody,
-        bad("signature_mismatch"),
-        **two,
-    )
-    of_everybody = bench.headers(message, bench.signature(message, b""))
-    bench.add("empty_key", "signed with no secret at all", message, of_everybody, bad("signature_mismatch"))
+
+    def by(key: bytes) -> dict[str, Any]:
+        return {"headers": bench.headers(message, bench.signature(message, key))}
+
+    of_second = by(sender.key(sender.second_secret))
+    add("valid", "a genuine call")
+    add("main_of_two", "the main secret while a second is set", **two)
+    add("second_secret", "the second secret", matched="second", **of_second, **two)
+    add("second_secret_not_set", "the second secret where none is set", "signature_mismatch", **of_second)
+    add("wrong_secret", "somebody else's secret", "signature_mismatch", **by(WRONG))
+    add("wrong_secrets", "somebody else's secret where two are set", "signature_mismatch", **by(WRONG), **two)
+    add("empty_key", "signed with no secret at all", "signature_mismatch", **by(b""))
     if sender.wrong_reading:
-        misread = bench.headers(message, bench.signature(message, sender.wrong_reading(sender.secret)))
-        bench.add(
-            "secret_misread",
-            "the secret read as a neighbouring scheme reads it",
-            message,
-            misread,
-            bad("signature_mismatch"),
-        )
+        misread = by(sender.wrong_reading(sender.secret))
+        name = "the secret read as a neighbouring scheme reads it"
+        add("secret_misread", name, "signature_mismatch", **misread)
 
 
 def bodies(bench: Bench) -> None:
-    message = bench.message()
+    message, add = bench.message(), bench.add
     signed = bench.headers(message, bench.signature(message))
-    altered = replace(message, body=message.body.replace(b"plain", b"plaim"))
-    bench.add("altered_body", "one letter of the body is another", altered, signed, bad("signature_mismatch"))
-    longer = replace(message, body=message.body + b"\n")
-    bench.add(
-        "body_with_more",
-        "a newline came after the body was signed",
-        longer,
-        signed,
-        bad("signature_mismatch"),
-    )
-    bench.add("non_ascii_body", "a body beyond ASCII", bench.message("Grüße, 東京 🛒".encode()), None, good())
-    bench.add("not_utf8_body", "a body that is not UTF-8", bench.message(b"caf\xe9 \xff\xfe"), None, good())
-    bench.add(
-        "trailing_newline_body",
-        "a body that ends in a newline",
-        replace(message, body=message.body + b"\r\n"),
-        None,
-        good(),
-    )
+
+    def of(body: bytes) -> Message:
+        return replace(message, body=body)
+
+    altered, longer = of(message.body.replace(b"plain", b"plaim")), of(message.body + b"\n")
+    add("altered_body", "one letter of the body is another", "signature_mismatch", altered, signed)
+    name = "a newline came after the body was signed"
+    add("body_with_more", name, "signature_mismatch", longer, signed)
+    add("non_ascii_body", "a body beyond ASCII", "", bench.message("Grüße, 東京 🛒".encode()))
+    add("not_utf8_body", "a body that is not UTF-8", "", bench.message(b"caf\xe9 \xff\xfe"))
+    add("trailing_newline_body", "a body that ends in a newline", "", of(message.body + b"\r\n"))
     odd = message.body.replace(b'":', b'" :  ').replace(b"plain", rb"\u00e9 \/ 1.0")
-    bench.add(
-        "odd_json_body",
-        "JSON that would be written differently if it were parsed",
-        replace(message, body=odd),
-        None,
-        good(),
-    )
+    add("odd_json_body", "JSON that would be written differently if it were parsed", "", of(odd))
     if bench.sender.time_in_body:
-        bench.add(
-            "empty_body",
-            "no body, so no signed time",
-            replace(message, body=b""),
-            None,
-            bad("timestamp_missing"),
-        )
+        add("empty_body", "no body, so no signed time", "timestamp_missing", of(b""))
     else:
-        bench.add("empty_body", "no body", replace(message, body=b""), None, good())
+        add("empty_body", "no body", "", of(b""))
 
 
 def signatures(bench: Bench) -> None:
     sender, message = bench.sender, bench.message()
     right = bench.signature(message)
-    wrong = changed(right)
-
-    def signed(*values: str) -> Headers:
-        return [*bench.headers(message), *((sender.header, value) for value in values)]
+    half = sender.encode(bench.digest(message)[:16])
 
     def value(signature: str) -> str:
         return sender.value([signature], message.time)
 
-    half = sender.encode(bench.digest(message)[:16])
-    bench.add(
-        "altered_signature",
-        "one digit of the signature is another",
-        message,
-        signed(value(wrong)),
-        bad("signature_mismatch"),
-    )
-    bench.add("missing_signature", "no signature", message, signed(), bad("signature_missing"))
-    bench.add("empty_signature", "an empty signature header", message, signed(""), bad("signature_missing"))
-    bench.add(
-        "half_signature",
-        "only the first half of the digest",
-        message,
-        signed(value(half)),
-        bad("signature_malformed"),
-    )
-    bench.add(
-        "malformed_signature",
-        "a signature in no encoding",
-        message,
-        signed(value(sender.malformed)),
-        bad("signature_malformed"),
-    )
-    bench.add(
-        "latin1_signature",
-        "a signature of bytes beyond ASCII",
-        message,
-        signed(value("é" * 64)),
-        bad("signature_malformed"),
-    )
-    bench.add(
-        "header_case",
-        "header names in capitals",
-        message,
-        [(name.upper(), text) for name, text in signed(value(right))],
-        good(),
-    )
-    bench.add(
-        "repeated_right_last",
-        "two signature headers, the second is right",
-        message,
-        signed(value(wrong), value(right)),
-        good(),
-    )
-    bench.add(
-        "repeated_right_first",
-        "two signature headers, the first is right",
-        message,
-        signed(value(right), value(wrong)),
-        good(),
-    )
-    bench.add(
-        "repeated_wrong",
-        "two signature headers, none is right",
-        message,
-        signed(value(wrong), value(wrong)),
-        bad("signature_mismatch"),
-    )
+    good_one, wrong = value(right), value(changed(right))
+
+    def add(kind: str, name: str, code: str, *values: str) -> None:
+        headers = [*bench.headers(message), *((sender.header, one) for one in values)]
+        bench.add(kind, name, code, headers=headers)
+
+    add("altered_signature", "one digit of the signature is another", "signature_mismatch", wrong)
+    add("missing_signature", "no signature", "signature_missing")
+    add("empty_signature", "an empty signature header", "signature_missing", "")
+    add("half_signature", "only the first half of the digest", "signature_malformed", value(half))
+    add("malformed_signature", "a signature in no encoding", "signature_malformed", value(sender.malformed))
+    add("latin1_signature", "a signature of bytes beyond ASCII", "signature_malformed", value("é" * 64))
+    sent = [*bench.headers(message), (sender.header, good_one)]
+    capitals = [(name.upper(), text) for name, text in sent]
+    bench.add("header_case", "header names in capitals", headers=capitals)
+    add("repeated_right_last", "two signature headers, the second is right", "", wrong, good_one)
+    add("repeated_right_first", "two signature headers, the first is right", "", good_one, wrong)
+    add("repeated_wrong", "two signature headers, none is right", "signature_mismatch", wrong, wrong)
     if sender.foreign_alone:
-        bench.add(
-            "other_scheme",
-            "only a signature of another version",
-            message,
-            signed(sender.foreign_alone),
-            bad("signature_malformed"),
-        )
+        name = "only a signature of another version"
+        add("other_scheme", name, "signature_malformed", sender.foreign_alone)
         bare = right if sender.time_header or not sender.time else f"t={message.time},{right}"
-        bench.add(
-            "no_prefix",
-            "the signature without what goes before it",
-            message,
-            signed(bare),
-            bad("signature_malformed"),
-        )
+        add("no_prefix", "the signature without what goes before it", "signature_malformed", bare)
     if sender.id_header:
-        without = [header for header in signed(value(right)) if header[0] != sender.id_header]
-        bench.add("missing_id", "the signed id is not sent", message, without, bad("signature_malformed"))
-        other = [
-            (name, "msg_other" if name == sender.id_header else text) for name, text in signed(value(right))
-        ]
-        bench.add("altered_id", "the signed id is another", message, other, bad("signature_mismatch"))
+        without = [header for header in sent if header[0] != sender.id_header]
+        bench.add("missing_id", "the signed id is not sent", "signature_malformed", headers=without)
+        other = [(name, "msg_other" if name == sender.id_header else text) for name, text in sent]
+        bench.add("altered_id", "the signed id is another", "signature_mismatch", headers=other)
 
 
 def lists(bench: Bench) -> None:
     sender, message = bench.sender, bench.message()
     right = bench.signature(message)
     wrong = changed(right)
+
+    def add(kind: str, name: str, code: str, *values: str, **more: Any) -> None:
+        bench.add(kind, name, code, headers=bench.headers(message, *values), **more)
+
+    add("list_right_last", "two signatures in one header, the second is right", "", wrong, right)
+    add("list_right_first", "two signatures in one header, the first is right", "", right, wrong)
+    add("list_wrong", "two signatures in one header, none is right", "signature_mismatch", wrong, wrong)
+    keys = WRONG, sender.key(sender.second_secret)
+    both = [bench.signature(message, key) for key in keys]
+    two = {"second_secret": sender.second_secret, "matched": "second"}
+    add("list_second_secret", "two signatures, one by the second secret", "", *both, **two)
     separator = {"Paddle-Signature": ";", "webhook-signature": " "}.get(sender.header, ",")
-    bench.add(
-        "list_right_last",
-        "two signatures in one header, the second is right",
-        message,
-        bench.headers(message, wrong, right),
-        good(),
-    )
-    bench.add(
-        "list_right_first",
-        "two signatures in one header, the first is right",
-        message,
-        bench.headers(message, right, wrong),
-        good(),
-    )
-    bench.add(
-        "list_wrong",
-        "two signatures in one header, none is right",
-        message,
-        bench.headers(message, wrong, wrong),
-        bad("signature_mismatch"),
-    )
-    of_both = bench.headers(
-        message,
-        bench.signature(message, WRONG.encode()),
-        bench.signature(message, sender.key(sender.second_secret)),
-    )
-    bench.add(
-        "list_second_secret",
-        "two signatures, one by the second secret",
-        message,
-        of_both,
-        good("second"),
-        second_secret=sender.second_secret,
-    )
     *others, (name, text) = bench.headers(message, right)
     more = [*others, (name, f"{text}{separator}{sender.foreign_items}")]
-    bench.add("list_with_other_items", "items of another version besides", message, more, good())
+    bench.add("list_with_other_items", "items of another version besides", headers=more)
 
 
 def times(bench: Bench) -> None:
-    sender, message = bench.sender, bench.message()
-    window = sender.tolerance
-    bench.add(
-        "edge_past", "received a second before it is too old", message, None, good(), at=NOON + window - 1
-    )
-    bench.add("edge_future", "signed as far ahead as is allowed", message, None, good(), at=NOON - window + 1)
-    bench.add("stale", "received too late", message, None, bad("timestamp_expired"), at=NOON + window + 2)
-    bench.add(
-        "very_stale", "received a year later", message, None, bad("timestamp_expired"), at=NOON + 31_536_000
-    )
-    bench.add(
-        "future",
-        "signed later than it was received",
-        message,
-        None,
-        bad("timestamp_in_future"),
-        at=NOON - window - 2,
-    )
-    bench.add(
-        "far_future",
-        "signed a year after it was received",
-        message,
-        None,
-        bad("timestamp_in_future"),
-        at=NOON - 31_536_000,
-    )
+    sender, message, add = bench.sender, bench.message(), bench.add
+    window, fresh = sender.tolerance, NOON + 3600
+    right = bench.signature(message)
+    add("edge_past", "received a second before it is too old", at=NOON + window - 1)
+    add("edge_future", "signed as far ahead as is allowed", at=NOON - window + 1)
+    add("stale", "received too late", "timestamp_expired", at=NOON + window + 2)
+    add("very_stale", "received a year later", "timestamp_expired", at=NOON + YEAR)
+    add("future", "signed later than it was received", "timestamp_in_future", at=NOON - window - 2)
+    add("far_future", "signed a year after it was received", "timestamp_in_future", at=NOON - YEAR)
     if sender.time_in_body:
         field = b'"webhookTimestamp":%d123' % NOON
-        without = replace(message, body=message.body.replace(field, b'"createdAt":%d123' % NOON))
-        soon = replace(message, body=message.body.replace(field, b'"webhookTimestamp":"soon"'))
-        later = replace(
-            message, body=message.body.replace(field, b'"webhookTimestamp":%d123' % (NOON + 3600))
-        )
-        signed = bench.headers(message, bench.signature(message))
-        bench.add(
-            "altered_timestamp",
-            "a fresh time on an old signature",
-            later,
-            signed,
-            bad("signature_mismatch"),
-            at=NOON + 3600,
-        )
-        unsigned = [
-            *bench.headers(message),
-            ("Linear-Timestamp", f"{NOON + 3600}123"),
-            (sender.header, bench.signature(message)),
-        ]
-        bench.add(
-            "unsigned_timestamp",
-            "a fresh time in a header that is not signed",
-            message,
-            unsigned,
-            bad("timestamp_expired"),
-            at=NOON + 3600,
-        )
+
+        def instead(text: bytes) -> Message:
+            return replace(message, body=message.body.replace(field, text))
+
+        without, soon = instead(b'"createdAt":%d123' % NOON), instead(b'"webhookTimestamp":"soon"')
+        later, old = instead(b'"webhookTimestamp":%d123' % fresh), bench.headers(message, right)
     else:
         assert sender.time
-        without, soon, later = message.at(None), message.at("soon"), message.at(sender.time(NOON + 3600))
-        old = bench.headers(later, bench.signature(message))
-        bench.add(
-            "altered_timestamp",
-            "a fresh time on an old signature",
-            later,
-            old,
-            bad("signature_mismatch"),
-            at=NOON + 3600,
-        )
-        twice(bench, message, later)
-    right = bench.signature(message)
-    bench.add(
-        "missing_timestamp",
-        "no time",
-        without,
-        None if sender.time_in_body else bench.headers(without, right),
-        bad("timestamp_missing"),
-    )
-    bench.add("malformed_timestamp", "a time in words, and signed so", soon, None, bad("timestamp_malformed"))
+        without, soon, later = message.at(None), message.at("soon"), message.at(sender.time(fresh))
+        old = bench.headers(later, right)
+    name = "a fresh time on an old signature"
+    add("altered_timestamp", name, "signature_mismatch", later, old, at=fresh)
+    if sender.time_in_body:
+        header = ("Linear-Timestamp", f"{fresh}123")
+        unsigned = [*bench.headers(message), header, (sender.header, right)]
+        name = "a fresh time in a header that is not signed"
+        add("unsigned_timestamp", name, "timestamp_expired", headers=unsigned, at=fresh)
+    else:
+        twice(bench, message, later, fresh)
+    headers = None if sender.time_in_body else bench.headers(without, right)
+    add("missing_timestamp", "no time", "timestamp_missing", without, headers)
+    add("malformed_timestamp", "a time in words, and signed so", "timestamp_malformed", soon)
 
 
-def twice(bench: Bench, message: Message, later: Message) -> None:
+def twice(bench: Bench, message: Message, later: Message, fresh: int) -> None:
     """The signature of an old time beside a fresh one: whichever is checked must be the one that is
     signed."""
-    sender, right = bench.sender, bench.signature(message)
+    sender, right, plain = bench.sender, bench.signature(message), bench.headers(message)
     if sender.time_header:
         assert later.time
-        headers = [
-            *bench.headers(message),
-            (sender.time_header, later.time),
-            (sender.header, sender.value([right], None)),
-        ]
+        headers = [*plain, (sender.time_header, later.time), (sender.header, sender.value([right], None))]
     else:
         first = sender.value([changed(right)], later.time)
-        headers = [
-            *bench.headers(message),
-            (sender.header, first),
-            (sender.header, sender.value([right], message.time)),
-        ]
+        headers = [*plain, (sender.header, first), (sender.header, sender.value([right], message.time))]
         separator = ";" if ";" in first else ","
         joined = sender.value([], later.time) + separator + sender.value([right], message.time)
         bench.add(
             "two_timestamps_in_one",
             "a fresh and an old time in one header",
-            message,
-            [*bench.headers(message), (sender.header, joined)],
-            bad("timestamp_malformed"),
-            at=NOON + 3600,
+            "timestamp_malformed",
+            headers=[*plain, (sender.header, joined)],
+            at=fresh,
         )
-    bench.add(
-        "two_timestamps",
-        "a fresh and an old time",
-        message,
-        headers,
-        bad("timestamp_malformed"),
-        at=NOON + 3600,
-    )
+    bench.add("two_timestamps", "a fresh and an old time", "timestamp_malformed", headers=headers, at=fresh)

@@ -1,44 +1,38 @@
-"""Makes vectors again: ``tests/vectors/*.json``. Without names, all of them."""
+"""Makes vectors again: ``tests/vectors/*.json``. Without names, those of all senders that have a preset."""
 
 import argparse
 import json
 from pathlib import Path
 from typing import Any
 
-import own
 import sdks
-from customs import custom
-from generic import generic
 from kinds import vectors
 from senders import SENDERS
 
 HERE = Path(__file__).parent
-
-MAKERS = {sender.name: lambda sender=sender: vectors(sender) + own.vectors(sender) for sender in SENDERS} | {
-    "generic": generic,
-    "custom": custom,
-}
+BY_NAME = {sender.name: sender for sender in SENDERS}
 
 
-def write(folder: Path, name: str, made: list[dict[str, Any]]) -> None:
+def write(folder: Path, name: str, made: list[dict[str, Any]]) -> int:
+    """What is tried on this sender alone stands in the file already, and stays."""
     names = [one["name"] for one in made]
     assert len(names) == len(set(names)), [text for text in names if names.count(text) > 1]
+    before = HERE.parent / f"{name}.json"
+    kept = json.loads(before.read_text("utf-8"))["vectors"] if before.exists() else []
+    made += [one for one in kept if one["name"] not in names]
     text = json.dumps({"provider": name, "vectors": made}, indent=1, ensure_ascii=False)
-    (folder / f"{name}.json").write_text(text + "\n")
+    (folder / f"{name}.json").write_text(text + "\n", "utf-8")
+    return len(made)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="name", help=", ".join(MAKERS))
+    parser.add_argument("names", nargs="*", metavar="name", help=", ".join(BY_NAME))
     parser.add_argument("--into", type=Path, default=HERE.parent, help="another folder than tests/vectors")
     asked = parser.parse_args()
-    if unknown := set(asked.names) - set(MAKERS):
+    if unknown := set(asked.names) - set(BY_NAME):
         parser.error(f"not in senders.py: {', '.join(sorted(unknown))}")
-    total = 0
-    for name in asked.names or MAKERS:
-        made = MAKERS[name]()
-        write(asked.into, name, made)
-        total += len(made)
+    total = sum(write(asked.into, name, vectors(BY_NAME[name])) for name in asked.names or BY_NAME)
     sdks.NODE.close()
     print(f"{total} vectors")
 

@@ -33,16 +33,13 @@ class Later:
         return getattr(import_module(self._name), attribute)
 
 
-adyen = Later("Adyen.util")
 hubspot = Later("hubspot.utils.signature")
-mollie = Later("mollie.utils.webhooks.signature_validator")
 paddle = Later("paddle_billing.Notifications")
 razorpay = Later("razorpay")
 slack = Later("slack_sdk.signature")
 square = Later("square.utils.webhooks_helper")
 standardwebhooks = Later("standardwebhooks")
 stripe = Later("stripe")
-svix = Later("svix.webhooks")
 time_machine = Later("time_machine")
 
 
@@ -166,17 +163,6 @@ BIGCOMMERCE = sdk(
     ),
     signs=True,
 )
-SVIX = sdk("svix", "Webhook", lambda q: svix.Webhook(q.secret).verify(q.body, q.headers), signs=True)
-ADYEN = sdk(
-    "adyen",
-    "is_valid_hmac_payload",
-    lambda q: adyen.is_valid_hmac_payload(q.headers["hmacsignature"], q.secret, q.bytes),
-)
-ADYEN_PAYMENTS = sdk(
-    "adyen",
-    "is_valid_hmac_notification",
-    lambda q: adyen.is_valid_hmac_notification(json.loads(q.body), q.secret) is True,
-)
 
 
 class _PaddleRequest:
@@ -190,21 +176,6 @@ PADDLE = sdk(
     "Verifier",
     lambda q: paddle.Verifier().verify(_PaddleRequest(q), paddle.Secret(q.secret)),
 )
-
-
-def _mollie(made: Vector) -> bool | None:
-    installed("mollie-api-py")
-    signatures = [value for name, value in made["call"]["headers"] if name.lower() == "x-mollie-signature"]
-    try:
-        body = base64.b64decode(made["call"]["body_base64"]).decode()
-        return mollie.SignatureValidator(
-            [secret for secret in (made["secret"], made["second_secret"]) if secret]
-        ).validate_payload(body, signatures)
-    except Exception:
-        return False
-
-
-MOLLIE = Confirmation(lambda: f"mollie-api-py {installed('mollie-api-py')} SignatureValidator", _mollie)
 
 
 class Node:
@@ -271,9 +242,6 @@ def npm(name: str, package: str, what: str, *, signs: bool = False, any_bytes: b
 SHOPIFY = npm("shopify", "@shopify/shopify-api", "webhooks.validate")
 GITHUB = npm("github", "@octokit/webhooks-methods", "sign, verify", signs=True)
 LINEAR = npm("linear", "@linear/sdk", "LinearWebhookClient", any_bytes=True)
-SANITY = npm("sanity", "@sanity/webhook", "encodeSignatureHeader", signs=True)
-
-
 _PACKAGES = {
     "stripe": "stripe",
     "slack": "slack-sdk",
@@ -300,9 +268,8 @@ def signed_by_sdk(name: str, secret: str, body: bytes, at: int) -> str | None:
             return standardwebhooks.Webhook(base64.b64encode(secret.encode()).decode()).sign(
                 message_id, moment, text
             )
-        case "github" | "sanity":
-            sign = at * 1000 if name == "sanity" else True
+        case "github":
             return NODE.ask(
-                {"sdk": name, "secret": secret, "sign": sign, "body_base64": base64.b64encode(body).decode()}
+                {"sdk": name, "secret": secret, "sign": True, "body_base64": base64.b64encode(body).decode()}
             )
     return None

@@ -53,12 +53,6 @@ def http_date(second: int) -> str:
     return format_datetime(datetime.fromtimestamp(second, UTC), usegmt=True)
 
 
-SHOPIFY_HEADERS = [
-    ("X-Shopify-Topic", "orders/create"),
-    ("X-Shopify-Shop-Domain", "example.myshopify.com"),
-    ("X-Shopify-API-Version", "2026-10"),
-]
-
 SENDERS = [
     Sender(
         "shopify",
@@ -68,7 +62,9 @@ SENDERS = [
         in_base64,
         body_only,
         others=lambda message: [
-            *SHOPIFY_HEADERS,
+            ("X-Shopify-Topic", "orders/create"),
+            ("X-Shopify-Shop-Domain", "example.myshopify.com"),
+            ("X-Shopify-API-Version", "2026-10"),
             ("X-Shopify-Webhook-Id", "b54557e4"),
             ("X-Shopify-Event-Id", "98880550"),
         ],

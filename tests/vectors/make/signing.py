@@ -27,10 +27,6 @@ def in_base64(digest: bytes) -> str:
     return base64.b64encode(digest).decode()
 
 
-def in_base64url(digest: bytes) -> str:
-    return base64.urlsafe_b64encode(digest).decode().rstrip("=")
-
-
 @dataclass(frozen=True)
 class Message:
     """What a sender is about to sign. ``time`` is the text it writes, None where it writes none."""
