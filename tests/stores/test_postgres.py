@@ -134,7 +134,7 @@ async def test_other_processes_hear_that_replays_of_many_are_due(migrated_url: s
     words: asyncio.Queue[str] = asyncio.Queue()
     listening = asyncio.create_task(other.listen(words.put_nowait))
     assert await asyncio.wait_for(words.get(), PATIENCE) == "listening"
-    await one.replays.add(Replay("rpl_1", "planned", HistoryFilter(), 1, NOW, "owner"), planned)
+    await one.replays.add(Replay("rpl_1", "planned", HistoryFilter(), 1, 0, False, NOW, "owner"), planned)
     await one.replays.begin("rpl_1", "current", "owner", NOW, begun)
     running = await one.replays.claim(NOW, 30)
     assert running is not None

@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections import Counter
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from msgspec.structs import replace
@@ -50,8 +50,17 @@ async def emissions(desk: Desk) -> Counter[str]:
     return Counter(row.invocation_id for row in rows)
 
 
-async def run(desk: Desk, values: Values = "recorded", **wanted: Any) -> views.Replay:
-    plan = await replays.plan(desk.gateway, ACTOR, HistoryFilter(**wanted))
+async def end(desk: Desk, key: str, state: Literal["completed", "failed"]) -> None:
+    """As if its workflow had run."""
+    now = desk.gateway.clock()
+    await desk.store.deliveries.started(await desk.store.deliveries.get(key), Started(1), now)
+    await desk.store.endings.note([], {key: End(state, now, "")}, {}, now)
+
+
+async def run(
+    desk: Desk, values: Values = "recorded", include_completed: bool = False, **wanted: Any
+) -> views.Replay:
+    plan = await replays.plan(desk.gateway, ACTOR, HistoryFilter(**wanted), include_completed)
     await replays.begin(desk.gateway, ACTOR, plan.id, values)
     await Replayer(desk.gateway).round()
     return await replays.show(desk.gateway, ACTOR, plan.id)
@@ -144,8 +153,8 @@ async def test_more_than_one_plan_holds_are_refused(desk: Desk, monkeypatch: pyt
 async def test_a_plan_holds_a_hundred_thousand(
     house: House, monkeypatch: pytest.MonkeyPatch, found: int, taken: bool
 ) -> None:
-    async def count(_: HistoryFilter, most: int) -> int:
-        return min(found, most)
+    async def count(_: HistoryFilter, most: int) -> tuple[int, int]:
+        return min(found, most), 0
 
     monkeypatch.setattr(house.gateway.store.replays, "count", count)
     if taken:
@@ -281,13 +290,12 @@ async def test_a_replay_tells_what_became_of_what_it_started(desk: Desk) -> None
     before = await run(desk, until=time_of(ids[0]))
     replay = await run(desk)
     assert (str(before.outcomes), str(replay.outcomes)) == ("", "5 waiting")
-    own = [await desk.store.deliveries.get(f"{one}.2") for one in ids]
+    await end(desk, f"{ids[0]}.2", "completed")
+    await end(desk, f"{ids[1]}.2", "failed")
     now = desk.gateway.clock()
-    for delivery in own[:3]:
-        await desk.store.deliveries.started(delivery, Started(1), now)
-    ends = {own[0].key: End("completed", now), own[1].key: End("failed", now, "ERP said 503")}
-    await desk.store.endings.note([], ends, {}, now)
-    await desk.store.deliveries.failed(own[3], "ERP said 503", now)
+    started, broken = [await desk.store.deliveries.get(f"{one}.2") for one in ids[2:4]]
+    await desk.store.deliveries.started(started, Started(1), now)
+    await desk.store.deliveries.failed(broken, "ERP said 503", now)
 
     shown = await replays.show(desk.gateway, ACTOR, replay.id)
     assert (shown.state, shown.done) == ("done", 5)
@@ -315,6 +323,41 @@ async def test_a_replay_tells_what_became_of_what_it_started(desk: Desk) -> None
     assert (again.count, str(again.outcomes)) == (2, "2 waiting")
     assert await found(replay=again.id) == failed
     assert await replays.show(desk.gateway, ACTOR, replay.id) == shown, "its deliveries stay what they became"
+
+
+async def test_what_has_completed_is_replayed_only_where_that_is_asked_for(desk: Desk) -> None:
+    """What the newest delivery says counts, and it is looked at again while the plan is run."""
+    webhook = await desk.webhook()
+    ids = [await desk.accepted(webhook, {"n": number}) for number in range(4)]
+    await end(desk, f"{ids[0]}.1", "completed")
+    await end(desk, f"{ids[1]}.1", "failed")
+    await end(desk, f"{ids[2]}.1", "completed")
+
+    async def planned(include: bool, **wanted: Any) -> tuple[int, int]:
+        plan = await replays.plan(desk.gateway, ACTOR, HistoryFilter(**wanted), include)
+        assert plan.include_completed is include
+        return plan.count, plan.completed
+
+    assert (await planned(False), await planned(True)) == ((2, 2), (4, 2))
+    assert (await planned(False, status="completed"), await planned(True, status="completed")) == (
+        (0, 2),
+        (2, 2),
+    )
+    assert await planned(False, status="failed") == (1, 0)
+
+    plan = await replays.plan(desk.gateway, ACTOR, HistoryFilter())
+    await replays.begin(desk.gateway, ACTOR, plan.id)
+    await end(desk, f"{ids[3]}.1", "completed")
+    await Replayer(desk.gateway).round()
+    assert await emissions(desk) == Counter([ids[1]])
+    result = await replays.show(desk.gateway, ACTOR, plan.id)
+    assert (result.state, result.done, result.skipped) == ("done", 1, 1)
+
+    await end(desk, f"{ids[1]}.2", "completed")
+    assert (await run(desk)).done == 0
+    assert (await run(desk, include_completed=True)).done == 4
+    await end(desk, f"{ids[0]}.2", "failed")
+    assert await planned(False) == (4, 0), "one has failed since, and three wait"
 
 
 async def test_a_search_narrows_it(desk: Desk) -> None:

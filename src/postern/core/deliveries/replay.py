@@ -22,6 +22,10 @@ class Replay(Struct, frozen=True):
     state: ReplayState
     wanted: HistoryFilter
     count: int
+    completed: int
+    """Of the calls that the filter finds, how many had completed when it was planned: ``count`` has them only where
+    ``include_completed``."""
+    include_completed: bool
     created_at: float
     created_by: str
     done: int = 0

@@ -209,6 +209,11 @@ def was_started() -> ColumnElement[bool]:
     return _value_of_newest(deliveries.c.key).is_not(None)
 
 
+def has_completed() -> ColumnElement[bool]:
+    """Its newest delivery: one that failed when it was replayed has not."""
+    return _value_of_newest(deliveries.c.state) == "completed"
+
+
 def _newest_state() -> ScalarSelect[str]:
     answered = and_(deliveries.c.state.in_(("started", "completed")), deliveries.c.answer_code == "accepted")
     return _value_of_newest(

@@ -12,7 +12,7 @@ from postern.core.deliveries.replay import Replay, ReplayState, Values
 from postern.core.history.invocation import HistoryFilter
 from postern.stores.access.audit import write_note
 from postern.stores.calls.recorder import emit
-from postern.stores.history.filtering import conditions_of, was_started
+from postern.stores.history.filtering import conditions_of, has_completed, was_started
 from postern.stores.history.looking import last_looked_at, look_up
 from postern.stores.sql.bulk import Parameters
 from postern.stores.sql.database import Database
@@ -31,22 +31,26 @@ class Replays:
         self._database = database
         self._writer = writer
 
-    async def count(self, wanted: HistoryFilter, most: int) -> int:
-        def query(connection: Connection) -> int:
+    async def count(self, wanted: HistoryFilter, most: int) -> tuple[int, int]:
+        """How many it finds, and how many of them have completed."""
+
+        def query(connection: Connection) -> tuple[int, int]:
             found = (
-                select(invocations.c.id)
+                select(case((has_completed(), 1), else_=0).label("completed"))
                 .where(*_replayable(connection, wanted, all_of_them=True))
                 .limit(most)
                 .subquery()
             )
-            return int(connection.execute(select(func.count()).select_from(found)).scalar_one())
+            counted = select(func.count(), func.coalesce(func.sum(found.c.completed), 0)).select_from(found)
+            every, completed = connection.execute(counted).one()
+            return int(every), int(completed)
 
         return await look_up(self._database, wanted, query)
 
     async def add(self, replay: Replay, note: AuditEntry) -> None:
         values = {
             "id": replay.id, "state": replay.state, "wanted": msgspec.json.encode(replay.wanted), "total": replay.count, "done": 0,
-            "skipped": 0, "position": "", "next_at": 0, "created_at": milliseconds(replay.created_at), "created_by": replay.created_by,
+            "skipped": 0, "completed": replay.completed, "include_completed": replay.include_completed, "position": "", "next_at": 0, "created_at": milliseconds(replay.created_at), "created_by": replay.created_by,
         }  # fmt: skip
 
         def job(connection: Connection) -> None:
@@ -103,7 +107,8 @@ class Replays:
     ) -> bool:
         values: Parameters = {"state": state, "ended_at": milliseconds(now)}
         if state == "done":
-            # Also those that were not met any more: their webhook was disabled or deleted meanwhile, or they are gone.
+            # Also those that were not met any more: their webhook was disabled or deleted meanwhile, they are gone, or
+            # have completed.
             passed_over = replays.c.total - replays.c.done
             values["skipped"] = case((passed_over > replays.c.skipped, passed_over), else_=replays.c.skipped)
         return await self._turn(replay_id, ("planned", "running"), values, note)
@@ -152,13 +157,14 @@ class Replays:
 
         def query(connection: Connection) -> tuple[list[str], str | None]:
             after = invocations.c.id > replay.position
+            not_meant = [] if replay.include_completed else [~has_completed()]
             ids = select(invocations.c.id).order_by(invocations.c.id)
             if replay.wanted.webhook_id is not None:
                 ids = ids.where(invocations.c.webhook_id == replay.wanted.webhook_id)
             horizon = last_looked_at(connection, replay.wanted, ids.where(after))
             statement = (
                 select(invocations.c.id)
-                .where(after, *_replayable(connection, replay.wanted))
+                .where(after, *_replayable(connection, replay.wanted), *not_meant)
                 .order_by(invocations.c.id)
             )
             if horizon is not None:
@@ -219,6 +225,8 @@ def _replay_of(row: Row[Any]) -> Replay:
         state=row.state,
         wanted=_filter.decode(row.wanted),
         count=row.total,
+        completed=row.completed,
+        include_completed=row.include_completed,
         created_at=seconds(row.created_at),
         created_by=row.created_by,
         done=row.done,

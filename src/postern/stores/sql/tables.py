@@ -423,6 +423,8 @@ replays = Table(
     Column("total", Integer, nullable=False),
     Column("done", Integer, nullable=False),
     Column("skipped", Integer, nullable=False),
+    Column("completed", Integer, nullable=False),
+    Column("include_completed", Boolean, nullable=False),
     Column(
         "position", Ascii(40), nullable=False
     ),  # replayed up to and including this invocation: where a restart goes on

@@ -154,6 +154,10 @@ class CountHistory(CallFilter):
 class PlanReplay(CallFilter):
     """Which calls to replay, accepted ones and those admitted later: every part that is given must hold."""
 
+    include_completed: Annotated[
+        bool, Field(description="Also calls whose workflow has completed. They are left out otherwise.")
+    ] = False
+
 
 class OneReplay(Shape):
     replay_id: Annotated[

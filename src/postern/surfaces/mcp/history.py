@@ -141,7 +141,7 @@ async def delete_note(gateway: Gateway, actor: Actor, asked: ask.DeleteNote) -> 
 async def plan_replay(gateway: Gateway, actor: Actor, asked: ask.PlanReplay) -> Replay:
     """The first step of replaying many: counts the calls that a filter finds and starts nothing. Tell the
     count to whoever asked for it before run_replay; calls that come in later are not part of it."""
-    return await replays.plan(gateway, actor, asked.wanted())
+    return await replays.plan(gateway, actor, asked.wanted(), asked.include_completed)
 
 
 @tool("Run a planned replay", "write", ask.RunReplay, repeatable=False)

@@ -30,8 +30,11 @@ LOOK_EVERY = 1.0
 log = Log()
 
 
-async def plan(gateway: Gateway, actor: Actor, wanted: HistoryFilter) -> views.Replay:
-    """How many calls that would be. What comes in from now on is not among them."""
+async def plan(
+    gateway: Gateway, actor: Actor, wanted: HistoryFilter, include_completed: bool = False
+) -> views.Replay:
+    """How many calls that would be. What comes in from now on is not among them, and what has completed only where that
+    is asked for."""
     require(actor, "write")
     if path_of(wanted) is not None:
         # A plan of 100,000 would read as many bodies while its planner waits, and again while it runs.
@@ -39,14 +42,16 @@ async def plan(gateway: Gateway, actor: Actor, wanted: HistoryFilter) -> views.R
             "a replay cannot be planned by a value that is not mapped; name a mapped one, like fieldOne=1001"
         )
         raise Refused("invalid_request", errors=[FieldError("filter.field", detail)])
-    now = gateway.clock() + 0.001  # ids know milliseconds: what came in just now is part of it
-    asked = replace(wanted, until=now if wanted.until is None else min(wanted.until, now))
-    count = await gateway.store.replays.count(asked, MOST + 1)
-    if count > MOST:
+    now = gateway.clock()
+    until = now + 0.001  # ids know milliseconds: what came in just now is part of it
+    asked = replace(wanted, until=until if wanted.until is None else min(wanted.until, until))
+    found, completed = await gateway.store.replays.count(asked, MOST + 1)
+    if found > MOST:
         raise Refused(
             "invalid_request", errors=[FieldError("filter", f"finds more than {MOST} calls; narrow it")]
         )
-    if count and wanted.webhook_id is not None:
+    count = found if include_completed else found - completed
+    if found and wanted.webhook_id is not None:
         webhook = gateway.runtime.directory.by_id(wanted.webhook_id)
         if webhook is None:
             raise Refused("conflict", "the webhook of these calls has been deleted; restore it first")
@@ -54,7 +59,7 @@ async def plan(gateway: Gateway, actor: Actor, wanted: HistoryFilter) -> views.R
             raise Refused(
                 "conflict", "the webhook of these calls is disabled and starts nothing; enable it first"
             )
-    plan = Replay(new_id("rpl"), "planned", asked, count, gateway.clock(), actor.name)
+    plan = Replay(new_id("rpl"), "planned", asked, count, completed, include_completed, now, actor.name)
     await gateway.store.replays.add(
         plan,
         noted(

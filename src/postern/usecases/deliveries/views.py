@@ -41,7 +41,8 @@ class Outcomes(View):
 
 
 class Replay(View):
-    """``done`` of ``count`` calls were replayed, and ``outcomes`` says what became of them. ``fields``: the four values as the mapping finds them now, or as they were recorded; whoever runs it
+    """``done`` of ``count`` calls were replayed, and ``outcomes`` says what became of them. ``completed``: how many of the
+    calls that the filter finds had completed already, which are among them only with ``include_completed``. ``fields``: the four values as the mapping finds them now, or as they were recorded; whoever runs it
     chooses. ``created_by`` planned it, ``started_by`` had it run: every start of it names them as ``asked_by``."""
 
     id: str
@@ -49,6 +50,8 @@ class Replay(View):
     filter: ReplayedCalls
     fields: Values
     count: int
+    completed: int
+    include_completed: bool
     done: int
     skipped: int
     outcomes: Outcomes
@@ -80,6 +83,8 @@ def replay_of(replay: StoredReplay, outcomes: Mapping[str, int]) -> Replay:
         filter=filter_of(replay.wanted),
         fields=replay.fields,
         count=replay.count,
+        completed=replay.completed,
+        include_completed=replay.include_completed,
         done=replay.done,
         skipped=replay.skipped,
         outcomes=Outcomes(**outcomes),

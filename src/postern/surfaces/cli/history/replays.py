@@ -32,23 +32,25 @@ LOOK_EVERY = 0.5
 @filters.with_filter
 def plan(
     wanted: Given,
+    include_completed: Annotated[
+        bool, typer.Option("--include-completed", help="Also those whose workflow has completed.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Count the accepted calls that a replay would start again. Nothing is started, and what comes in later
-    is not part of it.
+    is not part of it. Calls whose workflow has completed are left out.
 
     Example:
 
       postern replays plan --webhook wh_… --status failed --since 2026-11-21T09:00:00Z
     """
-    made = api.post(
-        Replay, "replays", body={"filter": {camel(name): value for name, value in wanted.items()}}
-    )
-    report(
-        made,
-        f"{counted(made.count, 'call')} would be replayed. To do it: postern replays run {made.id}",
-        as_json,
-    )
+    asked = {camel(name): value for name, value in wanted.items()}
+    made = api.post(Replay, "replays", body={"filter": asked, "includeCompleted": include_completed})
+    text = f"{counted(made.count, 'call')} would be replayed"
+    if made.completed:
+        text += f"; {made.completed} of them have" if include_completed else f"; {made.completed} more have"
+        text += " completed already" + ("" if include_completed else " and are left out")
+    report(made, f"{text}. To do it: postern replays run {made.id}", as_json)
 
 
 @commands.command("run")
@@ -116,7 +118,7 @@ def _watched(replay: str) -> Replay:
 
 
 def _report(replay: Replay, as_json: bool, watched: bool = False) -> None:
-    why = "their webhook is disabled or deleted, or they are no longer kept"
+    why = "their webhook is disabled or deleted, they are no longer kept, or they have completed meanwhile"
     skipped = f", {replay.skipped} skipped because {why}" if replay.skipped else ""
     became = f": {replay.outcomes}" if replay.done else ""
     failed = (

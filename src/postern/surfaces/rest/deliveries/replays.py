@@ -1,5 +1,9 @@
 """Replaying many over HTTP: plan, run, watch, cancel."""
 
+from typing import Annotated
+
+from pydantic import Field
+
 from postern.core.access.accounts import Actor
 from postern.surfaces.rest.framework.operation import Rows
 from postern.surfaces.rest.framework.parameters import OnePage
@@ -21,12 +25,16 @@ class ReplayFilter(FilterRequest):
 
 class ReplayRequest(Shape):
     filter: ReplayFilter
+    include_completed: Annotated[
+        bool, Field(description="Also calls whose workflow has completed. They are left out otherwise.")
+    ] = False
 
 
 @row("POST", "/replays", "Plan a replay of many", level="write", status=201, place="replays", idempotent=True)
 async def plan_replay(gateway: Gateway, actor: Actor, body: ReplayRequest) -> Replay:
-    """Counts what the filter finds; nothing is started yet. What comes in later is not part of it."""
-    return await replays.plan(gateway, actor, body.filter.wanted("filter."))
+    """Counts what the filter finds; nothing is started yet. What comes in later is not part of it, and what has
+    completed already only with `includeCompleted`."""
+    return await replays.plan(gateway, actor, body.filter.wanted("filter."), body.include_completed)
 
 
 @row("GET", "/replays", "List replays", level="read")

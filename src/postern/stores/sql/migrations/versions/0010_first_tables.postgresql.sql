@@ -365,6 +365,8 @@ CREATE TABLE replays (
   total INTEGER NOT NULL,
   done INTEGER NOT NULL,
   skipped INTEGER NOT NULL,
+  completed INTEGER NOT NULL,
+  include_completed BOOLEAN NOT NULL,
   position VARCHAR(40) COLLATE "C" NOT NULL,
   next_at BIGINT NOT NULL,
   created_at BIGINT NOT NULL,

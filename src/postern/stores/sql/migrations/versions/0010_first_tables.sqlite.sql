@@ -376,6 +376,8 @@ CREATE TABLE replays (
   total INTEGER NOT NULL,
   done INTEGER NOT NULL,
   skipped INTEGER NOT NULL,
+  completed INTEGER NOT NULL,
+  include_completed BOOLEAN NOT NULL,
   position VARCHAR(40) NOT NULL,
   next_at BIGINT NOT NULL,
   created_at BIGINT NOT NULL,

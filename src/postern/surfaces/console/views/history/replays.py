@@ -3,12 +3,15 @@
 from starlette.responses import Response
 
 from postern.surfaces.console.views.history.calls import chosen_in, names, values_in, wanted
-from postern.surfaces.console.visit import Visit
+from postern.surfaces.console.visit import Visit, whole_number
+from postern.usecases.answers import as_plain
 from postern.usecases.deliveries import replays
 from postern.usecases.deliveries.views import Replay
 from postern.usecases.webhooks import picking
 
 A_PAGE = 30
+MOST_UNTYPED = 100
+"""Calls: the number of more is to be typed."""
 
 
 async def listing(visit: Visit) -> Response:
@@ -26,20 +29,48 @@ def _meant(shown: list[Replay]) -> set[str]:
 
 
 async def plan(visit: Visit) -> Response:
-    chosen = chosen_in(await visit.form())
+    form = await visit.form()
+    chosen = chosen_in(form)
     chosen["webhook"] = await picking.meant(visit.gateway, visit.actor, chosen["webhook"])
-    made = await replays.plan(visit.gateway, visit.actor, wanted(visit, chosen))
+    completed = form.text("completed") == "on"
+    made = await replays.plan(visit.gateway, visit.actor, wanted(visit, chosen), completed)
     return visit.to(f"/replays/{made.id}")
 
 
 async def show(visit: Visit) -> Response:
     """The page, and for htmx the same page again while it runs."""
-    replay = await replays.show(visit.gateway, visit.actor, visit.at("replay"))
-    return visit.page("replays/detail.html", replay=replay, names=await names(visit, _meant([replay])))
+    return await _page(visit, await replays.show(visit.gateway, visit.actor, visit.at("replay")))
+
+
+async def _page(visit: Visit, replay: Replay, status: int = 200, wrong: str = "") -> Response:
+    return visit.page(
+        "replays/detail.html",
+        status,
+        replay=replay,
+        names=await names(visit, _meant([replay])),
+        chosen=_chosen(replay),
+        most_untyped=MOST_UNTYPED,
+        wrong=wrong,
+    )
+
+
+def _chosen(replay: Replay) -> dict[str, str]:
+    """Its filter, as the history's form has it."""
+    asked = as_plain(replay.filter)
+    if replay.filter.until is not None and replay.filter.until > replay.created_at:
+        del asked["until"]  # nobody asked for it: the plan ends where it was made
+    asked |= {"webhook": asked.pop("webhookId"), "marked": "on" if asked.pop("bookmarked") else ""}
+    for name in ("since", "until"):
+        asked[name] = (asked.get(name) or "").removesuffix("Z")
+    return {name: value for name, value in asked.items() if value}
 
 
 async def begin(visit: Visit) -> Response:
-    await replays.begin(visit.gateway, visit.actor, visit.at("replay"), values_in(await visit.form()))
+    form = await visit.form()
+    replay = await replays.show(visit.gateway, visit.actor, visit.at("replay"))
+    if replay.count > MOST_UNTYPED and whole_number(form.text("typed")) != replay.count:
+        return await _page(visit, replay, 422, f"Type the number of calls, {replay.count}.")
+    await replays.begin(visit.gateway, visit.actor, replay.id, values_in(form))
     return visit.to(f"/replays/{visit.at('replay')}")
 
 
