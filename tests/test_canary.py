@@ -22,6 +22,7 @@ from urllib.parse import quote, urlencode
 import httpx2
 import pytest
 
+from postern.surfaces.mcp.table import TOOLS
 from support.canaries import canary, files_in, forms, leaks
 from support.client import admin_of
 from support.over_mcp import over_http
@@ -408,38 +409,30 @@ def asked_over_rest(everything: Everything, webhooks: dict[str, dict[str, Any]])
 def asked_over_mcp(everything: Everything, key: str, webhooks: dict[str, dict[str, Any]]) -> None:
     """Every tool that only reads, and one that changes a secret."""
     invocations = one_of_each_kind(everything)
-    known = {
-        "webhookId": webhooks["github"]["id"],
-        "provider": "github",
-        "name": "Orders",
-        "description": "GitHub",
-        "fieldMapping": {},
-    }
+    known = {"webhookId": webhooks["github"]["id"], "name": "github", "description": "GitHub"}
 
     async def ask() -> None:
         async with over_http(everything.program, key) as client:
             for tool in (await client.list_tools()).tools:
-                wanted = tool.input_schema.get("properties", {})
-                given = {name: value for name, value in known.items() if name in wanted}
-                if tool.name == "change_webhook":
-                    given["changes"] = {
-                        "authentication": {"secret": PLANTED["signing secret"], "secondSecret": None}
-                    }
-                elif not (tool.annotations and tool.annotations.read_only_hint):
+                wanted = tool.input_schema["properties"]
+                reads = tool.annotations and tool.annotations.read_only_hint
+                if not reads and tool.name != "change_webhook":
                     continue
-                for invocation in (
-                    invocations[::3]
-                    if "invocationId" in wanted and tool.name != "propose_provider"
-                    else [None]
-                ):
-                    arguments = {**given, "invocationId": invocation["id"]} if invocation else given
-                    if tool.name == "test_signature":
-                        arguments = {
-                            "webhookId": known["webhookId"],
-                            "invocationId": invocation["id"] if invocation else "",
+                for what in wanted.get("what", {"enum": [None]})["enum"]:
+                    # Which of its arguments an action takes, the tool knows.
+                    action = TOOLS[tool.name].actions[what or ""]
+                    taken = {field.alias for field in action.request.model_fields.values()}
+                    given = {name: value for name, value in known.items() if name in taken}
+                    given |= {"what": what} if what else {}
+                    if tool.name == "change_webhook":
+                        given["changes"] = {
+                            "authentication": {"secret": PLANTED["signing secret"], "secondSecret": None}
                         }
-                    result = await client.call_tool(tool.name, arguments)
-                    everything.note(f"tool {tool.name}", result.model_dump_json())
+                    by_call = "invocationId" in taken and what != "propose"
+                    for invocation in invocations[::3] if by_call else [None]:
+                        arguments = {**given, "invocationId": invocation["id"]} if invocation else given
+                        result = await client.call_tool(tool.name, arguments)
+                        everything.note(f"tool {tool.name}", result.model_dump_json())
 
     asyncio.run(ask())
 

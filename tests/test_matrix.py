@@ -16,7 +16,8 @@ from reference import use_cases
 from postern.core.history.invocation import HistoryFilter
 from postern.core.webhooks.settings import as_document
 from postern.core.webhooks.stored import StoredWebhook
-from postern.surfaces.rest.framework.operation import PREFIX
+from postern.surfaces.mcp.table import TOOLS
+from postern.surfaces.rest.framework.operation import PREFIX, Operation
 from postern.surfaces.rest.table import operations
 from support.client import PASSWORD
 from support.house import House
@@ -87,7 +88,7 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
     "listeners.enter": dict.fromkeys(("mcp", "console"), BY_A_LISTENER),
     "live.follow": {"mcp": IS_A_STREAM, "cli": IS_A_STREAM, "console": IS_FOR_EYES},
     "live.watch": dict.fromkeys(("rest", "mcp", "cli"), IS_FOR_EYES),
-    "remedies.apply": dict.fromkeys(("rest", "cli"), ONE_CLICK),
+    "remedies.apply": {"cli": ONE_CLICK},
     "retention.last": dict.fromkeys(("rest", "mcp", "cli"), IS_LOGGED),
     "retention.kept_until": dict.fromkeys(
         ("rest", "mcp", "cli"), "it stands beside a call's notes; the settings in force tell the days"
@@ -117,6 +118,7 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
     "readiness.status": dict.fromkeys(
         ("mcp", "console"), "the list of webhooks tells what is wrong with them"
     ),
+    "signatures.provider": {"cli": ONE_OF_MANY, "console": OWN_WAY},
     "signatures.providers": {"console": OWN_WAY},
     "trying.duplicate_key": dict.fromkeys(
         ("rest", "mcp", "cli"),
@@ -211,10 +213,19 @@ def by_commands() -> set[str]:
     known = {(one.method, re.sub(r"{\w+}", "{}", one.path.removeprefix(PREFIX))): one for one in operations()}
     assert asked - known.keys() == set(), "there is no such operation"
     found = asked_for(PACKAGE / "wiring" / "commands" / "machine.py")
-    for one in asked:
-        source = inspect.getsource(inspect.getmodule(known[one].endpoint) or inspect)
-        found |= used_by(source, known[one].endpoint.__name__)
-    return found
+    return found.union(*(by_operation(known[one]) for one in asked))
+
+
+def by_tools() -> set[str]:
+    """What the actions of the tools ask of REST's operations."""
+    return set().union(
+        *(by_operation(action.operation) for tool in TOOLS.values() for action in tool.actions.values())
+    )
+
+
+def by_operation(operation: Operation) -> set[str]:
+    source = inspect.getsource(inspect.getmodule(operation.endpoint) or inspect)
+    return used_by(source, operation.endpoint.__name__)
 
 
 EVERY = [name for name, _, _ in use_cases()]
@@ -223,7 +234,8 @@ EVERY = [name for name, _, _ in use_cases()]
 @cache
 def offered(surface: str) -> set[str]:
     """Not while tests are collected: every lane would read all surfaces, and one asks."""
-    return by_commands() if surface == "cli" else asked_for(PACKAGE / "surfaces" / surface)
+    by_operations = {"cli": by_commands, "mcp": by_tools}
+    return by_operations[surface]() if surface in by_operations else asked_for(PACKAGE / "surfaces" / surface)
 
 
 @pytest.mark.parametrize("surface", SURFACES)

@@ -144,7 +144,7 @@ class Mcp:
                 return await client.call_tool(tool, arguments)
 
         result = asyncio.run(asked())
-        content = result.structured_content
+        content = json.loads(result.content[0].text)
         if result.is_error:
             raise SurfaceProblem((content["code"], {error["field"] for error in content.get("errors", [])}))
         return content
@@ -161,16 +161,16 @@ class Mcp:
         self._ask("change_webhook", webhookId=webhook, changes=patch, version=version)
 
     def switch(self, webhook: str, enabled: bool) -> None:
-        self._ask("enable_webhook" if enabled else "disable_webhook", webhookId=webhook)
+        self._ask("set_webhook", action="enable" if enabled else "disable", webhookId=webhook)
 
     def delete(self, webhook: str) -> None:
-        self._ask("delete_webhook", webhookId=webhook)
+        self._ask("set_webhook", action="delete", webhookId=webhook)
 
     def history(self, webhook: str) -> list[str]:
-        return [item["id"] for item in self._ask("search_history", webhookId=webhook)["items"]]
+        return [item["id"] for item in self._ask("search_calls", webhookId=webhook)["items"]]
 
     def replay(self, invocation: str) -> None:
-        self._ask("replay_invocation", invocationId=invocation)
+        self._ask("replay_call", action="again", invocationId=invocation)
 
 
 class Cli:

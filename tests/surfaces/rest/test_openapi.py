@@ -105,6 +105,7 @@ def test_everything_that_is_described_is_answered_and_nothing_else(served: Progr
         "api-keys",
         "audit",
         "providers",
+        "providers/github",
         "proposals?description=stripe",
         "volumes",
     ):
@@ -181,6 +182,12 @@ def test_everything_that_is_described_is_answered_and_nothing_else(served: Progr
     api.checked(
         "POST", "signature-tests", {"webhookId": signed["id"], "invocationId": refused.partition("/")[2]}
     )
+    linear = {"method": "hmac", "provider": "linear", "secret": "of a repository"}
+    mistaken = api.checked("POST", "webhooks", {"name": "Mistaken", "authentication": linear})
+    of_github = "sha256=" + HMAC(b"of a repository", b"{}", "sha256").hexdigest()
+    rejected = api.call(mistaken, b"{}", X_Hub_Signature_256=of_github)
+    fixed = api.checked("POST", f"{rejected}/fix", {"number": 0})
+    assert fixed["authentication"]["provider"] == "github"
     right = HMAC(b"secret_announced", b'{"n": 2}', "sha256").hexdigest()
     api.patch(
         f"webhooks/{signed['id']}",

@@ -6,7 +6,6 @@ from postern.core.access.accounts import Actor
 from postern.core.history.marks import LONGEST_NOTE, MOST_NOTES
 from postern.core.operations.retention import RetentionPolicy
 from postern.core.problems import Refused
-from postern.surfaces.mcp.arguments import NoteInvocation
 from postern.surfaces.rest.history.marks import NoteRequest
 from postern.usecases.access import audit
 from postern.usecases.deliveries import replays
@@ -77,10 +76,9 @@ async def test_what_is_no_note_is_refused(house: House, text: str) -> None:
     assert [error.field for error in caught.value.errors] == ["text"]
 
 
-def test_programs_and_assistants_are_told_how_long_a_note_may_be() -> None:
-    for asked in (NoteRequest, NoteInvocation):
-        text = asked.model_json_schema(by_alias=True)["properties"]["text"]
-        assert text["maxLength"] == LONGEST_NOTE
+def test_programs_are_told_how_long_a_note_may_be() -> None:
+    text = NoteRequest.model_json_schema(by_alias=True)["properties"]["text"]
+    assert text["maxLength"] == LONGEST_NOTE
 
 
 async def test_the_longest_note_is_taken_and_blanks_at_its_ends_do_not_count(house: House) -> None:

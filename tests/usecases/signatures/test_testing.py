@@ -322,8 +322,10 @@ async def test_a_sender_is_found_by_its_name_its_title_and_what_else_it_is_calle
     assert (await proposed(house, "our shop on shopify"))[0] == "shopify"
     assert (await proposed(house, "stripe shopify shopify"))[:2] == ["shopify", "stripe"]
     assert await proposed(house, "gi th ub") == [], "words of two letters are in too many names"
-    for nothing in (None, "", "qqqqq"):
+    for nothing in ("", "qqqqq"):
         assert await proposed(house, nothing) == []
+    with pytest.raises(Refused, match="invalid_request"):
+        await proposed(house, None)
     many = " ".join(presets.names())
     assert len(await proposed(house, many)) == 5
 

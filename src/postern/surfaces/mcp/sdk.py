@@ -29,18 +29,9 @@ from postern.core.documents import Document
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
 from postern.observe.logs import Log
-from postern.surfaces.mcp import history, listeners, sending, signatures, webhooks
-from postern.surfaces.mcp.table import INSTRUCTIONS, TOOLS, Tool
+from postern.surfaces.mcp.table import INSTRUCTIONS, TOOLS
+from postern.surfaces.mcp.tool import Tool
 from postern.usecases.runtime.gateway import Gateway
-from postern.usecases.webhooks.configuration import validated
-
-__all__ = [
-    "history",
-    "listeners",
-    "sending",
-    "signatures",
-    "webhooks",
-]  # imported so that they enter their tools in the table
 
 log = Log()
 
@@ -62,8 +53,7 @@ def make_server(gateway: Gateway, actor_of: ActorOf) -> Server[State]:
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, "There is no tool of this name; tools/list names them.")
         try:
-            arguments = validated(tool.arguments, asked.arguments or {})
-            return _result(tool.shown.of(await tool.run(gateway, actor_of(context), arguments)))
+            return _result(await tool.run(gateway, actor_of(context), asked.arguments or {}))
         except Refused as refused:
             return _refusal(refused)
         except StoreUnavailable:
@@ -234,39 +224,24 @@ async def _lines_of_standard_input() -> AsyncIterator[bytes]:
 
 @cache
 def _described(tool: Tool) -> types.Tool:
-    """Once: making the schemas takes longer than most calls."""
+    """Once: making the schemas takes longer than most calls. Answers have no schema: a model reads what is there."""
     return types.Tool(
         name=tool.name,
         title=tool.title,
-        description=tool.description,
-        input_schema=_untitled(tool.arguments.model_json_schema(by_alias=True)),
-        output_schema=tool.shown.schema,
+        description=" ".join(tool.description.split()),
+        input_schema=tool.schema,
         annotations=types.ToolAnnotations(
-            title=tool.title,
-            read_only_hint=tool.level == "read",
-            destructive_hint=tool.destructive,
-            idempotent_hint=tool.repeatable,
+            read_only_hint=tool.reads,
+            destructive_hint=None if tool.reads else tool.destructive,
             open_world_hint=False,
         ),
     )
 
 
-def _untitled(schema: Any) -> Any:
-    """Without the titles that are made from the fields' names: a model reads every word of it."""
-    if isinstance(schema, dict):
-        return {
-            name: _untitled(one)
-            for name, one in schema.items()
-            if not (name == "title" and isinstance(one, str))
-        }
-    return [_untitled(one) for one in schema] if isinstance(schema, list) else schema
-
-
 def _result(value: Any, is_error: bool = False) -> types.CallToolResult:
+    """As text alone: the protocol wants it structured beside the text of tools only that declare a schema for it."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return types.CallToolResult(
-        content=[types.TextContent(type="text", text=text)], structured_content=value, is_error=is_error
-    )
+    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=is_error)
 
 
 def _refusal(refused: Refused) -> types.CallToolResult:

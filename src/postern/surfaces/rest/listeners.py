@@ -1,13 +1,10 @@
 """Listeners over HTTP: who is there, being one, being given calls and saying what came of them."""
 
-from typing import Annotated
-
-from pydantic import Field
 from starlette.requests import Request
 
 from postern.core.access.accounts import Actor
 from postern.surfaces.rest.framework.operation import Rows
-from postern.surfaces.rest.framework.parameters import INVOCATION_ID
+from postern.surfaces.rest.framework.parameters import Text
 from postern.surfaces.session import address_of
 from postern.usecases.answers import Listing, whole
 from postern.usecases.history.views.calls import LocalRun
@@ -20,7 +17,7 @@ row = Rows("Listeners")
 
 
 class ReplayToListener(Shape):
-    invocation_id: Annotated[str, Field(pattern=INVOCATION_ID)]
+    invocation_id: Text
 
 
 @row("GET", "/listeners", "List who listens", level="read")

@@ -20,6 +20,7 @@ TOPICS: dict[str, set[str]] = {
     "signatures.signatures:row": {"providers", "proposals", "signature-tests"},
     "history.history:row": {"invocations", "volumes"},
     "history.marks:row": {"invocations"},
+    "signatures.signatures:fix_row": {"invocations"},
     "calls.answers:row": {"invocations"},
     "calls.readmission:history_row": {"readmissions"},
     "deliveries.replays:row": {"replays"},

@@ -75,9 +75,7 @@ async def samples(gateway: Gateway, actor: Actor, webhook_id: str) -> list[views
     return await _samples(gateway, await stored(gateway, webhook_id))
 
 
-async def send(
-    gateway: Gateway, actor: Actor, webhook_id: str, request: SendRequest, hide_signature: bool = False
-) -> views.Sent:
+async def send(gateway: Gateway, actor: Actor, webhook_id: str, request: SendRequest) -> views.Sent:
     """Make a call as the webhook's sender would, with its stored secret, and send it to the webhook's public URL.
     The signature is not shown."""
     require(actor, "write")
@@ -85,7 +83,7 @@ async def send(
     _check_can_be_made(webhook)
     draft = draft_of(await _samples(gateway, webhook), request)
     # Whoever may not be shown what a stored secret signs (`signatures.test`) must not read it in the history.
-    if hide_signature or actor.is_key:
+    if actor.is_key:
         draft = replace(draft, headers=(*draft.headers, (TEST_CALL.decode(), "signature not kept")))
     url = gateway.site.webhook_url(webhook.short_code)
     sender = _Sender(gateway, webhook, draft, request, url)

@@ -65,6 +65,15 @@ async def providers(gateway: Gateway, actor: Actor) -> list[views.Provider]:
     return [senders.about(name) for name in senders.names()]
 
 
+async def provider(gateway: Gateway, actor: Actor, name: str) -> views.Provider:
+    """One of them, by its name."""
+    require(actor, "read")
+    known = list(senders.names())
+    if name not in known:
+        raise Refused("not_found", f"there is no provider of this name; there are {', '.join(known)}")
+    return senders.about(name)
+
+
 async def propose(
     gateway: Gateway,
     actor: Actor,
@@ -75,6 +84,9 @@ async def propose(
     """Which built-in scheme fits: by what the sender is called, or by what a call of it (recorded, or pasted)
     looks like. Best first."""
     require(actor, "read")
+    if description is None and invocation_id is None and call is None:
+        detail = "give description or invocationId, one of them"
+        raise Refused("invalid_request", errors=[FieldError("description", detail)])
     if invocation_id is not None:
         invocation = (await recorded(gateway, invocation_id)).invocation
         names = resembles(invocation.as_call(gateway.site.base_url), presets.load())

@@ -62,7 +62,8 @@ class OnThisMachine:
         self._run(lambda gateway: export.everything(gateway, COMMAND_LINE, write))
 
     def speak_mcp(self, level: str) -> None:
-        actor = Actor("command line (MCP)", next(one for one in LEVELS if one == level))
+        # With an id, as a key has one: what is not shown to keys is not shown to a model.
+        actor = Actor("command line (MCP)", next(one for one in LEVELS if one == level), "mcp")
         self._run(lambda gateway: load_sdk().serve_stdio(gateway, actor))
 
     def workflows_folder(self) -> Path:

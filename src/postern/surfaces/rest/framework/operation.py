@@ -7,7 +7,7 @@ returns.
 """
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from inspect import cleandoc
 from typing import Any, get_type_hints
 
@@ -18,6 +18,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from postern.core.access.accounts import Actor, Level
 from postern.core.problems import FieldError, Refused
+from postern.surfaces.leaving import while_connected
 from postern.surfaces.rest.framework.bodies import LARGEST_BODY, LARGEST_BODY_OF_STRANGERS, read_json
 from postern.usecases.access.idempotency import KeptAnswer, once
 from postern.usecases.answers import Schema, as_json
@@ -30,7 +31,7 @@ JSON = "application/json"
 
 _ID = re.compile(r"[A-Za-z0-9_.-]{1,80}")
 
-Endpoint = Callable[..., Awaitable[Any]]
+Endpoint = Callable[..., Coroutine[Any, Any, Any]]
 Check = Callable[[Gateway, Request], Awaitable[None]]
 Arguments = dict[str, Any]
 
@@ -104,6 +105,8 @@ class Operation(Struct, frozen=True):
     check: Check | None
     """Asked before the body is read."""
     largest_body: int
+    may_take_long: Callable[[Any], bool] | None
+    """Whether this query may: it is then given up when the client leaves."""
 
     @property
     def id(self) -> str:
@@ -150,6 +153,7 @@ class Rows:
         security: list[dict[str, list[str]]] | None = None,
         check: Check | None = None,
         largest_body: int = LARGEST_BODY,
+        may_take_long: Callable[[Any], bool] | None = None,
     ) -> Callable[[Endpoint], Endpoint]:
         """``answers`` only where the function makes the response itself; see ``Operation`` for the rest."""
 
@@ -177,6 +181,7 @@ class Rows:
                     security=security,
                     check=check,
                     largest_body=largest_body,
+                    may_take_long=may_take_long,
                 )
             )
             return endpoint
@@ -220,7 +225,10 @@ def handler(
         asked = {name: given[name] for name in operation.takes}
 
         async def answered() -> Response:
-            return _response(operation, await operation.endpoint(**asked))
+            work = operation.endpoint(**asked)
+            if operation.may_take_long is not None and operation.may_take_long(given["query"]):
+                return _response(operation, await while_connected(request, work))
+            return _response(operation, await work)
 
         key = IDEMPOTENCY_KEY.read(request) if operation.idempotent else None
         if key is None:

@@ -1,10 +1,7 @@
 """Invocations over HTTP: what was called, why it was judged so, and replaying one."""
 
-from starlette.requests import Request
-
 from postern.core.access.accounts import Actor
 from postern.core.history.part import looks_into_calls
-from postern.surfaces.leaving import while_connected
 from postern.surfaces.rest.framework.operation import Rows
 from postern.surfaces.rest.history.requests import (
     CodeQuery,
@@ -30,21 +27,19 @@ from postern.usecases.signatures.views import Explanation, SignatureExplanation
 row = Rows("History")
 
 
-@row("GET", "/invocations", "List invocations", level="read")
-async def list_invocations(
-    gateway: Gateway, request: Request, actor: Actor, query: HistoryQuery
-) -> Listing[InvocationSummary]:
-    wanted = query.wanted()
-    looking = history.listing(gateway, actor, wanted, query.limit, query.cursor)
-    return await (while_connected(request, looking) if looks_into_calls(wanted) else looking)
+def _may_take_long(query: FilterRequest) -> bool:
+    return looks_into_calls(query.wanted())
 
 
-@row("GET", "/invocations/count", "Count invocations", level="read")
-async def count_invocations(gateway: Gateway, request: Request, actor: Actor, query: FilterRequest) -> Count:
+@row("GET", "/invocations", "List invocations", level="read", may_take_long=_may_take_long)
+async def list_invocations(gateway: Gateway, actor: Actor, query: HistoryQuery) -> Listing[InvocationSummary]:
+    return await history.listing(gateway, actor, query.wanted(), query.limit, query.cursor)
+
+
+@row("GET", "/invocations/count", "Count invocations", level="read", may_take_long=_may_take_long)
+async def count_invocations(gateway: Gateway, actor: Actor, query: FilterRequest) -> Count:
     """Up to 10,000. Where no index helps, as with a text, among the newest ones."""
-    wanted = query.wanted()
-    counting = history.count(gateway, actor, wanted)
-    return await (while_connected(request, counting) if looks_into_calls(wanted) else counting)
+    return await history.count(gateway, actor, query.wanted())
 
 
 @row("GET", "/invocations/{invocation_id}", "Show an invocation", level="read")
@@ -86,8 +81,7 @@ async def show_fixture(gateway: Gateway, actor: Actor, invocation_id: str) -> Fi
 async def preview_mapping(gateway: Gateway, actor: Actor, invocation_id: str, query: PreviewQuery) -> Preview:
     """What these field paths would take out of the recorded call; null where there is nothing. Nothing is
     changed."""
-    paths = {name: path for name, path in query.model_dump(by_alias=True).items() if path}
-    return await history.preview(gateway, actor, invocation_id, paths)
+    return await history.preview(gateway, actor, invocation_id, query.paths())
 
 
 @row(

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.deliveries.replay import Values
 from postern.surfaces.rest.framework.parameters import Cursor, Limit, Text
 from postern.usecases.history.code import Language
@@ -26,6 +27,10 @@ class PreviewQuery(Shape):
     field_two: FieldPath = None
     field_three: FieldPath = None
     field_four: FieldPath = None
+
+    def paths(self) -> dict[str, str]:
+        given = (self.field_one, self.field_two, self.field_three, self.field_four)
+        return {name: path for name, path in zip(FIELD_NAMES, given, strict=True) if path}
 
 
 class ReplayQuery(Shape):

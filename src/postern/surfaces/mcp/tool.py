@@ -1,0 +1,191 @@
+"""A tool: one operation of the API, or several of one kind between which the caller chooses. What it is asked with follows
+from the operations' own parameters."""
+
+import re
+from functools import cached_property
+from typing import Annotated, Any
+
+from pydantic import Field, create_model
+
+from postern.core.access.accounts import Actor, Level
+from postern.core.documents import Document, Patch
+from postern.core.problems import FieldError, Refused
+from postern.surfaces.mcp.shown import Shown
+from postern.surfaces.rest.framework.operation import Arguments, Operation
+from postern.surfaces.rest.table import operations
+from postern.usecases.answers import Schema
+from postern.usecases.runtime.gateway import Gateway, require
+from postern.usecases.shapes import WHOLE, Shape
+from postern.usecases.webhooks.configuration import validated
+
+OPERATIONS = {one.endpoint.__name__: one for one in operations()}
+
+Id = Annotated[str, Field(max_length=80)]
+Limit = Annotated[Annotated[int, Field(ge=1, le=50)], WHOLE]
+Version = Annotated[
+    Annotated[int, WHOLE] | None,
+    Field(description="The version that was read: refused where it has changed meanwhile."),
+]
+Changes = Annotated[
+    Patch,
+    Field(
+        description="In the shape of create_webhook, only what is to change; null removes a setting. "
+        'For example {"fieldMapping": {"fieldTwo": "customer.email"}}. Secrets that are not named stay.'
+    ),
+]
+
+
+class Action:
+    """One operation as a model uses it."""
+
+    def __init__(self, operation: str, *, destructive: bool = False, shown: Shown = Shown()) -> None:
+        self.operation: Operation = OPERATIONS[operation]
+        self.destructive = destructive or self.operation.method == "DELETE"
+        """It takes something away, or changes what callers meet."""
+        self.shown = shown
+
+    @property
+    def reads(self) -> bool:
+        return self.operation.level == "read" and self.operation.method != "DELETE"
+
+    @cached_property
+    def request(self) -> type[Shape]:
+        """The parts of the path, the query, the body and the version as one object. It is a subclass of the query's and
+        the body's types, so it is checked as they are and taken in their place."""
+        takes = self.operation.takes
+        parts = tuple(takes[name] for name in ("query", "body") if takes.get(name, Patch) != Patch)
+        added: Arguments = dict.fromkeys(self._in_path, (Id, ...))
+        if takes.get("body") == Patch:
+            added["changes"] = (Changes, ...)
+        if "if_match" in takes:
+            added["version"] = (Version, None)
+        if any("limit" in part.model_fields for part in parts):
+            added["limit"] = (Limit, 20)
+        made: type[Shape] = create_model(self.operation.endpoint.__name__, __base__=parts or Shape, **added)
+        return made
+
+    async def run(self, gateway: Gateway, actor: Actor, given: Document) -> Document:
+        require(actor, self.operation.level or "read")
+        asked: Any = validated(self.request, given)
+        version = getattr(asked, "version", None)
+        known = {
+            "gateway": gateway,
+            "actor": actor,
+            "query": asked,
+            "body": asked.changes if self.operation.takes.get("body") == Patch else asked,
+            "if_match": None if version is None else f'"{version}"',
+            **{name: getattr(asked, name) for name in self._in_path},
+        }
+        answer = await self.operation.endpoint(**{name: known[name] for name in self.operation.takes})
+        return {"done": True} if answer is None else self.shown.of(answer)
+
+    @property
+    def _in_path(self) -> list[str]:
+        return re.findall(r"{(\w+)}", self.operation.path)
+
+
+class Tool:
+    """``what`` a reading tool shows, or the ``action`` of a writing one, says which operation is meant. Left out, a
+    reading tool takes its first."""
+
+    def __init__(self, name: str, title: str, description: str, actions: Action | dict[str, Action]) -> None:
+        self.name, self.title, self.description = name, title, description
+        self.actions = actions if isinstance(actions, dict) else {"": actions}
+
+    @property
+    def reads(self) -> bool:
+        return all(one.reads for one in self.actions.values())
+
+    @property
+    def destructive(self) -> bool:
+        return any(one.destructive for one in self.actions.values())
+
+    @property
+    def level(self) -> Level:
+        """Whoever has less is not offered it. Each action asks for its own level all the same."""
+        return "read" if self.reads else "write"
+
+    async def run(self, gateway: Gateway, actor: Actor, given: Document) -> Document:
+        if "" in self.actions:
+            return await self.actions[""].run(gateway, actor, given)
+        chosen = given.get(self._choice, next(iter(self.actions)) if self.reads else None)
+        if not isinstance(chosen, str) or chosen not in self.actions:
+            detail = f"choose one of: {', '.join(self.actions)}"
+            raise Refused("invalid_request", errors=[FieldError(self._choice, detail)])
+        rest = {name: value for name, value in given.items() if name != self._choice}
+        taken = {field.alias for field in self.actions[chosen].request.model_fields.values()}
+        if others := [name for name in rest if name in self.schema["properties"] and name not in taken]:
+            detail = f"does not go with {chosen}"
+            raise Refused("invalid_request", errors=[FieldError(name, detail) for name in others])
+        return await self.actions[chosen].run(gateway, actor, rest)
+
+    @property
+    def _choice(self) -> str:
+        return "what" if self.reads else "action"
+
+    @cached_property
+    def schema(self) -> Schema:
+        """Of all actions together. What one of them needs and another does not is said in words."""
+        if "" in self.actions:
+            return short_schema(self.actions[""].request)
+        each = {name: short_schema(action.request) for name, action in self.actions.items()}
+        required = set.intersection(*(set(one.get("required", ())) for one in each.values()))
+        needs = [
+            f"{name} needs {', '.join(own)}"
+            for name, one in each.items()
+            if (own := [field for field in one.get("required", ()) if field not in required])
+        ]
+        choice: Schema = {"type": "string", "enum": list(each)}
+        if self.reads:
+            choice["default"] = next(iter(each))
+        if needs:
+            choice["description"] = "; ".join(needs)
+        properties: Schema = {self._choice: choice}
+        for one in each.values():
+            for name, field in one["properties"].items():
+                first = properties.setdefault(name, field)
+                if first.get("default") != field.get("default"):
+                    properties[name] = {key: value for key, value in first.items() if key != "default"}
+        return {
+            "type": "object",
+            "properties": properties,
+            "required": [
+                one for one in properties if one in required or (one == self._choice and not self.reads)
+            ],
+            "additionalProperties": False,
+        }
+
+
+def short_schema(request: type[Shape]) -> Schema:
+    """A model reads every word of it: without titles, what null and an empty default say, and references."""
+    whole = request.model_json_schema(by_alias=True)
+    short: Schema = _short(whole, whole.pop("$defs", {}))
+    return short | {"additionalProperties": False}
+
+
+def _short(schema: Any, shapes: Schema) -> Any:
+    if isinstance(schema, list):
+        return [_short(one, shapes) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        schema = shapes[schema["$ref"].rpartition("/")[2]] | {
+            name: one for name, one in schema.items() if name != "$ref"
+        }
+    choices = [one for one in schema.get("anyOf", ()) if one != {"type": "null"}]
+    if len(choices) == 1:
+        schema = {**choices[0], **{name: one for name, one in schema.items() if name != "anyOf"}}
+        return _short(schema, shapes)
+    found = {name: _short(one, shapes) for name, one in schema.items() if name not in _LEFT_OUT}
+    if choices:
+        found["anyOf"] = _short(choices, shapes)
+    if "properties" in schema:
+        found["properties"] = {name: _short(one, shapes) for name, one in schema["properties"].items()}
+    if schema.get("default") not in (None, "") and not isinstance(schema["default"], dict | list):
+        found["default"] = schema["default"]
+    if "description" in schema:
+        found["description"] = " ".join(schema["description"].split())
+    return found
+
+
+_LEFT_OUT = ("title", "default", "discriminator", "anyOf", "properties", "additionalProperties")
