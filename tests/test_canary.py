@@ -438,8 +438,7 @@ def asked_over_mcp(everything: Everything, key: str, webhooks: dict[str, dict[st
 
 
 def looked_at(everything: Everything, session: str, webhooks: dict[str, dict[str, Any]]) -> None:
-    """Every kind of page that a link leads to. The page after creation shows the secret, as the specification
-    says, and is not opened."""
+    """Every kind of page that a link leads to."""
     cookie = {"Cookie": f"postern_session={session}"}
     waiting, seen, kinds = ["/webhooks"], set[str](), Counter[str]()
     while waiting:
@@ -458,7 +457,6 @@ def looked_at(everything: Everything, session: str, webhooks: dict[str, dict[str
                 link not in seen
                 and link not in waiting
                 and not link.startswith(("/static", "/docs", "/live/stream"))
-                and "/ready" not in link
             ):
                 waiting.append(link)
     assert any(path.endswith("/authentication") for path in seen) and any(

@@ -525,10 +525,10 @@ def test_a_generated_token_is_mentioned_with_where_to_read_it(
 ) -> None:
     monkeypatch.setenv("OWN", "a token of the tests")
     for words, what in (
-        ([], "A token was generated. The console shows it: "),
+        ([], "A token was generated. The console reveals it to administrators: "),
         (
             ["--auth", "hmac", "--provider", "generic"],
-            "A signing secret was generated. The console shows it: ",
+            "A signing secret was generated. The console reveals it to administrators: ",
         ),
         (["--auth", "none"], ""),
         (["--secret", "env:OWN"], ""),
@@ -537,7 +537,8 @@ def test_a_generated_token_is_mentioned_with_where_to_read_it(
         webhook = re.search(r"wh_[0-9a-f]{32}", printed)
         assert webhook is not None
         assert ("was generated" in printed) == bool(what)
-        assert what in printed and (not what or f"/webhooks/{webhook[0]}/ready" in printed.replace(" ", ""))
+        address = f"/webhooks/{webhook[0]}/authentication"
+        assert what in printed and (not what or address in printed.replace(" ", ""))
 
 
 BILLIONS = "a0: &a0 [x, x]\n" + "".join(

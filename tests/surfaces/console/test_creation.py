@@ -32,6 +32,11 @@ def test_an_automation_tool_gets_a_token_and_a_curl_that_works(console: Console)
     assert console.call(webhook["url"], {"orderNumber": "1001"}, X_Api_Key="guess")[0] == 401
     console.click("Python")
     expect(console.page.get_by_label("Python", exact=True)).to_contain_text("urlopen")
+    console.page.reload()  # it is shown once, and the form is not sent again
+    expect(console.page.get_by_label("curl", exact=True)).to_contain_text("X-Api-Key: YOUR_TOKEN")
+    expect(console.page.get_by_role("heading", level=1)).to_have_text("My tool is ready")
+    assert token[1] not in console.page.content()
+    assert len(console.api.get("webhooks?search=My%20tool").json["items"]) == 1
 
 
 def test_the_first_call_appears_while_its_page_is_open(console: Console) -> None:

@@ -169,6 +169,42 @@ def test_who_may_only_read_is_offered_nothing_else_and_refused_it(program: Progr
     assert ask(program, "GET", "/settings/users", Cookie=reader)[0] == 403
 
 
+def test_who_generates_a_secret_sees_it_in_that_answer_and_only_administrators_later(
+    program: Program, cookie: str
+) -> None:
+    person = {"name": "wim", "password": "wim's password", "level": "write"}
+    ask(program, "POST", "/settings/users", person, Cookie=cookie)
+    writer = sign_in(program, "wim", "wim's password")[1]["set-cookie"].partition(";")[0]
+    seen = set[str]()
+
+    def generated(path: str, form: dict[str, str]) -> str:
+        status, headers, page = ask(program, "POST", path, form, Cookie=writer)
+        told = set(re.findall(r"wh(?:k|sec)_[\w+/=-]{40,}", page)) - seen
+        assert (status, headers["cache-control"], len(told)) == (200, "no-store", 1), path
+        seen.update(told)
+        return page
+
+    page = generated("/webhooks/new/tool", {"name": "Made by wim"})
+    found = re.search(r'data-address="(/webhooks/wh_[0-9a-f]{32})/ready"', page)
+    assert found is not None
+    webhook, version = found[1], {"version": "1", "understood": "on"}
+    assert "authentication/reveal" not in generated(
+        f"{webhook}/authentication/secret", {"generate": "second"} | version
+    )
+    generated(f"{webhook}/authentication", {"was": "token", "method": "hmac", "understood": "on"})
+    generated("/webhooks/new/other", {"name": "Signed for wim", "method": "hmac"})
+    for path in ("", "/ready", "/authentication"):
+        status, _, page = ask(program, "GET", webhook + path, Cookie=writer)
+        assert status == 200 and not [one for one in seen if one in page], path
+    assert ask(program, "POST", f"{webhook}/authentication/reveal", {}, Cookie=writer)[0] == 403
+    api = admin_of(program)
+    asked = f"audit?limit=20&subject={webhook.rpartition('/')[2]}"
+    assert not [one for one in api.get(asked).json["items"] if one["action"] == "secret revealed"]
+    revealed = ask(program, "POST", f"{webhook}/authentication/reveal", {}, Cookie=cookie)[2]
+    assert [one for one in seen if one in revealed], "an administrator may"
+    assert api.get(asked).json["items"][0]["action"] == "secret revealed"
+
+
 def test_settings_say_where_each_comes_from_and_never_a_secret(program: Program, cookie: str) -> None:
     for path in ("environment", "engine", "retention"):
         status, _, page = ask(program, "GET", f"/settings/{path}", Cookie=cookie)

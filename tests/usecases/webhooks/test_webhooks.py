@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from postern import presets
+from postern.core.access.accounts import Actor
 from postern.core.problems import Refused
 from postern.core.webhooks.announced import Announcement
 from postern.identity import is_stand_in
@@ -307,6 +308,8 @@ async def test_only_secrets_that_somebody_has_to_copy_from_here_are_reported(hou
         assert await webhooks.reveal(house.gateway, OWNER, made.id) == revealed
         noted = ("secret revealed", made.id, {"fields": sorted(revealed)})
         assert await last_note(house) == (noted if revealed else before), "what told nothing is not noted"
+        writer = Actor("a writer", "write")
+        assert (await refused(webhooks.reveal(house.gateway, writer, made.id))).code == "access_denied"
 
 
 # --- showing it ------------------------------------------------------------------------------------------------------

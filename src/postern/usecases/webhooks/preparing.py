@@ -131,11 +131,18 @@ def _made(authentication: Authentication, sent: dict[str, str | Generate]) -> di
     }
 
 
-def _generated(authentication: Authentication, field: str) -> str:
-    if authentication.method != "hmac":
+def generated(method: str, provider: str) -> str | None:
+    """A strong one that callers are told. None where the sender makes its own."""
+    if method == "token":
         return new_token()
-    is_known_to_the_sender = field == "verifyToken" or authentication.provider in TAKES_OURS
-    return new_signing_secret() if is_known_to_the_sender else new_stand_in()
+    return new_signing_secret() if provider in TAKES_OURS else None
+
+
+def _generated(authentication: Authentication, field: str) -> str:
+    if field == "verifyToken":
+        return new_signing_secret()
+    provider = authentication.provider if authentication.method == "hmac" else ""
+    return generated(authentication.method, provider) or new_stand_in()
 
 
 def _needs_main(authentication: Authentication, is_set: bool) -> None:

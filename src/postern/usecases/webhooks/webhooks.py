@@ -133,7 +133,7 @@ async def reveal(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, s
     For the console alone; REST and MCP never tell a secret. A secret that came from a sender is looked up
     there.
     """
-    require(actor, "write")
+    require(actor, "admin")
     webhook = await stored(gateway, webhook_id)
     how = webhook.settings.authentication
     if how.method == "none" or (how.method == "hmac" and how.provider not in TAKES_OURS):

@@ -134,7 +134,7 @@ def create(
     elif auth != "none" and not secret:
         what = "token" if auth == "token" else "signing secret"
         out.print(
-            f"A {what} was generated. The console shows it: {address}/webhooks/{made.id}/ready. "
+            f"A {what} was generated. The console reveals it to administrators: {address}/webhooks/{made.id}/authentication. "
             f"Or set one of your own: postern webhooks set {made.id} --secret file:PATH",
         )
 

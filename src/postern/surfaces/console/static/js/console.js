@@ -14,6 +14,12 @@ keys();
 // On a narrow screen the row of tabs goes on sideways: the one that is open is in sight.
 for (const tab of document.querySelectorAll(".tabs [aria-current]")) tab.parentElement.scrollLeft = tab.offsetLeft - tab.parentElement.offsetLeft - 24;
 
+// A page that answered a form takes the address it is found at, so that reloading it does not send the form again.
+for (const own of document.querySelectorAll("[data-address]")) {
+  history.replaceState(history.state, "", own.dataset.address);
+  own.closest(".card")?.scrollIntoView();
+}
+
 const wanted = {
   "[data-chart]": "./charts.js",
   "[data-filter]": "./filter.js",

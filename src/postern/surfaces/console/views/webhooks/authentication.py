@@ -8,6 +8,7 @@ from starlette.responses import Response
 from postern.core.documents import Document, Patch
 from postern.core.problems import FieldError, Refused
 from postern.surfaces.console import senders, snippets
+from postern.surfaces.console.pages import NOTICES
 from postern.surfaces.console.views.confirmations import came_lately
 from postern.surfaces.console.views.webhooks.webhook import (
     Head,
@@ -22,7 +23,9 @@ from postern.surfaces.console.visit import Context, Form, Visit, problem_of, who
 from postern.usecases.answers import as_plain
 from postern.usecases.signatures.senders import names
 from postern.usecases.webhooks import webhooks
-from postern.usecases.webhooks.views import WithSignature, WithToken
+from postern.usecases.webhooks.configuration import SECRETS
+from postern.usecases.webhooks.preparing import generated
+from postern.usecases.webhooks.views import Authentication, WithSignature, WithToken
 
 GENERATE = {"generate": True}
 
@@ -58,7 +61,7 @@ def _page(
     if provider == "custom" and how.get("toleranceSeconds") is not None:
         scheme = scheme | {"toleranceSeconds": how["toleranceSeconds"]}  # it counts, whatever the scheme says
     is_in_url = isinstance(saved, WithToken) and saved.placement == "url"
-    full_url = snippets.target(webhook, secrets.get("main", "…"))[0] if is_in_url else ""
+    full_url = snippets.target(webhook, secrets["main"])[0] if is_in_url and "main" in secrets else ""
     return tab(
         visit,
         "authentication",
@@ -77,7 +80,9 @@ def _page(
         lately=came_lately(webhook, head.day),
         start=start,
         **scheme_context(scheme, others=start in names() or provider == "custom"),
-        snippets=snippets.snippets(webhook, secrets["main"]) if secrets and saved.method == "token" else [],
+        snippets=snippets.snippets(webhook, secrets["main"])
+        if "main" in secrets and saved.method == "token"
+        else [],
         **({"errors": {}} | context),
     )
 
@@ -85,8 +90,17 @@ def _page(
 async def reveal(visit: Visit) -> Response:
     """By a form, not a link: telling a secret is noted, and a link would be fetched by whatever looks
     ahead."""
-    head = await loaded(visit)
-    return _page(visit, head, await webhooks.reveal(visit.gateway, visit.actor, head.webhook.id))
+    webhook_id = visit.at("webhook")
+    return await with_secrets(
+        visit, webhook_id, await webhooks.reveal(visit.gateway, visit.actor, webhook_id)
+    )
+
+
+async def with_secrets(
+    visit: Visit, webhook_id: str, secrets: dict[str, str], notice: str | None = None
+) -> Response:
+    """The one answer that shows them: not redirected to, so that no address leads to it."""
+    return _page(visit, await loaded(visit, webhook_id), secrets, notice=notice)
 
 
 async def save_method(visit: Visit) -> Response:
@@ -138,6 +152,7 @@ async def _save(visit: Visit, patch: Document, form: Form) -> Response:
     wish: Patch = {"authentication": patch}
     try:
         await _costs(visit, patch, form)
+        made = made_here(patch, (await loaded(visit)).webhook.authentication)
         done = await change(visit, wish, form)
     except Refused as refused:
         patch = wish.get("authentication", {})
@@ -156,7 +171,21 @@ async def _save(visit: Visit, patch: Document, form: Form) -> Response:
             errors=field_messages(refused),
             problem=problem_of(refused),
         )
+    if made:
+        return await with_secrets(visit, visit.at("webhook"), made, NOTICES[done])
     return visit.to(f"/webhooks/{visit.at('webhook')}/authentication", done)
+
+
+def made_here(patch: Document, saved: Authentication | None = None) -> dict[str, str]:
+    """Generates what the form asks for, and tells it by its field: the answer to this form shows it, and after that only
+    *Reveal* does. What stands in for a sender's own secret is not shown."""
+    method = patch.get("method") or (saved.method if saved else "")
+    provider = patch.get("provider") or (saved.provider if isinstance(saved, WithSignature) else "")
+    shown = {}
+    for name, field in SECRETS.get(method, {}).items():
+        if patch.get(name) == GENERATE and (one := generated(method, provider)):
+            patch[name] = shown[field] = one
+    return shown
 
 
 async def _costs(visit: Visit, patch: Document, form: Form) -> None:

@@ -9,9 +9,10 @@ from starlette.responses import Response
 from postern.core.documents import Document
 from postern.core.problems import Refused
 from postern.surfaces.console import senders, snippets
+from postern.surfaces.console.pages import NOTICES
 from postern.surfaces.console.views.signatures.tester import read_request
-from postern.surfaces.console.views.webhooks import first_steps, test_call
-from postern.surfaces.console.views.webhooks.authentication import scheme_context, scheme_of
+from postern.surfaces.console.views.webhooks import authentication, first_steps, test_call
+from postern.surfaces.console.views.webhooks.authentication import made_here, scheme_context, scheme_of
 from postern.surfaces.console.visit import Context, Form, Visit, problem_of
 from postern.usecases.runtime.gateway import require
 from postern.usecases.signatures import signatures
@@ -19,7 +20,7 @@ from postern.usecases.signatures.senders import names, page_of
 from postern.usecases.signatures.signatures import TestedCall
 from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.configuration import WebhookRequest, validated
-from postern.usecases.webhooks.views import WithSignature
+from postern.usecases.webhooks.views import Webhook, WithSignature
 
 GENERATE = {"generate": True}
 
@@ -133,7 +134,9 @@ async def create(visit: Visit) -> Response:
     answer = _answer(visit)
     sent = await visit.form()
     try:
-        request = validated(WebhookRequest, _request(answer, sent))
+        wanted = _request(answer, sent)
+        made = made_here(wanted["authentication"])
+        request = validated(WebhookRequest, wanted)
         webhook = await webhooks.create(visit.gateway, visit.actor, request)
     except Refused as refused:
         if not refused.errors:
@@ -146,7 +149,9 @@ async def create(visit: Visit) -> Response:
     if answer == "schedule":
         return visit.to(f"/webhooks/{webhook.id}/schedule", "created")
     if answer == "other" and sent.get("method") == "hmac":
-        return visit.to(f"/webhooks/{webhook.id}/authentication", "created")
+        return await authentication.with_secrets(visit, webhook.id, made, NOTICES["created"])
+    if made:
+        return await _ready(visit, webhook, made["main"])
     return visit.to(f"/webhooks/{webhook.id}/ready")
 
 
@@ -186,17 +191,21 @@ def _request(answer: str, sent: Form) -> Document:
 
 async def ready(visit: Visit) -> Response:
     """The end of the flow: everything that the calling side needs, in the order in which it is needed."""
-    webhook = await webhooks.show(visit.gateway, visit.actor, visit.at("webhook"))
-    secrets = await webhooks.reveal(visit.gateway, visit.actor, webhook.id)
+    return await _ready(visit, await webhooks.show(visit.gateway, visit.actor, visit.at("webhook")))
+
+
+async def _ready(visit: Visit, webhook: Webhook, secret: str = "") -> Response:
+    """``secret``: the one that was generated with it. The answer to the form that made it shows it, and no address
+    leads to it."""
     how = webhook.authentication
     provider = how.provider if isinstance(how, WithSignature) else "custom"
     about = None if provider == "custom" else senders.about(provider)
-    token = secrets.get("main", "")
+    token = secret or "YOUR_TOKEN"
     url, headers = snippets.target(webhook, token)
     return visit.page(
         "creation/ready.html",
         webhook=webhook,
-        secret=token,
+        secret=secret,
         about=about,
         sender_page=page_of(provider),
         **await first_steps.steps(visit, webhook),

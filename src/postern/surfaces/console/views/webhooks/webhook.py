@@ -46,8 +46,8 @@ class Head(Struct, frozen=True):
     day: volumes.Day
 
 
-async def loaded(visit: Visit) -> Head:
-    webhook = await webhooks.show(visit.gateway, visit.actor, visit.at("webhook"))
+async def loaded(visit: Visit, webhook_id: str = "") -> Head:
+    webhook = await webhooks.show(visit.gateway, visit.actor, webhook_id or visit.at("webhook"))
     days = await volumes.last_day(visit.gateway, visit.actor, [webhook.id])
     return Head(webhook, days[webhook.id])
 
