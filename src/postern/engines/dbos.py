@@ -8,6 +8,7 @@ ever read here: DBOS may have pickled it, and to read that is to run it.
 import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Literal, TypeVar
 
 import msgspec
@@ -95,7 +96,7 @@ class DbosEngine(EngineElsewhere):
                 "workflow_id": target.workflow_id(trigger.key),
                 "serialization_type": WorkflowSerializationFormat.PORTABLE,
             }
-            await self._ask(lambda options=options: self._client.enqueue(options, given))  # type: ignore[misc]
+            await self._ask(partial(self._client.enqueue, options, given))
         return Started(len(wanted), tuple(target.workflow for target in wanted))
 
     async def ended(self, key: str) -> Literal["completed", "failed"]:

@@ -4,7 +4,7 @@ import sys
 from typing import Any
 
 # Where structlog finds Rich, it takes it along for a kind of traceback that is not written here: a twelfth of the start.
-sys.modules.setdefault("rich", None)  # type: ignore[arg-type]
+sys.modules.setdefault("rich", None)  # type: ignore[arg-type] # None: an import of it fails
 import structlog  # noqa: E402
 
 if sys.modules["rich"] is None:

@@ -159,7 +159,7 @@ def step(function: Any = None, *, retries: int = 0, wait: float = 1.0, name: str
     twice as long, …
     """
     if function is None:
-        return lambda real: step(real, retries=retries, wait=wait, name=name)  # type: ignore[call-overload]
+        return lambda real: step(real, retries=retries, wait=wait, name=name)  # type: ignore[call-overload] # `real` has any type
     trying = _Trying(name or function.__name__, retries, wait)
 
     @functools.wraps(function)

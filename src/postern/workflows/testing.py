@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from postern.workflows.event import FIELD_NAMES, event_of
 from postern.workflows.language import Automation, Event, StepFailed
@@ -127,8 +127,7 @@ def make_event(payload: Mapping[str, Any] | None = None, **variables: str) -> Ev
     made = {"webhookId": "wh_test", **made, "invocationId": "inv_test", "payload": dict(payload or {})}
     if unknown := variables.keys() - made.keys():
         raise TypeError(f"an event has no {min(unknown)}; it has {', '.join(made)}")
-    event: Event = event_of(json.dumps({**made, **variables}))  # type: ignore[assignment]
-    return event
+    return cast(Event, event_of(json.dumps({**made, **variables})))
 
 
 def load_event(file: str | PathLike[str]) -> Event:

@@ -28,7 +28,7 @@ from postern.core.signatures.select import (
 MOST_TOKENS = 32
 LONGEST = 1000
 
-PLAIN_TOKENS = ("body", "body_sha256", "timestamp", "id", "method", "url", "path")
+PLAIN_TOKENS: tuple["TokenKind", ...] = ("body", "body_sha256", "timestamp", "id", "method", "url", "path")
 NAMED_EXAMPLES = ("{header:Name}", "{headers:Prefix-*}", "{query:name}", "{bodyfield:path}")
 TokenKind = Literal[
     "literal",
@@ -97,7 +97,7 @@ def parse_template(text: str) -> tuple[Token, ...]:
 def _token(text: str) -> Token:
     for plain in PLAIN_TOKENS:
         if text == plain:
-            return Token(plain)  # type: ignore[arg-type]
+            return Token(plain)
     kind, colon, name = text.partition(":")
     try:
         if colon and kind == "header" and not name.endswith("*"):

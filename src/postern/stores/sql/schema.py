@@ -102,7 +102,7 @@ def migrate(database: Database) -> None:
         return
     # It writes new migrations with Mako, which would load Pygments and a dozen languages, to colour errors in a browser: half
     # of what is loaded here.
-    sys.modules.setdefault("mako.ext.pygmentplugin", None)  # type: ignore[arg-type]
+    sys.modules.setdefault("mako.ext.pygmentplugin", None)  # type: ignore[arg-type] # None: an import of it fails
     from alembic import command
     from alembic.config import Config
 

@@ -28,7 +28,7 @@ class AppExchange:
         self._app = app
         self._cycle: RequestResponseCycle | None = RequestResponseCycle(
             scope=cast(Any, _scope(line, request)),
-            transport=self,  # type: ignore[arg-type]
+            transport=self,  # type: ignore[arg-type] # it has what a cycle asks of one
             flow=line.flow,
             logger=_silent,
             access_logger=_silent,

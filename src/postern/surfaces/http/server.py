@@ -129,7 +129,7 @@ async def serve(
 
     config = uvicorn.Config(
         _nothing,  # it wants one; the exchanges have the real one
-        http=connection,  # type: ignore[arg-type]
+        http=connection,  # type: ignore[arg-type] # it makes one, as a class would
         ws="none",
         lifespan="off",
         interface="asgi3",

@@ -21,7 +21,7 @@ class _Loader(yaml.SafeLoader):
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
-            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call] # PyYAML has no types here
             raise yaml.composer.ComposerError(None, None, "aliases are not taken; write it out", mark)
         node = super().compose_node(parent, index)
         if isinstance(node, yaml.ScalarNode):

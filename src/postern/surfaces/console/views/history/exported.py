@@ -3,7 +3,7 @@
 import csv
 import io
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 
 from starlette.responses import Response, StreamingResponse
 
@@ -58,9 +58,9 @@ def _line(item: InvocationSummary, content: rows.Content, form: str) -> str:
     return _csv([plain.get(name) for name in COLUMNS])
 
 
-def _csv(cells: object) -> str:
+def _csv(cells: Iterable[object]) -> str:
     text = io.StringIO()
-    csv.writer(text).writerow([_cell(cell) for cell in cells])  # type: ignore[attr-defined]
+    csv.writer(text).writerow([_cell(cell) for cell in cells])
     return text.getvalue()
 
 
