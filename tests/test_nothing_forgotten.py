@@ -15,6 +15,7 @@ from sqlalchemy import Table
 from core.signatures.test_credential import SENT
 from postern import presets
 from postern.core.access.accounts import Level
+from postern.core.deliveries.delivery import State as DeliveryState
 from postern.core.history.invocation import HistoryFilter, RecordedOutcome, Status
 from postern.core.history.volume import CountedOutcome
 from postern.core.problems import PROBLEMS
@@ -44,6 +45,7 @@ from postern.surfaces.console.views.operations.settings import ENGINE_SETTINGS a
 from postern.surfaces.console.views.webhooks import listing, many, test_call
 from postern.surfaces.console.words import CODE_WORDS, FILTERS
 from postern.surfaces.console.words import ENGINES as TITLES
+from postern.usecases.deliveries.views import Outcomes as OfReplay
 from postern.usecases.deliveries.views import ReplayedCalls
 from postern.usecases.history.code import WRITERS, Language
 from postern.usecases.history.filters import FilterRequest, filter_of
@@ -105,6 +107,7 @@ CHOICES: list[tuple[Any, Any, str]] = [
     (Method, SECRETS, "SECRETS in usecases/webhooks/configuration.py"),
     (Method, [one.__struct_config__.tag for one in get_args(Authentication)], "Authentication in core"),
     (Method, [one.__struct_config__.tag for one in get_args(Shown)], "Authentication in usecases/webhooks/views.py"),
+    (DeliveryState, OfReplay.__struct_fields__, "Outcomes in usecases/deliveries/views.py"),
     (CountedOutcome, Outcomes.__struct_fields__, "Outcomes in usecases/history/views/charts.py"),
     (CountedOutcome, re.findall('"(.+?)"', re.findall("OUTCOMES = (.+);", CHARTS)[0]), "OUTCOMES in charts.js"),
     (CountedOutcome, {*get_args(RecordedOutcome)} - {"edited"}, "RecordedOutcome in core/history/invocation.py"),

@@ -62,12 +62,19 @@ async def test_who_is_due_is_asked_about_by_one_at_a_time(store: Store, second_s
     claimed = await store.endings.claim_to_ask(NOW + 1, LEASE, 2)
     rest = await second_store.endings.claim_to_ask(NOW + 1, LEASE, 10)
     assert (len(claimed), len(rest)) == (2, 1)
-    assert claimed | rest == dict.fromkeys([first.key, second.key, third.key], NOW)
-    await store.endings.ask_again({first.key: NOW + 100})
-    await store.endings.unknown([second.key])
+    assert claimed | rest == dict.fromkeys([first.key, second.key, third.key], ("started", NOW))
+    await store.endings.ask_again({first.key: ("started", NOW + 100), second.key: ("lost", NOW + 200)})
     assert set(await store.endings.claim_to_ask(NOW + 99, LEASE, 10)) == {third.key}
     assert set(await store.endings.claim_to_ask(NOW + 100, LEASE, 10)) == {first.key}
-    assert (await state(store, second))[3] is None
+    # Which ended meanwhile is not brought back by what was asked before.
+    await store.endings.note([], {first.key: End("completed", NOW)}, {}, NOW)
+    await store.endings.ask_again({first.key: ("lost", NOW + 300)})
+    assert [(await state(store, one))[0] for one in (first, second)] == ["completed", "lost"]
+    # And who is lost may end yet.
+    assert await store.endings.lost() == 1
+    await store.endings.note([], {second.key: End("failed", NOW, "no stock")}, {}, NOW)
+    assert (await state(store, second))[0] == "failed"
+    assert await store.endings.lost() == 0
 
 
 async def test_what_callers_heard_is_found_by_it(store: Store) -> None:

@@ -36,6 +36,11 @@ class Numbers:
         "For how long the oldest waiting delivery has been due, also where it was tried in vain and is tried again later.",
         registry=REGISTRY,
     )
+    deliveries_lost = Gauge(
+        "postern_deliveries_lost",
+        "Started deliveries that the engine does not know and nobody has replayed (counted up to 1,000).",
+        registry=REGISTRY,
+    )
     ready = Gauge(
         "postern_ready",
         "1 while this part is well, else 0: store (calls can be stored), webhooks (each is served, changes are followed), engine (the embedded one can be started).",

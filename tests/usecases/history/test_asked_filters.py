@@ -70,7 +70,7 @@ def test_an_answer_is_a_status_a_kind_or_that_nobody_was_there(answer: str) -> N
 
 
 def test_a_status_is_one_of_those_that_there_are() -> None:
-    assert wrong("filter.", status="lost") == ["filter.status"]
+    assert wrong("filter.", status="gone") == ["filter.status"]
     for status in STATUSES:
         assert filter_of(status=status).status == status
 
@@ -101,4 +101,4 @@ def test_a_time_that_is_none_is_refused_by_its_name(text: str) -> None:
 
 
 def test_all_that_is_wrong_is_reported_at_once() -> None:
-    assert wrong(status="lost", answer="x", since="x", header="=") == ["header", "status", "answer", "since"]
+    assert wrong(status="gone", answer="x", since="x", header="=") == ["header", "status", "answer", "since"]

@@ -66,7 +66,7 @@ async def test_an_end_whose_start_is_not_written_down_is_looked_at_again_without
 
 
 class Asked:
-    """An engine that tells how runs ended, as the test wants it."""
+    """An engine that tells how runs ended, as the test wants it, and takes no start."""
 
     name = "asked"
     asked_after = 5.0
@@ -91,7 +91,7 @@ async def test_an_engine_that_can_tell_is_asked_until_it_has_answered(desk: Desk
     desk.gateway.engine = engine  # type: ignore[assignment]
     for delivery in await desk.store.deliveries.claim(began + 1, 60.0, 4):
         await desk.store.deliveries.started(delivery, Started(1, ("flow",)), began, began + 5)
-    done, failed, at_work, _ = keys
+    done, failed, at_work, lost = keys
     engine.ends_of = {done: End("completed", began), failed: End("failed", began, "no order"), at_work: None}
 
     async def states(after: float) -> list[tuple[str | None, float | None]]:
@@ -109,13 +109,17 @@ async def test_an_engine_that_can_tell_is_asked_until_it_has_answered(desk: Desk
     engine.is_there = False
     assert await states(6.0) == [("started", 5)] * 4  # it is asked again
     engine.is_there = True
-    assert await states(12.0) == [("completed", None), ("failed", None), ("started", 5), ("started", None)]
+    assert await states(12.0) == [("completed", None), ("failed", None), ("started", 5), ("started", 5)]
     assert counted == {"completed": 1, "failed": 1}
-    # The longer it has lasted, the less often; and every two minutes at least.
-    assert (await states(1_000.0))[2] == ("started", 120)
-    assert (await states(1_200.0))[2] == ("started", 120)
-    engine.ends_of[at_work] = End("completed", began + 1_300)
-    assert (await states(1_400.0))[2] == ("completed", None)
+    # The longer it has lasted, the less often; and every two minutes at least. What the engine does not know once that
+    # cannot be because it was started just now is lost.
+    assert (await states(1_000.0))[2:] == [("started", 120), ("lost", 600)]
+    engine.is_there = False
+    assert (await states(1_700.0))[2:] == [("started", 5), ("lost", 5)]
+    engine.is_there = True
+    assert (await states(1_710.0))[2:] == [("started", 120), ("lost", 600)]
+    engine.ends_of[at_work], engine.ends_of[lost] = End("completed", began + 1_300), None
+    assert (await states(2_400.0))[2:] == [("completed", None), ("started", 120)]
     desk.gateway.engine = None
 
 

@@ -26,7 +26,7 @@ async def test_one_invocations_replay_does_not_hide_the_others_from_a_status_fil
 @pytest.mark.parametrize(
     ("asked", "wrong"),
     [
-        ({"status": "lost"}, ["filter.status"]),
+        ({"status": "gone"}, ["filter.status"]),
         ({"since": "yesterday", "until": "1e3"}, ["filter.since", "filter.until"]),
         (
             {"search": "a\0b", "webhook_id": "\ud800", "code": "\0", "status": "-"},

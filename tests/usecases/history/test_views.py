@@ -30,6 +30,7 @@ async def test_what_became_of_the_runs_is_reported_only_where_there_are_some(hou
 
     assert viewed(state="started", runs=1, ask_at=5.0) == "running"
     assert viewed(state="started", runs=1, ask_at=None) == "unknown"
+    assert viewed(state="lost", runs=1, ask_at=5.0) == "unknown"
     assert viewed(state="started", runs=0) is None
     assert viewed(state="failed", ended_at=7.0) == "failed"
     assert viewed(state="failed", ended_at=None) is None  # it could not be started

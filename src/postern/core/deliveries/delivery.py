@@ -12,9 +12,9 @@ from postern.core.answer import WorkflowResponse
 
 FIELD_NAMES = ("fieldOne", "fieldTwo", "fieldThree", "fieldFour")
 
-State = Literal["queued", "held", "started", "completed", "failed", "dropped"]
+State = Literal["queued", "held", "started", "completed", "failed", "lost", "dropped"]
 """``started``: its runs are at work, or nobody can say how they ended. ``failed``: it could not be started, or
-a run of it failed; ``started_at`` tells which."""
+a run of it failed; ``started_at`` tells which. ``lost``: the engine took it, and does not know it any more."""
 
 FIRST_WAIT = 1.0
 LONGEST_WAIT = 3600.0

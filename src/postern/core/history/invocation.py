@@ -27,6 +27,7 @@ Status = Literal[
     "responded",
     "completed",
     "failed",
+    "lost",
     "dropped",
 ]
 """What a user sees of an invocation; ``status_of`` tells it."""

@@ -105,7 +105,7 @@ def outcome_of(status: Status) -> CountedOutcome:
     match status:
         case "rejected" | "duplicate" | "handshake":
             return status
-        case "accepted" | "held" | "started" | "responded" | "completed" | "failed" | "dropped":
+        case "accepted" | "held" | "started" | "responded" | "completed" | "failed" | "lost" | "dropped":
             return "accepted"
 
 

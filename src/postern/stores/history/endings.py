@@ -1,36 +1,44 @@
 """What became of calls after they were recorded: what their callers heard, and how their runs ended."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, bindparam, null, select, update
+from sqlalchemy import Connection, bindparam, func, literal_column, null, select, update
 
-from postern.core.deliveries.delivery import End
-from postern.core.history.invocation import Answered
+from postern.core.deliveries.delivery import End, State
+from postern.core.history.invocation import Answered, HistoryFilter
 from postern.core.history.volume import LATENCY_BOUNDS_MS, end_name, latency_bucket
 from postern.stores.calls.recorder import count_volume
+from postern.stores.history.filtering import conditions_of
 from postern.stores.sql.bulk import Parameters, among, execute_for_each, in_the_driver
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
-from postern.stores.sql.tables import answers, deliveries
+from postern.stores.sql.tables import answers, deliveries, invocations
 from postern.stores.sql.upsert import insert_into
 from postern.stores.sql.writer import Writer
 
 Counted = Mapping[tuple[str, str, int], int]
 """By webhook, name and latency bucket: how many."""
 
+_NOT_OVER = deliveries.c.state.in_([literal_column("'started'"), literal_column("'lost'")])
 _END = (
     update(deliveries)
-    .where(deliveries.c.key == bindparam("of"), deliveries.c.state == "started")
+    .where(deliveries.c.key == bindparam("of"), _NOT_OVER)
     .values(state=bindparam("to"), ended_at=bindparam("at"), error=bindparam("why"), ask_at=null())
 )
-_ASK_AGAIN = (
+_ASKED = (
     update(deliveries)
     .where(deliveries.c.key == bindparam("of"), deliveries.c.ask_at.is_not(None))
-    .values(ask_at=bindparam("at"))
+    .values(state=bindparam("to"), ask_at=bindparam("at"))
 )
+MOST_COUNTED = 1_000
+
+
+class Claimed(NamedTuple):
+    state: State
+    started_at: float
 
 
 class Written(NamedTuple):
@@ -59,8 +67,8 @@ class Endings:
 
         return await self._writer.write(job)
 
-    async def claim_to_ask(self, now: float, lease: float, limit: int) -> dict[str, float]:
-        """Deliveries whose end is to be asked for, now ours until the lease is over; when each was started."""
+    async def claim_to_ask(self, now: float, lease: float, limit: int) -> dict[str, Claimed]:
+        """Deliveries whose end is to be asked for, now ours until the lease is over."""
         due = deliveries.c.ask_at <= milliseconds(now), deliveries.c.ask_at.is_not(None)
         first = select(deliveries.c.key).where(*due).order_by(deliveries.c.ask_at).limit(limit)
         keys = await self._database.read(lambda connection: list(connection.execute(first).scalars()))
@@ -70,22 +78,28 @@ class Endings:
             update(deliveries)
             .where(*due, deliveries.c.key.in_(keys))
             .values(ask_at=milliseconds(now + lease))
-            .returning(deliveries.c.key, deliveries.c.started_at)
+            .returning(deliveries.c.key, deliveries.c.state, deliveries.c.started_at)
         )
 
-        def job(connection: Connection) -> dict[str, float]:
-            return {row.key: seconds(row.started_at) for row in connection.execute(claimed)}
+        def job(connection: Connection) -> dict[str, Claimed]:
+            return {key: Claimed(state, seconds(at)) for key, state, at in connection.execute(claimed)}
 
         return await self._writer.write(job)
 
-    async def ask_again(self, at: Mapping[str, float]) -> None:
-        values = [{"of": key, "at": milliseconds(moment)} for key, moment in sorted(at.items())]
-        await self._writer.write(lambda connection: connection.execute(_ASK_AGAIN, values))
+    async def ask_again(self, asked: Mapping[str, tuple[State, float]]) -> None:
+        """These have not ended: their states, and when the engine is asked again."""
+        values = [{"of": key, "to": to, "at": milliseconds(at)} for key, (to, at) in sorted(asked.items())]
+        await self._writer.write(lambda connection: connection.execute(_ASKED, values))
 
-    async def unknown(self, keys: Iterable[str]) -> None:
-        """Nobody can tell any more how these ended."""
-        forgotten = update(deliveries).where(deliveries.c.key.in_(list(keys))).values(ask_at=None)
-        await self._writer.write(lambda connection: connection.execute(forgotten))
+    async def lost(self) -> int:
+        """How many calls are lost now, counted up to 1,000: not those that were replayed."""
+
+        def query(connection: Connection) -> int:
+            wanted, _ = conditions_of(connection, HistoryFilter(status="lost"), all_of_them=True)
+            found = select(invocations.c.id).where(*wanted).limit(MOST_COUNTED).subquery()
+            return connection.scalar(select(func.count()).select_from(found)) or 0
+
+        return await self._database.read(query)
 
 
 def write_ends(
@@ -117,7 +131,7 @@ def _end(connection: Connection, ends: Mapping[str, End]) -> tuple[Written, Coun
         end = ends[key]
         if state == "queued":
             written.early.add(key)
-        elif state == "started":
+        elif state in ("started", "lost"):
             written.now.add(key)
             values.append({"of": key, "to": end.state, "at": milliseconds(end.at), "why": end.error})
             lasted = max(0.0, end.at - seconds(started_at))

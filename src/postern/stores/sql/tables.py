@@ -135,7 +135,11 @@ deliveries = Table(
     _partial("deliveries_due", "next_at", where="state = 'queued'"),
     _partial("deliveries_of_replay", "replay_id", "invocation_id", "state", where="replay_id IS NOT NULL"),
     _partial(
-        "deliveries_apart", "state", "webhook_id", "key", where="state IN ('failed', 'held', 'dropped')"
+        "deliveries_apart",
+        "state",
+        "webhook_id",
+        "key",
+        where="state IN ('failed', 'held', 'lost', 'dropped')",
     ),
     sqlite_with_rowid=False,
 )
@@ -158,7 +162,7 @@ answers = Table(
 UNUSUAL_INVOCATIONS = invocations.c.outcome != literal_column("'accepted'")
 UNUSUAL_ANSWERS = text("(status >= 500 OR NOT reached)")
 UNUSUAL_DELIVERIES = deliveries.c.state.in_(
-    [literal_column(f"'{state}'") for state in ("failed", "held", "dropped")]
+    [literal_column(f"'{state}'") for state in ("failed", "held", "lost", "dropped")]
 )
 
 

@@ -64,7 +64,7 @@ class Visit:
             may_admin=self.actor.may("admin"),
             base_url=self.gateway.site.base_url,
             out_of_reach=self.gateway.site.out_of_reach,
-            alarms=[alarm.sentence for alarm in self.gateway.runtime.alarms],
+            alarms=self.gateway.runtime.alarms,
             writes_workflows=engine.runs_workflow_files(self.gateway),
             **context,
         )

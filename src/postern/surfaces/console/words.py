@@ -30,6 +30,7 @@ STATUS_WORDS: dict[Status, tuple[str, str]] = {
     "responded": ("Responded", "good"),
     "completed": ("Completed", "good"),
     "failed": ("Failed", "bad"),
+    "lost": ("Lost", "bad"),
     "dropped": ("Dropped", "warn"),
 }
 """By invocation status: what a badge says, and its tone."""
@@ -54,6 +55,7 @@ STATUS_HELP: dict[Status, str] = {
     "responded": "The workflow answered the waiting caller.",
     "completed": "Every run of it completed.",
     "failed": "It could not be started, or a run of it failed. It can be replayed.",
+    "lost": "It was started, and the engine does not know it any more. It can be replayed.",
     "dropped": "Stored, and then dropped on purpose.",
 }
 

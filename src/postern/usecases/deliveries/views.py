@@ -32,11 +32,17 @@ class Outcomes(View):
     started: int = 0
     completed: int = 0
     failed: int = 0
+    lost: int = 0
     dropped: int = 0
 
     def __str__(self) -> str:
         waiting = [(self.completed, "completed"), (self.failed, "failed"), (self.started, "started")]
-        waiting += [(self.queued, "waiting"), (self.held, "held"), (self.dropped, "dropped")]
+        waiting += [
+            (self.lost, "lost"),
+            (self.queued, "waiting"),
+            (self.held, "held"),
+            (self.dropped, "dropped"),
+        ]
         return ", ".join(f"{count:,} {word}" for count, word in waiting if count)
 
 

@@ -4,7 +4,7 @@ known, and an engine that can tell is asked where nothing was heard from it."""
 import asyncio
 import time
 
-from postern.core.deliveries.delivery import EngineUnavailable, invocation_of_key
+from postern.core.deliveries.delivery import EngineUnavailable, State, invocation_of_key
 from postern.core.history.invocation import StoreUnavailable
 from postern.observe.counting import counter_of_ends
 from postern.observe.logs import Log
@@ -19,6 +19,10 @@ LEASE = 60.0
 LONGEST_WAIT = 120.0
 SHARE_OF_AGE = 0.2
 """A run that has lasted long will last longer: it is asked about less often."""
+LOST_AFTER = 30.0
+"""Seconds since its start: what was started just now may not be seen everywhere in the engine."""
+LOST_ASKED_EVERY = 600.0
+"""An engine may be given its right database yet."""
 
 log = Log()
 
@@ -87,18 +91,21 @@ class EndingsLoop:
             ends = await engine.ends(list(started))
         except EngineUnavailable as trouble:
             log.info("how runs ended could not be asked", error=trouble.detail)
-            ends = dict.fromkeys(started)
-        unknown = [key for key in started if key not in ends]
-        if unknown:
-            await gateway.store.endings.unknown(unknown)
-        for key, end in ends.items():
+            again = now + engine.asked_after
+            await gateway.store.endings.ask_again({key: (one.state, again) for key, one in started.items()})
+            return False
+        not_over: dict[str, tuple[State, float]] = {}
+        for key, (state, started_at) in started.items():
+            age, end = now - started_at, ends.get(key)
             if end is not None:
                 gateway.runtime.endings.ended(key, end)
-        at_work = {
-            key: now + min(max(engine.asked_after, (now - started[key]) * SHARE_OF_AGE), LONGEST_WAIT)
-            for key, end in ends.items()
-            if end is None
-        }
-        if at_work:
-            await gateway.store.endings.ask_again(at_work)
+            elif key in ends or age < LOST_AFTER:
+                wait = min(max(engine.asked_after, age * SHARE_OF_AGE), LONGEST_WAIT)
+                not_over[key] = "started", now + wait
+            else:
+                not_over[key] = "lost", now + LOST_ASKED_EVERY
+            if key in not_over and not_over[key][0] != state:
+                gateway.runtime.live.touch(invocation_of_key(key))
+        if not_over:
+            await gateway.store.endings.ask_again(not_over)
         return len(started) == ASKED_AT_ONCE

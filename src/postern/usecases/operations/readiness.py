@@ -5,6 +5,7 @@ from contextlib import suppress
 from time import monotonic
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from postern import __version__
 from postern.core.access.accounts import Actor
@@ -12,6 +13,7 @@ from postern.core.deliveries.delivery import EngineHealth
 from postern.core.history.invocation import StoreUnavailable
 from postern.observe.counting import numbers
 from postern.observe.logs import Log
+from postern.stores.history.endings import MOST_COUNTED
 from postern.usecases.operations.views import Part, Status
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.runtime.loop import Loop
@@ -47,6 +49,9 @@ async def readiness(gateway: Gateway) -> Readiness:
     waiting = [alarm for alarm in gateway.runtime.alarms if alarm.kind == "calls wait"]
     if waiting and engine.ok:  # it is there, and takes no start
         engine = EngineHealth(False, waiting[0].detail)
+    for alarm in gateway.runtime.alarms:
+        if alarm.kind == "calls lost" and engine.ok:
+            engine = EngineHealth(False, f"{engine.detail}; {alarm.sentence.removesuffix('.')}")
     return Readiness(
         ready=store.ok and gateway.runtime.directory.trouble is None and not engine.cannot_start,
         store=store,
@@ -173,10 +178,25 @@ async def _look(gateway: Gateway) -> None:
         alarms.append(_calls_wait(engine.detail))
     elif store.ok and (detail := await _starts_nothing(gateway) or await _starts_nothing_elsewhere(gateway)):
         alarms.append(_calls_wait(detail))
+    if store.ok and (lost := await _lost(gateway)) is not None:
+        alarms.append(lost)
     if kept := gateway.runtime.kept_for_now:
         alarms.append(_alarm("nothing deleted", "Old calls are kept for now", kept))
     _log_what_changed(gateway.runtime.alarms, alarms)
     gateway.runtime.alarms = alarms
+
+
+async def _lost(gateway: Gateway) -> Alarm | None:
+    """As long as any is neither replayed nor known again."""
+    with suppress(StoreUnavailable):
+        count = await gateway.store.endings.lost()
+        numbers().deliveries_lost.set(count)
+        if count:
+            many = f"{count:,} or more" if count == MOST_COUNTED else f"{count}"
+            what = f"The engine does not know {many} started deliver{'y' if count == 1 else 'ies'}"
+            why = "its database may be older than the gateway's, or new"
+            return replace(_alarm("calls lost", what, why), status="lost")
+    return None
 
 
 def _calls_wait(detail: str) -> Alarm:

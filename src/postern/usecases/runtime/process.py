@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from postern.core.answer import WorkflowResponse
+from postern.core.history.invocation import Status
 from postern.core.limits import Limits
 from postern.core.webhooks.listing import Lately
 from postern.observe.calls import CallLog
@@ -108,6 +109,7 @@ AlarmKind = Literal[
     "webhooks not served",
     "engine cannot start",
     "calls wait",
+    "calls lost",
     "nothing deleted",
 ]
 
@@ -120,6 +122,8 @@ class Alarm(msgspec.Struct, frozen=True):
     sentence: str
     detail: str
     """Why, without what it means for calls."""
+    status: Status | None = None
+    """The calls in this status are meant: they can be replayed."""
 
 
 @dataclass

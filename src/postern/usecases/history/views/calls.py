@@ -12,7 +12,7 @@ from postern.core.listeners import Handed
 from postern.usecases.answers import UNSET, Time, UnsetType, View
 
 RunState = Literal["running", "completed", "failed", "unknown"]
-"""``unknown``: the engine does not tell how runs end, or knows them no longer."""
+"""``unknown``: the engine does not tell how runs end, or knows them no longer (status ``lost``)."""
 
 
 class InvocationSummary(View, kw_only=True):
@@ -311,6 +311,8 @@ def _run_state(delivery: recorded.Delivery) -> RunState | None:
             return "completed"
         case "failed":
             return "failed" if delivery.ended_at is not None else None
+        case "lost":
+            return "unknown"
         case "started" if delivery.runs:
             # Whoever it was handed to tells its end, or is ended.
             return "running" if delivery.ask_at is not None or _listener(delivery) else "unknown"

@@ -91,7 +91,7 @@ CREATE TABLE deliveries (
 )
  WITHOUT ROWID;
 
-CREATE INDEX deliveries_apart ON deliveries (state, webhook_id, "key") WHERE state IN ('failed', 'held', 'dropped');
+CREATE INDEX deliveries_apart ON deliveries (state, webhook_id, "key") WHERE state IN ('failed', 'held', 'lost', 'dropped');
 
 CREATE INDEX deliveries_due ON deliveries (next_at) WHERE state = 'queued';
 

@@ -40,6 +40,8 @@ def _ran(item: InvocationSummary) -> str:
     """How far its workflows have come."""
     names = words.listed(item.workflows) if item.workflows else words.plural(item.runs or 0, "workflow")
     several = (item.runs or 0) > 1
+    if item.status == "lost":
+        return f"{names} {'were' if several else 'was'} started, and the engine does not know {'them' if several else 'it'} any more"
     match item.run_state:
         case "completed":
             return f"{names} completed"
