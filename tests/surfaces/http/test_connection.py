@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -100,11 +101,12 @@ class Stage:
             return exchanges[-1]
 
         self.shared = Connections(make, make, 100)
+        self.state = ServerState()
         self.transport, self.connection = self.connect()
 
     def connect(self) -> tuple[Transport, Connection]:
         transport = Transport()
-        connection = Connection(self.shared, ServerState(), asyncio.get_running_loop())
+        connection = Connection(self.shared, self.state, asyncio.get_running_loop())
         connection.connection_made(transport)
         return transport, connection
 
@@ -201,25 +203,38 @@ async def test_of_a_thousand_requests_at_once_one_is_read_at_a_time_and_others_h
     assert not stage.transport.paused
 
 
-async def test_what_comes_while_an_answer_is_owed_is_kept_and_bounded(
+async def test_where_too_much_is_kept_the_connection_that_keeps_the_most_is_closed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "MOST_KEPT", 1000)
     call = b"POST /webhook/1 HTTP/1.1\r\nHost: x\r\nContent-Length: 400\r\n\r\n" + b"x" * 400
     stage = Stage()
-    transport, connection = stage.connect()
+    stranger, its = stage.connect()
+    its.data_received(call * 2 + call[:200])
+    assert stage.shared.kept == len(call) + 200
     stage.connection.data_received(call * 2)
-    connection.data_received(call * 2)
-    assert stage.shared.kept == 2 * len(call)
-    connection.data_received(call)
-    assert transport.closed
-    connection.connection_lost(None)
-    assert stage.shared.kept == len(call)
-    stage.exchanges[0].answer()
+    assert stranger.closed and not stage.transport.closed
+    assert stage.shared.kept == len(call), "what it kept is free at once"
+    its.connection_lost(None)
+    stage.exchanges[-1].answer()
     await asyncio.sleep(0)
-    assert stage.shared.kept == 0
     assert len(stage.exchanges) == 3
-    assert not stage.transport.closed
+    stage.connection.data_received(call * 3)
+    assert stage.transport.closed, "it is the one that keeps the most now"
+    assert stage.shared.kept == 0
+
+
+@pytest.mark.parametrize("first", [b"/webhook/refused HTTP/1.1\r\nHost: x", b"nonsense"])
+async def test_what_is_kept_is_counted_until_it_is_answered_or_refused(first: bytes) -> None:
+    """Also where each request is answered at once, and only its turn has not come."""
+    stage = Stage()
+    more = b"GET /webhook/refused HTTP/1.1\r\nHost: x\r\n\r\n"
+    stage.connection.data_received(b"GET " + first + b"\r\n\r\n" + more * 3)
+    assert stage.shared.kept == (0 if first == b"nonsense" else 3 * len(more))
+    assert stage.connection._reader is None or first != b"nonsense"
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert stage.shared.kept == 0
 
 
 async def test_one_connection_keeps_little_though_the_application_reads_on(
@@ -269,8 +284,52 @@ async def test_who_does_not_read_an_answer_gives_its_place_to_others() -> None:
     stage = Stage()
     stage.transport.unsent = 20_000
     stage.connection.data_received(b"GET /webhook/1 HTTP/1.1\r\nHost: x\r\n\r\n")
-    make_place([stage.connection], 1, asyncio.get_running_loop().time() + 60)
-    assert stage.transport.closed
+    now = asyncio.get_running_loop().time() + 60
+    reader, reading = stage.connect()
+    half, sending = stage.connect()
+    sending.data_received(b"GET /")
+    reading.data_received(b"GET /webhook/1 HTTP/1.1\r\nHost: x\r\n\r\n")
+    reader.unsent = 20_000
+    for second in range(20):  # one takes its answer slowly, the other does not
+        reader.unsent -= 1
+        for one in (stage.connection, reading):
+            one.look(now + second, 30)
+    every = [reading, sending, stage.connection]
+    for transport in (stage.transport, half, reader):
+        assert not transport.closed
+        make_place(every, 1, now + 20)
+        assert transport.closed
+        every = [one for one in every if one._state is not State.CLOSED]
+
+
+@pytest.mark.parametrize("closes", [False, True])
+async def test_a_slow_reader_is_waited_for_as_long_as_it_reads(closes: bool) -> None:
+    stage = Stage()
+    transport, connection = stage.transport, stage.connection
+    now = asyncio.get_running_loop().time()
+    ending = b"Connection: close\r\n" if closes else b""
+    connection.data_received(b"GET /webhook/1 HTTP/1.1\r\nHost: x\r\n" + ending + b"\r\n")
+    transport.unsent = 60_000
+    connection.pause_writing()
+    if closes:
+        stage.exchanges[0].answer()
+    aborted: list[float] = []
+    transport.abort = lambda: aborted.append(now)  # type: ignore[method-assign]
+    for _ in range(100):  # by the time we look, as much was written as it had taken
+        now += 1
+        connection._loop = SimpleNamespace(time=lambda now=now: now)  # type: ignore[assignment, misc]
+        connection.resume_writing()
+        connection.pause_writing()
+        connection.look(now, 30)
+    for _ in range(100):
+        now, transport.unsent = now + 1, transport.unsent - 10
+        connection.look(now, 30)
+    assert not aborted
+    for _ in range(30):
+        connection.look(now := now + 1, 30)
+    assert not aborted
+    connection.look(now + 1, 30)
+    assert aborted
 
 
 async def test_what_nobody_wants_is_counted_for_each_request(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,6 +346,13 @@ async def test_what_nobody_wants_is_counted_for_each_request(monkeypatch: pytest
     )
     stage.connection.data_received(b"x" * 1001)
     assert stage.transport.closed
+
+
+async def test_a_head_request_hears_the_length_of_the_body_and_no_body() -> None:
+    stage = Stage()
+    stage.connection.send(Answer(200, [], b"left out"), keep_alive=True, to_head=True)
+    assert b"content-length: 8\r\n" in stage.transport.written
+    assert stage.transport.written.endswith(b"\r\n\r\n")
 
 
 @pytest.mark.parametrize("status", [204, 304])

@@ -14,8 +14,9 @@ def test_who_rests_goes_before_whose_head_does_not_come_before_whose_body_does_n
         Standing(Progress.HEAD, NOW - 40, "c"),
         Standing(Progress.IDLE, NOW - 30, "d"),
         Standing(Progress.UNREAD, NOW - 30, "e"),
+        Standing(Progress.READING, NOW - 90, "f"),
     ]
-    assert give_up(known, 5, NOW) == [3, 4, 2, 0]
+    assert give_up(known, 6, NOW) == [3, 4, 2, 0, 5]
     assert give_up(known, 1, NOW) == [3]
 
 
@@ -27,6 +28,13 @@ def test_among_equals_the_address_that_holds_the_most_goes_first_and_then_the_lo
         Standing(Progress.IDLE, NOW - 10, "many"),
     ]
     assert give_up(known, 4, NOW) == [2, 1, 3, 0]
+
+
+def test_what_an_address_holds_beyond_its_share_goes_before_what_others_hold() -> None:
+    crowd = [Standing(Progress.READING, NOW - 5, "stranger") for _ in range(3)]
+    rest = [Standing(Progress.IDLE, NOW - 50, "sender"), Standing(Progress.HEAD, NOW - 50, "sender")]
+    assert give_up([*rest, *crowd], 2, NOW) == [2, 3]
+    assert give_up([*rest, *crowd], 3, NOW) == [0, 1, 2], "this many are its share"
 
 
 def test_a_newcomer_goes_last_even_if_it_has_sent_nothing() -> None:

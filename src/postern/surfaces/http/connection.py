@@ -30,7 +30,8 @@ MOST_AT_ONCE = 64 * 1024
 """Bytes that are taken from the network at a time."""
 
 MOST_KEPT = 64 * 1024 * 1024
-"""Bytes that came behind requests whose answers are owed, on all connections together."""
+"""Bytes that came behind requests whose answers are owed, on all connections together. Where more come, the connection
+that keeps the most is closed."""
 
 MOST_KEPT_OF_ONE = 4 * MOST_AT_ONCE
 """The same of one connection. It is more than is taken at a time: an application that reads a request's body makes the
@@ -38,6 +39,9 @@ connection read on."""
 
 MOST_DISCARDED = 64 * 1024 * 1024
 """Bytes of one request, or of what follows a refusal, that nobody wants."""
+
+READS_ON = 15.0
+"""Seconds: who has taken something of its answer so recently is reading it, however slowly."""
 
 log = Log()
 
@@ -83,7 +87,7 @@ class Connection(asyncio.BufferedProtocol):
             "_reader",
             "caller_finished",
         ),
-        *("_server_state", "_shared", "_since", "_state", "_stuck_since", "_transport", "_unsent"),
+        *("_server_state", "_shared", "_since", "_state", "_taken_at", "_transport", "_unread", "_unsent"),
         *("client", "flow", "server"),
     )
 
@@ -103,7 +107,10 @@ class Connection(asyncio.BufferedProtocol):
         self.caller_finished = False
         self._unsent: tuple[Any, Answer] | None = None
         """An answer that waits until the caller has taken what was sent before."""
-        self._stuck_since: float | None = None
+        self._unread = 0
+        """Bytes of answers that its caller had not taken when we looked."""
+        self._taken_at = 0.0
+        """When we last saw that it had taken some, or had some to take."""
         self._fault = "malformed_request"
         """Why the caller is refused, once it is."""
         self._discarded = 0
@@ -125,10 +132,8 @@ class Connection(asyncio.BufferedProtocol):
         self._server_state.connections.discard(self)
         self._event(Event.LOST)
         self.flow.resume_writing()
-        if self._reader is not None:
-            self._reader.close()
-        self._count_kept()
-        self._reader = self._transport = None
+        self._stop_reading()
+        self._transport = None
 
     def get_buffer(self, sizehint: int) -> bytearray:
         return _BUFFER
@@ -160,7 +165,7 @@ class Connection(asyncio.BufferedProtocol):
             self._event(Event.MORE)
         elif reader.kept and self._state is _IDLE:
             self._read_on(b"")
-        if self._kept:
+        if self._kept or reader.kept:
             self._count_kept()
 
     def eof_received(self) -> bool:
@@ -176,6 +181,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         self.flow.resume_writing()
+        self._taken_at = self._loop.time()
         if self._unsent is not None:
             (exchange, answer), self._unsent = self._unsent, None
             exchange.answer(answer)
@@ -233,29 +239,35 @@ class Connection(asyncio.BufferedProtocol):
     def look(self, now: float, patience: float) -> None:
         """Asked about once a second: who owes the rest of a request, who does not take an answer, who does
         not hang up."""
-        self._stuck_since = (self._stuck_since or now) if self.flow.write_paused else None
-        if self._stuck_since is not None and now - self._stuck_since > patience:
+        self._look_at_unread(now)
+        if self._unread and now - self._taken_at > patience:
             self._event(Event.HOPELESS)
             return
         wait = LONGEST.get(self._state)
-        if wait is not None and now - self._since > (patience if wait is Wait.REQUEST else IDLE_SECONDS):
+        since = max(self._since, self._taken_at) if wait is Wait.END else self._since
+        if wait is not None and now - since > (IDLE_SECONDS if wait is Wait.REST else patience):
             self._fault = "request_timeout"
             self._event(Event.OVERDUE)
 
-    def standing(self) -> Standing:
+    def standing(self, now: float) -> Standing:
         caller = limit_key(self.client[0]) if self.client else ""
         since = 0.0 if self._state in (_LINGERING, _CLOSED) else self._since
         progress = _PROGRESS.get(self._state, Progress.IDLE)
-        return Standing(Progress.UNREAD if self._is_unread() else progress, since, caller)
+        self._look_at_unread(now)
+        if self._unread:
+            progress = Progress.READING if now - self._taken_at < READS_ON else Progress.UNREAD
+        return Standing(progress, since, caller)
 
     def crowd_out(self) -> None:
         self._fault = "temporarily_unavailable"
-        self._event(Event.HOPELESS if self._is_unread() else Event.CROWDED_OUT)
+        self._event(Event.HOPELESS if self._unread else Event.CROWDED_OUT)
 
-    def _is_unread(self) -> bool:
-        """Something of an answer waits for its caller to read on. An answer is over for us once it is written, so this
-        may be so in every state."""
-        return self._transport is not None and self._transport.get_write_buffer_size() > 0
+    def _look_at_unread(self, now: float) -> None:
+        """An answer is over for us once it is written, so something of it may be unread in every state."""
+        unread = self._transport.get_write_buffer_size() if self._transport is not None else 0
+        if unread < self._unread or (unread and not self._unread):
+            self._taken_at = now
+        self._unread = unread
 
     # Done as the table has it
 
@@ -286,8 +298,18 @@ class Connection(asyncio.BufferedProtocol):
         kept = self._reader.kept if self._reader is not None else 0
         self._shared.kept += kept - self._kept
         is_more, self._kept = kept > self._kept, kept
-        if is_more and (kept > MOST_KEPT_OF_ONE or self._shared.kept > MOST_KEPT):
+        if is_more and kept > MOST_KEPT_OF_ONE:
             self._event(Event.HOPELESS)
+        elif is_more and self._shared.kept > MOST_KEPT:
+            connections: set[Any] = self._server_state.connections
+            max(connections, key=lambda one: one._kept)._event(Event.HOPELESS)
+
+    def _stop_reading(self) -> None:
+        """What has come and was not read is not wanted any more, and must not stay for as long as the connection."""
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            reader.close()
+            self._count_kept()
 
     def _read_on(self, _: bytes) -> None:
         if self._reader is not None and self._reader.kept:
@@ -320,7 +342,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _refuse_and_close(self, _: bytes) -> None:
         self._send_problem()
-        self._transport.close()
+        self._close(b"")
 
     def _send_problem(self) -> None:
         started = False
@@ -332,6 +354,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _shut(self, _: bytes) -> None:
         self._drop(b"")
+        self._stop_reading()
         self.flow.resume_reading()
         if self.caller_finished:
             self._transport.close()
@@ -339,9 +362,11 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.write_eof()
 
     def _close(self, _: bytes) -> None:
+        self._stop_reading()
         self._transport.close()
 
     def _abort(self, _: bytes) -> None:
+        self._stop_reading()
         self._transport.abort()
 
     def _drop(self, _: bytes) -> None:
@@ -383,5 +408,5 @@ _STEPS = tuple(
 
 
 def make_place(connections: list[Connection], number: int, now: float) -> None:
-    for place in give_up([one.standing() for one in connections], number, now):
+    for place in give_up([one.standing(now) for one in connections], number, now):
         connections[place].crowd_out()

@@ -27,7 +27,9 @@ class Progress(IntEnum):
     """Its caller does not take the answer."""
     HEAD = 2
     BODY = 3
-    ANSWERING = 4
+    READING = 4
+    """Its caller takes the answer slowly."""
+    ANSWERING = 5
 
 
 class Standing(NamedTuple):
@@ -52,16 +54,17 @@ def most_connections() -> int:
 
 
 def give_up(standings: Iterable[Standing], number: int, now: float) -> list[int]:
-    """The places, in the order given, of those to be closed: first who has been idle, then who does not read,
-    then whose request does not come; among equals the address that holds the most, and the longest there. Never one that is being answered."""
+    """The places, in the order given, of those to be closed: first what an address holds beyond its share, which is
+    ``number``; then who has been idle, who does not read, whose request does not come, who reads slowly; among equals
+    the address that holds the most, and the longest there. Never one that is being answered."""
     known = list(enumerate(standings))
     held = Counter(standing.address for _, standing in known)
 
-    def order(one: tuple[int, Standing]) -> tuple[bool, Progress | int, int, float]:
+    def order(one: tuple[int, Standing]) -> tuple[bool, bool, Progress | int, int, float]:
         progress, since, address = one[1]
         fresh = now - since < JUST_NOW
         # A newcomer, that has not sent anything yet, must not go before those who let others wait.
-        return fresh, 0 if fresh else progress, -held[address], since
+        return fresh, held[address] <= number, 0 if fresh else progress, -held[address], since
 
     waiting = [one for one in known if one[1].progress is not Progress.ANSWERING]
     return [place for place, _ in sorted(waiting, key=order)[:number]]

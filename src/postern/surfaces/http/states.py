@@ -202,6 +202,8 @@ class Wait(IntEnum):
     """As long as a request may take to come in."""
     REST = auto()
     """As long as a connection may rest between two requests."""
+    END = auto()
+    """As long as a caller may take, after the last answer, to read on and to hang up."""
 
 
 LONGEST = {
@@ -210,7 +212,7 @@ LONGEST = {
     S.HEAD: Wait.REQUEST,
     S.BODY: Wait.REQUEST,
     S.UNWANTED: Wait.REQUEST,
-    S.LINGERING: Wait.REQUEST,
-    S.CLOSED: Wait.REQUEST,
+    S.LINGERING: Wait.END,
+    S.CLOSED: Wait.END,
 }
 """How long a state may last; where an answer is owed, it is not the caller who is late."""
