@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from postern.core.address import NOBODY, ClientAddresses
-from postern.core.calls.arriving import ArrivingBytes
+from postern.core.calls.arriving import ArrivingBytes, Body
 from postern.observe.metrics import Numbers
 from postern.usecases.calls import intake as module
 from postern.usecases.calls.intake import GUESSING, Intake
@@ -90,6 +90,26 @@ async def test_a_promise_that_is_no_number_is_none(house: House, intake: Intake)
     assert await heard(endless) == 413
 
 
+async def test_in_a_full_room_those_who_take_the_most_of_it_are_to_come_back(
+    house: House, intake: Intake
+) -> None:
+    intake.arriving = ArrivingBytes(500)
+    webhook = await house.webhook()
+    strangers = [begun(intake, webhook, peer=f"198.51.100.{number}") for number in range(20)]
+    for call in strangers:
+        call.piece(b"x" * 25)
+    sender = begun(intake, webhook, peer="192.0.2.1")
+    assert sender.piece(b'{"n":') and sender.piece(b"1234567890}")
+    gone = [call for call in strangers if call.settled]
+    assert {await heard(call) for call in gone} == {503}
+    assert 0 < len(gone) < 20 and gone[-1] is not strangers[-1], "who came last is still there"
+    sender.end()
+    assert await heard(sender) == 200
+    for call in strangers:
+        call.drop()
+    assert intake.arriving.held == 0
+
+
 async def test_where_the_room_is_taken_a_caller_is_to_come_back(
     house: House, intake: Intake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,9 +138,9 @@ async def test_all_that_guess_share_the_room_of_one_caller(
     sharers: list[str] = []
     take = intake.arriving.take
 
-    def noted(size: int, webhook_id: str, caller: str) -> bool:
-        sharers.append(caller)
-        return take(size, webhook_id, caller)
+    def noted(body: Body, size: int) -> bool:
+        sharers.append(body.caller)
+        return take(body, size)
 
     monkeypatch.setattr(intake.arriving, "take", noted)
     for _ in range(21):

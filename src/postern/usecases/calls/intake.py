@@ -10,7 +10,7 @@ import time
 from postern.core import answer as answers
 from postern.core.address import ClientAddresses, limit_key
 from postern.core.admit import Verdict, admit, admit_head, too_large
-from postern.core.calls.arriving import ArrivingBytes
+from postern.core.calls.arriving import ArrivingBytes, Body
 from postern.core.calls.call import Call, Headers
 from postern.core.webhooks.webhook import Webhook
 from postern.observe.counting import numbers
@@ -51,7 +51,7 @@ class IncomingCall:
     """One call, which is answered once: after its head, a piece of its body or its end."""
 
     __slots__ = (
-        *("_answer", "_call", "_caller", "_intake", "_pieces", "_promised", "_size", "_webhook"),
+        *("_answer", "_body", "_call", "_intake", "_pieces", "_promised", "_webhook"),
         *("settled", "unread"),
     )
 
@@ -59,10 +59,10 @@ class IncomingCall:
         self._intake = intake
         self._answer = on_answer
         self._pieces: list[bytes] = []
-        self._size = 0
+        self._body: Body | None = None
+        """What it takes of the memory that all share."""
         self._promised = -1
         self._webhook: Webhook
-        self._caller: str
         self._call: Call
         self.settled = False
         """Nothing more of it is wanted: the answer is there, or waits for the commit."""
@@ -112,21 +112,18 @@ class IncomingCall:
 
     def piece(self, piece: bytes) -> bool:
         """Whether it was wanted. Counted while it comes in: one byte too many is enough."""
-        size = len(piece)
-        if self._size + size > self._webhook.payload_limit:
+        size, body = len(piece), self._body
+        if size + (body.size if body else 0) > self._webhook.payload_limit:
             self.unread = True
             self._settle(too_large(self._webhook))
             return False
         if size == self._promised:  # all of it, so it takes no room while somebody waits for the rest
             self._pieces.append(piece)
             return True
-        if not self._size:
-            self._caller = self._share_holder()
-        if not self._intake.arriving.take(size, self._webhook.id, self._caller):
-            self._intake.log_shortage(self._webhook, self._call.address)
-            self._turn_away("temporarily_unavailable")
+        if body is None:
+            body = self._body = Body(self._webhook.id, self._share_holder(), self._give_way)
+        if not self._intake.arriving.take(body, size):
             return False
-        self._size += size
         self._pieces.append(piece)
         return True
 
@@ -137,9 +134,9 @@ class IncomingCall:
 
     def drop(self) -> None:
         """No more of it will come, or is wanted."""
-        if self._size:
-            self._intake.arriving.give_back(self._size, self._webhook.id, self._caller)
-            self._size = 0
+        if self._body is not None:
+            self._intake.arriving.give_back(self._body)
+            self._body = None
         self._pieces = []  # now: this object may be freed late, and strangers send more than the memory holds
 
     def _share_holder(self) -> str:
@@ -148,6 +145,10 @@ class IncomingCall:
         caller = limit_key(self._call.address)
         limits = self._intake.gateway.runtime.limits
         return GUESSING if limits.over(self._webhook.id, caller) else caller
+
+    def _give_way(self) -> None:
+        self._intake.log_shortage(self._webhook, self._call.address)
+        self._turn_away("temporarily_unavailable")
 
     def _settle(self, verdict: Verdict) -> None:
         self.settled = True
