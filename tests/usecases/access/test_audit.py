@@ -100,6 +100,7 @@ ONLY_READ = {
         "sending.samples",
         "signatures.explain",
         "signatures.propose",
+        "signatures.provider",
         "signatures.providers",
         "signatures.test",
     ),

@@ -57,7 +57,7 @@ READ = """
 accounts.change_own_password as_code.export bin.listing engine.runs engine.state engine.workflows history.as_code
 history.count history.listing history.preview history.request history.show idempotency.once live.follow readiness.status
 readmission.may_pass readmission.recheck remedies.effects live.watch replays.listing replays.show retention.last rows.contents samples.new_workflow
-samples.sample sending.samples signatures.explain signatures.propose signatures.providers signatures.test trying.duplicate_key volumes.chart
+samples.sample sending.samples signatures.explain signatures.propose signatures.provider signatures.providers signatures.test trying.duplicate_key volumes.chart
 volumes.last_day webhooks.show listing.folders listing.listing listing.page listing.with_own_retention picking.choices
 picking.meant picking.names picking.one
 comparing.compared retention.kept_until retention.rule history.oldest findable.behind fixtures.fixture payload_types.payload_types
@@ -67,7 +67,7 @@ saved_views.delete saved_views.listing saved_views.rename saved_views.save
 # Sessions are everybody's own, and without one only an admin's to see.
 ADMIN = """
 accounts.change_user accounts.create_key accounts.create_user accounts.delete_key accounts.delete_user accounts.keys
-accounts.revoke_session accounts.sessions accounts.user accounts.users audit.listing export.everything
+accounts.revoke_session accounts.sessions accounts.user accounts.users audit.listing export.everything webhooks.reveal
 key_rotation.rotate_key retention.plan retention.prune samples.try_workflow samples.write_workflow settings.in_force
 """
 
