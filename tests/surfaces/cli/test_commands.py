@@ -308,7 +308,7 @@ def test_many_are_replayed_with_progress_and_a_plan_can_be_cancelled(
     assert refused(folder, "replays", "cancel", other["id"]) == CONFLICT
     assert refused(folder, "replays", "show", other["id"], "--watch") == FAILED
     assert refused(folder, "replays", "show", f"rpl_{NOWHERE}") == NOT_FOUND
-    assert refused(folder, "replays", "plan", "--status", "lost") == USAGE
+    assert refused(folder, "replays", "plan", "--status", "gone") == USAGE
     assert [one["state"] for one in json_of(folder, "replays", "list")["items"]] == ["cancelled", "done"]
 
 

@@ -236,7 +236,7 @@ def tell(way: Way) -> None:
     for words in (
         ("history", "list", *webhook, "--status", "accepted", "--limit", "200", "--since", "2020-01-01"),
         ("history", "list", "--search", "1001"),
-        ("history", "list", "--status", "lost"),
+        ("history", "list", "--status", "gone"),
         ("history", "count", *webhook, "--status", "accepted"),
         ("history", "count", "--search", "1001"),
         ("history", "count", "--header", "content-type=application/*"),
@@ -294,7 +294,7 @@ def tell(way: Way) -> None:
     way("replay", refused_one(way))
     way("replay", invocation, "--fields", "current")
     plan = json.loads(twice("replays", "plan", *webhook))["id"]
-    way("replays", "plan", "--status", "lost")
+    way("replays", "plan", "--status", "gone")
     twice("replays", "cancel", plan)
     way("replays", "show", plan)
     way("replays", "show", plan, "--watch")

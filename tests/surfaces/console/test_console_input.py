@@ -31,7 +31,7 @@ def browser(program: Program, cookie: str) -> Client:
         ("span", SUPERSCRIPT),
         ("span", ENDLESS),
         ("span", "-1"),
-        ("status", "lost"),
+        ("status", "gone"),
         ("since", "soon"),
         ("until", "inf"),
         ("webhook", "\0"),
