@@ -117,25 +117,29 @@ def test_a_worker_that_dies_is_started_again_and_until_it_serves_the_others_get_
         program.kill()
 
 
-def test_workers_whose_parent_was_killed_end_and_leave_nothing_behind(
+def test_workers_whose_parent_was_killed_end_and_the_next_start_leaves_nothing_behind(
     migrated_url: str, tmp_path: Path, engine: CountingEngine, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     temporary = tmp_path_factory.mktemp("t")  # a socket's path may have a hundred characters
-    program = Program(
-        tmp_path,
-        {
-            "POSTERN_DATABASE_URL": migrated_url,
-            "POSTERN_ENGINE": "http",
-            "POSTERN_HTTP_URL": engine.url,
-            "TMPDIR": str(temporary),
-        },
-        ("--workers", "2"),
-    )
+    settings = {
+        "POSTERN_DATABASE_URL": migrated_url,
+        "POSTERN_ENGINE": "http",
+        "POSTERN_HTTP_URL": engine.url,
+        "TMPDIR": str(temporary),
+    }
+    program = Program(tmp_path, settings, ("--workers", "2"))
     try:
         wait_until(lambda: "Postern is serving" in program.output(), what="both workers to serve")
         assert len(list(temporary.glob("postern-*/worker-*.sock"))) == 2
         program.process.kill()
         wait_until(lambda: not program.processes_left(), what="the workers to end")
+    finally:
+        program.kill()
+    program = Program(tmp_path, settings, ("--workers", "2"))
+    try:
+        wait_until(lambda: "Postern is serving" in program.output(), what="both workers to serve")
+        assert len(list(temporary.iterdir())) == 1
+        assert program.stop() == 0
         assert list(temporary.iterdir()) == []
     finally:
         program.kill()

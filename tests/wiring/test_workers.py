@@ -6,6 +6,7 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -49,7 +50,7 @@ async def own_signals() -> AsyncIterator[None]:
 
 
 async def test_a_worker_that_is_just_being_started_is_asked_to_end_too(
-    monkeypatch: pytest.MonkeyPatch, started: Started
+    monkeypatch: pytest.MonkeyPatch, started: Started, tmp_path: Path
 ) -> None:
     async def slowly(*_: str, **given: Any) -> asyncio.subprocess.Process:
         os.kill(os.getpid(), signal.SIGTERM)
@@ -57,20 +58,20 @@ async def test_a_worker_that_is_just_being_started_is_asked_to_end_too(
         return await started.one("sleep", "60", **given)
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", slowly)
-    workers = Workers(1, socket.socket, lambda: None)
+    workers = Workers(1, socket.socket, lambda: None, tmp_path)
     assert await asyncio.wait_for(workers.run(), PATIENCE) == 0
     assert [process.returncode for process in started.processes] == [-signal.SIGTERM]
 
 
 async def test_a_signal_of_other_servers_ends_no_workers(
-    monkeypatch: pytest.MonkeyPatch, started: Started
+    monkeypatch: pytest.MonkeyPatch, started: Started, tmp_path: Path
 ) -> None:
     async def serving(*_: str, **given: Any) -> asyncio.subprocess.Process:
         os.write(given["pass_fds"][1], b"!")
         return await started.one("sleep", "60", **given)
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", serving)
-    workers = Workers(1, socket.socket, lambda: os.kill(os.getpid(), signal.SIGUSR1))
+    workers = Workers(1, socket.socket, lambda: os.kill(os.getpid(), signal.SIGUSR1), tmp_path)
     running = asyncio.create_task(workers.run())
     with capture_logs() as lines:
         async with asyncio.timeout(PATIENCE):
@@ -82,7 +83,7 @@ async def test_a_signal_of_other_servers_ends_no_workers(
 
 
 async def test_a_worker_that_dies_while_it_is_replaced_has_one_successor(
-    monkeypatch: pytest.MonkeyPatch, started: Started
+    monkeypatch: pytest.MonkeyPatch, started: Started, tmp_path: Path
 ) -> None:
     async def serving(*_: str, **given: Any) -> asyncio.subprocess.Process:
         if len(started.processes) == 1:
@@ -96,7 +97,7 @@ async def test_a_worker_that_dies_while_it_is_replaced_has_one_successor(
         return await started.one(sys.executable, "-IS", "-c", serve, **given)
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", serving)
-    workers = Workers(1, socket.socket, lambda: os.kill(os.getpid(), signal.SIGHUP))
+    workers = Workers(1, socket.socket, lambda: os.kill(os.getpid(), signal.SIGHUP), tmp_path)
     running = asyncio.create_task(workers.run())
     async with asyncio.timeout(PATIENCE):
         while workers._replacing is None:

@@ -118,8 +118,6 @@ async def serve(settings: Settings, slot: WorkerSlot | None = None, beside: Besi
                             gateway.runtime.begin_to_end,
                         )
             finally:
-                if worker_metrics and lifeline and lifeline.orphaned:
-                    worker_metrics.remove()
                 for task in watching:
                     task.cancel()
                 for worker in workers:
@@ -219,4 +217,4 @@ async def serve_with(settings: Settings, count: int) -> int:
         async with opened(settings) as gateway:
             greeting = await _greeting(gateway, settings, _address(settings, first))
         with greeting.whatever_comes():
-            return await Workers(count, one_more, greeting.show).run()
+            return await Workers(count, one_more, greeting.show, settings.data_dir).run()

@@ -29,12 +29,6 @@ class WorkerMetrics:
         path.unlink(missing_ok=True)  # of the worker before this one in the same slot
         self._server = await asyncio.start_unix_server(self._give_own, path)
 
-    def remove(self) -> None:
-        """After a parent that could not do it. The folder goes with the last worker."""
-        self._path(self._slot.number).unlink(missing_ok=True)
-        with suppress(OSError):
-            self._slot.socket_dir.rmdir()
-
     async def _give_own(self, _: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError):
             writer.write(self._own().encode())

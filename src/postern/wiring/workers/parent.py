@@ -13,8 +13,8 @@ import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from postern.observe.logs import Log
@@ -43,8 +43,11 @@ class Workers:
     """SIGTERM and SIGINT end all of them; SIGHUP replaces one after the other, each only when its successor
     serves."""
 
-    def __init__(self, count: int, listen: Callable[[], socket.socket], when_up: Callable[[], None]) -> None:
+    def __init__(
+        self, count: int, listen: Callable[[], socket.socket], when_up: Callable[[], None], data_dir: Path
+    ) -> None:
         """``listen`` opens one more socket on the address that all share."""
+        self._data_dir = data_dir
         self._workers = [Worker(number, listen()) for number in range(count)]
         self._listen = listen
         self._when_up = when_up
@@ -60,8 +63,7 @@ class Workers:
             loop.add_signal_handler(one, self._end)
         loop.add_signal_handler(signal.SIGHUP, self._replace_all)
         pass_over_others(loop)
-        with tempfile.TemporaryDirectory(prefix="postern-") as socket_dir:
-            self._socket_dir = Path(socket_dir)
+        with _folder_for_sockets(self._data_dir) as self._socket_dir:
             began = await asyncio.gather(
                 *(self._start(worker) for worker in self._workers), return_exceptions=True
             )
@@ -181,6 +183,22 @@ class Workers:
         )
         if not set(statuses) <= {0, -signal.SIGTERM}:  # the latter: asked to end before it had quite begun
             self._status = self._status or 1
+
+
+@contextmanager
+def _folder_for_sockets(data_dir: Path) -> Iterator[Path]:
+    """Not in the data folder, whose name may be too long for a socket's. The folder that is noted there was left by a parent that
+    was killed, for whoever serves holds the data folder."""
+    note = data_dir / "workers.sockets"
+    with suppress(OSError):
+        left = Path(note.read_text())
+        for one in left.glob("worker-*.sock"):
+            one.unlink()
+        left.rmdir()
+    with tempfile.TemporaryDirectory(prefix="postern-") as folder:
+        note.write_text(folder)
+        yield Path(folder)
+    note.unlink(missing_ok=True)
 
 
 async def _wait(process: asyncio.subprocess.Process) -> int:

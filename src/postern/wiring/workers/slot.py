@@ -35,7 +35,6 @@ class Lifeline:
     def __init__(self, slot: WorkerSlot) -> None:
         self._socket = socket.socket(fileno=os.dup(slot.lifeline))
         self._socket.setblocking(False)
-        self.orphaned = False
 
     def serving(self) -> None:
         """Tell the parent, and watch it from now on."""
@@ -43,6 +42,5 @@ class Lifeline:
         asyncio.get_running_loop().add_reader(self._socket, self._parent_gone)
 
     def _parent_gone(self) -> None:
-        self.orphaned = True
         asyncio.get_running_loop().remove_reader(self._socket)
         os.kill(os.getpid(), signal.SIGTERM)
