@@ -6,11 +6,13 @@ import threading
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from postern.core.access.accounts import Actor
 from postern.settings import Settings
 from postern.usecases.listeners import listeners
 from postern.usecases.listeners.listeners import EnterRequest
+from postern.wiring import gateway as gateway_module
 from postern.wiring.gateway import opened
 from support.desk import Desk
 from support.program import clean_environment
@@ -48,6 +50,32 @@ async def test_one_that_cannot_start_leaves_no_database_open(settings: Settings,
             pass
     left = {thread.name for thread in set(threading.enumerate()) - before}
     assert {name for name in left if not name.startswith("asyncio_")} == set()
+
+
+@pytest.mark.parametrize(
+    ("kind", "engine", "database", "warned"),
+    [
+        ("nfs4", "none", "", True),
+        ("nfs4", "embedded", "postgresql://x@127.0.0.1:9/x", True),
+        ("nfs4", "none", "postgresql://x@127.0.0.1:9/x", False),
+        ("ext4", "embedded", "", False),
+    ],
+)
+def test_sqlite_on_a_network_file_system_is_pointed_out(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kind: str, engine: str, database: str, warned: bool
+) -> None:
+    """As the system tells it: a later mount at the same place is the one that counts."""
+    folder, mounts = tmp_path / "far away" / "data", tmp_path / "mounts"
+    place = str(folder.parent).replace(" ", "\\040")
+    mounts.write_text(
+        f"/ / tmpfs rw 0 0\nproc {place} ext3 rw 0 0\nserver:/x {place} {kind} rw,vers=4.2 0 0\n"
+    )
+    monkeypatch.setattr(gateway_module, "MOUNTS", mounts)
+    given = {"POSTERN_DATA_DIR": str(folder), "POSTERN_ENGINE": engine, "POSTERN_DATABASE_URL": database}
+    with capture_logs() as lines, gateway_module.alone(Settings(given)):
+        pass
+    said = [(line["folder"], line["kind"]) for line in lines if "network file system" in line["event"]]
+    assert said == [(str(folder), kind)] * warned
 
 
 def test_a_command_typed_in_a_folder_that_was_deleted_says_so(tmp_path: Path) -> None:

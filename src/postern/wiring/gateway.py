@@ -6,7 +6,7 @@ import hmac
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, redirect_stdout
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,6 +35,9 @@ from postern.wiring.starting import CannotStart, ends_at_ctrl_c
 
 if TYPE_CHECKING:
     from postern.engines.embedded.watching import Watch
+
+MOUNTS = Path("/proc/self/mounts")
+NETWORK = {"nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "fuse.sshfs", "fuse.glusterfs", "fuse.rclone"}
 
 log = Log()
 
@@ -201,12 +204,31 @@ def alone(settings: Settings) -> Iterator[None]:
     """One serving process per data folder, for two would run the same unfinished workflows twice; and per SQLite
     database, for each takes what the other one has claimed for a dead process's."""
     _look_at_folder(settings.data_dir)
+    database = Path(make_url(settings.database).database or "")
+    if settings.is_sqlite or settings.engine == "embedded":
+        _look_at_file_system(database.resolve().parent if settings.is_sqlite else settings.data_dir.resolve())
     with held(settings.data_dir / "serving.lock", settings.data_dir, "POSTERN_DATA_DIR"):
         if not settings.is_sqlite:
             yield
             return
-        with database_held(make_url(settings.database).database or ""):
+        with database_held(str(database)):
             yield
+
+
+def _look_at_file_system(folder: Path) -> None:
+    """Where the system tells. Two gateways there can both hold the lock, and SQLite's own locks keep nobody out either."""
+    with suppress(OSError):
+        kinds = {
+            Path(place.replace("\\040", " ")): kind
+            for _, place, kind, *_ in map(str.split, MOUNTS.read_text().splitlines())
+        }
+        kind = next(kinds[one] for one in (folder, *folder.parents) if one in kinds)
+        if kind in NETWORK:
+            log.warning(
+                "SQLite's file is on a network file system, which may damage it",
+                folder=str(folder),
+                kind=kind,
+            )
 
 
 def _look_at_folder(folder: Path) -> None:
