@@ -149,7 +149,7 @@ def enter_wired(
         stays what it is."""
         rows = copy(whence, where, _show_progress)
         text = (
-            "This copy was finished before; nothing was done now."
+            "This copy was finished before: nothing was done now, and what either of them got since is not in the other."
             if rows is None
             else f"Copied and compared: {sum(rows.values()):,} rows in {len(rows)} tables."
         )
