@@ -234,7 +234,19 @@ def tell(way: Way) -> None:
     )
     twice("history", "list")
     for words in (
-        ("history", "list", *webhook, "--status", "accepted", "--limit", "200", "--since", "2020-01-01"),
+        (
+            "history",
+            "list",
+            *webhook,
+            "--status",
+            "accepted",
+            "--limit",
+            "200",
+            "--since",
+            "2d",
+            "--until",
+            "0s",
+        ),
         ("history", "list", "--search", "1001"),
         ("history", "list", "--status", "gone"),
         ("history", "count", *webhook, "--status", "accepted"),

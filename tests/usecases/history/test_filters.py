@@ -2,6 +2,7 @@ import pytest
 from sqlalchemy import Connection, event
 
 from postern.core.history.invocation import HistoryFilter
+from postern.core.moment import moment
 from postern.core.problems import Refused
 from postern.identity import time_of
 from postern.stores.history import filtering, looking, reading
@@ -45,6 +46,20 @@ def test_a_filter_of_empty_texts_asks_for_nothing() -> None:
     assert filter_of(status="held", since="0", until="1970-01-01T00:01:00Z") == HistoryFilter(
         None, "held", None, 0.0, 60.0
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [("45s", 1e6 - 45), ("30m", 1e6 - 1800), ("1h", 1e6 - 3600), ("2d", 1e6 - 172_800), ("1e3", None), ("12d", None),
+     ("1w", None), ("-1h", None), ("1.5h", None), ("1h ", None), ("١h", None), ("9" * 40, None), ("12.5", 12.5),
+     ("1970-01-02", 86_400), ("1970-01-02T00:00:00+01:00", 82_800), ("9999-12-31T23:59:59-01:00", None)],
+)  # fmt: skip
+def test_a_time_may_be_said_by_how_long_ago_it_was(text: str, meant: float | None) -> None:
+    if meant is not None:
+        assert moment(text, 1e6) == meant
+    else:
+        with pytest.raises(ValueError, match="write a time like"):
+            moment(text, 1e6)
 
 
 @pytest.mark.parametrize("settings", ["sqlite"], indirect=True)

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Annotated, Any, NoReturn, TextIO, TypeVar
@@ -10,6 +11,7 @@ import typer
 
 from postern.core.deliveries.replay import Values
 from postern.core.documents import Document
+from postern.core.moment import moment
 from postern.core.problems import PROBLEMS
 from postern.core.visible import visible
 from postern.surfaces.cli.terminal import counted, err, out, plain, table
@@ -44,6 +46,14 @@ Cursor = Annotated[str | None, typer.Option(help="Go on where a page ended (next
 
 
 __all__ = ["counted", "err", "out", "plain"]  # most commands print by themselves as well
+
+
+def time_of(text: str, option: str) -> float:
+    """A time that was typed for an option that the gateway does not read."""
+    try:
+        return moment(text, time.time())
+    except ValueError as error:
+        end(f"{option}: {error}", USAGE)
 
 
 def end(message: str, status: int, code: str = "", fields: dict[str, str] | None = None) -> NoReturn:

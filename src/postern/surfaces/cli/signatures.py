@@ -22,6 +22,7 @@ from postern.surfaces.cli.run import (
     report,
     show_json,
     show_page,
+    time_of,
 )
 from postern.surfaces.cli.secret import read_secret
 from postern.usecases.answers import Listing
@@ -53,8 +54,11 @@ def test(
     ] = None,
     body: Annotated[str | None, typer.Option(help="Its body: a file, or - for standard input.")] = None,
     at: Annotated[
-        float | None,
-        typer.Option(help="When it arrived, in seconds since 1970. Default: now, or when it was recorded."),
+        str | None,
+        typer.Option(
+            help="When it arrived: 2026-11-21T09:00:00Z, seconds since 1970, or 45s, 30m, 1h, 2d ago. Default: now, or when "
+            "it was recorded."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -67,7 +71,7 @@ def test(
       postern signatures test --provider github --secret env:SECRET --header 'X-Hub-Signature-256: sha256=…'
       --body payload.json
     """
-    request: Document = {"at": at}
+    request: Document = {"at": None if at is None else time_of(at, "--at")}
     if webhook:
         request["webhookId"] = webhook
     elif provider:

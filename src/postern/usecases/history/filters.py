@@ -1,7 +1,7 @@
 """Which calls: how it is asked for on every surface, and what it says once it is read."""
 
 import re
-from datetime import UTC, datetime
+import time
 from typing import Annotated, cast
 
 from pydantic import Field
@@ -9,15 +9,13 @@ from pydantic import Field
 from postern.core.calls.paths import InvalidPath, parse_path
 from postern.core.history.invocation import STATUSES, HistoryFilter, Status
 from postern.core.history.part import part_of
+from postern.core.moment import moment as read_moment
 from postern.core.problems import FieldError, Refused
 from postern.core.visible import can_be_stored
 from postern.usecases.shapes import Shape
 
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _ANSWER = re.compile(r"[1-5](xx|\d\d)|gone")
-
-LAST_MOMENT = 253402300800.0
-"""The end of the year 9999."""
 
 Id = Annotated[str, Field(max_length=80)]
 Moment = Annotated[str, Field(max_length=40)]
@@ -34,15 +32,13 @@ class FilterRequest(Shape):
     since: Annotated[
         Moment | None,
         Field(
-            description="Not before this time, ISO 8601 or seconds since 1970.",
+            description="Not before this time: ISO 8601, seconds since 1970, or how long ago: 45s, 30m, 1h, 2d.",
             examples=["2026-11-21T09:00:00Z"],
         ),
     ] = None
     until: Annotated[
         Moment | None,
-        Field(
-            description="Before this time, ISO 8601 or seconds since 1970.", examples=["2026-11-21T09:00:00Z"]
-        ),
+        Field(description="Before this time, written likewise.", examples=["2026-11-21T09:00:00Z"]),
     ] = None
     search: Annotated[
         Text | None, Field(description="Only calls whose headers, query or body hold this text.")
@@ -162,19 +158,9 @@ def filter_of(
 
 
 def moment(text: str | None, field: str) -> float | None:
-    """A time given as ISO 8601 or seconds since 1970."""
     if text is None or text == "":
         return None
     try:
-        if text.replace(".", "", 1).isdecimal():
-            seconds = float(text)
-        else:
-            given = datetime.fromisoformat(text)
-            seconds = (given if given.tzinfo else given.replace(tzinfo=UTC)).timestamp()
-        if not 0 <= seconds < LAST_MOMENT:
-            raise ValueError
-    except (ValueError, OverflowError):
-        raise Refused(
-            "invalid_request", errors=[FieldError(field, "write a time like 2026-11-21T09:00:00Z")]
-        ) from None
-    return seconds
+        return read_moment(text, time.time())
+    except ValueError as error:
+        raise Refused("invalid_request", errors=[FieldError(field, str(error))]) from None

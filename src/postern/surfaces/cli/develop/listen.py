@@ -1,9 +1,7 @@
 """`postern listen`: calls of a gateway on one's own machine, as they come in."""
 
-import re
 import time
 from base64 import b64decode
-from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, NamedTuple
 
@@ -23,14 +21,23 @@ from postern.surfaces.cli.develop.shown import JsonLines, Lines, ListenedCall, L
 from postern.surfaces.cli.develop.target import ASK_AGAIN, Target, checked, token_for_header
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.gateway.source import Away
-from postern.surfaces.cli.run import NOT_FOUND, USAGE, Json, counted, end, err, out, plain, show_json_line
+from postern.surfaces.cli.run import (
+    NOT_FOUND,
+    USAGE,
+    Json,
+    counted,
+    end,
+    err,
+    out,
+    plain,
+    show_json_line,
+    time_of,
+)
 from postern.surfaces.cli.terminal import Style
 from postern.usecases.access.views import Me
 from postern.usecases.history.views.calls import InvocationSummary
 from postern.usecases.history.views.requests import RecordedRequest
 from postern.usecases.webhooks.views import Webhook
-
-UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def listen(
@@ -111,7 +118,7 @@ def listen(
     if answer:
         _check_answering(webhooks, to, sender, outcome, where, since, last, keep, retry)
     masked = token_for_header(token) if token else None
-    begin = None if since is None else _moment(since)
+    begin = None if since is None else time_of(since, "--since")
     target = None if to is None else Target(checked(to), masked, timeout)
     api.get(Me, "me")  # what cannot work at all is not waited for
     if sender is not None:
@@ -272,16 +279,6 @@ def _wanted(outcomes: list[str] | None, where: list[str] | None) -> Wanted:
                 USAGE,
             )
     return Wanted(set(outcomes or ["accepted"]), values)
-
-
-def _moment(text: str) -> float:
-    if found := re.fullmatch(r"(\d{1,6})([smhd])", text):
-        return time.time() - int(found[1]) * UNITS[found[2]]
-    try:
-        given = datetime.fromisoformat(text)
-        return max(0.0, (given if given.tzinfo else given.replace(tzinfo=UTC)).timestamp())
-    except (ValueError, OverflowError):
-        end("--since: write 1h, 30m, 45s, 2d, or a time like 2026-11-21T09:00:00Z", USAGE)
 
 
 def _request(invocation: str) -> RecordedRequest:

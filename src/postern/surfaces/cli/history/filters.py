@@ -11,8 +11,10 @@ OPTIONS = {
     "webhook_id": Annotated[str | None, typer.Option("--webhook", help="Only calls to this webhook (wh_…).")],
     "status": Annotated[str | None, typer.Option(help=f"Only these: {', '.join(STATUSES)}.")],
     "code": Annotated[str | None, typer.Option(help="Only calls with this reason, like signature_mismatch.")],
-    "since": Annotated[str | None, typer.Option(help="Not before this time (2026-11-21T09:00:00Z).")],
-    "until": Annotated[str | None, typer.Option(help="Before this time.")],
+    "since": Annotated[
+        str | None, typer.Option(help="Not before this time: 2026-11-21T09:00:00Z, or 45s, 30m, 1h, 2d ago.")
+    ],
+    "until": Annotated[str | None, typer.Option(help="Before this time, written likewise.")],
     "search": Annotated[
         str | None, typer.Option(help="Only calls whose headers, query or body hold this text.")
     ],

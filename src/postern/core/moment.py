@@ -1,0 +1,27 @@
+"""A time as people write it."""
+
+import re
+from datetime import UTC, datetime
+
+LAST_MOMENT = 253402300800.0
+"""The end of the year 9999."""
+
+_AGO = re.compile(r"([0-9]{1,9})([smhd])")
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def moment(text: str, now: float) -> float:
+    """ISO 8601, in UTC where it names no zone, seconds since 1970, or how long ago. ``ValueError`` says how to write it."""
+    try:
+        if ago := _AGO.fullmatch(text):
+            found = now - int(ago[1]) * _UNITS[ago[2]]
+        elif text.replace(".", "", 1).isdecimal():
+            found = float(text)
+        else:
+            given = datetime.fromisoformat(text)
+            found = (given if given.tzinfo else given.replace(tzinfo=UTC)).timestamp()
+        if 0 <= found < LAST_MOMENT:
+            return found
+    except (ValueError, OverflowError):
+        pass
+    raise ValueError("write a time like 2026-11-21T09:00:00Z, or how long ago it was: 45s, 30m, 1h, 2d")
