@@ -127,6 +127,21 @@ async def test_a_search_finds_text_in_body_headers_and_query(
     assert set(await everything(store, HistoryFilter(search="needle"))) == {in_headers, in_query}
     assert set(await everything(store, HistoryFilter(search='"responded", "u": "é'))) == ids_by["responded"]
     assert await everything(store, HistoryFilter(search=in_query)) == [in_query]
+    bodies = (
+        "Straße ÉTÉ TEA-250".encode(),
+        b"tea-250 \xff\xfe",
+        b"\0TEA-250",
+        b"303 \\303",
+        "303".encode("utf-16"),
+    )
+    ids = await recorded(store, *(entry(body=body, at=NOW + 200) for body in bodies))
+    for text in ("tea-250", "TEA-250", "Tea-250"):
+        assert {*ids[:2]} <= set(await everything(store, HistoryFilter(search=text))) <= {*ids[:3]}
+    assert set(await everything(store, HistoryFilter(search="TEA-250"))) == {*ids[:3]}
+    for text in ("été", "ÉTÉ", "straße", "STRAßE é"):
+        assert await everything(store, HistoryFilter(search=text)) == [ids[0]]
+    assert await everything(store, HistoryFilter(search="303")) == [ids[3]]
+    assert await everything(store, HistoryFilter(header="X-A=NEED*")) == [in_headers]
     assert await everything(store, HistoryFilter(search="100%_no such")) == []
 
 

@@ -69,7 +69,7 @@ AS_JSON, AS_FORM = b"[]", b'[["content-type","application/x-www-form-urlencoded"
 
 def test_a_value_of_the_payload_is_found_by_its_path() -> None:
     order = b'{"customer":{"id":7,"tags":["new"]}}'
-    for text in ("customer", "customer.id", "customer.id=7", "customer.tags[0]=n*"):
+    for text in ("customer", "customer.id", "customer.id=7", "customer.tags[0]=n*", "customer.tags[0]=NEW"):
         assert is_in_payload(part_of(text), AS_JSON, order) is True
     for text in ("id", "customer.id=8", "customer.tags[1]"):
         assert is_in_payload(part_of(text), AS_JSON, order) is False
@@ -95,6 +95,8 @@ def test_a_value_of_the_payload_is_found_by_its_path() -> None:
         ("a=[1,2]", AS_JSON, b'{"a": [ 1, 2 ]}'),
         ("a=", AS_JSON, b'{"a":null}'),
         ("a=1e3", AS_JSON, b'{"a":1e3}'),
+        ("a=TEA-2*", AS_JSON, b'{"a":"tea-250"}'),
+        ("a=ÉTÉ", AS_JSON, '{"a":"été"}'.encode()),
         ("a=true", AS_JSON, b'{"a":true}'),
         ("items[0]=1", AS_JSON, b"[1]"),
         ("items.0.items=1", AS_JSON, b'[{"items":1}]'),

@@ -19,7 +19,8 @@ class Part(Struct, frozen=True):
     def is_met_by(self, found: str) -> bool:
         if self.value is None:
             return True
-        return found.startswith(self.value) if self.begins else found == self.value
+        found, value = found.lower(), self.value.lower()
+        return found.startswith(value) if self.begins else found == value
 
     @property
     def is_mapped(self) -> bool:
@@ -44,6 +45,13 @@ def path_of(wanted: HistoryFilter) -> Part | None:
     """The value of the payload that is asked for, where it is none of the four mapped ones."""
     part = part_of(wanted.field) if wanted.field else None
     return None if part is None or part.is_mapped else part
+
+
+def spellings(text: str) -> set[str]:
+    """With its letters A to Z small, as databases can make them everywhere; any other letter as it was typed, small, and in
+    capitals."""
+    ways = (text, text.lower(), text.upper(), text.title())
+    return {way.encode().lower().decode() for way in ways}
 
 
 def in_headers(part: Part) -> bytes:
@@ -82,16 +90,20 @@ def _may_be_in(part: Part, headers: bytes, body: bytes) -> bool:
         return True  # any character may be written as an escape
     if (b"%" in body or b"+" in body) and b"urlencoded" in headers.lower():
         return True
-    return all(text in body for text in _written_as_it_is(part))
+    keys, value = _written_as_it_is(part)
+    return all(key in body for key in keys) and value in body.lower()
 
 
 @lru_cache(maxsize=100)
-def _written_as_it_is(part: Part) -> list[bytes]:
-    """What a body without escapes has in it, byte for byte, where the part is met."""
+def _written_as_it_is(part: Part) -> tuple[list[bytes], bytes]:
+    """What a body without escapes has in it where the part is met: the keys byte for byte, and the value in small letters."""
     keys = [step for step in parse_path(part.name) if isinstance(step, str) and not step.isdigit()]
     if keys[:1] == ["items"]:
         del keys[0]  # what an array is called when it is read as an object
     value = part.value or ""
     # Objects and arrays are compared without their blanks, and what is no UTF-8 in a form with a character in its place.
-    texts = [*keys, "" if value[:1] in ("{", "[") else value]
-    return [text.encode() for text in texts if "\N{REPLACEMENT CHARACTER}" not in text]
+    # Of other letters than A to Z bytes do not tell which is the small one.
+    if value[:1] in ("{", "[") or not value.isascii():
+        value = ""
+    named = [key.encode() for key in keys if "\N{REPLACEMENT CHARACTER}" not in key]
+    return named, value.lower().encode()

@@ -8,8 +8,11 @@ from sqlalchemy import (
     Connection,
     ScalarSelect,
     Select,
+    Text,
     and_,
     case,
+    cast,
+    collate,
     func,
     literal,
     literal_column,
@@ -19,7 +22,7 @@ from sqlalchemy import (
 
 from postern.core.history.findable import address_key, beginning_key, value_key
 from postern.core.history.invocation import HistoryFilter
-from postern.core.history.part import in_fields, in_headers, part_of, path_of
+from postern.core.history.part import in_fields, in_headers, part_of, path_of, spellings
 from postern.identity import first_id_at
 from postern.stores.sql.tables import (
     UNUSUAL_ANSWERS,
@@ -157,20 +160,37 @@ def _with_values(connection: Connection, wanted: HistoryFilter, all_of_them: boo
 
 
 def _containing(connection: Connection, wanted: HistoryFilter) -> Iterator[Condition]:
-    def holds(column: Any, text: bytes) -> ColumnElement[bool]:
-        if connection.dialect.name == "sqlite":
-            return func.instr(column, text) > 0
-        return func.position(literal(text).op("IN")(column)) > 0
-
+    holds = _in_sqlite if connection.dialect.name == "sqlite" else _in_postgres
     if wanted.header:
-        yield holds(invocations.c.headers, in_headers(part_of(wanted.header))), False
+        yield holds(invocations.c.headers, in_headers(part_of(wanted.header)).decode()), False
     if wanted.field and path_of(wanted) is None:
         entered = bool(keys_of(wanted) or _beginnings(wanted))
-        yield holds(_value_of_newest(deliveries.c.fields), in_fields(part_of(wanted.field))), entered
+        yield holds(_value_of_newest(deliveries.c.fields), in_fields(part_of(wanted.field)).decode()), entered
     if wanted.search:
-        text = wanted.search.encode()
         columns = (invocations.c.body, invocations.c.headers, invocations.c.query)
-        yield or_(invocations.c.id == wanted.search, *(holds(column, text) for column in columns)), False
+        found = [holds(column, wanted.search) for column in columns]
+        yield or_(invocations.c.id == wanted.search, *found), False
+
+
+def _in_sqlite(column: ColumnElement[Any], text: str) -> ColumnElement[bool]:
+    """In capitals or not. Bytes are not looked at as anything else: only letters A to Z are made small."""
+    small = func.lower(cast(column, Text))
+    return or_(*(func.instr(small, one) > 0 for one in spellings(text)))
+
+
+def _in_postgres(column: ColumnElement[Any], text: str) -> ColumnElement[bool]:
+    """In capitals or not. Each byte is taken for a letter of Latin-1, so that none is wrong; only a NUL is no text at all,
+    and where there is one, the bytes have to be the same."""
+
+    def within(where: ColumnElement[Any], sought: str | bytes) -> ColumnElement[bool]:
+        return func.position(literal(sought).op("IN")(where)) > 0
+
+    small = func.lower(collate(func.convert_from(column, "LATIN1"), "C"))
+    as_latin = (one.encode().decode("latin-1") for one in spellings(text))
+    return case(
+        (within(column, b"\0"), within(column, text.encode())),
+        else_=or_(*(within(small, one) for one in as_latin)),
+    )
 
 
 def keys_of(wanted: HistoryFilter) -> list[bytes]:

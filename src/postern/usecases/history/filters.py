@@ -41,7 +41,8 @@ class FilterRequest(Shape):
         Field(description="Before this time, written likewise.", examples=["2026-11-21T09:00:00Z"]),
     ] = None
     search: Annotated[
-        Text | None, Field(description="Only calls whose headers, query or body hold this text.")
+        Text | None,
+        Field(description="Only calls whose headers, query or body hold this text, in capitals or not."),
     ] = None
     answer: Annotated[
         Annotated[str, Field(max_length=4)] | None,
@@ -149,7 +150,7 @@ def filter_of(
         search or None,
         answer or None,
         value or None,
-        address or None,
+        address.strip().lower() or None if address else None,
         bookmarked,
         header or None,
         field or None,

@@ -16,7 +16,8 @@ OPTIONS = {
     ],
     "until": Annotated[str | None, typer.Option(help="Before this time, written likewise.")],
     "search": Annotated[
-        str | None, typer.Option(help="Only calls whose headers, query or body hold this text.")
+        str | None,
+        typer.Option(help="Only calls whose headers, query or body hold this text, in capitals or not."),
     ],
     "answer": Annotated[
         str | None,
