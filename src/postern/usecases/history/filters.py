@@ -54,7 +54,7 @@ class FilterRequest(Shape):
         Text | None,
         Field(
             description="Only calls with this whole mapped value or event name, in capitals or not, or, with a * at its end, its "
-            "beginning. Quick in a history of any length; found some seconds after the call. A call that was rejected and not admitted has no mapped value: search finds it."
+            "beginning. Quick in a history of any length; found some seconds after the call. A rejected call has the values that the mapping found then, where its body is an object of 16 KiB at most."
         ),
     ] = None
     address: Annotated[

@@ -6,7 +6,7 @@ from postern.core.access.accounts import Actor
 from postern.core.history.findable import keys_of
 from postern.identity import first_id_at, time_of
 from postern.usecases.answers import Time
-from postern.usecases.history.rows import LARGEST_READ, sender_event_of
+from postern.usecases.history.rows import LARGEST_READ, fields_of, sender_event_of
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.runtime.loop import Loop
 
@@ -37,9 +37,8 @@ async def step(gateway: Gateway) -> int:
         return 0
     keys = {}
     for invocation, fields in found:
-        keys[invocation.id] = keys_of(
-            invocation.address, [*fields.values(), sender_event_of(gateway, invocation)]
-        )
+        values = (fields or fields_of(gateway, invocation)).values()
+        keys[invocation.id] = keys_of(invocation.address, [*values, sender_event_of(gateway, invocation)])
     return len(found) if await store.keep(keys, after, gateway.clock()) else 0
 
 

@@ -27,12 +27,22 @@ async def contents(gateway: Gateway, actor: Actor, invocation_ids: list[str]) ->
     require(actor, "read")
     found = {}
     for story in await gateway.store.history.brief(invocation_ids, LARGEST_READ):
-        fields = story.deliveries[-1].fields if story.deliveries else {}
+        fields = story.deliveries[-1].fields if story.deliveries else fields_of(gateway, story.invocation)
         found[story.invocation.id] = Content(
             sender_event_of(gateway, story.invocation),
             [_short(fields[name]) for name in FIELD_NAMES if fields.get(name)],
         )
     return found
+
+
+def fields_of(gateway: Gateway, invocation: Invocation) -> dict[str, str]:
+    """Of a call that started nothing: what the mapping finds now in a body that is an object and not large. So it is
+    looked for like any other, above all when it was rejected."""
+    webhook = gateway.runtime.directory.by_id(invocation.webhook_id)
+    if webhook is None or invocation.outcome not in ("rejected", "duplicate"):
+        return {}
+    payload = payload_of(invocation)
+    return {} if payload is None else webhook.mapping.apply(payload)[0]
 
 
 def sender_event_of(gateway: Gateway, invocation: Invocation) -> str:

@@ -9,7 +9,7 @@ from postern.surfaces.console import documentation, words
 from postern.surfaces.console.views.history.calls import names as names_of
 from postern.surfaces.console.views.operations import settings as settings_pages
 from postern.surfaces.console.visit import Visit
-from postern.usecases.history import history, rows, saved_views
+from postern.usecases.history import findable, history, rows, saved_views
 from postern.usecases.history.filters import filter_of
 from postern.usecases.history.views.calls import InvocationSummary
 from postern.usecases.operations import settings
@@ -90,10 +90,11 @@ async def _found(visit: Visit, wanted: str) -> list[Found]:
         more = Found(f"Every webhook with “{wanted}”", f"/webhooks?search={quote(wanted)}", "Webhooks")
         found_webhooks.append(more)
     if not is_whole and (found_calls or not (saved or named or pages)):
-        # Mapped values are those of accepted calls: of a rejected one only its text is known.
-        among = f"/history?status=rejected&search={quote(wanted)}"
-        title = f"No accepted call has “{wanted}”: search the rejected"
-        found_calls.insert(0, Found(title, among, "Search"))
+        # The newest calls are not under their values yet, and large bodies never are.
+        behind = await findable.behind(visit.gateway, visit.actor)
+        aside = f"{words.since_then(behind or visit.gateway.clock() - findable.USUAL)} aside"
+        title = f"No call has the value “{wanted}”: search the text of every call"
+        found_calls.insert(0, Found(title, f"/history?search={quote(wanted)}", "Search", aside))
     # Whoever pastes a whole id or value has its call in mind, whoever types a word its webhook.
     found = [*found_calls, *saved, *found_webhooks] if is_whole else [*saved, *found_webhooks, *found_calls]
     found += pages[:EACH]
