@@ -13,15 +13,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import msgspec
-import typer.main
 
 from postern import presets, usecases
 from postern.core.problems import PROBLEMS
 from postern.core.webhooks import settings as webhook_settings
 from postern.observe.metrics import REGISTRY
 from postern.settings import SETTINGS
-from postern.surfaces.cli.main import enter_wired, with_commands
+from postern.surfaces.cli.main import program
 from postern.surfaces.cli.run import EXIT_CODES
 from postern.surfaces.rest.framework.document import description
 from postern.surfaces.rest.table import operations
@@ -175,7 +175,9 @@ def commands_page() -> str:
             for one in command.params
         ]
         options = "\n\n" + table(["", "Default", ""], rows) if rows else ""
-        parts.append(f"## postern {' '.join(words)}\n\n{command.help}\n\n```\n{usage}\n```{options}")
+        parts.append(
+            f"## postern {' '.join(words)}\n\n{inspect.cleandoc(command.help or '')}\n\n```\n{usage}\n```{options}"
+        )
     return page(
         "Commands",
         "Every command says the same with `--help`. `--profile NAME` may stand anywhere in a command: it goes to the gateway of "
@@ -215,23 +217,17 @@ def as_text(document: object) -> str:
     return json.dumps(as_plain(document), indent=1, ensure_ascii=False) + "\n"
 
 
-def _no_gateway() -> Any:
-    raise NotImplementedError("the reference is written without opening a gateway")
-
-
-def commands() -> Iterator[tuple[list[str], Any]]:
+def commands() -> Iterator[tuple[list[str], click.Command]]:
     """Each command by its words: `["webhooks", "create"]`."""
-    enter_wired(_no_gateway, lambda *_: None, lambda *_: None, str, lambda *_: {})
-    root = typer.main.get_command(with_commands())
 
-    def walk(words: list[str], command: Any) -> Iterator[tuple[list[str], Any]]:
-        if hasattr(command, "commands"):
+    def walk(words: list[str], command: click.Command) -> Iterator[tuple[list[str], click.Command]]:
+        if isinstance(command, click.Group):
             for name in sorted(command.commands):
                 yield from walk([*words, name], command.commands[name])
         else:
             yield words, command
 
-    return walk([], root)
+    return walk([], program)
 
 
 def use_cases() -> Iterator[tuple[str, list[str], str]]:
@@ -261,10 +257,11 @@ def table(head: list[str], rows: list[list[str]]) -> str:
     )
 
 
-def default(parameter: Any) -> str:
+def default(parameter: click.Parameter) -> str:
     if parameter.required:
         return "required"
-    return f"`{parameter.default}`" if parameter.default not in (None, False, ()) else ""
+    value = parameter.to_info_dict()["default"]
+    return f"`{value}`" if value not in (None, False, ()) else ""
 
 
 def shown(value: Any) -> str:

@@ -13,7 +13,6 @@ import hypothesis
 import pytest
 from _pytest.faulthandler import fault_handler_stderr_fd_key
 
-import postern.observe.lines  # noqa: F401 - before anybody else loads structlog: see there
 from support import forks
 from support.browser import browser, browser_context, notes, one_browser, page
 from support.characters import know_characters

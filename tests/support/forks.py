@@ -25,10 +25,8 @@ from types import ModuleType
 
 LOADED = [
     "alembic.command",
-    "postern.observe.lines",
     "postern.observe.metrics",
     "postern.wiring.program",
-    "postern.wiring.commands.database",
     "postern.wiring.commands.machine",
     "postern.wiring.serving",
     "uvloop",

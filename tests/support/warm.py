@@ -10,7 +10,6 @@ from importlib import import_module
 from pydantic import BaseModel
 from starlette.routing import compile_path
 
-from postern.surfaces.cli import table
 from postern.surfaces.console import pages, rehearsal
 from postern.surfaces.console.routes import VIEWS
 from postern.surfaces.rest.table import operations
@@ -20,9 +19,6 @@ from support.hashing import hash_in_no_time
 hash_in_no_time()
 
 # What a program loads only when it comes to need it, and nearly every one does.
-for place, *others in table.COMMANDS.values():
-    for module in (place.partition(":")[0], *others):
-        import_module(f"postern.surfaces.cli.{module}")
 for module in (
     "encodings.idna",
     "postern.engines.embedded.engine",

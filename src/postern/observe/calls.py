@@ -8,7 +8,7 @@ from typing import TextIO
 import msgspec
 
 from postern.core.visible import visible
-from postern.observe.style import log_style
+from postern.observe.logs import log_style
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 

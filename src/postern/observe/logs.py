@@ -1,49 +1,70 @@
-"""Log lines: everything that is worth one, besides the calls. What writes them is loaded with the first one, for most
-commands write none."""
+"""Log lines: everything that is worth one, besides the calls."""
 
 import logging
 import sys
-from typing import Any
+from typing import Any, TextIO
 
-from postern.observe.style import asked
+import structlog
+
+from postern.core.visible import set_in, visible
+
+LINES: Any = structlog.get_logger()
 
 
 class Log:
     def info(self, event: str, **about: object) -> None:
-        _lines().info(event, **about)
+        LINES.info(event, **about)
 
     def warning(self, event: str, **about: object) -> None:
-        _lines().warning(event, **about)
+        LINES.warning(event, **about)
 
     def error(self, event: str, **about: object) -> None:
-        _lines().error(event, **about)
+        LINES.error(event, **about)
 
     def exception(self, event: str, **about: object) -> None:
         """With the exception that is being handled."""
-        _lines().exception(event, **about)
+        LINES.exception(event, **about)
+
+
+def log_style(asked: str, stream: TextIO) -> str:
+    """``auto``, decided: text on a terminal, JSON for whoever collects lines."""
+    return ("text" if stream.isatty() else "json") if asked == "auto" else asked
 
 
 def set_up_logs(style: str = "auto") -> None:
     """``off`` leaves what went wrong, as text for people."""
-    asked[:] = [style]
-    if "postern.observe.lines" in sys.modules:
-        from postern.observe.lines import set_up
-
-        set_up(style)
+    style = log_style(style, sys.stderr)
+    text: Any = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    shown: Any = [structlog.processors.JSONRenderer()] if style == "json" else [_visible, text]
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger("warning" if style == "off" else "info"),
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            *shown,
+        ],
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
     logging.basicConfig(level=logging.WARNING, handlers=[_Libraries()])
 
 
-def _lines() -> Any:
-    from postern.observe.lines import LINES
+def _visible(_: Any, __: str, line: Any) -> Any:
+    """A workflow's error may hold what a caller sent, and a library's warning too: it moves no terminal, and begins no
+    line that looks like one of ours. Other values than texts are shown as Python writes them."""
+    return {name: _shown(name, value) if isinstance(value, str) else value for name, value in line.items()}
 
-    return LINES
+
+def _shown(name: str, value: str) -> str:
+    return "  " + set_in(value) if name == "exception" else visible(value, keep="")
 
 
 class _Libraries(logging.Handler):
     """Their warnings as lines like all others; Python would print them as they are."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        _lines().log(
+        LINES.log(
             min(record.levelno // 10 * 10, logging.CRITICAL),
             record.getMessage(),
             logger=record.name,

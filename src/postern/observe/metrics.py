@@ -1,6 +1,7 @@
 """The metrics, as Prometheus reads them."""
 
 from collections.abc import Iterator
+from functools import cache
 from itertools import accumulate
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -13,7 +14,7 @@ REGISTRY = CollectorRegistry()
 
 
 class Numbers:
-    """What is counted where it happens: `numbers()` of `counting.py` is this."""
+    """What is counted where it happens."""
 
     unknown_codes = Counter(
         "postern_unknown_short_codes", "Calls to short codes that do not exist.", registry=REGISTRY
@@ -65,6 +66,17 @@ class Numbers:
         buckets=SECONDS,
         registry=REGISTRY,
     )
+
+
+@cache
+def counter_of_starts(engine: str, outcome: str) -> Counter:
+    """Looked up once: to find it by its labels costs more than to count."""
+    return Numbers.engine_starts.labels(engine, outcome)
+
+
+@cache
+def counter_of_ends(state: str) -> Counter:
+    return Numbers.runs_ended.labels(state)
 
 
 class _Calls(Collector):

@@ -11,7 +11,7 @@ from postern.engines.restate import DEFAULT_TARGET as RESTATE_TARGET
 from postern.engines.restate import RestateEngine
 from postern.engines.shopify_flow import ShopifyFlowEngine
 from postern.engines.targets import Target, read_targets
-from postern.observe.style import log_style
+from postern.observe.logs import log_style
 from postern.outbound.guard import FetchFailed
 from postern.settings import SettingError, Settings
 from postern.stores.sql.database import ensure_sqlite

@@ -8,12 +8,12 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, redirect_stdout, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from sqlalchemy.engine import make_url
 
 from postern.core.deliveries.delivery import EngineUnavailable, Workflow
 from postern.core.operations.retention import RetentionPolicy
+from postern.engines.embedded.watching import Watch
 from postern.observe.calls import CallLog
 from postern.observe.logs import Log
 from postern.private_files import openness, private_file, private_folder
@@ -30,11 +30,10 @@ from postern.usecases.runtime.live_feed import LiveFeed
 from postern.usecases.runtime.process import Runtime
 from postern.usecases.runtime.site import Site
 from postern.usecases.webhooks.compiling import compile_webhook
+from postern.wiring.engines import make_engine, open_engine
 from postern.wiring.outside import Outside
 from postern.wiring.starting import CannotStart, ends_at_ctrl_c
-
-if TYPE_CHECKING:
-    from postern.engines.embedded.watching import Watch
+from postern.workflows.load import load
 
 MOUNTS = Path("/proc/self/mounts")
 NETWORK = {"nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "fuse.sshfs", "fuse.glusterfs", "fuse.rclone"}
@@ -65,13 +64,11 @@ def _derived(keys: list[str], purpose: bytes) -> list[bytes]:
 
 @asynccontextmanager
 async def opened(
-    settings: Settings, serving_on: str | None = None, watch: "Watch | None" = None
+    settings: Settings, serving_on: str | None = None, watch: Watch | None = None
 ) -> AsyncIterator[Gateway]:
     """A gateway ready for use cases. ``serving_on`` is the address it serves on: only then does it have an
     engine. ``watch`` is called with what becomes of the workflow files and of runs, where that is the embedded one."""
     if serving_on:
-        from postern.wiring.engines import make_engine, open_engine
-
         engine = make_engine(settings, watch)  # first: it may say that its settings cannot work
     else:
         engine = None
@@ -122,8 +119,6 @@ def _assembled(
     async def known_workflows() -> list[Workflow] | None:
         if settings.engine != "embedded":
             return None
-        from postern.workflows.load import load
-
         with (
             ends_at_ctrl_c(),
             redirect_stdout(sys.stderr),

@@ -1,24 +1,21 @@
-"""The requests that the gateway itself makes. What makes them is loaded with the first one: most commands make none."""
+"""The requests that the gateway itself makes."""
 
 from collections.abc import Mapping
-from functools import cached_property
-from typing import TYPE_CHECKING
 
 from postern.core.address import Allowlist
 from postern.core.answer import LARGEST_RESPONSE
+from postern.outbound.fetch import Fetcher
 from postern.outbound.guard import FetchFailed
 from postern.usecases.ports import Fetched, FetchTrouble
-
-if TYPE_CHECKING:
-    from postern.outbound.fetch import Fetcher
 
 ANYWHERE = Allowlist.parse(["0.0.0.0/0", "::/0"])
 
 
 class Outside:
     def __init__(self, allowed: Allowlist, base_url: str) -> None:
-        self._allowed = allowed
         self._base_url = base_url
+        self._fetcher = Fetcher(allowed_ranges=allowed)
+        self._own = Fetcher(allowed_ranges=ANYWHERE)
 
     async def fetch(self, url: str, *, headers: Mapping[str, str], timeout: float, max_bytes: int) -> Fetched:
         try:
@@ -43,20 +40,5 @@ class Outside:
         await self._own.prepare()
 
     async def aclose(self) -> None:
-        for made in ("_fetcher", "_own"):
-            if made in vars(self):
-                await vars(self)[made].aclose()
-
-    @cached_property
-    def _fetcher(self) -> "Fetcher":
-        return _fetcher(self._allowed)
-
-    @cached_property
-    def _own(self) -> "Fetcher":
-        return _fetcher(ANYWHERE)
-
-
-def _fetcher(allowed: Allowlist) -> "Fetcher":
-    from postern.outbound.fetch import Fetcher
-
-    return Fetcher(allowed_ranges=allowed)
+        await self._fetcher.aclose()
+        await self._own.aclose()

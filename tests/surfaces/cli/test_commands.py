@@ -724,7 +724,7 @@ def loading(tmp_path: Path, module: str, source: str, *typed: str) -> subprocess
     )
 
 
-@pytest.mark.parametrize("module", ["locale", "typer", "sqlalchemy"])
+@pytest.mark.parametrize("module", ["locale", "click", "sqlalchemy"])
 def test_an_interruption_while_it_loads_is_no_traceback(tmp_path: Path, module: str) -> None:
     """Half a second goes by before any of our code that could handle it runs."""
     ran = loading(tmp_path, module, "raise KeyboardInterrupt", "webhooks", "list")
@@ -732,7 +732,7 @@ def test_an_interruption_while_it_loads_is_no_traceback(tmp_path: Path, module: 
 
 
 @pytest.mark.parametrize(
-    ("module", "typed"), [("typer", "status"), ("sqlalchemy", "status"), ("uvloop", "serve")]
+    ("module", "typed"), [("click", "status"), ("sqlalchemy", "status"), ("uvloop", "serve")]
 )
 @pytest.mark.parametrize(("sent", "status"), [("SIGINT", 130), ("SIGTERM", -signal.SIGTERM)])
 def test_an_interruption_is_not_lost_in_what_a_library_does_while_it_is_loaded(

@@ -19,7 +19,7 @@ from reference import commands
 from postern.surfaces.cli.gateway.remote import Remote
 from postern.surfaces.cli.gateway.source import Answer
 from postern.surfaces.cli.run import FAILED, NOT_ALLOWED, NOT_FOUND, OK, UNAVAILABLE, USAGE
-from postern.wiring.commands.database import LocalDatabase
+from postern.wiring.commands.machine import OnThisMachine
 from postern.workflows.testing import load_event
 from support.client import admin_of
 from support.commands import typed
@@ -551,18 +551,14 @@ def test_an_interruption_is_one_line(
     [
         ("bash", {"COMP_WORDS": "postern webh", "COMP_CWORD": "1"}, "webhooks"),
         ("bash", {"COMP_WORDS": "postern webhooks en", "COMP_CWORD": "2"}, "enable"),
-        ("zsh", {"_TYPER_COMPLETE_ARGS": "postern webh"}, "webhooks"),
-        (
-            "fish",
-            {"_TYPER_COMPLETE_ARGS": "postern webh", "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
-            "webhooks",
-        ),
+        ("zsh", {"COMP_WORDS": "postern webh", "COMP_CWORD": "1"}, "webhooks"),
+        ("fish", {"COMP_WORDS": "postern webh", "COMP_CWORD": "webh"}, "webhooks"),
     ],
 )
 def test_tab_completes_commands(shell: str, environment: dict[str, str], found: str, tmp_path: Path) -> None:
     script = run_postern(tmp_path, "completion", shell)
     assert (script.returncode, "_POSTERN_COMPLETE" in script.stdout) == (OK, True)
-    asked = run_postern(tmp_path, _POSTERN_COMPLETE=f"complete_{shell}", **environment)
+    asked = run_postern(tmp_path, _POSTERN_COMPLETE=f"{shell}_complete", **environment)
     assert found in asked.stdout
     assert run_postern(tmp_path, "completion", "csh").returncode == USAGE
 
@@ -575,10 +571,10 @@ def test_what_a_newer_gateway_says_besides_is_passed_over(
     made["cors"]["newer"] = {"a": [1]}
     made["newest"] = 1
     page = json.dumps({"items": [made, made], "nextCursor": None, "total": 2, "newer": 1}).encode()
-    monkeypatch.setattr(LocalDatabase, "ask", lambda *_: Answer(200, page))
+    monkeypatch.setattr(OnThisMachine, "ask", lambda *_: Answer(200, page))
     shown = typed(tmp_path, "webhooks", "list", "--json")
     assert (shown.exit_code, len(json.loads(shown.stdout)["items"])) == (OK, 2)
-    monkeypatch.setattr(LocalDatabase, "ask", lambda *_: Answer(200, b'{"items": 1}'))
+    monkeypatch.setattr(OnThisMachine, "ask", lambda *_: Answer(200, b'{"items": 1}'))
     other = typed(tmp_path, "webhooks", "list")
     assert (other.exit_code, other.stderr.count("\n")) == (FAILED, 1)
     assert "has done" not in other.stderr

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import Result
+from click.testing import Result
 
 from postern.surfaces.cli.run import CONFLICT, FAILED, NOT_FOUND, OK, UNAVAILABLE, USAGE
 from support.client import admin_of, with_level

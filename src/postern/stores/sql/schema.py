@@ -3,7 +3,6 @@
 Alembic is asked only when something has to be done: importing it takes longer than most commands.
 """
 
-import sys
 from functools import cache
 from pathlib import Path
 
@@ -100,9 +99,6 @@ def migrate(database: Database) -> None:
     found = database.read_now(revision)
     if found == newest() or (found is not None and why_unknown(found)):  # ``verify`` says why
         return
-    # It writes new migrations with Mako, which would load Pygments and a dozen languages, to colour errors in a browser: half
-    # of what is loaded here.
-    sys.modules.setdefault("mako.ext.pygmentplugin", None)  # type: ignore[arg-type] # None: an import of it fails
     from alembic import command
     from alembic.config import Config
 

@@ -3,33 +3,32 @@ sign in, who is, and who changed what."""
 
 import json
 import sys
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
 from postern.core.access.accounts import LEVELS
 from postern.core.access.audit import Changes
 from postern.surfaces.cli.gateway.api import api
-from postern.surfaces.cli.run import USAGE, Cursor, Json, Limit, end, report, show_page
+from postern.surfaces.cli.options import Group, cursor_option, json_option, limit_option, yes_option
+from postern.surfaces.cli.run import USAGE, end, report, show_page
 from postern.surfaces.cli.secret import read_secret
 from postern.usecases.access.views import ApiKey, AuditEntry, NewApiKey, Session, User
 from postern.usecases.answers import Listing
 
-keys = typer.Typer(no_args_is_help=True, help="API keys.")
-users = typer.Typer(no_args_is_help=True, help="Who may sign in to the console.")
-sessions = typer.Typer(no_args_is_help=True, help="Who is signed in.")
+keys = Group("keys", help="API keys.")
+users = Group("users", help="Who may sign in to the console.")
+sessions = Group("sessions", help="Who is signed in.")
 
-UserId = Annotated[str, typer.Argument(metavar="USER", help="The user's id (usr_…).")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+user_argument = click.argument("user", metavar="USER", help="The user's id (usr_…).")
 A_LEVEL = f"{', '.join(LEVELS[:-1])} or {LEVELS[-1]}."
 
 
 @keys.command("create")
-def create_key(
-    name: Annotated[str, typer.Argument(help="What or whom it is for.")],
-    level: Annotated[str, typer.Option(help="read, write or admin.")] = "read",
-    as_json: Json = False,
-) -> None:
+@click.argument("name", help="What or whom it is for.")
+@click.option("--level", default="read", help="read, write or admin.")
+@json_option
+def create_key(name: str, level: str, as_json: bool) -> None:
     """Make an API key. It is shown now and never again."""
     if level not in LEVELS:
         end(f"--level: choose one of {', '.join(LEVELS)}", USAGE)
@@ -38,7 +37,8 @@ def create_key(
 
 
 @keys.command("list")
-def list_keys(as_json: Json = False) -> None:
+@json_option
+def list_keys(as_json: bool) -> None:
     """The API keys: what they are for, what they may do, when they were last used."""
     found = api.get(Listing[ApiKey], "api-keys")
     columns = ["id", "name", "level", "prefix", "createdAt", "lastUsedAt"]
@@ -46,16 +46,17 @@ def list_keys(as_json: Json = False) -> None:
 
 
 @keys.command("delete")
-def delete_key(
-    key: Annotated[str, typer.Argument(help="The key's id (key_…).")], as_json: Json = False
-) -> None:
+@click.argument("key", help="The key's id (key_…).")
+@json_option
+def delete_key(key: str, as_json: bool) -> None:
     """Revoke an API key at once."""
     api.delete("api-keys", key)
     report({"deleted": key}, "Revoked.", as_json)
 
 
 @users.command("list")
-def list_users(as_json: Json = False) -> None:
+@json_option
+def list_users(as_json: bool) -> None:
     """The users, what they may do, when they last signed in."""
     found = api.get(Listing[User], "users")
     columns = ["id", "name", "level", "createdAt", "createdBy", "lastSignedInAt"]
@@ -63,14 +64,11 @@ def list_users(as_json: Json = False) -> None:
 
 
 @users.command("create")
-def create_user(
-    name: Annotated[str, typer.Argument(help="What they sign in as.")],
-    level: Annotated[str, typer.Option(help=A_LEVEL)] = "read",
-    password: Annotated[
-        str | None, typer.Option(help="env:NAME, file:PATH or -. Left out: asked for.")
-    ] = None,
-    as_json: Json = False,
-) -> None:
+@click.argument("name", help="What they sign in as.")
+@click.option("--level", default="read", help=A_LEVEL)
+@click.option("--password", help="env:NAME, file:PATH or -. Left out: asked for.")
+@json_option
+def create_user(name: str, level: str, password: str | None, as_json: bool) -> None:
     """Let somebody sign in to the console.
 
     Example:
@@ -83,14 +81,11 @@ def create_user(
 
 
 @users.command("change")
-def change_user(
-    user: UserId,
-    level: Annotated[str | None, typer.Option(help=A_LEVEL)] = None,
-    password: Annotated[
-        str | None, typer.Option(help="env:NAME, file:PATH or -. Ends the user's sessions.")
-    ] = None,
-    as_json: Json = False,
-) -> None:
+@user_argument
+@click.option("--level", help=A_LEVEL)
+@click.option("--password", help="env:NAME, file:PATH or -. Ends the user's sessions.")
+@json_option
+def change_user(user: str, level: str | None, password: str | None, as_json: bool) -> None:
     """Give a user another access level or a new password. This is also the way back in when the password of
     `admin` is lost."""
     if level is None and password is None:
@@ -106,16 +101,20 @@ def change_user(
 
 
 @users.command("delete")
-def delete_user(user: UserId, yes: Yes = False, as_json: Json = False) -> None:
+@user_argument
+@yes_option
+@json_option
+def delete_user(user: str, yes: bool, as_json: bool) -> None:
     """Remove a user and end their sessions. The last admin stays."""
     if not yes and not as_json:
-        typer.confirm("They can no longer sign in. Delete the user?", abort=True)
+        click.confirm("They can no longer sign in. Delete the user?", abort=True)
     api.delete("users", user)
     report({"deleted": user}, "Deleted.", as_json)
 
 
 @sessions.command("list")
-def list_sessions(as_json: Json = False) -> None:
+@json_option
+def list_sessions(as_json: bool) -> None:
     """Everybody's sessions in the console: from where, since when, when last used."""
     found = api.get(Listing[Session], "sessions")
     show_page(
@@ -127,23 +126,20 @@ def list_sessions(as_json: Json = False) -> None:
 
 
 @sessions.command("revoke")
-def revoke_session(
-    session_id: Annotated[str, typer.Argument(metavar="SESSION", help="The session's id (ses_…).")],
-    as_json: Json = False,
-) -> None:
+@click.argument("session_id", metavar="SESSION", help="The session's id (ses_…).")
+@json_option
+def revoke_session(session_id: str, as_json: bool) -> None:
     """Sign a session out; its next request is refused."""
     api.delete("sessions", session_id)
     report({"revoked": session_id}, "Signed out.", as_json)
 
 
-def audit(
-    subject: Annotated[
-        str | None, typer.Option(help="Only what was done to this webhook, user, key … (its id).")
-    ] = None,
-    limit: Limit = 50,
-    cursor: Cursor = None,
-    as_json: Json = False,
-) -> None:
+@click.command()
+@click.option("--subject", help="Only what was done to this webhook, user, key … (its id).")
+@limit_option(50)
+@cursor_option
+@json_option
+def audit(subject: str | None, limit: int, cursor: str | None, as_json: bool) -> None:
     """Who changed what, newest first. No secret is in it: of one it only says that it was set."""
     page = api.get(Listing[AuditEntry], "audit", limit=limit, cursor=cursor, subject=subject)
     show_page(
@@ -169,5 +165,5 @@ def _password(source: str | None) -> str:
         return read_secret(source)
     if not sys.stdin.isatty():
         end("--password: write env:NAME, file:PATH or - (standard input)", USAGE)
-    asked: str = typer.prompt("Password", hide_input=True, confirmation_prompt=True)
+    asked: str = click.prompt("Password", hide_input=True, confirmation_prompt=True)
     return asked

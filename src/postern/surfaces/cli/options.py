@@ -1,18 +1,69 @@
-"""Options that several commands have, written once."""
+"""Options that several commands have, and groups of commands."""
 
 import functools
-import inspect
-from collections.abc import Callable, Mapping
-from typing import Any, get_args
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar, get_args
+
+import click
+
+from postern.core.deliveries.replay import Values
+from postern.surfaces.cli.run import output
+
+
+class Group(click.Group):
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        self.write_commands(formatter, "Commands", [self.commands[name] for name in sorted(self.commands)])
+
+    def write_commands(
+        self, formatter: click.HelpFormatter, title: str, commands: Sequence[click.Command]
+    ) -> None:
+        """Each with its whole first sentence: Click would cut it off where the line ends."""
+        width = max(map(len, self.commands))
+        with formatter.section(title):
+            formatter.write_dl(
+                [(str(one.name).ljust(width), one.get_short_help_str(WHOLE)) for one in commands]
+            )
+
+
+WHOLE = 1000
+"""Characters: longer than any first sentence."""
 
 Given = dict[str, Any]
 """What was typed for such options, by the names that the API has for them; what was not typed is not in it."""
-Command = Callable[..., None]
+Command = Callable[..., Any]
+C = TypeVar("C", bound=Command)
 
 
-def with_options(options: Mapping[str, Any]) -> Callable[[Command], Command]:
-    """The command has these options in the place of its parameter ``wanted``, which is given what was typed. They stand
-    by the names that the API has for them."""
+def _json_asked(context: click.Context, option: click.Parameter, asked: bool) -> bool:
+    output.as_json = asked
+    return asked
+
+
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON, for scripts.", callback=_json_asked
+)
+yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+cursor_option = click.option("--cursor", help="Go on where a page ended (nextCursor).")
+
+
+def limit_option(default: int) -> Callable[[C], C]:
+    return click.option(
+        "--limit", type=click.IntRange(1, 200), default=default, help="How many, at most 200."
+    )
+
+
+def fields_option(default: str) -> Callable[[C], C]:
+    return click.option(
+        "--fields",
+        type=click.Choice(get_args(Values)),
+        default=default,
+        help="The four values as they were recorded, or as the mapping finds them now.",
+    )
+
+
+def together(options: Mapping[str, Callable[[Command], Command]]) -> Callable[[Command], Command]:
+    """The command has these options, and is given what was typed for them as its argument ``wanted``, by the names that the
+    API has for them."""
 
     def enter(command: Command) -> Command:
         @functools.wraps(command)
@@ -20,22 +71,9 @@ def with_options(options: Mapping[str, Any]) -> Callable[[Command], Command]:
             values = {name: typed.pop(name) for name in options}
             command(wanted={name: value for name, value in values.items() if value}, **typed)
 
-        shown: list[inspect.Parameter] = []
-        for own in inspect.signature(command).parameters.values():
-            given = own.name == "wanted"
-            shown += (
-                [_option(name, kind) for name, kind in options.items()]
-                if given
-                else [own.replace(kind=own.KEYWORD_ONLY)]
-            )
-        # Typer reads both.
-        run.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
-        run.__annotations__ = {one.name: one.annotation for one in shown}
-        return run
+        decorated: Command = run
+        for option in reversed([*options.values()]):
+            decorated = option(decorated)
+        return decorated
 
     return enter
-
-
-def _option(name: str, kind: Any) -> inspect.Parameter:
-    default = False if get_args(kind)[0] is bool else None
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)

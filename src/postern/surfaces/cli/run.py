@@ -5,11 +5,8 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Annotated, Any, NoReturn, TextIO, TypeVar
+from typing import Any, NoReturn, TextIO, TypeVar
 
-import typer
-
-from postern.core.deliveries.replay import Values
 from postern.core.documents import Document
 from postern.core.moment import moment
 from postern.core.problems import PROBLEMS
@@ -30,19 +27,6 @@ class Output:
 
 
 output = Output()
-
-
-def _json_asked(asked: bool) -> bool:
-    output.as_json = asked
-    return asked
-
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.", callback=_json_asked)]
-Limit = Annotated[int, typer.Option(min=1, max=200, help="How many, at most 200.")]
-Fields = Annotated[
-    Values, typer.Option(help="The four values as they were recorded, or as the mapping finds them now.")
-]
-Cursor = Annotated[str | None, typer.Option(help="Go on where a page ended (nextCursor).")]
 
 
 __all__ = ["counted", "err", "out", "plain"]  # most commands print by themselves as well
@@ -132,7 +116,8 @@ def show_page(
 
 def show_table(columns: list[str], rows: list[list[Any]], when_empty: str) -> None:
     if not rows:
-        out.print(when_empty)
+        if when_empty:
+            out.print(when_empty)
         return
     shown = [["" if cell is None else str(cell) for cell in row] for row in rows]
     head, *lines = table(columns, [list(map(plain, row)) for row in shown], out.width)

@@ -4,17 +4,17 @@ import json
 import sys
 from base64 import b64encode
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
+import click
 import msgspec
-import typer
 
 from postern.core.documents import Document
 from postern.surfaces.cli.gateway.api import api
+from postern.surfaces.cli.options import Group, json_option
 from postern.surfaces.cli.run import (
     FAILED,
     USAGE,
-    Json,
     counted,
     end,
     out,
@@ -30,37 +30,40 @@ from postern.usecases.signatures.views import Explanation, Provider, SignatureRe
 
 LONGEST_SHOWN = 500
 
-commands = typer.Typer(no_args_is_help=True, help="Signature schemes, and why a signature does not match.")
-secret_commands = typer.Typer(no_args_is_help=True, help="The encryption of stored secrets.")
+commands = Group("signatures", help="Signature schemes, and why a signature does not match.")
+secret_commands = Group("secrets", help="The encryption of stored secrets.")
 
 
 @commands.command("providers")
-def providers(as_json: Json = False) -> None:
+@json_option
+def providers(as_json: bool) -> None:
     """The senders Postern knows: what to paste and where to find it."""
     show_page(api.get(Listing[Provider], "providers"), as_json, _SENDER, "", _sender)
 
 
 @commands.command("test")
+@click.option("--provider", help="Check as this sender signs.")
+@click.option("--secret", help="Its secret: env:NAME, file:PATH or -.")
+@click.option("--webhook", help="Or: check with this webhook's stored settings and secrets (wh_…).")
+@click.option("--invocation", help="The recorded call to check (inv_…).")
+@click.option("--url", default="", help="Or a call of your own: the URL that was signed.")
+@click.option("--header", multiple=True, help="Its headers, like 'Stripe-Signature: t=…,v1=…'.")
+@click.option("--body", help="Its body: a file, or - for standard input.")
+@click.option(
+    "--at",
+    help="When it arrived: 2026-11-21T09:00:00Z, seconds since 1970, or 45s, 30m, 1h, 2d ago. Default: now, or when it was recorded.",
+)
+@json_option
 def test(
-    provider: Annotated[str | None, typer.Option(help="Check as this sender signs.")] = None,
-    secret: Annotated[str | None, typer.Option(help="Its secret: env:NAME, file:PATH or -.")] = None,
-    webhook: Annotated[
-        str | None, typer.Option(help="Or: check with this webhook's stored settings and secrets (wh_…).")
-    ] = None,
-    invocation: Annotated[str | None, typer.Option(help="The recorded call to check (inv_…).")] = None,
-    url: Annotated[str, typer.Option(help="Or a call of your own: the URL that was signed.")] = "",
-    header: Annotated[
-        list[str] | None, typer.Option(help="Its headers, like 'Stripe-Signature: t=…,v1=…'.")
-    ] = None,
-    body: Annotated[str | None, typer.Option(help="Its body: a file, or - for standard input.")] = None,
-    at: Annotated[
-        str | None,
-        typer.Option(
-            help="When it arrived: 2026-11-21T09:00:00Z, seconds since 1970, or 45s, 30m, 1h, 2d ago. Default: now, or when "
-            "it was recorded."
-        ),
-    ] = None,
-    as_json: Json = False,
+    provider: str | None,
+    secret: str | None,
+    webhook: str | None,
+    invocation: str | None,
+    url: str,
+    header: tuple[str, ...],
+    body: str | None,
+    at: str | None,
+    as_json: bool,
 ) -> None:
     """Check a signature and say why it does or does not match, and what would make it match.
 
@@ -107,10 +110,9 @@ def test(
 
 
 @commands.command("explain")
-def explain(
-    invocation: Annotated[str, typer.Argument(metavar="INVOCATION", help="The invocation's id (inv_…).")],
-    as_json: Json = False,
-) -> None:
+@click.argument("invocation", metavar="INVOCATION", help="The invocation's id (inv_…).")
+@json_option
+def explain(invocation: str, as_json: bool) -> None:
     """Why a recorded call was judged as it was, and what would fix it, checked against its webhook's present
     settings."""
     answer = api.get(Document, "invocations", invocation, "explanation")
@@ -125,13 +127,10 @@ def explain(
 
 
 @commands.command("propose")
-def propose(
-    description: Annotated[
-        str | None, typer.Argument(help="What the sender is called, or what it does.")
-    ] = None,
-    invocation: Annotated[str | None, typer.Option(help="Or a recorded call of it (inv_…).")] = None,
-    as_json: Json = False,
-) -> None:
+@click.argument("description", required=False, help="What the sender is called, or what it does.")
+@click.option("--invocation", help="Or a recorded call of it (inv_…).")
+@json_option
+def propose(description: str | None, invocation: str | None, as_json: bool) -> None:
     """Which built-in sender fits, best first: by a name, or by what a recorded call looks like.
 
     Examples:
@@ -153,7 +152,8 @@ def propose(
 
 
 @secret_commands.command("rotate-key")
-def rotate_key(as_json: Json = False) -> None:
+@json_option
+def rotate_key(as_json: bool) -> None:
     """Encrypt every stored secret with the first key of POSTERN_SECRET_KEYS.
 
     Put the new key first and keep the old one behind it, run this, then drop the old one.

@@ -8,19 +8,18 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
 
-import typer
+import click
 
 from postern.core.visible import visible
 from postern.surfaces.cli.gateway.api import api
+from postern.surfaces.cli.options import Group, json_option
 from postern.surfaces.cli.run import (
     CONFLICT,
     FAILED,
     NOT_FOUND,
     OK,
     USAGE,
-    Json,
     counted,
     end,
     out,
@@ -46,11 +45,12 @@ NO_TEST = 5
 OF_PYTEST = {0: OK, 4: USAGE}
 """By pytest's exit status."""
 
-commands = typer.Typer(no_args_is_help=True, help="The workflows that the embedded engine runs.")
+commands = Group("workflows", help="The workflows that the embedded engine runs.")
 
 
 @commands.command("list")
-def listing(as_json: Json = False) -> None:
+@json_option
+def listing(as_json: bool) -> None:
     """The workflows in POSTERN_WORKFLOWS and the Webhook IDs each one wants."""
     found = api.get(Listing[Workflow], "workflows")
     show_page(
@@ -63,21 +63,21 @@ def listing(as_json: Json = False) -> None:
 
 
 @commands.command("new")
-def new(
-    name: Annotated[str, typer.Argument(help="What the workflow is called.")],
-    from_sample: Annotated[
-        str,
-        typer.Option(metavar="WEBHOOK", help="The webhook whose recorded event it is written from (wh_…)."),
-    ],
-    only_print: Annotated[
-        bool, typer.Option("--print", help="Print it instead of writing a file into POSTERN_WORKFLOWS.")
-    ] = False,
-    with_test: Annotated[
-        bool,
-        typer.Option("--with-test", help="Also write a test, and the event as the fixture that it runs on."),
-    ] = False,
-    as_json: Json = False,
-) -> None:
+@click.argument("name", help="What the workflow is called.")
+@click.option(
+    "--from-sample",
+    required=True,
+    metavar="WEBHOOK",
+    help="The webhook whose recorded event it is written from (wh_…).",
+)
+@click.option(
+    "--print", "only_print", is_flag=True, help="Print it instead of writing a file into POSTERN_WORKFLOWS."
+)
+@click.option(
+    "--with-test", is_flag=True, help="Also write a test, and the event as the fixture that it runs on."
+)
+@json_option
+def new(name: str, from_sample: str, only_print: bool, with_test: bool, as_json: bool) -> None:
     """Begin a workflow from a recorded event: its fields typed as they came, its Webhook ID condition filled
     in."""
     if only_print and with_test:
@@ -118,21 +118,24 @@ class WrittenTypes(View):
 
 
 @commands.command("types")
-def types(
-    webhook: Annotated[
-        str | None,
-        typer.Argument(metavar="[WEBHOOK]", help="One webhook (wh_…). Default: each that was called."),
-    ] = None,
-    calls: Annotated[
-        int, typer.Option(min=1, max=1000, help="How many of the newest recorded calls are read.")
-    ] = 100,
-    to: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Where they are written. Default: POSTERN_WORKFLOWS."),
-    ] = None,
-    only_print: Annotated[bool, typer.Option("--print", help="Print them instead of writing files.")] = False,
-    as_json: Json = False,
-) -> None:
+@click.argument(
+    "webhook", required=False, metavar="[WEBHOOK]", help="One webhook (wh_…). Default: each that was called."
+)
+@click.option(
+    "--calls",
+    type=click.IntRange(1, 1000),
+    default=100,
+    help="How many of the newest recorded calls are read.",
+)
+@click.option(
+    "--to",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Where they are written. Default: POSTERN_WORKFLOWS.",
+)
+@click.option("--print", "only_print", is_flag=True, help="Print them instead of writing files.")
+@json_option
+def types(webhook: str | None, calls: int, to: Path | None, only_print: bool, as_json: bool) -> None:
     """Write the types of payloads, from recorded calls: a file for each webhook with the TypedDicts Event and Payload,
     for an editor and a type checker. A file that was written so is written anew; any other one stays as it is.
 
@@ -202,13 +205,15 @@ def _write_types(folder: Path, name: str, source: str) -> Path:
 
 
 @commands.command("try")
-def try_one(
-    name: Annotated[str, typer.Argument(help="The workflow's name.")],
-    sample: Annotated[
-        str, typer.Option(metavar="WEBHOOK", help="The webhook whose recorded event it is tried on (wh_…).")
-    ],
-    as_json: Json = False,
-) -> None:
+@click.argument("name", help="The workflow's name.")
+@click.option(
+    "--sample",
+    required=True,
+    metavar="WEBHOOK",
+    help="The webhook whose recorded event it is tried on (wh_…).",
+)
+@json_option
+def try_one(name: str, sample: str, as_json: bool) -> None:
     """Run a workflow once on a recorded event, without the engine, and print what it would answer. Its steps
     really run, and nothing is waited for."""
     if api.login() is None:
@@ -233,16 +238,14 @@ def try_one(
 
 
 @commands.command("test")
-def test(
-    what: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[FILE|FOLDER]...",
-            help="Tests, or folders of them. Default: the folder tests in POSTERN_WORKFLOWS, or beside it. What follows "
-            "-- is handed to pytest.",
-        ),
-    ] = None,
-) -> None:
+@click.argument(
+    "what",
+    nargs=-1,
+    metavar="[FILE|FOLDER]...",
+    help="Tests, or folders of them. Default: the folder tests in POSTERN_WORKFLOWS, or beside it. What follows "
+    "-- is handed to pytest.",
+)
+def test(what: tuple[str, ...]) -> None:
     """Run the tests of workflow files, with pytest. A test imports the workflow by its file's name and runs it with
     postern.workflows.testing: no engine, no waiting, and what it says in place of steps.
 
@@ -259,7 +262,7 @@ def test(
         end_of_tests = Path(noted, "ended")
         ran = subprocess.run(
             [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", PLUGIN]
-            + _with_tests(what or [], folder),
+            + _with_tests(what, folder),
             # A run in the engine finds no other setting of Postern's either.
             env={name: value for name, value in os.environ.items() if not name.startswith("POSTERN_")}
             | {"POSTERN_WORKFLOWS": str(folder), END_OF_TESTS: str(end_of_tests)},
@@ -274,10 +277,10 @@ def test(
     sys.exit(OF_PYTEST.get(ran.returncode, FAILED))
 
 
-def _with_tests(what: list[str], folder: Path) -> list[str]:
+def _with_tests(what: tuple[str, ...], folder: Path) -> list[str]:
     """What was typed, and where tests usually are if it names none itself."""
     if any(not one.startswith("-") and Path(one.partition("::")[0]).exists() for one in what):
-        return what
+        return [*what]
     usual = next((one for one in (folder / "tests", folder.parent / "tests") if one.is_dir()), folder)
     named = next((one for one in what if one.endswith(".py") or "/" in one), None)
     if named is not None:

@@ -51,7 +51,7 @@ async def ask(
 
 
 def found(method: str, path: str) -> tuple[Operation, dict[str, str]]:
-    for one in operations(path.split("/")[1]):
+    for one in operations():
         match = re.fullmatch(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", one.path), PREFIX + path)
         if match and one.method == method:
             return one, {name: unquote(part) for name, part in match.groupdict().items()}

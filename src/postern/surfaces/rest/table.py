@@ -1,45 +1,40 @@
-"""Every operation of the API, in the order in which its description shows them, by name: a gateway loads all topics, and
-a command that asks for one operation of eighty loads no other topic than the one that has it
-(`docs/decisions/0018-commands.md`)."""
+"""Every operation of the API, in the order in which its description shows them."""
 
 from collections.abc import Iterator
-from importlib import import_module
 
-from postern.surfaces.rest.framework.operation import Operation, Rows
+from postern.surfaces.rest import access, listeners, schedules
+from postern.surfaces.rest.calls import answers, readmission
+from postern.surfaces.rest.deliveries import holds, replays
+from postern.surfaces.rest.framework.operation import Operation
+from postern.surfaces.rest.history import history, live, marks, samples
+from postern.surfaces.rest.operations import configuration_row, engine_row
+from postern.surfaces.rest.signatures import sending, signatures
+from postern.surfaces.rest.webhooks import bin, configuration, webhooks
 
-TOPICS: dict[str, set[str]] = {
-    "webhooks.webhooks:row": {"webhooks"},
-    "webhooks.bin:row": {"bin"},
-    "history.samples:row": {"webhooks", "record-events"},
-    "signatures.sending:row": {"webhooks"},
-    "schedules:row": {"webhooks"},
-    "deliveries.holds:row": {"webhooks"},
-    "calls.readmission:webhooks_row": {"webhooks"},
-    "webhooks.configuration:row": {"configuration"},
-    "operations:configuration_row": {"status", "settings"},
-    "signatures.signatures:row": {"providers", "proposals", "signature-tests"},
-    "history.history:row": {"invocations", "volumes"},
-    "history.marks:row": {"invocations"},
-    "signatures.signatures:fix_row": {"invocations"},
-    "calls.answers:row": {"invocations"},
-    "calls.readmission:history_row": {"readmissions"},
-    "deliveries.replays:row": {"replays"},
-    "history.live:row": {"live"},
-    "listeners:row": {"listeners"},
-    "operations:engine_row": {"workflows", "runs"},
-    "access:row": {"api-keys", "audit", "users", "sessions", "me"},
-}
-"""Module and name of the rows: the words that their paths begin with."""
-
-
-def operations(word: str | None = None) -> Iterator[Operation]:
-    """All, or those of the topics that have paths which begin with ``word``. A topic is loaded when it is reached."""
-    for place, words in TOPICS.items():
-        if word is None or word in words:
-            yield from _rows(place).operations
+TOPICS = [
+    webhooks.row,
+    bin.row,
+    samples.row,
+    sending.row,
+    schedules.row,
+    holds.row,
+    readmission.webhooks_row,
+    configuration.row,
+    configuration_row,
+    signatures.row,
+    history.row,
+    marks.row,
+    signatures.fix_row,
+    answers.row,
+    readmission.history_row,
+    replays.row,
+    live.row,
+    listeners.row,
+    engine_row,
+    access.row,
+]
 
 
-def _rows(place: str) -> Rows:
-    module, _, name = place.partition(":")
-    rows: Rows = getattr(import_module(f"postern.surfaces.rest.{module}"), name)
-    return rows
+def operations() -> Iterator[Operation]:
+    for topic in TOPICS:
+        yield from topic.operations

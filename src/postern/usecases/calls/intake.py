@@ -13,8 +13,8 @@ from postern.core.admit import Verdict, admit, admit_head, too_large
 from postern.core.calls.arriving import ArrivingBytes, Body
 from postern.core.calls.call import Call, Headers
 from postern.core.webhooks.webhook import Webhook
-from postern.observe.counting import numbers
 from postern.observe.logs import Log
+from postern.observe.metrics import Numbers
 from postern.usecases.calls.receive import OnAnswer, receive
 from postern.usecases.runtime.gateway import Gateway
 
@@ -87,7 +87,7 @@ class IncomingCall:
             if directory.knows(code):
                 self._turn_away("temporarily_unavailable")
                 return
-            numbers().unknown_codes.inc()
+            Numbers.unknown_codes.inc()
             self._turn_away("webhook_not_found")
             return
         if gateway.runtime.ending and webhook.answer_timeout is not None:

@@ -23,8 +23,8 @@ from postern.core.webhooks.announced import Announcement
 from postern.core.webhooks.webhook import Webhook
 from postern.identity import new_id
 from postern.observe.calls import CallLine, call_counts
-from postern.observe.counting import numbers
 from postern.observe.logs import Log
+from postern.observe.metrics import Numbers
 from postern.usecases.calls.waiting import await_answer, await_first_answer, await_listener
 from postern.usecases.deliveries.dispatch import LEASE
 from postern.usecases.runtime.gateway import Gateway
@@ -166,7 +166,7 @@ class Reception:
         return answer
 
     def _not_stored(self) -> None:
-        numbers().not_stored.inc()
+        Numbers.not_stored.inc()
         answer = answers.problem("temporarily_unavailable")
         self._log("not stored", "temporarily_unavailable", 503, waited=False)
         self._on_answer(_for_sender(self._webhook, answer, self._cors))

@@ -15,8 +15,8 @@ from postern.core.deliveries.delivery import (
     wait_before_retry,
 )
 from postern.core.history.invocation import Delivery, StoreUnavailable
-from postern.observe.counting import counter_of_starts, numbers
 from postern.observe.logs import Log
+from postern.observe.metrics import Numbers, counter_of_starts
 from postern.usecases.ports import Engine
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.runtime.process import EngineAway
@@ -50,7 +50,7 @@ async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -
         await _fail(gateway, delivery, refusal.detail, gateway.clock())
         raise
     counter_of_starts(engine.name, "started").inc()
-    numbers().engine_start_seconds.observe(time.perf_counter() - began)
+    Numbers.engine_start_seconds.observe(time.perf_counter() - began)
     _is_there(gateway)
     gateway.runtime.engine_took_at = time.monotonic()
     await _taken(gateway, delivery, started, engine.asked_after)

@@ -6,8 +6,8 @@ import time
 
 from postern.core.deliveries.delivery import EngineUnavailable, State, invocation_of_key
 from postern.core.history.invocation import StoreUnavailable
-from postern.observe.counting import counter_of_ends
 from postern.observe.logs import Log
+from postern.observe.metrics import counter_of_ends
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.runtime.loop import Loop
 

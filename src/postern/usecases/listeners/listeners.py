@@ -19,7 +19,7 @@ from postern.core.history.invocation import Gone
 from postern.core.listeners import LEASE, AlreadyAnswered, GoneListener, Handed, Listener
 from postern.core.problems import FieldError, Refused
 from postern.identity import new_id
-from postern.observe.counting import counter_of_ends
+from postern.observe.metrics import counter_of_ends
 from postern.usecases.access.audit import noted
 from postern.usecases.answers import Time, iso
 from postern.usecases.deliveries.starting import take_answer

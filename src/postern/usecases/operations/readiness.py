@@ -11,8 +11,8 @@ from postern import __version__
 from postern.core.access.accounts import Actor
 from postern.core.deliveries.delivery import EngineHealth
 from postern.core.history.invocation import StoreUnavailable
-from postern.observe.counting import numbers
 from postern.observe.logs import Log
+from postern.observe.metrics import Numbers
 from postern.stores.history.endings import MOST_COUNTED
 from postern.usecases.operations.views import Part, Status
 from postern.usecases.runtime.gateway import Gateway, require
@@ -169,7 +169,7 @@ async def _look(gateway: Gateway) -> None:
         ("webhooks", of_webhooks is None),
         ("engine", not engine.cannot_start),
     ):
-        numbers().ready.labels(name).set(well)
+        Numbers.ready.labels(name).set(well)
     alarms = [] if store.ok else [_alarm("calls not stored", "Calls are rejected with 503", store.detail)]
     alarms += [] if of_webhooks is None else [of_webhooks]
     if engine.cannot_start:
@@ -190,7 +190,7 @@ async def _lost(gateway: Gateway) -> Alarm | None:
     """As long as any is neither replayed nor known again."""
     with suppress(StoreUnavailable):
         count = await gateway.store.endings.lost()
-        numbers().deliveries_lost.set(count)
+        Numbers.deliveries_lost.set(count)
         if count:
             many = f"{count:,} or more" if count == MOST_COUNTED else f"{count}"
             what = f"The engine does not know {many} started deliver{'y' if count == 1 else 'ies'}"

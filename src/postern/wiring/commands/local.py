@@ -1,5 +1,5 @@
-"""What commands do on this machine: the gateway that serves its data is asked, and where none does, the API on the
-database itself."""
+"""What commands ask on this machine: the gateway that serves its data, and where none does, the same application in the
+process of the command."""
 
 import os
 import threading
@@ -17,7 +17,7 @@ from postern.surfaces.cli.run import USAGE, end
 from postern.wiring.settings import digests
 
 if TYPE_CHECKING:
-    from postern.wiring.commands.database import LocalDatabase
+    from postern.wiring.commands.machine import OnThisMachine
 
 LOOK_EVERY = 1.0
 
@@ -35,6 +35,15 @@ def check_owner(settings: Settings) -> None:
             )
 
 
+def on_this_machine() -> "type[OnThisMachine]":
+    """Nothing else than this loads the wiring, the store and the web framework: a command that a gateway answers needs none of
+    them, and they take longer to load than it takes."""
+    with ends_at_once():
+        from postern.wiring.commands.machine import OnThisMachine
+
+    return OnThisMachine
+
+
 class LocalApi:
     def __init__(self, settings: Settings) -> None:
         check_owner(settings)
@@ -45,10 +54,10 @@ class LocalApi:
             {name: known[name] for name in settings.sources},
             is_named="data_dir" in settings.sources,
         )
-        self._database: LocalDatabase | None = None
+        self._machine: OnThisMachine | None = None
         self.is_served = False
         self._turn = threading.Lock()
-        """`postern listen` asks from several threads, and there is one database."""
+        """`postern listen` asks from several threads, and there is one application."""
 
     def ask(
         self,
@@ -71,20 +80,14 @@ class LocalApi:
         return self._settings.listed()
 
     def machine(self) -> Machine:
-        with ends_at_once():
-            from postern.wiring.commands.machine import OnThisMachine
-
-        return OnThisMachine(self._opened())
+        return self._opened()
 
     def close(self) -> None:
-        if self._database is not None:
-            self._database.close()
+        if self._machine is not None:
+            self._machine.close()
 
-    def _opened(self) -> "LocalDatabase":
+    def _opened(self) -> "OnThisMachine":
         with self._turn:
-            if self._database is None:
-                with ends_at_once():
-                    from postern.wiring.commands.database import LocalDatabase
-
-                self._database = LocalDatabase(self._settings)
-            return self._database
+            if self._machine is None:
+                self._machine = on_this_machine()(self._settings)
+            return self._machine

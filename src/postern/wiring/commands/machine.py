@@ -1,23 +1,32 @@
-"""What only the machine can do that a command is typed on. It is loaded for the commands that do it: most ask the API
-and no more."""
+"""What the machine does that a command is typed on: it opens the application in the command's own process, where no gateway
+serves that could be asked, and works on files. It loads everything."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+import asyncio
+import sys
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import uvloop
 from sqlalchemy.engine import make_url
 
 from postern.core.access.accounts import LEVELS, Actor
 from postern.core.documents import Document
+from postern.core.problems import Refused
 from postern.extras import missing
-from postern.settings import database_address
+from postern.observe.logs import set_up_logs
+from postern.settings import Settings, database_address
 from postern.stores.copying import CannotCopy, copy_all, finished
 from postern.stores.sql import schema
 from postern.stores.sql.database import Database
+from postern.surfaces.cli.gateway.api import end_refused
 from postern.surfaces.cli.gateway.backups import Manifest, Restored
+from postern.surfaces.cli.gateway.source import Answer
 from postern.surfaces.cli.run import CONFLICT, FAILED, USAGE, end
 from postern.surfaces.mcp import load_sdk
+from postern.surfaces.rest import inside
 from postern.surfaces.rest.inside import COMMAND_LINE
 from postern.usecases.history import samples
 from postern.usecases.operations import export, key_rotation, retention
@@ -25,18 +34,111 @@ from postern.usecases.runtime.gateway import Gateway
 from postern.wiring.backup.contents import BackupFailed, is_own
 from postern.wiring.backup.making import back_up
 from postern.wiring.backup.restoring import restore
-from postern.wiring.commands.database import LocalDatabase
-from postern.wiring.gateway import database_held, workflows_of
-from postern.wiring.settings import settings_or_end
-from postern.wiring.starting import ends_at_ctrl_c, ends_in_a_sentence
+from postern.wiring.develop import develop
+from postern.wiring.gateway import database_held, opened, workflows_of
+from postern.wiring.serving import serve, serve_with
+from postern.wiring.starting import CannotStart, ends_at_ctrl_c, ends_in_a_sentence
+from postern.wiring.workers.slot import WorkerSlot
 from postern.workflows import Rehearsal, rehearse
+from postern.workflows.example import EXAMPLE
 from postern.workflows.scaffold import keep, keep_test
+
+T = TypeVar("T")
 
 
 class OnThisMachine:
-    def __init__(self, local: LocalDatabase) -> None:
-        self._settings = local.known
-        self._run = local.run
+    """The gateway is opened when it is first needed and stays open until the command ends."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._runner = asyncio.Runner()
+        self._opened = AsyncExitStack()
+        self._gateway: Gateway | None = None
+        self._turn = threading.Lock()
+        """`postern listen` asks from several threads, and there is one loop."""
+
+    def ask(self, method: str, path: str, query: dict[str, str], body: bytes | None) -> Answer:
+        async def answer(gateway: Gateway) -> Answer:
+            response = await inside.ask(gateway, COMMAND_LINE, method, path, query, body)
+            return Answer(response.status_code, bytes(response.body))
+
+        return self._run(answer)
+
+    def close(self) -> None:
+        with ends_in_a_sentence():
+            if self._gateway is not None:
+                self._gateway = None
+                self._runner.run(self._opened.aclose())
+            self._runner.close()
+
+    def _run(self, use_case: Callable[[Gateway], Awaitable[T]]) -> T:
+        async def inside_the_loop() -> T:
+            if self._gateway is None:
+                set_up_logs("off" if self._settings.log == "off" else "text")
+                _warn_if_new(self._settings)
+                self._gateway = await self._opened.enter_async_context(opened(self._settings))
+            return await use_case(self._gateway)
+
+        with self._turn, ends_in_a_sentence():
+            try:
+                return self._runner.run(inside_the_loop())
+            except Refused as refused:
+                end_refused(refused)
+
+    def serve(self, workers: int, slot: str | None, example: bool) -> None:
+        settings = self._settings
+        set_up_logs(settings.log)
+        with ends_in_a_sentence(settings.log):
+            if example and settings.engine == "embedded":
+                _write_example(settings.workflows)
+            if workers > 1:
+                sys.exit(asyncio.run(serve_with(settings, workers)))
+            uvloop.run(serve(settings, WorkerSlot.parse(slot) if slot else None))
+
+    def develop(self, example: bool) -> None:
+        set_up_logs(self._settings.log)
+        with ends_in_a_sentence(), suppress(KeyboardInterrupt):  # while it starts or ends
+            if example:
+                _write_example(self._settings.workflows)
+            uvloop.run(develop(self._settings))
+
+    def migrate(self) -> str:
+        with ends_in_a_sentence():
+            database = Database(self._settings.database)
+            schema.migrate(database)
+            database.close()
+        return schema.newest()
+
+    @staticmethod
+    def copy(whence: str, where: str, on_progress: Callable[[str, int, int], None]) -> dict[str, int] | None:
+        try:
+            whence, where = database_address(whence), database_address(where)
+        except ValueError as error:
+            end(f"--from and --to must be {error}", USAGE)
+        if whence == where:
+            end("--from and --to are the same database", USAGE)
+        file = make_url(whence).database if whence.startswith("sqlite") else None
+        if file is not None and not Path(file).exists():
+            end(f"There is no database {file}.", USAGE)
+        sentence = missing("postgres", "A Postgres database")
+        if sentence and any(url.startswith("postgresql") for url in (whence, where)):
+            end(sentence, USAGE)
+        source, target = Database(whence), Database(where)
+        try:
+            # A gateway on either of them would write what is not copied, or what nobody expects there.
+            with (
+                ends_in_a_sentence(),
+                database_held(source.url.database or "") if source.is_sqlite else nullcontext(),
+                database_held(target.url.database or "") if target.is_sqlite else nullcontext(),
+            ):
+                if finished(source, target):
+                    return None
+                return {name: held.rows for name, held in copy_all(source, target, on_progress).items()}
+        except CannotCopy as refused:
+            end(str(refused), FAILED)
+        finally:
+            source.close()
+            target.close()
 
     def plan_pruning(self) -> dict[str, int]:
         return self._run(lambda gateway: retention.plan(gateway, COMMAND_LINE))
@@ -109,42 +211,22 @@ def _fails_in_a_sentence() -> Iterator[None]:
         end(str(error), FAILED)
 
 
-def migrate() -> str:
-    settings = settings_or_end()
-    with ends_in_a_sentence():
-        database = Database(settings.database)
-        schema.migrate(database)
-        database.close()
-    return schema.newest()
-
-
-def copy(whence: str, where: str, on_progress: Callable[[str, int, int], None]) -> dict[str, int] | None:
-    """Everything from one database to another; how many rows each table has, or None where it was done before."""
-    try:
-        whence, where = database_address(whence), database_address(where)
-    except ValueError as error:
-        end(f"--from and --to must be {error}", USAGE)
-    if whence == where:
-        end("--from and --to are the same database", USAGE)
-    file = make_url(whence).database if whence.startswith("sqlite") else None
+def _warn_if_new(settings: Settings) -> None:
+    """Most likely the command was typed in another folder than the one from which the gateway was started."""
+    file = make_url(settings.database).database if settings.is_sqlite else None
     if file is not None and not Path(file).exists():
-        end(f"There is no database {file}.", USAGE)
-    sentence = missing("postgres", "A Postgres database")
-    if sentence and any(url.startswith("postgresql") for url in (whence, where)):
-        end(sentence, USAGE)
-    source, target = Database(whence), Database(where)
+        print(
+            f"There was no database in {Path(file).parent}: a new one is begun. POSTERN_DATA_DIR says where it is.",
+            file=sys.stderr,
+        )
+
+
+def _write_example(workflows: Path) -> None:
+    """A file of the user's own from then on: one that lies there already stays as it is."""
+    file = workflows / EXAMPLE.name
     try:
-        # A gateway on either of them would write what is not copied, or what nobody expects there.
-        with (
-            ends_in_a_sentence(),
-            database_held(source.url.database or "") if source.is_sqlite else nullcontext(),
-            database_held(target.url.database or "") if target.is_sqlite else nullcontext(),
-        ):
-            if finished(source, target):
-                return None
-            return {name: held.rows for name, held in copy_all(source, target, on_progress).items()}
-    except CannotCopy as refused:
-        end(str(refused), FAILED)
-    finally:
-        source.close()
-        target.close()
+        workflows.mkdir(parents=True, exist_ok=True)
+        if not file.exists():
+            file.write_bytes(EXAMPLE.read_bytes())
+    except OSError as error:
+        raise CannotStart(f"The example cannot be written to {file}: {error.strerror}", USAGE) from error

@@ -3,9 +3,9 @@
 import time
 from base64 import b64decode
 from functools import partial
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
-import typer
+import click
 from msgspec import Raw
 
 from postern.core.calls.call import Call
@@ -21,18 +21,8 @@ from postern.surfaces.cli.develop.shown import JsonLines, Lines, ListenedCall, L
 from postern.surfaces.cli.develop.target import ASK_AGAIN, Target, checked, token_for_header
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.gateway.source import Away
-from postern.surfaces.cli.run import (
-    NOT_FOUND,
-    USAGE,
-    Json,
-    counted,
-    end,
-    err,
-    out,
-    plain,
-    show_json_line,
-    time_of,
-)
+from postern.surfaces.cli.options import json_option
+from postern.surfaces.cli.run import NOT_FOUND, USAGE, counted, end, err, out, plain, show_json_line, time_of
 from postern.surfaces.cli.terminal import Style
 from postern.usecases.access.views import Me
 from postern.usecases.history.views.calls import InvocationSummary
@@ -40,63 +30,65 @@ from postern.usecases.history.views.requests import RecordedRequest
 from postern.usecases.webhooks.views import Webhook
 
 
+@click.command()
+@click.argument("webhooks", nargs=-1, metavar="[WEBHOOK]...", help="Only these webhooks (wh_…).")
+@click.option("--to", help="Where calls are sent: http://localhost:3000/path.")
+@click.option(
+    "--print", "only_print", is_flag=True, help="Show each call with its headers and body; send it nowhere."
+)
+@click.option("--since", help="First what came in since then: 1h, 30m, or 2026-11-21T09:00:00Z.")
+@click.option("--last", type=click.IntRange(0, 100_000), default=0, help="First the last so many calls.")
+@click.option(
+    "--keep",
+    metavar="NAME",
+    help="Go on where the last listening of this name ended, and remember how far this one comes.",
+)
+@click.option("--sender", help="Only webhooks of this sender, like stripe.")
+@click.option(
+    "--outcome",
+    multiple=True,
+    help=f"Which calls: {', '.join(OUTCOMES)}; may be given again. Default: accepted.",
+)
+@click.option(
+    "--where",
+    multiple=True,
+    metavar="FIELD=VALUE",
+    help="Only calls with this value: of a mapped field, like fieldOne=1001, or in the body, like data.type=invoice.paid.",
+)
+@click.option(
+    "--token",
+    help="What to send where a credential was masked: env:NAME, file:PATH or -. Default: leave it out.",
+)
+@click.option(
+    "--retry", is_flag=True, help="Send a call again until the local program answers it; the next ones wait."
+)
+@click.option(
+    "--timeout", type=click.FloatRange(0.1, 3600), default=30, help="Seconds for each local answer."
+)
+@click.option(
+    "--answer",
+    is_flag=True,
+    help="What the local program answers is what the caller hears, in the place of the workflow, which is not started. "
+    "One webhook, and one listener at a time.",
+)
+@click.option("--name", help="What others see of this listener. Default: who and where, like ada@thinkpad.")
+@json_option
 def listen(
-    webhooks: Annotated[
-        list[str] | None, typer.Argument(metavar="[WEBHOOK]...", help="Only these webhooks (wh_…).")
-    ] = None,
-    to: Annotated[str | None, typer.Option(help="Where calls are sent: http://localhost:3000/path.")] = None,
-    only_print: Annotated[
-        bool, typer.Option("--print", help="Show each call with its headers and body; send it nowhere.")
-    ] = False,
-    since: Annotated[
-        str | None, typer.Option(help="First what came in since then: 1h, 30m, or 2026-11-21T09:00:00Z.")
-    ] = None,
-    last: Annotated[int, typer.Option(min=0, max=100_000, help="First the last so many calls.")] = 0,
-    keep: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Go on where the last listening of this name ended, and remember how far this one comes.",
-        ),
-    ] = None,
-    sender: Annotated[str | None, typer.Option(help="Only webhooks of this sender, like stripe.")] = None,
-    outcome: Annotated[
-        list[str] | None,
-        typer.Option(help=f"Which calls: {', '.join(OUTCOMES)}; may be given again. Default: accepted."),
-    ] = None,
-    where: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FIELD=VALUE",
-            help="Only calls with this value: of a mapped field, like fieldOne=1001, or in the body, like data.type=invoice.paid.",
-        ),
-    ] = None,
-    token: Annotated[
-        str | None,
-        typer.Option(
-            help="What to send where a credential was masked: env:NAME, file:PATH or -. Default: leave it out."
-        ),
-    ] = None,
-    retry: Annotated[
-        bool,
-        typer.Option(
-            "--retry", help="Send a call again until the local program answers it; the next ones wait."
-        ),
-    ] = False,
-    timeout: Annotated[float, typer.Option(min=0.1, max=3600, help="Seconds for each local answer.")] = 30,
-    answer: Annotated[
-        bool,
-        typer.Option(
-            "--answer",
-            help="What the local program answers is what the caller hears, in the place of the workflow, which is not started. "
-            "One webhook, and one listener at a time.",
-        ),
-    ] = False,
-    name: Annotated[
-        str | None,
-        typer.Option(help="What others see of this listener. Default: who and where, like ada@thinkpad."),
-    ] = None,
-    as_json: Json = False,
+    webhooks: tuple[str, ...],
+    to: str | None,
+    only_print: bool,
+    since: str | None,
+    last: int,
+    keep: str | None,
+    sender: str | None,
+    outcome: tuple[str, ...],
+    where: tuple[str, ...],
+    token: str | None,
+    retry: bool,
+    timeout: float,
+    answer: bool,
+    name: str | None,
+    as_json: bool,
 ) -> None:
     """Let calls of a gateway arrive at a program on this machine, as they come in: method, query, headers and body as
     they were sent, signatures included, and X-Postern-Invocation beside them. Nothing has to be reachable from outside.
@@ -123,16 +115,16 @@ def listen(
     api.get(Me, "me")  # what cannot work at all is not waited for
     if sender is not None:
         webhooks = _of_sender(webhooks, sender)
-    for webhook in webhooks or ():
+    for webhook in webhooks:
         api.get(Webhook, "webhooks", webhook)
     announced = name or own_name()
     if answer and target is not None:
-        _answer(announced, (webhooks or [""])[0], to or "", target, as_json)
+        _answer(announced, webhooks[0], to or "", target, as_json)
         return
     kept = None if keep is None else _kept_place(keep, since, last)
     shown = _shown(as_json, f"Listening for {announced}, to {to}" if to and out.is_terminal else "")
     calls = Calls(
-        webhooks or [],
+        webhooks,
         lambda why: _say(shown, f"{why} It goes on as soon as it can."),
         kept.place if kept else None,
     )
@@ -200,8 +192,8 @@ def _answer(name: str, webhook: str, to: str, target: Target, as_json: bool) -> 
         err.print(f"{counted(presence.count, 'call')}.")
 
 
-def _check_answering(webhooks: list[str] | None, to: str | None, *others: object) -> None:
-    if to is None or len(webhooks or ()) != 1:
+def _check_answering(webhooks: tuple[str, ...], to: str | None, *others: object) -> None:
+    if to is None or len(webhooks) != 1:
         end("--answer: name one webhook, and say --to URL", USAGE)
     if any(others):
         end(
@@ -224,8 +216,8 @@ def _say(shown: Shown, text: str, style: Style = "yellow") -> None:
         err.print(text, style)
 
 
-def _of_sender(webhooks: list[str] | None, sender: str) -> list[str]:
-    found = [one.id for one in webhooks_of(sender) if not webhooks or one.id in webhooks]
+def _of_sender(webhooks: tuple[str, ...], sender: str) -> tuple[str, ...]:
+    found = tuple(one.id for one in webhooks_of(sender) if not webhooks or one.id in webhooks)
     return found or end(f"--sender: no such webhook here is set up for {plain(sender)}", NOT_FOUND)
 
 
@@ -265,10 +257,10 @@ def _members(call: RecordedRequest) -> dict[str, Raw]:
     return {} if isinstance(payload, Unreadable) else payload.members
 
 
-def _wanted(outcomes: list[str] | None, where: list[str] | None) -> Wanted:
-    if unknown := set(outcomes or ()) - set(OUTCOMES):
+def _wanted(outcomes: tuple[str, ...], where: tuple[str, ...]) -> Wanted:
+    if unknown := set(outcomes) - set(OUTCOMES):
         end(f"--outcome: {min(unknown)} is none of {', '.join(OUTCOMES)}", USAGE)
-    values = dict(pair.partition("=")[::2] for pair in where or ())
+    values = dict(pair.partition("=")[::2] for pair in where)
     for name in values:
         try:
             parse_path(name)
@@ -278,7 +270,7 @@ def _wanted(outcomes: list[str] | None, where: list[str] | None) -> Wanted:
                 f"data.type=invoice.paid ({error})",
                 USAGE,
             )
-    return Wanted(set(outcomes or ["accepted"]), values)
+    return Wanted(set(outcomes or ("accepted",)), values)
 
 
 def _request(invocation: str) -> RecordedRequest:

@@ -1,21 +1,21 @@
 """`postern listeners …`: who listens now."""
 
-from typing import Annotated
-
-import typer
+import click
 
 from postern.surfaces.cli.gateway.api import api
-from postern.surfaces.cli.run import CONFLICT, NOT_FOUND, Json, end, plain, report, show_page
+from postern.surfaces.cli.options import Group, json_option
+from postern.surfaces.cli.run import CONFLICT, NOT_FOUND, end, plain, report, show_page
 from postern.usecases.answers import Listing
 from postern.usecases.listeners.views import Listener
 
-commands = typer.Typer(no_args_is_help=True, help="Who listens with `postern listen` now, and ending one.")
+commands = Group("listeners", help="Who listens with `postern listen` now, and ending one.")
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The listener's name, or its id (lsn_…).")]
+name_argument = click.argument("name", metavar="NAME", help="The listener's name, or its id (lsn_…).")
 
 
 @commands.command("list")
-def listing(as_json: Json = False) -> None:
+@json_option
+def listing(as_json: bool) -> None:
     """Each `postern listen` that is connected, the oldest first."""
     page = api.get(Listing[Listener], "listeners")
     show_page(
@@ -28,7 +28,9 @@ def listing(as_json: Json = False) -> None:
 
 
 @commands.command("end")
-def end_one(name: Name, as_json: Json = False) -> None:
+@name_argument
+@json_option
+def end_one(name: str, as_json: bool) -> None:
     """End a listener. A webhook that it has answered is the workflow's again; its command ends and says so."""
     one = named(name)
     api.delete("listeners", one.id)

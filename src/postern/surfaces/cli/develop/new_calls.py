@@ -25,7 +25,7 @@ ANSWER_WITHIN = 20.0
 
 class Calls:
     def __init__(
-        self, webhooks: list[str], on_away: Callable[[str], None], place: Place | None = None
+        self, webhooks: tuple[str, ...], on_away: Callable[[str], None], place: Place | None = None
     ) -> None:
         self._webhook = webhooks[0] if len(webhooks) == 1 else None
         self._webhooks = set(webhooks)

@@ -7,19 +7,19 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from postern.core.documents import BodyChanges, Document
 from postern.surfaces.cli.develop.senders import webhooks_of
 from postern.surfaces.cli.gateway.api import api
+from postern.surfaces.cli.options import json_option
 from postern.surfaces.cli.run import (
     CONFLICT,
     FAILED,
     NOT_FOUND,
     USAGE,
-    Json,
     end,
     out,
     plain,
@@ -46,43 +46,45 @@ class SentFromHere(View):
     calls: list[SentCall]
 
 
+@click.command()
+@click.argument(
+    "target",
+    metavar="SENDER|WEBHOOK",
+    help="A webhook (wh_…), or a sender like stripe: its webhook here, or any URL with --to.",
+)
+@click.option("--event", help="Which of its events; --list shows them. Default: the first.")
+@click.option(
+    "--set",
+    "changes",
+    multiple=True,
+    metavar="PATH=VALUE",
+    help="A value in the body, like data.id=7. May be given again.",
+)
+@click.option("--body", help="Another body: a file, or - for standard input.")
+@click.option(
+    "--wrong",
+    help="Broken in one way: secret, body (another than the signed one), stale, or missing (no signature, no token).",
+)
+@click.option("--count", type=click.IntRange(1, 100_000), default=1, help="How many, each with new ids.")
+@click.option(
+    "--rate", type=click.FloatRange(0.01, 100), help="Calls a second. Default: one after the other."
+)
+@click.option("--to", metavar="URL", help="Make it here and send it to this URL; no gateway takes part.")
+@click.option("--secret", help="With --to: the secret or token, as env:NAME, file:PATH or -.")
+@click.option("--list", "only_list", is_flag=True, help="Show the events; send nothing.")
+@json_option
 def send(
-    target: Annotated[
-        str,
-        typer.Argument(
-            metavar="SENDER|WEBHOOK",
-            help="A webhook (wh_…), or a sender like stripe: its webhook here, or any URL with --to.",
-        ),
-    ],
-    event: Annotated[
-        str | None, typer.Option(help="Which of its events; --list shows them. Default: the first.")
-    ] = None,
-    changes: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="PATH=VALUE", help="A value in the body, like data.id=7. May be given again."
-        ),
-    ] = None,
-    body: Annotated[str | None, typer.Option(help="Another body: a file, or - for standard input.")] = None,
-    wrong: Annotated[
-        str | None,
-        typer.Option(
-            help="Broken in one way: secret, body (another than the signed one), stale, or missing (no signature, no token)."
-        ),
-    ] = None,
-    count: Annotated[int, typer.Option(min=1, max=100_000, help="How many, each with new ids.")] = 1,
-    rate: Annotated[
-        float | None, typer.Option(min=0.01, max=100, help="Calls a second. Default: one after the other.")
-    ] = None,
-    to: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="Make it here and send it to this URL; no gateway takes part."),
-    ] = None,
-    secret: Annotated[
-        str | None, typer.Option(help="With --to: the secret or token, as env:NAME, file:PATH or -.")
-    ] = None,
-    only_list: Annotated[bool, typer.Option("--list", help="Show the events; send nothing.")] = False,
-    as_json: Json = False,
+    target: str,
+    event: str | None,
+    changes: tuple[str, ...],
+    body: str | None,
+    wrong: str | None,
+    count: int,
+    rate: float | None,
+    to: str | None,
+    secret: str | None,
+    only_list: bool,
+    as_json: bool,
 ) -> None:
     """Send a call as its sender would: its headers, ids, time and a correct signature. The gateway signs with the
     webhook's stored secret and calls the webhook's public URL, so that the whole way is tried; nobody is shown the
@@ -138,10 +140,10 @@ def _from_here(target: str, url: str) -> "Here":
     return Here(target, url)
 
 
-def _changes(pairs: list[str] | None) -> BodyChanges:
+def _changes(pairs: tuple[str, ...]) -> BodyChanges:
     """``data.id=7``: the path stays one, for its steps may be indexes. Values are JSON where they read as JSON."""
     found: BodyChanges = {}
-    for pair in pairs or ():
+    for pair in pairs:
         path, equals, text = pair.partition("=")
         if not equals or not path:
             end(f"--set: {pair!r}: write path=value, like data.id=7", USAGE)

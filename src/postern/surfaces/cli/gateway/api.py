@@ -2,7 +2,7 @@
 over the network, and on the one of this machine, as it does on the local database."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NoReturn, TypeVar
 from urllib.parse import quote
 
@@ -10,7 +10,7 @@ import msgspec
 
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import PROBLEMS, Refused
-from postern.surfaces.cli.gateway.machine import Local, Machine
+from postern.surfaces.cli.gateway.machine import Local, Machine, Wiring
 from postern.surfaces.cli.gateway.profiles import Login, chosen
 from postern.surfaces.cli.gateway.source import Answer, Away, Source
 from postern.surfaces.cli.run import CONFLICT, FAILED, NOT_ALLOWED, NOT_FOUND, UNAVAILABLE, USAGE, end
@@ -64,8 +64,8 @@ class Api:
     """One for each run of the program: what is opened stays open until the command ends."""
 
     def __init__(self) -> None:
-        self.make_local: Callable[[], Local] = _no_local
-        """`enter_wired` is given it."""
+        self.wiring: Wiring
+        """The program hands it in before it runs a command."""
         self.profile: str | None = None
         """What --profile says."""
         self._given: Login | None = None
@@ -162,7 +162,7 @@ class Api:
 
     def local(self) -> Local:
         if self._local is None:
-            self._local = self.make_local()
+            self._local = self.wiring.local()
         return self._local
 
     def here(self) -> Machine:
@@ -221,10 +221,6 @@ def _without_unknown(text: bytes, trouble: str) -> bytes | None:
     for place in places:
         place.pop(found[1], None)
     return msgspec.json.encode(whole)
-
-
-def _no_local() -> Local:
-    raise NotImplementedError("enter_wired says how to make one")
 
 
 def _refuse(answer: Answer, declines: bool) -> NoReturn:

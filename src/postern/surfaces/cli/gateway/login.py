@@ -1,17 +1,17 @@
 """`postern login`, `postern logout` and `postern status`: which gateway commands go to."""
 
 import sys
-from typing import Annotated
 from urllib.parse import urlsplit
 
-import typer
+import click
 
 from postern import __version__
 from postern.core.address import reach_of
 from postern.surfaces.cli.gateway import profiles
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.gateway.profiles import DEFAULT, LOCAL, Login, Profile
-from postern.surfaces.cli.run import USAGE, Json, end, err, out, plain, report, show_json
+from postern.surfaces.cli.options import json_option
+from postern.surfaces.cli.run import USAGE, end, err, out, plain, report, show_json
 from postern.surfaces.cli.secret import read_secret
 from postern.usecases.access.views import Me
 from postern.usecases.answers import View
@@ -41,13 +41,11 @@ class Whereabouts(View):
     gateway: Status
 
 
-def login(
-    url: Annotated[str, typer.Argument(metavar="URL", help="The gateway, like https://hooks.example.com.")],
-    key: Annotated[
-        str | None, typer.Option(help="An API key of it: env:NAME, file:PATH or -. Left out: asked for.")
-    ] = None,
-    as_json: Json = False,
-) -> None:
+@click.command()
+@click.argument("url", metavar="URL", help="The gateway, like https://hooks.example.com.")
+@click.option("--key", help="An API key of it: env:NAME, file:PATH or -. Left out: asked for.")
+@json_option
+def login(url: str, key: str | None, as_json: bool) -> None:
     """Let commands go to a gateway over the network, with an API key of it.
 
     The console makes keys, and so does `postern keys create` on the gateway's machine. The key is kept in a file that
@@ -75,7 +73,9 @@ def login(
     report(LoggedIn(profile=name, url=address, name=me.name, level=me.level), text, as_json)
 
 
-def logout(as_json: Json = False) -> None:
+@click.command()
+@json_option
+def logout(as_json: bool) -> None:
     """Forget a login: the one in use, or that of --profile. Its API key stays valid until it is deleted."""
     known = profiles.read()
     name = api.profile or known.current
@@ -93,7 +93,9 @@ def logout(as_json: Json = False) -> None:
     )
 
 
-def status(as_json: Json = False) -> None:
+@click.command()
+@json_option
+def status(as_json: bool) -> None:
     """Where commands go, as whom, and how that gateway is."""
     to = api.login()
     me = api.get(Me, "me")
@@ -142,5 +144,5 @@ def _key(source: str | None) -> str:
         return read_secret(source).strip()
     if not sys.stdin.isatty():
         end("--key: write env:NAME, file:PATH or - (standard input)", USAGE)
-    asked: str = typer.prompt("API key", hide_input=True)
+    asked: str = click.prompt("API key", hide_input=True)
     return asked.strip()

@@ -1,6 +1,5 @@
 """What a command needs of the machine that it is typed on, where it does not ask a gateway over the network. The
-wiring makes it, and only when it is needed: loading it takes longer than most commands, and what only the machine can do
-as long again."""
+wiring makes it."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +25,24 @@ class Local(Source, Protocol):
     def settings(self) -> list[ShownSetting]: ...
 
     def machine(self) -> "Machine": ...
+
+
+class Wiring(Protocol):
+    """What the commands are handed by the wiring."""
+
+    def local(self) -> Local: ...
+
+    def serve(self, workers: int, slot: str | None, example: bool) -> None: ...
+
+    def develop(self, workflows: Path | None, port: int | None, example: bool) -> None: ...
+
+    def migrate(self) -> str: ...
+
+    def copy(
+        self, whence: str, where: str, on_progress: Callable[[str, int, int], None]
+    ) -> dict[str, int] | None:
+        """Everything from one database to another; how many rows each table has, or None where it was done before."""
+        ...
 
 
 class Machine(Protocol):

@@ -3,9 +3,9 @@
 import sys
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
 from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.problems import PROBLEMS
@@ -13,16 +13,12 @@ from postern.surfaces.cli.develop.listeners import named
 from postern.surfaces.cli.develop.target import Target, checked, token_for_header
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.history import filters
-from postern.surfaces.cli.options import Given
+from postern.surfaces.cli.options import Given, Group, cursor_option, fields_option, json_option, limit_option
 from postern.surfaces.cli.run import (
     FAILED,
     NOT_FOUND,
     UNAVAILABLE,
     USAGE,
-    Cursor,
-    Fields,
-    Json,
-    Limit,
     counted,
     end,
     report,
@@ -49,19 +45,17 @@ from postern.usecases.history.views.samples import Preview
 LOCAL_ANSWER_WITHIN = 30.0
 LOOK_EVERY = 0.3
 
-commands = typer.Typer(no_args_is_help=True, help="Look at what was called, and at what became of it.")
+commands = Group("history", help="Look at what was called, and at what became of it.")
 
-InvocationId = Annotated[str, typer.Argument(metavar="INVOCATION", help="The invocation's id (inv_…).")]
+invocation_argument = click.argument("invocation", metavar="INVOCATION", help="The invocation's id (inv_…).")
 
 
 @commands.command("list")
 @filters.with_filter
-def listing(
-    wanted: Given,
-    limit: Limit = 50,
-    cursor: Cursor = None,
-    as_json: Json = False,
-) -> None:
+@limit_option(50)
+@cursor_option
+@json_option
+def listing(wanted: Given, limit: int, cursor: str | None, as_json: bool) -> None:
     """The calls, newest first, rejected ones too."""
     page = api.get(
         Listing[InvocationSummary],
@@ -81,10 +75,8 @@ def listing(
 
 @commands.command("count")
 @filters.with_filter
-def count(
-    wanted: Given,
-    as_json: Json = False,
-) -> None:
+@json_option
+def count(wanted: Given, as_json: bool) -> None:
     """How many calls a filter finds, up to 10,000; where no index helps, among the newest ones."""
     found = api.get(
         Count,
@@ -98,7 +90,9 @@ def count(
 
 
 @commands.command("show")
-def show(invocation: InvocationId, as_json: Json = False) -> None:
+@invocation_argument
+@json_option
+def show(invocation: str, as_json: bool) -> None:
     """One call's whole story: what came, what was decided and why, what was started."""
     if invocation == "count":  # at this place of a path the API has something else
         end(PROBLEMS["not_found"].help, NOT_FOUND, "not_found")
@@ -106,13 +100,15 @@ def show(invocation: InvocationId, as_json: Json = False) -> None:
 
 
 @commands.command("code")
-def as_code(
-    invocation: InvocationId,
-    language: Annotated[
-        Language, typer.Option(help=f"What it is to be pasted into: {', '.join(LANGUAGES)}.")
-    ] = "curl",
-    as_json: Json = False,
-) -> None:
+@invocation_argument
+@click.option(
+    "--language",
+    type=click.Choice(LANGUAGES),
+    default="curl",
+    help=f"What it is to be pasted into: {', '.join(LANGUAGES)}.",
+)
+@json_option
+def as_code(invocation: str, language: Language, as_json: bool) -> None:
     """A recorded call as a command or a program to paste, with placeholders where its secrets were."""
     text = api.text("invocations", invocation, "code", language=language)
     if as_json:
@@ -122,16 +118,15 @@ def as_code(
 
 
 @commands.command("compare")
-def compare(
-    invocation: InvocationId,
-    other: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="OTHER", help="The other call; left out, the last one before it that went well."
-        ),
-    ] = None,
-    as_json: Json = False,
-) -> None:
+@invocation_argument
+@click.argument(
+    "other",
+    required=False,
+    metavar="OTHER",
+    help="The other call; left out, the last one before it that went well.",
+)
+@json_option
+def compare(invocation: str, other: str | None, as_json: bool) -> None:
     """What differs between a call and another one: query, headers, values and body, JSON by path."""
     found = api.get(Comparison, "invocations", invocation, "comparison", to=other)
     if as_json:
@@ -149,53 +144,61 @@ def compare(
 
 
 @commands.command("bookmark")
-def bookmark(invocation: InvocationId, as_json: Json = False) -> None:
+@invocation_argument
+@json_option
+def bookmark(invocation: str, as_json: bool) -> None:
     """Bookmark a call for everybody. It keeps nothing: retention takes it as any other."""
     report(api.put(Bookmark, "invocations", invocation, "bookmark"), "Bookmarked.", as_json)
 
 
 @commands.command("forget-bookmark")
-def forget_bookmark(invocation: InvocationId, as_json: Json = False) -> None:
+@invocation_argument
+@json_option
+def forget_bookmark(invocation: str, as_json: bool) -> None:
     """Take a call's bookmark away. The call stays."""
     api.delete("invocations", invocation, "bookmark")
     report({"forgotten": invocation}, "No longer bookmarked.", as_json)
 
 
 @commands.command("note")
-def note(
-    invocation: InvocationId,
-    text: Annotated[str, typer.Argument(help="What to write.")],
-    as_json: Json = False,
-) -> None:
+@invocation_argument
+@click.argument("text", help="What to write.")
+@json_option
+def note(invocation: str, text: str, as_json: bool) -> None:
     """Write a note beside a call, for everybody who looks at it."""
     written = api.post(Note, "invocations", invocation, "notes", body={"text": text})
     report(written, f"Noted: {written.id}", as_json)
 
 
 @commands.command("delete-note")
-def delete_note(
-    invocation: InvocationId,
-    note_id: Annotated[str, typer.Argument(metavar="NOTE", help="The note's id (note_…).")],
-    as_json: Json = False,
-) -> None:
+@invocation_argument
+@click.argument("note_id", metavar="NOTE", help="The note's id (note_…).")
+@json_option
+def delete_note(invocation: str, note_id: str, as_json: bool) -> None:
     """Delete a note of a call: one's own, or, for an administrator, anybody's."""
     api.delete("invocations", invocation, "notes", note_id)
     report({"deleted": note_id}, "Deleted.", as_json)
 
 
 @commands.command("replay-edited")
+@invocation_argument
+@click.option(
+    "--body",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="A file with the body in the place of the recorded one.",
+)
+@click.option(
+    "--value",
+    "values",
+    multiple=True,
+    metavar="FIELD=VALUE",
+    help="A field to be set by hand, like fieldOne=1002.",
+)
+@fields_option("current")
+@json_option
 def replay_edited(
-    invocation: InvocationId,
-    body: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="A file with the body in the place of the recorded one."),
-    ] = None,
-    values: Annotated[
-        list[str] | None,
-        typer.Option("--value", metavar="FIELD=VALUE", help="A field to be set by hand, like fieldOne=1002."),
-    ] = None,
-    fields: Fields = "current",
-    as_json: Json = False,
+    invocation: str, body: Path | None, values: tuple[str, ...], fields: str, as_json: bool
 ) -> None:
     """Start the workflow with a changed copy of a recorded call. The call itself stays as it came.
 
@@ -223,11 +226,10 @@ def _text(file: Path) -> str:
 
 
 @commands.command("preview")
-def preview(
-    invocation: InvocationId,
-    paths: Annotated[list[str], typer.Argument(metavar="FIELD=PATH...", help="Like fieldOne=order.number.")],
-    as_json: Json = False,
-) -> None:
+@invocation_argument
+@click.argument("paths", nargs=-1, required=True, metavar="FIELD=PATH...", help="Like fieldOne=order.number.")
+@json_option
+def preview(invocation: str, paths: tuple[str, ...], as_json: bool) -> None:
     """What field paths would take out of a recorded call, before you save them as its webhook's mapping.
 
     Example:
@@ -252,28 +254,25 @@ def preview(
         )
 
 
+@click.command()
+@invocation_argument
+@fields_option("recorded")
+@click.option(
+    "--to",
+    metavar="URL",
+    help="Send the call to this program instead, as it was sent: http://localhost:3000/path. No workflow is started.",
+)
+@click.option(
+    "--listener",
+    metavar="NAME",
+    help="Send the call to the program of this `postern listen` instead: `postern listeners list` tells the names.",
+)
+@click.option(
+    "--token", help="With --to: what to send where a credential was masked: env:NAME, file:PATH or -."
+)
+@json_option
 def replay(
-    invocation: InvocationId,
-    fields: Fields = "recorded",
-    to: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            help="Send the call to this program instead, as it was sent: http://localhost:3000/path. No workflow is started.",
-        ),
-    ] = None,
-    listener: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Send the call to the program of this `postern listen` instead: `postern listeners list` tells the names.",
-        ),
-    ] = None,
-    token: Annotated[
-        str | None,
-        typer.Option(help="With --to: what to send where a credential was masked: env:NAME, file:PATH or -."),
-    ] = None,
-    as_json: Json = False,
+    invocation: str, fields: str, to: str | None, listener: str | None, token: str | None, as_json: bool
 ) -> None:
     """Start the workflow again with a recorded call's payload, or send the call to a program on this machine or to
     whoever listens."""

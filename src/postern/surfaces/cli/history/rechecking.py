@@ -1,22 +1,20 @@
 """`postern history recheck`: admitting rejected calls."""
 
-from typing import Annotated
-
-import typer
+import click
 
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.history.history import commands
-from postern.surfaces.cli.run import Json, counted, out, show_json, show_table
+from postern.surfaces.cli.options import json_option
+from postern.surfaces.cli.run import counted, out, show_json, show_table
 from postern.usecases.answers import as_plain
 from postern.usecases.calls.views import Admitted, Recheck
 
 
 @commands.command("recheck")
-def recheck(
-    webhook: Annotated[str, typer.Argument(metavar="WEBHOOK", help="The webhook's id (wh_…).")],
-    admit: Annotated[bool, typer.Option("--admit", help="Start those that pass.")] = False,
-    as_json: Json = False,
-) -> None:
+@click.argument("webhook", metavar="WEBHOOK", help="The webhook's id (wh_…).")
+@click.option("--admit", is_flag=True, help="Start those that pass.")
+@json_option
+def recheck(webhook: str, admit: bool, as_json: bool) -> None:
     """Which rejected calls would pass with the settings as they are now? `--admit` starts them, none of them
     twice."""
     found = api.get(Recheck, "webhooks", webhook, "readmissible")

@@ -1,42 +1,33 @@
 """`postern replays …`: having many recorded calls happen again."""
 
 import time
-from typing import Annotated
 
-import typer
+import click
 
 from postern.surfaces.cli.gateway.api import api, camel
 from postern.surfaces.cli.history import filters
-from postern.surfaces.cli.options import Given
-from postern.surfaces.cli.run import FAILED, Cursor, Fields, Json, Limit, counted, err, report, show_page
+from postern.surfaces.cli.options import Given, Group, cursor_option, fields_option, json_option, limit_option
+from postern.surfaces.cli.run import FAILED, counted, err, report, show_page
 from postern.usecases.answers import Listing
 from postern.usecases.deliveries.views import Replay
 
-commands = typer.Typer(
-    no_args_is_help=True, help="Replay many recorded calls: plan it, look at the count, run it."
-)
+commands = Group("replays", help="Replay many recorded calls: plan it, look at the count, run it.")
 
-ReplayId = Annotated[str, typer.Argument(metavar="REPLAY", help="The replay's id (rpl_…).")]
-Watch = Annotated[
-    bool,
-    typer.Option(
-        "--watch",
-        help="Stay and show the progress until it is done and nothing moves any more. Ctrl-C leaves it running.",
-    ),
-]
+replay_argument = click.argument("replay", metavar="REPLAY", help="The replay's id (rpl_…).")
+watch_option = click.option(
+    "--watch",
+    is_flag=True,
+    help="Stay and show the progress until it is done and nothing moves any more. Ctrl-C leaves it running.",
+)
 
 LOOK_EVERY = 0.5
 
 
 @commands.command("plan")
 @filters.with_filter
-def plan(
-    wanted: Given,
-    include_completed: Annotated[
-        bool, typer.Option("--include-completed", help="Also those whose workflow has completed.")
-    ] = False,
-    as_json: Json = False,
-) -> None:
+@click.option("--include-completed", is_flag=True, help="Also those whose workflow has completed.")
+@json_option
+def plan(wanted: Given, include_completed: bool, as_json: bool) -> None:
     """Count the accepted calls that a replay would start again. Nothing is started, and what comes in later
     is not part of it. Calls whose workflow has completed are left out.
 
@@ -54,25 +45,31 @@ def plan(
 
 
 @commands.command("run")
-def run(replay: ReplayId, fields: Fields = "recorded", watch: Watch = False, as_json: Json = False) -> None:
+@replay_argument
+@fields_option("recorded")
+@watch_option
+@json_option
+def run(replay: str, fields: str, watch: bool, as_json: bool) -> None:
     """Run a planned replay, the oldest call first. A running gateway works it off."""
     begun = api.post(Replay, "replays", replay, "run", fields=fields)
     _report(_watched(replay) if watch else begun, as_json, watched=watch)
 
 
 @commands.command("show")
-def show(replay: ReplayId, watch: Watch = False, as_json: Json = False) -> None:
+@replay_argument
+@watch_option
+@json_option
+def show(replay: str, watch: bool, as_json: bool) -> None:
     """How far a replay is."""
     found = _watched(replay) if watch else api.get(Replay, "replays", replay)
     _report(found, as_json, watched=watch)
 
 
 @commands.command("list")
-def listing(
-    limit: Limit = 50,
-    cursor: Cursor = None,
-    as_json: Json = False,
-) -> None:
+@limit_option(50)
+@cursor_option
+@json_option
+def listing(limit: int, cursor: str | None, as_json: bool) -> None:
     """The replays, newest first."""
     page = api.get(Listing[Replay], "replays", limit=limit, cursor=cursor)
     show_page(
@@ -95,7 +92,9 @@ def listing(
 
 
 @commands.command("cancel")
-def cancel(replay: ReplayId, as_json: Json = False) -> None:
+@replay_argument
+@json_option
+def cancel(replay: str, as_json: bool) -> None:
     """End a replay. What has been queued by then is started; the rest is not."""
     _report(api.post(Replay, "replays", replay, "cancel"), as_json)
 
@@ -133,4 +132,4 @@ def _report(replay: Replay, as_json: bool, watched: bool = False) -> None:
         as_json,
     )
     if watched and (replay.state != "done" or replay.outcomes.failed):
-        raise typer.Exit(FAILED)
+        raise click.exceptions.Exit(FAILED)

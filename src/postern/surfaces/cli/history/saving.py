@@ -2,29 +2,27 @@
 
 import errno
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 from postern.surfaces.cli.gateway.api import PLACE, api
-from postern.surfaces.cli.history.history import InvocationId, commands
-from postern.surfaces.cli.run import CONFLICT, USAGE, Json, end, report
+from postern.surfaces.cli.history.history import commands, invocation_argument
+from postern.surfaces.cli.options import json_option
+from postern.surfaces.cli.run import CONFLICT, USAGE, end, report
 from postern.surfaces.cli.written import written_whole
 from postern.usecases.history.fixture_file import as_file, file_name
 from postern.usecases.history.views.requests import Fixture
 
 
 @commands.command("save")
-def save(
-    invocation: InvocationId,
-    folder: Annotated[Path, typer.Argument(help="Where the file is written, like tests/events.")],
-    name: Annotated[
-        str | None,
-        typer.Option("--as", metavar="NAME", help="What the file is called. Default: after its event."),
-    ] = None,
-    replace: Annotated[bool, typer.Option("--replace", help="Write over a file that is there.")] = False,
-    as_json: Json = False,
-) -> None:
+@invocation_argument
+@click.argument(
+    "folder", type=click.Path(path_type=Path), help="Where the file is written, like tests/events."
+)
+@click.option("--as", "name", metavar="NAME", help="What the file is called. Default: after its event.")
+@click.option("--replace", is_flag=True, help="Write over a file that is there.")
+@json_option
+def save(invocation: str, folder: Path, name: str | None, replace: bool, as_json: bool) -> None:
     """Save a recorded call as a fixture: a JSON file on which tests of workflows run. It holds the event as a workflow
     gets it, and the headers without credentials and signatures. What the payload holds is in it, whatever that is.
 

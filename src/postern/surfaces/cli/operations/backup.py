@@ -1,29 +1,28 @@
 """`postern backup` and `postern restore`."""
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 from postern.surfaces.cli.gateway.api import api
-from postern.surfaces.cli.run import USAGE, Json, end, err, out, plain, show_json
+from postern.surfaces.cli.options import json_option
+from postern.surfaces.cli.run import USAGE, end, err, out, plain, show_json
 from postern.surfaces.cli.secret import read_secret
 
-Passphrase = Annotated[
-    str | None, typer.Option(metavar="SOURCE", help="Of the sealed keys: env:NAME, file:PATH or -.")
-]
+passphrase_option = click.option(
+    "--passphrase", metavar="SOURCE", help="Of the sealed keys: env:NAME, file:PATH or -."
+)
 
 
-def backup(
-    file: Annotated[Path, typer.Argument(help="The file to write.")],
-    keys: Annotated[
-        bool,
-        typer.Option("--keys", help="Put the secret keys into it, in clear: whoever has the file has them."),
-    ] = False,
-    passphrase: Passphrase = None,
-    replace: Annotated[bool, typer.Option("--replace", help="Overwrite the file if it is there.")] = False,
-    as_json: Json = False,
-) -> None:
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path), help="The file to write.")
+@click.option(
+    "--keys", is_flag=True, help="Put the secret keys into it, in clear: whoever has the file has them."
+)
+@passphrase_option
+@click.option("--replace", is_flag=True, help="Overwrite the file if it is there.")
+@json_option
+def backup(file: Path, keys: bool, passphrase: str | None, replace: bool, as_json: bool) -> None:
     """Write everything into one file, while the gateway serves: the database and the engine's journal, as of one
     moment. SQLite only.
 
@@ -44,14 +43,12 @@ def backup(
         err.print("The secret keys are not in it: keep them apart from it.")
 
 
-def restore(
-    file: Annotated[Path, typer.Argument(help="What `postern backup` has written.")],
-    passphrase: Passphrase = None,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Move a database that is there aside; nothing is deleted.")
-    ] = False,
-    as_json: Json = False,
-) -> None:
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path), help="What `postern backup` has written.")
+@passphrase_option
+@click.option("--replace", is_flag=True, help="Move a database that is there aside; nothing is deleted.")
+@json_option
+def restore(file: Path, passphrase: str | None, replace: bool, as_json: bool) -> None:
     """Put a backup back into the data folder. Stop the gateway first. Everything in the file is checked before
     anything is changed."""
     machine = api.machine("restore")

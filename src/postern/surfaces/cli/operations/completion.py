@@ -1,16 +1,16 @@
 """`postern completion`"""
 
-from typing import Annotated
-
-import typer
-from typer._completion_shared import get_completion_script
-
-from postern.surfaces.cli.run import USAGE, end
+import click
+from click.shell_completion import get_completion_class
 
 SHELLS = ("bash", "zsh", "fish")
+VARIABLE = "_POSTERN_COMPLETE"
 
 
-def completion(shell: Annotated[str, typer.Argument(metavar="SHELL", help=", ".join(SHELLS) + ".")]) -> None:
+@click.command()
+@click.argument("shell", type=click.Choice(SHELLS), help="bash, zsh or fish.")
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
     """Print what makes a shell complete commands and options on Tab.
 
     Examples:
@@ -21,6 +21,6 @@ def completion(shell: Annotated[str, typer.Argument(metavar="SHELL", help=", ".j
 
       postern completion fish > ~/.config/fish/completions/postern.fish
     """
-    if shell not in SHELLS:
-        end(f"choose one of {', '.join(SHELLS)}", USAGE)
-    print(get_completion_script(prog_name="postern", complete_var="_POSTERN_COMPLETE", shell=shell))
+    made = get_completion_class(shell)
+    assert made is not None
+    print(made(context.find_root().command, {}, "postern", VARIABLE).source())

@@ -1,8 +1,6 @@
 """`postern mcp`"""
 
-from typing import Annotated
-
-import typer
+import click
 
 from postern.core.access.accounts import LEVELS
 from postern.extras import missing
@@ -10,7 +8,9 @@ from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.run import USAGE, end
 
 
-def mcp(level: Annotated[str, typer.Option(help="What it may do: read, write or admin.")] = "read") -> None:
+@click.command()
+@click.option("--level", default="read", help="What it may do: read, write or admin.")
+def mcp(level: str) -> None:
     """Speak the Model Context Protocol on standard input and output, for an assistant that starts this
     command.
 

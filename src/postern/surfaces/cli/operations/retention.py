@@ -1,11 +1,10 @@
 """`postern prune`"""
 
-from typing import Annotated
-
-import typer
+import click
 
 from postern.surfaces.cli.gateway.api import api
-from postern.surfaces.cli.run import Json, err, out, show_json
+from postern.surfaces.cli.options import json_option
+from postern.surfaces.cli.run import err, out, show_json
 
 _NAMES = {
     "invocations": "calls",
@@ -19,10 +18,10 @@ _NAMES = {
 }
 
 
-def prune(
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be deleted.")] = False,
-    as_json: Json = False,
-) -> None:
+@click.command()
+@click.option("--dry-run", is_flag=True, help="Only say what would be deleted.")
+@json_option
+def prune(dry_run: bool, as_json: bool) -> None:
     """Delete what is older than the settings allow, now. A running gateway does it by itself every ten
     minutes."""
 

@@ -4,13 +4,14 @@ import os
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.history.everything import export_everything
-from postern.surfaces.cli.run import DIFFERS, USAGE, Json, end, err, out, plain, show_json
+from postern.surfaces.cli.options import json_option
+from postern.surfaces.cli.run import DIFFERS, USAGE, end, err, out, plain, show_json
 from postern.surfaces.cli.secret import unicode_of
 from postern.surfaces.cli.terminal import Style
 from postern.surfaces.cli.written import written
@@ -29,18 +30,22 @@ HEAD = """\
 """
 
 
-def export(
-    to: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write to this file instead of standard output.")
-    ] = None,
-    all_of_it: Annotated[
-        bool,
-        typer.Option(
-            "--all", help="Everything instead: webhooks, users, keys, changes and calls, as lines of JSON."
-        ),
-    ] = False,
-    as_json: Json = False,
-) -> None:
+@click.command()
+@click.option(
+    "--output",
+    "-o",
+    "to",
+    type=click.Path(path_type=Path),
+    help="Write to this file instead of standard output.",
+)
+@click.option(
+    "--all",
+    "all_of_it",
+    is_flag=True,
+    help="Everything instead: webhooks, users, keys, changes and calls, as lines of JSON.",
+)
+@json_option
+def export(to: Path | None, all_of_it: bool, as_json: bool) -> None:
     """Print every webhook as YAML, for a repository. Secrets are references, never values."""
     if to is not None and api.here().is_own(to):
         end(f"{to} is a file of the gateway's own; give the export another name", USAGE)
@@ -59,17 +64,14 @@ def export(
         stream.write(text.encode())
 
 
-def apply(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="The YAML file, or - for standard input.")],
-    dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Only show what would be changed. Ends with 6 when something would."),
-    ] = False,
-    prune: Annotated[
-        bool, typer.Option("--prune", help="Delete the webhooks that the file does not name.")
-    ] = False,
-    as_json: Json = False,
-) -> None:
+@click.command()
+@click.argument("file", metavar="FILE", help="The YAML file, or - for standard input.")
+@click.option(
+    "--dry-run", is_flag=True, help="Only show what would be changed. Ends with 6 when something would."
+)
+@click.option("--prune", is_flag=True, help="Delete the webhooks that the file does not name.")
+@json_option
+def apply(file: str, dry_run: bool, prune: bool, as_json: bool) -> None:
     """Make the webhooks what a file says, and show the difference. All of it is checked first; applying twice
     changes nothing more.
 
@@ -84,7 +86,7 @@ def apply(
     else:
         _show(done)
     if dry_run and done.changes:
-        raise typer.Exit(DIFFERS)
+        raise click.exceptions.Exit(DIFFERS)
 
 
 def _yaml() -> ModuleType:

@@ -1,13 +1,13 @@
 """`postern webhooks many`: the same done with many."""
 
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
 from postern.core.webhooks.many import ACTIONS
 from postern.surfaces.cli.gateway.api import api
-from postern.surfaces.cli.options import Given
-from postern.surfaces.cli.run import CONFLICT, USAGE, Json, counted, end, err, out, plain, show_json
+from postern.surfaces.cli.options import Given, json_option
+from postern.surfaces.cli.run import CONFLICT, USAGE, counted, end, err, out, plain, show_json
 from postern.surfaces.cli.webhooks import filters
 from postern.surfaces.cli.webhooks.webhooks import commands
 from postern.usecases.webhooks.views import Many
@@ -29,22 +29,25 @@ DONE = {
 
 
 @commands.command("many")
+@click.argument("action", metavar="ACTION", help=f"One of {', '.join(ACTIONS)}.")
+@click.argument("webhooks", nargs=-1, metavar="[WEBHOOK]...", help="Their ids. Or filter them.")
 @filters.with_filter
+@click.option("--all", "everything", is_flag=True, help="Every webhook there is.")
+@click.option("--tags", help="For tag and untag: which, divided by commas.")
+@click.option("--to", help="For move: the folder they go to; - takes them out of theirs.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
 def many(
-    action: Annotated[str, typer.Argument(metavar="ACTION", help=f"One of {', '.join(ACTIONS)}.")],
-    webhooks: Annotated[
-        list[str] | None, typer.Argument(metavar="[WEBHOOK]...", help="Their ids. Or filter them.")
-    ] = None,
-    *,
+    action: str,
+    webhooks: tuple[str, ...],
     wanted: Given,
-    everything: Annotated[bool, typer.Option("--all", help="Every webhook there is.")] = False,
-    tags: Annotated[str | None, typer.Option(help="For tag and untag: which, divided by commas.")] = None,
-    to: Annotated[
-        str | None, typer.Option(help="For move: the folder they go to; - takes them out of theirs.")
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    as_json: Json = False,
+    everything: bool,
+    tags: str | None,
+    to: str | None,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
 ) -> None:
     """Do the same with many webhooks: with those named, or with all that match the filter.
 
@@ -77,7 +80,7 @@ def many(
             _end(seen)
             return
         out.print(f"{action.capitalize()}: {seen.done} of {counted(seen.matched, 'webhook')} that match.")
-        typer.confirm(f"{LOSES.get(action, '')} Go on?".strip(), abort=True)
+        click.confirm(f"{LOSES.get(action, '')} Go on?".strip(), abort=True)
         # What matches meanwhile was not agreed to.
         request["expected"] = seen.matched
     done = api.post(Many, "webhooks", "many", body=request)
@@ -105,4 +108,4 @@ def _report(done: Many, as_json: bool) -> None:
 
 def _end(done: Many) -> None:
     if done.not_done:
-        raise typer.Exit(CONFLICT)
+        raise click.exceptions.Exit(CONFLICT)

@@ -1,29 +1,27 @@
 """`postern webhooks record` and `sample`: a recorded event."""
 
-from typing import Annotated
-
-import typer
+import click
 
 from postern.surfaces.cli.gateway.api import api
-from postern.surfaces.cli.run import USAGE, Json, end, report, show_json, show_table
-from postern.surfaces.cli.webhooks.webhooks import WebhookId, commands
+from postern.surfaces.cli.options import json_option
+from postern.surfaces.cli.run import USAGE, end, report, show_json, show_table
+from postern.surfaces.cli.webhooks.webhooks import commands, webhook_argument
 from postern.usecases.answers import read_json
 from postern.usecases.history.views.samples import TOO_LARGE, NotRecording, Recording, Sample
 
 
 @commands.command("record")
-def record(
-    webhook: Annotated[
-        str | None,
-        typer.Argument(metavar="[WEBHOOK]", help="The webhook's id (wh_…), or leave it out and say --all."),
-    ] = None,
-    every: Annotated[
-        bool, typer.Option("--all", help="Every webhook, each until its own next event.")
-    ] = False,
-    minutes: Annotated[float, typer.Option(help="How long to wait for it.")] = 10,
-    off: Annotated[bool, typer.Option("--off", help="Stop waiting for it.")] = False,
-    as_json: Json = False,
-) -> None:
+@click.argument(
+    "webhook",
+    required=False,
+    metavar="[WEBHOOK]",
+    help="The webhook's id (wh_…), or leave it out and say --all.",
+)
+@click.option("--all", "every", is_flag=True, help="Every webhook, each until its own next event.")
+@click.option("--minutes", type=float, default=10, help="How long to wait for it.")
+@click.option("--off", is_flag=True, help="Stop waiting for it.")
+@json_option
+def record(webhook: str | None, every: bool, minutes: float, off: bool, as_json: bool) -> None:
     """Record Events: keep the next accepted call or replay as the webhook's sample."""
     if (webhook is None) != every:
         end("name one webhook, or say --all", USAGE)
@@ -52,14 +50,13 @@ def _stop_recording(webhook: str | None) -> NotRecording:
 
 
 @commands.command("sample")
-def sample(
-    webhook: WebhookId,
-    language: Annotated[
-        str, typer.Option("--for", help="Whose expressions to show: python, n8n, nodeRed or liquid.")
-    ] = "python",
-    forget: Annotated[bool, typer.Option("--forget", help="Delete what was recorded.")] = False,
-    as_json: Json = False,
-) -> None:
+@webhook_argument
+@click.option(
+    "--for", "language", default="python", help="Whose expressions to show: python, n8n, nodeRed or liquid."
+)
+@click.option("--forget", is_flag=True, help="Delete what was recorded.")
+@json_option
+def sample(webhook: str, language: str, forget: bool, as_json: bool) -> None:
     """The recorded event: its variables, an example of each, and what to write to use it."""
     if forget:
         api.delete("webhooks", webhook, "sample")

@@ -1,8 +1,11 @@
 """`postern schema`"""
 
+import click
+
 from postern.surfaces.cli.run import show_json
 
 
+@click.command()
 def schema() -> None:
     """Print the JSON Schema of the file that `apply` takes. An editor that knows it completes and checks the file
     while you write.

@@ -1,21 +1,18 @@
 """`postern webhooks …`"""
 
-from typing import Annotated, Any, get_args
+from typing import Any, get_args
 
+import click
 import msgspec
-import typer
 
 from postern.core.documents import Document, Patch
 from postern.core.signatures.credential import Placement
 from postern.core.webhooks.settings import Method
 from postern.surfaces.cli.gateway.api import Declined, api
-from postern.surfaces.cli.options import Given
+from postern.surfaces.cli.options import Given, Group, cursor_option, json_option, limit_option
 from postern.surfaces.cli.run import (
     NOT_FOUND,
     USAGE,
-    Cursor,
-    Json,
-    Limit,
     end,
     err,
     out,
@@ -37,22 +34,21 @@ from postern.usecases.webhooks.views import (
     WithToken,
 )
 
-commands = typer.Typer(no_args_is_help=True, help="Create, look at and change webhooks.")
+commands = Group("webhooks", help="Create, look at and change webhooks.")
 
-WebhookId = Annotated[str, typer.Argument(metavar="WEBHOOK", help="The webhook's id (wh_…).")]
-Settings = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[SETTING=VALUE]...",
-        help="Settings as in the API, like fieldMapping.fieldOne=order.number or synchronousResponse.enabled=true.",
-    ),
-]
+webhook_argument = click.argument("webhook", metavar="WEBHOOK", help="The webhook's id (wh_…).")
+settings_argument = click.argument(
+    "settings",
+    nargs=-1,
+    metavar="[SETTING=VALUE]...",
+    help="Settings as in the API, like fieldMapping.fieldOne=order.number or synchronousResponse.enabled=true.",
+)
 
 
-def assignments(pairs: list[str] | None) -> Patch:
+def assignments(pairs: tuple[str, ...]) -> Patch:
     """``a.b=value`` as nested objects. Values are JSON where they read as JSON, else text."""
     result: Patch = {}
-    for pair in pairs or []:
+    for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals or not name:
             end(f"{pair!r}: write setting=value", USAGE)
@@ -75,24 +71,27 @@ def assignments(pairs: list[str] | None) -> Patch:
 
 
 @commands.command("create")
+@click.argument("name", help="What you call it.")
+@settings_argument
+@click.option("--auth", default="token", help=f"{', '.join(get_args(Method))}.")
+@click.option(
+    "--placement", default="header", help=f"Where the token travels: {', '.join(get_args(Placement))}."
+)
+@click.option("--provider", help="For hmac: shopify, stripe, … generic or custom.")
+@click.option(
+    "--secret", help="The token or signing secret: env:NAME, file:PATH or -. Left out: one is generated."
+)
+@click.option("--second-secret", help="The second valid secret, likewise.")
+@json_option
 def create(
-    name: Annotated[str, typer.Argument(help="What you call it.")],
-    settings: Settings = None,
-    auth: Annotated[str, typer.Option(help=f"{', '.join(get_args(Method))}.")] = "token",
-    placement: Annotated[
-        str, typer.Option(help=f"Where the token travels: {', '.join(get_args(Placement))}.")
-    ] = "header",
-    provider: Annotated[
-        str | None, typer.Option(help="For hmac: shopify, stripe, … generic or custom.")
-    ] = None,
-    secret: Annotated[
-        str | None,
-        typer.Option(
-            help="The token or signing secret: env:NAME, file:PATH or -. Left out: one is generated."
-        ),
-    ] = None,
-    second_secret: Annotated[str | None, typer.Option(help="The second valid secret, likewise.")] = None,
-    as_json: Json = False,
+    name: str,
+    settings: tuple[str, ...],
+    auth: str,
+    placement: str,
+    provider: str | None,
+    secret: str | None,
+    second_secret: str | None,
+    as_json: bool,
 ) -> None:
     """Create a webhook and print its URL.
 
@@ -141,19 +140,16 @@ def create(
 
 @commands.command("list")
 @filters.with_filter
-def listing(
-    wanted: Given,
-    sort: Annotated[
-        str,
-        typer.Option(
-            help="created (newest first), failing, name, folder, last_call or last_day (most calls in 24 hours)."
-        ),
-    ] = "created",
-    reverse: Annotated[bool, typer.Option("--reverse", help="The other way round.")] = False,
-    limit: Limit = 50,
-    cursor: Cursor = None,
-    as_json: Json = False,
-) -> None:
+@click.option(
+    "--sort",
+    default="created",
+    help="created (newest first), failing, name, folder, last_call or last_day (most calls in 24 hours).",
+)
+@click.option("--reverse", is_flag=True, help="The other way round.")
+@limit_option(50)
+@cursor_option
+@json_option
+def listing(wanted: Given, sort: str, reverse: bool, limit: int, cursor: str | None, as_json: bool) -> None:
     """The webhooks, newest first. Every filter that is given must hold.
 
     Examples:
@@ -186,25 +182,23 @@ def listing(
 
 
 @commands.command("show")
-def show(webhook: WebhookId, as_json: Json = False) -> None:
+@webhook_argument
+@json_option
+def show(webhook: str, as_json: bool) -> None:
     """Everything about one webhook, except its secrets."""
     show_found(api.get(Webhook, "webhooks", webhook), as_json)
 
 
 @commands.command("set")
+@webhook_argument
+@settings_argument
+@click.option(
+    "--secret", help="A new main token or signing secret: env:NAME, file:PATH or -. Takes effect at once."
+)
+@click.option("--second-secret", help="The second valid secret, likewise; `none` removes it.")
+@json_option
 def change(
-    webhook: WebhookId,
-    settings: Settings = None,
-    secret: Annotated[
-        str | None,
-        typer.Option(
-            help="A new main token or signing secret: env:NAME, file:PATH or -. Takes effect at once."
-        ),
-    ] = None,
-    second_secret: Annotated[
-        str | None, typer.Option(help="The second valid secret, likewise; `none` removes it.")
-    ] = None,
-    as_json: Json = False,
+    webhook: str, settings: tuple[str, ...], secret: str | None, second_secret: str | None, as_json: bool
 ) -> None:
     """Change settings. What is not named stays.
 
@@ -230,19 +224,25 @@ def change(
 
 
 @commands.command("enable")
-def enable(webhook: WebhookId, as_json: Json = False) -> None:
+@webhook_argument
+@json_option
+def enable(webhook: str, as_json: bool) -> None:
     """Accept calls again."""
     _switch(webhook, True, as_json)
 
 
 @commands.command("disable")
-def disable(webhook: WebhookId, as_json: Json = False) -> None:
+@webhook_argument
+@json_option
+def disable(webhook: str, as_json: bool) -> None:
     """Reject every call with 403 until enabled again."""
     _switch(webhook, False, as_json)
 
 
 @commands.command("promote")
-def promote(webhook: WebhookId, as_json: Json = False) -> None:
+@webhook_argument
+@json_option
+def promote(webhook: str, as_json: bool) -> None:
     """Make the second valid secret the main one, and clear the second."""
     how = api.get(Webhook, "webhooks", webhook).authentication
     rotation = how.rotation if isinstance(how, WithToken | WithSignature) else None
@@ -256,14 +256,14 @@ def promote(webhook: WebhookId, as_json: Json = False) -> None:
 
 
 @commands.command("adopt-secret")
-def adopt(
-    webhook: WebhookId,
-    invocation: Annotated[
-        str | None,
-        typer.Argument(help="The call that announced it. Needed where callers announced different ones."),
-    ] = None,
-    as_json: Json = False,
-) -> None:
+@webhook_argument
+@click.argument(
+    "invocation",
+    required=False,
+    help="The call that announced it. Needed where callers announced different ones.",
+)
+@json_option
+def adopt(webhook: str, invocation: str | None, as_json: bool) -> None:
     """Take the secret that a sender announced in its set-up handshake (Notion, Asana) as the main one.
 
     Anybody may announce one: do it only if you were setting the sender up just then. `postern webhooks show` says which
@@ -274,15 +274,14 @@ def adopt(
 
 
 @commands.command("delete")
-def delete(
-    webhook: WebhookId,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    as_json: Json = False,
-) -> None:
+@webhook_argument
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+def delete(webhook: str, yes: bool, as_json: bool) -> None:
     """Delete a webhook: its URL answers 404. For seven days `postern webhooks restore` has it back; its history stays
     until retention takes it."""
     if not yes and not as_json:
-        typer.confirm(f"{_name(webhook)}: its URL will answer 404. Delete it?", abort=True)
+        click.confirm(f"{_name(webhook)}: its URL will answer 404. Delete it?", abort=True)
     api.delete("webhooks", webhook)
     report(
         {"deleted": webhook},
@@ -292,7 +291,10 @@ def delete(
 
 
 @commands.command("bin")
-def in_the_bin(limit: Limit = 200, cursor: Cursor = None, as_json: Json = False) -> None:
+@limit_option(200)
+@cursor_option
+@json_option
+def in_the_bin(limit: int, cursor: str | None, as_json: bool) -> None:
     """The webhooks that were deleted in the last seven days."""
     show_page(
         api.get(Bin, "bin", limit=limit, cursor=cursor),
@@ -304,21 +306,22 @@ def in_the_bin(limit: Limit = 200, cursor: Cursor = None, as_json: Json = False)
 
 
 @commands.command("restore")
-def restore(webhook: WebhookId, as_json: Json = False) -> None:
+@webhook_argument
+@json_option
+def restore(webhook: str, as_json: bool) -> None:
     """Take a deleted webhook out of the bin, as it was: URL, settings, secrets."""
     done = api.post(Webhook, "bin", webhook, "restore")
     report(done, f"{done.name} is there again: {done.url}", as_json)
 
 
 @commands.command("delete-for-good")
-def delete_for_good(
-    webhook: WebhookId,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    as_json: Json = False,
-) -> None:
+@webhook_argument
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+def delete_for_good(webhook: str, yes: bool, as_json: bool) -> None:
     """Delete the settings and secrets of a webhook that is in the bin, before its seven days are over."""
     if not yes and not as_json:
-        typer.confirm("Its settings and secrets cannot be had back. Delete them?", abort=True)
+        click.confirm("Its settings and secrets cannot be had back. Delete them?", abort=True)
     api.delete("bin", webhook)
     report({"deleted": webhook}, "Deleted for good.", as_json)
 

@@ -1,0 +1,97 @@
+"""`postern serve`, `dev`, `migrate`, `copy` and `settings`."""
+
+from pathlib import Path
+
+import click
+
+from postern.core.operations.shown_setting import ShownSetting
+from postern.surfaces.cli.gateway.api import api
+from postern.surfaces.cli.options import json_option
+from postern.surfaces.cli.run import err, report, show_page
+from postern.usecases.answers import Listing, whole
+
+
+@click.command()
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 64),
+    default=1,
+    help="How many processes. More than one needs Postgres and an engine to share.",
+)
+@click.option(
+    "--example",
+    is_flag=True,
+    help="Also make the example: a webhook, a workflow in POSTERN_WORKFLOWS, and a curl that calls it.",
+)
+@click.option("--worker", hidden=True)
+def serve(workers: int, example: bool, worker: str | None) -> None:
+    """Run the gateway in the foreground, with its embedded engine. Ctrl-C or SIGTERM ends both in good
+    order; SIGHUP replaces several workers one after the other."""
+    api.wiring.serve(workers, worker, example)
+
+
+@click.command()
+@click.argument(
+    "workflows",
+    type=click.Path(path_type=Path),
+    required=False,
+    metavar="[FILE|FOLDER]",
+    help="The workflow files. Default: POSTERN_WORKFLOWS, ./workflows.",
+)
+@click.option(
+    "--port", type=click.IntRange(1, 65535), help="The port to listen on. Default: POSTERN_PORT, 8080."
+)
+@click.option("--example", is_flag=True, help="Also make the example: a webhook, a workflow, and a curl.")
+def dev(workflows: Path | None, port: int | None, example: bool) -> None:
+    """Run the gateway and its embedded engine while you write workflow files. A saved file is in force within a
+    second, what is wrong with one is said with its line, and every call, answer and end of a run is a line. The data
+    folder is that of `serve`, so other commands see the same webhooks and calls. Ctrl-C ends it."""
+    api.wiring.develop(workflows, port, example)
+
+
+@click.command()
+@json_option
+def migrate(as_json: bool) -> None:
+    """Bring the database's schema up to date. Needed on Postgres only; SQLite does it at the start."""
+    schema = api.wiring.migrate()
+    report({"schema": schema}, f"The schema is {schema}.", as_json)
+
+
+@click.command()
+@click.option("--from", "whence", required=True, help="The database to read, like sqlite:///data/postern.db.")
+@click.option(
+    "--to", "where", required=True, help="The empty database to fill, like postgresql://user@host/name."
+)
+@json_option
+def copy(whence: str, where: str, as_json: bool) -> None:
+    """Move everything to another database. Stop every gateway first. Interrupted, it goes on where it
+    was; at the end both are compared, row by row. The secret keys move separately: POSTERN_SECRET_KEYS
+    stays what it is."""
+    rows = api.wiring.copy(whence, where, _show_progress)
+    text = (
+        "This copy was finished before: nothing was done now, and what either of them got since is not in the other."
+        if rows is None
+        else f"Copied and compared: {sum(rows.values()):,} rows in {len(rows)} tables."
+    )
+    report({"rows": rows}, text, as_json)
+
+
+def _show_progress(table: str, done: int, total: int) -> None:
+    """On standard error, and on a terminal one line for each table."""
+    if err.is_terminal:
+        err.print(f"{table}: {done:,} of {total:,}", end="\r" if done < total else "\n")
+    elif done == total:
+        err.print(f"{table}: {total:,} rows")
+
+
+@click.command()
+@json_option
+def settings(as_json: bool) -> None:
+    """Every setting: its environment variable, the value in force, what it is for."""
+    show_page(
+        whole(api.local().settings()) if api.login() is None else api.get(Listing[ShownSetting], "settings"),
+        as_json,
+        ["variable", "value", "what it is for"],
+        "",
+        lambda one: [one.variable, one.value, one.help],
+    )
