@@ -1,38 +1,24 @@
 """What the other tests stand on must not be softer than it looks."""
 
-import asyncio
-import gc
 import json
 import os
 import re
 import signal
-import socket
 import subprocess
-import sys
-import warnings
-from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
 import psycopg
 import pytest
-from hypothesis.configuration import storage_directory
-from hypothesis.internal import charmap
 from playwright.sync_api import Browser, Page, Route
-from sqlalchemy import create_engine, literal, select
 
-from engines.relay import Relay
 from postern import __version__
-from stand_in import Raw
-from stand_in import stand_in as a_server
-from support import forks, memory
-from support.browser import WINDOW, Notes, OneBrowser, OnePage, new_context
-from support.characters import know_characters
-from support.postgres import PostgresServer, find_binaries, running, within_reach
+from support import forks
+from support.browser import WINDOW, Notes, OnePage, new_context
+from support.postgres import PostgresServer, find_binaries, running
 from support.program import Program, StartProgram, clean_environment, run_postern
 from support.shells import postern_in_shells
-from support.waiting import PATIENCE, wait_until
+from support.waiting import wait_until
 
 
 def test_waiting_gives_up_with_words_that_help() -> None:
@@ -47,32 +33,6 @@ def test_waiting_gives_up_with_words_that_help() -> None:
 def test_waiting_returns_what_came() -> None:
     answers = iter([None, 0, "here"])
     assert wait_until(lambda: next(answers)) == "here"
-
-
-def test_what_takes_long_is_asked_for_less_often_and_still_heard(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, asked = 0.0, list[float]()
-    monkeypatch.setattr(
-        "support.waiting.time", SimpleNamespace(monotonic=lambda: now, sleep=lambda of: go_on(of))
-    )
-
-    def go_on(seconds: float) -> None:
-        nonlocal now
-        now += seconds
-
-    def came(at: float) -> bool:
-        asked.append(now)
-        return now >= at
-
-    for at, least, most in ((0.3, 15, 17), (10.0, 80, 100)):
-        now = 0.0
-        asked.clear()
-        wait_until(lambda at=at: came(at))
-        assert least <= len(asked) <= most and at <= now <= at * 1.05 + 0.02
-    now = 0.0
-    asked.clear()
-    with pytest.raises(AssertionError):
-        wait_until(lambda: came(99.0), 5.0, every=0.5)
-    assert asked == [one * 0.5 for one in range(12)]
 
 
 def test_each_database_is_new_and_a_template_is_copied(postgres: PostgresServer, postgres_url: str) -> None:
@@ -93,90 +53,6 @@ def test_a_server_ends_with_its_test() -> None:
     assert not Path(row[0]).exists()
     with pytest.raises(psycopg.OperationalError):
         psycopg.connect(url, connect_timeout=2)
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs Postgres as somebody else")
-def test_binaries_in_a_closed_folder_are_copied_and_the_folder_stays_closed(tmp_path: Path) -> None:
-    closed, home = tmp_path / "closed", tmp_path / "home"
-    (closed / "package" / "install" / "bin").mkdir(parents=True)
-    home.mkdir()
-    program = closed / "package" / "install" / "bin" / "postgres"
-    program.write_text("#!/bin/sh\n")
-    program.chmod(0o700)
-    closed.chmod(0o700)
-    reachable = within_reach(program.parent, home, {"user": "nobody"})
-    assert reachable == home / "package" / "install" / "bin"
-    assert (reachable / "postgres").stat().st_mode & 0o777 == 0o755
-    assert closed.stat().st_mode & 0o777 == 0o700
-    subprocess.run([reachable / "postgres"], check=True)
-
-
-def test_a_server_of_a_test_closes_also_what_its_peer_does_not_read() -> None:
-    async def story() -> bool:
-        written: list[asyncio.StreamWriter] = []
-
-        async def much(writer: asyncio.StreamWriter) -> None:
-            writer.write(b"x" * 20_000_000)
-            written.append(writer)
-
-        async with a_server(lambda _: Raw(much)) as server, asyncio.timeout(PATIENCE):
-            _, asking = await asyncio.open_connection("127.0.0.1", server.port)
-            asking.write(b"GET / HTTP/1.1\r\n\r\n")
-            while not written:
-                await asyncio.sleep(0.01)
-        asking.close()
-        return bool(written[0].get_extra_info("socket").fileno() == -1)
-
-    assert asyncio.run(story())
-
-
-def test_a_connection_that_comes_while_a_test_ends_is_left_open_by_no_server_of_it() -> None:
-    async def come_and_end(port: int, end: Callable[[], Awaitable[None]], rounds: int) -> None:
-        with socket.create_connection(("127.0.0.1", port)):
-            for _ in range(rounds):
-                await asyncio.sleep(0)
-            await end()
-
-    async def relayed(rounds: int) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as target:
-            relay = Relay(target.getsockname()[1])
-            await relay.open()
-            await come_and_end(relay.port, relay.cut, rounds)
-
-    async def answered(rounds: int) -> None:
-        ending = AsyncExitStack()
-        server = await ending.enter_async_context(a_server(lambda _: Raw(nothing)))
-        await come_and_end(server.port, ending.aclose, rounds)
-
-    async def nothing(writer: asyncio.StreamWriter) -> None: ...
-
-    for story in (relayed, answered):
-        with warnings.catch_warnings(record=True) as left:
-            warnings.simplefilter("always")
-            for rounds in range(8):
-                asyncio.run(story(rounds))
-            gc.collect()  # once: it looks through all that the tests before this one have left
-        assert [str(one.message) for one in left if one.category is ResourceWarning] == [], story.__name__
-
-
-def test_a_page_speaks_english_and_its_errors_are_noted(page: Page, notes: Notes) -> None:
-    page.set_content(
-        "<script>document.title = new Intl.NumberFormat().resolvedOptions().locale; nothing.there</script>"
-    )
-    assert page.title() == "en-US"
-    assert notes.errors == ["nothing is not defined"]
-    notes.errors.clear()
-
-
-def test_a_browser_that_was_put_back_leaves_room_for_loops_and_is_taken_again_with_nothing_open(
-    one_browser: OneBrowser,
-) -> None:
-    browser = one_browser.take()
-    new_context(browser).new_page()
-    one_browser.put_back()
-    assert asyncio.run(asyncio.sleep(0, "done")) == "done"
-    assert one_browser.take() is browser and browser.contexts == []
-    new_context(browser).close()
 
 
 HERE = "http://127.0.0.1:9/"
@@ -269,52 +145,6 @@ def test_a_request_that_would_leave_this_machine_is_noted_and_does_not(page: Pag
         )
         notes.foreign_requests.clear()
         notes.errors.clear()
-
-
-def test_temporary_folders_are_where_programs_can_run_and_as_much_is_free_as_is_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert memory.has_room(tmp_path, 0)
-    assert not memory.has_room(tmp_path, 1024**6)
-    assert not memory.has_room(tmp_path / "missing", 0)
-    here = os.statvfs(tmp_path)
-    for closed in (os.ST_NOEXEC, os.ST_RDONLY):
-        told = SimpleNamespace(f_bavail=here.f_bavail, f_frsize=here.f_frsize, f_flag=here.f_flag | closed)
-        monkeypatch.setattr(os, "statvfs", lambda _, told=told: told)
-        assert not memory.has_room(tmp_path, 0)
-
-
-@pytest.mark.skipif(not memory.has_room(memory.MEMORY), reason="not enough of it here")
-def test_what_tests_write_is_in_memory_unless_somebody_says_where() -> None:
-    there = "import os, tempfile; from support.memory import write_to_memory; write_to_memory(); print(tempfile.gettempdir())"
-    environment = {name: value for name, value in os.environ.items() if name != "TMPDIR"}
-    environment["PYTHONPATH"] = str(Path(__file__).parent)
-    for given, expected in (({}, memory.MEMORY), ({"TMPDIR": "/var/tmp"}, Path("/var/tmp"))):
-        told = subprocess.run(
-            [sys.executable, "-c", there],
-            env={**environment, **given},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert Path(told.stdout.strip()) == expected
-
-
-def test_sql_is_made_once_for_all_databases_and_each_is_asked_what_it_is_asked(tmp_path: Path) -> None:
-    """With a query that no other test makes, so that the first one finds nothing made."""
-    heard = []
-    for number in (1, 2):
-        engine = create_engine(f"sqlite:///{tmp_path}/{number}.db")
-        with engine.connect() as connection:
-            result = connection.execute(select(literal(number).label("asked_by_a_test_of_tests")))
-            assert result.context is not None
-            heard.append((result.scalar_one(), result.context.cache_hit.name))
-        engine.dispose()
-    assert heard == [(1, "CACHE_MISS"), (2, "CACHE_HIT")]
-
-
-def test_forks_begin_with_what_all_of_them_would_do_first() -> None:
-    assert forks.what_is_frozen() > 100_000
 
 
 STAND_IN = """
@@ -450,20 +280,3 @@ def test_a_forked_program_leaves_nothing_behind(
     wait_until(lambda: not again.processes_left(), what="its engine process to end")
     with pytest.raises(AssertionError, match=r"(?s)ended with 2 before it was ready.*POSTERN_ENGINE"):
         start_program(POSTERN_ENGINE="nonsense")
-
-
-def test_the_real_program_serves_from_postgres_and_ends_cleanly(
-    start_program: StartProgram, migrated_url: str, tmp_path: Path
-) -> None:
-    program = start_program(POSTERN_DATABASE_URL=migrated_url)
-    assert len(program.processes_left()) == 2  # the gateway, and the engine beside it
-    listed = run_postern(tmp_path, "webhooks", "list", "--json", POSTERN_DATABASE_URL=migrated_url)
-    assert (listed.returncode, listed.stderr) == (0, "")
-    assert program.stop() == 0
-
-
-def test_characters_are_where_hypothesis_looks_for_them(tmp_path: Path) -> None:
-    know_characters(tmp_path)
-    for asked in ("charmap", "codec-v2-utf-8"):
-        looked_for = charmap.charmap_file(asked).relative_to(storage_directory().path)
-        assert (tmp_path / ".hypothesis" / looked_for).exists(), asked

@@ -1,13 +1,11 @@
 """Workflows and steps that are written with ``async def``."""
 
-import asyncio
-import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from engines.embedded_stage import AnswerEndpoint, Stage, until
+from engines.embedded_stage import AnswerEndpoint, Stage
 from postern.workflows import rehearse
 
 pytestmark = pytest.mark.anyio
@@ -148,34 +146,6 @@ async def test_one_that_blocks_holds_up_no_other(stage: Stage) -> None:
     assert await stage.ended("e.1") == "completed"
 
 
-async def test_an_interrupted_one_goes_on_where_it_was(tmp_path: Path) -> None:
-    stage = Stage(tmp_path)
-    await stage.open("""
-        import asyncio
-        @step
-        async def first():
-            mark("first")
-        @workflow
-        async def flow(event):
-            await first()
-            mark("between")
-            while not marked("go"):
-                await asyncio.sleep(0.01)
-        """)
-    try:
-        await stage.start("inv.1")
-        await until(lambda: stage.marked("between"))
-        process = stage.engine.process_id
-        assert process is not None
-        os.kill(process, 9)
-        await until(lambda: len(stage.marked("between")) == 2)
-        stage.mark("go")
-        assert await stage.ended("inv.1") == "completed"
-        assert stage.marked("first") == ["x"]
-    finally:
-        await stage.engine.close()
-
-
 def test_a_rehearsal_runs_one_too(tmp_path: Path) -> None:
     file = tmp_path / "flows.py"
     file.write_text(
@@ -185,27 +155,3 @@ def test_a_rehearsal_runs_one_too(tmp_path: Path) -> None:
     )
     rehearsed = rehearse(file, "flow", {})
     assert rehearsed.answer is not None and rehearsed.answer["body"] == 1
-
-
-async def test_many_runs_that_wait_in_a_step_share_a_bounded_number_of_threads(tmp_path: Path) -> None:
-    stage = Stage(tmp_path)
-    await stage.open(
-        """
-        @step
-        def wait(): time.sleep(0.2)
-        @workflow
-        def flow(event): wait()
-        """,
-        at_once=50,
-    )
-    try:
-        await stage.up()
-        process = stage.engine.process_id
-        await asyncio.gather(*(stage.start(f"inv{number}.1") for number in range(200)))
-        most = 0
-        while any(run.state != "completed" for run in await stage.engine.runs(limit=200) or []):
-            most = max(most, int(Path(f"/proc/{process}/status").read_text().split("Threads:")[1].split()[0]))
-            await asyncio.sleep(0.02)
-        assert 50 <= most <= 60
-    finally:
-        await stage.engine.close()

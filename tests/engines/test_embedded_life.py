@@ -53,26 +53,6 @@ async def test_no_thread_of_the_process_interrupts_who_is_at_work(
     stage.mark("go")
 
 
-async def test_a_killed_engine_comes_back_and_goes_on_without_repeating_a_finished_step(
-    stage: Stage, endpoint: AnswerEndpoint
-) -> None:
-    engine = await stage.open(TWO_STEPS)
-    await stage.start("inv.1", slot=endpoint.slot())
-    waiting = asyncio.create_task(stage.ended("inv.1"))
-    await until(lambda: stage.marked("second"))
-    killed = engine.process_id
-    assert killed
-    os.kill(killed, signal.SIGKILL)
-    await until(
-        lambda: stage.marked("second") == ["7", "7"]
-    )  # the interrupted step is done again, with the recorded value
-    stage.mark("go")
-    assert await waiting == "completed"
-    assert stage.marked("first") == ["x"]
-    assert len(endpoint.answers) == 1
-    assert engine.process_id != killed
-
-
 async def test_a_failed_step_replays_as_the_same_failure(stage: Stage) -> None:
     await stage.open("""
         @step

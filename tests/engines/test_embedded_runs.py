@@ -278,34 +278,6 @@ async def test_a_sleep_that_began_before_the_clock_was_set_back_lasts_no_longer_
     assert (stage.marked("before"), stage.marked("after")) == (["x"], ["x"])
 
 
-async def test_a_long_sleep_lets_go_and_comes_back_where_it_was(stage: Stage) -> None:
-    await stage.open("""
-        @step
-        def before(): mark("before")
-        @workflow
-        def flow(event):
-            before()
-            sleep(1.5)
-            mark("after")
-        """)
-    await stage.start("inv.1")
-    assert await stage.ended("inv.1") == "completed"
-    assert (stage.marked("before"), stage.marked("after")) == (["x"], ["x"])
-
-
-async def test_two_hundred_starts_at_once_all_run(stage: Stage) -> None:
-    await stage.open("""
-        @workflow
-        def flow(event):
-            mark("ran", event["invocationId"])
-        """)
-    keys = [f"inv{number}.1" for number in range(200)]
-    started = await asyncio.gather(*(stage.start(key) for key in keys))
-    assert {start.runs for start in started} == {1}
-    assert set(await asyncio.gather(*(stage.ended(key) for key in keys))) == {"completed"}
-    assert len(set(stage.marked("ran"))) == 200
-
-
 async def test_forgetting_a_delivery_leaves_nothing_of_it_even_while_it_runs(stage: Stage) -> None:
     engine = await stage.open("""
         @step

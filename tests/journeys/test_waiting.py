@@ -58,7 +58,6 @@ class House:
         waiting = {"enabled": True, "timeoutSeconds": 20}
         self.patient = make_webhook(self.data_dir, synchronousResponse=waiting)
         self.hasty = make_webhook(self.data_dir, synchronousResponse={"enabled": True, "timeoutSeconds": 1})
-        self.unheard = make_webhook(self.data_dir, synchronousResponse=waiting)
         (folder / "workflows").mkdir()
         ids = repr([self.patient.id, self.hasty.id])
         (folder / "workflows" / "obey.py").write_text(WORKFLOW.replace("WEBHOOK_IDS", ids))
@@ -109,57 +108,6 @@ def test_the_workflows_answer_is_the_callers_answer(house: House) -> None:
     story = house.story(answer)
     assert story["httpStatus"] == 201
     assert story["deliveries"][0]["answer"] == "accepted"
-
-
-def test_a_workflow_that_ends_without_an_answer_is_completed(house: House) -> None:
-    answer = house.call(house.patient, b"{}")
-    assert (answer.status, answer.json) == (
-        200,
-        {"status": "completed", "invocationId": answer.headers["x-invocation-id"]},
-    )
-    wait_until(lambda: house.story(answer)["status"] == "completed", what="the end to be written down")
-
-
-def test_a_workflow_that_fails_is_a_bad_gateway(house: House) -> None:
-    answer = house.call(house.patient, b'{"fail": true}')
-    assert (answer.status, answer.code) == (502, "workflow_failed")
-    assert house.story(answer)["httpStatus"] == 502
-
-
-def test_the_first_workflow_that_fails_after_a_start_is_reported_like_any_other(tmp_path: Path) -> None:
-    house = House(tmp_path)
-    try:
-        house.ready()
-        answer = house.call(house.patient, b'{"fail": true}')
-        assert (answer.status, answer.code) == (502, "workflow_failed")
-    finally:
-        house.program.kill()
-
-
-def test_where_nobody_listens_the_call_is_completed_and_history_says_so(house: House) -> None:
-    answer = house.call(house.unheard, b'{"answer": 1}')
-    assert (answer.status, answer.json["status"]) == (200, "completed")
-    story = house.story(answer)
-    assert (story["status"], story["runs"], story["nobodyListens"]) == ("started", 0, True)
-
-
-def test_after_the_time_out_the_run_goes_on_and_its_late_answer_is_recorded(house: House) -> None:
-    answer = house.call(house.hasty, b'{"wait_for": "late", "answer": {"too": "late"}}')
-    assert (answer.status, answer.code) == (504, "response_timeout")
-    assert answer.json["invocationId"] == answer.headers["x-invocation-id"]
-    assert house.story(answer)["deliveries"][0]["respondedAt"] is None
-    (house.folder / "late").touch()
-    shown = wait_until(
-        lambda: (one := house.story(answer)["deliveries"][0])["respondedAt"] and one,
-        what="the late answer",
-        every=0.3,
-    )
-    assert isinstance(shown, dict)
-    assert (shown["answer"], shown["late"], shown["response"]["body"]) == (
-        "response_timeout",
-        True,
-        '{"too":"late"}',
-    )
 
 
 @pytest.mark.executable

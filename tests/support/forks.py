@@ -6,7 +6,6 @@ are its own. Where the interpreter itself is asked for something (``PYTHONPATH``
 tests that are marked ``executable``, the program is started as users start it.
 """
 
-import gc
 import json
 import multiprocessing
 import multiprocessing.connection
@@ -129,21 +128,6 @@ def _serve_forks() -> None:
             del os.environ["PYTHONPATH"]
         else:
             os.environ["PYTHONPATH"] = before
-
-
-def tell_what_is_frozen(to: Connection) -> None:
-    """By a fork: how many things no collection looks at."""
-    to.send(gc.get_freeze_count())
-
-
-def what_is_frozen() -> int:
-    ours, theirs = _forks.Pipe()
-    with ours, theirs, _one_at_a_time:
-        _serve_forks()
-        asked = _forks.Process(target=tell_what_is_frozen, args=(theirs,), daemon=True)
-        asked.start()
-        asked.join()
-        return int(ours.recv())
 
 
 def _be_the_program(
