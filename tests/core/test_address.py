@@ -13,6 +13,7 @@ from postern.core.address import (
     inside,
     limit_key,
     names_another,
+    neighbourhood,
     reach_of,
     read_address,
 )
@@ -248,19 +249,21 @@ def test_who_alone_can_reach_a_url(url: str, who: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "key"),
+    ("address", "key", "around"),
     [
-        ("203.0.113.7", "203.0.113.7"),
-        ("2001:db8:1:2:f003:4:5:6", "2001:db8:1:2::/64"),
-        ("2001:db8:1:2::", "2001:db8:1:2::/64"),
-        ("2001:db8:1:3::", "2001:db8:1:3::/64"),
-        ("::ffff:203.0.113.7", "203.0.113.7"),
-        (UNIX, UNIX),
-        ('"a:b"', '"a:b"'),
+        ("203.0.113.7", "203.0.113.7", "203.0.113.0"),
+        ("2001:db8:1:2:f003:4:5:6", "2001:db8:1:2::/64", "2001:db8:1::"),
+        ("2001:db8:1:2::", "2001:db8:1:2::/64", "2001:db8:1::"),
+        ("2001:db8:1:3::", "2001:db8:1:3::/64", "2001:db8:1::"),
+        ("::ffff:203.0.113.7", "203.0.113.7", "203.0.113.0"),
+        (UNIX, UNIX, UNIX),
+        ('"a:b"', '"a:b"', '"a:b"'),
     ],
 )
-def test_a_caller_is_an_ipv4_address_or_a_64_of_ipv6(address: str, key: str) -> None:
-    assert limit_key(address) == key
+def test_a_caller_is_an_ipv4_address_or_a_64_of_ipv6_and_its_network_a_24_or_a_48(
+    address: str, key: str, around: str
+) -> None:
+    assert (limit_key(address), neighbourhood(address)) == (key, around)
 
 
 def test_a_proxy_that_is_not_listed_is_known_by_naming_somebody_else() -> None:

@@ -55,6 +55,15 @@ def limit_key(address: str) -> str:
     return f"{IPv6Address(int(found) >> 64 << 64)}/64"
 
 
+def neighbourhood(address: str) -> str:
+    """What one customer of a provider may have whole: the /24 of an IPv4 address, the /48 of an IPv6 one."""
+    found = read_address(address)
+    if found is None:
+        return address
+    own = 8 if isinstance(found, IPv4Address) else 80
+    return str(type(found)(int(found) >> own << own))
+
+
 class InvalidRanges(ValueError):
     """Some entries are neither an address nor a range. ``errors`` says why, by the entry's place in the
     list."""

@@ -261,7 +261,7 @@ async def test_who_is_known_is_looked_at_first_and_who_failed_last(
     await somebody(house)
     ranks: list[float] = []
 
-    async def matches(_: str, password: str, rank: float) -> bool:
+    async def matches(_: str, password: str, rank: float, __: str) -> bool:
         ranks.append(rank)
         return password == PASSWORD
 

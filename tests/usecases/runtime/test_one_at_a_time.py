@@ -98,6 +98,29 @@ async def test_a_crowd_of_equals_that_came_first_does_not_keep_out_all_others() 
     assert 0 < answers.count(0) <= 20
 
 
+async def test_who_has_many_addresses_waits_behind_a_lone_one_and_is_sent_away_first() -> None:
+    queue = OneAtATime("test", 20, "busy")
+    let_go, done = threading.Event(), list[str]()
+    at_work = asyncio.create_task(queue.run(let_go.wait))
+    await asyncio.sleep(0)
+
+    async def come(name: str, network: str, rank: float = 0.0) -> "asyncio.Task[None]":
+        task = asyncio.create_task(queue.run(lambda: done.append(name), rank, network))
+        await asyncio.sleep(0)
+        return task
+
+    few = [await come("few", "of two"), await come("few", "of two")]
+    proven = [await come("proven", "of a crowd", -1.0) for _ in range(5)]
+    crowd = [await come("crowd", "of a crowd") for _ in range(100)]
+    lone = await come("lone", "of one", 9.0)  # who has failed before
+    crowd += [await come("crowd", "of a crowd") for _ in range(100)]
+    let_go.set()
+    await asyncio.gather(at_work, lone, *few, *proven)
+    answers = await asyncio.gather(*crowd, return_exceptions=True)
+    assert answers.count(None) == 20 - 8 and done[:5] == ["proven"] * 5
+    assert done[5:7] == ["few", "few"] and done[-1] == "lone"
+
+
 async def test_who_goes_away_leaves_the_line_to_the_others() -> None:
     line = Line(10)
     for name in ("first", "a", "b"):

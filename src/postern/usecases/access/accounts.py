@@ -93,7 +93,7 @@ async def sign_in(
     user = await gateway.store.people.named(name)
     tries, rank = await _reserved(gateway, name, user, address, browser)
     try:
-        right = await matches(NOBODY if user is None else user.password_hash, password, rank)
+        right = await matches(NOBODY if user is None else user.password_hash, password, rank, address)
     except Refused:
         gateway.runtime.limits.give_back(*tries)  # nobody has looked at the password
         raise

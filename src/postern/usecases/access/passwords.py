@@ -6,6 +6,7 @@ from typing import TypeVar
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
+from postern.core.address import neighbourhood
 from postern.core.problems import FieldError, Refused
 from postern.usecases.runtime.one_at_a_time import OneAtATime
 
@@ -35,9 +36,9 @@ async def hashed(password: str) -> str:
     return await _in_turn(_hasher.hash, password, -1.0)
 
 
-async def matches(password_hash: str, password: str, rank: float = -1.0) -> bool:
+async def matches(password_hash: str, password: str, rank: float = -1.0, address: str = "") -> bool:
     """Whether this is the password. ``rank``: the lowest comes first where several wait. Below zero: somebody who
-    has proven something already."""
+    has proven something already. Networks share the places to wait in."""
 
     def verify(secret: bytes) -> bool:
         try:
@@ -45,12 +46,12 @@ async def matches(password_hash: str, password: str, rank: float = -1.0) -> bool
         except (VerificationError, InvalidHashError):
             return False
 
-    return await _in_turn(verify, password, rank)
+    return await _in_turn(verify, password, rank, neighbourhood(address))
 
 
 def outdated(password_hash: str) -> bool:
     return _hasher.check_needs_rehash(password_hash)
 
 
-async def _in_turn(work: Callable[[bytes], T], password: str, rank: float) -> T:
-    return await line.run(lambda: work(password.encode("utf-8", "surrogatepass")), rank)
+async def _in_turn(work: Callable[[bytes], T], password: str, rank: float, network: str = "") -> T:
+    return await line.run(lambda: work(password.encode("utf-8", "surrogatepass")), rank, network)

@@ -4,13 +4,14 @@ import asyncio
 import os
 import sys
 import threading
-from bisect import bisect_left, insort
+from bisect import insort
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from itertools import count
-from random import randrange
-from typing import TypeVar
+from random import choice
+from typing import NamedTuple, TypeVar
 
 from postern.core.problems import Refused
 
@@ -19,21 +20,33 @@ T = TypeVar("T")
 NICENESS = 10
 
 
+class Place(NamedTuple):
+    """The lowest one is next."""
+
+    rank: float
+    before: int
+    """How many of the same network waited when this one came."""
+    number: int
+    called: asyncio.Future[None]
+    network: str
+
+
 class OneAtATime:
     """A thread of its own, which the kernel runs behind all others, and a queue in front of it: the lowest
-    ``rank`` comes first. When too many wait, one with the highest rank is refused, even if it waited already. So
-    a few who ask all the time cannot keep out the others."""
+    ``rank`` comes first, and among equals who has fewest of its network before it. When too many wait, the network with
+    most of them loses one, even if it waited already: that of the highest rank. So a few who ask all the time cannot
+    keep out the others, nor can somebody with many addresses. Of a rank below zero none goes while others are there."""
 
     def __init__(self, name: str, most_waiting: int, busy: str) -> None:
         self.most_waiting = most_waiting
         self._busy = busy
         self._taken = False
-        self._waiting: list[tuple[float, int, asyncio.Future[None]]] = []
+        self._waiting: list[Place] = []
         self._count = count()
         self._thread = ThreadPoolExecutor(1, name, _behind_callers)
 
-    async def run(self, work: Callable[[], T], rank: float = 0.0) -> T:
-        async with self._turn(rank):
+    async def run(self, work: Callable[[], T], rank: float = 0.0, network: str = "") -> T:
+        async with self._turn(rank, network):
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     @property
@@ -41,9 +54,9 @@ class OneAtATime:
         return len(self._waiting)
 
     @asynccontextmanager
-    async def _turn(self, rank: float) -> AsyncIterator[None]:
+    async def _turn(self, rank: float, network: str = "") -> AsyncIterator[None]:
         if self._taken:
-            await self._wait(rank)
+            await self._wait(rank, network)
         self._taken = True
         try:
             yield
@@ -51,15 +64,13 @@ class OneAtATime:
             self._taken = False
             self._call_next()
 
-    async def _wait(self, rank: float) -> None:
+    async def _wait(self, rank: float, network: str) -> None:
         called: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        place = (rank, next(self._count), called)
+        before = sum(one.network == network for one in self._waiting)
+        place = Place(rank, before, next(self._count), called, network)
         insort(self._waiting, place)
         if len(self._waiting) > self.most_waiting:
-            # Among equals any of them: if it were the newest, a crowd that came first would keep out everybody.
-            first = bisect_left(self._waiting, (self._waiting[-1][0],))
-            sent_away = self._waiting.pop(randrange(first, len(self._waiting)))
-            sent_away[2].set_exception(Refused("temporarily_unavailable", self._busy))
+            self._send_one_away()
         try:
             await called
         except asyncio.CancelledError:
@@ -70,9 +81,18 @@ class OneAtATime:
                 self._call_next()
             raise
 
+    def _send_one_away(self) -> None:
+        among = [one for one in self._waiting if one.rank >= 0] or self._waiting
+        sizes = Counter(one.network for one in among)
+        # Among equals any of them: if it were the newest, a crowd that came first would keep out everybody.
+        last = max((sizes[one.network], one.rank) for one in among)
+        sent_away = choice([one for one in among if (sizes[one.network], one.rank) == last])
+        self._waiting.remove(sent_away)
+        sent_away.called.set_exception(Refused("temporarily_unavailable", self._busy))
+
     def _call_next(self) -> None:
         while self._waiting:
-            called = self._waiting.pop(0)[2]
+            called = self._waiting.pop(0).called
             if not called.done():
                 self._taken = True  # at once: somebody who comes before the called one wakes must wait
                 called.set_result(None)
