@@ -437,9 +437,12 @@ def test_a_model_finds_out_why_a_call_was_rejected_mends_it_and_admits_the_call(
             fixed = await done(client, "apply_fix", invocationId=found["id"], number=0)
             assert fixed["authentication"]["provider"] == "github"
             (passing,) = (await done(client, "recheck_rejected", webhookId=made["id"]))["wouldPass"]
-            assert (await done(client, "admit_rejected", invocationIds=[passing["invocationId"]]))[
-                "admitted"
-            ] == 1
+            admitted = await done(client, "admit_rejected", action="all", webhookId=made["id"], expected=1)
+            assert admitted["items"] == [{"invocationId": passing["invocationId"], "admitted": True}]
+            again = await done(
+                client, "admit_rejected", action="these", invocationIds=[passing["invocationId"]]
+            )
+            assert again["admitted"] == 0 and again["items"][0]["reason"]
 
     run(story())
 

@@ -200,6 +200,8 @@ def test_everything_that_is_described_is_answered_and_nothing_else(served: Progr
         api.checked("POST", "readmissions", {"invocationIds": [passing.partition("/")[2]]})["admitted"] == 1
     )
 
+    assert api.checked("POST", f"webhooks/{signed['id']}/readmissible", {"expected": 0})["admitted"] == 0
+
     newer = api.post("webhooks", {"name": "Newer", "authentication": {"method": "none"}}).json["id"]
     overwrite(served.data_dir, newer)
     assert [one["id"] for one in api.checked("GET", "webhooks")["unreadable"]] == [newer]

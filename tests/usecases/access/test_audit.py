@@ -347,6 +347,12 @@ async def admit(stage: Stage) -> Deed:
     return lambda: readmission.admit(stage.gateway, WHO, [invocation])
 
 
+@changes("readmission.admit_all")
+async def admit_all(stage: Stage) -> Deed:
+    fixed = await remedies.apply(stage.gateway, WHO, await stage.rejected(), 0)
+    return lambda: readmission.admit_all(stage.gateway, WHO, fixed.id)
+
+
 @changes("samples.forget")
 async def forget(stage: Stage) -> Deed:
     await stage.recorded()

@@ -37,6 +37,15 @@ def signed(body: bytes) -> dict[str, str]:
     return {"X-Hub-Signature-256": f"sha256={hmac.digest(SECRET.encode(), body, 'sha256').hex()}"}
 
 
+async def test_all_that_pass_are_admitted_unless_they_are_more_than_were_expected(house: House) -> None:
+    webhook, calls = await rejected(house, (b'{"n": 1}', b'{"n": 2}'))
+    with pytest.raises(Refused, match="2 calls pass now, and 1 were expected"):
+        await readmission.admit_all(house.gateway, OWNER, webhook.id, 1)
+    done = await readmission.admit_all(house.gateway, OWNER, webhook.id, 2)
+    assert (done.admitted, [one.invocation_id for one in done.items]) == (2, calls)
+    assert (await readmission.admit_all(house.gateway, OWNER, webhook.id)).items == []
+
+
 async def test_what_would_pass_is_reported_with_its_values_the_oldest_first(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -92,8 +92,10 @@ async def test_all_webhooks_can_be_armed_and_disarmed_at_once(desk: Desk) -> Non
 
 async def test_a_workflow_is_written_from_the_sample_and_tried_on_it(desk: Desk) -> None:
     webhook = await desk.webhook(fieldMapping=MAPPED)
-    with pytest.raises(Refused, match="nothing has been recorded"):
+    with pytest.raises(Refused, match="no accepted call of this webhook is kept"):
         await samples.new_workflow(desk.gateway, ACTOR, "greet", webhook)
+    await desk.accepted(webhook, {"newest": {"call": 1}})
+    assert "newest" in await samples.new_workflow(desk.gateway, ACTOR, "greet", webhook)
     await samples.arm(desk.gateway, ACTOR, webhook)
     await desk.accepted(webhook, ORDER)
     file = await samples.write_workflow(desk.gateway, ACTOR, "greet", webhook)

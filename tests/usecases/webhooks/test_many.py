@@ -145,6 +145,7 @@ async def test_a_dry_run_does_nothing_and_another_number_than_expected_is_refuse
         await desk.webhook(name)
     planned = await change(desk, "delete", filter={}, dryRun=True)
     assert (planned.dry_run, planned.done) == (True, 2)
+    assert planned.webhooks and [one.name for one in planned.webhooks] == ["A", "B"]
     await desk.webhook("C")
     with pytest.raises(Refused, match="about 3 webhooks now") as refusal:
         await change(desk, "delete", filter={}, expected=planned.matched)

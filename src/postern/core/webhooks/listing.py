@@ -108,7 +108,7 @@ class WebhookFilter(Struct, frozen=True):
     """Every part that is given must hold."""
 
     search: str = ""
-    """Part of the name, the folder or a tag, or the whole id or short code."""
+    """Part of the name, the folder or a tag, or the whole id or short code; with a * in it the whole name."""
     sender: str = ""
     state: State | None = None
     tag: str = ""
@@ -173,7 +173,10 @@ def matching(all_of_them: Iterable[Listed], wanted: WebhookFilter, lately: Latel
     if wanted.tag:
         tag = wanted.tag.casefold()
         found = [one for one in found if tag in one.folded_tags]
-    if wanted.search:
+    if "*" in wanted.search:
+        pattern = wanted.search.casefold()
+        found = [one for one in found if _is_like(one.folded_name, pattern)]
+    elif wanted.search:
         text, plain = wanted.search.casefold(), wanted.search
         found = [
             one for one in found if text in one.text or text == one.id.casefold() or plain == one.short_code
@@ -192,6 +195,20 @@ def matching(all_of_them: Iterable[Listed], wanted: WebhookFilter, lately: Latel
         case None:
             pass
     return found
+
+
+def _is_like(text: str, pattern: str) -> bool:
+    """Whether it is the whole pattern, in which * stands for any text. Goes through the text once, however many * there are."""
+    first, *between, last = pattern.split("*")
+    place, end = len(first), len(text) - len(last)
+    if end < place or not (text.startswith(first) and text.endswith(last)):
+        return False
+    for part in between:
+        found = text.find(part, place, end)
+        if found < 0:
+            return False
+        place = found + len(part)
+    return True
 
 
 def trouble(one: Listed, lately: Lately) -> int:

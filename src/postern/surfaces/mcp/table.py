@@ -23,7 +23,7 @@ WEBHOOK_ROW = Shown(
 SENDER_ROW = Shown(
     rows=("name", "title", "aliases", "secret.paste", "scheme.signedContent", "scheme.signature")
 )
-CALL_ROW = Shown(without=())
+ADMITTED = Shown(rows=("invocationId", "admitted", "reason"))
 # The signature that the stored secret makes is as good as the secret for this one body.
 SIGNATURE = Shown(outside=("signedContent", "received"), without=("expected", "signedContentBase64"))
 
@@ -68,7 +68,7 @@ TOOLS = {
             "Search the calls",
             """The recorded calls in short, newest first, rejected ones too. nobodyListens: it was started and no workflow
             wanted it. count: how many there are, up to 10,000.""",
-            {"list": Action("list_invocations", shown=CALL_ROW), "count": Action("count_invocations")},
+            {"list": Action("list_invocations"), "count": Action("count_invocations")},
         ),
         Tool(
             "show_call",
@@ -132,7 +132,7 @@ TOOLS = {
             "Show workflows and runs",
             """list: the workflows that the engine knows and which webhooks each one wants; none named means every webhook.
             runs: the newest runs, or those of one delivery. begin: Python source for a new workflow of the embedded engine,
-            typed after the webhook's recorded event; it is written nowhere, hand it to whoever keeps the workflows.""",
+            typed after the webhook's recorded event or newest call; it is written nowhere, hand it to whoever keeps them.""",
             {
                 "list": Action("list_workflows"),
                 "runs": Action("list_runs"),
@@ -269,9 +269,12 @@ TOOLS = {
         Tool(
             "admit_rejected",
             "Admit rejected calls",
-            """Start rejected calls that recheck_rejected found. Each is judged again; what was sent again or admitted before is
-            left alone.""",
-            Action("admit_invocations"),
+            """Start rejected calls that recheck_rejected found: all of a webhook, with their number as expected, or these. Each
+            is judged again; what was sent again or admitted before is left alone.""",
+            {
+                "all": Action("admit_readmissible", shown=ADMITTED),
+                "these": Action("admit_invocations", shown=ADMITTED),
+            },
         ),
         Tool(
             "mark_call",

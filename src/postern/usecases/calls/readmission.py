@@ -69,6 +69,19 @@ async def admit(gateway: Gateway, actor: Actor, invocation_ids: list[str]) -> vi
     return views.Admitted(items=results, admitted=sum(one.admitted for one in results))
 
 
+async def admit_all(
+    gateway: Gateway, actor: Actor, webhook_id: str, expected: int | None = None
+) -> views.Admitted:
+    """Start all rejected calls of a webhook that pass now, the oldest first; refused where it is another number than was
+    expected."""
+    require(actor, "write")
+    passing = (await recheck(gateway, actor, webhook_id)).would_pass
+    if expected is not None and expected != len(passing):
+        detail = f"{len(passing)} calls pass now, and {expected} were expected: check them again"
+        raise Refused("conflict", detail)
+    return await admit(gateway, actor, [one.invocation_id for one in passing])
+
+
 async def may_pass(gateway: Gateway, actor: Actor, invocation_id: str) -> bool:
     """Whether some change of the settings could let this rejected call in, so that checking it again makes sense."""
     require(actor, "read")

@@ -8,7 +8,7 @@ from msgspec.structs import asdict
 from postern.core.access.accounts import Actor
 from postern.core.access.audit import AuditEntry
 from postern.core.documents import Document
-from postern.core.history.invocation import payload_of
+from postern.core.history.invocation import HistoryFilter, payload_of
 from postern.core.history.sample import Sample, event_in, sample_of, variables
 from postern.core.problems import FieldError, Refused
 from postern.usecases.access.audit import LONGEST_VALUE, noted
@@ -84,7 +84,8 @@ async def forget(gateway: Gateway, actor: Actor, webhook_id: str) -> None:
 
 
 async def new_workflow(gateway: Gateway, actor: Actor, name: str, webhook_id: str) -> str:
-    """A typed beginning of a workflow for this webhook, as Python source."""
+    """A typed beginning of a workflow for this webhook, as Python source: from the recorded event, or from the newest
+    call where none was recorded."""
     require(actor, "read")
     return skeleton(name, await _event(gateway, actor, webhook_id), webhook_id)
 
@@ -93,18 +94,10 @@ async def workflow_of_call(gateway: Gateway, actor: Actor, invocation_id: str) -
     """The same from one recorded call, with the values that the mapping finds in it now: the file's name and the
     source."""
     require(actor, "read")
-    story = await recorded(gateway, invocation_id)
-    payload = payload_of(story.invocation)
-    if payload is None or not story.deliveries:
-        raise Refused("conflict", "this call started nothing, or its body is no longer kept")
-    webhook_id = story.invocation.webhook_id
-    webhook = gateway.runtime.directory.by_id(webhook_id)
-    fields = webhook.mapping.apply(payload)[0] if webhook else story.deliveries[-1].fields
-    event = event_in(sample_of(webhook_id, invocation_id, fields, payload.text))
-    if event is None:
-        raise Refused("conflict", f"its payload holds {views.TOO_LARGE}")
+    event = await _event_of_call(gateway, invocation_id)
+    webhook = gateway.runtime.directory.by_id(event["webhookId"])
     name = webhook.name if webhook else "my workflow"
-    return file_name(name), skeleton(name, event, webhook_id)
+    return file_name(name), skeleton(name, event, event["webhookId"])
 
 
 async def write_workflow(gateway: Gateway, actor: Actor, name: str, webhook_id: str) -> Path:
@@ -141,9 +134,24 @@ async def _event(gateway: Gateway, actor: Actor, webhook_id: str) -> Document:
     found = await sample(gateway, actor, webhook_id)
     if found.event is not None:
         return found.event
-    raise Refused(
-        "conflict",
-        f"nothing has been recorded yet: `postern webhooks record {webhook_id}`, then call the webhook or replay"
-        if found.recorded_at is None
-        else f"the recorded event holds {views.TOO_LARGE}: record another one",
-    )
+    if found.recorded_at is not None:
+        raise Refused("conflict", f"the recorded event holds {views.TOO_LARGE}: record another one")
+    accepted = HistoryFilter(webhook_id=webhook_id, code="accepted")
+    newest = (await gateway.store.history.page(accepted, 1)).rows
+    if not newest:
+        raise Refused("conflict", "no accepted call of this webhook is kept: begin when one has come")
+    return await _event_of_call(gateway, newest[0].invocation.id)
+
+
+async def _event_of_call(gateway: Gateway, invocation_id: str) -> Document:
+    story = await recorded(gateway, invocation_id)
+    payload = payload_of(story.invocation)
+    if payload is None or not story.deliveries:
+        raise Refused("conflict", "this call started nothing, or its body is no longer kept")
+    webhook_id = story.invocation.webhook_id
+    webhook = gateway.runtime.directory.by_id(webhook_id)
+    fields = webhook.mapping.apply(payload)[0] if webhook else story.deliveries[-1].fields
+    event = event_in(sample_of(webhook_id, invocation_id, fields, payload.text))
+    if event is None:
+        raise Refused("conflict", f"its payload holds {views.TOO_LARGE}")
+    return event

@@ -38,7 +38,10 @@ class FilterRequest(Shape):
 
     search: Annotated[
         Annotated[str, Field(max_length=200)] | None,
-        Field(description="Part of the name, the folder or a tag, or the whole id or short code."),
+        Field(
+            description="Part of the name, the folder or a tag, or the whole id or short code; with a * for any text, "
+            "the whole name, like tmp-*."
+        ),
     ] = None
     sender: Annotated[
         Annotated[str, Field(max_length=80)] | None,

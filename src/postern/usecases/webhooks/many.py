@@ -15,6 +15,7 @@ from postern.core.webhooks.grouping import MOST_TAGS, distinct, folder_of
 from postern.core.webhooks.many import Action
 from postern.core.webhooks.stored import StoredWebhook, UnreadableWebhook
 from postern.usecases.access.audit import noted
+from postern.usecases.answers import UNSET
 from postern.usecases.deliveries.holds import move
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.shapes import Shape
@@ -87,8 +88,10 @@ async def change(gateway: Gateway, actor: Actor, request: ManyRequest) -> views.
     result = _Result()
     for start in range(0, len(ids), AT_ONCE):
         await _do(gateway, actor, request, ids[start : start + AT_ONCE], len(ids), result)
-    released = 0
-    if not request.dry_run:
+    released, would = 0, {}
+    if request.dry_run:
+        would = await names(gateway, actor, result.done[:MOST_REASONS])
+    else:
         if result.done:
             await gateway.runtime.directory.refresh()
         if request.action == "release":
@@ -103,6 +106,7 @@ async def change(gateway: Gateway, actor: Actor, request: ManyRequest) -> views.
         not_done=result.not_done,
         reasons=result.reasons,
         released=released,
+        webhooks=[views.Named(id=one, name=name) for one, name in would.items()] if would else UNSET,
     )
 
 

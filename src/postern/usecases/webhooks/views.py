@@ -137,9 +137,14 @@ class NotDone(View):
     reason: str
 
 
+class Named(View):
+    id: str
+    name: str
+
+
 class Many(View):
-    """What was done with many webhooks, or would be. ``unchanged``: they were so already. ``reasons``: of those with
-    which it was not done the first hundred, and why not."""
+    """What was done with many webhooks, or would be: then ``webhooks`` has the first hundred of them. ``unchanged``: they
+    were so already. ``reasons``: of those with which it was not done the first hundred, and why not."""
 
     action: str
     dry_run: bool
@@ -150,6 +155,7 @@ class Many(View):
     reasons: list[NotDone]
     released: int
     """How many deliveries had waited and are started now."""
+    webhooks: list[Named] | UnsetType = UNSET
 
 
 class Binned(View):
@@ -188,11 +194,6 @@ class AppliedChange(View):
     id: str | None
     name: str
     differences: dict[str, SettingChange]
-
-
-class Named(View):
-    id: str
-    name: str
 
 
 class Applied(View):

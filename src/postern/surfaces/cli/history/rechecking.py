@@ -20,12 +20,8 @@ def recheck(webhook: str, admit: bool, as_json: bool) -> None:
     found = api.get(Recheck, "webhooks", webhook, "readmissible")
     started: Admitted | None = None
     if admit:
-        ids = [one.invocation_id for one in found.would_pass]
-        started = (
-            api.post(Admitted, "readmissions", body={"invocationIds": ids})
-            if ids
-            else Admitted(items=[], admitted=0)
-        )
+        expected = {"expected": len(found.would_pass)}
+        started = api.post(Admitted, "webhooks", webhook, "readmissible", body=expected)
     if as_json:
         show_json(as_plain(found) | (as_plain(started) or {}))
         return

@@ -94,6 +94,8 @@ def _report(done: Many, as_json: bool) -> None:
         return
     would = "Would be: " if done.dry_run else ""
     out.print(f"{would}{DONE[done.action]}: {counted(done.done, 'webhook')}.")
+    for webhook in done.webhooks or ():
+        out.print(f"  {plain(webhook.name)} ({webhook.id})")
     if done.unchanged:
         out.print(
             f"{counted(done.unchanged, 'webhook')} {'was' if done.unchanged == 1 else 'were'} so already."

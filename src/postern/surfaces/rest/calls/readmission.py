@@ -1,5 +1,7 @@
 """Rejected calls that would pass now, over HTTP."""
 
+from typing import Annotated
+
 from pydantic import Field
 
 from postern.core.access.accounts import Actor
@@ -7,10 +9,17 @@ from postern.surfaces.rest.framework.operation import Rows
 from postern.usecases.calls import readmission
 from postern.usecases.calls.views import Admitted, Recheck
 from postern.usecases.runtime.gateway import Gateway
-from postern.usecases.shapes import Shape
+from postern.usecases.shapes import WHOLE, Shape
 
 webhooks_row = Rows("Webhooks")
 history_row = Rows("History")
+
+
+class AdmitAllRequest(Shape):
+    expected: Annotated[
+        Annotated[int, Field(ge=0), WHOLE] | None,
+        Field(description="How many they were: refused where it is another number now."),
+    ] = None
 
 
 class AdmitRequest(Shape):
@@ -23,6 +32,17 @@ class AdmitRequest(Shape):
 async def list_readmissible(gateway: Gateway, actor: Actor, webhook_id: str) -> Recheck:
     """Judged by the webhook's current settings, at the time they were received. Nothing is started."""
     return await readmission.recheck(gateway, actor, webhook_id)
+
+
+@webhooks_row(
+    "POST", "/webhooks/{webhook_id}/readmissible", "Admit all rejected calls that pass now",
+    level="write", refuses=("conflict",),
+)  # fmt: skip
+async def admit_readmissible(
+    gateway: Gateway, actor: Actor, webhook_id: str, body: AdmitAllRequest
+) -> Admitted:
+    """The oldest first, as if each had been named."""
+    return await readmission.admit_all(gateway, actor, webhook_id, body.expected)
 
 
 @history_row(

@@ -62,8 +62,8 @@ async def show_sample(gateway: Gateway, actor: Actor, webhook_id: str) -> Sample
     level="read", media_type="text/x-python; charset=utf-8", refuses=("conflict",),
 )  # fmt: skip
 async def new_workflow(gateway: Gateway, actor: Actor, webhook_id: str, query: NewWorkflowQuery) -> str:
-    """Python source for the embedded engine: the event's fields typed as they came, its Webhook ID filled in.
-    Nothing is saved."""
+    """Python source for the embedded engine: the event's fields typed as they came, its Webhook ID filled in. Where none
+    was recorded, from the newest call. Nothing is saved."""
     return await samples.new_workflow(gateway, actor, query.name, webhook_id)
 
 

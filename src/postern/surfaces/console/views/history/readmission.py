@@ -59,9 +59,6 @@ async def _page(visit: Visit, result: Result | None) -> Response:
 
 async def admit(visit: Visit) -> Response:
     """All that pass now, the oldest first. What has been admitted meanwhile, or came again, is left alone."""
-    webhook_id = visit.at("webhook")
-    found = await readmission.recheck(visit.gateway, visit.actor, webhook_id)
-    wanted = [one.invocation_id for one in found.would_pass]
-    done = await readmission.admit(visit.gateway, visit.actor, wanted)
+    done = await readmission.admit_all(visit.gateway, visit.actor, visit.at("webhook"))
     reasons = Counter(one.reason for one in done.items if not one.admitted)
     return await _page(visit, Result(done.admitted, len(done.items), reasons.most_common(10)))
