@@ -45,8 +45,8 @@ from postern.surfaces.console.views.operations.settings import ENGINE_SETTINGS a
 from postern.surfaces.console.views.webhooks import listing, many, test_call
 from postern.surfaces.console.words import CODE_WORDS, FILTERS
 from postern.surfaces.console.words import ENGINES as TITLES
-from postern.usecases.deliveries.views import Outcomes as OfReplay
 from postern.usecases.deliveries.views import ReplayedCalls
+from postern.usecases.deliveries.views import ReplayOutcomes as OfReplay
 from postern.usecases.history.code import WRITERS, Language
 from postern.usecases.history.filters import FilterRequest, filter_of
 from postern.usecases.history.views.charts import Outcomes

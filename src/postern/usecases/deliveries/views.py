@@ -24,7 +24,7 @@ class ReplayedCalls(View):
     replay: str | None = None
 
 
-class Outcomes(View):
+class ReplayOutcomes(View):
     """How many of a replay's deliveries are in each state: of those that are still kept."""
 
     queued: int = 0
@@ -60,7 +60,7 @@ class Replay(View):
     include_completed: bool
     done: int
     skipped: int
-    outcomes: Outcomes
+    outcomes: ReplayOutcomes
     created_at: Time
     created_by: str
     started_at: Time | None
@@ -93,7 +93,7 @@ def replay_of(replay: StoredReplay, outcomes: Mapping[str, int]) -> Replay:
         include_completed=replay.include_completed,
         done=replay.done,
         skipped=replay.skipped,
-        outcomes=Outcomes(**outcomes),
+        outcomes=ReplayOutcomes(**outcomes),
         created_at=Time(replay.created_at),
         created_by=replay.created_by,
         started_at=Time.maybe(replay.started_at),
