@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from http.client import HTTPConnection
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -28,6 +27,7 @@ from support.client import admin_of
 from support.over_mcp import over_http
 from support.plain_http import WITHOUT_TLS
 from support.program import Program, StartProgram, clean_environment, run_postern
+from support.server import Answer, Asked, serving
 from support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -64,23 +64,12 @@ class Everything:
 def a_source(key: str) -> Iterator[str]:
     """Where a schedule fetches from; only with the right key does it tell anything."""
 
-    class Answering(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            right = self.headers.get("X-Source-Key") == key
-            self.send_response(200 if right else 401)
-            self.send_header("Content-Type", "application/json")
-            self.end_headers()
-            self.wfile.write(BODY if right else b"{}")
+    def answer(asked: Asked) -> Answer:
+        right = asked.headers["X-Source-Key"] == key
+        return 200 if right else 401, "application/json", BODY if right else b"{}"
 
-        def log_message(self, *_: Any) -> None: ...
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/orders"
-    finally:
-        server.shutdown()
-        server.server_close()
+    with serving(answer) as url:
+        yield f"{url}/orders"
 
 
 PLANTED = {

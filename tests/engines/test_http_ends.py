@@ -4,7 +4,6 @@ import json
 import threading
 from collections.abc import Iterator
 from http.client import HTTPConnection
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -12,6 +11,7 @@ import pytest
 
 from support.client import admin_of
 from support.program import Program
+from support.server import Answer, Asked, serving
 from support.waiting import PATIENCE, wait_until
 
 
@@ -30,33 +30,26 @@ def only_program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
             replies.append(connection.getresponse().status)
             connection.close()
 
-    class Engine(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            trigger = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            if trigger["payload"].get("at_once"):
-                report(trigger)
-            self.send_response(202)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-            if not trigger["payload"].get("at_once"):
-                threading.Thread(target=report, args=(trigger,), daemon=True).start()
-
-        def log_message(self, *_: object) -> None: ...
+    def start(asked: Asked) -> Answer:
+        trigger = json.loads(asked.body)
+        if trigger["payload"].get("at_once"):
+            report(trigger)
+        else:
+            threading.Thread(target=report, args=(trigger,), daemon=True).start()
+        return 202, "", b""
 
     replies: list[int] = []
-    engine = ThreadingHTTPServer(("127.0.0.1", 0), Engine)
-    threading.Thread(target=engine.serve_forever, daemon=True).start()
-    url = f"http://127.0.0.1:{engine.server_port}/"
-    program = Program(tmp_path_factory.mktemp("ends"), {"POSTERN_ENGINE": "http", "POSTERN_HTTP_URL": url})
-    program.replies = replies  # type: ignore[attr-defined]
-    try:
-        program.wait_until_ready()
-        yield program
-        assert program.stop() == 0
-    finally:
-        program.kill()
-        engine.shutdown()
-        engine.server_close()
+    with serving(start) as url:
+        program = Program(
+            tmp_path_factory.mktemp("ends"), {"POSTERN_ENGINE": "http", "POSTERN_HTTP_URL": url}
+        )
+        program.replies = replies  # type: ignore[attr-defined]
+        try:
+            program.wait_until_ready()
+            yield program
+            assert program.stop() == 0
+        finally:
+            program.kill()
 
 
 @pytest.fixture

@@ -11,13 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import psycopg
 
 from support.program import Program
+from support.server import Answer, Asked, serving
 from support.waiting import PATIENCE
 
 Trigger = dict[str, Any]
@@ -49,36 +49,21 @@ class CountingEngine:
 
 @contextmanager
 def counting_engine() -> Iterator[CountingEngine]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    def answer(asked: Asked) -> Answer | None:
+        trigger = json.loads(asked.body)
+        engine.triggers.append(trigger)
+        engine.keys[asked.headers["idempotency-key"]] += 1
+        if not engine.answers.wait(60):
+            return None
+        if engine.on_start is not None:
+            threading.Thread(target=engine.on_start, args=(trigger,), daemon=True).start()
+        return 202, "", b""
 
-        def do_POST(self) -> None:
-            trigger = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            engine.triggers.append(trigger)
-            engine.keys[self.headers["idempotency-key"]] += 1
-            if not engine.answers.wait(60):
-                return
-            self.send_response(202)
-            self.send_header("content-length", "0")
-            self.end_headers()
-            if engine.on_start is not None:
-                threading.Thread(target=engine.on_start, args=(trigger,), daemon=True).start()
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    class Server(ThreadingHTTPServer):
-        daemon_threads = True
-
-    with Server(("127.0.0.1", 0), Handler) as server:
-        engine = CountingEngine(f"http://127.0.0.1:{server.server_port}/start")
+    with serving(answer) as url:
+        engine = CountingEngine(f"{url}/start")
         engine.answers.set()
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
         yield engine
         engine.answers.set()
-        server.shutdown()
-        thread.join()
 
 
 def ask(

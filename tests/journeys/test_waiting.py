@@ -6,7 +6,6 @@ import signal
 import subprocess
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import pytest
 from support.forks import impatient
 from support.program import Program
 from support.reply import HttpReply
+from support.server import Answer, Asked, serving
 from support.waiting import PATIENCE, free_port, wait_until
 from support.webhooks import TOKEN, ServedWebhook, make_webhook, stories
 from support.wire import exchange
@@ -153,27 +153,24 @@ def test_a_start_that_is_under_way_when_the_program_is_asked_to_stop_is_not_aske
     asked: list[str] = []
     go = threading.Event()
 
-    class Engine(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            asked.append(self.headers["Idempotency-Key"].partition(".")[0])
-            self.rfile.read(int(self.headers["Content-Length"]))
-            go.wait(PATIENCE)
-            self.send_response(202)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+    def answer(request: Asked) -> Answer:
+        asked.append(request.headers["Idempotency-Key"].partition(".")[0])
+        go.wait(PATIENCE)
+        return 202, "", b""
 
-        def log_message(self, *_: object) -> None: ...
+    with serving(answer) as url:
+        stop_during_a_start(tmp_path, url, asked, go)
 
-    engine = ThreadingHTTPServer(("127.0.0.1", 0), Engine)
-    threading.Thread(target=engine.serve_forever, daemon=True).start()
+
+def stop_during_a_start(folder: Path, url: str, asked: list[str], go: threading.Event) -> None:
     settings = {
         "POSTERN_ENGINE": "http",
-        "POSTERN_HTTP_URL": f"http://127.0.0.1:{engine.server_port}/",
+        "POSTERN_HTTP_URL": f"{url}/",
         "POSTERN_LOG": "json",
     }
-    hasty = make_webhook(tmp_path / "data", synchronousResponse={"enabled": True, "timeoutSeconds": 1})
-    other = make_webhook(tmp_path / "data")
-    program = Program(tmp_path, settings)
+    hasty = make_webhook(folder / "data", synchronousResponse={"enabled": True, "timeoutSeconds": 1})
+    other = make_webhook(folder / "data")
+    program = Program(folder, settings)
     try:
         program.wait_until_ready()
         first = exchange(program.port, "POST", hasty.path, CALL, b"{}")
@@ -183,7 +180,7 @@ def test_a_start_that_is_under_way_when_the_program_is_asked_to_stop_is_not_aske
             program.process.wait(3)
         go.set()
         assert program.process.wait(PATIENCE) == 0
-        program = Program(tmp_path, {**settings, "POSTERN_PORT": str(program.port)})
+        program = Program(folder, {**settings, "POSTERN_PORT": str(program.port)})
         program.wait_until_ready()
         later = exchange(program.port, "POST", other.path, CALL, b"{}")
         wait_until(
@@ -194,8 +191,6 @@ def test_a_start_that_is_under_way_when_the_program_is_asked_to_stop_is_not_aske
     finally:
         go.set()
         program.kill()
-        engine.shutdown()
-        engine.server_close()
 
 
 def test_who_would_wait_longer_than_the_end_may_take_hears_so_and_the_run_goes_on(tmp_path: Path) -> None:

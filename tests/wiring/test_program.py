@@ -2,11 +2,8 @@
 
 import signal
 import sqlite3
-import threading
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import closing
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -135,33 +132,3 @@ def test_a_flood_of_rejected_calls_leaves_the_accepted_ones_and_a_bounded_store(
 
     # What comes too often is counted, and written down a little later.
     wait_until(lambda: counted() == FLOOD + 20, what=lambda: f"{counted()} calls to become {FLOOD + 20}")
-
-
-class Source(BaseHTTPRequestHandler):
-    """Counts who asked for what."""
-
-    protocol_version = "HTTP/1.1"
-    asked: Counter[str]
-
-    def do_GET(self) -> None:
-        self.asked[self.path] += 1
-        self.send_response(200)
-        self.send_header("Content-Length", "2")
-        self.end_headers()
-        self.wfile.write(b"{}")
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@pytest.fixture
-def source() -> Iterator[tuple[str, Counter[str]]]:
-    counted: Counter[str] = Counter()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Counting", (Source,), {"asked": counted}))
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}", counted
-    server.shutdown()
-    server.server_close()
-    thread.join()

@@ -16,8 +16,8 @@ from postern.usecases.webhooks.configuration import WebhookRequest, validated
 from postern.wiring.gateway import opened
 from support.desk import ACTOR
 from support.program import StartProgram
+from support.server import Answer, Asked, serving
 from support.waiting import wait_until
-from wiring.test_program import source as source
 
 SCHEDULES = 300
 """Each process has twenty under way and looks for more while they run: they meet at every one of the claims."""
@@ -49,9 +49,25 @@ async def many(settings: Settings, source_url: str) -> None:
 
 
 def test_each_tick_of_many_schedules_is_fetched_by_one_of_two_processes(
-    start_program: StartProgram, migrated_url: str, tmp_path: Path, source: tuple[str, Counter[str]]
+    start_program: StartProgram, migrated_url: str, tmp_path: Path
 ) -> None:
-    source_url, counted = source
+    counted: Counter[str] = Counter()
+
+    def answer(asked: Asked) -> Answer:
+        counted[asked.path] += 1
+        return 200, "", b"{}"
+
+    with serving(answer) as url:
+        all_are_fetched(start_program, migrated_url, tmp_path, url)
+    assert counted == {f"/{number}": 1 for number in range(SCHEDULES)}
+    with psycopg.connect(migrated_url) as connection:
+        rows = connection.execute(
+            "SELECT webhook_id, count(*) FROM invocations GROUP BY webhook_id"
+        ).fetchall()
+    assert Counter(count for _, count in rows) == {1: SCHEDULES}
+
+
+def all_are_fetched(start_program: StartProgram, migrated_url: str, tmp_path: Path, source_url: str) -> None:
     common = {
         "POSTERN_DATABASE_URL": migrated_url,
         "POSTERN_SECRET_KEYS": "0123456789abcdef0123456789abcdef",
@@ -74,9 +90,3 @@ def test_each_tick_of_many_schedules_is_fetched_by_one_of_two_processes(
         what=lambda: f"every schedule to have run; {fetched()} have",
         every=0.5,
     )
-    assert counted == {f"/{number}": 1 for number in range(SCHEDULES)}
-    with psycopg.connect(migrated_url) as connection:
-        rows = connection.execute(
-            "SELECT webhook_id, count(*) FROM invocations GROUP BY webhook_id"
-        ).fetchall()
-    assert Counter(count for _, count in rows) == {1: SCHEDULES}

@@ -3,7 +3,6 @@
 import base64
 import hmac
 from collections.abc import Iterable
-from hashlib import sha256
 
 import pytest
 from hypothesis import given
@@ -90,10 +89,6 @@ def generic(headers: dict[str, str], key: bytes = SECRET) -> list[tuple[str, str
 
 
 class TestSignatures:
-    def test_a_body_signature_proves_the_body_and_nothing_else(self) -> None:
-        assert code({}, call([("X-Signature", hexed(BODY))])) == "verified by main"
-        assert code({}, call([("X-Signature", hexed(BODY))], BODY.strip())) == "signature_mismatch"
-
     def test_upper_case_hex_is_the_same_digest(self) -> None:
         assert code({}, call([("X-Signature", hexed(BODY).upper())])) == "verified by main"
 
@@ -102,23 +97,6 @@ class TestSignatures:
             code({"encoding": "base64"}, call([("X-Signature", based(BODY).rstrip("="))]))
             == "verified by main"
         )
-
-    def test_url_safe_base64_has_its_own_alphabet(self) -> None:
-        body = next(b for b in (b"%d" % n for n in range(99)) if "+" in based(b) or "/" in based(b))
-        safe = base64.urlsafe_b64encode(digest(body)).decode().rstrip("=")
-        assert code({"encoding": "base64url"}, call([("X-Signature", safe)], body)) == "verified by main"
-        assert (
-            code({"encoding": "base64url"}, call([("X-Signature", based(body))], body))
-            == "signature_malformed"
-        )
-
-    def test_auto_takes_hex_and_base64(self) -> None:
-        for text in (hexed(BODY), based(BODY)):
-            assert code({"encoding": "auto"}, call([("X-Signature", text)])) == "verified by main"
-
-    def test_no_header_and_an_empty_header_are_both_a_missing_signature(self) -> None:
-        assert code({}, call()) == "signature_missing"
-        assert code({}, call([("X-Signature", "")])) == "signature_missing"
 
     @pytest.mark.parametrize(
         "text",
@@ -145,23 +123,9 @@ class TestSignatures:
             )
             assert isinstance(found, Unproven) and found.code == "signature_malformed" and why in found.detail
 
-    def test_a_prefix_is_a_key_before_a_separator(self) -> None:
-        document = {"keySeparator": "=", "signatureKey": "sha256"}
-        assert code(document, call([("X-Signature", "sha256=" + hexed(BODY))])) == "verified by main"
-        assert code(document, call([("X-Signature", hexed(BODY))])) == "signature_malformed"
-        assert code(document, call([("X-Signature", "sha1=" + hexed(BODY))])) == "signature_malformed"
-
     def test_base64_padding_is_not_taken_for_a_separator(self) -> None:
         document = {"keySeparator": "=", "signatureKey": "sha256", "encoding": "base64"}
         assert code(document, call([("X-Signature", "sha256=" + based(BODY))])) == "verified by main"
-
-    def test_any_of_several_items_may_be_the_right_one_and_unknown_items_do_not_matter(self) -> None:
-        wrong = hexed(b"")
-        for value in (
-            f"t={NOW},v1={wrong},{stripe().split(',')[1]}",
-            stripe() + f",v1={wrong},v0={wrong},x,=,",
-        ):
-            assert code(STRIPE, call([("Stripe-Signature", value)])) == "verified by main"
 
     def test_where_no_key_is_asked_for_any_item_may_be_the_right_one(self) -> None:
         wrong, right = hexed(b""), hexed(BODY)
@@ -173,31 +137,9 @@ class TestSignatures:
         ):
             assert code(document, call([("X-Signature", value)])) == "verified by main"
 
-    def test_a_repeated_header_is_two_signatures(self) -> None:
-        headers = [("X-Signature", hexed(BODY, OTHER)), ("X-Signature", hexed(BODY))]
-        assert code({}, call(headers)) == "verified by main"
-        assert code({}, call(headers[::-1])) == "verified by main"
-
-    def test_a_star_takes_every_header_that_begins_so(self) -> None:
-        headers = [("X-DocuSign-Signature-1", based(b"")), ("X-DocuSign-Signature-2", based(BODY))]
-        assert (
-            code({"signature": "header:X-DocuSign-Signature-*", "encoding": "base64"}, call(headers))
-            == "verified by main"
-        )
-
-    def test_signatures_are_found_in_the_query_and_the_body_too(self) -> None:
-        assert (
-            code({"signature": "query:sig"}, call(query=b"sig=" + hexed(BODY).encode())) == "verified by main"
-        )
-        body = (
-            b'{"signature":{"timestamp":"1700000000","token":"abc","signature":"%s"}}'
-            % hexed(b"1700000000abc").encode()
-        )
-        mailgun = {
-            "signature": "body:signature.signature",
-            "signedContent": "{bodyfield:signature.timestamp}{bodyfield:signature.token}",
-        }
-        assert code(mailgun, call(body=body)) == "verified by main"
+    def test_signatures_are_found_in_the_query_too(self) -> None:
+        sent = call(query=b"sig=" + hexed(BODY).encode())
+        assert code({"signature": "query:sig"}, sent) == "verified by main"
 
     def test_more_candidates_than_anybody_honest_sends_are_rejected(self) -> None:
         value = ",".join(["v1=" + hexed(b"")] * MOST_CANDIDATES)
@@ -205,15 +147,6 @@ class TestSignatures:
 
 
 class TestSecrets:
-    @pytest.mark.parametrize(("key", "matched"), [(SECRET, "main"), (OTHER, "second"), (b"third", None)])
-    def test_either_secret_may_have_made_the_signature_and_the_verdict_says_which(
-        self, key: bytes, matched: str | None
-    ) -> None:
-        verdict = SignatureCredential(scheme(), SECRET, OTHER).check(
-            call([("X-Signature", hexed(BODY, key))])
-        )
-        assert (verdict.matched if isinstance(verdict, VerifiedCall) else None) == matched
-
     def test_the_main_secret_is_named_where_both_match(self) -> None:
         headers = [("X-Signature", hexed(BODY, OTHER)), ("X-Signature", hexed(BODY))]
         verdict = SignatureCredential(scheme(), SECRET, OTHER).check(call(headers))
@@ -276,16 +209,9 @@ class TestTimestamps:
     def test_a_wrong_signature_is_a_mismatch_however_old(self) -> None:
         assert code(STRIPE, call([("Stripe-Signature", stripe(1, key=OTHER))])) == "signature_mismatch"
 
-    def test_a_missing_timestamp_is_rejected_where_it_is_signed(self) -> None:
-        assert code(STRIPE, call([("Stripe-Signature", "v1=" + hexed(BODY))])) == "timestamp_missing"
-
     @pytest.mark.parametrize("text", ["soon", "-1", "1_0", "1e9", "١٧", "9" * 20, "1700000000.0", "+1"])
     def test_a_timestamp_in_another_form_is_malformed_even_if_signed(self, text: str) -> None:
         assert code(STRIPE, call([("Stripe-Signature", stripe(text))])) == "timestamp_malformed"
-
-    @pytest.mark.parametrize("again", [NOW, NOW + 1])
-    def test_two_timestamps_in_one_signature_are_rejected(self, again: int) -> None:
-        assert code(STRIPE, call([("Stripe-Signature", f"{stripe()},t={again}")])) == "timestamp_malformed"
 
     def test_two_signature_headers_of_the_same_time_are_fine_and_of_two_times_are_not(self) -> None:
         wrong = hexed(b"")
@@ -339,17 +265,6 @@ class TestTimestamps:
             == "timestamp_malformed"
         )
 
-    def test_a_timestamp_may_stand_in_the_signed_body(self) -> None:
-        document = {
-            "timestamp": "body:webhookTimestamp",
-            "timestampFormat": "unix_ms",
-            "toleranceSeconds": 60,
-        }
-        body = b'{"webhookTimestamp":1700000000000}'
-        assert code(document, call([("X-Signature", hexed(body))], body)) == "verified by main"
-        assert code(document, call([("X-Signature", hexed(body))], body, at=NOW + 61)) == "timestamp_expired"
-        assert code(document, call([("X-Signature", hexed(BODY))])) == "timestamp_missing"
-
     def test_the_first_name_that_is_present_wins(self) -> None:
         document = {
             "signedContent": "{timestamp}.{body}",
@@ -367,136 +282,14 @@ class TestTimestamps:
         )
 
 
-class TestSignedContent:
-    def signed(
-        self, template: str, content: bytes, request: Call, public_url: str | None = None, **document: object
-    ) -> str:
-        with_signature = Call(
-            request.method,
-            request.path,
-            request.query,
-            (*request.headers, (b"x-signature", hexed(content).encode())),
-            request.body,
-            "",
-            NOW,
-            request.base_url,
-        )
-        return code({"signedContent": template, **document}, with_signature, public_url=public_url)
-
-    def test_every_token_is_the_bytes_that_arrived(self) -> None:
-        request = call(
-            [("X-One", " a b "), ("X-Many-2", "2"), ("x-many-1", "1")], query=b"q=a%20b+c&r=1", method="PUT"
-        )
-        for template, content in {
-            "{body_sha256}": sha256(BODY).hexdigest().encode(),
-            "{method} {path}": b"PUT /webhook/abc",
-            "{url}": b"https://hooks.example.com/webhook/abc?q=a%20b+c&r=1",
-            "{header:x-one}|{query:q}": b"a b|a b c",
-            "{headers:X-Many-*}": b"1\n2",
-            "{bodyfield:total}/{bodyfield:id}": b"10.00/evt_1",
-            "{{{body}}}é": b"{" + BODY + "}é".encode(),
-        }.items():
-            assert self.signed(template, content, request) == "verified by main", template
-
-    def test_something_signed_that_was_not_sent_or_sent_twice_is_rejected(self) -> None:
-        twice = call([("X-One", "a"), ("X-One", "a")], query=b"q=1&q=1")
-        for template in (
-            "{header:X-One}",
-            "{query:q}",
-            "{header:X-Other}",
-            "{query:r}",
-            "{headers:X-One*}",
-            "{headers:X-Other*}",
-        ):
-            assert self.signed(template, b"a", twice) == "signature_malformed"
-
-    def test_a_body_field_that_is_left_out_counts_as_empty_but_not_all_of_them(self) -> None:
-        assert self.signed("{bodyfield:id}:{bodyfield:none}", b"evt_1:", call()) == "verified by main"
-        assert self.signed("{bodyfield:no}:{bodyfield:none}", b":", call()) == "signature_malformed"
-
+class TestWhatIsSigned:
     def test_the_id_is_needed_once_where_it_is_signed(self) -> None:
-        document = {"deliveryId": "header:X-Id"}
-        assert (
-            self.signed("{id}.{body}", b"a." + BODY, call([("X-Id", "a")]), **document) == "verified by main"
-        )
-        assert self.signed("{id}.{body}", b"." + BODY, call(), **document) == "signature_malformed"
-        assert (
-            self.signed("{id}.{body}", b"a." + BODY, call([("X-Id", "a"), ("X-Id", "b")]), **document)
-            == "signature_malformed"
-        )
-
-    def test_the_public_url_is_what_the_user_typed(self) -> None:
-        typed = "https://shop.example.com/in?x=1"
-        assert self.signed("{url}", typed.encode(), call(query=b"x=1"), typed) == "verified by main"
-        assert self.signed("{path}", b"/in", call(), typed) == "verified by main"
-
-    def test_a_public_url_without_a_query_gets_the_query_of_the_call(self) -> None:
-        assert (
-            self.signed(
-                "{url}", b"https://shop.example.com/in?x=1", call(query=b"x=1"), "https://shop.example.com/in"
-            )
-            == "verified by main"
-        )
-
-    def test_only_the_named_escapes_are_decoded(self) -> None:
-        request = call(query=b"u=https%3a%2F%2Fa%20b%26")
-        assert (
-            self.signed(
-                "{url}",
-                b"https://hooks.example.com/webhook/abc?u=https://a%20b%26",
-                request,
-                urlUnescape=":/",
-            )
-            == "verified by main"
-        )
-
-
-class TestGeneric:
-    def test_the_bare_sentence_is_enough(self) -> None:
-        assert code(GENERIC, call(generic({"X-Webhook-Event": "paid"}))) == "verified by main"
-
-    def test_values_are_trimmed_and_ordered_by_lower_case_name(self) -> None:
-        headers = generic({"X-Webhook-b": " 2 ", "x-webhook-A": "1", "X-Webhook-C": "3"})
-        assert code(GENERIC, call(headers)) == "verified by main"
-        assert code(GENERIC, call(headers[::-1])) == "verified by main"
-
-    def test_values_cannot_run_into_each_other(self) -> None:
-        signature = generic({"X-Webhook-A": "1", "X-Webhook-B": "17"})[-1]
-        assert (
-            code(GENERIC, call([("X-Webhook-A", "11"), ("X-Webhook-B", "7"), signature]))
-            == "signature_mismatch"
-        )
-
-    def test_nothing_signed_is_rejected_even_with_the_right_hmac_of_nothing(self) -> None:
-        assert code(GENERIC, call([("X-Signature", hexed(b""))])) == "signature_malformed"
-
-    def test_one_name_twice_is_refused(self) -> None:
-        assert (
-            code(GENERIC, call([("X-Webhook-A", "1"), ("x-webhook-a", "1"), ("X-Signature", hexed(b"1\n1"))]))
-            == "signature_malformed"
-        )
-
-    def test_a_timestamp_is_checked_only_when_sent(self) -> None:
-        assert code(GENERIC, call(generic({"X-Webhook-Timestamp": str(NOW)}))) == "verified by main"
-        assert code(GENERIC, call(generic({"X-Webhook-Timestamp": str(NOW - 301)}))) == "timestamp_expired"
-        assert code(GENERIC, call(generic({"X-Webhook-Timestamp": "now"}))) == "timestamp_malformed"
-
-    def test_a_body_digest_is_checked_only_when_sent(self) -> None:
-        for text in (sha256(BODY).hexdigest(), base64.b64encode(sha256(BODY).digest()).decode()):
-            headers = generic({"X-Webhook-Content-SHA256": text})
-            assert code(GENERIC, call(headers)) == "verified by main"
-            assert code(GENERIC, call(headers, b"{}")) == "signature_mismatch"
-        assert code(GENERIC, call(generic({"X-Webhook-Content-SHA256": "abc"}))) == "signature_malformed"
-
-    def test_both_can_be_required(self) -> None:
-        both = {"X-Webhook-Timestamp": str(NOW), "X-Webhook-Content-SHA256": sha256(BODY).hexdigest()}
-        assert code(GENERIC, call(generic(both)), require_timestamp_and_digest=True) == "verified by main"
-        for left_out, expected in (
-            ("X-Webhook-Timestamp", "timestamp_missing"),
-            ("X-Webhook-Content-SHA256", "signature_malformed"),
-        ):
-            headers = generic({name: value for name, value in both.items() if name != left_out})
-            assert code(GENERIC, call(headers), require_timestamp_and_digest=True) == expected
+        document = {"deliveryId": "header:X-Id", "signedContent": "{id}.{body}"}
+        one, two = ("X-Id", "a"), ("X-Id", "b")
+        signed, without = ("X-Signature", hexed(b"a." + BODY)), ("X-Signature", hexed(b"." + BODY))
+        assert code(document, call([one, signed])) == "verified by main"
+        assert code(document, call([without])) == "signature_malformed"
+        assert code(document, call([one, two, signed])) == "signature_malformed"
 
     def test_the_body_counts_as_signed_only_where_its_digest_is_required(self) -> None:
         assert not SignatureCredential(scheme(**GENERIC), SECRET).body_is_signed

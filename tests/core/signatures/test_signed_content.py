@@ -1,5 +1,7 @@
 """The template of what is signed, and the places in a call that it names."""
 
+from hashlib import sha256
+
 import pytest
 
 from postern.core.calls.call import Call
@@ -20,8 +22,8 @@ def call(body: bytes = b"{}", query: bytes = b"", *headers: tuple[bytes, bytes])
     return Call("POST", b"/webhook/x", query, (JSON, *headers), body, "203.0.113.9", 0.0, "https://h.example")
 
 
-def signed(template: str, of: Call, public_url: str | None = None) -> bytes | Missing:
-    return SignedContent(template, public_url=public_url).of(of, b"17", b"id_1")
+def signed(template: str, of: Call, public_url: str | None = None, **more: str) -> bytes | Missing:
+    return SignedContent(template, public_url=public_url, **more).of(of, b"17", b"id_1")
 
 
 @pytest.mark.parametrize(
@@ -29,7 +31,9 @@ def signed(template: str, of: Call, public_url: str | None = None) -> bytes | Mi
     [
         ("{body}", b'{"a":1}'),
         ("{timestamp}.{id}.{body}", b'17.id_1.{"a":1}'),
-        ("{{{method}}} {path}", b"{POST} /webhook/x"),
+        ("{body_sha256}", sha256(b'{"a":1}').hexdigest().encode()),
+        ("{{{method}}} {path}é", "{POST} /webhook/xé".encode()),
+        ("{bodyfield:a}:{bodyfield:none}", b"1:"),
         ("{url}", b"https://h.example/webhook/x?q=1&q2=%20"),
         ("{header:X-One}|{query:q}|{bodyfield:a}", b"1|1|1"),
         ("{headers:X-*}", b"1\n2"),
@@ -50,6 +54,12 @@ def test_what_is_signed_is_what_arrived(template: str, content: bytes) -> None:
 def test_the_url_is_the_one_that_the_sender_was_given(public: str, content: bytes) -> None:
     assert signed("{url}", call(b"", b"q=1"), public) == content
     assert signed("{path}{body}", call(b"!"), public) == b"/in!"
+
+
+def test_only_the_named_escapes_are_decoded() -> None:
+    escaped = call(b"", b"u=https%3a%2F%2Fa%20b%26")
+    found = signed("{url}", escaped, url_unescape=":/")
+    assert found == b"https://h.example/webhook/x?u=https://a%20b%26"
 
 
 def test_the_fields_of_an_array_are_found_where_a_mapping_finds_them() -> None:
