@@ -14,6 +14,7 @@ from postern.core.calls.content import Payload, Unreadable, read_object
 from postern.core.calls.cors import is_preflight
 from postern.core.calls.paths import walk_members
 from postern.core.limits import Limits
+from postern.core.problems import PROBLEMS
 from postern.core.signatures.credential import Matched, Unproven, VerifiedCall
 from postern.core.signatures.handshake import HandshakeAnswer
 from postern.core.webhooks.webhook import DuplicateKey, Webhook
@@ -29,6 +30,10 @@ NEVER_READ = (
     "origin_not_allowed",
 )
 """Rejected before there was a body to keep: such a call cannot be judged again."""
+
+
+UNPROVEN = frozenset({*NEVER_READ, *(one.code for one in PROBLEMS.values() if one.status == 401)})
+"""Rejected before the caller had proven anything: a stranger's, as far as is known."""
 
 
 class Verdict(msgspec.Struct):

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from sqlalchemy import Connection, Select, Table, case, func, literal_column, select
+from sqlalchemy import ColumnElement, Connection, Select, Table, and_, case, func, literal_column, select
 
+from postern.core.admit import UNPROVEN
 from postern.core.history.volume import is_call, outcomes
 from postern.core.webhooks.listing import Activity, Lately
 from postern.identity import first_id_at
@@ -12,7 +13,7 @@ from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
 from postern.stores.sql.tables import UNUSUAL_DELIVERIES, deliveries, tallies
 
-_CALLS = tallies.c.name == "calls"
+_CALLS, _PROVEN = tallies.c.name == "calls", tallies.c.name.startswith("secret:")
 
 
 class Activities:
@@ -34,16 +35,16 @@ class Activities:
                     if not is_call(code):
                         continue
                     in_day[webhook_id] = in_day.get(webhook_id, 0) + int(calls)
-                    if now:
+                    if now and code not in UNPROVEN:
                         codes = latest.setdefault(webhook_id, {})
                         codes[code] = codes.get(code, 0) + int(now)
-            not_started = _not_started(connection, recent)
+            not_started, stopped = _not_started(connection, recent), _stopped(connection, recent, until)
             found = {
                 webhook_id: Activity(
                     seconds(last_at),
                     in_day.get(webhook_id, 0),
-                    sum(latest.get(webhook_id, {}).values()),
-                    outcomes(latest[webhook_id])["rejected"] if webhook_id in latest else 0,
+                    sum(latest.get(webhook_id, {}).values()) + stopped.get(webhook_id, 0),
+                    outcomes(latest.get(webhook_id, {}))["rejected"] + stopped.get(webhook_id, 0),
                     not_started.get(webhook_id, 0),
                 )
                 for webhook_id, last_at in called.items()
@@ -51,6 +52,31 @@ class Activities:
             return Lately(found)
 
         return await self._database.read(query)
+
+    async def stopped(self, webhook_ids: list[str], recent: int, until: int) -> dict[str, int]:
+        """Of these webhooks."""
+        return await self._database.read(
+            lambda connection: _stopped(connection, recent, until, tallies.c.webhook_id.in_(webhook_ids))
+        )
+
+
+def _stopped(
+    connection: Connection, recent: int, until: int, among: ColumnElement[bool] = _PROVEN
+) -> dict[str, int]:
+    """Rejected calls without proof since the last call with proof, where there was one: the sender may have stopped
+    getting through. Any others may be a stranger's, who cannot make a webhook look as if it failed."""
+    minute = (func.max(tallies.c.last_at) // 60_000).label("minute")
+    proven = select(tallies.c.webhook_id, minute).where(_PROVEN, among)
+    last = proven.group_by(tallies.c.webhook_id).subquery()
+    found: dict[str, int] = {}
+    for table, first, end in parts(connection, recent, until, 60):
+        since = select(table.c.webhook_id, func.sum(table.c.calls)).join(
+            last, and_(last.c.webhook_id == table.c.webhook_id, table.c.minute > last.c.minute)
+        )
+        since = since.where(table.c.minute >= first, table.c.minute < end, table.c.code.in_(UNPROVEN))
+        for webhook_id, calls in connection.execute(since.group_by(table.c.webhook_id)):
+            found[webhook_id] = found.get(webhook_id, 0) + int(calls)
+    return found
 
 
 def _called_since(minute: int) -> Select[tuple[str]]:

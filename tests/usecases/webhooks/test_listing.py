@@ -12,6 +12,7 @@ from postern.core.problems import Refused
 from postern.core.webhooks.listing import Sort, WebhookFilter
 from postern.usecases import answers
 from postern.usecases.access import audit
+from postern.usecases.history import volumes
 from postern.usecases.webhooks import activity, listing, many, webhooks
 from postern.usecases.webhooks.configuration import validated
 from postern.usecases.webhooks.listing import FilterRequest
@@ -56,14 +57,41 @@ async def test_a_page_goes_on_after_a_webhook_that_was_deleted_meanwhile(desk: D
     assert "begin again" in refusal.value.errors[0].message
 
 
+GUARDED = {"method": "token", "token": "0123456789abcdef"}
+RIGHT = (b"x-api-key", b"0123456789abcdef")
+WRONG = (b"x-api-key", b"guessed by a stranger")
+
+
+@pytest.mark.parametrize(
+    ("calls", "failing"),
+    [
+        ([WRONG] * 3, 0),  # nobody ever got through: there is nothing that has stopped
+        ([WRONG, WRONG, WRONG, RIGHT], 0),
+        ([RIGHT, WRONG, WRONG], 2),  # as when the sender has another secret now
+        ([WRONG, RIGHT, RIGHT, WRONG], 0),
+    ],
+)
+async def test_strangers_do_not_make_a_webhook_fail_that_its_sender_reaches(
+    desk: Desk, calls: list[tuple[bytes, bytes]], failing: int
+) -> None:
+    webhook, now = await desk.webhook("Guarded", authentication=GUARDED), desk.gateway.clock()
+    for ago, header in enumerate(reversed(calls)):
+        await desk.call(webhook, {}, header, at=now - 60 - 120 * ago)
+    assert (await activity.activities(desk.gateway)).of(webhook).failing == failing
+    day = (await volumes.last_day(desk.gateway, ACTOR, [webhook]))[webhook]
+    assert day.rejecting * day.recent_rejected == failing, "the page says the same"
+    assert day.calls == len(calls)
+    assert await listed(desk, state="failing") == (["Guarded"] if failing else [])
+
+
 async def test_what_fails_stands_first_and_is_found_by_its_state(desk: Desk) -> None:
     fine, guarded, quiet = [
         await desk.webhook("Fine"),
-        await desk.webhook("Guarded", authentication={"method": "token", "token": "0123456789abcdef"}),
+        await desk.webhook("Guarded", authentication=GUARDED),
         await desk.webhook("Quiet"),
     ]
     await desk.accepted(fine, {})
-    assert (await desk.call(guarded, {})).status == 401
+    assert (await desk.call(guarded, [], RIGHT)).status == 400
     page = await listing.page(desk.gateway, ACTOR, listing.EVERYTHING, "failing", False, 1, 50)
     assert (page.order, page.failing) == ([guarded, quiet, fine], 1)
     assert await listed(desk, state="failing") == ["Guarded"]

@@ -66,7 +66,7 @@ class Listed:
 
 
 class Activity(Struct, frozen=True):
-    """What came lately, in a few figures; recent is this hour and the one before."""
+    """What came lately, in a few figures; recent is this hour and the one before, without what strangers tried."""
 
     last_call_at: float | None = None
     last_day: int = 0

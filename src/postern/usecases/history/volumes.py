@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from postern.core.access.accounts import Actor
+from postern.core.admit import UNPROVEN
 from postern.core.history.volume import Counts, Volume, outcomes
 from postern.core.problems import FieldError, Refused
 from postern.core.webhooks.listing import rejecting
@@ -28,7 +29,7 @@ SPARKLINE_STEP = 60
 
 
 class Day(Struct, frozen=True):
-    """A webhook's last 24 hours in a few figures; recent is this hour and the one before."""
+    """A webhook's last 24 hours in a few figures; recent is this hour and the one before, without what strangers tried."""
 
     hours: list[int]
     calls: int
@@ -88,9 +89,14 @@ async def last_day(gateway: Gateway, actor: Actor, webhook_ids: list[str]) -> di
     first, recent, until = last_hours(gateway.clock())
     found = await gateway.store.volumes.calls(webhook_ids, first, until, SPARKLINE_STEP)
     trouble = await gateway.store.deliveries.in_trouble(webhook_ids, recent * 60)
+    stopped = await gateway.store.activities.stopped(webhook_ids, recent, until)
     hours = range(first, until, SPARKLINE_STEP)
     return {
-        webhook_id: _day([found[webhook_id].get(hour, {}) for hour in hours], trouble.get(webhook_id, 0))
+        webhook_id: _day(
+            [found[webhook_id].get(hour, {}) for hour in hours],
+            trouble.get(webhook_id, 0),
+            stopped.get(webhook_id, 0),
+        )
         for webhook_id in webhook_ids
     }
 
@@ -102,10 +108,11 @@ def last_hours(now: float) -> tuple[int, int, int]:
     return hour - 23 * SPARKLINE_STEP, hour - SPARKLINE_STEP, minute + 1
 
 
-def _day(hours: list[dict[str, int]], not_started: int) -> Day:
-    latest = hours[-2:]
-    recent = sum(sum(hour.values()) for hour in latest)
-    rejected = sum(outcomes(hour)["rejected"] for hour in latest)
+def _day(hours: list[dict[str, int]], not_started: int, stopped: int = 0) -> Day:
+    """``stopped``: how many of the latest were rejected without proof, and count as the sender's all the same."""
+    latest = [{code: calls for code, calls in hour.items() if code not in UNPROVEN} for hour in hours[-2:]]
+    recent = sum(sum(hour.values()) for hour in latest) + stopped
+    rejected = sum(outcomes(hour)["rejected"] for hour in latest) + stopped
     return Day(
         hours=[sum(hour.values()) for hour in hours],
         calls=sum(sum(hour.values()) for hour in hours),
