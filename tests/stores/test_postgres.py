@@ -22,7 +22,7 @@ from postern.stores.sql.tables import deliveries, tallies
 from postern.stores.store import Store
 from stores.conftest import NOW, entry
 from support.postgres import PostgresProcess
-from support.program import run_postern
+from support.program import StartProgram, run_postern
 from support.recording import kept
 from support.waiting import PATIENCE
 
@@ -147,13 +147,28 @@ async def test_other_processes_hear_that_replays_of_many_are_due(migrated_url: s
     await other.close()
 
 
-def test_a_program_refuses_a_database_without_a_schema_and_says_what_to_do(
-    tmp_path: Path, postgres_url: str
+def test_the_first_start_sets_up_an_empty_database_and_no_other(
+    start_program: StartProgram, tmp_path: Path, postgres_url: str
 ) -> None:
+    """A command does not, and two starts at once do it once."""
+    where = {
+        "POSTERN_DATABASE_URL": postgres_url,
+        "POSTERN_ENGINE": "none",
+        "POSTERN_SECRET_KEYS": "a key of these tests, long enough for both",
+    }
+    asked = run_postern(tmp_path, "keys", "list", **where)
+    assert (asked.returncode, "the database is not set up for Postern" in asked.stderr) == (5, True)
+    both = [start_program(ready=False, POSTERN_DATA_DIR=str(tmp_path / name), **where) for name in "ab"]
+    for program in both:
+        program.wait_until_ready()
+    assert run_postern(tmp_path, "keys", "list", **where).returncode == 0
+
+
+def test_a_start_does_not_set_up_a_database_with_tables_of_others(tmp_path: Path, postgres_url: str) -> None:
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute("CREATE TABLE theirs (id int)")
     refused = run_postern(tmp_path, "serve", POSTERN_DATABASE_URL=postgres_url)
-    assert refused.returncode == 5
-    assert "the database has schema none and this version needs" in refused.stderr
-    assert "run `postern migrate`" in refused.stderr
+    assert (refused.returncode, "`postern migrate` beside other tables" in refused.stderr) == (5, True)
     assert run_postern(tmp_path, "migrate", POSTERN_DATABASE_URL=postgres_url).returncode == 0
     assert run_postern(tmp_path, "keys", "list", POSTERN_DATABASE_URL=postgres_url).returncode == 0
 

@@ -119,7 +119,7 @@ def upgrade():
     )
     monkeypatch.setattr(schema, "MIGRATIONS", tmp_path / "migrations")
     monkeypatch.setattr(schema, "_known", schema._known.__wrapped__)
-    with pytest.raises(schema.SchemaMismatch, match="needs 9000: run `postern migrate`"):
+    with pytest.raises(schema.SchemaMismatch, match=r"needs 9000\): run `postern migrate`"):
         schema.verify(empty)
     schema.migrate(empty)
     schema.verify(empty)

@@ -20,8 +20,9 @@ from postern.private_files import openness, private_file, private_folder
 from postern.settings import Settings
 from postern.stores.secrets.keys import holds_secrets
 from postern.stores.secrets.vault import VaultError, key_from_file
+from postern.stores.sql import schema
 from postern.stores.store import Store
-from postern.surfaces.cli.run import USAGE
+from postern.surfaces.cli.run import NOT_FOUND, USAGE
 from postern.usecases.deliveries.dispatch import LEASE
 from postern.usecases.ports import Engine
 from postern.usecases.runtime.directory import Directory
@@ -64,19 +65,37 @@ def _derived(keys: list[str], purpose: bytes) -> list[bytes]:
 
 @asynccontextmanager
 async def opened(
-    settings: Settings, serving_on: str | None = None, watch: Watch | None = None
+    settings: Settings,
+    serving_on: str | None = None,
+    watch: Watch | None = None,
+    *,
+    migrates: bool = True,
+    begins: bool = True,
 ) -> AsyncIterator[Gateway]:
     """A gateway ready for use cases. ``serving_on`` is the address it serves on: only then does it have an
-    engine. ``watch`` is called with what becomes of the workflow files and of runs, where that is the embedded one."""
+    engine. ``watch`` is called with what becomes of the workflow files and of runs, where that is the embedded one.
+    ``migrates``: the database of an older version is brought up to date, if it is SQLite. ``begins``: where there is no
+    database, one is made. Whatever is refused, nothing has been written then, and no key been made."""
     if serving_on:
         engine = make_engine(settings, watch)  # first: it may say that its settings cannot work
     else:
         engine = None
-    private_folder(settings.data_dir)
-    _refuse_to_begin_anew(settings)
+    file = database_file(settings)
+    is_new = file is not None and not file.exists()
+    if is_new:
+        _look_for_an_earlier_one(settings)
+        if not begins:
+            raise CannotStart(
+                f"There is no database in {settings.data_dir.resolve()}. POSTERN_DATA_DIR says where it is, and `postern serve` "
+                "begins one.",
+                NOT_FOUND,
+            )
+    if begins:
+        private_folder(settings.data_dir)
+    schema.prepare(settings.database, migrates=migrates or is_new)
     keys = secret_keys(settings)
     store = Store(settings.database, keys)
-    await store.open()
+    await store.open(migrate=False)
     async with AsyncExitStack() as at_the_end:
         at_the_end.push_async_callback(store.close)
         runs_workflows = serving_on is not None and settings.engine == "embedded"
@@ -158,14 +177,17 @@ def _assembled(
     )
 
 
-def _refuse_to_begin_anew(settings: Settings) -> None:
+def database_file(settings: Settings) -> Path | None:
+    return Path(make_url(settings.database).database or "") if settings.is_sqlite else None
+
+
+def _look_for_an_earlier_one(settings: Settings) -> None:
     """An empty database beside the files of an old one would answer every sender 404, and look healthy."""
-    path = Path(make_url(settings.database).database or "") if settings.is_sqlite else None
     left = [name for name in ("secret.key", "engine.db") if (settings.data_dir / name).exists()]
-    if path is not None and left and not path.exists():
+    if left:
         raise CannotStart(
-            f"There is no database {path}, but {' and '.join(left)} of an earlier one lie in {settings.data_dir}: "
-            "was it moved or deleted? Put it back, or run `postern migrate` to begin an empty one."
+            f"There is no database {database_file(settings)}, but {settings.data_dir} holds {' and '.join(left)} of an earlier "
+            "one: was it moved or deleted? Put it back, or run `postern migrate` to begin an empty one."
         )
 
 

@@ -6,9 +6,11 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +18,14 @@ import httpx2
 import pytest
 from reference import commands
 
+from journeys.test_backup import rows
 from postern import __version__
-from postern.surfaces.cli.run import CONFLICT, DIFFERS, FAILED, NOT_FOUND, USAGE, end
+from postern.stores.sql import schema
+from postern.surfaces.cli.run import CONFLICT, DIFFERS, FAILED, NOT_FOUND, UNAVAILABLE, USAGE, end
 from postern.surfaces.cli.terminal import table
 from support.client import Client, admin_of
 from support.commands import typed
+from support.fresh import fresh_data
 from support.house import House
 from support.plain_http import WITHOUT_TLS
 from support.program import Program, StartProgram, clean_environment, run_postern
@@ -91,8 +96,60 @@ def test_a_command_without_the_servers_settings_tells_urls_that_lead_to_it(
     made = json_of(folder, "webhooks", "create", "Reached", "--auth", "none")
     assert made["url"].startswith(f"{program.url}/webhook/")
     assert json_of(folder, "webhooks", "list", "--search", "Reached")["items"][0]["url"] == made["url"]
-    assert f"There was no database in {tmp_path / 'data'}" in run_postern(tmp_path, "webhooks", "list").stderr
-    assert "There was no database" not in run_postern(tmp_path, "webhooks", "list").stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("status",),
+        ("webhooks", "list"),
+        ("history", "show", f"inv_{NOWHERE}"),
+        ("prune",),
+        ("export", "--all"),
+    ],
+)
+def test_a_command_that_reads_begins_no_database(words: tuple[str, ...], tmp_path: Path) -> None:
+    read = typed(tmp_path, *words)
+    assert (read.exit_code, read.stdout) == (NOT_FOUND, "")
+    assert (
+        read.stderr.startswith(f"There is no database in {tmp_path / 'data'}.")
+        and read.stderr.count("\n") == 1
+    )
+    assert not (tmp_path / "data").exists()
+    made = typed(tmp_path, "webhooks", "create", "First")
+    assert f"There was no database in {tmp_path / 'data'}: a new one was begun." in made.stderr
+    assert "There was no database" not in typed(tmp_path, "webhooks", "create", "Second").stderr
+
+
+@pytest.mark.parametrize("words", [("webhooks", "list"), ("webhooks", "create", "One")])
+def test_no_command_begins_a_database_beside_the_files_of_an_earlier_one(
+    words: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "secret.key").write_text("of an earlier one")
+    refused = typed(tmp_path, *words)
+    assert (refused.exit_code, refused.stderr.count("\n")) == (FAILED, 1)
+    assert "holds secret.key of an earlier one" in refused.stderr
+    assert [file.name for file in (tmp_path / "data").iterdir()] == ["secret.key"]
+
+
+@pytest.mark.parametrize("words", [("webhooks", "list"), ("webhooks", "create", "One")])
+def test_no_command_brings_a_database_up_to_date(
+    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fresh_data(tmp_path / "data")
+    before = schema.newest()
+    with closing(sqlite3.connect(tmp_path / "data" / "postern.db")) as database, database:
+        database.execute("DELETE FROM meta WHERE name = 'keys'")  # of an age at which no key was noted
+    (tmp_path / "data" / "secret.key").unlink(missing_ok=True)
+    monkeypatch.setattr(schema, "_known", lambda: (before, "9000"))
+    refused = typed(tmp_path, *words)
+    assert (refused.exit_code, refused.stderr) == (
+        UNAVAILABLE,
+        f"the database was made by an older version (its schema is {before}, and this version needs 9000): run `postern migrate`\n",
+    )
+    assert not (tmp_path / "data" / "secret.key").exists()
+    assert rows(tmp_path / "data" / "postern.db", "SELECT version_num FROM alembic_version") == [(before,)]
 
 
 def test_a_command_without_the_servers_settings_finds_its_workflows(

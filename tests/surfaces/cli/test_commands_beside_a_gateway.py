@@ -103,8 +103,7 @@ def test_a_command_with_other_settings_than_the_gateway_uses_its_own(
 ) -> None:
     other = f"sqlite:///{tmp_path / 'other.db'}"
     assert (
-        "There was no database"
-        in run_postern(tmp_path, "webhooks", "list", POSTERN_DATABASE_URL=other).stderr
+        "There is no database" in run_postern(tmp_path, "webhooks", "list", POSTERN_DATABASE_URL=other).stderr
     )
     for setting, own, different in (
         ("POSTERN_BASE_URL", "", "https://hooks.example.com"),
@@ -166,7 +165,7 @@ def test_nothing_is_told_to_a_socket_or_in_a_folder_of_another_user(tmp_path: Pa
     )
     assert ran.returncode == USAGE and "belongs to another user" in ran.stderr
     assert not (data / "postern.db").exists()
-    assert run_postern(tmp_path, "webhooks", "list", POSTERN_DATA_DIR="data").returncode == 0
+    assert run_postern(tmp_path, "webhooks", "create", "Own", POSTERN_DATA_DIR="data").returncode == 0
 
 
 def test_where_the_folders_name_is_too_long_for_a_socket_it_is_served_a_moment_later(

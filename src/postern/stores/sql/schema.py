@@ -1,4 +1,4 @@
-"""The schema's version: brought up to date on SQLite by itself, on Postgres only on demand.
+"""The schema's version: brought up to date on SQLite by the start, on Postgres only on demand.
 
 Alembic is asked only when something has to be done: importing it takes longer than most commands.
 """
@@ -7,7 +7,9 @@ from functools import cache
 from pathlib import Path
 
 from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
 
+from postern.core.history.invocation import StoreUnavailable
 from postern.stores.sql.database import Database
 from postern.stores.sql.tables import metadata
 
@@ -22,6 +24,8 @@ _POSTGRES_COLUMNS = """SELECT t.relname, c.attname, c.attnotnull
     FROM pg_catalog.pg_class t JOIN pg_catalog.pg_attribute c ON c.attrelid = t.oid
     WHERE t.relnamespace = pg_catalog.current_schema()::pg_catalog.regnamespace AND t.relkind IN ('r', 'p')
     AND c.attnum > 0 AND NOT c.attisdropped AND pg_catalog.has_table_privilege(t.oid, 'SELECT')"""
+_POSTGRES_RELATIONS = """SELECT 1 FROM pg_catalog.pg_class
+    WHERE relnamespace = pg_catalog.current_schema()::pg_catalog.regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'f') LIMIT 1"""
 _POSTGRES_INDEXES = """SELECT relname FROM pg_catalog.pg_class
     WHERE relnamespace = pg_catalog.current_schema()::pg_catalog.regnamespace AND relkind = 'i'"""
 
@@ -108,6 +112,24 @@ def migrate(database: Database) -> None:
     command.upgrade(config, "head")
 
 
+def prepare(url: str, *, migrates: bool) -> None:
+    """The database as it must be before anything is made of it: an SQLite database is brought up to date, a Postgres database is
+    set up where it is empty, for on one that is not another version may still serve. Raises ``SchemaMismatch``, as ``verify``."""
+    database = Database(url)
+    try:
+        if migrates and (database.is_sqlite or database.read_now(_is_empty)):
+            migrate(database)
+        verify(database)
+    except DBAPIError as error:
+        raise StoreUnavailable(str(error.orig)) from error
+    finally:
+        database.close()
+
+
+def _is_empty(connection: Connection) -> bool:
+    return connection.execute(text(_POSTGRES_RELATIONS)).first() is None
+
+
 def _looked_through(connection: Connection) -> tuple[str | None, list[str]]:
     found = revision(connection)
     return found, differences(connection) if found == newest() else []
@@ -126,6 +148,10 @@ def verify(database: Database) -> None:
         return
     if found is not None and (why := why_unknown(found)):
         raise SchemaMismatch(f"this database cannot be opened: {why}")
+    if found is None:
+        raise SchemaMismatch(
+            "the database is not set up for Postern: `postern serve` does that where it is empty, and `postern migrate` beside other tables"
+        )
     raise SchemaMismatch(
-        f"the database has schema {found or 'none'} and this version needs {newest()}: run `postern migrate`"
+        f"the database was made by an older version (its schema is {found}, and this version needs {newest()}): run `postern migrate`"
     )

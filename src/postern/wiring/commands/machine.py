@@ -35,7 +35,7 @@ from postern.wiring.backup.contents import BackupFailed, is_own
 from postern.wiring.backup.making import back_up
 from postern.wiring.backup.restoring import restore
 from postern.wiring.develop import develop
-from postern.wiring.gateway import database_held, opened, workflows_of
+from postern.wiring.gateway import database_file, database_held, opened, workflows_of
 from postern.wiring.serving import serve, serve_with
 from postern.wiring.starting import CannotStart, ends_at_ctrl_c, ends_in_a_sentence
 from postern.wiring.workers.slot import WorkerSlot
@@ -62,7 +62,7 @@ class OnThisMachine:
             response = await inside.ask(gateway, COMMAND_LINE, method, path, query, body)
             return Answer(response.status_code, bytes(response.body))
 
-        return self._run(answer)
+        return self._run(answer, begins=method != "GET")
 
     def close(self) -> None:
         with ends_in_a_sentence():
@@ -71,12 +71,24 @@ class OnThisMachine:
                 self._runner.run(self._opened.aclose())
             self._runner.close()
 
-    def _run(self, use_case: Callable[[Gateway], Awaitable[T]]) -> T:
+    def _run(self, use_case: Callable[[Gateway], Awaitable[T]], begins: bool = False) -> T:
+        """``begins``: where there is no database, one is made, because the command has something to write."""
+
         async def inside_the_loop() -> T:
             if self._gateway is None:
                 set_up_logs("off" if self._settings.log == "off" else "text")
-                _warn_if_new(self._settings)
-                self._gateway = await self._opened.enter_async_context(opened(self._settings))
+                file = database_file(self._settings)
+                is_new = file is not None and not file.exists()
+                self._gateway = await self._opened.enter_async_context(
+                    opened(self._settings, migrates=False, begins=begins)
+                )
+                if (
+                    file is not None and is_new
+                ):  # most likely the command was typed in another folder than `serve`
+                    print(
+                        f"There was no database in {file.parent}: a new one was begun. POSTERN_DATA_DIR says where it is.",
+                        file=sys.stderr,
+                    )
             return await use_case(self._gateway)
 
         with self._turn, ends_in_a_sentence():
@@ -166,7 +178,7 @@ class OnThisMachine:
     def speak_mcp(self, level: str) -> None:
         # With an id, as a key has one: what is not shown to keys is not shown to a model.
         actor = Actor("command line (MCP)", next(one for one in LEVELS if one == level), "mcp")
-        self._run(lambda gateway: load_sdk().serve_stdio(gateway, actor))
+        self._run(lambda gateway: load_sdk().serve_stdio(gateway, actor), begins=True)
 
     def workflows_folder(self) -> Path:
         path = workflows_of(self._settings)
@@ -209,16 +221,6 @@ def _fails_in_a_sentence() -> Iterator[None]:
             yield
     except BackupFailed as error:
         end(str(error), FAILED)
-
-
-def _warn_if_new(settings: Settings) -> None:
-    """Most likely the command was typed in another folder than the one from which the gateway was started."""
-    file = make_url(settings.database).database if settings.is_sqlite else None
-    if file is not None and not Path(file).exists():
-        print(
-            f"There was no database in {Path(file).parent}: a new one is begun. POSTERN_DATA_DIR says where it is.",
-            file=sys.stderr,
-        )
 
 
 def _write_example(workflows: Path) -> None:

@@ -52,7 +52,8 @@ def dev(workflows: Path | None, port: int | None, example: bool) -> None:
 @click.command()
 @json_option
 def migrate(as_json: bool) -> None:
-    """Bring the database's schema up to date. Needed on Postgres only; SQLite does it at the start."""
+    """Bring the database's schema up to date. Needed on Postgres only, for a new version: `serve` does it on SQLite, and sets up an
+    empty Postgres database."""
     schema = api.wiring.migrate()
     report({"schema": schema}, f"The schema is {schema}.", as_json)
 
