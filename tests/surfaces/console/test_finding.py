@@ -101,6 +101,12 @@ def test_enter_never_opens_another_call_than_the_one_typed(console: Console, ord
     assert console.violations() == []
     console.page.keyboard.press("Enter")
     console.page.wait_for_url("**/history?search=P-100")
+    # Before anything is found for it.
+    console.page.keyboard.press("Control+k")
+    expect(found.first).to_be_visible()
+    console.page.get_by_label("Find anything").fill("P-1001")
+    console.page.keyboard.press("Enter")
+    console.page.wait_for_url(re.compile(r"/find\?find=P-1001|/history/inv_"))
 
 
 def test_filters_by_address_and_time_are_in_the_address(console: Console, orders: dict[str, Any]) -> None:

@@ -28,9 +28,10 @@ export function keys() {
   dialog?.addEventListener("keydown", (event) => {
     const links = [...dialog.querySelectorAll("a")];
     const at = links.indexOf(document.activeElement);
-    if (event.key === "Enter" && at < 0) {
+    // What was found for other words is not opened: the form asks for these on a page of its own.
+    if (event.key === "Enter" && at < 0 && dialog.querySelector("#found")?.dataset.wanted === input.value.trim()) {
       event.preventDefault();
-      links.find((link) => !("other" in link.dataset))?.click();
+      links[0]?.click();
     }
     const to = { ArrowDown: at + 1, ArrowUp: at - 1 }[event.key];
     if (to === undefined || !links.length) return;

@@ -42,8 +42,6 @@ class Found(Struct, frozen=True):
     beside: str = ""
     at: float | None = None
     """Of a call: when it came, in the reader's zone."""
-    is_other: bool = False
-    """Only like what was typed: the Enter key never opens it."""
 
 
 async def show(visit: Visit) -> Response:
@@ -71,26 +69,19 @@ async def _found(visit: Visit, wanted: str) -> list[Found]:
     contents = await rows.contents(visit.gateway, visit.actor, [item.id for item in calls.items])
     kind = "Call" if is_whole else f"Begins with {value.rstrip('*')}"
     found_calls = [
-        Found(
-            _call(item, names, contents.get(item.id)),
-            f"/history/{item.id}",
-            kind,
-            at=item.received_at,
-            is_other=not is_whole,
-        )
+        Found(_call(item, names, contents.get(item.id)), f"/history/{item.id}", kind, at=item.received_at)
         for item in calls.items
     ]
     if calls.next_cursor:
         every = f"/history?value={quote(value)}"
-        found_calls.append(
-            Found(f"Every call with “{value}”", every, "Calls" if is_whole else kind, is_other=not is_whole)
-        )
+        found_calls.append(Found(f"Every call with “{value}”", every, "Calls" if is_whole else kind))
     found_webhooks = [Found(one.name, f"/webhooks/{one.id}", "Webhook", one.id) for one in named[:EACH]]
     if len(named) > EACH:
         more = Found(f"Every webhook with “{wanted}”", f"/webhooks?search={quote(wanted)}", "Webhooks")
         found_webhooks.append(more)
     if not is_whole and (found_calls or not (saved or named or pages)):
-        # The newest calls are not under their values yet, and large bodies never are.
+        # First, so that the Enter key opens no call whose value only begins like the one typed. The newest calls are not
+        # under their values yet, and large bodies never are.
         behind = await findable.behind(visit.gateway, visit.actor)
         aside = f"{words.since_then(behind or visit.gateway.clock() - findable.USUAL)} aside"
         title = f"No call has the value “{wanted}”: search the text of every call"
