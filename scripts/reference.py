@@ -145,7 +145,7 @@ def metrics_page() -> str:
     ]
     return page(
         "Metrics",
-        "What `/metrics` tells, for Prometheus. Where there are several workers, it tells the sum of all of them.",
+        "What `/metrics` tells, for Prometheus. With `--workers N` each sample has the label `worker`: add them up.",
         table(["Metric", "Kind", "Meaning"], rows),
     )
 

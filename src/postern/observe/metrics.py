@@ -42,6 +42,11 @@ class Numbers:
         "Started deliveries that the engine does not know and nobody has replayed (counted up to 1,000).",
         registry=REGISTRY,
     )
+    schedules_paused = Gauge(
+        "postern_schedules_paused",
+        "Schedules that have paused themselves after too many failed runs.",
+        registry=REGISTRY,
+    )
     ready = Gauge(
         "postern_ready",
         "1 while this part is well, else 0: store (calls can be stored), webhooks (each is served, changes are followed), engine (the embedded one can be started).",

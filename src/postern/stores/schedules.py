@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 from msgspec.structs import asdict
-from sqlalchemy import Connection, Row, delete, or_, select, update
+from sqlalchemy import Connection, Row, delete, func, or_, select, update
 
 from postern.core.access.audit import AuditEntry
 from postern.core.history.invocation import Entry, Receipt
@@ -19,7 +19,7 @@ from postern.stores.calls.recorder import record_all
 from postern.stores.sql.bulk import Parameters
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds, stored
-from postern.stores.sql.tables import schedules
+from postern.stores.sql.tables import schedules, webhooks
 from postern.stores.sql.upsert import insert_into
 from postern.stores.sql.writer import Writer
 
@@ -171,6 +171,16 @@ class Schedules:
             return resumed
 
         return await self._writer.write(job)
+
+    async def paused(self) -> int:
+        """How many have paused themselves, of webhooks that would be called otherwise."""
+        own = webhooks.c.id == schedules.c.webhook_id
+        found = (
+            select(func.count())
+            .select_from(schedules.join(webhooks, own))
+            .where(schedules.c.paused_at.is_not(None), webhooks.c.enabled, webhooks.c.deleted_at.is_(None))
+        )
+        return await self._database.read(lambda connection: connection.scalar(found) or 0)
 
     async def states(self, webhook_ids: list[str]) -> dict[str, ScheduleState]:
         def query(connection: Connection) -> dict[str, ScheduleState]:

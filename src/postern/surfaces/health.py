@@ -8,7 +8,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from postern.observe.metrics import own_numbers
-from postern.usecases.operations.numbers import measure_backlog, offer_writer_waiting
+from postern.usecases.operations.numbers import measure, offer_writer_waiting
 from postern.usecases.operations.readiness import readiness
 from postern.usecases.runtime.gateway import Gateway
 
@@ -31,7 +31,7 @@ def health_routes(gateway: Gateway, numbers: Numbers | None = None) -> list[Rout
     offer_writer_waiting(gateway)
 
     async def metrics(_: Request) -> Response:
-        await measure_backlog(gateway)
+        await measure(gateway)
         return Response(
             await numbers() if numbers is not None else own_numbers(), media_type=CONTENT_TYPE_LATEST
         )

@@ -22,7 +22,7 @@ from postern.core.deliveries.delivery import (
     delivery_key,
 )
 from postern.core.history.invocation import StoreUnavailable
-from postern.observe.metrics import Numbers
+from postern.observe.metrics import REGISTRY, Numbers
 from postern.usecases.deliveries import dispatch, starting
 from postern.usecases.deliveries.dispatch import BATCH, Dispatcher
 from postern.usecases.deliveries.starting import ONE_ALONE, start_delivery
@@ -187,6 +187,8 @@ async def test_after_three_days_it_is_given_up_and_not_before(house: House) -> N
     delivery = await round_of(house)
     assert (delivery.state, delivery.next_attempt_at) == ("failed", None)
     assert delivery.error == "given up after 3 days: switched off by the test"
+    counted = {"engine": house.engine.name, "outcome": "given_up"}
+    assert REGISTRY.get_sample_value("postern_engine_starts_total", counted) == 1
 
 
 async def test_an_engine_that_does_not_answer_is_one_that_is_away(

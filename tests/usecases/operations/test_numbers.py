@@ -21,8 +21,8 @@ async def test_what_waits_to_be_started_is_counted_and_how_long_it_has(house: Ho
         await house.call(webhook)
     began = house.gateway.clock()
     house.gateway.clock = lambda: began + 50
-    await numbers.measure_backlog(house.gateway)
+    await numbers.measure(house.gateway)
     assert measured() == (2, 50)
     await house.deliver()
-    await numbers.measure_backlog(house.gateway)
+    await numbers.measure(house.gateway)
     assert measured() == (0, 0)

@@ -8,11 +8,13 @@ from sqlalchemy import case, select, update
 
 from postern.core.address import NOBODY, Allowlist
 from postern.core.problems import Refused
+from postern.observe.metrics import REGISTRY
 from postern.settings import Settings
 from postern.stores.sql.tables import schedules as table
 from postern.stores.sql.tables import secrets
 from postern.usecases.answers import as_plain
 from postern.usecases.history import history
+from postern.usecases.operations import numbers
 from postern.usecases.schedules import schedules
 from postern.usecases.schedules.schedules import LEASE, Scheduler
 from postern.usecases.schedules.views import ScheduleRun, ScheduleState
@@ -256,8 +258,19 @@ async def test_failures_are_recorded_and_after_some_the_schedule_pauses_and_says
         assert "paused itself after 2 failed runs" in " ".join(shown.warnings)
         await later(desk, 86400)
         assert await tick(desk) == 0
+        assert await paused(desk) == 1
+        await webhooks.change(desk.gateway, ACTOR, webhook, {"enabled": False})
+        assert await paused(desk) == 0
+        await webhooks.change(desk.gateway, ACTOR, webhook, {"enabled": True})
+        assert await paused(desk) == 1
         await schedules.resume(desk.gateway, ACTOR, webhook)
         assert (await state(desk, webhook)).next_run_at is not None
+        assert await paused(desk) == 0
+
+
+async def paused(desk: Desk) -> float | None:
+    await numbers.measure(desk.gateway)
+    return REGISTRY.get_sample_value("postern_schedules_paused")
 
 
 async def test_only_a_paused_schedule_goes_on(desk: Desk) -> None:

@@ -19,7 +19,7 @@ from postern.core.history.invocation import Content, Delivery, StoreUnavailable,
 from postern.observe.logs import Log
 from postern.usecases.deliveries.calls_first import CallsFirst
 from postern.usecases.deliveries.starting import start_delivery
-from postern.usecases.operations.numbers import measure_backlog
+from postern.usecases.operations.numbers import measure
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.runtime.loop import Loop
 
@@ -187,5 +187,5 @@ class Dispatcher:
         return "started"
 
     async def _idle(self) -> None:
-        await measure_backlog(self._gateway)
+        await measure(self._gateway)
         await self._loop.rest(LOOK_EVERY, self._gateway.runtime.due.wait())

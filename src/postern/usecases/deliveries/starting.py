@@ -93,6 +93,7 @@ async def _taken_later(gateway: Gateway, delivery: Delivery, trouble: EngineUnav
         since, not_before = (earlier.since, earlier.not_before) if earlier else (at, at)
         runtime.engine_away = EngineAway(since, detail, max(not_before, at + (trouble.retry_after or 0.0)))
     if now - (delivery.released_at or delivery.created_at) > GIVE_UP_AFTER:
+        counter_of_starts(gateway.engine.name if gateway.engine else "", "given_up").inc()
         await _fail(gateway, delivery, f"given up after 3 days: {detail}", now)
         return
     next_at = now + wait_before_retry(delivery.attempts + 1, trouble.retry_after)

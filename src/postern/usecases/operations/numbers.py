@@ -9,7 +9,8 @@ def offer_writer_waiting(gateway: Gateway) -> None:
     Numbers.writer_waiting.set_function(lambda: gateway.store.waiting)
 
 
-async def measure_backlog(gateway: Gateway) -> None:
+async def measure(gateway: Gateway) -> None:
     count, oldest = await gateway.store.deliveries.backlog(gateway.clock())
     Numbers.deliveries_waiting.set(count)
     Numbers.oldest_due_seconds.set(oldest)
+    Numbers.schedules_paused.set(await gateway.store.schedules.paused())
