@@ -1,6 +1,7 @@
 """The words of a workflow file without an engine: rehearsing, declaring, beginning one from a sample, the
 examples."""
 
+import gc
 import json
 import os
 import re
@@ -175,12 +176,51 @@ def test_what_cannot_be_a_workflow_or_an_answer_is_refused_where_it_is_written()
         respond({})
 
 
-def test_an_answer_that_is_not_json_fails_the_workflow_with_words_that_help(tmp_path: Path) -> None:
-    rehearsed = rehearse(flow(tmp_path, "@workflow\ndef flow(event): respond(object())\n"), "flow", EVENT)
+@pytest.mark.parametrize(
+    ("source", "error"),
+    [
+        ("@workflow\ndef flow(): pass\n", "flow can never run: it is called with one value, the event"),
+        ("@workflow\nasync def flow(event, more): pass\n", "flow can never run"),
+        ("@workflow\ndef flow(*, event): pass\n", "flow can never run"),
+        ("@step(retry=3)\ndef charge(): pass\n", "@step takes no retry: did you mean retries?"),
+        (
+            "@workflow(webhook='wh_1')\ndef flow(event): pass\n",
+            "@workflow takes no webhook: did you mean webhook_id?",
+        ),
+        ("@workflow(zzz=1)\ndef flow(event): pass\n", "@workflow takes no zzz: webhook_id, name, at_once"),
+    ],
+)
+def test_what_could_never_run_is_refused_with_its_line(tmp_path: Path, source: str, error: str) -> None:
+    loaded = load(flow(tmp_path, source))
+    assert error in loaded.error
+    assert loaded.error.startswith("flows.py, line 2: TypeError: ")
+
+
+def test_what_takes_the_event_in_its_own_way_is_loaded(tmp_path: Path) -> None:
+    source = "workflow(name='a')(lambda *given: None)\nworkflow(name='b')(lambda event, n=1: None)\nworkflow(name='c')(print)\n"
+    assert (loaded := load(flow(tmp_path, source))).error == ""
+    assert [one.name for one in loaded.workflows] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        (
+            "respond(object())",
+            "StepFailed: the body is not JSON: Object of type object is not JSON serializable",
+        ),
+        ("respond(charge())", "the body is not JSON: a step was not awaited: write await before its call"),
+        ("respond({'a': [around()]})", "what around returned is not JSON: a step was not awaited"),
+        ("sleep('1h')", "TypeError: sleep('1h'): it takes seconds, as sleep(3600)"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_what_fails_a_workflow_is_reported_in_words_that_help(tmp_path: Path, body: str, error: str) -> None:
+    steps = "@step\nasync def charge(): return 1\n@step\ndef around(): return charge()\n"
+    rehearsed = rehearse(flow(tmp_path, f"{steps}@workflow\ndef flow(event): {body}\n"), "flow", EVENT)
+    gc.collect()  # of a coroutine that nobody awaited Python complains in whichever test it goes
     assert rehearsed.answer is None
-    assert (
-        "StepFailed: the body is not JSON: Object of type object is not JSON serializable" in rehearsed.error
-    )
+    assert error in rehearsed.error
 
 
 def test_outside_a_run_a_step_is_the_function_it_was() -> None:

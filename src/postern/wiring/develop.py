@@ -19,7 +19,7 @@ class _ShownOnTerminal(Watch):
         self._lines.changed(files)
 
     def ready(self, workflows: list[Workflow]) -> None:
-        self._lines.ready([one.name for one in workflows])
+        self._lines.ready(workflows)
 
     def broken(self, error: str, line: str) -> None:
         self._lines.broken(error, line)

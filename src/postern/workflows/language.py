@@ -10,7 +10,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,12 +116,15 @@ def workflow(webhook_id: F, /) -> F: ...
 def workflow(
     webhook_id: str | Sequence[str] | None = None, *, name: str | None = None, at_once: int | None = None
 ) -> Callable[[F], F]: ...
-def workflow(webhook_id: Any = None, *, name: str | None = None, at_once: int | None = None) -> Any:
+def workflow(
+    webhook_id: Any = None, *, name: str | None = None, at_once: int | None = None, **more: object
+) -> Any:
     """Declare a workflow. It gets every webhook's events unless it names the Webhook IDs it wants.
 
     An unset or empty Webhook ID means every webhook, so that it may come from the environment. With
     ``at_once`` no more than that many of its runs work at the same moment.
     """
+    _nothing_more("@workflow", more, "webhook_id", "name", "at_once")
     if callable(webhook_id):
         return workflow()(webhook_id)
     if not isinstance(webhook_id, str) and webhook_id is not None and not list(webhook_id):
@@ -136,6 +139,8 @@ def workflow(webhook_id: Any = None, *, name: str | None = None, at_once: int | 
             raise ValueError(
                 f"{title!r} cannot be a workflow's name: use letters, digits, spaces, dots, dashes and underscores"
             )
+        with suppress(ValueError):  # nobody can say what a function that is not Python's takes
+            _takes_the_event(function, title)
         collected = _collected.get()
         if collected is not None:
             if any(other.name == title for other in collected):
@@ -152,12 +157,15 @@ def step(function: Callable[P, R], /) -> Callable[P, R]: ...
 def step(
     *, retries: int = 0, wait: float = 1.0, name: str | None = None
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
-def step(function: Any = None, *, retries: int = 0, wait: float = 1.0, name: str | None = None) -> Any:
+def step(
+    function: Any = None, *, retries: int = 0, wait: float = 1.0, name: str | None = None, **more: object
+) -> Any:
     """Declare a step: its result is kept, so that a run taken up again after a crash does not do it again.
 
     What it returns must be JSON. With ``retries`` it is tried again that often, after ``wait`` seconds, then
     twice as long, …
     """
+    _nothing_more("@step", more, "retries", "wait", "name")
     if function is None:
         return lambda real: step(real, retries=retries, wait=wait, name=name)  # type: ignore[call-overload] # `real` has any type
     trying = _Trying(name or function.__name__, retries, wait)
@@ -183,6 +191,23 @@ def step(function: Any = None, *, retries: int = 0, wait: float = 1.0, name: str
         return json.loads(once.result)
 
     return call_async if inspect.iscoroutinefunction(function) else call
+
+
+def _nothing_more(word: str, more: Mapping[str, object], *known: str) -> None:
+    for name in more:
+        from difflib import get_close_matches  # here: nearly nobody needs it
+
+        near = get_close_matches(name, known, 1)
+        raise TypeError(
+            f"{word} takes no {name}: " + (f"did you mean {near[0]}?" if near else ", ".join(known))
+        )
+
+
+def _takes_the_event(function: Automation, title: str) -> None:
+    try:
+        inspect.signature(function).bind({})
+    except TypeError as error:
+        raise TypeError(f"{title} can never run: it is called with one value, the event") from error
 
 
 def _runner_of_steps() -> Runner | None:
@@ -264,6 +289,8 @@ def sleep(seconds: float) -> None:
     meanwhile."""
     if _in_step.get():
         raise RuntimeError("sleep() belongs between steps, not inside one")
+    if not isinstance(seconds, (int, float)):
+        raise TypeError(f"sleep({seconds!r}): it takes seconds, as sleep(3600)")
     if seconds > 0:
         _running("sleep").sleep(seconds)
 
@@ -292,7 +319,12 @@ def as_json(value: Any, what: str) -> str:
     try:
         return json.dumps(value)
     except (TypeError, ValueError, RecursionError) as error:
-        raise StepFailed(f"{what} is not JSON: {error}") from error
+        why = (
+            "a step was not awaited: write await before its call, in a workflow that begins with async def"
+            if "type coroutine" in str(error)
+            else str(error)
+        )
+        raise StepFailed(f"{what} is not JSON: {why}") from error
 
 
 def _running(word: str) -> Runner:

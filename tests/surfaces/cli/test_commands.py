@@ -168,6 +168,11 @@ def test_a_command_without_the_servers_settings_finds_its_workflows(
     assert "order_lookup" in listed()
     own = run_postern(elsewhere, "workflows", "list", POSTERN_DATA_DIR=data, POSTERN_WORKFLOWS=str(elsewhere))
     assert "No workflow found" in own.stdout
+    (elsewhere / "flows.py").write_text(
+        'from postern.workflows import workflow\n\n\n@workflow("Discount")\ndef pay(event): pass\n'
+    )
+    own = run_postern(elsewhere, "workflows", "list", POSTERN_DATA_DIR=data, POSTERN_WORKFLOWS=str(elsewhere))
+    assert own.stderr == "flows.py:4: pay wants calls of Discount, which is no webhook here\n"
 
 
 def test_a_secret_that_cannot_be_read_says_why(folder: Path) -> None:

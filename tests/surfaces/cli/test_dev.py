@@ -105,7 +105,10 @@ def test_a_file_is_edited_broken_and_mended_between_calls(desk: Desk, tmp_path: 
     desk.sees(r"greet completed\n", before)
 
     # Nobody wants it; a stranger is rejected with the reason.
-    desk.edits(HEAD + '@workflow("wh_other")\ndef greet(event): pass\n', "1 workflow: greet")
+    desk.edits(
+        HEAD + '@workflow("wh_other")\ndef greet(event): pass\n',
+        r"1 workflow: greet .*\n +flows.py:2: greet wants calls of wh_other, which is no webhook here\n",
+    )
     desk.calls(desk.passing)
     desk.sees(r"no workflow wants it\n")
     httpx2.post(

@@ -72,7 +72,7 @@ class Telling:
     async def workflows(self) -> list[Workflow] | None:
         if self.away:
             raise EngineUnavailable("nobody answered")
-        return [Workflow("orders", ("wh_1",), "Looks orders up.", "orders.py")]
+        return [Workflow("orders", ("wh_1",), "Looks orders up.", "orders.py:7")]
 
 
 async def test_what_an_engine_tells_is_answered_as_it_is(house: House) -> None:
@@ -101,9 +101,13 @@ async def test_what_an_engine_tells_is_answered_as_it_is(house: House) -> None:
             "steps": [],
         },
     ]
-    assert as_plain(await engine.workflows(house.gateway, OWNER)) == [
-        {"name": "orders", "webhookIds": ["wh_1"], "help": "Looks orders up.", "source": "orders.py"}
-    ]
+    assert as_plain(await engine.workflows(house.gateway, OWNER)) == {
+        "items": [
+            {"name": "orders", "webhookIds": ["wh_1"], "help": "Looks orders up.", "source": "orders.py:7"}
+        ],
+        "nextCursor": None,
+        "problems": ["orders.py:7: orders wants calls of wh_1, which is no webhook here"],
+    }
     for limit in (-1, 0, 1, 200, 201):
         await engine.runs(house.gateway, OWNER, limit)
     assert telling.asked == [(50, "inv_1.1"), (1, None), (1, None), (1, None), (200, None), (200, None)]
@@ -129,11 +133,26 @@ async def test_a_process_without_an_engine_knows_the_workflows_of_its_files(hous
         return [Workflow("orders", ())]
 
     house.gateway.workflow_files.known = known
-    assert [one.name for one in await engine.workflows(house.gateway, OWNER)] == ["orders"]
+    assert [one.name for one in (await engine.workflows(house.gateway, OWNER)).items] == ["orders"]
     house.gateway.workflow_files = WorkflowFiles()
     with pytest.raises(Refused) as refused:
         await engine.workflows(house.gateway, OWNER)
     assert refused.value.code == "conflict"
+
+
+async def test_a_workflow_that_wants_the_calls_of_no_webhook_is_pointed_out(house: House) -> None:
+    webhook = await house.webhook(name="Discount")
+    house.gateway.engine = None
+    wanted = ("wh_…", "Discount", webhook.id, "")
+
+    async def known() -> list[Workflow]:
+        return [Workflow("payment", (one,) if one else ()) for one in wanted]
+
+    house.gateway.workflow_files.known = known
+    assert (await engine.workflows(house.gateway, OWNER)).problems == [
+        "payment wants calls of wh_…, which is no webhook here",
+        f"payment wants calls of Discount, which is no webhook here: did you mean {webhook.id}?",
+    ]
 
 
 # --- the example -----------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from postern.surfaces.cli.run import (
     USAGE,
     counted,
     end,
+    err,
     out,
     plain,
     report,
@@ -29,10 +30,10 @@ from postern.surfaces.cli.run import (
     show_page,
 )
 from postern.surfaces.cli.written import written_whole
-from postern.usecases.answers import UNSET, Listing, UnsetType, View, whole
+from postern.usecases.answers import UNSET, UnsetType, View, whole
 from postern.usecases.history.views.requests import PayloadTypes
 from postern.usecases.history.views.samples import Sample
-from postern.usecases.operations.views import Workflow
+from postern.usecases.operations.views import Workflows
 from postern.usecases.webhooks.views import Webhook, Webhooks
 
 WRITTEN = "# Written by `postern workflows types`"
@@ -52,7 +53,7 @@ commands = Group("workflows", help="The workflows that the embedded engine runs.
 @json_option
 def listing(as_json: bool) -> None:
     """The workflows in POSTERN_WORKFLOWS and the Webhook IDs each one wants."""
-    found = api.get(Listing[Workflow], "workflows")
+    found = api.get(Workflows, "workflows")
     show_page(
         found,
         as_json,
@@ -60,6 +61,8 @@ def listing(as_json: bool) -> None:
         "No workflow found in POSTERN_WORKFLOWS; `postern workflows new` writes one from a recorded event.",
         lambda one: [one.name, ", ".join(one.webhook_ids) or "every webhook", one.help],
     )
+    for problem in found.problems if not as_json else ():
+        err.print(plain(problem))
 
 
 @commands.command("new")

@@ -10,7 +10,7 @@ from postern.surfaces.rest.framework.operation import Rows
 from postern.surfaces.rest.framework.parameters import Limit, Text
 from postern.usecases.answers import Listing, whole
 from postern.usecases.operations import engine, readiness, settings
-from postern.usecases.operations.views import Run, Status, Workflow
+from postern.usecases.operations.views import Run, Status, Workflows
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.shapes import Shape
 
@@ -36,8 +36,8 @@ async def list_settings(gateway: Gateway, actor: Actor) -> Listing[ShownSetting]
 
 
 @engine_row("GET", "/workflows", "List workflows", level="read", refuses=("conflict",))
-async def list_workflows(gateway: Gateway, actor: Actor) -> Listing[Workflow]:
-    return whole(await engine.workflows(gateway, actor))
+async def list_workflows(gateway: Gateway, actor: Actor) -> Workflows:
+    return await engine.workflows(gateway, actor)
 
 
 @engine_row("GET", "/runs", "List runs", level="read", refuses=("conflict",))

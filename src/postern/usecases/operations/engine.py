@@ -1,12 +1,12 @@
 """What the engine knows: workflows, runs, its own health."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 from typing import TypeVar
 
 from msgspec import Struct
 
 from postern.core.access.accounts import Actor
-from postern.core.deliveries.delivery import EngineHealth, EngineUnavailable
+from postern.core.deliveries.delivery import EngineHealth, EngineUnavailable, Workflow
 from postern.core.problems import Refused
 from postern.usecases.answers import page_size
 from postern.usecases.operations import views
@@ -34,15 +34,30 @@ def runs_workflow_files(gateway: Gateway) -> bool:
     return gateway.workflow_files.path is not None
 
 
-async def workflows(gateway: Gateway, actor: Actor) -> list[views.Workflow]:
-    """The workflows that the engine knows, and the Webhook IDs each one wants."""
+async def workflows(gateway: Gateway, actor: Actor) -> views.Workflows:
+    """The workflows that the engine knows, the Webhook IDs each one wants, and what keeps one from running."""
     require(actor, "read")
     known = await _answer(
         gateway.engine.workflows() if gateway.engine is not None else gateway.workflow_files.known()
     )
     if known is None:
         raise Refused("conflict", "this engine cannot say which workflows it has")
-    return [views.workflow_of(one) for one in known]
+    shown = [views.workflow_of(one) for one in known]
+    return views.Workflows(items=shown, next_cursor=None, problems=problems_of(gateway, known))
+
+
+def problems_of(gateway: Gateway, known: Iterable[Workflow]) -> list[str]:
+    """Workflows that want the calls of a webhook that is not there."""
+    directory = gateway.runtime.directory
+    by_name = {one.name: one.id for one in directory.listed()}
+    found = []
+    for one in known:
+        for wanted in one.webhook_ids:
+            if directory.by_id(wanted) is None and wanted not in directory.not_served:
+                meant = f": did you mean {by_name[wanted]}?" if wanted in by_name else ""
+                place = f"{one.source}: " if one.source else ""
+                found.append(f"{place}{one.name} wants calls of {wanted}, which is no webhook here{meant}")
+    return found
 
 
 async def runs(

@@ -1,7 +1,7 @@
 """What is answered about the engine: its workflows and their runs."""
 
 from postern.core.deliveries import delivery
-from postern.usecases.answers import Time, View
+from postern.usecases.answers import Listing, Time, View
 
 
 class Workflow(View):
@@ -9,6 +9,12 @@ class Workflow(View):
     webhook_ids: list[str]
     help: str
     source: str
+
+
+class Workflows(Listing[Workflow]):
+    """``problems``: what keeps a workflow from running, in a sentence each."""
+
+    problems: list[str]
 
 
 class Run(View):

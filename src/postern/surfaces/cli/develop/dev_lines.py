@@ -5,12 +5,13 @@ import time
 from collections.abc import Sequence
 
 from postern.core.access.accounts import Actor
-from postern.core.deliveries.delivery import invocation_of_key
+from postern.core.deliveries.delivery import Workflow, invocation_of_key
 from postern.core.history.invocation import StoreUnavailable
 from postern.surfaces.cli.run import counted, out, plain
 from postern.surfaces.cli.terminal import Style
 from postern.usecases.history import history, live
 from postern.usecases.history.views.calls import InvocationSummary
+from postern.usecases.operations.engine import problems_of
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.webhooks import picking
 
@@ -31,6 +32,8 @@ class DevLines:
         """By call: lines about runs that wait for the call's own."""
         self._changed_at: float | None = None
         self.broken_now = False
+        self._gateway: Gateway | None = None
+        self._known: Sequence[Workflow] = ()
 
     # --- the workflow files ------------------------------------------------------------------------------------
 
@@ -38,14 +41,25 @@ class DevLines:
         self._changed_at = time.monotonic()
         self._line(f"{', '.join(map(plain, files)) or 'the workflow files'} changed")
 
-    def ready(self, workflows: Sequence[str]) -> None:
+    def ready(self, workflows: Sequence[Workflow]) -> None:
         self.broken_now = False
         took, self._changed_at = self._changed_at, None
         count = counted(len(workflows), "workflow")
         after = "" if took is None else f" (after {time.monotonic() - took:.1f} s)"
         self._line(
-            f"{count}: {', '.join(workflows)}{after}" if workflows else "no workflow in the files yet", "bold"
+            f"{count}: {', '.join(one.name for one in workflows)}{after}"
+            if workflows
+            else "no workflow in the files yet",
+            "bold",
         )
+        self._known = workflows
+        self._say_what_keeps_them()
+
+    def _say_what_keeps_them(self) -> None:
+        if self._gateway is not None:
+            for problem in problems_of(self._gateway, self._known):
+                self._more(plain(problem), "red")
+            self._known = ()
 
     def broken(self, error: str, line: str) -> None:
         self.broken_now, self._changed_at = True, None
@@ -75,6 +89,9 @@ class DevLines:
 
     async def follow(self, gateway: Gateway) -> None:
         """Until the gateway ends."""
+
+        self._gateway = gateway
+        self._say_what_keeps_them()
 
         async def still() -> Actor:
             return ACTOR

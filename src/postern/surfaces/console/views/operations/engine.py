@@ -22,7 +22,8 @@ async def show(visit: Visit) -> Response:
     asked = await picking.meant(visit.gateway, visit.actor, visit.query.get("webhook", ""))
     picked = await picker.picked(visit, asked)
     chosen = asked or next((one.id for one in picked.choices), "")
-    workflows = await _or_none(engine.workflows(visit.gateway, visit.actor))
+    known = await _or_none(engine.workflows(visit.gateway, visit.actor))
+    workflows = known and known.items
     runs = await _or_none(engine.runs(visit.gateway, visit.actor, 20))
     shown = {chosen, *(one for workflow in workflows or () for one in workflow.webhook_ids)}
     names = await picking.names(visit.gateway, visit.actor, sorted(shown))
@@ -30,6 +31,7 @@ async def show(visit: Visit) -> Response:
         "workflows.html",
         engine=await engine.state(visit.gateway, visit.actor),
         workflows=workflows,
+        problems=known.problems if known else [],
         runs=runs,
         names=names,
         picked=await picker.picked(visit, chosen) if chosen != asked else picked,
@@ -67,7 +69,7 @@ async def beginning(visit: Visit) -> Response:
     return visit.page("workflow_source.html", source=source, webhook_id=webhook_id)
 
 
-async def _or_none(asked: Awaitable[list[T]]) -> list[T] | None:
+async def _or_none(asked: Awaitable[T]) -> T | None:
     """What an engine cannot tell is not shown, and no reason to show nothing."""
     try:
         return await asked

@@ -76,7 +76,7 @@ def _mapped(webhook: Webhook) -> Step:
 async def _workflow(visit: Visit, webhook: Webhook, accepted: InvocationSummary | None) -> Step:
     title = "A workflow listens"
     try:
-        known = await engine.workflows(visit.gateway, visit.actor)
+        known = (await engine.workflows(visit.gateway, visit.actor)).items
     except Refused:
         known = None
     own = [one.name for one in known or [] if not one.webhook_ids or webhook.id in one.webhook_ids]
