@@ -299,12 +299,12 @@ async def test_a_replay_tells_what_became_of_what_it_started(desk: Desk) -> None
 
     shown = await replays.show(desk.gateway, ACTOR, replay.id)
     assert (shown.state, shown.done) == ("done", 5)
-    assert shown.outcomes == views.Outcomes(queued=1, started=1, completed=1, failed=2)
+    assert shown.outcomes == views.ReplayOutcomes(queued=1, started=1, completed=1, failed=2)
     assert str(shown.outcomes) == "1 completed, 2 failed, 1 started, 1 waiting"
     listed = (await replays.listing(desk.gateway, ACTOR)).items
     assert {one.id: one.outcomes for one in listed} == {
         replay.id: shown.outcomes,
-        before.id: views.Outcomes(),
+        before.id: views.ReplayOutcomes(),
     }
     call = await history.show(desk.gateway, ACTOR, ids[0])
     assert [one.replay_id for one in call.deliveries] == [None, replay.id]
