@@ -30,11 +30,12 @@ class Shown(msgspec.Struct, frozen=True):
         shown: Document = _filled(answer)
         whole = as_plain(answer) if self.outside else {}
         outside = {name: whole[name] for name in self.outside if name in whole}
-        for name in (*self.outside, *self.without):
-            shown.pop(name, None)
+        for part in (shown, *shown.get("items", ())):
+            for name in (*self.outside, *self.without):
+                part.pop(name, None)
         for name in ("items", "points") if self.rows else ():
             if name in shown:
-                shown[name] = [_picked(item, self.rows) for item in shown[name]]
+                shown[name] = [_picked(one, self.rows) for one in shown[name] if one.get("calls") != 0]
         if outside.get("headers") and isinstance(outside["headers"], list):
             outside["headers"] = _headers(outside["headers"])
         if outside:

@@ -24,6 +24,7 @@ SENDER_ROW = Shown(
     rows=("name", "title", "aliases", "secret.paste", "scheme.signedContent", "scheme.signature")
 )
 ADMITTED = Shown(rows=("invocationId", "admitted", "reason"))
+CALL_ROW = Shown(without=("configVersion", "bodySize"))
 # The signature that the stored secret makes is as good as the secret for this one body.
 SIGNATURE = Shown(outside=("signedContent", "received"), without=("expected", "signedContentBase64"))
 
@@ -68,7 +69,7 @@ TOOLS = {
             "Search the calls",
             """The recorded calls in short, newest first, rejected ones too. nobodyListens: it was started and no workflow
             wanted it. count: how many there are, up to 10,000.""",
-            {"list": Action("list_invocations"), "count": Action("count_invocations")},
+            {"list": Action("list_invocations", shown=CALL_ROW), "count": Action("count_invocations")},
         ),
         Tool(
             "show_call",
@@ -119,7 +120,8 @@ TOOLS = {
         Tool(
             "call_volume",
             "Count calls over time",
-            """How many calls came, by reason code and outcome, and how long answering took: in all, or over_time.""",
+            """How many calls came, by reason code and outcome, and how long answering took: in all, or over_time, without
+            the times in which none came.""",
             {
                 "total": Action("show_volumes", shown=Shown(without=("points",))),
                 "over_time": Action(
@@ -164,8 +166,8 @@ TOOLS = {
             "create_webhook",
             "Create a webhook",
             """The answer holds the URL to give to the sender. Choose the authentication by who calls: a service that signs:
-            {"method": "hmac", "provider": …} (see show_senders); your own code or an automation tool: {"method": "token", "token":
-            {"generate": true}}; none for testing, or where only its schedule brings data. Where the sender makes the secret and
+            {"method": "hmac", "provider": …} (see show_senders); your own code, an automation tool or nobody but its schedule:
+            {"method": "token", "token": {"generate": true}}; none is for testing only. A cron is like 0 7 * * 1-5. Where the sender makes the secret and
             it is not known yet, {"generate": true} stands in for it: secretAwaited is true until it is set. The field mapping hands
             up to four values of the JSON body to the workflow by their paths, like customer.email or items[0].sku.""",
             Action("create_webhook"),

@@ -53,7 +53,9 @@ class EditedReplayRequest(Shape):
     finds them in the body, or as they were recorded."""
 
     body: str | None = None
-    values: dict[str, str] | None = None
+    values: Annotated[
+        dict[str, str] | None, Field(description='Fields set by hand: {"fieldOne": "1002"}.')
+    ] = None
     fields: Values = "current"
 
 
