@@ -11,9 +11,16 @@ from msgspec import Struct
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
+def make_folder(folder: Path) -> None:
+    """Made where it is missing, with those above it: who may write into one of them may replace what lies below."""
+    if not folder.is_dir():
+        make_folder(folder.parent)
+        folder.mkdir(0o700, exist_ok=True)
+
+
 def private_folder(folder: Path) -> None:
     """Made, or closed to others where it is there already."""
-    folder.mkdir(0o700, parents=True, exist_ok=True)
+    make_folder(folder)
     if not folder.stat().st_mode & stat.S_ISVTX:  # /tmp, which is everybody's
         _close_to_others(folder)
 
@@ -58,7 +65,7 @@ def _name_of(user: int) -> str:
 def private_file(file: Path) -> None:
     """Made empty, or closed to others where it is there already. SQLite gives the files that it puts beside a
     database the same mode, but only when it makes them."""
-    file.parent.mkdir(0o700, parents=True, exist_ok=True)
+    make_folder(file.parent)
     # Only where it is not there yet: to open and close a database takes away the locks that this process has on it.
     with suppress(OSError):  # whoever opens it says better what is wrong with it
         os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))

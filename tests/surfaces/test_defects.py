@@ -141,7 +141,7 @@ def test_of_a_stranger_little_is_read(served: Program) -> None:
         answer = httpx2.post(
             served.url + path,
             content=b" " * size,
-            headers={"Content-Type": kind},
+            headers={"Content-Type": kind, "Sec-Fetch-Site": "same-origin"},
             trust_env=False,
             verify=WITHOUT_TLS,
         )

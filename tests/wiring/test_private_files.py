@@ -42,6 +42,12 @@ def test_what_is_made_and_what_was_left_open_is_closed_to_others(
     program = start_program(POSTERN_WORKFLOWS=str(tmp_path / "workflows"), **environment)
     called(program)
     assert {path.name for path in folder.iterdir()} >= KEPT | LOCKS and open_to_others(folder) == {}
+    workflows, said = tmp_path / "workflows", "everybody may write into the workflow folder"
+    assert open_to_others(folder.parent) == open_to_others(workflows) == {} and said not in program.output()
+    program.kill()
+    workflows.chmod(0o777)
+    program = start_program(POSTERN_WORKFLOWS=str(workflows), **environment)
+    assert said in program.output()
     program.kill()
 
     for path in (folder, *folder.iterdir()):

@@ -107,7 +107,7 @@ from typing import {", ".join(classes.imported)}
 def keep(folder: Path, name: str, source: str) -> Path:
     """As a new file, never over one that is there: raises FileExistsError."""
     file = folder / file_name(name)
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(0o700, parents=True, exist_ok=True)
     _make(file, source)
     return file
 

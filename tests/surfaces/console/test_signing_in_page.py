@@ -117,6 +117,8 @@ def test_another_sites_form_changes_nothing(program: Program, cookie: str, heade
     )
     assert status == 403
     assert admin_of(program).get(f"webhooks/{webhook}").status == 200
+    status, answered, _ = ask(program, "POST", "/theme", {"theme": "dark"}, **headers)
+    assert status == 403 and "set-cookie" not in answered
 
 
 def test_every_page_forbids_scripts_from_elsewhere_and_frames(program: Program, cookie: str) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from stat import S_IWOTH
 from typing import Literal
 
 from postern.core.deliveries.delivery import (
@@ -20,7 +21,10 @@ from postern.engines.embedded import frames
 from postern.engines.embedded.link import OnEnd, TakeAnswer
 from postern.engines.embedded.supervisor import Supervisor
 from postern.engines.embedded.watching import Watch
-from postern.private_files import private_folder
+from postern.observe.logs import Log
+from postern.private_files import make_folder, private_folder
+
+log = Log()
 
 PATIENCE = 30.0
 ASKED_EVERY = 1.0
@@ -89,7 +93,12 @@ class EmbeddedEngine:
         is made."""
         private_folder(self._data_dir)
         if self._path.suffix != ".py":
-            self._path.mkdir(parents=True, exist_ok=True)
+            make_folder(self._path)
+            if self._path.stat().st_mode & S_IWOTH:
+                log.warning(
+                    "everybody may write into the workflow folder, and what lies there is run",
+                    folder=str(self._path),
+                )
         self._task = asyncio.create_task(self._supervisor.run(), name="embedded engine")
 
     async def start(self, trigger: Trigger) -> Started:

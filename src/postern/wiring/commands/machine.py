@@ -17,6 +17,7 @@ from postern.core.documents import Document
 from postern.core.problems import Refused
 from postern.extras import missing
 from postern.observe.logs import set_up_logs
+from postern.private_files import make_folder
 from postern.settings import Settings, database_address
 from postern.stores.copying import CannotCopy, copy_all, finished
 from postern.stores.sql import schema
@@ -227,7 +228,7 @@ def _write_example(workflows: Path) -> None:
     """A file of the user's own from then on: one that lies there already stays as it is."""
     file = workflows / EXAMPLE.name
     try:
-        workflows.mkdir(parents=True, exist_ok=True)
+        make_folder(workflows)
         if not file.exists():
             file.write_bytes(EXAMPLE.read_bytes())
     except OSError as error:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from postern.private_files import make_folder
 from postern.surfaces.cli.run import USAGE, end, err
 
 LOCAL = "local"
@@ -63,7 +64,7 @@ def write(credentials: Credentials) -> None:
     path = file()
     new = path.with_name(f"{path.name}.{os.getpid()}")
     try:
-        path.parent.mkdir(0o700, parents=True, exist_ok=True)
+        make_folder(path.parent)
         descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         with open(descriptor, "wb") as opened:
             opened.write(msgspec.json.format(msgspec.json.encode(credentials), indent=2) + b"\n")

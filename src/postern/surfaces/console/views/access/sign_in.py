@@ -69,6 +69,7 @@ def routes(gateway: Gateway) -> list[Route]:
         return response
 
     async def theme(request: Request) -> Response:
+        check_origin(gateway, request)
         chosen = (await read_form(request, LARGEST_FORM_OF_STRANGERS)).get("theme", "system")
         back = request.headers.get("referer", "")
         path = "/" + back.split("/", 3)[3] if back.count("/") >= 3 else "/webhooks"
