@@ -16,6 +16,7 @@ from typing import Any
 
 import psycopg
 
+from support.client import admin_of
 from support.program import Program
 from support.server import Answer, Asked, serving
 from support.waiting import PATIENCE
@@ -66,24 +67,10 @@ def counting_engine() -> Iterator[CountingEngine]:
         engine.answers.set()
 
 
-def ask(
-    program: Program, method: str, path: str, body: Any = None, timeout: float = PATIENCE, **headers: str
-) -> tuple[int, Any]:
+def ask(program: Program, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
     """One request, with the admin's key unless another Authorization is given."""
-    connection = HTTPConnection("127.0.0.1", program.port, timeout=timeout)
-    try:
-        content = None if body is None else json.dumps(body)
-        given = {
-            "Content-Type": "application/json",
-            "Authorization": f"Bearer {program.admin_key}",
-            **headers,
-        }
-        connection.request(method, path, content, given)
-        answer = connection.getresponse()
-        text = answer.read()
-        return answer.status, json.loads(text) if text else None
-    finally:
-        connection.close()
+    reply = admin_of(program).ask(method, path, body, **headers)
+    return reply.status, reply.json if reply.text else None
 
 
 def make_webhook(program: Program, **settings: Any) -> tuple[str, str]:

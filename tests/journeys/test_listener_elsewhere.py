@@ -51,9 +51,7 @@ def test_a_caller_at_one_gateway_hears_the_laptop_that_asks_the_other(
                     what="the listener to be known to both",
                 )
             # Within a second the other one knows who answers; until then its calls are the engine's.
-            wait_until(
-                lambda: ask(second, "POST", path, {}, timeout=60)[0] == 201, what="the laptop's answer"
-            )
+            wait_until(lambda: ask(second, "POST", path, {})[0] == 201, what="the laptop's answer")
             before = len(engine.triggers)
             for one in (first, second) * 3:
                 assert ask(one, "POST", path, {}) == (201, {"from": 77})
@@ -77,7 +75,7 @@ def test_a_caller_at_one_gateway_hears_the_laptop_that_asks_the_other(
             )
             engine.answers.set()
             wait_until(
-                lambda: ask(second, "POST", path, {}, timeout=60)[0] != 201 and len(engine.triggers) > before,
+                lambda: ask(second, "POST", path, {})[0] != 201 and len(engine.triggers) > before,
                 what="the engine's turn",
             )
         finally:

@@ -104,7 +104,7 @@ def test_a_worker_that_dies_is_started_again_and_until_it_serves_the_others_get_
             os.kill(min(first), signal.SIGKILL)
             wait_until(lambda: "is started again" in program.output(), what="its end to be noticed")
             for _ in range(40):
-                assert ask(program, "GET", "/healthz", timeout=20)[0] == 200
+                assert ask(program, "GET", "/healthz")[0] == 200
             assert set(program.processes_left()) & first == {max(first)}
         wait_until(
             lambda: set(metrics(program, "postern_writer_waiting")) == {"0", "1"},

@@ -19,10 +19,7 @@ from postern.usecases.webhooks.resolving import preset_update
 from postern.usecases.webhooks.views import PresetUpdate, SchemeChange
 from support.waiting import PATIENCE
 
-NOW = 1_700_000_000
 SENDERS = [name for name in presets.names() if name != presets.GENERIC]
-BASE_URL = "https://hooks.example.com"
-KEY = b"0123456789abcdef0123456789abcdef"
 
 
 def test_senders_come_by_title_and_the_generic_scheme_last() -> None:

@@ -61,6 +61,12 @@ def admin_of(program: Program) -> Client:
     return Client(program.port, program.admin_key)
 
 
+def made(program: Program, **settings: Any) -> dict[str, Any]:
+    """A new webhook."""
+    asked = {"name": "Orders", "authentication": {"method": "none"}, **settings}
+    return dict(admin_of(program).post("webhooks", asked).json)
+
+
 def with_level(program: Program, level: str) -> Client:
     return Client(
         program.port, admin_of(program).post("api-keys", {"name": level, "level": level}).json["key"]

@@ -3,17 +3,22 @@
 import signal
 import sqlite3
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
-from support.callers import asked, called, flood, made
-from support.client import admin_of
+from support.client import admin_of, made
 from support.forks import impatient
 from support.program import Program, StartProgram
+from support.reply import HttpReply
 from support.waiting import wait_until
+from support.wire import exchange, request, wire
 
+JSON = ("Content-Type", "application/json")
+CONNECTIONS = 25
 FLOOD = 20_000  # a million are in bench/flood.py
 
 NOTING = """
@@ -52,6 +57,35 @@ def in_store(program: Program, query: str) -> list[tuple[object, ...]]:
         return database.execute(query).fetchall()
 
 
+def called(url: str, bodies: list[bytes], *headers: tuple[str, str]) -> list[HttpReply]:
+    """All at once."""
+    parts, given = urlsplit(url), [JSON, *headers]
+    with ThreadPoolExecutor(len(bodies)) as threads:
+        return list(
+            threads.map(lambda body: exchange(parts.port or 0, "POST", parts.path, given, body), bodies)
+        )
+
+
+def flood(url: str, count: int, body: bytes, *headers: tuple[str, str]) -> Counter[int]:
+    """Very many of one call on connections that stay: what was heard, by status."""
+    parts, together = urlsplit(url), 8
+    sent = request("POST", parts.path, [JSON, *headers], body) * together
+
+    def some(number: int) -> Counter[int]:
+        heard: Counter[int] = Counter()
+        with wire(parts.port or 0) as connection:
+            for _ in range(number // together):
+                connection.send(sent)
+                for _ in range(together):
+                    answer = connection.answer()
+                    assert answer is not None
+                    heard[answer.status] += 1
+        return heard
+
+    with ThreadPoolExecutor(CONNECTIONS) as threads:
+        return sum(threads.map(some, [count // CONNECTIONS] * CONNECTIONS), Counter())
+
+
 def test_two_hundred_copies_of_one_delivery_start_once_and_hear_one_answer(
     start_program: StartProgram, notes_file: Path, workflows: dict[str, str]
 ) -> None:
@@ -62,7 +96,7 @@ def test_two_hundred_copies_of_one_delivery_start_once_and_hear_one_answer(
         synchronousResponse={"enabled": True},
         duplicateProtection={"enabled": True, "key": "header:X-Event-Id"},
     )
-    replies = called(webhook["url"], [{"n": 1}] * 200, [("X-Event-Id", "e1")])
+    replies = called(webhook["url"], [b'{"n": 1}'] * 200, ("X-Event-Id", "e1"))
     assert Counter((one.status, one.body) for one in replies) == {(replies[0].status, replies[0].body): 200}
     assert replies[0].status == 201
     assert notes_file.read_text() == "1\n"
@@ -100,7 +134,7 @@ def test_the_allowlist_believes_the_trusted_proxy_and_not_what_the_caller_wrote(
         (["198.51.100.1, 203.0.113.7"], 200),
         (["203.0.113.7", "198.51.100.1"], 403),  # two headers are one list
     ):
-        (reply,) = called(url, [{"n": 1}], [("X-Forwarded-For", value) for value in headers])
+        (reply,) = called(url, [b"{}"], *(("X-Forwarded-For", value) for value in headers))
         assert reply.status == status, reply.body
 
 
@@ -112,9 +146,9 @@ def test_a_flood_of_rejected_calls_leaves_the_accepted_ones_and_a_bounded_store(
     program = start_program(POSTERN_ENGINE="none", POSTERN_LOG="off", **soon)
     token = "whk_0123456789abcdef0123456789abcdef"
     webhook = made(program, authentication={"method": "token", "token": token})
-    accepted = called(webhook["url"], [{"n": n} for n in range(20)], [("X-Api-Key", token)])
+    accepted = called(webhook["url"], [b"{}"] * 20, ("X-Api-Key", token))
     assert {one.status for one in accepted} == {200}
-    replies = flood(webhook["url"], FLOOD, b"x" * 2000, [("X-Api-Key", "guessed")])
+    replies = flood(webhook["url"], FLOOD, b"x" * 2000, ("X-Api-Key", "guessed"))
     assert replies.keys() == {401} and replies.total() == FLOOD
 
     def rejected() -> int:
@@ -128,7 +162,7 @@ def test_a_flood_of_rejected_calls_leaves_the_accepted_ones_and_a_bounded_store(
     assert kept == {one.json["invocationId"] for one in accepted}
 
     def counted() -> int:
-        return int(asked(program, "GET", f"/api/v1/webhooks/{webhook['id']}")["callCount"])
+        return int(admin_of(program).get(f"webhooks/{webhook['id']}").json["callCount"])
 
     # What comes too often is counted, and written down a little later.
     wait_until(lambda: counted() == FLOOD + 20, what=lambda: f"{counted()} calls to become {FLOOD + 20}")

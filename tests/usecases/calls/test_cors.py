@@ -5,8 +5,7 @@ from typing import Any
 from playwright.sync_api import Page
 
 from support.browser import Notes
-from support.callers import made
-from support.client import admin_of
+from support.client import admin_of, made
 from support.program import StartProgram
 from support.waiting import wait_until
 
