@@ -1,12 +1,13 @@
 """What every engine must do, once for all of them.
 
-An engine joins by a test class that inherits ``EngineConformance`` and overrides one fixture:
+An engine joins by a test class that inherits ``EngineConformance``, and one fixture:
 
-    class TestMyEngine(EngineConformance):
-        @pytest.fixture
-        async def harness(self) -> AsyncIterator[Harness]:
-            async with door() as gateway:
-                yield MyHarness(gateway, ...)       # with an engine that has been opened
+    @pytest.fixture
+    async def harness() -> AsyncIterator[Harness]:
+        async with endpoint() as gateway:
+            yield MyHarness(gateway, ...)       # with an engine that has been opened
+
+    class TestMyEngine(EngineConformance): ...
 
 A ``Harness`` brings the engine together with one real workflow (or a stand-in for it) that
 
@@ -16,7 +17,7 @@ A ``Harness`` brings the engine together with one real workflow (or a stand-in f
 a POST to the
   slot's URL with ``Authorization: Bearer <token>``, or inline.
 
-``door()`` stands for the gateway's side of that POST: 200 for the first answer, 410 afterwards or when
+``endpoint()`` stands for the gateway's side of that POST: 200 for the first answer, 410 afterwards or when
 closed.
 """
 
@@ -25,12 +26,15 @@ import itertools
 import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
+import httpx2
 import pytest
 
+from engines.relay import Relay
 from postern.core.deliveries.delivery import (
     EngineRejected,
     EngineUnavailable,
@@ -41,6 +45,7 @@ from postern.core.deliveries.delivery import (
 )
 from postern.usecases.ports import Engine
 from stand_in import Received, Reply, stand_in
+from support.plain_http import WITHOUT_TLS
 from support.waiting import PATIENCE
 
 _numbers = itertools.count(1)
@@ -133,6 +138,89 @@ async def until(condition: Callable[[], Awaitable[Any]], patience: float = PATIE
     return value
 
 
+class Relayed:
+    """What a harness needs of an engine that is reached by a relay, and whose workflows write what they were run with into a
+    file."""
+
+    idempotent = True
+    tells_the_end = True
+
+    def __init__(self, gateway: AnswerEndpoint, relay: Relay, file: Path) -> None:
+        self.endpoint = gateway
+        self.relay = relay
+        self._file = file
+
+    async def ran(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self._file.read_text().splitlines()]
+
+    async def stop(self) -> None:
+        await self.relay.cut()
+
+    async def resume(self) -> None:
+        await self.relay.open()
+
+
+class Played:
+    """What a harness needs that plays the engine itself, as a server that answers as the engine does (``run``)."""
+
+    tells_the_end = False
+    engine: Engine
+
+    def __init__(self, gateway: AnswerEndpoint) -> None:
+        self.endpoint = gateway
+        self.documents: list[dict[str, Any]] = []
+        self.answers: set[asyncio.Task[None]] = set()
+        self.running = AsyncExitStack()
+        self.port = 0
+
+    def run(self, request: Received) -> Reply:
+        raise NotImplementedError
+
+    async def resume(self) -> None:
+        server = await self.running.enter_async_context(stand_in(self.run, port=self.port))
+        self.port = server.port
+
+    async def stop(self) -> None:
+        await self.running.aclose()
+
+    def answer_later(self, url: str, token: str, text: str) -> None:
+        async def answer() -> None:
+            async with httpx2.AsyncClient(trust_env=False, verify=WITHOUT_TLS) as client:
+                body = {"status": 200, "headers": {}, "body": {"echo": text}}
+                await client.post(url, json=body, headers={"Authorization": f"Bearer {token}"})
+
+        self.answers.add(asyncio.create_task(answer()))
+
+    async def ran(self) -> list[dict[str, Any]]:
+        return self.documents
+
+    def refused(self) -> Trigger:
+        return trigger(field_one="refuse")
+
+    @asynccontextmanager
+    async def opened(self, make: Callable[[int], Engine]) -> AsyncIterator[Any]:
+        await self.resume()
+        self.engine = make(self.port)
+        await self.engine.open()
+        yield self
+        await self.engine.close()
+        await asyncio.gather(*self.answers)
+        await self.stop()
+
+
+async def the_example_answers(harness: Relayed, engine: Engine) -> None:
+    """As every example of an engine does: it looks an order up."""
+    await engine.start(trigger(field_one="1001", response=harness.endpoint.slot()))
+
+    async def answered() -> list[Any]:
+        return harness.endpoint.accepted
+
+    [answer] = await until(answered)
+    order = {"name": "#1001", "financialStatus": "PAID", "fulfillmentStatus": "FULFILLED"}
+    assert answer["body"] == {"orders": [order]}
+    await engine.close()
+
+
 async def ran(harness: Harness, invocation_id: str, times: int = 1) -> list[dict[str, Any]]:
     async def enough() -> list[dict[str, Any]]:
         found = [document for document in await harness.ran() if document["invocationId"] == invocation_id]
@@ -144,11 +232,6 @@ async def ran(harness: Harness, invocation_id: str, times: int = 1) -> list[dict
 
 @pytest.mark.anyio
 class EngineConformance:
-    @pytest.fixture
-    async def harness(self) -> AsyncIterator[Harness]:
-        raise NotImplementedError
-        yield
-
     async def test_a_start_runs_the_workflow_with_the_variables_and_the_payload(
         self, harness: Harness
     ) -> None:

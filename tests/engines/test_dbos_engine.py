@@ -1,11 +1,9 @@
 """The DBOS engine beside a real DBOS app on a real Postgres."""
 
 import base64
-import json
 import os
 import pickle
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,10 +13,17 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy.engine import make_url
 
-from engines.conformance import AnswerEndpoint, EngineConformance, Harness, endpoint, trigger, until
+from engines.conformance import (
+    AnswerEndpoint,
+    EngineConformance,
+    Relayed,
+    endpoint,
+    the_example_answers,
+    trigger,
+)
 from engines.dbos_server import running_dbos
 from engines.relay import Relay
-from postern.core.deliveries.delivery import EngineRejected, EngineUnavailable, Started
+from postern.core.deliveries.delivery import EngineUnavailable, Started
 from postern.engines.dbos import DbosEngine
 from postern.engines.targets import Target
 from support.postgres import PostgresServer
@@ -39,33 +44,20 @@ def app(postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> I
         yield App(url, ran)
 
 
-class DbosHarness:
-    idempotent = True
-    tells_the_end = True
-
+class DbosHarness(Relayed):
     def __init__(self, gateway: AnswerEndpoint, app: App, relay: Relay) -> None:
-        self.endpoint = gateway
+        super().__init__(gateway, relay, app.ran)
         self.app = app
-        self.relay = relay
         url = make_url(app.url).set(host="127.0.0.1", port=relay.port)
         self.url = url.render_as_string(hide_password=False)
         self.engine = DbosEngine(self.url, targets=[ECHO])
-
-    async def ran(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.app.ran.read_text().splitlines()]
-
-    async def stop(self) -> None:
-        await self.relay.cut()
-
-    async def resume(self) -> None:
-        await self.relay.open()
 
     def refused(self) -> Any:
         return replace(trigger(), payload=b'{"number": 1e999}')
 
 
-@asynccontextmanager
-async def dbos(app: App) -> AsyncIterator[DbosHarness]:
+@pytest.fixture
+async def harness(app: App) -> AsyncIterator[DbosHarness]:
     app.ran.write_text("")
     relay = Relay(int(make_url(app.url).port or 5432))
     await relay.open()
@@ -77,17 +69,7 @@ async def dbos(app: App) -> AsyncIterator[DbosHarness]:
         await relay.cut()
 
 
-@pytest.fixture
-async def harness(app: App) -> AsyncIterator[DbosHarness]:
-    async with dbos(app) as made:
-        yield made
-
-
-class TestDbos(EngineConformance):
-    @pytest.fixture
-    async def harness(self, app: App) -> AsyncIterator[Harness]:
-        async with dbos(app) as made:
-            yield made
+class TestDbos(EngineConformance): ...
 
 
 pytestmark = pytest.mark.anyio
@@ -132,17 +114,7 @@ async def test_several_targets_are_each_started_once(harness: DbosHarness) -> No
 
 
 async def test_the_example_app_answers_the_order_look_up(harness: DbosHarness) -> None:
-    engine = DbosEngine(harness.url)
-    await engine.start(trigger(field_one="1001", response=harness.endpoint.slot()))
-
-    async def answered() -> list[Any]:
-        return harness.endpoint.accepted
-
-    [answer] = await until(answered)
-    assert answer["body"] == {
-        "orders": [{"name": "#1001", "financialStatus": "PAID", "fulfillmentStatus": "FULFILLED"}]
-    }
-    await engine.close()
+    await the_example_answers(harness, DbosEngine(harness.url))
 
 
 async def test_a_database_without_dbos_loses_nothing_and_says_what_to_do(postgres_url: str) -> None:
@@ -152,11 +124,6 @@ async def test_a_database_without_dbos_loses_nothing_and_says_what_to_do(postgre
     assert not (await engine.health()).ok
     assert await engine.runs() is None
     await engine.close()
-
-
-async def test_a_number_beyond_reading_is_rejected_before_anything_is_sent(harness: DbosHarness) -> None:
-    with pytest.raises(EngineRejected):
-        await harness.engine.start(replace(trigger(), payload=b'{"n": 1e999}'))
 
 
 async def test_what_others_pickled_is_never_read(harness: DbosHarness, tmp_path: Path) -> None:

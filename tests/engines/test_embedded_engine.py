@@ -62,16 +62,18 @@ class EmbeddedHarness:
         return None
 
 
-class TestEmbedded(EngineConformance):
-    @pytest.fixture
-    async def harness(self, tmp_path: Path) -> AsyncIterator[Harness]:
-        async with endpoint() as gateway:
-            made = EmbeddedHarness(gateway, tmp_path)
-            await made.engine.open()
+@pytest.fixture
+async def harness(tmp_path: Path) -> AsyncIterator[Harness]:
+    async with endpoint() as gateway:
+        made = EmbeddedHarness(gateway, tmp_path)
+        await made.engine.open()
 
-            async def up() -> bool:
-                return (await made.engine.health()).ok
+        async def up() -> bool:
+            return (await made.engine.health()).ok
 
-            await until(up)
-            yield made
-            await made.engine.close()
+        await until(up)
+        yield made
+        await made.engine.close()
+
+
+class TestEmbedded(EngineConformance): ...

@@ -2,46 +2,31 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack
 from typing import Any
 
-import httpx2
 import pytest
 from standardwebhooks import Webhook
 
-from engines.conformance import AnswerEndpoint, EngineConformance, Harness, endpoint, trigger
+from engines.conformance import AnswerEndpoint, EngineConformance, Harness, Played, endpoint, trigger
 from postern.core.address import NOBODY
 from postern.core.deliveries.delivery import End, EngineRejected, EngineUnavailable, ResponseSlot, Started
 from postern.engines.handover import NEAR, read_ranges
 from postern.engines.http import HttpEngine, read_headers, signing_key
 from postern.outbound.guard import FetchFailed
 from stand_in import Answer, Raw, Received, Reply, stand_in
-from support.plain_http import WITHOUT_TLS
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 
-class HttpHarness:
+class HttpHarness(Played):
     """The engine beside a stand-in for n8n and its kind, which knows a delivery by its Idempotency-Key."""
 
     idempotent = True
-    tells_the_end = False
 
     def __init__(self, gateway: AnswerEndpoint, inline: bool) -> None:
-        self.endpoint = gateway
+        super().__init__(gateway)
         self.inline = inline
-        self.documents: list[dict[str, Any]] = []
         self.keys: set[str] = set()
-        self.answers: set[asyncio.Task[None]] = set()
-        self.running = AsyncExitStack()
-        self.port = 0
-
-    async def resume(self) -> None:
-        server = await self.running.enter_async_context(stand_in(self.run, port=self.port))
-        self.port = server.port
-
-    async def stop(self) -> None:
-        await self.running.aclose()
 
     def run(self, request: Received) -> Reply:
         Webhook(SECRET).verify(request.body, request.headers)
@@ -53,39 +38,19 @@ class HttpHarness:
             return Reply(400, body=b"no such workflow")
         self.documents.append(document)
         if document["response"] and self.inline:
-            return Reply(
-                200, {"Content-Type": "application/json"}, json.dumps({"echo": document["fieldOne"]}).encode()
-            )
-        if document["response"]:
-            task = asyncio.create_task(self.answer(document))
-            self.answers.add(task)
+            echo = json.dumps({"echo": document["fieldOne"]}).encode()
+            return Reply(200, {"Content-Type": "application/json"}, echo)
+        if slot := document["response"]:
+            self.answer_later(slot["url"], slot["token"], document["fieldOne"])
         return Reply(202)
-
-    async def answer(self, document: dict[str, Any]) -> None:
-        slot = document["response"]
-        async with httpx2.AsyncClient(trust_env=False, verify=WITHOUT_TLS) as client:
-            answer = {"status": 200, "headers": {}, "body": {"echo": document["fieldOne"]}}
-            await client.post(slot["url"], json=answer, headers={"Authorization": f"Bearer {slot['token']}"})
-
-    async def ran(self) -> list[dict[str, Any]]:
-        return self.documents
-
-    def refused(self) -> Any:
-        return trigger(field_one="refuse")
 
 
 async def http_harness(inline: bool) -> AsyncIterator[Harness]:
-    async with endpoint() as gateway:
-        made = HttpHarness(gateway, inline)
-        await made.resume()
-        made.engine = HttpEngine(
-            f"http://127.0.0.1:{made.port}/webhook/postern", secret=SECRET, inline=inline
-        )
-        await made.engine.open()
+    def engine(port: int) -> HttpEngine:
+        return HttpEngine(f"http://127.0.0.1:{port}/webhook/postern", secret=SECRET, inline=inline)
+
+    async with endpoint() as gateway, HttpHarness(gateway, inline).opened(engine) as made:
         yield made
-        await made.engine.close()
-        await asyncio.gather(*made.answers)
-        await made.stop()
 
 
 class TestHttpWithCallback(EngineConformance):

@@ -2,15 +2,21 @@
 
 import asyncio
 import dataclasses
-import json
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from engines.conformance import AnswerEndpoint, EngineConformance, Harness, endpoint, trigger, until
+from engines.conformance import (
+    AnswerEndpoint,
+    EngineConformance,
+    Relayed,
+    endpoint,
+    the_example_answers,
+    trigger,
+    until,
+)
 from engines.relay import Relay
 from engines.restate_server import Server, restate_server, running_restate
 from postern.core.deliveries.delivery import EngineRejected, EngineUnavailable, Started
@@ -30,34 +36,19 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield made
 
 
-class RestateHarness:
-    idempotent = True
-    tells_the_end = True
-
+class RestateHarness(Relayed):
     def __init__(self, gateway: AnswerEndpoint, server: Server, relay: Relay) -> None:
-        self.endpoint = gateway
-        self.server = server
-        self.relay = relay
+        super().__init__(gateway, relay, server.ran)
         self.url = f"http://127.0.0.1:{relay.port}"
         self.engine = RestateEngine(self.url, targets=[ECHO])
 
-    async def ran(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.server.ran.read_text().splitlines()]
-
-    async def stop(self) -> None:
-        await self.relay.cut()
-
-    async def resume(self) -> None:
-        await self.relay.open()
-
     def refused(self) -> Any:
-        return (
-            None  # what is over 32 MiB, and then as often as not the connection breaks before it can say so
-        )
+        # What is over 32 MiB is, and then as often as not the connection breaks before it can say so.
+        return None
 
 
-@asynccontextmanager
-async def restate(server: Server) -> AsyncIterator[RestateHarness]:
+@pytest.fixture
+async def harness(server: Server) -> AsyncIterator[RestateHarness]:
     server.ran.write_text("")
     relay = Relay(server.ingress)
     await relay.open()
@@ -69,17 +60,7 @@ async def restate(server: Server) -> AsyncIterator[RestateHarness]:
         await relay.cut()
 
 
-@pytest.fixture
-async def harness(server: Server) -> AsyncIterator[RestateHarness]:
-    async with restate(server) as made:
-        yield made
-
-
-class TestRestate(EngineConformance):
-    @pytest.fixture
-    async def harness(self, server: Server) -> AsyncIterator[Harness]:
-        async with restate(server) as made:
-            yield made
+class TestRestate(EngineConformance): ...
 
 
 pytestmark = pytest.mark.anyio
@@ -135,17 +116,7 @@ async def test_a_trigger_nobody_wants_starts_nothing(harness: RestateHarness) ->
 
 
 async def test_the_example_service_answers_the_order_look_up(harness: RestateHarness) -> None:
-    engine = RestateEngine(harness.url)
-    await engine.start(trigger(field_one="1001", response=harness.endpoint.slot()))
-
-    async def answered() -> list[Any]:
-        return harness.endpoint.accepted
-
-    [answer] = await until(answered)
-    assert answer["body"] == {
-        "orders": [{"name": "#1001", "financialStatus": "PAID", "fulfillmentStatus": "FULFILLED"}]
-    }
-    await engine.close()
+    await the_example_answers(harness, RestateEngine(harness.url))
 
 
 async def test_the_api_key_is_sent_and_an_answer_that_makes_no_sense_loses_nothing() -> None:

@@ -1,18 +1,14 @@
-import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
 from typing import Any
 
-import httpx2
 import pytest
 
-from engines.conformance import AnswerEndpoint, EngineConformance, Harness, endpoint, trigger
+from engines.conformance import EngineConformance, Harness, Played, endpoint, trigger
 from postern.core.deliveries.delivery import EngineRejected, EngineUnavailable, Started
 from postern.engines.handover import NEAR
 from postern.engines.shopify_flow import ALSO, ShopifyFlowEngine
 from stand_in import Answer, Received, Reply, stand_in
-from support.plain_http import WITHOUT_TLS
 
 TAKEN = {"data": {"flowTriggerReceive": {"userErrors": []}}}
 
@@ -29,26 +25,11 @@ def engine_at(url: str, **settings: Any) -> ShopifyFlowEngine:
     )
 
 
-class FlowHarness:
+class FlowHarness(Played):
     """The engine beside a stand-in for Shopify: it answers as the Admin API does, and runs one workflow as
     Flow would."""
 
     idempotent = False
-    tells_the_end = False
-
-    def __init__(self, gateway: AnswerEndpoint) -> None:
-        self.endpoint = gateway
-        self.documents: list[dict[str, Any]] = []
-        self.answers: set[asyncio.Task[None]] = set()
-        self.running = AsyncExitStack()
-        self.port = 0
-
-    async def resume(self) -> None:
-        server = await self.running.enter_async_context(stand_in(self.run, port=self.port))
-        self.port = server.port
-
-    async def stop(self) -> None:
-        await self.running.aclose()
 
     def run(self, request: Received) -> Reply:
         if request.headers["x-shopify-access-token"] != "shpat_secret":
@@ -67,40 +48,23 @@ class FlowHarness:
                 }
             )
         document = {**variables["payload"], "response": None}
-        if document["responseUrl"]:
-            document["response"] = {"url": document["responseUrl"], "token": document["responseToken"]}
-            self.answers.add(asyncio.create_task(self.answer(document)))
+        if url := document["responseUrl"]:
+            document["response"] = {"url": url, "token": document["responseToken"]}
+            self.answer_later(url, document["responseToken"], document["fieldOne"])
         self.documents.append(document)
         return json_reply(TAKEN)
 
-    async def answer(self, document: dict[str, Any]) -> None:
-        async with httpx2.AsyncClient(trust_env=False, verify=WITHOUT_TLS) as client:
-            answer = {"status": 200, "headers": {}, "body": {"echo": document["fieldOne"]}}
-            await client.post(
-                document["responseUrl"],
-                json=answer,
-                headers={"Authorization": f"Bearer {document['responseToken']}"},
-            )
 
-    async def ran(self) -> list[dict[str, Any]]:
-        return self.documents
+@pytest.fixture
+async def harness() -> AsyncIterator[Harness]:
+    def engine(port: int) -> ShopifyFlowEngine:
+        return engine_at(f"http://127.0.0.1:{port}/graphql.json", also_send=ALSO)
 
-    def refused(self) -> Any:
-        return trigger(field_one="refuse")
+    async with endpoint() as gateway, FlowHarness(gateway).opened(engine) as made:
+        yield made
 
 
-class TestShopifyFlow(EngineConformance):
-    @pytest.fixture
-    async def harness(self) -> AsyncIterator[Harness]:
-        async with endpoint() as gateway:
-            made = FlowHarness(gateway)
-            await made.resume()
-            made.engine = engine_at(f"http://127.0.0.1:{made.port}/graphql.json", also_send=ALSO)
-            await made.engine.open()
-            yield made
-            await made.engine.close()
-            await asyncio.gather(*made.answers)
-            await made.stop()
+class TestShopifyFlow(EngineConformance): ...
 
 
 pytestmark = pytest.mark.anyio

@@ -20,7 +20,7 @@ from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from engines.conformance import AnswerEndpoint, EngineConformance, Harness, endpoint, trigger, until
+from engines.conformance import AnswerEndpoint, EngineConformance, endpoint, trigger, until
 from engines.relay import Relay
 from postern.core.deliveries.delivery import EngineRejected, EngineUnavailable, Started
 from postern.engines.targets import Target, read_targets
@@ -176,11 +176,7 @@ async def temporal(server: int, gateway: AnswerEndpoint) -> AsyncIterator[Tempor
     await relay.cut()
 
 
-class TestTemporal(EngineConformance):
-    @pytest.fixture
-    async def harness(self, server: int) -> AsyncIterator[Harness]:
-        async with endpoint() as gateway, temporal(server, gateway) as made:
-            yield made
+class TestTemporal(EngineConformance): ...
 
 
 pytestmark = pytest.mark.anyio
