@@ -17,7 +17,7 @@ from support import postgres as bed
 from support import power_cut as power_cut
 from support.callers import called as called
 from support.callers import flood as flood
-from support.callers import made as made
+from support.client import made as made
 from support.program import Program as Program
 from support.program import run_postern as run_postern
 from support.recording import kept as kept

@@ -87,3 +87,5 @@ def _fields(kind: msgspec.inspect.Type, seen: set[Any]) -> Iterator[tuple[str, b
                 yield from _fields(one, seen)
         case msgspec.inspect.ListType(item_type=item):
             yield from _fields(item, seen)
+        case _:
+            pass

@@ -3,22 +3,17 @@
 import signal
 import sqlite3
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
+from support.callers import called, flood
 from support.client import admin_of, made
 from support.forks import impatient
 from support.program import Program, StartProgram
-from support.reply import HttpReply
 from support.waiting import wait_until
-from support.wire import exchange, request, wire
 
-JSON = ("Content-Type", "application/json")
-CONNECTIONS = 25
 FLOOD = 20_000  # a million are in bench/flood.py
 
 NOTING = """
@@ -55,35 +50,6 @@ def workflows(notes_file: Path) -> dict[str, str]:
 def in_store(program: Program, query: str) -> list[tuple[object, ...]]:
     with closing(sqlite3.connect(program.data_dir / "postern.db", timeout=10)) as database:
         return database.execute(query).fetchall()
-
-
-def called(url: str, bodies: list[bytes], *headers: tuple[str, str]) -> list[HttpReply]:
-    """All at once."""
-    parts, given = urlsplit(url), [JSON, *headers]
-    with ThreadPoolExecutor(len(bodies)) as threads:
-        return list(
-            threads.map(lambda body: exchange(parts.port or 0, "POST", parts.path, given, body), bodies)
-        )
-
-
-def flood(url: str, count: int, body: bytes, *headers: tuple[str, str]) -> Counter[int]:
-    """Very many of one call on connections that stay: what was heard, by status."""
-    parts, together = urlsplit(url), 8
-    sent = request("POST", parts.path, [JSON, *headers], body) * together
-
-    def some(number: int) -> Counter[int]:
-        heard: Counter[int] = Counter()
-        with wire(parts.port or 0) as connection:
-            for _ in range(number // together):
-                connection.send(sent)
-                for _ in range(together):
-                    answer = connection.answer()
-                    assert answer is not None
-                    heard[answer.status] += 1
-        return heard
-
-    with ThreadPoolExecutor(CONNECTIONS) as threads:
-        return sum(threads.map(some, [count // CONNECTIONS] * CONNECTIONS), Counter())
 
 
 def test_two_hundred_copies_of_one_delivery_start_once_and_hear_one_answer(
