@@ -190,6 +190,8 @@ def test_an_action_says_what_it_is_not_asked_with(served: Program) -> None:
                 ("show_call", {"invocationId": "inv_1", "what": "everything"}, {"what": "choose one of: story, code, fixture"}),
                 ("show_call", {"invocationID": "inv_1"}, {"invocationId": "is required", "invocationID": "is not a known setting: did you mean invocationId?"}),
                 ("search_calls", {"limit": 51}, {"limit": "must be 50 or less"}),
+                ("show_call", {"invocationId": "inv_\0"}, {"invocationId": "holds a NUL character"}),
+                ("workflows", {"what": "runs", "deliveryKey": "\0"}, {"deliveryKey": "holds a NUL character"}),
             ):  # fmt: skip
                 refused = await refusal(client, tool, **given)
                 assert {one["field"]: one["message"] for one in refused["errors"]} == wrong

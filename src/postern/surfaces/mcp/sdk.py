@@ -29,8 +29,10 @@ from postern.core.documents import Document
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
 from postern.observe.logs import Log
+from postern.surfaces.mcp.shown import Shown
 from postern.surfaces.mcp.table import INSTRUCTIONS, TOOLS
 from postern.surfaces.mcp.tool import Tool
+from postern.surfaces.rest.framework.problems import problem_of
 from postern.usecases.runtime.gateway import Gateway
 
 log = Log()
@@ -246,11 +248,4 @@ def _result(value: Any, is_error: bool = False) -> types.CallToolResult:
 
 def _refusal(refused: Refused) -> types.CallToolResult:
     """A refusal is an answer that the model can act upon: the same codes and fields as everywhere."""
-    answer: Document = {
-        "code": refused.code,
-        "title": refused.problem.title,
-        "detail": refused.detail or refused.problem.help,
-    }
-    if refused.errors:
-        answer["errors"] = [{"field": error.field, "message": error.message} for error in refused.errors]
-    return _result(answer, is_error=True)
+    return _result(Shown(without=("type", "status")).of(problem_of(refused)), is_error=True)

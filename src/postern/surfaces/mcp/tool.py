@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Annotated, Any
 
 from pydantic import Field, create_model
+from pydantic.alias_generators import to_camel
 
 from postern.core.access.accounts import Actor, Level
 from postern.core.documents import Document, Patch
@@ -67,6 +68,9 @@ class Action:
     async def run(self, gateway: Gateway, actor: Actor, given: Document) -> Document:
         require(actor, self.operation.level or "read")
         asked: Any = validated(self.request, given)
+        looked_for = [*self._in_path, *(self.operation.query.model_fields if self.operation.query else ())]
+        if nul := [to_camel(name) for name in looked_for if "\0" in str(getattr(asked, name))]:
+            raise Refused("invalid_request", errors=[FieldError(one, "holds a NUL character") for one in nul])
         version = getattr(asked, "version", None)
         known = {
             "gateway": gateway,
