@@ -5,6 +5,7 @@ A preset is data. When a webhook is saved, the preset's scheme is written into i
 """
 
 import tomllib
+from difflib import get_close_matches
 from functools import cache
 from importlib import resources
 
@@ -119,6 +120,15 @@ def get(name: str) -> Preset:
 
 def names() -> list[str]:
     return list(load())
+
+
+def meant(name: str) -> str:
+    """Which sender was meant by a name that is none, as a question; nothing where none is called like that."""
+    called = {
+        word.lower(): one.name for one in load().values() for word in (one.name, one.title, *one.aliases)
+    }
+    near = get_close_matches(name.lower()[:80], called, 1, 0.75)
+    return f"did you mean {called[near[0]]}? " if near else ""
 
 
 def _preset(file_name: str, document: Document) -> Preset:

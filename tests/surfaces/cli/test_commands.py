@@ -98,6 +98,13 @@ def test_a_command_without_the_servers_settings_tells_urls_that_lead_to_it(
     assert json_of(folder, "webhooks", "list", "--search", "Reached")["items"][0]["url"] == made["url"]
 
 
+def test_a_sender_by_another_name_is_told_as_what_it_is_known(folder: Path) -> None:
+    created = ("webhooks", "create", "Chat", "--auth", "hmac", "--provider", "whatsapp")
+    for words in (created, ("send", "WhatsApp")):
+        ran = typed(folder, *words)
+        assert (ran.exit_code, "did you mean meta?" in ran.stderr) == (USAGE, True)
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -29,6 +29,7 @@ def printed(*words: str) -> tuple[str, int]:
         (["webhoks", "list"], {"webhooks"}),
         (["webhooks", "lst"], {"list"}),
         (["--bogus", "webhooks", "list"], {"--bogus"}),
+        (["webhooks", "create", "X", "--auth", "hmack"], {"'token'", "Did you mean 'hmac'?"}),
     ],
 )
 def test_a_list_and_a_typing_error_know_of_all_of_them(words: list[str], named: set[str]) -> None:

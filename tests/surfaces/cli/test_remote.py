@@ -551,6 +551,8 @@ def test_an_interruption_is_one_line(
     [
         ("bash", {"COMP_WORDS": "postern webh", "COMP_CWORD": "1"}, "webhooks"),
         ("bash", {"COMP_WORDS": "postern webhooks en", "COMP_CWORD": "2"}, "enable"),
+        ("bash", {"COMP_WORDS": "postern webhooks list --state ne", "COMP_CWORD": "4"}, "never_called"),
+        ("bash", {"COMP_WORDS": "postern send sh", "COMP_CWORD": "2"}, "shopify"),
         ("zsh", {"COMP_WORDS": "postern webh", "COMP_CWORD": "1"}, "webhooks"),
         ("fish", {"COMP_WORDS": "postern webh", "COMP_CWORD": "webh"}, "webhooks"),
     ],

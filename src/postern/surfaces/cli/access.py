@@ -10,7 +10,7 @@ import click
 from postern.core.access.accounts import LEVELS
 from postern.core.access.audit import Changes
 from postern.surfaces.cli.gateway.api import api
-from postern.surfaces.cli.options import Group, cursor_option, json_option, limit_option, yes_option
+from postern.surfaces.cli.options import Choice, Group, cursor_option, json_option, limit_option, yes_option
 from postern.surfaces.cli.run import USAGE, end, report, show_page
 from postern.surfaces.cli.secret import read_secret
 from postern.usecases.access.views import ApiKey, AuditEntry, NewApiKey, Session, User
@@ -26,12 +26,10 @@ A_LEVEL = f"{', '.join(LEVELS[:-1])} or {LEVELS[-1]}."
 
 @keys.command("create")
 @click.argument("name", help="What or whom it is for.")
-@click.option("--level", default="read", help="read, write or admin.")
+@click.option("--level", type=Choice(LEVELS), default="read", help="read, write or admin.")
 @json_option
 def create_key(name: str, level: str, as_json: bool) -> None:
     """Make an API key. It is shown now and never again."""
-    if level not in LEVELS:
-        end(f"--level: choose one of {', '.join(LEVELS)}", USAGE)
     made = api.post(NewApiKey, "api-keys", body={"name": name, "level": level})
     report(made, made.key, as_json)
 
@@ -65,7 +63,7 @@ def list_users(as_json: bool) -> None:
 
 @users.command("create")
 @click.argument("name", help="What they sign in as.")
-@click.option("--level", default="read", help=A_LEVEL)
+@click.option("--level", type=Choice(LEVELS), default="read", help=A_LEVEL)
 @click.option("--password", help="env:NAME, file:PATH or -. Left out: asked for.")
 @json_option
 def create_user(name: str, level: str, password: str | None, as_json: bool) -> None:
@@ -82,7 +80,7 @@ def create_user(name: str, level: str, password: str | None, as_json: bool) -> N
 
 @users.command("change")
 @user_argument
-@click.option("--level", help=A_LEVEL)
+@click.option("--level", type=Choice(LEVELS), help=A_LEVEL)
 @click.option("--password", help="env:NAME, file:PATH or -. Ends the user's sessions.")
 @json_option
 def change_user(user: str, level: str | None, password: str | None, as_json: bool) -> None:

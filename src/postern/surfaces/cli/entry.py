@@ -7,10 +7,11 @@ import sys
 import click
 from click.shell_completion import shell_complete
 
+from postern.core.visible import visible
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.main import program
 from postern.surfaces.cli.operations.completion import VARIABLE
-from postern.surfaces.cli.run import FAILED, show_problem
+from postern.surfaces.cli.run import FAILED, err, show_problem
 
 PROFILE = "--profile"
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -35,6 +36,8 @@ def run_typed(arguments: list[str]) -> int:
     except click.ClickException as error:
         if "--json" in arguments:
             show_problem(error.format_message(), "", {})
+        elif isinstance(error, click.BadParameter) and not isinstance(error, click.MissingParameter):
+            err.print(visible(error.format_message()), "red")  # as all other bad values are told, in a line
         else:
             error.show()
         return error.exit_code

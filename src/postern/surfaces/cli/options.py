@@ -2,12 +2,35 @@
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, TypeVar, get_args
 
 import click
+from click.shell_completion import CompletionItem
 
 from postern.core.deliveries.replay import Values
 from postern.surfaces.cli.run import output
+from postern.usecases.signatures import senders
+
+
+class Choice(click.Choice[str]):
+    """A shell completes the values, and the value that was meant is named."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            near = get_close_matches(str(value).lower(), self.choices, 1)
+            self.fail(f"{error.message} Did you mean {near[0]!r}?" if near else error.message, param, ctx)
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
+        """The help says them, with what they mean."""
+        return "TEXT" if isinstance(param, click.Option) else None
+
+
+def complete_sender(context: click.Context, option: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Those that this version knows. A gateway over the network may know others."""
+    return [CompletionItem(name) for name in senders.names() if name.startswith(begun)]
 
 
 class Group(click.Group):
@@ -55,7 +78,7 @@ def limit_option(default: int) -> Callable[[C], C]:
 def fields_option(default: str) -> Callable[[C], C]:
     return click.option(
         "--fields",
-        type=click.Choice(get_args(Values)),
+        type=Choice(get_args(Values)),
         default=default,
         help="The four values as they were recorded, or as the mapping finds them now.",
     )

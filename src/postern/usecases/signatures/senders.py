@@ -18,6 +18,10 @@ def names() -> list[str]:
     return presets.names()
 
 
+def meant(name: str) -> str:
+    return presets.meant(name)
+
+
 @cache
 def about(name: str) -> Provider:
     """What its preset says to whoever sets it up."""

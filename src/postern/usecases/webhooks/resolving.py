@@ -58,7 +58,11 @@ def provider_errors(provider: str) -> list[FieldError]:
     return (
         []
         if provider in known
-        else [FieldError("authentication.provider", f"choose one of: {', '.join(known)}")]
+        else [
+            FieldError(
+                "authentication.provider", f"{presets.meant(provider)}choose one of: {', '.join(known)}"
+            )
+        ]
     )
 
 

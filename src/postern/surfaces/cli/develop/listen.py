@@ -21,7 +21,7 @@ from postern.surfaces.cli.develop.shown import JsonLines, Lines, ListenedCall, L
 from postern.surfaces.cli.develop.target import ASK_AGAIN, Target, checked, token_for_header
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.gateway.source import Away
-from postern.surfaces.cli.options import json_option
+from postern.surfaces.cli.options import Choice, complete_sender, json_option
 from postern.surfaces.cli.run import NOT_FOUND, USAGE, counted, end, err, out, plain, show_json_line, time_of
 from postern.surfaces.cli.terminal import Style
 from postern.usecases.access.views import Me
@@ -43,9 +43,10 @@ from postern.usecases.webhooks.views import Webhook
     metavar="NAME",
     help="Go on where the last listening of this name ended, and remember how far this one comes.",
 )
-@click.option("--sender", help="Only webhooks of this sender, like stripe.")
+@click.option("--sender", shell_complete=complete_sender, help="Only webhooks of this sender, like stripe.")
 @click.option(
     "--outcome",
+    type=Choice(OUTCOMES),
     multiple=True,
     help=f"Which calls: {', '.join(OUTCOMES)}; may be given again. Default: accepted.",
 )
@@ -258,8 +259,6 @@ def _members(call: RecordedRequest) -> dict[str, Raw]:
 
 
 def _wanted(outcomes: tuple[str, ...], where: tuple[str, ...]) -> Wanted:
-    if unknown := set(outcomes) - set(OUTCOMES):
-        end(f"--outcome: {min(unknown)} is none of {', '.join(OUTCOMES)}", USAGE)
     values = dict(pair.partition("=")[::2] for pair in where)
     for name in values:
         try:

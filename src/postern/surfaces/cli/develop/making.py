@@ -14,6 +14,7 @@ from postern.core.problems import Refused
 from postern.core.signatures.making import Made, Occasion
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.webhooks import settings
+from postern.surfaces.cli.develop.senders import check_sender
 from postern.surfaces.cli.develop.target import checked
 from postern.surfaces.cli.gateway.api import api, end_refused
 from postern.surfaces.cli.gateway.trust import trusted
@@ -27,14 +28,6 @@ from postern.usecases.webhooks.configuration import validated
 from postern.usecases.webhooks.views import Webhook, WithSignature, WithToken
 
 ANSWER_WITHIN = 60.0
-
-
-def check_sender(name: str) -> None:
-    if name not in senders.names():
-        end(
-            f"{name!r} is no webhook (wh_…) and no sender; the senders are {', '.join(senders.names())}",
-            USAGE,
-        )
 
 
 class Here:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import click
 
 from postern.core.documents import BodyChanges, Document
-from postern.surfaces.cli.develop.senders import webhooks_of
+from postern.surfaces.cli.develop.senders import check_sender, webhooks_of
 from postern.surfaces.cli.gateway.api import api
-from postern.surfaces.cli.options import json_option
+from postern.surfaces.cli.options import Choice, complete_sender, json_option
 from postern.surfaces.cli.run import (
     CONFLICT,
     FAILED,
@@ -49,6 +49,7 @@ class SentFromHere(View):
 @click.command()
 @click.argument(
     "target",
+    shell_complete=complete_sender,
     metavar="SENDER|WEBHOOK",
     help="A webhook (wh_…), or a sender like stripe: its webhook here, or any URL with --to.",
 )
@@ -63,6 +64,7 @@ class SentFromHere(View):
 @click.option("--body", help="Another body: a file, or - for standard input.")
 @click.option(
     "--wrong",
+    type=Choice(WRONGS),
     help="Broken in one way: secret, body (another than the signed one), stale, or missing (no signature, no token).",
 )
 @click.option("--count", type=click.IntRange(1, 100_000), default=1, help="How many, each with new ids.")
@@ -103,8 +105,6 @@ def send(
 
       postern send stripe --to http://localhost:3000/hooks --secret env:STRIPE_SECRET
     """
-    if wrong is not None and wrong not in WRONGS:
-        end(f"--wrong: {wrong!r} is none of {', '.join(WRONGS)}", USAGE)
     if secret is not None and to is None:
         end("--secret goes with --to; otherwise the gateway signs with the webhook's stored secret", USAGE)
     asked: Document = {"changes": _changes(changes), **_body(body)}
@@ -158,8 +158,6 @@ def _webhook(target: str) -> str:
     """The one webhook of this sender, where no webhook is named."""
     if target.startswith("wh_"):
         return target
-    from postern.surfaces.cli.develop.making import check_sender
-
     check_sender(target)
     found = webhooks_of(target)
     if not found:

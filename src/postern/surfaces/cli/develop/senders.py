@@ -1,9 +1,19 @@
-"""The webhooks of a sender, where a command is given the sender alone."""
+"""A sender that a command is given, and its webhooks."""
 
 from postern.surfaces.cli.gateway.api import api
+from postern.surfaces.cli.run import USAGE, end
+from postern.usecases.signatures import senders
 from postern.usecases.webhooks.views import Webhook, Webhooks, WithSignature
 
 PAGE = 200
+
+
+def check_sender(name: str) -> None:
+    if name not in senders.names():
+        end(
+            f"{name!r} is no webhook (wh_…) and no sender; {senders.meant(name)}the senders are {', '.join(senders.names())}",
+            USAGE,
+        )
 
 
 def webhooks_of(sender: str) -> list[Webhook]:

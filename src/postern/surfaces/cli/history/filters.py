@@ -3,11 +3,11 @@
 import click
 
 from postern.core.history.invocation import STATUSES
-from postern.surfaces.cli.options import together
+from postern.surfaces.cli.options import Choice, together
 
 OPTIONS = {
     "webhook_id": click.option("--webhook", "webhook_id", help="Only calls to this webhook (wh_…)."),
-    "status": click.option("--status", help=f"Only these: {', '.join(STATUSES)}."),
+    "status": click.option("--status", type=Choice(STATUSES), help=f"Only these: {', '.join(STATUSES)}."),
     "code": click.option("--code", help="Only calls with this reason, like signature_mismatch."),
     "since": click.option(
         "--since", help="Not before this time: 2026-11-21T09:00:00Z, or 45s, 30m, 1h, 2d ago."

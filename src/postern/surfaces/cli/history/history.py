@@ -13,7 +13,15 @@ from postern.surfaces.cli.develop.listeners import named
 from postern.surfaces.cli.develop.target import Target, checked, token_for_header
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.history import filters
-from postern.surfaces.cli.options import Given, Group, cursor_option, fields_option, json_option, limit_option
+from postern.surfaces.cli.options import (
+    Choice,
+    Given,
+    Group,
+    cursor_option,
+    fields_option,
+    json_option,
+    limit_option,
+)
 from postern.surfaces.cli.run import (
     FAILED,
     NOT_FOUND,
@@ -103,7 +111,7 @@ def show(invocation: str, as_json: bool) -> None:
 @invocation_argument
 @click.option(
     "--language",
-    type=click.Choice(LANGUAGES),
+    type=Choice(LANGUAGES),
     default="curl",
     help=f"What it is to be pasted into: {', '.join(LANGUAGES)}.",
 )

@@ -3,12 +3,14 @@
 import click
 from click.shell_completion import get_completion_class
 
+from postern.surfaces.cli.options import Choice
+
 SHELLS = ("bash", "zsh", "fish")
 VARIABLE = "_POSTERN_COMPLETE"
 
 
 @click.command()
-@click.argument("shell", type=click.Choice(SHELLS), help="bash, zsh or fish.")
+@click.argument("shell", type=Choice(SHELLS), help="bash, zsh or fish.")
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
     """Print what makes a shell complete commands and options on Tab.

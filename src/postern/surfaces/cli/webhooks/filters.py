@@ -1,17 +1,24 @@
 """Which webhooks a command is about."""
 
+from typing import get_args
+
 import click
 
-from postern.surfaces.cli.options import together
+from postern.core.webhooks.listing import State
+from postern.surfaces.cli.options import Choice, complete_sender, together
 
 OPTIONS = {
     "search": click.option(
         "--search", help="Only those whose name, folder or tag holds this, or with this id."
     ),
     "sender": click.option(
-        "--sender", help="Only those that this sender calls, like shopify; or token, none, schedule."
+        "--sender",
+        shell_complete=complete_sender,
+        help="Only those that this sender calls, like shopify; or token, none, schedule.",
     ),
-    "state": click.option("--state", help="Only these: enabled, held, disabled, failing or never_called."),
+    "state": click.option(
+        "--state", type=Choice(get_args(State)), help=f"Only these: {', '.join(get_args(State))}."
+    ),
     "tag": click.option("--tag", help="Only those with this tag."),
     "folder": click.option(
         "--folder", help="Only those in this folder or one inside it; - for those that are in none."

@@ -6,7 +6,7 @@ import click
 
 from postern.core.webhooks.many import ACTIONS
 from postern.surfaces.cli.gateway.api import api
-from postern.surfaces.cli.options import Given, json_option
+from postern.surfaces.cli.options import Choice, Given, json_option
 from postern.surfaces.cli.run import CONFLICT, USAGE, counted, end, err, out, plain, show_json
 from postern.surfaces.cli.webhooks import filters
 from postern.surfaces.cli.webhooks.webhooks import commands
@@ -29,7 +29,7 @@ DONE = {
 
 
 @commands.command("many")
-@click.argument("action", metavar="ACTION", help=f"One of {', '.join(ACTIONS)}.")
+@click.argument("action", type=Choice(ACTIONS), metavar="ACTION", help=f"One of {', '.join(ACTIONS)}.")
 @click.argument("webhooks", nargs=-1, metavar="[WEBHOOK]...", help="Their ids. Or filter them.")
 @filters.with_filter
 @click.option("--all", "everything", is_flag=True, help="Every webhook there is.")

@@ -3,11 +3,13 @@
 import click
 
 from postern.surfaces.cli.gateway.api import api
-from postern.surfaces.cli.options import json_option
+from postern.surfaces.cli.options import Choice, json_option
 from postern.surfaces.cli.run import USAGE, end, report, show_json, show_table
 from postern.surfaces.cli.webhooks.webhooks import commands, webhook_argument
 from postern.usecases.answers import read_json
 from postern.usecases.history.views.samples import TOO_LARGE, NotRecording, Recording, Sample
+
+LANGUAGES = ("python", "n8n", "nodeRed", "liquid")
 
 
 @commands.command("record")
@@ -52,7 +54,11 @@ def _stop_recording(webhook: str | None) -> NotRecording:
 @commands.command("sample")
 @webhook_argument
 @click.option(
-    "--for", "language", default="python", help="Whose expressions to show: python, n8n, nodeRed or liquid."
+    "--for",
+    "language",
+    type=Choice(LANGUAGES),
+    default="python",
+    help="Whose expressions to show: python, n8n, nodeRed or liquid.",
 )
 @click.option("--forget", is_flag=True, help="Delete what was recorded.")
 @json_option

@@ -7,9 +7,18 @@ import msgspec
 
 from postern.core.documents import Document, Patch
 from postern.core.signatures.credential import Placement
+from postern.core.webhooks.listing import Sort
 from postern.core.webhooks.settings import Method
 from postern.surfaces.cli.gateway.api import Declined, api
-from postern.surfaces.cli.options import Given, Group, cursor_option, json_option, limit_option
+from postern.surfaces.cli.options import (
+    Choice,
+    Given,
+    Group,
+    complete_sender,
+    cursor_option,
+    json_option,
+    limit_option,
+)
 from postern.surfaces.cli.run import (
     NOT_FOUND,
     USAGE,
@@ -73,11 +82,18 @@ def assignments(pairs: tuple[str, ...]) -> Patch:
 @commands.command("create")
 @click.argument("name", help="What you call it.")
 @settings_argument
-@click.option("--auth", default="token", help=f"{', '.join(get_args(Method))}.")
 @click.option(
-    "--placement", default="header", help=f"Where the token travels: {', '.join(get_args(Placement))}."
+    "--auth", type=Choice(get_args(Method)), default="token", help=f"{', '.join(get_args(Method))}."
 )
-@click.option("--provider", help="For hmac: shopify, stripe, … generic or custom.")
+@click.option(
+    "--placement",
+    type=Choice(get_args(Placement)),
+    default="header",
+    help=f"Where the token travels: {', '.join(get_args(Placement))}.",
+)
+@click.option(
+    "--provider", shell_complete=complete_sender, help="For hmac: shopify, stripe, … generic or custom."
+)
 @click.option(
     "--secret", help="The token or signing secret: env:NAME, file:PATH or -. Left out: one is generated."
 )
@@ -142,6 +158,7 @@ def create(
 @filters.with_filter
 @click.option(
     "--sort",
+    type=Choice(get_args(Sort)),
     default="created",
     help="created (newest first), failing, name, folder, last_call or last_day (most calls in 24 hours).",
 )
