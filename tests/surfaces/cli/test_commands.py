@@ -98,6 +98,17 @@ def test_a_command_without_the_servers_settings_tells_urls_that_lead_to_it(
     assert json_of(folder, "webhooks", "list", "--search", "Reached")["items"][0]["url"] == made["url"]
 
 
+def test_a_call_is_told_to_people_line_by_line(program: Program, folder: Path) -> None:
+    made = json_of(folder, "webhooks", "create", "Told", "--auth", "none", "fieldMapping.fieldOne=text")
+    body = b'{"text": "\x1b[2J",\n "more": [1'
+    heard = httpx2.post(made["url"], content=body, trust_env=False, verify=WITHOUT_TLS)
+    lines = typed(folder, "history", "show", heard.json()["invocationId"]).stdout.splitlines()
+    assert lines[0] == f"POST {made['url'].removeprefix(program.url)}"
+    assert lines[3].startswith("It was answered 400 after ")
+    assert lines[lines.index(f"Body, {len(body)} bytes") + 1 :] == ['  {"text": "·[2J",', '   "more": [1']
+    assert {"Decided", "Headers"} <= {*lines}
+
+
 def test_a_sender_by_another_name_is_told_as_what_it_is_known(folder: Path) -> None:
     created = ("webhooks", "create", "Chat", "--auth", "hmac", "--provider", "whatsapp")
     for words in (created, ("send", "WhatsApp")):

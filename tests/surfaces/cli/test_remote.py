@@ -92,7 +92,7 @@ PATTERNS = {
     r"(durationMs\W+)[\d.]+": r"\1N",
     r" {2,}": "  ",
     r"command line|POSTERN_ADMIN_KEY": "WHO",
-    r"\bin \d+ ms": "in N ms",
+    r"\b(in|after) [\d.]+ ms": r"\1 N ms",
     r"events/([\w-]+)-[0-9a-f]{8}\.json": r"events/\1-ID.json",
     r"(?m)^(TIME  inv_ID .*?  \d{3}  )[\d.]+": r"\1N",
     r'"[0-9A-Za-z]{22}"': '"CODE"',

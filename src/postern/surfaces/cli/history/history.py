@@ -13,6 +13,7 @@ from postern.surfaces.cli.develop.listeners import named
 from postern.surfaces.cli.develop.target import Target, checked, token_for_header
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.history import filters
+from postern.surfaces.cli.history.story import show_story
 from postern.surfaces.cli.options import (
     Choice,
     Given,
@@ -34,7 +35,6 @@ from postern.surfaces.cli.run import (
     show_page,
     show_table,
 )
-from postern.surfaces.cli.run import show as show_found
 from postern.usecases.answers import Listing, as_plain
 from postern.usecases.history.code import LANGUAGES, Language
 from postern.usecases.history.views.calls import (
@@ -104,7 +104,11 @@ def show(invocation: str, as_json: bool) -> None:
     """One call's whole story: what came, what was decided and why, what was started."""
     if invocation == "count":  # at this place of a path the API has something else
         end(PROBLEMS["not_found"].help, NOT_FOUND, "not_found")
-    show_found(api.get(Invocation, "invocations", invocation), as_json)
+    found = api.get(Invocation, "invocations", invocation)
+    if as_json:
+        show_json(found)
+    else:
+        show_story(found)
 
 
 @commands.command("code")

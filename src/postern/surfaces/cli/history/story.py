@@ -1,0 +1,89 @@
+"""A call as `postern history show` tells it to people."""
+
+import json
+from collections.abc import Iterable
+
+from postern.surfaces.cli.run import counted, out, plain
+from postern.usecases.history.views.calls import Delivery, Invocation, LocalRun
+
+
+def show_story(call: Invocation) -> None:
+    """Everything that came from outside is one line, whatever is in it."""
+    out.print(plain(f"{call.method} {call.path}{'?' if call.query else ''}{call.query}"), "bold")
+    out.print(
+        f"{call.received_at}  from {call.address}  {call.id}  to {call.webhook_id}, version {call.config_version}"
+    )
+    out.print(f"{call.status}: {call.code}{plain(f', {call.detail}' if call.detail else '')}")
+    out.print(_heard(call))
+    if call.duplicate_of:
+        out.print(f"It is a duplicate of {call.duplicate_of}.")
+    if call.edited is not None:
+        out.print(
+            plain(
+                f"{call.edited.by} made it of {call.edited.invocation_id}: {', '.join(call.edited.changed)}"
+            )
+        )
+    for other in call.edited_replays:
+        out.print(f"{other} was made of it.")
+    _section("Decided", (f"{'ok' if one.ok else 'no'}  {one.step}: {one.detail}" for one in call.trace))
+    _section("Headers", (f"{name}: {value}" for name, value in call.headers))
+    _section(f"Body, {counted(call.body_size, 'byte')}", _body(call))
+    for one in call.deliveries:
+        _section(_title(one), _delivery(one))
+    _section("Listeners", map(_local_run, call.local_runs))
+    notes = [f"{one.at}  {one.by}: {one.text}" for one in call.notes]
+    bookmark = [f"{call.bookmark.at}  {call.bookmark.by} bookmarked it"] if call.bookmark else []
+    _section("Notes", bookmark + notes)
+
+
+def _section(title: str, lines: Iterable[str]) -> None:
+    lines = list(lines)
+    if lines:
+        out.print()
+        out.print(plain(title), "bold")
+    for line in lines:
+        out.print(f"  {plain(line)}".rstrip())
+
+
+def _heard(call: Invocation) -> str:
+    if call.http_status is None:
+        return "The caller waits for its answer."
+    left = " The caller had left by then." if call.caller_gone else ""
+    return f"It was answered {call.http_status} after {call.duration_ms:g} ms.{left}"
+
+
+def _body(call: Invocation) -> list[str]:
+    if call.body is None:
+        return ["not kept any more"] if call.body_size else []
+    if call.body_truncated or not call.body.lstrip().startswith(("{", "[")):
+        return [*call.body.splitlines(), *(["… and more, which is not kept"] if call.body_truncated else [])]
+    try:
+        return json.dumps(json.loads(call.body), ensure_ascii=False, indent=2).splitlines()
+    except (ValueError, RecursionError):
+        return call.body.splitlines()
+
+
+def _title(one: Delivery) -> str:
+    what = "Start" if one.emission == 1 else f"Replay {one.emission}"
+    return f"{what}{f', asked by {one.asked_by}' if one.asked_by else ''}: {one.state}"
+
+
+def _delivery(one: Delivery) -> Iterable[str]:
+    yield from (f"{name} = {value}" for name, value in one.fields.items())
+    for tried in one.log:
+        workflows = f" {', '.join(tried.workflows)}" if tried.workflows else ""
+        yield f"{tried.at}  {tried.outcome}{workflows}{f': {tried.detail}' if tried.detail else ''}"
+    if one.nobody_listens:
+        yield "no workflow wants it"
+    if one.next_attempt_at is not None:
+        yield f"{one.next_attempt_at}  the next try"
+    if one.response is not None:
+        late = ", too late" if one.late else ""
+        yield f"{one.responded_at}  answered {one.response.status}{late}: {one.response.body}"
+    if one.ended_at is not None:
+        yield f"{one.ended_at}  ended{f': {one.error}' if one.error else ''}"
+
+
+def _local_run(one: LocalRun) -> str:
+    ended = one.error or (f"answered {one.status} in {one.ms or 0:.0f} ms" if one.status else "no answer yet")
+    return f"{one.at}  {one.kind} at {one.listener}: {ended}"
