@@ -1,12 +1,10 @@
 """Workflows and steps that are written with ``async def``."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
 from engines.embedded_stage import AnswerEndpoint, Stage
-from postern.workflows import rehearse
 
 pytestmark = pytest.mark.anyio
 
@@ -144,14 +142,3 @@ async def test_one_that_blocks_holds_up_no_other(stage: Stage) -> None:
     assert await stage.ended("e.2") == "completed"
     stage.mark("go")
     assert await stage.ended("e.1") == "completed"
-
-
-def test_a_rehearsal_runs_one_too(tmp_path: Path) -> None:
-    file = tmp_path / "flows.py"
-    file.write_text(
-        "from postern.workflows import respond, step, workflow\n"
-        "@step\nasync def look(): return 1\n"
-        "@workflow\nasync def flow(event): respond(await look())\n"
-    )
-    rehearsed = rehearse(file, "flow", {})
-    assert rehearsed.answer is not None and rehearsed.answer["body"] == 1

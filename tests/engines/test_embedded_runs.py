@@ -42,20 +42,6 @@ async def test_a_number_that_python_cannot_hold_arrives_as_its_text(stage: Stage
     assert stage.marked("payload") == ["str,1e400,42"]
 
 
-async def test_the_same_delivery_started_twice_runs_once_and_counts_the_same(stage: Stage) -> None:
-    await stage.open("""
-        @workflow
-        def flow(event):
-            mark("ran")
-        """)
-    first = await stage.start("inv.1")
-    await stage.ended("inv.1")
-    assert await stage.start("inv.1") == first
-    await stage.start("inv.2")  # a replay
-    await stage.ended("inv.2")
-    assert stage.marked("ran") == ["x", "x"]
-
-
 async def test_a_workflow_with_a_condition_runs_for_its_webhooks_only(stage: Stage) -> None:
     engine = await stage.open("""
         @workflow
@@ -170,60 +156,6 @@ async def test_one_failed_workflow_of_several_means_failed(stage: Stage) -> None
     runs = {run.workflow: run for run in await engine.runs() or []}
     assert (runs["good"].state, runs["bad"].state, runs["bad"].error) == ("completed", "failed", "'customer'")
     assert runs["bad"].delivery_key == "inv.1"
-
-
-async def test_a_workflow_that_is_asked_about_while_it_runs_is_reported_when_it_ends(stage: Stage) -> None:
-    engine = await stage.open("""
-        @workflow
-        def flow(event):
-            while not marked("go"):
-                time.sleep(0.02)
-        """)
-    await stage.start("inv.1")
-    waiting = asyncio.create_task(stage.ended("inv.1"))
-
-    async def works() -> bool:
-        return [run.state for run in await engine.runs() or []] == ["running"]
-
-    await until(works)
-    assert not waiting.done()
-    stage.mark("go")
-    assert await waiting == "completed"
-
-
-async def test_a_step_is_tried_again_as_often_as_it_says(stage: Stage) -> None:
-    await stage.open("""
-        @step(retries=2, wait=0.01)
-        def shaky():
-            mark("tried")
-            raise ConnectionError("no route")
-        @workflow
-        def flow(event):
-            try:
-                shaky()
-            except StepFailed as failed:
-                mark("heard", str(failed).replace(" ", "_"))
-        """)
-    await stage.start("inv.1")
-    assert await stage.ended("inv.1") == "completed"
-    assert stage.marked("tried") == ["x"] * 3
-    assert stage.marked("heard") == ["shaky_failed:_ConnectionError:_no_route"]
-
-
-async def test_what_a_step_returns_must_be_json_and_comes_back_as_json(stage: Stage) -> None:
-    await stage.open("""
-        @step
-        def pair(): return (1, 2)
-        @step
-        def odd(): return object()
-        @workflow
-        def flow(event):
-            mark("pair", pair() == [1, 2])
-            odd()
-        """)
-    await stage.start("inv.1")
-    assert await stage.ended("inv.1") == "failed"
-    assert stage.marked("pair") == ["True"]
 
 
 async def test_sleeping_runs_hold_up_nobody(stage: Stage) -> None:

@@ -22,7 +22,7 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from engines.conformance import AnswerEndpoint, EngineConformance, endpoint, trigger, until
 from engines.relay import Relay
-from postern.core.deliveries.delivery import EngineRejected, EngineUnavailable, Started
+from postern.core.deliveries.delivery import EngineUnavailable, Started
 from postern.engines.targets import Target, read_targets
 from postern.engines.temporal import TemporalEngine
 from postern.usecases.deliveries.starting import START_TIMEOUT
@@ -244,11 +244,6 @@ async def test_a_namespace_that_does_not_exist_loses_nothing(harness: TemporalHa
     with pytest.raises(EngineUnavailable):
         await engine.start(trigger())
     assert not (await engine.health()).ok
-
-
-async def test_a_message_over_the_servers_limit_is_rejected(harness: TemporalHarness) -> None:
-    with pytest.raises(EngineRejected):
-        await harness.engine.start(trigger(field_one="x" * 5_000_000))
 
 
 async def test_health_says_when_no_worker_listens(harness: TemporalHarness) -> None:

@@ -122,15 +122,6 @@ def test_a_rehearsal_takes_no_time_to_sleep_and_shows_what_was_printed() -> None
     )
 
 
-def test_a_rehearsal_keeps_the_first_answer_only(tmp_path: Path) -> None:
-    file = flow(tmp_path, "@workflow\ndef flow(event): print(respond('one', 201), respond('two'))\n")
-    rehearsed = rehearse(file, "flow", EVENT)
-    assert (rehearsed.answer, rehearsed.printed) == (
-        {"status": 201, "headers": {}, "body": "one"},
-        "True False\n",
-    )
-
-
 def test_a_rehearsal_tells_where_the_workflow_failed(tmp_path: Path) -> None:
     rehearsed = rehearse(flow(tmp_path, "@workflow\ndef flow(event):\n    event['nothing']\n"), "flow", EVENT)
     assert 'flows.py", line 4, in flow' in rehearsed.error

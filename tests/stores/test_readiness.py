@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import event, text, update
+from sqlalchemy import event
 from structlog.testing import capture_logs
 
 from postern.core.history.invocation import HistoryFilter, StoreUnavailable
 from postern.stores.sql import condition, schema, writer
 from postern.stores.sql.database import Database
-from postern.stores.sql.tables import webhooks
 from postern.stores.store import Store
 from postern.usecases.operations.readiness import readiness
 from stores.conftest import entry, opened, recorded
@@ -189,27 +188,6 @@ async def test_the_log_says_that_trouble_is_over_when_calls_are_stored_and_none_
     monkeypatch.setattr(writer, "QUIET_FOR", 0.0)
     assert await told() == ["the store takes commits again"]
     assert await told() == []
-
-
-async def test_a_webhook_that_cannot_be_served_is_reported_and_costs_no_other(tmp_path: Path) -> None:
-    async with a_house(tmp_path) as house:
-        good, bad = await house.webhook(name="Good"), await house.webhook(name="Bad")
-        await house.gateway.store.writer.write(
-            lambda connection: connection.execute(
-                update(webhooks)
-                .where(webhooks.c.id == bad.id)
-                .values(document='{"authentication": {}}', epoch=99)
-            )
-        )
-        await house.gateway.store.writer.write(
-            lambda connection: connection.execute(text("UPDATE epochs SET epoch = 99"))
-        )
-        await house.gateway.runtime.directory.refresh()
-        found = await readiness(house.gateway)
-        assert (found.ready, found.webhooks.ok) == (True, False)
-        assert bad.id in found.webhooks.detail
-        assert (await house.call(good)).status == 200
-        assert (await house.call(bad)).status == 503
 
 
 async def test_changes_that_are_not_followed_are_reported(tmp_path: Path) -> None:

@@ -40,13 +40,6 @@ async def test_what_arrives_during_a_commit_shares_the_next_one(store: Store, he
     assert await count(store, invocations) == await count(store, deliveries) == 500
 
 
-async def test_what_arrives_at_once_shares_one_commit(store: Store) -> None:
-    commits = []
-    event.listen(store.database.writer, "commit", commits.append)
-    await asyncio.gather(*(kept(store, entry()) for _ in range(50)))
-    assert len(commits) == 1
-
-
 @pytest.mark.parametrize(("rounds", "commits"), [(writer.MOST_ROUNDS, 1), (5 * writer.MOST_ROUNDS, 2)])
 async def test_what_comes_while_the_loop_goes_round_shares_the_commit_but_is_not_waited_for_without_end(
     store: Store, rounds: int, commits: int

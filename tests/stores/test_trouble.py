@@ -64,21 +64,6 @@ async def test_on_a_full_disk_calls_are_rejected_and_later_accepted_again(tmp_pa
         assert await stored(store) == acknowledged
 
 
-async def test_while_another_holds_the_database_calls_are_rejected_and_later_accepted_again(
-    tmp_path: Path,
-) -> None:
-    async with opened(f"sqlite:///{tmp_path / 'postern.db'}") as store:
-        tell_writer(store, "busy_timeout = 50")
-        other = sqlite3.connect(tmp_path / "postern.db", isolation_level=None)
-        other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StoreUnavailable):
-            await kept(store, entry())
-        other.execute("ROLLBACK")
-        other.close()
-        (id,) = await recorded(store, entry())
-        assert await stored(store) == {id}
-
-
 async def test_a_database_server_that_drops_its_connections_is_asked_again(migrated_url: str) -> None:
     async with opened(migrated_url) as store:
         acknowledged = set(await recorded(store, entry()))
