@@ -100,9 +100,6 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
         ("rest", "mcp", "cli"),
         "it is for the button: whoever asks for the call to be admitted hears the same",
     ),
-    "rows.contents": dict.fromkeys(
-        ("rest", "mcp", "cli"), "it fills the console's rows; a call's headers and deliveries tell the same"
-    ),
     **{
         f"saved_views.{name}": dict.fromkeys(("rest", "mcp", "cli"), OWN_BOOKMARK)
         for name in ("listing", "save", "rename", "delete")

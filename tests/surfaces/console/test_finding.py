@@ -131,7 +131,7 @@ def test_a_filtered_list_is_taken_along_as_a_file(console: Console, orders: dict
     with console.page.expect_download() as begun:
         console.click("JSON lines", "link")
     lines = [json.loads(line) for line in begun.value.path().read_text().splitlines()]
-    assert sorted(one["values"] for one in lines) == [["=1+1"], ["P-1001"]]
+    assert sorted(one["fields"]["fieldOne"] for one in lines) == ["=1+1", "P-1001"]
     for path in ("?format=exe", "?format=csv&status=nothing"):
         assert console.page.request.get(f"{console.program.url}/history/export{path}").status == 422
 

@@ -39,7 +39,6 @@ WHO = Actor("the auditor's friend", "admin", "usr_1", "ses_1")
 
 ONLY_READ = {
     "bin.listing",
-    "rows.contents",
     *(
         "accounts.keys",
         "accounts.sessions",

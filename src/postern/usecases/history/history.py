@@ -16,7 +16,7 @@ from postern.identity import time_of
 from postern.usecases.access.audit import noted
 from postern.usecases.answers import Listing, Time, page_size
 from postern.usecases.history.code import WRITERS, Language
-from postern.usecases.history.rows import sender_event_of
+from postern.usecases.history.rows import rows_of, sender_event_of
 from postern.usecases.history.views import calls as views
 from postern.usecases.history.views.requests import RecordedRequest, request_of
 from postern.usecases.history.views.samples import Preview
@@ -32,7 +32,7 @@ async def listing(
     """The calls that a filter names, newest first, rejected ones too."""
     require(actor, "read")
     page = await gateway.store.history.page(wanted, page_size(limit), cursor)
-    return Listing(items=[views.summary_of(row) for row in page.rows], next_cursor=page.next_before)
+    return Listing(items=await rows_of(gateway, page.rows), next_cursor=page.next_before)
 
 
 async def count(gateway: Gateway, actor: Actor, wanted: HistoryFilter) -> views.Count:

@@ -1,14 +1,14 @@
 """What a row of a list says of a call besides its outcome: what has happened at the sender, and the mapped values."""
 
-from msgspec import Struct
+from msgspec.structs import replace
 
 from postern import presets
-from postern.core.access.accounts import Actor
 from postern.core.calls.content import Payload
 from postern.core.calls.paths import as_text, parse_path, walk_members
 from postern.core.deliveries.delivery import FIELD_NAMES
-from postern.core.history.invocation import Invocation, payload_of
-from postern.usecases.runtime.gateway import Gateway, require
+from postern.core.history.invocation import Invocation, Story, payload_of
+from postern.usecases.history.views.calls import InvocationSummary, summary_of
+from postern.usecases.runtime.gateway import Gateway
 
 LARGEST_READ = 16 * 1024
 """Of a larger body a list reads nothing."""
@@ -16,23 +16,22 @@ LARGEST_READ = 16 * 1024
 LONGEST = 80
 
 
-class Content(Struct, frozen=True):
-    event: str
-    """Empty where the call does not say, or nobody knows where it would."""
-    values: list[str]
+async def rows_of(gateway: Gateway, stories: list[Story]) -> list[InvocationSummary]:
+    """With the webhook's name, the event's, where the sender's preset or a usual header tells it, and the mapped values."""
+    ids = [story.invocation.id for story in stories]
+    kept = {one.invocation.id: one for one in await gateway.store.history.brief(ids, LARGEST_READ)}
+    return [_row(gateway, kept.get(story.invocation.id, story), summary_of(story)) for story in stories]
 
 
-async def contents(gateway: Gateway, actor: Actor, invocation_ids: list[str]) -> dict[str, Content]:
-    """By call: the event's name, where the sender's preset or a usual header tells it, and the mapped values."""
-    require(actor, "read")
-    found = {}
-    for story in await gateway.store.history.brief(invocation_ids, LARGEST_READ):
-        fields = story.deliveries[-1].fields if story.deliveries else fields_of(gateway, story.invocation)
-        found[story.invocation.id] = Content(
-            sender_event_of(gateway, story.invocation),
-            [_short(fields[name]) for name in FIELD_NAMES if fields.get(name)],
-        )
-    return found
+def _row(gateway: Gateway, story: Story, summary: InvocationSummary) -> InvocationSummary:
+    webhook = gateway.runtime.directory.by_id(summary.webhook_id)
+    fields = story.deliveries[-1].fields if story.deliveries else fields_of(gateway, story.invocation)
+    return replace(
+        summary,
+        webhook_name=None if webhook is None else webhook.name,
+        event=sender_event_of(gateway, story.invocation),
+        fields={name: _short(fields[name]) for name in FIELD_NAMES if fields.get(name)},
+    )
 
 
 def fields_of(gateway: Gateway, invocation: Invocation) -> dict[str, str]:

@@ -75,7 +75,7 @@ def listing(wanted: Given, limit: int, cursor: str | None, as_json: bool) -> Non
     show_page(
         page,
         as_json,
-        ["received", "id", "status", "reason", "http", "ms", "from"],
+        ["received", "id", "webhook", "what", "status", "reason", "http", "ms", "from"],
         "No call matches." if wanted or cursor else "No call yet.",
         _row,
     )
@@ -336,12 +336,20 @@ def _row(one: InvocationSummary) -> list[Any]:
     return [
         one.received_at,
         one.id,
+        one.webhook_name or one.webhook_id,
+        _what(one),
         _status(one),
         reason,
         one.http_status,
         one.duration_ms,
         one.address,
     ]
+
+
+def _what(one: InvocationSummary) -> str:
+    """The event and the mapped values."""
+    values = one.fields.values() if one.fields else ()
+    return " ".join(filter(None, [one.event or "", *values])) or "-"
 
 
 def _status(one: InvocationSummary) -> str:

@@ -34,6 +34,12 @@ class InvocationSummary(View, kw_only=True):
     caller_gone: bool
     bookmarked: bool
     edited_from: str | None
+    webhook_name: str | UnsetType | None = UNSET
+    """In lists, as are the next two. Null where the webhook is deleted."""
+    event: str | UnsetType = UNSET
+    """What has happened at the sender; empty where the call does not say."""
+    fields: dict[str, str] | UnsetType = UNSET
+    """The mapped values, the beginning of long ones. Of a call that started nothing: what the mapping finds now."""
     runs: int | UnsetType | None = UNSET
     nobody_listens: bool | UnsetType = UNSET
     run_state: RunState | UnsetType | None = UNSET

@@ -21,7 +21,7 @@ from postern.surfaces.console.visit import STORE_AWAY, Form, View, Visit, proble
 from postern.surfaces.leaving import while_connected
 from postern.usecases.answers import Time
 from postern.usecases.calls import readmission
-from postern.usecases.history import findable, history, rows, samples, saved_views
+from postern.usecases.history import findable, history, samples, saved_views
 from postern.usecases.history.filters import filter_of
 from postern.usecases.history.views.calls import InvocationSummary
 from postern.usecases.listeners import listeners
@@ -49,17 +49,14 @@ MORE_FILTERS = ("header", "field", "address", "since", "until", "replay")
 
 
 class Row(Struct, frozen=True):
-    """A call, what it was about, and its duplicates on the same page."""
+    """A call, and its duplicates on the same page."""
 
     item: InvocationSummary
-    content: rows.Content
     duplicates: list["Row"]
 
 
-async def rows_of(visit: Visit, items: list[InvocationSummary]) -> list[Row]:
-    contents = await rows.contents(visit.gateway, visit.actor, [item.id for item in items])
-    nothing = rows.Content("", [])
-    made = {item.id: Row(item, contents.get(item.id, nothing), []) for item in items}
+def rows_of(visit: Visit, items: list[InvocationSummary]) -> list[Row]:
+    made = {item.id: Row(item, []) for item in items}
     if not looks.of(visit.request).folded:
         return list(made.values())
     first_of: dict[str, Row] = {}
@@ -121,7 +118,7 @@ async def listing(visit: Visit) -> Response:
     query = query_of(chosen, columns)
     return visit.page(
         "history/list.html",
-        rows=await rows_of(visit, page.items),
+        rows=rows_of(visit, page.items),
         columns=looks.COLUMNS,
         looks=shown,
         after=page.next_cursor,

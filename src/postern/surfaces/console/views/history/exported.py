@@ -10,7 +10,7 @@ from starlette.responses import Response, StreamingResponse
 from postern.core.history.invocation import HistoryFilter
 from postern.surfaces.console.visit import Visit
 from postern.usecases.answers import as_json, as_plain
-from postern.usecases.history import history, rows
+from postern.usecases.history import history
 from postern.usecases.history.views.calls import InvocationSummary
 
 MOST = 10_000
@@ -29,8 +29,7 @@ async def lines(visit: Visit, wanted: HistoryFilter, form: str) -> AsyncIterator
     left, cursor = MOST, None
     while left > 0:
         page = await history.listing(visit.gateway, visit.actor, wanted, min(AT_ONCE, left), cursor)
-        found = await rows.contents(visit.gateway, visit.actor, [item.id for item in page.items])
-        yield "".join(_line(item, found.get(item.id, rows.Content("", [])), form) for item in page.items)
+        yield "".join(_line(item, form) for item in page.items)
         left, cursor = left - len(page.items), page.next_cursor
         if cursor is None:
             return
@@ -50,11 +49,11 @@ def answer(form: str, first: str, rest: AsyncIterator[str]) -> Response:
     return StreamingResponse(body(), headers=headers, media_type=FORMATS[form])
 
 
-def _line(item: InvocationSummary, content: rows.Content, form: str) -> str:
-    plain = as_plain(item) | {"event": content.event, "values": content.values}
+def _line(item: InvocationSummary, form: str) -> str:
+    plain = as_plain(item)
     if form == "jsonl":
         return as_json(plain).decode() + "\n"
-    plain["values"] = "; ".join(content.values)
+    plain["values"] = "; ".join(plain["fields"].values())
     return _csv([plain.get(name) for name in COLUMNS])
 
 

@@ -49,7 +49,7 @@ async def _page(visit: Visit, result: Result | None) -> Response:
         failing=found.still_rejected,
         not_kept=found.not_kept,
         result=result,
-        rows=await rows_of(visit, [item for item in rejected.items if item.id in passing][:SHOWN]),
+        rows=rows_of(visit, [item for item in rejected.items if item.id in passing][:SHOWN]),
         reason=sentences.reason,
         names={},
         after=None,

@@ -9,7 +9,7 @@ from postern.surfaces.console import documentation, words
 from postern.surfaces.console.views.history.calls import names as names_of
 from postern.surfaces.console.views.operations import settings as settings_pages
 from postern.surfaces.console.visit import Visit
-from postern.usecases.history import findable, history, rows, saved_views
+from postern.usecases.history import findable, history, saved_views
 from postern.usecases.history.filters import filter_of
 from postern.usecases.history.views.calls import InvocationSummary
 from postern.usecases.operations import settings
@@ -66,11 +66,9 @@ async def _found(visit: Visit, wanted: str) -> list[Found]:
         calls = await history.listing(visit.gateway, visit.actor, filter_of(value=value), EACH)
     named = await picking.choices(visit.gateway, visit.actor, wanted)
     names = await names_of(visit, {item.webhook_id for item in calls.items})
-    contents = await rows.contents(visit.gateway, visit.actor, [item.id for item in calls.items])
     kind = "Call" if is_whole else f"Begins with {value.rstrip('*')}"
     found_calls = [
-        Found(_call(item, names, contents.get(item.id)), f"/history/{item.id}", kind, at=item.received_at)
-        for item in calls.items
+        Found(_call(item, names), f"/history/{item.id}", kind, at=item.received_at) for item in calls.items
     ]
     if calls.next_cursor:
         every = f"/history?value={quote(value)}"
@@ -106,8 +104,8 @@ async def _found(visit: Visit, wanted: str) -> list[Found]:
     ]
 
 
-def _call(item: InvocationSummary, names: dict[str, str], content: rows.Content | None) -> str:
-    said = [content.event, *content.values] if content else []
+def _call(item: InvocationSummary, names: dict[str, str]) -> str:
+    said = [item.event or "", *(item.fields or {}).values()]
     call = f"{words.STATUS_WORDS[item.status][0]} call to {names.get(item.webhook_id, 'a deleted webhook')}"
     return " · ".join([call, *filter(None, said)])
 
