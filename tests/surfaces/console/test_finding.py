@@ -102,6 +102,7 @@ def test_enter_never_opens_another_call_than_the_one_typed(console: Console, ord
     console.page.keyboard.press("Enter")
     console.page.wait_for_url("**/history?search=P-100")
     # Before anything is found for it.
+    console.open("/volume")
     console.page.keyboard.press("Control+k")
     expect(found.first).to_be_visible()
     console.page.get_by_label("Find anything").fill("P-1001")
