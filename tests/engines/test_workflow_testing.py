@@ -199,6 +199,9 @@ def test_only_the_first_answer_is_taken_and_none_where_nobody_waits() -> None:
 def test_what_a_stand_in_returns_is_what_json_makes_of_it() -> None:
     went = run(paid, EVENT, steps={"charge": {"id": (1, 2)}, "mail": None})
     assert went.answer is not None and went.answer.body == {"charged": [1, 2]}
+    pair = step(name="pair")(lambda: (1, 2))
+    compared = run(workflow(name="compare")(lambda event: respond(pair() == [1, 2])))
+    assert compared.answer == Answer(200, {}, True), "so that a run that is taken up again sees the same"
     with pytest.raises(StepFailed, match="what charge returned is not JSON"):
         run(paid, EVENT, steps={"charge": {"id": object()}})
 

