@@ -23,7 +23,7 @@ class Shown(msgspec.Struct, frozen=True):
     """The fields that come from outside callers: they are shown in a place of their own."""
     without: tuple[str, ...] = ()
     rows: tuple[str, ...] = ()
-    """Of each item of a list these fields alone, like ``name`` or ``authentication.method``."""
+    """Of each item of a list, or of what is no list, these fields alone, like ``name`` or ``authentication.method``."""
 
     def of(self, answer: Any) -> Document:
         answer = {"text": answer} if isinstance(answer, str) else answer
@@ -33,9 +33,11 @@ class Shown(msgspec.Struct, frozen=True):
         for part in (shown, *shown.get("items", ())):
             for name in (*self.outside, *self.without):
                 part.pop(name, None)
-        for name in ("items", "points") if self.rows else ():
-            if name in shown:
-                shown[name] = [_picked(one, self.rows) for one in shown[name] if one.get("calls") != 0]
+        lists = [name for name in ("items", "points") if name in shown]
+        for name in lists if self.rows else ():
+            shown[name] = [_picked(one, self.rows) for one in shown[name] if one.get("calls") != 0]
+        if self.rows and not lists:
+            shown = _picked(shown, self.rows)
         if outside.get("headers") and isinstance(outside["headers"], list):
             outside["headers"] = _headers(outside["headers"])
         if outside:

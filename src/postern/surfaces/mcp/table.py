@@ -183,13 +183,13 @@ TOOLS = {
             release, which starts what waits, the oldest first; drop_held gives it up. delete: into the bin, from which restore
             has it back for seven days, as it was; delete_for_good takes it out of the bin for ever.""",
             {
-                "enable": Action("enable_webhook"),
-                "disable": Action("disable_webhook", destructive=True),
+                "enable": Action("enable_webhook", shown=WEBHOOK_ROW),
+                "disable": Action("disable_webhook", destructive=True, shown=WEBHOOK_ROW),
                 "hold": Action("hold_webhook"),
                 "release": Action("release_webhook"),
                 "drop_held": Action("drop_held", destructive=True),
                 "delete": Action("delete_webhook"),
-                "restore": Action("restore_webhook"),
+                "restore": Action("restore_webhook", shown=WEBHOOK_ROW),
                 "delete_for_good": Action("delete_for_good"),
             },
         ),
