@@ -652,4 +652,4 @@ def test_over_stdio_what_is_no_message_is_answered_and_the_next_one_is_heard(ser
 def test_a_level_that_does_not_exist_is_wrong_usage(tmp_path: Path) -> None:
     ran = run_postern(tmp_path, "mcp", "--level", "owner")
     assert (ran.returncode, ran.stdout) == (2, "")
-    assert "read, write, admin" in ran.stderr
+    assert "'read', 'write', 'admin'" in ran.stderr
