@@ -53,6 +53,7 @@ from postern.usecases.history.views.charts import Outcomes
 from postern.usecases.webhooks import listing as webhooks_listing
 from postern.usecases.webhooks.configuration import SECRETS
 from postern.usecases.webhooks.many import _CHANGES
+from postern.usecases.webhooks.views import PLACED
 from postern.usecases.webhooks.views import Authentication as Shown
 from postern.wiring.engines import make_engine
 from surfaces.console.test_pages import PAGES as CHECKED
@@ -101,7 +102,8 @@ def typed(template: str, about: str) -> set[str]:
 CHOICES: list[tuple[Any, Any, str]] = [
     (Status, words.STATUS_WORDS, "STATUS_WORDS in console/words.py"),
     (Status, words.STATUS_HELP, "STATUS_HELP in console/words.py"),
-    (Placement, words.PLACEMENTS, "PLACEMENTS in console/words.py"),
+    (Placement, PLACED, "PLACED in usecases/webhooks/views.py"),
+    (Placement, words.SENT, "SENT in console/words.py"),
     (Placement, SENT, "SENT in tests/core/signatures/test_credential.py"),
     (Method, words.METHODS, "METHODS in console/words.py"),
     (Method, SECRETS, "SECRETS in usecases/webhooks/configuration.py"),

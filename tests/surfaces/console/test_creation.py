@@ -161,7 +161,7 @@ def test_a_schedule_is_set_on_the_tab_that_opens_next(console: Console) -> None:
     console.click("Continue to the schedule")
     console.page.wait_for_url("**/schedule*")
     webhook = console.path.split("/")[2]
-    console.page.get_by_label("URL to fetch").fill("https://api.example.com/stock.json")
+    console.page.get_by_label("Source URL").fill("https://api.example.com/stock.json")
     console.page.get_by_label("Every", exact=True).fill("2")
     console.page.get_by_label("Unit").select_option("h")
     console.click("Save the schedule")

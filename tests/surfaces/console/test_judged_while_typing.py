@@ -89,10 +89,10 @@ def test_the_sender_that_is_chosen_is_the_one_that_is_meant(console: Console) ->
     page.get_by_label("New main secret").fill("short")
     sentence(page, "secret").to_have_text("Short enough to be guessed: 16 characters or more are safe.")
     page.get_by_label("HMAC SHA-256").check()
-    page.get_by_label("Who signs").select_option("slack")
+    page.get_by_label("Signature provider").select_option("slack")
     page.get_by_label("Signing secret", exact=True).fill("pdl_ntfset_1")
     sentence(page, "newSigningSecret").to_contain_text("of Slack")
-    page.get_by_label("Who signs").select_option("paddle")
+    page.get_by_label("Signature provider").select_option("paddle")
     sentence(page, "newSigningSecret").to_have_text("It looks like a signing secret of Paddle.")
 
 

@@ -220,7 +220,7 @@ def test_an_ended_session_gives_the_form_back_but_for_secrets(console: Console) 
     webhook = console.webhook(name="Interrupted")
     console.open(f"/webhooks/{webhook['id']}/authentication")
     console.page.get_by_label("Static token").check()
-    console.page.get_by_label("Header", exact=True).fill("X-Shop-Key")
+    console.page.get_by_label("Auth header name", exact=True).fill("X-Shop-Key")
     console.page.get_by_label("Token", exact=True).fill("a secret that is typed")
     cookies = console.page.context.cookies()
     console.page.context.clear_cookies(name="postern_session")
@@ -237,7 +237,7 @@ def test_an_ended_session_gives_the_form_back_but_for_secrets(console: Console) 
     held.let_one_go()  # it enables what was filled in, and what is not enabled is not sent
     expect(console.page.get_by_text("What you typed is here again")).to_be_visible()
     assert cookies and console.path == f"/webhooks/{webhook['id']}/authentication"
-    expect(console.page.get_by_label("Header", exact=True)).to_have_value("X-Shop-Key")
+    expect(console.page.get_by_label("Auth header name", exact=True)).to_have_value("X-Shop-Key")
     expect(console.page.get_by_label("Token", exact=True)).to_have_value("")
     console.page.get_by_role("button", name="Save", exact=True).click()
     expect(console.page.get_by_text("Saved. It applies")).to_be_visible()
@@ -251,7 +251,7 @@ def test_a_secret_is_not_lost_by_choosing_none(console: Console) -> None:
     console.page.locator("input[name=method][value=none]").check()
     console.page.evaluate("document.querySelectorAll('form').forEach((form) => (form.noValidate = true))")
     console.page.get_by_role("button", name="Save", exact=True).click()
-    expect(console.page.locator(".wrong:visible").first).to_contain_text("Tick that callers")
+    expect(console.page.locator(".wrong:visible").first).to_contain_text("Tick that everybody may call")
     assert console.violations() == []
     assert console.api.get(f"webhooks/{webhook['id']}").json["authentication"]["method"] == "token"
     console.page.get_by_label("Delete the token that is set here").check()

@@ -128,7 +128,7 @@ def test_a_schedules_headers_stay_go_and_change_as_the_page_says(console: Consol
         console.page.get_by_text("Headers and limits").click()
         console.page.get_by_label("Headers to send").fill(text)
         console.click("Save the schedule")
-        expect(console.page.get_by_text("Saved. It applies from the next call on.")).to_be_visible()
+        expect(console.page.get_by_text("Saved. What is fetched from now on goes by it.")).to_be_visible()
         return list(console.api.get(f"webhooks/{webhook['id']}").json["schedule"]["headers"])
 
     assert saved("authorization\nX-Foo\nX-Bar: 2") == ["Authorization", "X-Bar", "X-Foo"]

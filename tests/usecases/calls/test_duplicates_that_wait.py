@@ -80,10 +80,14 @@ async def test_a_duplicate_waits_no_longer_than_its_webhook_now_says(house: Hous
         assert {(await first).status, (await another).status} == {504}
 
 
-async def test_a_duplicate_of_a_call_that_was_held_hears_so_at_once(house: House) -> None:
+async def test_callers_of_a_webhook_on_hold_and_duplicates_of_such_a_call_are_answered_at_once(
+    house: House,
+) -> None:
     webhook = await house.webhook(synchronousResponse={"enabled": True, "timeoutSeconds": 25}, **PROTECTED)
     await holds.hold(house.gateway, OWNER, webhook.id)
-    first = await house.call(webhook, b'{"n": 1}')
+    async with asyncio.timeout(PATIENCE):
+        first = await house.call(webhook, b'{"n": 1}')
+    assert (first.status, first.json["status"]) == (200, "accepted")
     await holds.release(house.gateway, OWNER, webhook.id)
     async with asyncio.timeout(PATIENCE):
         again = await house.call(webhook, b'{"n": 1}')

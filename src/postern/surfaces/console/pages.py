@@ -40,7 +40,9 @@ HEADERS = {
 NOTICES = {
     "saved": "Saved. It applies from the next call on.",
     "merged": "Saved, together with what somebody else changed meanwhile: you changed different things.",
+    "scheduled": "Saved. What is fetched from now on goes by it.",
     "created": "The webhook is ready.",
+    "to-schedule": "The webhook is there. Say what it fetches, and when.",
     "enabled": "The webhook accepts calls again.",
     "disabled": "The webhook now rejects calls with 403.",
     "held": "On hold: calls are checked and stored as usual, and their workflows wait until you release them.",

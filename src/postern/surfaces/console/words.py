@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from markupsafe import Markup, escape
-from msgspec import Struct
 
 from postern.core.history.invocation import Status
 from postern.core.history.volume import OUTCOMES as OUTCOMES
@@ -18,7 +17,7 @@ from postern.settings import EngineName
 from postern.usecases.answers import as_plain
 from postern.usecases.deliveries.views import ReplayedCalls
 from postern.usecases.signatures.views import SecretForm
-from postern.usecases.webhooks.views import Webhook, WithoutAuthentication, WithSignature, WithToken
+from postern.usecases.webhooks.views import PLACED, Webhook, WithoutAuthentication, WithSignature, WithToken
 
 STATUS_WORDS: dict[Status, tuple[str, str]] = {
     "rejected": ("Rejected", "bad"),
@@ -86,21 +85,13 @@ CODE_WORDS = {
 }
 
 
-class TokenPlace(Struct, frozen=True):
-    listed: str
-    """In the list of webhooks."""
-    offered: str
-    """In the form that asks where the token is sent."""
-    sent: str
-    """Behind "sent", beside the token itself."""
-
-
-PLACEMENTS: dict[Placement, TokenPlace] = {
-    "header": TokenPlace("Token in a header", "In a header of its own", "in the header"),
-    "bearer": TokenPlace("Bearer token", "As a Bearer token", "as a Bearer token"),
-    "basic": TokenPlace("Username and token", "As username and password (HTTP Basic)", "as the password"),
-    "url": TokenPlace("Token in the URL", "In the URL", "in the URL"),
+SENT: dict[Placement, str] = {
+    "header": "in the header",
+    "bearer": "as a Bearer token",
+    "basic": "as the password",
+    "url": "in the URL",
 }
+"""Behind "sent", beside the token itself."""
 
 METHODS: dict[Method, tuple[str, str, str]] = {
     "token": ("Static token", "A fixed secret with every call", "Right for most tools and scripts."),
@@ -214,7 +205,7 @@ def authentication(webhook: Webhook, titles: dict[str, str] | None = None) -> st
         return f"Fetches {state.in_words}" if not state.paused_at else "Its schedule is paused"
     match webhook.authentication:
         case WithToken() as how:
-            return PLACEMENTS[how.placement].listed
+            return f"Static token, {PLACED[how.placement]}"
         case WithSignature() as how:
             title = (titles or {}).get(how.provider)
             return f"Signed by {title or PROVIDER_TITLES.get(how.provider, how.provider.title())}"

@@ -3,6 +3,7 @@
 from typing import Any, Literal
 
 from postern.core.documents import Document
+from postern.core.signatures.credential import Placement
 from postern.core.webhooks import settings
 from postern.usecases.answers import UNSET, Listing, Time, UnsetType, View
 from postern.usecases.listeners.views import Listener
@@ -26,6 +27,15 @@ class Rotation(View):
 
 class WithoutAuthentication(settings.NoAuthentication, frozen=True):
     pass
+
+
+PLACED: dict[Placement, str] = {
+    "header": "custom header",
+    "bearer": "Bearer token",
+    "basic": "username and password (HTTP Basic)",
+    "url": "URL parameter",
+}
+"""What a token's place is called, wherever people read it."""
 
 
 class WithToken(settings.TokenAuthentication, frozen=True, kw_only=True):

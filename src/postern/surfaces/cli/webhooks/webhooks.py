@@ -35,6 +35,7 @@ from postern.surfaces.cli.secret import read_secret
 from postern.surfaces.cli.webhooks import filters
 from postern.usecases.runtime.site import out_of_reach
 from postern.usecases.webhooks.views import (
+    PLACED,
     Bin,
     Webhook,
     Webhooks,
@@ -366,9 +367,9 @@ def needs_secret(webhook: Webhook) -> bool:
 def _authentication(webhook: Webhook) -> str:
     match webhook.authentication:
         case WithToken() as how:
-            return f"token ({how.placement})"
+            return f"Static token, {PLACED[how.placement]}"
         case WithSignature() as how:
-            return f"signature ({how.provider})"
+            return f"Signed by {how.provider}"
         case WithoutAuthentication():
             return "None"
 

@@ -201,10 +201,9 @@ async def _costs(visit: Visit, patch: Document, form: Form) -> None:
         isinstance(how, WithSignature) and patch.get("provider", how.provider) != how.provider
     )
     if others or main in patch:
-        raise Refused(
-            "invalid_request",
-            errors=[FieldError("understood", "tick that callers with the current one are rejected")],
-        )
+        opens = patch.get("method") == "none"
+        what = "everybody may call" if opens else "callers with the current one are rejected"
+        raise Refused("invalid_request", errors=[FieldError("understood", f"tick that {what}")])
 
 
 def request_of(form: Form) -> Document:

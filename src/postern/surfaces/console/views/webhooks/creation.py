@@ -147,7 +147,7 @@ async def create(visit: Visit) -> Response:
         errors |= {error.field: errors[_field(error.field)] for error in refused.errors}
         return await _form(visit, answer, sent, errors, refused.problem.status)
     if answer == "schedule":
-        return visit.to(f"/webhooks/{webhook.id}/schedule", "created")
+        return visit.to(f"/webhooks/{webhook.id}/schedule", "to-schedule")
     if answer == "other" and sent.get("method") == "hmac":
         return await authentication.with_secrets(visit, webhook.id, made, NOTICES["created"])
     if made:

@@ -70,7 +70,7 @@ async def store(visit: Visit) -> Response:
             errors=field_messages(refused),
             problem=problem_of(refused),
         )
-    return visit.to(f"/webhooks/{visit.at('webhook')}/schedule", done)
+    return visit.to(f"/webhooks/{visit.at('webhook')}/schedule", "scheduled" if done == "saved" else done)
 
 
 async def _with_theirs(visit: Visit, mine: Document, written: Document | None) -> Document:
@@ -87,7 +87,7 @@ async def run_now(visit: Visit) -> Response:
 
 async def resume(visit: Visit) -> Response:
     await schedules.resume(visit.gateway, visit.actor, visit.at("webhook"))
-    return visit.to(f"/webhooks/{visit.at('webhook')}/schedule", "saved")
+    return visit.to(f"/webhooks/{visit.at('webhook')}/schedule", "scheduled")
 
 
 def request_of(form: Form) -> Document:
