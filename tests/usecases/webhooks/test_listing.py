@@ -96,6 +96,9 @@ async def test_what_fails_stands_first_and_is_found_by_its_state(desk: Desk) -> 
     assert (page.order, page.failing) == ([guarded, quiet, fine], 1)
     assert await listed(desk, state="failing") == ["Guarded"]
     assert await listed(desk, state="never_called") == ["Quiet"]
+    now = desk.gateway.clock()
+    assert await listed(desk, not_called_since=now - 60) == ["Quiet"]
+    assert await listed(desk, not_called_since=now + 60) == ["Fine", "Guarded", "Quiet"]
     by_calls = await listing.listing(desk.gateway, ACTOR, 1, None, listing.EVERYTHING, "last_call")
     assert by_calls.items[0].id == guarded
 

@@ -114,12 +114,13 @@ class WebhookFilter(Struct, frozen=True):
     tag: str = ""
     folder: str = ""
     """It, or one inside it."""
+    not_called_since: float | None = None
     alone: bool = False
     """In the folder itself, not in one inside it."""
 
     @property
     def needs_activity(self) -> bool:
-        return self.state in ("failing", "never_called")
+        return self.not_called_since is not None or self.state in ("failing", "never_called")
 
 
 def rejecting(calls: int, rejected: int) -> bool:
@@ -181,6 +182,8 @@ def matching(all_of_them: Iterable[Listed], wanted: WebhookFilter, lately: Latel
         found = [
             one for one in found if text in one.text or text == one.id.casefold() or plain == one.short_code
         ]
+    if wanted.not_called_since is not None:
+        found = [one for one in found if (lately.of(one.id).last_call_at or 0.0) < wanted.not_called_since]
     match wanted.state:
         case "enabled":
             found = [one for one in found if one.enabled]

@@ -24,6 +24,7 @@ from postern.core.webhooks.listing import (
 )
 from postern.core.webhooks.stored import StoredWebhook, UnreadableWebhook
 from postern.usecases.answers import UNSET, page_size
+from postern.usecases.history.filters import Moment, moment
 from postern.usecases.listeners.listeners import answering
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.schedules.states import schedule_states
@@ -59,6 +60,13 @@ class FilterRequest(Shape):
         Annotated[str, Field(max_length=200)] | None,
         Field(description=f"In this folder or one inside it; {NO_FOLDER} for those that are in none."),
     ] = None
+    not_called_since: Annotated[
+        Moment | None,
+        Field(
+            description="Whose last call came before this time, or never: ISO 8601, seconds since 1970, or how long ago: 45s, "
+            "30m, 1h, 2d. A fetch of its schedule counts as a call."
+        ),
+    ] = None
 
     def wanted(self, within: str = "") -> WebhookFilter:
         return WebhookFilter(
@@ -67,6 +75,7 @@ class FilterRequest(Shape):
             self.state,
             (self.tag or "").strip(),
             (self.folder or "").strip(),
+            moment(self.not_called_since, f"{within}notCalledSince"),
         )
 
 

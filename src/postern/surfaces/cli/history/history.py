@@ -224,7 +224,11 @@ def replay_edited(
         "fields": fields,
     }
     done = api.post(Replayed, "invocations", invocation, "edited-replays", body=asked)
-    report(done, f"{done.invocation_id} was made of {invocation}, and its workflow is queued.", as_json)
+    report(
+        done,
+        f"{done.invocation_id} was made of {invocation}, and its workflow is {done.delivery.state}.",
+        as_json,
+    )
 
 
 def _text(file: Path) -> str:
@@ -297,7 +301,8 @@ def replay(
         _send_here(invocation, to, token, as_json)
         return
     done = api.post(Replayed, "invocations", invocation, "replay", fields=fields)
-    report(done, f"Replay {done.delivery.emission} of {invocation} is queued.", as_json)
+    text = f"Replay {done.delivery.emission} of {invocation} is {done.delivery.state}. The workflow begins at its first step again."
+    report(done, text, as_json)
 
 
 def _send_here(invocation: str, to: str, token: str | None, as_json: bool) -> None:

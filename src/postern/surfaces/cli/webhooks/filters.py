@@ -23,6 +23,10 @@ OPTIONS = {
     "folder": click.option(
         "--folder", help="Only those in this folder or one inside it; - for those that are in none."
     ),
+    "not_called_since": click.option(
+        "--not-called-since",
+        help="Only those not called since: 2026-11-21T09:00:00Z, or 45s, 30m, 1h, 2d ago.",
+    ),
 }
 """By the names that the API has for them."""
 with_filter = together(OPTIONS)

@@ -56,7 +56,7 @@ async def show_replay(gateway: Gateway, actor: Actor, replay_id: str) -> Replay:
     refuses=("conflict",),
 )
 async def run_replay(gateway: Gateway, actor: Actor, replay_id: str, query: ReplayQuery) -> Replay:
-    """In the background, the oldest call first, each with the values that its mapping finds now, or with those
+    """In the background, the oldest call first, each from the first step of its workflow, with the values that its mapping finds now, or with those
     that were recorded."""
     return await replays.begin(gateway, actor, replay_id, query.fields)
 

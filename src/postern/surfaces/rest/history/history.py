@@ -91,7 +91,7 @@ async def preview_mapping(gateway: Gateway, actor: Actor, invocation_id: str, qu
 async def replay_invocation(
     gateway: Gateway, actor: Actor, invocation_id: str, query: ReplayQuery
 ) -> Replayed:
-    """Starts the workflow again with the recorded payload. To replay a call that was never started is refused, and the
+    """Starts the workflow again with the recorded payload, from its first step: steps that had finished run once more. To replay a call that was never started is refused, and the
     problem's detail says what to do instead."""
     return await history.replay(gateway, actor, invocation_id, query.fields)
 

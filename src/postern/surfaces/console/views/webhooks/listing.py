@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from msgspec import Struct
+from msgspec.structs import replace
 from starlette.responses import Response
 
 from postern.core.problems import FieldError, Refused
@@ -137,7 +138,7 @@ async def listing(visit: Visit) -> Response:
 async def rows(visit: Visit) -> Response:
     """What is in one folder, put there when it is opened."""
     wanted, (sort, reverse) = filter_in(visit.query), _order(visit.query)
-    alone = WebhookFilter(wanted.search, wanted.sender, wanted.state, wanted.tag, wanted.folder, alone=True)
+    alone = replace(wanted, alone=True)
     page = await use_case.page(visit.gateway, visit.actor, alone, sort, reverse, 1, SIZE)
     return visit.page(
         "webhooks/rows.html",
