@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engines.embedded_stage import AnswerEndpoint, Stage, gone, resident_kilobytes, until
+from engines.embedded_stage import AnswerEndpoint, OftenLooking, Stage, gone, resident_kilobytes, until
 from postern.core.deliveries.delivery import EngineUnavailable, Trigger
 from postern.engines.embedded.engine import EmbeddedEngine
 
@@ -157,7 +157,7 @@ async def test_a_broken_file_holds_deliveries_until_it_is_mended(
     assert (await stage.start("inv.1")).runs == 1
 
 
-async def test_a_file_that_breaks_while_runs_are_unfinished_keeps_them_for_later(stage: Stage) -> None:
+async def test_a_file_that_breaks_goes_on_with_its_last_good_version_until_it_is_mended(stage: Stage) -> None:
     source = """
         @step
         def first(): mark("first")
@@ -165,18 +165,54 @@ async def test_a_file_that_breaks_while_runs_are_unfinished_keeps_them_for_later
         def flow(event):
             first()
             sleep_until_told()
-            mark("after")
+            mark("after", "good")
         """
-    await stage.open(source)
+    engine = await stage.open(source)
     await stage.start("inv.1")
     await until(lambda: stage.marked("first"))
-    stage.file.write_text("this is not Python")
-    await stage.health_says("workflows file has an error: flows.py, line 1")
-    waiting = asyncio.create_task(stage.ended("inv.1"))
-    stage.write(source)
+
+    async def problems(expected: tuple[str, ...]) -> None:
+        async def are() -> bool:
+            health = await engine.health()
+            return health.ok and health.problems == expected
+
+        await until(are)
+
+    for broken in ("def (:", "import (:"):
+        stage.file.write_text(broken)
+        await problems(("flows.py, line 1: invalid syntax; the last good version of flows.py goes on",))
+    assert (await stage.start("inv.2")).runs == 1
     stage.mark("on")
-    assert await waiting == "completed"
-    assert (stage.marked("first"), stage.marked("after")) == (["x"], ["x"])
+    assert [await stage.ended(key) for key in ("inv.1", "inv.2")] == ["completed"] * 2
+    assert (stage.marked("first"), stage.marked("after")) == (["x"] * 2, ["good"] * 2)
+    stage.write(source.replace("good", "mended"))
+    await problems(())
+    await stage.start("inv.3")
+    assert await stage.ended("inv.3") == "completed"
+    assert stage.marked("after")[2:] == ["mended"]
+
+
+async def test_calls_that_may_be_for_a_file_that_cannot_be_loaded_wait_for_it(
+    stage: Stage, tmp_path: Path
+) -> None:
+    folder = tmp_path / "flows"
+    folder.mkdir()
+    stage.file = folder / "a.py"
+    stage.write('@workflow("wh_a")\ndef a(event): pass\n')
+    (folder / "b.py").write_text("def (:")
+    engine = stage.engine = EmbeddedEngine(stage.data, folder, watch=OftenLooking())
+    await engine.open()
+    await stage.up()
+    problem = "b.py, line 1: invalid syntax; the workflows of b.py are missing, and calls that no other one wants wait"
+    assert (await engine.health()).problems == (problem,)
+    assert (await stage.start("inv.1", webhook_id="wh_a")).runs == 1
+    with pytest.raises(EngineUnavailable, match="no workflow wants it, but b") as trouble:
+        await engine.start(Trigger("inv.2", "wh_b", "inv", {}, b"{}"))
+    assert trouble.value.only_this
+    stage.write('@workflow("wh_b")\ndef b(event): mark("b")\n', folder / "b.py")
+    assert (await stage.start("inv.2", webhook_id="wh_b")).runs == 1
+    await until(lambda: stage.marked("b"))
+    assert (await stage.start("inv.3", webhook_id="wh_nobody")).runs == 0
 
 
 async def test_a_missing_file_is_an_error_and_a_missing_folder_is_made(stage: Stage, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_what_an_editor_keeps_beside_a_file_is_no_workflow_file(tmp_path: Path) 
     (tmp_path / ".#flows.py").symlink_to("ada@laptop.4711:1795424000")  # Emacs, while it has unsaved changes
     (tmp_path / "._flows.py").write_bytes(b"\x00\x05\x16\x07")  # macOS, on other systems' disks
     found = load(tmp_path)
-    assert (found.error, [one.name for one in found.workflows]) == ("", ["orders"])
+    assert (found.broken, [one.name for one in found.workflows]) == ((), ["orders"])
 
 
 def test_a_change_within_the_second_is_noticed(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_the_order_lookup_listens_to_the_configured_webhook_alone(monkeypatch: p
 def test_every_example_loads() -> None:
     for file in [EXAMPLES / "follow_up.py", *(EXAMPLES / "workflows").glob("*.py")]:
         loaded = load(file)
-        assert (loaded.error, len(loaded.workflows)) == ("", 1), file
+        assert (loaded.broken, len(loaded.workflows)) == ((), 1), file
 
 
 def test_a_rehearsal_takes_no_time_to_sleep_and_shows_what_was_printed() -> None:
@@ -146,6 +146,71 @@ def test_a_file_edited_twice_in_one_second_is_read_as_it_is_now(tmp_path: Path) 
         file = flow(tmp_path, "import shop\n@workflow\ndef flow(event): respond(shop.WORD)\n")
         rehearsed = rehearse(file, "flow", EVENT)
         assert rehearsed.answer is not None and rehearsed.answer["body"] == word
+
+
+A, B = "@workflow\ndef a(event): pass\n", "@workflow\ndef b(event): return 'first'\n"
+
+
+def folder_of(tmp_path: Path, **sources: str) -> Path:
+    for name, source in sources.items():
+        (tmp_path / f"{name}.py").write_text("from postern.workflows import *\n" + source)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("broken", "error"),
+    [
+        ("def b(:", "b.py, line 2: invalid syntax"),
+        (
+            B + "import no_such_library",
+            "b.py, line 4: ModuleNotFoundError: No module named 'no_such_library'",
+        ),
+        (B + "raise SystemExit('no')", "b.py, line 4: SystemExit: no"),
+        ("import c\n" + B, "c.py, line 2: ZeroDivisionError: division by zero"),
+        (
+            B.replace("def b", "def a"),
+            "b.py, line 2: ValueError: two workflows are called a: the other one is a.py:2",
+        ),
+    ],
+)
+def test_a_broken_file_keeps_no_other_from_its_workflows(tmp_path: Path, broken: str, error: str) -> None:
+    source = {"c": "1/0"} if "import c" in broken else {}
+    loaded = load(folder_of(tmp_path, a=A, b=broken, **source))
+    assert ([one.name for one in loaded.workflows], loaded.failed) == (["a"], None)
+    assert loaded.broken[0].error == error
+    assert str(loaded.broken[0]).endswith(
+        "the workflows of b.py are missing, and calls that no other one wants wait"
+    )
+    # Once its last good version is known, that goes on.
+    if not source:
+        good = load(folder_of(tmp_path, b=B)).sources
+        again = load(folder_of(tmp_path, b=broken), good)
+        assert [one.name for one in again.workflows] == ["a", "b"]
+        assert [str(one) for one in again.broken] == [f"{error}; the last good version of b.py goes on"]
+        assert again.sources == good
+
+
+def test_a_file_that_others_import_goes_on_with_its_last_good_version_too(tmp_path: Path) -> None:
+    asks = "import _shop\n@workflow\ndef {0}(event): return _shop.NAME\n"
+    flows = {"a": asks.format("a"), "b": asks.format("b")}
+    good = load(folder_of(tmp_path, _shop="NAME = 'old'\n", **flows))
+    assert good.broken == ()
+    again = load(folder_of(tmp_path, _shop="NAME = \n"), good.sources)
+    assert [one.function({}) for one in again.workflows] == ["old", "old"]
+    assert [str(one) for one in again.broken] == [
+        "_shop.py, line 2: invalid syntax; the last good version of _shop.py goes on"
+    ]
+    # What has changed beside it is used, and what was mended too.
+    third = load(folder_of(tmp_path, a=flows["a"].replace("_shop.NAME", "'new'")), again.sources)
+    assert [one.function({}) for one in third.workflows] == ["new", "old"]
+    mended = load(folder_of(tmp_path, _shop="NAME = 'mended'\n"), third.sources)
+    assert ([one.function({}) for one in mended.workflows], mended.broken) == (["new", "mended"], ())
+
+
+def test_what_a_broken_file_has_imported_is_loaded_once(tmp_path: Path) -> None:
+    loaded = load(folder_of(tmp_path, a="import b\n1/0\n", b=B))
+    assert [one.name for one in loaded.workflows] == ["b"]
+    assert [one.file for one in loaded.broken] == ["a.py"]
 
 
 def test_a_workflow_file_named_like_a_library_takes_nobodys_place(tmp_path: Path) -> None:
@@ -183,13 +248,13 @@ def test_what_cannot_be_a_workflow_or_an_answer_is_refused_where_it_is_written()
 )
 def test_what_could_never_run_is_refused_with_its_line(tmp_path: Path, source: str, error: str) -> None:
     loaded = load(flow(tmp_path, source))
-    assert error in loaded.error
-    assert loaded.error.startswith("flows.py, line 2: TypeError: ")
+    assert loaded.failed is not None and error in loaded.failed.error
+    assert loaded.failed.error.startswith("flows.py, line 2: TypeError: ")
 
 
 def test_what_takes_the_event_in_its_own_way_is_loaded(tmp_path: Path) -> None:
     source = "workflow(name='a')(lambda *given: None)\nworkflow(name='b')(lambda event, n=1: None)\nworkflow(name='c')(print)\n"
-    assert (loaded := load(flow(tmp_path, source))).error == ""
+    assert (loaded := load(flow(tmp_path, source))).broken == ()
     assert [one.name for one in loaded.workflows] == ["a", "b", "c"]
 
 
@@ -261,7 +326,7 @@ def test_a_skeleton_is_python_that_loads_and_answers(tmp_path: Path) -> None:
     file = tmp_path / "order_paid.py"
     file.write_text(source)
     loaded = load(file)
-    assert loaded.error == ""
+    assert loaded.broken == ()
     assert (loaded.workflows[0].name, loaded.workflows[0].webhook_ids) == ("Order paid", ("wh_1",))
     rehearsed = rehearse(file, "Order paid", sample)
     assert rehearsed.answer is not None and rehearsed.answer["body"] == {"ok": True}
@@ -285,4 +350,4 @@ def test_a_skeleton_loads_whatever_its_name_is(tmp_path: Path, name: str) -> Non
         )
     )
     loaded = load(file)
-    assert (loaded.error, len(loaded.workflows)) == ("", 1)
+    assert (loaded.broken, len(loaded.workflows)) == ((), 1)

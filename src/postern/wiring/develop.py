@@ -21,8 +21,8 @@ class _ShownOnTerminal(Watch):
     def ready(self, workflows: list[Workflow]) -> None:
         self._lines.ready(workflows)
 
-    def broken(self, error: str, line: str) -> None:
-        self._lines.broken(error, line)
+    def broken(self, error: str, line: str, sentence: str) -> None:
+        self._lines.broken(error, line, sentence.removeprefix(f"{error}; "))
 
     def died(self, because: str, seconds: float) -> None:
         self._lines.died(because)

@@ -34,7 +34,7 @@ from postern.usecases.webhooks.compiling import compile_webhook
 from postern.wiring.engines import make_engine, open_engine
 from postern.wiring.outside import Outside
 from postern.wiring.starting import CannotStart, ends_at_ctrl_c
-from postern.workflows.load import load
+from postern.workflows.load import Loaded, load
 
 MOUNTS = Path("/proc/self/mounts")
 NETWORK = {"nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "fuse.sshfs", "fuse.glusterfs", "fuse.rclone"}
@@ -135,17 +135,14 @@ def _assembled(
 ) -> Gateway:
     workflows = workflows_of(settings, serving_on)
 
-    async def known_workflows() -> list[Workflow] | None:
+    async def known_workflows() -> tuple[list[Workflow] | None, list[str]]:
         if settings.engine != "embedded":
-            return None
-        with (
-            ends_at_ctrl_c(),
-            redirect_stdout(sys.stderr),
-        ):  # what a file prints is no part of what a command says
-            loaded = load(workflows)
-        if loaded.error and workflows.exists():
-            raise EngineUnavailable(f"the workflows file has an error: {loaded.error}")
-        return [Workflow(one.name, one.webhook_ids, one.help, one.source) for one in loaded.workflows]
+            return None, []
+        loaded = load_workflows(workflows)
+        if loaded.failed and workflows.exists():
+            raise EngineUnavailable(f"the workflows file has an error: {loaded.failed.error}")
+        known = [Workflow(one.name, one.webhook_ids, one.help, one.source) for one in loaded.workflows]
+        return known, [str(one) for one in loaded.broken if workflows.exists()]
 
     return Gateway(
         store=store,
@@ -175,6 +172,14 @@ def _assembled(
         ),
         settings=settings.listed(),
     )
+
+
+def load_workflows(path: Path) -> Loaded:
+    with (
+        ends_at_ctrl_c(),
+        redirect_stdout(sys.stderr),
+    ):  # what a file prints is no part of what a command says
+        return load(path)
 
 
 def database_file(settings: Settings) -> Path | None:

@@ -48,6 +48,8 @@ class Declared:
     function: Automation
     at_once: int | None = None
     """How many of its runs may work at the same moment; None: as many as there is room for."""
+    file: str = ""
+    """The file whose loading declared it."""
 
     @property
     def help(self) -> str:
@@ -143,12 +145,21 @@ def workflow(
             _takes_the_event(function, title)
         collected = _collected.get()
         if collected is not None:
-            if any(other.name == title for other in collected):
-                raise ValueError(f"two workflows are called {title}")
-            collected.append(Declared(title, tuple(filter(None, webhook_ids)), function, at_once))
+            for other in collected:
+                if other.name == title:
+                    raise ValueError(f"two workflows are called {title}: the other one is {other.source}")
+            ids = tuple(filter(None, webhook_ids))
+            collected.append(Declared(title, ids, function, at_once, _file_being_loaded()))
         return function
 
     return declare
+
+
+def _file_being_loaded() -> str:
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code.co_name != "<module>":
+        frame = frame.f_back
+    return frame.f_code.co_filename if frame else ""
 
 
 @overload

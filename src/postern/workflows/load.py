@@ -5,10 +5,12 @@ import importlib.util
 import os
 import sys
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, FileFinder, SourceFileLoader
 from pathlib import Path
+from types import CodeType
 from typing import NoReturn
 
 from postern.workflows.language import Declared, collecting
@@ -18,6 +20,27 @@ LONGEST = 2000
 """Characters of what an error says."""
 
 _ours: set[str] = set()
+_instead: dict[str, bytes] = {}
+"""Of files that cannot be loaded as they are now, by their paths: the last version that could."""
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A file that cannot be loaded as it is now."""
+
+    file: str
+    error: str
+    line: str = ""
+    """The line that has the error, as it is written there."""
+    goes_on: bool = False
+    """With its last version that could be loaded. Else its workflows are missing."""
+
+    def __str__(self) -> str:
+        if self.goes_on:
+            return f"{self.error}; the last good version of {self.file} goes on"
+        return (
+            f"{self.error}; the workflows of {self.file} are missing, and calls that no other one wants wait"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +48,14 @@ class Loaded:
     workflows: tuple[Declared, ...] = ()
     files: tuple[Path, ...] = ()
     """Everything that was read, so that somebody can notice when it changes."""
-    error: str = ""
-    line: str = ""
-    """The line that has the error, as it is written there."""
+    broken: tuple[Broken, ...] = ()
+    sources: Mapping[str, bytes] = field(default_factory=dict)
+    """By path: what was loaded, to go on with when a later version cannot be."""
+
+    @property
+    def failed(self) -> Broken | None:
+        """Why there is nothing that could run."""
+        return self.broken[0] if self.broken and not self.workflows else None
 
 
 def workflow_files(path: Path) -> list[Path]:
@@ -67,8 +95,9 @@ def not_ended() -> Iterator[None]:
         os._exit = really
 
 
-def load(path: Path) -> Loaded:
-    """Run the files and collect what they declare. Never raises: they are somebody's work in progress."""
+def load(path: Path, last_good: Mapping[str, bytes] | None = None) -> Loaded:
+    """Run the files and collect what they declare. Never raises: they are somebody's work in progress. A file that cannot be
+    loaded does not stop the others; where its ``last_good`` version is given, that takes its place."""
     path = path.resolve()
     folder = folder_of(path)
     _forget_ours()
@@ -78,28 +107,79 @@ def load(path: Path) -> Loaded:
     # A cached compilation is told apart by second and size only: two quick edits of one length would look the
     # same.
     kept, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    sys.path_importer_cache[str(folder)] = FileFinder(
+        str(folder), (ExtensionFileLoader, EXTENSION_SUFFIXES), (_Source, [".py"])
+    )
+    _instead.clear()
     files: set[Path] = set()
+    broken: list[Broken] = []
     try:
-        files.update(workflow_files(path))
+        wanted = workflow_files(path)
+        files.update(wanted)
         with collecting() as found, not_ended():
-            for file in sorted(files):
-                _run(file)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # whatever a file ends with, its engine and its reader go on
-        where = [Path(frame.filename) for frame in traceback.extract_tb(error.__traceback__)]
-        if isinstance(error, SyntaxError) and error.filename:
-            where.append(Path(error.filename))
-        files.update(file for file in where if file.is_relative_to(folder))
-        place = place_of(error, folder)
-        return Loaded(
-            files=tuple(files | _take_note(known, folder)),
-            error=_in_one_line(error, place),
-            line=place.text if place else "",
-        )
+            for file in wanted:
+                broken += _load(file, folder, found, files, last_good or {})
+    except OSError as error:
+        return Loaded(broken=(Broken(path.name, str(error)),))
     finally:
         sys.dont_write_bytecode = kept
-    return Loaded(tuple(found), tuple(files | _take_note(known, folder)))
+    files |= _take_note(known, folder)
+    return Loaded(tuple(found), tuple(files), tuple(broken), _sources(files, broken))
+
+
+def _load(
+    file: Path, folder: Path, found: list[Declared], files: set[Path], last_good: Mapping[str, bytes]
+) -> Iterator[Broken]:
+    """What is wrong with it. Whatever a file ends with, its engine and its reader go on."""
+    while True:
+        try:
+            _run(file)
+            return
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            frames = traceback.extract_tb(error.__traceback__)
+            unfinished = [str(file), *(frame.filename for frame in frames if frame.name == "<module>")]
+            if isinstance(error, SyntaxError) and error.filename:
+                unfinished.append(error.filename)
+            own = [one for one in unfinished if Path(one).is_relative_to(folder)]
+            files.update(map(Path, own))
+            found[:] = [one for one in found if one.file not in own]
+            place = place_of(error, folder)
+            words = _in_one_line(error, place), place.text if place else ""
+            changed = next((one for one in reversed(own) if _can_go_back(one, last_good)), None)
+            if changed is None:
+                yield Broken(file.name, *words)
+                return
+            yield Broken(Path(changed).name, *words, goes_on=True)
+            _instead[changed] = last_good[changed]
+
+
+def _can_go_back(file: str, last_good: Mapping[str, bytes]) -> bool:
+    """To a version that is another one."""
+    with suppress(OSError):
+        return file not in _instead and last_good.get(file, now := Path(file).read_bytes()) != now
+    return False
+
+
+def _sources(files: set[Path], broken: list[Broken]) -> dict[str, bytes]:
+    missing = {one.file for one in broken if not one.goes_on}
+    sources = {}
+    for file in files:
+        with suppress(OSError):
+            if file.name not in missing:
+                sources[str(file)] = _instead.get(str(file)) or file.read_bytes()
+    return sources
+
+
+class _Source(SourceFileLoader):
+    """Without a cached compilation, which may be of a version that is another one."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+    def get_data(self, path: str) -> bytes:
+        return _instead.get(path) or super().get_data(path)
 
 
 def _run(file: Path) -> None:
@@ -108,7 +188,7 @@ def _run(file: Path) -> None:
         return  # another workflow file imported it already
     # Under its own name the files beside it can import it; unless that name is taken by a library (a json.py, say).
     name = file.stem if loaded is None else f"workflow_file_{file.stem}"
-    spec = importlib.util.spec_from_file_location(name, file)
+    spec = importlib.util.spec_from_file_location(name, file, loader=_Source(name, str(file)))
     if spec is None or spec.loader is None or not file.exists():
         raise FileNotFoundError(f"{file} does not exist")
     module = importlib.util.module_from_spec(spec)

@@ -214,8 +214,8 @@ def rehearse(path: Path, name: str, event: dict[str, Any]) -> Rehearsal:
     with contextlib.redirect_stdout(printed):
         loaded = load(path)
         function = next((declared.function for declared in loaded.workflows if declared.name == name), None)
-        if loaded.error:
-            error = f"the workflows file has an error: {loaded.error}"
+        if function is None and loaded.broken:
+            error = f"the workflows file has an error: {loaded.broken[0].error}"
         elif function is None:
             names = ", ".join(sorted(declared.name for declared in loaded.workflows)) or "none"
             error = f"there is no workflow called {name} in {path}; there is: {names}"

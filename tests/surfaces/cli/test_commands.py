@@ -193,6 +193,28 @@ def test_a_command_without_the_servers_settings_finds_its_workflows(
     assert own.stderr == "flows.py:4: pay wants calls of Discount, which is no webhook here\n"
 
 
+def test_workflow_files_are_checked_where_nothing_else_is(tmp_path: Path) -> None:
+    flows = tmp_path / "flows"
+    flows.mkdir()
+    (flows / "a.py").write_text(
+        'from postern.workflows import workflow\n\nprint("loaded")\n\n\n@workflow\ndef pay(event): pass\n'
+    )
+    well = run_postern(tmp_path, "workflows", "check", "flows")
+    assert (well.returncode, well.stdout) == (0, "1 workflow: pay\n")
+    (flows / "b.py").write_text((flows / "a.py").read_text())
+    (flows / "c.py").write_text("def (:\n")
+    problems = [
+        "b.py, line 6: ValueError: two workflows are called pay: the other one is a.py:6",
+        "c.py, line 1: invalid syntax",
+    ]
+    broken = run_postern(tmp_path, "workflows", "check", "flows", "--json")
+    assert (broken.returncode, json.loads(broken.stdout)) == (1, {"workflows": ["pay"], "problems": problems})
+    broken = run_postern(tmp_path, "workflows", "check", POSTERN_WORKFLOWS=str(flows))
+    assert broken.stderr.splitlines()[-2:] == problems
+    assert run_postern(tmp_path, "workflows", "check", "nowhere").returncode == USAGE
+    assert not (tmp_path / "data").exists()
+
+
 def test_a_secret_that_cannot_be_read_says_why(folder: Path) -> None:
     assert (
         "The environment variable NOPE is not set."
@@ -472,6 +494,7 @@ def test_whatever_a_command_prints_with_json_is_json(
     run_json("webhooks", "release", orders)
     assert run_json("webhooks", "sample", orders)["event"]["fieldTwo"] == "[red]A-1"
     assert [one["name"] for one in run_json("workflows", "list")["items"]] == ["order_lookup"]
+    assert run_json("workflows", "check", str(WORKFLOWS)) == {"workflows": ["order_lookup"], "problems": []}
     run_json("workflows", "try", "order_lookup", "--sample", orders)
     assert run_json("webhooks", "sample", orders, "--forget") == {"forgotten": orders}
 

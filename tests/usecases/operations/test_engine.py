@@ -129,11 +129,15 @@ async def test_a_process_without_an_engine_knows_the_workflows_of_its_files(hous
     state = await engine.state(house.gateway, OWNER)
     assert (state.name, state.health) == ("none", None)
 
-    async def known() -> list[Workflow]:
-        return [Workflow("orders", ())]
+    async def known() -> tuple[list[Workflow], list[str]]:
+        return [Workflow("orders", ())], ["b.py, line 3: no such thing"]
 
     house.gateway.workflow_files.known = known
-    assert [one.name for one in (await engine.workflows(house.gateway, OWNER)).items] == ["orders"]
+    found = await engine.workflows(house.gateway, OWNER)
+    assert ([one.name for one in found.items], found.problems) == (
+        ["orders"],
+        ["b.py, line 3: no such thing"],
+    )
     house.gateway.workflow_files = WorkflowFiles()
     with pytest.raises(Refused) as refused:
         await engine.workflows(house.gateway, OWNER)
@@ -145,8 +149,8 @@ async def test_a_workflow_that_wants_the_calls_of_no_webhook_is_pointed_out(hous
     house.gateway.engine = None
     wanted = ("wh_…", "Discount", webhook.id, "")
 
-    async def known() -> list[Workflow]:
-        return [Workflow("payment", (one,) if one else ()) for one in wanted]
+    async def known() -> tuple[list[Workflow], list[str]]:
+        return [Workflow("payment", (one,) if one else ()) for one in wanted], []
 
     house.gateway.workflow_files.known = known
     assert (await engine.workflows(house.gateway, OWNER)).problems == [

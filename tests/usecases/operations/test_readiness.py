@@ -89,6 +89,20 @@ async def test_one_that_cannot_be_started_does_not(house: House) -> None:
     assert (is_ready, parts["engine"]) == (False, (False, "it cannot be started: no file"))
 
 
+async def test_a_part_of_the_workflows_that_cannot_run_is_an_alarm_and_the_rest_is_ready(
+    house: House,
+) -> None:
+    problem = "b.py, line 3: invalid syntax; the last good version of b.py goes on"
+    house.gateway.engine = Sick(EngineHealth(True, "running", problems=(problem,)))  # type: ignore[assignment]
+    await readiness._look(house.gateway)
+    assert alarms_of(house.gateway) == [f"A workflow file cannot be loaded: {problem}."]
+    is_ready, parts = await state(house)
+    assert (is_ready, parts["engine"]) == (
+        True,
+        (False, f"running; A workflow file cannot be loaded: {problem}"),
+    )
+
+
 async def test_webhooks_that_are_not_served_are_named_up_to_ten(house: House) -> None:
     directory = house.gateway.runtime.directory
     for number in range(MOST_NAMED + 2):

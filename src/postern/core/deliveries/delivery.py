@@ -148,6 +148,8 @@ class EngineHealth(Struct, frozen=True):
     detail: str
     cannot_start: bool = False
     """It was tried again and again: somebody has to help."""
+    problems: tuple[str, ...] = ()
+    """It runs, and something keeps a part of it from it."""
 
 
 class Run(Struct, frozen=True):

@@ -116,6 +116,9 @@ class EmbeddedEngine:
         except BaseException:
             self._awaited.pop(trigger.key, None)
             raise
+        if self._supervisor.missing and not (done.started and done.started.runs):
+            self._awaited.pop(trigger.key, None)
+            raise EngineUnavailable(f"no workflow wants it, but {self._supervisor.missing}", only_this=True)
         return done.started or Started(0)
 
     async def ended(self, key: str) -> Literal["completed", "failed"]:
@@ -174,7 +177,9 @@ class EmbeddedEngine:
             return EngineHealth(False, defect, cannot_start=self._supervisor.cannot_start)
         known = len(self._supervisor.workflows or ())
         return EngineHealth(
-            True, f"running, {known} workflow{'' if known == 1 else 's'} in {self._path.name}"
+            True,
+            f"running, {known} workflow{'' if known == 1 else 's'} in {self._path.name}",
+            problems=tuple(self._supervisor.broken),
         )
 
     async def workflows(self) -> list[Workflow] | None:

@@ -31,7 +31,21 @@ class Setup(msgspec.Struct, kw_only=True):
     """The process before it was ended by what a workflow did, and not from outside."""
 
 
+class Broken(msgspec.Struct):
+    """A workflow file that cannot be loaded as it is now."""
+
+    sentence: str
+    error: str
+    line: str
+
+
 # --- from the gateway -------------------------------------------------------------------------------------------------
+
+
+class Begin(msgspec.Struct, tag="begin"):
+    """Sent first: what was loaded last of each workflow file, by its path, for one that cannot be loaded now."""
+
+    last_good: dict[str, bytes]
 
 
 class Start(msgspec.Struct, tag="start"):
@@ -82,13 +96,16 @@ class Stop(msgspec.Struct, tag="stop"):
 
 
 class Ready(msgspec.Struct, tag="ready"):
-    """Sent once, when the engine can be asked, or when it cannot because of the workflow files."""
+    """Sent once, when the engine can be asked, or when it cannot because of the workflow files: then there are only broken
+    ones."""
 
     workflows: list[Workflow] = []
     files: list[str] = []
-    error: str = ""
-    line: str = ""
-    """The line that has the error, as it is written in the file."""
+    broken: list[Broken] = []
+    missing: bool = False
+    """Some workflows are, for their files cannot be loaded."""
+    sources: dict[str, bytes] = {}
+    """For the next process's ``Begin``."""
 
 
 class Done(msgspec.Struct, tag="done", omit_defaults=True):
@@ -138,7 +155,7 @@ class Beat(msgspec.Struct, tag="beat"):
     """Sent every second: the interpreter is not held by a workflow that never lets go."""
 
 
-FromGateway = Start | AskEnds | Runs | Forget | Answered | Stop
+FromGateway = Begin | Start | AskEnds | Runs | Forget | Answered | Stop
 FromEngine = Ready | Done | RunsEnded | RunOver | Answer | Trouble | Beat
 
 _encoder = msgspec.msgpack.Encoder()

@@ -14,6 +14,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -45,9 +46,9 @@ class Desk:
         self._runs = runs
         self._readers = ThreadPoolExecutor(2, thread_name_prefix="questions")
 
-    def serve(self) -> float:
+    def serve(self, questions: Iterator[frames.FromGateway]) -> float:
         """Until asked to stop, or left alone: how long the working runs may still take."""
-        for question in self._conversation.read():
+        for question in questions:
             match question:
                 case frames.Stop(grace):
                     # Read on: a workflow that is let finish may still answer its caller.
@@ -58,8 +59,8 @@ class Desk:
                     self._runs.forget(keys, partial(self._reply, id))
                 case frames.AskEnds() | frames.Runs():
                     self._readers.submit(self._look_up, question)
-                case frames.Answered():
-                    pass  # the conversation has handed it to the workflow that waits for it
+                case frames.Begin() | frames.Answered():
+                    pass  # it has begun; the conversation has handed it to the workflow that waits for it
         return GRACE_WITHOUT_GATEWAY
 
     def _started(self, id: int, result: Started | Exception) -> None:
@@ -103,17 +104,29 @@ def main() -> None:
     )
     beating.start()
     _wait_for_predecessor(Path(setup.file).with_suffix(".lock"))
-    loaded = load(Path(setup.workflows))
-    if loaded.error:
-        conversation.gather(
-            frames.Ready(files=[str(path) for path in loaded.files], error=loaded.error, line=loaded.line)
-        )
+    questions = conversation.read()
+    begin = next(questions, None)
+    loaded = load(Path(setup.workflows), begin.last_good if isinstance(begin, frames.Begin) else {})
+    if loaded.failed:
+        conversation.gather(_ready(loaded))
         conversation.finish()
         sys.exit(0)
-    _serve(conversation, loaded, setup)
+    _serve(conversation, questions, loaded, setup)
 
 
-def _serve(conversation: Conversation, loaded: Loaded, setup: frames.Setup) -> None:
+def _ready(loaded: Loaded) -> frames.Ready:
+    return frames.Ready(
+        [Workflow(one.name, one.webhook_ids, one.help, one.source) for one in loaded.workflows],
+        [str(path) for path in loaded.files],
+        [frames.Broken(str(one), one.error, one.line) for one in loaded.broken],
+        not all(one.goes_on for one in loaded.broken),
+        dict(loaded.sources),
+    )
+
+
+def _serve(
+    conversation: Conversation, questions: Iterator[frames.FromGateway], loaded: Loaded, setup: frames.Setup
+) -> None:
     file = Path(setup.file)
     try:
         runs = WorkflowRuns(
@@ -136,9 +149,8 @@ def _serve(conversation: Conversation, loaded: Loaded, setup: frames.Setup) -> N
         conversation.finish()
         os._exit(1)
     runs.open(after_crash=setup.after_crash)
-    workflows = [Workflow(one.name, one.webhook_ids, one.help, one.source) for one in loaded.workflows]
-    conversation.send(frames.Ready(workflows, [str(path) for path in loaded.files]))
-    end(runs, Desk(conversation, runs).serve())
+    conversation.send(_ready(loaded))
+    end(runs, Desk(conversation, runs).serve(questions))
 
 
 def end(runs: WorkflowRuns, grace: float) -> None:

@@ -58,8 +58,13 @@ class Supervisor:
         self._up = asyncio.Event()
         self._link: Link | None = None
         self._process: Process | None = None
-        self._error = self._error_line = ""
+        self._error = ""
         self._file_trouble = ""
+        self._last_good: dict[str, bytes] = {}
+        self.broken: list[str] = []
+        """What is wrong with workflow files, while others run."""
+        self.missing = ""
+        """Why some workflows are, where that is so."""
         self._never_ready = True
         self._asked_to_stop = False
         """The process that is running was."""
@@ -115,7 +120,6 @@ class Supervisor:
                 continue
             if self._error:
                 self.trouble = f"workflows file has an error: {self._error}"
-                self._watch.broken(self._error, self._error_line)
                 self.failed_starts = 0
                 await self._wait_for_change()
                 continue
@@ -149,6 +153,7 @@ class Supervisor:
         self._setup.after_crash = self._asked_to_stop = False
         self._link = Link(self.take_answer, self.on_end, self._ready, self._troubled, self._watch.run_over)
         await self._link.connect(ours)
+        self._link.send(frames.Begin(self._last_good))
         listening = self._link.over
         changing = asyncio.create_task(self._wait_for_change())
         hanging = asyncio.create_task(self._wait_until_it_hangs(self._link))
@@ -188,8 +193,14 @@ class Supervisor:
         self._seen = {file: _stamp(Path(file)) for file in map(Path, frame.files)} | self._seen
         if self._asked_to_stop:
             return  # the files have changed while it came up; the next process says what is in them now
-        self._error, self._error_line = frame.error, frame.line
-        if not frame.error:
+        for one in frame.broken:
+            self._watch.broken(one.error, one.line, one.sentence)
+        if frame.broken and not frame.workflows:
+            self._error = frame.broken[0].error
+        else:
+            self.broken = [one.sentence for one in frame.broken]
+            self.missing = "; ".join(self.broken) if frame.missing else ""
+            self._last_good = frame.sources
             self.workflows = frame.workflows
             self.failed_starts = 0
             self._never_ready = False

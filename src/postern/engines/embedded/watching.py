@@ -21,8 +21,9 @@ class Watch:
     def ready(self, workflows: list[Workflow]) -> None:
         log.info("the engine process is ready", workflows=len(workflows))
 
-    def broken(self, error: str, line: str) -> None:
-        log.error("the workflows file has an error", error=error)
+    def broken(self, error: str, line: str, sentence: str) -> None:
+        """``sentence``: with what becomes of its workflows."""
+        log.error("the workflows file has an error", error=sentence)
 
     def died(self, because: str, seconds: float) -> None:
         log.error("the engine process is started again", because=because, seconds=seconds)

@@ -65,6 +65,30 @@ def listing(as_json: bool) -> None:
         err.print(plain(problem))
 
 
+@commands.command("check")
+@click.argument(
+    "folder",
+    metavar="[FILE|FOLDER]",
+    required=False,
+    type=click.Path(exists=True, path_type=Path),
+    help="Default: POSTERN_WORKFLOWS.",
+)
+@json_option
+def check(folder: Path | None, as_json: bool) -> None:
+    """Load workflow files as the engine does, and say what is wrong with them. Ends with 1 where something is: to be
+    asked before they are copied to where they run."""
+    loaded = api.here().load_workflows(folder)
+    names, problems = [one.name for one in loaded.workflows], [one.error for one in loaded.broken]
+    if as_json:
+        show_json({"workflows": names, "problems": problems})
+    else:
+        out.print(f"{counted(len(names), 'workflow')}: {', '.join(names)}" if names else "No workflow found.")
+        for problem in problems:
+            err.print(plain(problem))
+    if problems:
+        sys.exit(FAILED)
+
+
 @commands.command("new")
 @click.argument("name", help="What the workflow is called.")
 @click.option(

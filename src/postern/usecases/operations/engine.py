@@ -10,6 +10,7 @@ from postern.core.deliveries.delivery import EngineHealth, EngineUnavailable, Wo
 from postern.core.problems import Refused
 from postern.usecases.answers import page_size
 from postern.usecases.operations import views
+from postern.usecases.operations.readiness import own_engine
 from postern.usecases.runtime.gateway import Gateway, require
 
 T = TypeVar("T")
@@ -37,13 +38,15 @@ def runs_workflow_files(gateway: Gateway) -> bool:
 async def workflows(gateway: Gateway, actor: Actor) -> views.Workflows:
     """The workflows that the engine knows, the Webhook IDs each one wants, and what keeps one from running."""
     require(actor, "read")
-    known = await _answer(
-        gateway.engine.workflows() if gateway.engine is not None else gateway.workflow_files.known()
-    )
+    if gateway.engine is None:
+        known, broken = await _answer(gateway.workflow_files.known())
+    else:
+        known = await _answer(gateway.engine.workflows())
+        broken = list((await own_engine(gateway)).problems)
     if known is None:
         raise Refused("conflict", "this engine cannot say which workflows it has")
     shown = [views.workflow_of(one) for one in known]
-    return views.Workflows(items=shown, next_cursor=None, problems=problems_of(gateway, known))
+    return views.Workflows(items=shown, next_cursor=None, problems=broken + problems_of(gateway, known))
 
 
 def problems_of(gateway: Gateway, known: Iterable[Workflow]) -> list[str]:

@@ -49,9 +49,12 @@ async def readiness(gateway: Gateway) -> Readiness:
     waiting = [alarm for alarm in gateway.runtime.alarms if alarm.kind == "calls wait"]
     if waiting and engine.ok:  # it is there, and takes no start
         engine = EngineHealth(False, waiting[0].detail)
-    for alarm in gateway.runtime.alarms:
-        if alarm.kind == "calls lost" and engine.ok:
-            engine = EngineHealth(False, f"{engine.detail}; {alarm.sentence.removesuffix('.')}")
+    partly = [
+        alarm for alarm in gateway.runtime.alarms if alarm.kind in ("calls lost", "workflow files broken")
+    ]
+    if engine.ok and partly:
+        said = (alarm.sentence.removesuffix(".") for alarm in partly)
+        engine = EngineHealth(False, "; ".join([engine.detail, *said]))
     return Readiness(
         ready=store.ok and gateway.runtime.directory.trouble is None and not engine.cannot_start,
         store=store,
@@ -123,7 +126,7 @@ async def _starts_nothing_elsewhere(gateway: Gateway) -> str:
     return runtime.engine_found_away
 
 
-async def _own_engine(gateway: Gateway) -> EngineHealth:
+async def own_engine(gateway: Gateway) -> EngineHealth:
     """Other engines are not asked each second: that would be a request over the network."""
     engine = gateway.engine
     return await engine.health() if engine is not None and engine.name == "embedded" else NO_ENGINE
@@ -162,7 +165,7 @@ async def watch(gateway: Gateway) -> None:
 
 
 async def _look(gateway: Gateway) -> None:
-    store, engine = await _store(gateway), await _own_engine(gateway)
+    store, engine = await _store(gateway), await own_engine(gateway)
     of_webhooks = _alarm_of_webhooks(gateway)
     for name, well in (
         ("store", store.ok),
@@ -178,6 +181,9 @@ async def _look(gateway: Gateway) -> None:
         alarms.append(_calls_wait(engine.detail))
     elif store.ok and (detail := await _starts_nothing(gateway) or await _starts_nothing_elsewhere(gateway)):
         alarms.append(_calls_wait(detail))
+    if engine.problems:
+        why = "; ".join(engine.problems)
+        alarms.append(_alarm("workflow files broken", "A workflow file cannot be loaded", why))
     if store.ok and (lost := await _lost(gateway)) is not None:
         alarms.append(lost)
     if kept := gateway.runtime.kept_for_now:

@@ -17,8 +17,8 @@ from postern.usecases.runtime.process import Runtime
 from postern.usecases.runtime.site import Site
 
 
-async def _nothing_known() -> list[Workflow] | None:
-    return None
+async def _nothing_known() -> tuple[list[Workflow] | None, list[str]]:
+    return None, []
 
 
 @dataclass
@@ -27,7 +27,8 @@ class WorkflowFiles:
 
     path: Path | None = None
     """A file or a folder; None with another engine."""
-    known: Callable[[], Awaitable[list[Workflow] | None]] = _nothing_known
+    known: Callable[[], Awaitable[tuple[list[Workflow] | None, list[str]]]] = _nothing_known
+    """And what is wrong with files."""
 
 
 @dataclass

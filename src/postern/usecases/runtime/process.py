@@ -110,6 +110,7 @@ AlarmKind = Literal[
     "engine cannot start",
     "calls wait",
     "calls lost",
+    "workflow files broken",
     "nothing deleted",
 ]
 

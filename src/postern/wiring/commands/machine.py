@@ -36,12 +36,13 @@ from postern.wiring.backup.contents import BackupFailed, is_own
 from postern.wiring.backup.making import back_up
 from postern.wiring.backup.restoring import restore
 from postern.wiring.develop import develop
-from postern.wiring.gateway import database_file, database_held, opened, workflows_of
+from postern.wiring.gateway import database_file, database_held, load_workflows, opened, workflows_of
 from postern.wiring.serving import serve, serve_with
 from postern.wiring.starting import CannotStart, ends_at_ctrl_c, ends_in_a_sentence
 from postern.wiring.workers.slot import WorkerSlot
 from postern.workflows import Rehearsal, rehearse
 from postern.workflows.example import EXAMPLE
+from postern.workflows.load import Loaded
 from postern.workflows.scaffold import keep, keep_test
 
 T = TypeVar("T")
@@ -180,6 +181,9 @@ class OnThisMachine:
         # With an id, as a key has one: what is not shown to keys is not shown to a model.
         actor = Actor("command line (MCP)", next(one for one in LEVELS if one == level), "mcp")
         self._run(lambda gateway: load_sdk().serve_stdio(gateway, actor), begins=True)
+
+    def load_workflows(self, path: Path | None) -> Loaded:
+        return load_workflows(path or workflows_of(self._settings))
 
     def workflows_folder(self) -> Path:
         path = workflows_of(self._settings)

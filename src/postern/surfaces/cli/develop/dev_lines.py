@@ -61,12 +61,12 @@ class DevLines:
                 self._more(plain(problem), "red")
             self._known = ()
 
-    def broken(self, error: str, line: str) -> None:
+    def broken(self, error: str, line: str, therefore: str) -> None:
         self.broken_now, self._changed_at = True, None
         self._line(plain(error), "red")
         if line:
             self._more(f"    {plain(line)}")
-        self._more("No workflow runs until this is fixed. Calls are taken meanwhile, and wait.")
+        self._more(f"{plain(therefore)[:1].upper()}{plain(therefore)[1:]}.")
 
     def died(self, because: str) -> None:
         self._line(f"{plain(because)}. It is started again.", "red")

@@ -12,6 +12,7 @@ from postern.surfaces.cli.gateway.source import Source
 
 if TYPE_CHECKING:
     from postern.workflows import Rehearsal
+    from postern.workflows.load import Loaded
 
 
 class Local(Source, Protocol):
@@ -65,6 +66,10 @@ class Machine(Protocol):
     def export_everything(self, write: Callable[[bytes], object]) -> None: ...
 
     def speak_mcp(self, level: str) -> None: ...
+
+    def load_workflows(self, path: Path | None) -> "Loaded":
+        """Those of that file or folder; without one, of this machine."""
+        ...
 
     def workflows_folder(self) -> Path:
         """Where the workflow files of this machine are, whether it is there or not."""
