@@ -246,7 +246,7 @@ TOOLS = {
         Tool(
             "replay_call",
             "Replay a call",
-            """Start the workflow again with one recorded call; it really runs. edited: with another body or values, as a new
+            """Start the workflow again, from its first step, with one recorded call; it really runs. edited: with another body or values, as a new
             invocation that the answer names. to_listener: send it to the program of somebody who listens; no workflow runs.""",
             {
                 "again": Action("replay_invocation"),
@@ -257,8 +257,8 @@ TOOLS = {
         Tool(
             "replay_many",
             "Replay many calls",
-            """plan: find and count the calls, start nothing; tell the user before you go on. run: start the workflow for each
-            call of the plan, the oldest first, in the background (show_replays). cancel: what was queued is still started.""",
+            """plan: find and count the calls, start nothing; tell the user before you go on. run: start the workflow from its
+            first step for each call of the plan, the oldest first, in the background (show_replays). cancel: what was queued is still started.""",
             {"plan": Action("plan_replay"), "run": Action("run_replay"), "cancel": Action("cancel_replay")},
         ),
         Tool(
