@@ -147,6 +147,15 @@ def test_a_file_that_is_named_is_there(page: Path) -> None:
     assert [one for one in named if not any(f"/{file}".endswith(f"/{one}") for file in files)] == []
 
 
+@pytest.mark.parametrize(
+    ("page", "words"), [("CHANGELOG.md", 1_200), ("docs/glossary.md", 900), ("docs/decisions", 14_000)]
+)
+def test_pages_that_grow_by_themselves_are_kept_short(page: str, words: int) -> None:
+    """A line that is added takes the place of another."""
+    files = [ROOT / page] if page.endswith(".md") else [*(ROOT / page).iterdir()]
+    assert sum(len(file.read_text("utf-8").split()) for file in files) <= words
+
+
 @pytest.mark.parametrize("page", DECISIONS, ids=lambda page: page.name)
 def test_a_decision_is_half_a_page_in_the_list_and_says_what_keeps_it(page: Path) -> None:
     text = page.read_text("utf-8")
