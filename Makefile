@@ -10,7 +10,7 @@ export PYTHONDONTWRITEBYTECODE :=
 ifneq ($(origin PYTHON),file)
 OTHER_PYTHON := $(shell $(PYTHON) scripts/install.py other || echo other-python)
 endif
-SETUP := scripts/install.py pyproject.toml requirements.lock hatch_build.py package-lock.json
+SETUP := scripts/install.py pyproject.toml requirements.lock requirements-build.lock requirements-uv.lock hatch_build.py package-lock.json
 
 RELEASE = "$(VERSION)" $(if $(REPOSITORY),--repository "$(REPOSITORY)")
 

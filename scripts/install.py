@@ -59,7 +59,10 @@ def main() -> None:
         "--requirement",
         "requirements-dev.lock" if for_tests else "requirements.lock",
     )
-    run(*install, "--no-deps", "--editable", ".")
+    # What builds it is locked as well. A pip before 25.3 knows no such option, and leaves the variable aside.
+    locked = ["--build-constraints", "requirements-build.lock"] if uv else []
+    os.environ["PIP_BUILD_CONSTRAINT"] = "requirements-build.lock"
+    run(*install, *locked, "--no-deps", "--editable", ".")
     compile_once()
     (VENV / ".run").touch()
     if for_tests:
@@ -87,7 +90,9 @@ def find_uv() -> str | None:
             "--only-binary",
             ":all:",
         ]
-        subprocess.run([*into_tools, "uv"], cwd=ROOT, check=False)
+        subprocess.run(
+            [*into_tools, "--require-hashes", "--requirement", "requirements-uv.lock"], cwd=ROOT, check=False
+        )
         found = shutil.which("uv", path=str(TOOLS / "bin"))
     return found
 

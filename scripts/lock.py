@@ -35,11 +35,12 @@ run(
     "requirements.lock",
 )
 
-# The build's own tools, which nothing else needs.
-run(
-    *(uv, "pip", "compile", "--group", "build", "--universal", "--python-version", "3.11"),
-    *("--upgrade", "--quiet", *FORM.split(), "--output-file", "requirements-build.lock"),
-)
+# The tools that build and install, which nothing else needs.
+for group in ("build", "uv"):
+    run(
+        *(uv, "pip", "compile", "--group", group, "--universal", "--python-version", "3.11"),
+        *("--upgrade", "--quiet", *FORM.split(), "--output-file", f"requirements-{group}.lock"),
+    )
 
 if shutil.which("npm"):
     run("npm", "install", "--package-lock-only", "--ignore-scripts", "--no-audit", "--no-fund")

@@ -24,16 +24,20 @@ RUNTIME = [
     *PROJECT["project"]["dependencies"],
     *(one for extra in PROJECT["project"]["optional-dependencies"].values() for one in extra),
 ]
-DEVELOPMENT = PROJECT["dependency-groups"]["dev"]
+GROUPS = PROJECT["dependency-groups"]
+DEVELOPMENT = GROUPS["dev"]
 ASSETS = PROJECT["tool"]["hatch"]["build"]["hooks"]["custom"]["assets"]
 
-SETUP = ("scripts/install.py", "pyproject.toml", "requirements.lock", "hatch_build.py", "package-lock.json")
+SETUP = (
+    *("scripts/install.py", "pyproject.toml", "hatch_build.py", "package-lock.json"),
+    *("requirements.lock", "requirements-build.lock", "requirements-uv.lock"),
+)
 STAND_IN = """#!/bin/sh
 trap 'sleep 0.3; echo ended; exit 0' INT TERM
 echo "$POSTERN_PORT $*"
 while :; do sleep 0.05; done
 """
-LOCKS = ["requirements.lock", "requirements-dev.lock"]
+LOCKS = ["requirements.lock", "requirements-dev.lock", "requirements-build.lock", "requirements-uv.lock"]
 
 
 def locked(name: str) -> dict[str, str]:
@@ -42,7 +46,8 @@ def locked(name: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("lock", "wanted"), [("requirements.lock", RUNTIME), ("requirements-dev.lock", RUNTIME + DEVELOPMENT)]
+    ("lock", "wanted"),
+    list(zip(LOCKS, [RUNTIME, RUNTIME + DEVELOPMENT, GROUPS["build"], GROUPS["uv"]], strict=True)),
 )
 def test_every_dependency_is_locked_within_its_range(lock: str, wanted: list[str]) -> None:
     versions = locked(lock)
