@@ -71,10 +71,12 @@ def test_a_signing_service_is_found_by_searching_and_needs_one_secret(console: C
 
 
 def test_a_sender_that_wants_the_url_first_gets_its_secret_afterwards(console: Console) -> None:
+    console.webhook(name="shopify")
     answer(console, "A service that signs its webhooks")
     console.page.get_by_role("link", name="Shopify").click()
     console.click("Create webhook")
     webhook = console.api.get(f"webhooks/{made(console)}").json
+    assert re.fullmatch(r"Shopify \d", webhook["name"]), "another one is called shopify"
     expect(console.page.get_by_text("start a tunnel")).to_be_visible()
     body = b'{"id":2}'
     signature = shopify_signature("came later", body)

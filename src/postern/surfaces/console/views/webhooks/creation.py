@@ -18,7 +18,7 @@ from postern.usecases.runtime.gateway import require
 from postern.usecases.signatures import signatures
 from postern.usecases.signatures.senders import names, page_of
 from postern.usecases.signatures.signatures import TestedCall
-from postern.usecases.webhooks import webhooks
+from postern.usecases.webhooks import picking, webhooks
 from postern.usecases.webhooks.configuration import WebhookRequest, validated
 from postern.usecases.webhooks.views import Webhook, WithSignature
 
@@ -69,7 +69,7 @@ async def _form(
         "title": ANSWERS[answer][1],
         "values": values,
         "errors": errors,
-        "suggested": NAMES.get(answer, ""),
+        "suggested": await _free(visit, NAMES.get(answer, "")),
     }
     if answer == "signed" and not provider:
         return await _choose(visit, **common)
@@ -79,8 +79,16 @@ async def _form(
         if provider == "custom":
             common |= _custom_scheme(visit, values)
         about = None if provider == "custom" else senders.about(provider)
+        common["suggested"] = await _free(visit, about.title) if about else ""
         return visit.page("creation/signed.html", status, provider=provider, about=about, **common)
     return visit.page(f"creation/{answer}.html", status, **common)
+
+
+async def _free(visit: Visit, name: str) -> str:
+    """The name, with a number where another webhook has it."""
+    taken = {one.name.casefold() for one in await picking.choices(visit.gateway, visit.actor, name)}
+    numbered = (name if number == 1 else f"{name} {number}" for number in range(1, 100))
+    return next((one for one in numbered if one.casefold() not in taken), name) if name else ""
 
 
 def _custom_scheme(visit: Visit, values: dict[str, str]) -> Context:
