@@ -74,6 +74,10 @@ async def test_a_plan_counts_and_starts_nothing(desk: Desk) -> None:
     await desk.call(one, b"not json")
     plan = await replays.plan(desk.gateway, ACTOR, HistoryFilter(one))
     assert (plan.state, plan.count) == ("planned", 3)
+    assert (
+        plan.first == (await history.listing(desk.gateway, ACTOR, HistoryFilter(one, "accepted"))).items[::-1]
+    )
+    assert len(plan.first) == 3
     assert re.fullmatch("rpl_[0-9a-f]{32}", plan.id)
     assert await Replayer(desk.gateway).round() is False
     assert not await emissions(desk)

@@ -18,11 +18,14 @@ from postern.observe.logs import Log
 from postern.usecases.access.audit import noted
 from postern.usecases.answers import Listing, as_plain, first_page, page_size
 from postern.usecases.deliveries import views
+from postern.usecases.history.rows import rows_of
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.runtime.loop import Loop
 
 MOST = 100_000
 STEP = 20
+FIRST = 5
+"""Calls of a plan that are named."""
 MOST_QUEUED = 200
 LEASE = 30.0
 LOOK_EVERY = 1.0
@@ -66,7 +69,7 @@ async def plan(
             gateway, actor, "replay planned", plan.id, filter=as_plain(views.filter_of(asked)), count=count
         ),
     )
-    return views.replay_of(plan, {})
+    return await _shown(gateway, plan)
 
 
 async def begin(gateway: Gateway, actor: Actor, replay_id: str, values: Values = "recorded") -> views.Replay:
@@ -93,8 +96,15 @@ async def cancel(gateway: Gateway, actor: Actor, replay_id: str) -> views.Replay
 async def show(gateway: Gateway, actor: Actor, replay_id: str) -> views.Replay:
     """One replay of many: its plan, how far it is, and what became of what it started."""
     require(actor, "read")
-    found = await _found(gateway, replay_id)
-    return views.replay_of(found, (await gateway.store.replays.outcomes([replay_id]))[replay_id])
+    return await _shown(gateway, await _found(gateway, replay_id))
+
+
+async def _shown(gateway: Gateway, replay: Replay) -> views.Replay:
+    if replay.state != "planned":
+        return views.replay_of(replay, (await gateway.store.replays.outcomes([replay.id]))[replay.id])
+    ids, _ = await gateway.store.replays.next_of(replay, FIRST)
+    stories = sorted(await gateway.store.history.some(ids), key=lambda story: story.invocation.id)
+    return views.replay_of(replay, {}, await rows_of(gateway, stories))
 
 
 async def listing(

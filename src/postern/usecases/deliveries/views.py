@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from postern.core.deliveries.replay import Replay as StoredReplay
 from postern.core.deliveries.replay import ReplayState, Values
 from postern.core.history.invocation import HistoryFilter, Status
-from postern.usecases.answers import Time, View
+from postern.usecases.answers import UNSET, Time, UnsetType, View
+from postern.usecases.history.views.calls import InvocationSummary
 
 
 class ReplayedCalls(View):
@@ -66,6 +67,8 @@ class Replay(View):
     started_at: Time | None
     started_by: str | None
     ended_at: Time | None
+    first: list[InvocationSummary] | UnsetType = UNSET
+    """Of a plan: the calls that it would begin with, five at most."""
 
 
 class Hold(View):
@@ -82,7 +85,9 @@ class Dropped(Hold):
     dropped: int
 
 
-def replay_of(replay: StoredReplay, outcomes: Mapping[str, int]) -> Replay:
+def replay_of(
+    replay: StoredReplay, outcomes: Mapping[str, int], first: list[InvocationSummary] | UnsetType = UNSET
+) -> Replay:
     return Replay(
         id=replay.id,
         state=replay.state,
@@ -99,6 +104,7 @@ def replay_of(replay: StoredReplay, outcomes: Mapping[str, int]) -> Replay:
         started_at=Time.maybe(replay.started_at),
         started_by=replay.started_by,
         ended_at=Time.maybe(replay.ended_at),
+        first=first,
     )
 
 
