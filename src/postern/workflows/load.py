@@ -168,7 +168,8 @@ def _sources(files: set[Path], broken: list[Broken]) -> dict[str, bytes]:
     for file in files:
         with suppress(OSError):
             if file.name not in missing:
-                sources[str(file)] = _instead.get(str(file)) or file.read_bytes()
+                key = str(file)
+                sources[key] = _instead[key] if key in _instead else file.read_bytes()
     return sources
 
 
@@ -179,7 +180,7 @@ class _Source(SourceFileLoader):
         return self.source_to_code(self.get_data(self.path), self.path)
 
     def get_data(self, path: str) -> bytes:
-        return _instead.get(path) or super().get_data(path)
+        return _instead[path] if path in _instead else super().get_data(path)
 
 
 def _run(file: Path) -> None:

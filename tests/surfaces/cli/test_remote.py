@@ -43,6 +43,7 @@ LOCAL_ONLY = {
     ("login",): "it says where commands go",
     ("logout",): "it says where commands go",
     ("status",): "it says where commands go",
+    ("workflows", "check"): "it reads files of this machine",
     (
         "workflows",
         "list",

@@ -72,7 +72,7 @@ def test_started_calls_that_the_engine_does_not_know_are_lost_until_they_are_rep
     sentence = (
         "The engine does not know 2 started deliveries: its database may be older than the gateway's, or new"
     )
-    assert is_ready(program) == ("ready", False, f"running, 1 workflow in flows; {sentence}")
+    assert is_ready(program) == ("ready", False, f"running, 1 workflow in flows; t{sentence[1:]}")
     assert program.output().count(sentence) == 1
     listed = run_postern(tmp_path, "history", "list", "--status", "lost", "--json")
     assert [one["runState"] for one in json.loads(listed.stdout)["items"]] == ["unknown"] * 2

@@ -99,7 +99,7 @@ async def test_a_part_of_the_workflows_that_cannot_run_is_an_alarm_and_the_rest_
     is_ready, parts = await state(house)
     assert (is_ready, parts["engine"]) == (
         True,
-        (False, f"running; A workflow file cannot be loaded: {problem}"),
+        (False, f"running; a workflow file cannot be loaded: {problem}"),
     )
 
 

@@ -53,7 +53,7 @@ async def readiness(gateway: Gateway) -> Readiness:
         alarm for alarm in gateway.runtime.alarms if alarm.kind in ("calls lost", "workflow files broken")
     ]
     if engine.ok and partly:
-        said = (alarm.sentence.removesuffix(".") for alarm in partly)
+        said = (alarm.sentence[:1].lower() + alarm.sentence[1:].removesuffix(".") for alarm in partly)
         engine = EngineHealth(False, "; ".join([engine.detail, *said]))
     return Readiness(
         ready=store.ok and gateway.runtime.directory.trouble is None and not engine.cannot_start,
