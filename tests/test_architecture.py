@@ -55,10 +55,11 @@ PROVERS = {"core/signatures/credential.py", "core/signatures/signature.py"}
 LATE_IMPORTS: dict[str, set[str]] = {
     # While they are loaded, Ctrl-C is to end the program without a traceback.
     "__main__.py": {"postern.interruption", "postern.wiring.program"},
-    # A command that a gateway answers loads no store, no web framework, no HTTP client, no models of requests and no YAML.
+    # A command that a gateway answers loads no store, no web framework, no HTTP client, no models of requests, no presets and no YAML.
     "wiring/commands/local.py": {"postern.wiring.commands.machine"},
     "surfaces/cli/gateway/api.py": {"postern.surfaces.cli.gateway.remote"},
     "surfaces/cli/develop/send.py": {"postern.surfaces.cli.develop.making"},
+    "surfaces/cli/develop/senders.py": {"postern.usecases.signatures"},
     "surfaces/cli/webhooks/configuration.py": {"postern.surfaces.cli.webhooks.yaml_files"},
     "surfaces/cli/webhooks/schema.py": {"postern.usecases.webhooks.file.schema"},
     # A gateway that makes no request loads no HTTP client before it serves.

@@ -6,11 +6,9 @@ from difflib import get_close_matches
 from typing import Any, TypeVar, get_args
 
 import click
-from click.shell_completion import CompletionItem
 
 from postern.core.deliveries.replay import Values
 from postern.surfaces.cli.run import output
-from postern.usecases.signatures import senders
 
 
 class Choice(click.Choice[str]):
@@ -26,11 +24,6 @@ class Choice(click.Choice[str]):
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
         """The help says them, with what they mean."""
         return "TEXT" if isinstance(param, click.Option) else None
-
-
-def complete_sender(context: click.Context, option: click.Parameter, begun: str) -> list[CompletionItem]:
-    """Those that this version knows. A gateway over the network may know others."""
-    return [CompletionItem(name) for name in senders.names() if name.startswith(begun)]
 
 
 class Group(click.Group):

@@ -16,12 +16,12 @@ from postern.core.history.volume import OUTCOMES, outcome_of
 from postern.surfaces.cli.develop.kept_place import KeptPlace
 from postern.surfaces.cli.develop.new_calls import ANSWER_WITHIN, Calls
 from postern.surfaces.cli.develop.presence import Presence, own_name
-from postern.surfaces.cli.develop.senders import webhooks_of
+from postern.surfaces.cli.develop.senders import complete_sender, webhooks_of
 from postern.surfaces.cli.develop.shown import JsonLines, Lines, ListenedCall, LiveTable, Row, Shown
 from postern.surfaces.cli.develop.target import ASK_AGAIN, Target, checked, token_for_header
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.gateway.source import Away
-from postern.surfaces.cli.options import Choice, complete_sender, json_option
+from postern.surfaces.cli.options import Choice, json_option
 from postern.surfaces.cli.run import NOT_FOUND, USAGE, counted, end, err, out, plain, show_json_line, time_of
 from postern.surfaces.cli.terminal import Style
 from postern.usecases.access.views import Me

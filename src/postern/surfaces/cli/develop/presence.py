@@ -10,7 +10,6 @@ import threading
 import time
 from base64 import b64encode
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 from postern.surfaces.cli.develop.shown import Row, Shown
 from postern.surfaces.cli.develop.target import LARGEST_ANSWER, LocalAnswer, Target
@@ -49,6 +48,9 @@ class Presence:
         self.shown = shown
         self._say = say
         self._known: set[str] = set()
+        # Every command loads this file, and this takes `logging` along.
+        from concurrent.futures import ThreadPoolExecutor
+
         self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="listener")
         self._ended = threading.Event()
         self._listener: Entered | None = None

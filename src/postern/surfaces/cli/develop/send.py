@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import click
 
 from postern.core.documents import BodyChanges, Document
-from postern.surfaces.cli.develop.senders import check_sender, webhooks_of
+from postern.surfaces.cli.develop.senders import check_sender, complete_sender, webhooks_of
 from postern.surfaces.cli.gateway.api import api
-from postern.surfaces.cli.options import Choice, complete_sender, json_option
+from postern.surfaces.cli.options import Choice, json_option
 from postern.surfaces.cli.run import (
     CONFLICT,
     FAILED,

@@ -1,19 +1,35 @@
 """A sender that a command is given, and its webhooks."""
 
+from types import ModuleType
+
+import click
+from click.shell_completion import CompletionItem
+
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.run import USAGE, end
-from postern.usecases.signatures import senders
 from postern.usecases.webhooks.views import Webhook, Webhooks, WithSignature
 
 PAGE = 200
 
 
+def complete_sender(context: click.Context, option: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Those that this version knows. A gateway over the network may know others."""
+    return [CompletionItem(name) for name in _senders().names() if name.startswith(begun)]
+
+
 def check_sender(name: str) -> None:
-    if name not in senders.names():
+    known = _senders()
+    if name not in known.names():
         end(
-            f"{name!r} is no webhook (wh_…) and no sender; {senders.meant(name)}the senders are {', '.join(senders.names())}",
+            f"{name!r} is no webhook (wh_…) and no sender; {known.meant(name)}the senders are {', '.join(known.names())}",
             USAGE,
         )
+
+
+def _senders() -> ModuleType:
+    from postern.usecases.signatures import senders
+
+    return senders
 
 
 def webhooks_of(sender: str) -> list[Webhook]:

@@ -13,7 +13,7 @@ VARIABLE = "_POSTERN_COMPLETE"
 @click.argument("shell", type=Choice(SHELLS), help="bash, zsh or fish.")
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print what makes a shell complete commands and options on Tab.
+    """Print what makes a shell complete commands, options and their values on Tab.
 
     Examples:
 

@@ -5,7 +5,8 @@ from typing import get_args
 import click
 
 from postern.core.webhooks.listing import State
-from postern.surfaces.cli.options import Choice, complete_sender, together
+from postern.surfaces.cli.develop.senders import complete_sender
+from postern.surfaces.cli.options import Choice, together
 
 OPTIONS = {
     "search": click.option(

@@ -9,12 +9,12 @@ from postern.core.documents import Document, Patch
 from postern.core.signatures.credential import Placement
 from postern.core.webhooks.listing import Sort
 from postern.core.webhooks.settings import Method
+from postern.surfaces.cli.develop.senders import complete_sender
 from postern.surfaces.cli.gateway.api import Declined, api
 from postern.surfaces.cli.options import (
     Choice,
     Given,
     Group,
-    complete_sender,
     cursor_option,
     json_option,
     limit_option,
