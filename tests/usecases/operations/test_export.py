@@ -151,7 +151,9 @@ def test_the_command_writes_a_file_only_when_it_is_whole(
     assert (tmp_path / "all.jsonl").stat().st_mode & 0o077 == 0
     failed = typed(tmp_path, "export", "--all", "--output", "nowhere/all.jsonl")
     assert (failed.exit_code, len(failed.stderr.splitlines())) == (2, 1), failed.stderr
-    without = typed(tmp_path, "export", "--all", "--output", "none.jsonl", POSTERN_SECRET_KEYS="another key")
+    without = typed(
+        tmp_path, "export", "--all", "--output", "none.jsonl", POSTERN_SECRET_KEYS="another key of its own"
+    )
     assert without.exit_code != 0
     assert [file.name for file in tmp_path.glob("none*")] == []
 
