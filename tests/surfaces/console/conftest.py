@@ -98,6 +98,21 @@ class Console:
     def click(self, name: str, role: str = "button") -> None:
         self.page.get_by_role(role, name=name, exact=True).click()  # type: ignore[arg-type]
 
+    def ask(self, text: str) -> None:
+        """In the one field of the page Calls."""
+        field = self.page.get_by_label("Search calls")
+        field.fill(text)
+        field.press("Enter")
+
+    def choose(self, name: str) -> None:
+        """Of what can be done with the open call."""
+        self.click("More actions")
+        self.page.locator(".menu:popover-open").get_by_role("button", name=name, exact=True).click()
+
+    def replay_all(self) -> None:
+        self.click("View")
+        self.click("Replay all of these…")
+
     def pick_webhook(self, name: str) -> None:
         """In the page's field for one webhook."""
         self.page.get_by_role("combobox", name="Webhook").fill(name)

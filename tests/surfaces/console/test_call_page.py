@@ -148,8 +148,8 @@ def test_the_call_is_copied_as_what_the_api_writes(
     console: Console, clipboard: None, calls: dict[str, Any], title: str, language: str
 ) -> None:
     console.open(f"/history/{calls['json']}")
-    console.click("Copy as")
-    console.page.locator(".menu:popover-open").get_by_text(title, exact=True).click()
+    console.click("More actions")
+    console.page.locator(".menu:popover-open").get_by_text(f"Copy as {title}", exact=True).click()
     expect(console.page.locator("#announced")).to_have_text("Copied")
     copied = console.page.evaluate("navigator.clipboard.readText()")
     assert copied == console.api.get(f"invocations/{calls['json']}/code?language={language}").text
@@ -166,7 +166,7 @@ def test_a_copied_program_makes_the_same_call_again(console: Console, calls: dic
 
 def test_what_is_downloaded_is_every_byte_and_never_a_page(console: Console, calls: dict[str, Any]) -> None:
     console.open(f"/history/{calls['page']}")
-    console.click("Download")
+    console.click("More actions")
     with console.page.expect_download() as waited:
         console.page.get_by_role("link", name=re.compile("Body, ")).click()
     assert waited.value.suggested_filename == f"body-{calls['page'][-8:]}.xml"
@@ -187,6 +187,7 @@ def test_a_link_to_a_call_leads_there_after_signing_in(
     browser: Browser, console: Console, clipboard: None, calls: dict[str, Any]
 ) -> None:
     console.open(f"/history/{calls['json']}?show=headers")
+    console.click("More actions")
     console.click("Copy link")
     link = console.page.evaluate("navigator.clipboard.readText()")
     assert urlsplit(link).path == f"/history/{calls['json']}" and not urlsplit(link).query

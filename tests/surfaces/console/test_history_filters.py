@@ -17,7 +17,7 @@ from starlette.types import Message
 
 from postern.identity import time_of
 from postern.settings import Settings
-from postern.surfaces.console.views.history import calls, exported
+from postern.surfaces.console.views.history import exported, listing
 from postern.surfaces.console.visit import View, Visit
 from postern.usecases.history import findable, history, marks
 from postern.usecases.history.filters import filter_of
@@ -26,8 +26,6 @@ from support.desk import ACTOR, Desk
 from support.fresh import fresh_database
 
 pytestmark = pytest.mark.anyio
-
-DAY = 86_400.0
 
 
 @pytest.fixture
@@ -120,12 +118,12 @@ async def test_a_filter_finds_what_it_says(
 ) -> None:
     query = dict(query)
     wanted = [ids[name] for name in found.split()]
-    page = await asked(desk, calls.listing, query)
-    assert re.findall(r'<td class="what"><a href="/history/(inv_\w+)"', page) == wanted
+    page = await asked(desk, listing.listing, query)
+    assert re.findall(r'class="opens" href="/history/(inv_\w+)"', page) == wanted
     if "webhook" in query:
         query["webhook"] = ids[query["webhook"].lower()]
-    assert (await asked(desk, calls.count, query)).strip().startswith(f"{len(wanted)} call")
-    table = await asked(desk, calls.export, {"format": "csv", **query})
+    assert (await asked(desk, listing.count, query)).strip().startswith(f"{len(wanted)} call")
+    table = await asked(desk, listing.export, {"format": "csv", **query})
     assert [line.partition(",")[0] for line in table.splitlines()[1:]] == wanted
     # What was chosen goes along to the count, the file and the next page.
     if wanted and query:
@@ -152,20 +150,11 @@ def test_no_cell_of_an_exported_list_is_a_formula(value: str | float | None, cel
     assert exported._cell(value) == cell
 
 
-@pytest.mark.parametrize(("span", "seconds"), [("3600", 3600), ("86400", DAY), ("604800", 7 * DAY)])
-async def test_a_stretch_of_time_ends_now(desk: Desk, ids: dict[str, str], span: str, seconds: float) -> None:
-    now = desk.gateway.clock()
-    for later, found in ((seconds - 300, 5), (seconds + 300, 0)):
-        desk.gateway.clock = lambda later=later: now + later  # type: ignore[misc]
-        page = await asked(desk, calls.listing, {"span": span})
-        assert len(re.findall(r'<td class="what">', page)) == found, later
-
-
 async def test_the_times_of_a_filter_are_its_ends(desk: Desk, ids: dict[str, str]) -> None:
     at = {name: time_of(ids[name]) for name in ("second", "third")}
     query = {"since": str(at["second"]), "until": str(at["third"])}
-    page = await asked(desk, calls.listing, query)
-    assert re.findall(r'<td class="what"><a href="/history/(inv_\w+)"', page) == [ids["second"]]
+    page = await asked(desk, listing.listing, query)
+    assert re.findall(r'class="opens" href="/history/(inv_\w+)"', page) == [ids["second"]]
 
 
 async def test_pages_are_gone_back_one_by_one(desk: Desk) -> None:
@@ -174,8 +163,8 @@ async def test_pages_are_gone_back_one_by_one(desk: Desk) -> None:
         await desk.accepted(webhook, {"n": number})
     pages, addresses = [], [""]
     for _ in range(4):
-        page = await asked(desk, calls.listing, dict(parse_qsl(addresses[-1].removeprefix("?"))))
-        pages.append(re.findall(r'<td class="what"><a href="/history/(inv_\w+)"', page))
+        page = await asked(desk, listing.listing, dict(parse_qsl(addresses[-1].removeprefix("?"))))
+        pages.append(re.findall(r'class="opens" href="/history/(inv_\w+)"', page))
         if second := re.search(r'href="(\?[^"]*)">Older calls', page):
             addresses.append(unescape(second[1]))
     assert [len(one) for one in pages] == [50, 50, 50, 20] and len(
@@ -184,6 +173,6 @@ async def test_pages_are_gone_back_one_by_one(desk: Desk) -> None:
     for number in (2, 1, 0):
         newer = re.search(r'href="(\?[^"]*)">Newer calls', page)
         assert newer is not None
-        page = await asked(desk, calls.listing, dict(parse_qsl(unescape(newer[1]).removeprefix("?"))))
-        assert re.findall(r'<td class="what"><a href="/history/(inv_\w+)"', page) == pages[number]
+        page = await asked(desk, listing.listing, dict(parse_qsl(unescape(newer[1]).removeprefix("?"))))
+        assert re.findall(r'class="opens" href="/history/(inv_\w+)"', page) == pages[number]
     assert "Newer calls" not in page

@@ -151,8 +151,7 @@ def addresses(path: str, known: dict[str, list[str]]) -> list[str]:
         if (place := "{" + name + "}") in path:
             return [path.replace(place, one) for one in ids]
     asked = {
-        "/history": [*(f"?webhook={one}" for one in known["webhook"]), "?search=%3Cb%3E"],
+        "/history": [*(f"?live=1&webhook={one}" for one in known["webhook"]), "?search=%3Cb%3E"],
         "/tester": [f"?what=recorded&webhook={one}" for one in known["webhook"]],
-        "/live": [f"?webhook={one}" for one in known["webhook"]],
     }
     return [path, *(path + query for query in asked.get(path, []))]

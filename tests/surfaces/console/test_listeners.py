@@ -54,13 +54,13 @@ def test_a_call_is_replayed_to_the_one_that_is_chosen(console: Console) -> None:
     webhook = console.webhook(name="Seen again")
     call = console.call(webhook["url"], {"n": 1})[1]["invocationId"]
     console.open(f"/history/{call}")
-    console.page.get_by_text("Replay to my laptop").click()
-    expect(console.page.get_by_text("postern listen --to http://localhost:3000/path")).to_be_visible()
+    console.click("More actions")
+    expect(console.page.get_by_role("link", name="Replay to my laptop")).to_be_visible()
     first, second = enter(console, "ada@thinkpad"), enter(console, "bob@desk")
     console.open(f"/history/{call}")
-    console.page.get_by_text("Replay to my laptop").click()
-    expect(console.page.get_by_role("button", name="To ada@thinkpad")).to_be_visible()
-    console.click("To bob@desk")
+    console.click("More actions")
+    expect(console.page.get_by_role("button", name="Replay to ada@thinkpad")).to_be_visible()
+    console.click("Replay to bob@desk")
     taken = take(console, second, status=503, ms=21.0)
     assert (taken["kind"], taken["request"]["invocationId"]) == ("replay", call)
     expect(console.page.get_by_text("answered 503 in 21 ms")).to_be_visible()  # the page follows it

@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from playwright.sync_api import Route, expect
 
-from support.browser import Held
 from support.waiting import wait_until
 from surfaces.console.conftest import Console
 
@@ -38,7 +37,7 @@ def live(console: Console, made: dict[str, str]) -> dict[str, str]:
     for name in ("Quick one", "Other one"):
         if name not in made:
             made[name] = console.webhook(name=name, rateLimit=WITHOUT_LIMIT)["url"]
-    console.open("/live")
+    console.open("/history?live=1")
     expect(console.page.locator("[data-live-state]")).to_have_text("Listening")
     return made
 
@@ -51,14 +50,14 @@ def burst(console: Console, url: str, calls: int) -> None:
 
 def test_a_burst_is_counted_and_then_the_newest_calls_are_listed(console: Console) -> None:
     webhook = console.webhook(name="Bursting", rateLimit=WITHOUT_LIMIT)
-    console.open(f"/live?webhook={webhook['id']}")
+    console.open(f"/history?webhook={webhook['id']}&live=1")
     expect(console.page.locator("[data-live-state]")).to_have_text("Listening")
     console.page.evaluate(WATCH)
     burst(console, webhook["url"], 240)
     counted = console.page.locator(".counted")
     expect(counted).to_contain_text("were counted, not listed")
     row = counted.locator("tr", has_text="This webhook")
-    rows = console.page.locator(".feed .call")
+    rows = console.page.locator("[data-live] tr")
     total = row.locator("td").nth(1)
     wait_until(
         lambda: total.inner_text() == counted.get_attribute("data-calls"), what="the row to have them all"
@@ -80,7 +79,7 @@ def test_a_burst_is_counted_and_then_the_newest_calls_are_listed(console: Consol
         1 <= console.page.evaluate("said") <= console.page.evaluate("1 + (performance.now() - began) / 1000")
     )
     assert console.violations() == []
-    console.page.get_by_role("link", name="Find them in the history").click()
+    console.page.get_by_role("link", name="Find them in the list").click()
     console.page.wait_for_url(f"**/history?webhook={webhook['id']}")
 
 
@@ -90,7 +89,7 @@ def events_of_the_stream(console: Console, live: dict[str, str]) -> Callable[[st
     row = console.page.locator(f"#call-{call}")
     expect(row).to_be_visible()
     markup = row.evaluate("row => row.outerHTML").replace("\n", " ")
-    fresh = markup.replace('class="call', 'class="fresh call')
+    fresh = markup.replace("<tr ", '<tr class="fresh" ', 1)
     return lambda one: f"event: call\ndata: {fresh.replace(call, one)}\n\n"
 
 
@@ -106,7 +105,7 @@ def test_a_thousand_rows_at_once_are_a_hundred_in_one_frame(console: Console, li
     )
     console.page.add_init_script(f"document.addEventListener('DOMContentLoaded', {WATCH})")
     console.page.reload()
-    rows = console.page.locator(".feed .call")
+    rows = console.page.locator("[data-live] tr")
     expect(rows.first).to_have_attribute("id", f"call-{ids[-1]}")
     expect(rows).to_have_count(100)
     assert console.page.evaluate("puts <= frames_"), "the rows are put in place once a frame"
@@ -129,7 +128,7 @@ def test_a_row_that_is_there_already_is_not_counted_as_well(console: Console, li
 
     console.page.route("**/live/stream*", stream)
     console.page.reload()
-    expect(console.page.locator(".feed .call")).to_have_count(100)
+    expect(console.page.locator("[data-live] tr")).to_have_count(100)
     expect(console.page.locator("[data-live-left]")).to_contain_text(
         "50 more calls came than this page lists"
     )
@@ -145,55 +144,24 @@ def test_what_comes_is_announced_once_a_second_at_most(console: Console, live: d
     )
 
 
-def test_a_pause_keeps_what_comes_and_says_how_many_wait(console: Console, live: dict[str, str]) -> None:
-    pause = console.page.locator("[data-live-pause]")
-    rows = console.page.locator(".feed .call")
-    # What the stream began with is put in place with the next frame.
-    console.page.evaluate("new Promise((put) => requestAnimationFrame(() => requestAnimationFrame(put)))")
-    before = rows.count()
-    pause.click()
-    expect(pause).to_have_attribute("aria-pressed", "true")
-    calls = [console.call(live["Other one"], {"n": n})[1]["invocationId"] for n in range(3)]
-    expect(pause).to_have_text("Resume: 3 waiting")
-    assert rows.count() == before
-    pause.click()
-    expect(pause).to_have_text("Pause")
-    for call in calls:
-        expect(console.page.locator(f"#call-{call}")).to_be_visible()
-
-
 def test_only_what_was_asked_for_is_listed(console: Console, live: dict[str, str]) -> None:
     page = console.page
-    console.pick_webhook("Other one")
-    page.wait_for_url("**/live?webhook=*")
+    console.ask('webhook:"Other one"')
+    page.wait_for_url("**/history?webhook=*")
+    console.click("Live Request Inspector", "switch")
     expect(page.locator("[data-live-state]")).to_have_text("Listening")
     left_out = console.call(live["Quick one"], {})[1]["invocationId"]
     wanted = console.call(live["Other one"], {})[1]["invocationId"]
     expect(page.locator(f"#call-{wanted}")).to_be_visible()
     assert page.locator(f"#call-{left_out}").count() == 0
-    page.get_by_label("Status").select_option("rejected")
-    expect(page.get_by_text("No call like these has come yet.")).to_be_visible()
+    page.goto(page.url + "&status=rejected")
     expect(page.locator("[data-live-state]")).to_have_text("Listening")
     console.call(live["Other one"], {})
     rejected = console.call(live["Other one"], b"no json")[1]["invocationId"]
     expect(page.locator(f"#call-{rejected}")).to_be_visible()
-    assert page.locator(".feed .call").count() == 1
+    assert page.locator("[data-live] tr").count() == 1
     page.reload()
-    expect(page.get_by_label("Status")).to_have_value("rejected")
     expect(page.locator(f"#call-{rejected}")).to_be_visible()
-
-
-@pytest.mark.parametrize("typed", ["Other", None])
-def test_what_was_typed_or_clicked_before_the_list_could_search_is_found(
-    console: Console, live: dict[str, str], typed: str | None
-) -> None:
-    held = Held(console.page, "**/picker.js*")
-    console.page.reload()
-    field = console.page.get_by_role("combobox", name="Webhook")
-    field.fill(typed) if typed else field.click()
-    held.let_one_go()
-    console.page.get_by_role("option", name="Other one").click()
-    console.page.wait_for_url("**/live?webhook=*")
 
 
 def test_a_tab_in_the_background_says_how_many_have_come(console: Console, live: dict[str, str]) -> None:

@@ -313,9 +313,7 @@ def test_the_call_of_a_webhook_that_was_deleted_meanwhile_has_its_name_and_says_
     webhook = console.webhook(name="Gone meanwhile")
     called = console.call(webhook["url"])[1]["invocationId"]
     console.open(f"/history/{called}")
-    replay = console.page.get_by_role("button", name="Replay", exact=True)
-    expect(replay).to_be_visible()
     assert console.api.delete(f"webhooks/{webhook['id']}").status == 204
-    replay.click()
+    console.choose("Replay")
     expect(console.page.get_by_role("alert").get_by_text("Its webhook has been deleted")).to_be_visible()
-    expect(console.page.get_by_role("link", name="Gone meanwhile (deleted)", exact=True)).to_be_visible()
+    expect(console.page.get_by_text("Gone meanwhile (deleted)").first).to_be_visible()

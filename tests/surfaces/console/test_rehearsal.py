@@ -11,8 +11,8 @@ from postern.core.problems import Refused
 from postern.surfaces.console import rehearsal
 from postern.surfaces.console.labels import LABELS
 from postern.surfaces.console.pages import FOLDER
-from postern.surfaces.console.views.history import calls as history
-from postern.surfaces.console.views.history import sent
+from postern.surfaces.console.views.history import asked, sent
+from postern.surfaces.console.views.history import call as call_page
 from postern.surfaces.console.views.operations import settings
 from postern.surfaces.console.views.webhooks import advanced, authentication, schedule
 from postern.surfaces.console.views.webhooks import listing as webhooks
@@ -68,7 +68,7 @@ async def test_a_webhook_whose_calls_cannot_be_started_is_marked_as_failing(tmp_
 async def test_messages_speak_of_the_labels_that_stand_beside_the_inputs(tmp_path: Path) -> None:
     pages = "".join(file.read_text() for file in (FOLDER / "templates").rglob("*.html"))
     # The last one is a tick, and its words are what follows there.
-    elsewhere = {"Custom scheme", "What follows", *sent.FIELD_LABELS.values()}
+    elsewhere = {"Custom scheme", "What follows", *sent.FIELD_LABELS.values(), *asked.TOKENS}
     assert [
         one
         for one in LABELS.values()
@@ -129,7 +129,7 @@ async def test_a_call_s_page_asks_again_until_its_start_is_known(tmp_path: Path)
 
 
 async def opened(house: House, call: str) -> str:
-    shown = await history.detail(Visit(rehearsal._request({"invocation": call}), house.gateway, OWNER))
+    shown = await call_page.detail(Visit(rehearsal._request({"invocation": call}), house.gateway, OWNER))
     return bytes(shown.body).decode()
 
 

@@ -89,8 +89,8 @@ LABELS = {
     "oldPassword": "Current password",
     "newPassword": "New password",
     "status": "Status",
-    "since": "From, UTC",
-    "until": "Until, UTC",
+    "since": "after",
+    "until": "before",
 }
 
 

@@ -15,8 +15,8 @@ from postern.core.history.invocation import HistoryFilter, StoreUnavailable
 from postern.core.problems import Refused
 from postern.observe.logs import Log
 from postern.surfaces.console import pages
-from postern.surfaces.console.views.history import calls as history
-from postern.surfaces.console.views.history import live, volume
+from postern.surfaces.console.views.history import call, volume
+from postern.surfaces.console.views.history import listing as history
 from postern.surfaces.console.views.operations import settings
 from postern.surfaces.console.views.signatures import tester
 from postern.surfaces.console.views.webhooks import advanced, authentication, creation, webhook
@@ -31,7 +31,6 @@ PAGES: list[View] = [
     webhooks.listing,
     history.listing,
     volume.show,
-    live.everything,
     creation.ask,
     tester.ask,
     settings.keys,
@@ -39,7 +38,6 @@ PAGES: list[View] = [
 ]
 WEBHOOK_PAGES: list[View] = [
     webhook.overview,
-    webhook.live,
     webhook.calls,
     webhook.mapping,
     authentication.show,
@@ -76,7 +74,7 @@ async def acts(gateway: Gateway) -> list[tuple[View, dict[str, str]]]:
     return [
         *((view, {}) for view in PAGES),
         *((view, {"webhook": one.id}) for one in newest.items for view in WEBHOOK_PAGES),
-        *((history.detail, {"invocation": one.id}) for one in latest.items),
+        *((call.detail, {"invocation": one.id}) for one in latest.items),
     ]
 
 

@@ -7,8 +7,18 @@ from starlette.routing import BaseRoute, Route
 from postern.surfaces.console.assets import answer_asset
 from postern.surfaces.console.views import confirmations, picker
 from postern.surfaces.console.views.access import sign_in
-from postern.surfaces.console.views.history import beside, files, live, readmission, replays, sent, volume
-from postern.surfaces.console.views.history import calls as history
+from postern.surfaces.console.views.history import (
+    beside,
+    call,
+    files,
+    live,
+    marked,
+    readmission,
+    replays,
+    sent,
+    volume,
+)
+from postern.surfaces.console.views.history import listing as history
 from postern.surfaces.console.views.operations import documentation, engine, find, settings
 from postern.surfaces.console.views.signatures import tester
 from postern.surfaces.console.views.webhooks import (
@@ -40,9 +50,8 @@ VIEWS: list[tuple[str, str, View]] = [
     ("GET", "/webhooks/{webhook}/steps", first_steps.show),
     ("GET", "/webhooks/{webhook}/confirm/{action}", confirmations.ask),
     ("GET", "/webhooks/{webhook}", webhook.overview),
-    ("GET", "/webhooks/{webhook}/live", webhook.live),
     ("POST", "/webhooks/{webhook}/test-call", test_call.send),
-    ("GET", "/webhooks/{webhook}/history", webhook.calls),
+    ("GET", "/webhooks/{webhook}/calls", webhook.calls),
     ("GET", "/webhooks/{webhook}/rejected", readmission.show),
     ("POST", "/webhooks/{webhook}/rejected", readmission.admit),
     ("GET", "/webhooks/{webhook}/response", webhook.response),
@@ -64,7 +73,6 @@ VIEWS: list[tuple[str, str, View]] = [
     ("POST", "/bin/restore", bin.restore_many),
     ("POST", "/bin/{webhook}/restore", bin.restore),
     ("POST", "/bin/{webhook}/delete", bin.delete),
-    ("GET", "/live", live.everything),
     ("GET", "/live/stream", live.stream),
     ("GET", "/live/count", live.count),
     ("GET", "/history", history.listing),
@@ -76,10 +84,10 @@ VIEWS: list[tuple[str, str, View]] = [
     ("GET", "/find", find.show),
     ("GET", "/documentation", documentation.contents),
     ("GET", "/documentation/{page:path}", documentation.show),
-    ("POST", "/history/map", history.map_value),
+    ("POST", "/history/marked", marked.do),
+    ("POST", "/history/map", call.map_value),
     ("POST", "/history/look", history.look),
-    ("GET", "/history/{invocation}", history.detail),
-    ("GET", "/history/{invocation}/story", history.part),
+    ("GET", "/history/{invocation}", call.detail),
     ("GET", "/history/{invocation}/sent", sent.part),
     ("GET", "/history/{invocation}/body", files.body),
     ("GET", "/history/{invocation}/call.json", files.whole),
@@ -91,11 +99,11 @@ VIEWS: list[tuple[str, str, View]] = [
     ("POST", "/history/{invocation}/bookmark", beside.bookmark),
     ("POST", "/history/{invocation}/notes", beside.note),
     ("POST", "/history/{invocation}/notes/{note}/delete", beside.delete_note),
-    ("GET", "/history/{invocation}/workflow", history.begin_workflow),
-    ("POST", "/history/{invocation}/replay", history.replay),
-    ("POST", "/history/{invocation}/listener", history.replay_to_listener),
-    ("POST", "/history/{invocation}/fix", history.fix),
-    ("POST", "/history/{invocation}/admit", history.admit),
+    ("GET", "/history/{invocation}/workflow", call.begin_workflow),
+    ("POST", "/history/{invocation}/replay", call.replay),
+    ("POST", "/history/{invocation}/listener", call.replay_to_listener),
+    ("POST", "/history/{invocation}/fix", call.fix),
+    ("POST", "/history/{invocation}/admit", call.admit),
     ("GET", "/replays", replays.listing),
     ("POST", "/replays", replays.plan),
     ("GET", "/replays/{replay}", replays.show),

@@ -16,6 +16,7 @@ from postern.core.webhooks.settings import Method
 from postern.settings import EngineName
 from postern.usecases.answers import as_plain
 from postern.usecases.deliveries.views import ReplayedCalls
+from postern.usecases.history.views.calls import InvocationSummary
 from postern.usecases.signatures.views import SecretForm
 from postern.usecases.webhooks.views import PLACED, Webhook, WithoutAuthentication, WithSignature, WithToken
 
@@ -108,6 +109,17 @@ PROVIDER_TITLES = {
     "generic": "Generic signature",
     "custom": "Custom scheme",
 }
+
+
+def is_wrong(item: InvocationSummary) -> bool:
+    """What a reader of a list should see at once."""
+    return (
+        item.status in ("rejected", "failed", "lost", "dropped", "held")
+        or item.nobody_listens is True
+        or item.caller_gone
+        or (item.status == "accepted" and bool(item.error))
+        or (item.http_status or 0) >= 500
+    )
 
 
 def has_passed(moment: float) -> bool:
@@ -350,6 +362,7 @@ def since_then(then: float) -> str:
 
 FILTERS: dict[str, Callable[..., Any]] = {
     "ago": ago,
+    "is_wrong": is_wrong,
     "since_then": since_then,
     "lasting": lasting,
     "whose": whose,

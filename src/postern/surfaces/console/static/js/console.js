@@ -23,9 +23,11 @@ for (const own of document.querySelectorAll("[data-address]")) {
 const wanted = {
   "[data-chart]": "./charts.js",
   "[data-filter]": "./filter.js",
-  "[data-shows], [data-decides], [data-live]": "./shows.js",
+  "[data-shows], [data-decides], [data-live], .calls-page": "./shows.js",
   "#map": "./mapper.js",
   "[data-live]": "./live.js",
+  "table.calls": "./calls.js",
+  "#q": "./asked.js",
   "[data-fill]": "./fill.js",
   "[data-secret-form], [data-judged-by]": "./secrets.js",
   "[data-picker]": "./picker.js",

@@ -8,27 +8,23 @@ const SAY_EVERY = 1000;
 const COUNT_EVERY = 10_000;
 
 export function start(selector) {
-  for (const feed of document.querySelectorAll(selector)) new Feed(feed).open();
+  for (const feed of document.querySelectorAll(selector)) {
+    const line = feed.closest("details");
+    if (!line || line.open) new Feed(feed).open();
+    // Beside a form the calls are one line, and nothing is asked for until somebody opens it.
+    else line.addEventListener("toggle", () => new Feed(feed).open(), { once: true });
+  }
 }
 
 class Feed {
   constructor(feed) {
     const box = feed.closest(".live-box");
     const part = (name) => box.querySelector(`[data-live-${name}]`);
-    Object.assign(this, { feed, state: part("state"), counted: part("counted"), left: part("left"), pause: part("pause"), filter: part("filter") });
+    Object.assign(this, { feed, state: part("state"), counted: part("counted"), left: part("left") });
+    this.none = feed.closest(".table-wrap").querySelector(".feed-empty");
     this.pulses = box.querySelectorAll(".pulse");
-    this.begin = feed.dataset.live;
+    this.url = feed.dataset.live;
     this.forget();
-    this.pause?.addEventListener("click", () => this.setPaused(!this.paused));
-    this.filter?.addEventListener("submit", (event) => event.preventDefault());
-    let typing;
-    this.filter?.addEventListener("input", () => {
-      clearTimeout(typing);
-      typing = setTimeout(() => this.choose(), 250);
-    });
-    if (this.filter) this.follow(this.chosen());
-    // A call's story is fetched when its row is opened for the first time. Toggling does not bubble.
-    feed.addEventListener("toggle", (event) => event.target.open && this.tell(event.target), true);
     // A hidden tab needs no stream, and browsers allow few of them: it asks now and then how many have come.
     document.addEventListener("visibilitychange", () => (document.hidden ? this.leave() : this.comeBack()));
     window.addEventListener("pagehide", () => this.source?.close());
@@ -37,14 +33,14 @@ class Feed {
   forget() {
     this.arrived = new Map(); // by the row's id: what the next frame, or the end of the pause, puts in place
     this.table = null;
-    this.waiting = 0;
     this.more = 0;
     this.inTable = 0;
     this.news = [];
   }
 
   open() {
-    this.source = new EventSource(this.url ?? this.begin);
+    this.show("Connecting…", false);
+    this.source = new EventSource(this.url);
     this.source.addEventListener("call", (event) => this.take(event.data, true));
     this.source.addEventListener("moved", (event) => this.take(event.data, false));
     this.source.addEventListener("counted", (event) => this.takeTable(event.data));
@@ -54,8 +50,7 @@ class Feed {
       this.ahead = Number(event.data) - performance.now() / 1000;
       this.show("Listening", true);
       // What there is has been listed by now: only here is it known that there is nothing.
-      const none = this.feed.querySelector(".feed-empty");
-      if (none && !this.arrived.size) none.hidden = false;
+      this.none.hidden = Boolean(this.arrived.size || this.feed.rows.length);
     });
     // A stream that is closed for good was refused: most often nobody is signed in here any more.
     this.source.addEventListener("error", () => this.show(this.source.readyState === EventSource.CLOSED ? "Stopped. Reload the page to continue." : "Reconnecting…", false));
@@ -79,7 +74,6 @@ class Feed {
     if (isNew && isFresh) {
       this.relisting = false;
       this.news.push(row);
-      if (this.paused && !before) this.waiting += 1;
     } else if (isNew && this.relisting && !before && !document.getElementById(row.id)) this.more -= 1; // counted before
     if (this.arrived.size > MOST_ROWS) {
       const [oldest, dropped] = this.arrived.entries().next().value;
@@ -98,7 +92,6 @@ class Feed {
     const added = calls - this.inTable;
     this.inTable = isOver ? 0 : calls;
     this.relisting = isOver;
-    if (this.paused) this.waiting += added;
     this.leaveOut(added);
     if (!isOver) this.news = [`${this.table.dataset.rate} calls in the last second are counted, not listed`];
     this.soon();
@@ -115,8 +108,7 @@ class Feed {
   soon() {
     this.frame ??= requestAnimationFrame(() => {
       this.frame = null;
-      if (this.paused) this.showWaiting();
-      else this.put();
+      this.put();
     });
   }
 
@@ -125,23 +117,31 @@ class Feed {
     let added = 0;
     for (const [id, { row, isNew }] of this.arrived) {
       const there = document.getElementById(id);
-      if (there) there.querySelector("summary").replaceWith(row.querySelector("summary"));
-      else if (isNew) {
+      if (there) {
+        // What its reader has done with it stays.
+        const box = row.querySelector("[name=call]");
+        if (box) box.checked = there.querySelector("[name=call]").checked;
+        if (there.hasAttribute("aria-current")) row.setAttribute("aria-current", "true");
+        row.classList.remove("fresh");
+        row.came = there.came || isNew;
+        there.replaceWith(row);
+      } else if (isNew) {
+        row.came = true;
         fresh.prepend(row);
         added += 1;
       }
     }
     this.arrived.clear();
     if (added) {
-      this.feed.querySelector(".feed-empty")?.remove();
+      this.none.hidden = true;
       this.feed.prepend(fresh);
-      const surplus = this.feed.querySelectorAll(`.call:nth-child(n + ${MOST_ROWS + 1})`);
+      const surplus = this.feed.querySelectorAll(`tr:nth-child(n + ${MOST_ROWS + 1})`);
       surplus.forEach((row) => row.remove());
-      this.more += surplus.length;
+      this.more += [...surplus].filter((row) => row.came).length; // what the page began with did not come since
     }
     if (this.table) {
       this.counted?.replaceChildren(this.table);
-      if (this.counted) this.feed.querySelector(".feed-empty")?.remove();
+      if (this.counted) this.none.hidden = true;
       this.table = null;
     }
     this.showLeft();
@@ -153,8 +153,7 @@ class Feed {
     if (!this.left || !this.more) return;
     this.left.hidden = false;
     this.left.firstElementChild.textContent = `${this.isAtMost ? "Up to " : ""}${this.more.toLocaleString()} more ${this.more === 1 ? "call" : "calls"} came than this page lists.`;
-    const chosen = this.chosen().toString();
-    this.left.querySelector("a").href = this.left.dataset.liveHistory + (chosen && (this.left.dataset.liveHistory.includes("?") ? "&" : "?") + chosen);
+    this.left.querySelector("a").href = this.left.dataset.liveHistory;
   }
 
   // At most once a second, whatever comes: one sentence, in the page's one polite region.
@@ -164,7 +163,7 @@ class Feed {
       const news = this.news.splice(0);
       const last = news.at(-1);
       if (typeof last === "string") return last;
-      if (news.length === 1) return last.querySelector("summary").innerText;
+      if (news.length === 1) return last.innerText;
       const rejected = news.filter((row) => row.dataset?.status === "rejected").length;
       return `${news.length} calls came${rejected ? `, ${rejected} of them rejected` : ""}`;
     };
@@ -175,61 +174,6 @@ class Feed {
     }, SAY_EVERY);
   }
 
-  tell(row) {
-    const body = row.querySelector("[data-story]");
-    if (!body) return;
-    const url = body.dataset.story;
-    body.removeAttribute("data-story");
-    htmx.ajax("GET", url, { target: body, swap: "innerHTML" });
-  }
-
-  // --- pause and filter
-
-  setPaused(paused) {
-    this.paused = paused;
-    this.pause.setAttribute("aria-pressed", String(paused));
-    this.waiting = 0;
-    this.news = [];
-    if (paused) this.showWaiting();
-    else {
-      this.pause.textContent = "Pause";
-      this.soon();
-    }
-  }
-
-  showWaiting() {
-    this.pause.textContent = this.waiting ? `Resume: ${this.waiting.toLocaleString()} waiting` : "Resume";
-  }
-
-  chosen() {
-    const fields = [...new FormData(this.filter)].map(([name, value]) => [name, value.trim()]);
-    return new URLSearchParams(fields.filter(([, value]) => value));
-  }
-
-  follow(chosen) {
-    const url = new URL(this.begin, location.href);
-    for (const name of ["status", "address", ...(this.filter.elements.webhook ? ["webhook"] : [])]) url.searchParams.delete(name);
-    for (const [name, value] of chosen) url.searchParams.set(name, value);
-    this.url = url.pathname + url.search;
-  }
-
-  choose() {
-    const chosen = this.chosen();
-    this.follow(chosen);
-    history.replaceState(history.state, "", location.pathname + (chosen.size ? `?${chosen}` : ""));
-    this.source?.close();
-    this.forget();
-    this.counted?.replaceChildren();
-    if (this.left) this.left.hidden = true;
-    const none = document.createElement("p");
-    none.className = "feed-empty soft";
-    none.hidden = true;
-    none.textContent = chosen.size ? "No call like these has come yet." : "Nothing has come yet.";
-    this.feed.replaceChildren(none);
-    if (this.paused) this.setPaused(false);
-    this.open();
-  }
-
   // --- a tab that nobody sees
 
   leave() {
@@ -237,7 +181,7 @@ class Feed {
     this.source = null;
     this.show("Paused", false);
     const since = this.ahead === undefined ? null : this.ahead + performance.now() / 1000;
-    const about = new URL(this.url ?? this.begin, location.href).searchParams;
+    const about = new URL(this.url, location.href).searchParams;
     if (since === null || !this.state) return; // a small feed beside a form does not call anybody back
     about.set("since", since.toFixed(3));
     const ask = async () => {

@@ -41,9 +41,9 @@ export function marks() {
     const isAway = response?.status === 503;
     const line = document.getElementById("away");
     if (line) line.hidden = !isAway;
-    if (isAway && sourceElement?.matches?.("form.filters")) {
+    if (isAway && sourceElement?.matches?.("form.filters, form.asked")) {
       clearTimeout(again);
-      again = setTimeout(() => htmx.trigger(sourceElement, "input"), ASKED_AGAIN);
+      again = setTimeout(() => (sourceElement.id === "asked" ? sourceElement.requestSubmit() : htmx.trigger(sourceElement, "input")), ASKED_AGAIN);
     }
     if (isAway && /load|once/.test(sourceElement?.getAttribute?.("hx-trigger") ?? "")) setTimeout(() => anew(sourceElement), ASKED_AGAIN);
   });

@@ -46,7 +46,7 @@ async def note(visit: Visit) -> Response:
         context = await story.context(visit, invocation)
         errors = {error.field: error.message for error in refused.errors}
         return visit.page(
-            "history/detail.html",
+            "call/page.html",
             refused.problem.status,
             **context | {"errors": errors, "problem": None if errors else problem_of(refused)},
         )
@@ -73,7 +73,7 @@ async def compare(visit: Visit) -> Response:
     first = whole_number(visit.query.get("from", "")) or 0
     parts, further = _on_one_page(found, first) if found else ([], None)
     return visit.page(
-        "history/compare.html",
+        "call/compare.html",
         item=item,
         found=found,
         to=to,
@@ -131,7 +131,7 @@ def _on_one_page(found: Comparison, first: int) -> tuple[list[Part], int | None]
 
 
 async def edit(visit: Visit) -> Response:
-    return visit.page("history/edit.html", **await _form(visit))
+    return visit.page("call/edit.html", **await _form(visit))
 
 
 async def _form(visit: Visit) -> Context:
@@ -187,7 +187,7 @@ async def replay_edited(visit: Visit) -> Response:
             "values": values,
         }
         return visit.page(
-            "history/edit.html",
+            "call/edit.html",
             refused.problem.status,
             **shown | form_again | {"errors": errors, "problem": None if errors else problem_of(refused)},
         )

@@ -24,8 +24,11 @@ COLUMNS = (
 )  # fmt: skip
 
 
+def heading(form: str) -> str:
+    return _csv(COLUMNS) if form == "csv" else ""
+
+
 async def lines(visit: Visit, wanted: HistoryFilter, form: str) -> AsyncIterator[str]:
-    yield _csv(COLUMNS) if form == "csv" else ""
     left, cursor = MOST, None
     while left > 0:
         page = await history.listing(visit.gateway, visit.actor, wanted, min(AT_ONCE, left), cursor)

@@ -4,9 +4,8 @@ is open. Where more come than anybody reads, they are counted."""
 import asyncio
 import re
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
-from urllib.parse import urlencode
 
 from msgspec.structs import replace
 from starlette.responses import JSONResponse, Response
@@ -17,10 +16,10 @@ from postern.core.history.invocation import HistoryFilter
 from postern.core.history.volume import OUTCOMES, outcome_of
 from postern.core.problems import Refused
 from postern.identity import first_id_at, time_of
-from postern.surfaces.console import pages, words
-from postern.surfaces.console.views import picker
-from postern.surfaces.console.views.history import sent, sentences
-from postern.surfaces.console.visit import Context, Visit, whole_number
+from postern.surfaces.console import looks, pages
+from postern.surfaces.console.views.history import asked, sent, sentences
+from postern.surfaces.console.views.history.listing import row_of
+from postern.surfaces.console.visit import Visit, whole_number
 from postern.surfaces.session import actor_of
 from postern.surfaces.streaming import Feed
 from postern.usecases.answers import as_plain
@@ -38,36 +37,12 @@ TICK = 1.0
 SEEN = 2_000
 MOST_COUNTED = 12
 """Webhooks that are named while calls are counted; the others are one line."""
-FILTERS = ("webhook", "status", "address")
 _ID = re.compile(r"inv_[0-9a-f]{32}")
-
-
-async def everything(visit: Visit) -> Response:
-    chosen = chosen_in(visit.query)
-    filter_of(status=chosen["status"])
-    chosen["webhook"] = await picking.meant(visit.gateway, visit.actor, chosen["webhook"])
-    picked = await picker.picked(visit, chosen["webhook"])
-    return visit.page("live/page.html", feed_id="", picked=picked, **filters(chosen))
-
-
-def filters(chosen: dict[str, str]) -> Context:
-    """What the filter above the rows is made of."""
-    return {
-        "chosen": chosen,
-        "kept": urlencode({name: value for name, value in chosen.items() if value}),
-        "statuses": [("", "Every status"), *((key, title) for key, (title, _) in words.STATUS_WORDS.items())],
-    }
-
-
-def chosen_in(query: Mapping[str, str]) -> dict[str, str]:
-    return {name: query.get(name, "").strip() for name in FILTERS}
 
 
 async def stream(visit: Visit) -> Response:
     """Server-sent events. Each carries a row as markup, ready to be put in place."""
-    chosen = chosen_in(visit.query)
-    chosen["webhook"] = await picking.meant(visit.gateway, visit.actor, chosen["webhook"])
-    wanted = filter_of(webhook_id=chosen["webhook"], status=chosen["status"], address=chosen["address"])
+    wanted = await _wanted(visit)
     seen = visit.request.headers.get("last-event-id", "")
     after = seen if _ID.fullmatch(seen) else None
 
@@ -87,16 +62,15 @@ async def stream(visit: Visit) -> Response:
 
 async def count(visit: Visit) -> Response:
     """For a tab that nobody sees: how many calls have come since it was left."""
-    chosen = chosen_in(visit.query)
-    chosen["webhook"] = await picking.meant(visit.gateway, visit.actor, chosen["webhook"])
-    wanted = filter_of(
-        webhook_id=chosen["webhook"],
-        status=chosen["status"],
-        address=chosen["address"],
-        since=visit.query.get("since") or str(visit.gateway.clock()),
-    )
+    wanted = await _wanted(visit, visit.query.get("since") or str(visit.gateway.clock()))
     found = await history.count(visit.gateway, visit.actor, wanted)
     return JSONResponse(as_plain(found), headers={"cache-control": "no-store"})
+
+
+async def _wanted(visit: Visit, since: str = "") -> HistoryFilter:
+    chosen = {name: visit.query.get(name, "").strip() for name in asked.LIVE_PARTS}
+    webhook = await picking.meant(visit.gateway, visit.actor, chosen["webhook"])
+    return filter_of(webhook_id=webhook, status=chosen["status"], address=chosen["address"], since=since)
 
 
 @dataclass
@@ -118,8 +92,9 @@ class Page:
     _wrote_at: float = 0.0
 
     def __post_init__(self) -> None:
-        # On the inspector of all webhooks each row says whose it is.
+        # On the list of all webhooks each row says whose it is.
         self._names = _Names(self.visit) if self.wanted.webhook_id is None else None
+        self._is_list = "beside" not in self.visit.query
 
     async def lines(self, following: Stream, after: str | None) -> AsyncIterator[str]:
         now = asyncio.get_running_loop().time
@@ -190,9 +165,17 @@ class Page:
         # An older call that moves must not set the place to resume from back.
         place = f"id: {item.id}\n" if item.id > self._newest else ""
         self._newest = max(self._newest, item.id)
-        whose = await self._names.of(item.webhook_id) if self._names else ""
+        names = {item.webhook_id: await self._names.of(item.webhook_id)} if self._names else {}
+        one = await row_of(self.visit, item)
         return place + _event(
-            event, "live/row.html", item=item, reason=sentences.reason(item), is_new=is_new, whose=whose
+            event,
+            "live/row.html",
+            one=one,
+            reason=sentences.reason,
+            is_new=is_new,
+            names=names,
+            looks=looks.of(self.visit.request) if self._is_list else looks.Looks(("heard",)),
+            may_mark=self._is_list and self.visit.actor.may("write"),
         )
 
     async def _counted(self, now: float, is_over: bool = False) -> str:

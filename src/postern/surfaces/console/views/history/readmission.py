@@ -9,7 +9,7 @@ from starlette.responses import Response
 from postern.core.history.invocation import HistoryFilter
 from postern.identity import time_of
 from postern.surfaces.console.views.history import sentences
-from postern.surfaces.console.views.history.calls import rows_of
+from postern.surfaces.console.views.history.listing import rows_of
 from postern.surfaces.console.views.webhooks.webhook import loaded, tab
 from postern.surfaces.console.visit import Visit
 from postern.usecases.calls import readmission
@@ -41,7 +41,7 @@ async def _page(visit: Visit, result: Result | None) -> Response:
     )
     return tab(
         visit,
-        "history",
+        "calls",
         head,
         shown="rejected",
         passing=len(passing),
@@ -49,7 +49,7 @@ async def _page(visit: Visit, result: Result | None) -> Response:
         failing=found.still_rejected,
         not_kept=found.not_kept,
         result=result,
-        rows=rows_of(visit, [item for item in rejected.items if item.id in passing][:SHOWN]),
+        rows=rows_of([item for item in rejected.items if item.id in passing][:SHOWN]),
         reason=sentences.reason,
         names={},
         after=None,

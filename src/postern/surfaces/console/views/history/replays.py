@@ -2,7 +2,9 @@
 
 from starlette.responses import Response
 
-from postern.surfaces.console.views.history.calls import chosen_in, names, values_in, wanted
+from postern.surfaces.console.views.history.asked import chosen_in
+from postern.surfaces.console.views.history.call import values_in
+from postern.surfaces.console.views.history.listing import names, wanted
 from postern.surfaces.console.visit import Visit, whole_number
 from postern.usecases.answers import as_plain
 from postern.usecases.deliveries import replays
@@ -55,7 +57,7 @@ async def _page(visit: Visit, replay: Replay, status: int = 200, wrong: str = ""
 
 
 def _chosen(replay: Replay) -> dict[str, str]:
-    """Its filter, as the history's form has it."""
+    """Its filter, as the list's address has it."""
     asked = as_plain(replay.filter)
     if replay.filter.until is not None and replay.filter.until > replay.created_at:
         del asked["until"]  # nobody asked for it: the plan ends where it was made

@@ -9,6 +9,7 @@ from postern.core.problems import PROBLEMS
 from postern.surfaces.console import senders
 from postern.surfaces.console.views.history import life, sent, sentences
 from postern.surfaces.console.views.history.fixes import fix_for
+from postern.surfaces.console.views.history.listing import row_of
 from postern.surfaces.console.views.history.sent import webhook_or_none
 from postern.surfaces.console.visit import Context, Visit
 from postern.usecases.calls import readmission
@@ -30,6 +31,7 @@ async def context(visit: Visit, invocation_id: str) -> Context:
     webhook = await webhook_or_none(visit, item.webhook_id)
     return {
         **await sent.context(visit, item, webhook),
+        "title": await _title(visit, item),
         "within_story": True,
         "lives": life.lives(item, visit.gateway.clock()),
         "kept_until": await retention.kept_until(visit.gateway, visit.actor, item.id),
@@ -54,6 +56,12 @@ async def context(visit: Visit, invocation_id: str) -> Context:
         "may_admit": item.status == "rejected"
         and await readmission.may_pass(visit.gateway, visit.actor, item.id),
     }
+
+
+async def _title(visit: Visit, item: Invocation) -> str:
+    """The event and the first mapped value, as a list has them."""
+    row = (await row_of(visit, item)).item
+    return " · ".join([row.event or "Call", *list((row.fields or {}).values())[:1]])
 
 
 def _values_to_choose(item: Invocation, webhook: Webhook | None) -> dict[str, tuple[str, str]] | None:

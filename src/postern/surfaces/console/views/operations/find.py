@@ -6,7 +6,7 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from postern.surfaces.console import documentation, words
-from postern.surfaces.console.views.history.calls import names as names_of
+from postern.surfaces.console.views.history.listing import names as names_of
 from postern.surfaces.console.views.operations import settings as settings_pages
 from postern.surfaces.console.visit import Visit
 from postern.usecases.history import findable, history, saved_views
@@ -21,10 +21,10 @@ SHORTEST_BEGINNING = 3
 PAGES = [
     ("Webhooks", "/webhooks"),
     ("New webhook", "/webhooks/new"),
-    ("History: every call", "/history"),
-    ("History: rejected calls", "/history?status=rejected"),
-    ("History: failed calls", "/history?status=failed"),
-    ("Live Request Inspector", "/live"),
+    ("Calls: every call", "/history"),
+    ("Calls: rejected calls", "/history?status=rejected"),
+    ("Calls: failed calls", "/history?status=failed"),
+    ("Live Request Inspector", "/history?live=1"),
     ("Volume", "/volume"),
     ("Replays", "/replays"),
     ("Bin: restore a deleted webhook", "/bin"),

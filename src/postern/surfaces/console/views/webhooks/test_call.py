@@ -69,7 +69,7 @@ async def send(visit: Visit) -> Response:
         return _part(visit, result, None)
     if result.invocation_id is None:
         raise Refused("conflict", f"The call was answered {result.status} and not recorded: {result.detail}")
-    return visit.to(f"/webhooks/{webhook_id}/live?tested={result.invocation_id}#test-call")
+    return visit.to(f"/webhooks/{webhook_id}/calls?tested={result.invocation_id}#test-call")
 
 
 async def _sent(visit: Visit, webhook_id: str) -> Result:

@@ -11,16 +11,13 @@ from postern.core.documents import Document, Patch
 from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import FieldError, Refused
 from postern.core.webhooks.merging import has_moved, merged
-from postern.surfaces.console import looks, senders, tree
+from postern.surfaces.console import senders, tree
 from postern.surfaces.console.labels import both, message
-from postern.surfaces.console.views.history import live as live_pages
 from postern.surfaces.console.views.history import sentences
-from postern.surfaces.console.views.history.calls import FILTERS, query_of, rows_of
-from postern.surfaces.console.views.history.calls import wanted as history_filter
+from postern.surfaces.console.views.history.listing import page_of_calls, rows_of
 from postern.surfaces.console.views.history.sent import FIELD_LABELS, json_object
 from postern.surfaces.console.views.webhooks import test_call
 from postern.surfaces.console.visit import Context, Form, Visit, problem_of, whole_number
-from postern.surfaces.leaving import while_connected
 from postern.usecases.answers import as_plain
 from postern.usecases.history import history, volumes
 from postern.usecases.operations import retention
@@ -29,13 +26,12 @@ from postern.usecases.webhooks.views import Rotation, SecretUse, Webhook, WithSi
 
 TABS = [
     ("", "Overview"),
-    ("live", "Live"),
+    ("calls", "Calls"),
     ("authentication", "Authentication"),
     ("mapping", "Field mapping"),
     ("response", "Response"),
     ("schedule", "Schedule"),
     ("advanced", "Advanced settings"),
-    ("history", "History"),
 ]
 
 
@@ -54,17 +50,21 @@ async def loaded(visit: Visit, webhook_id: str = "") -> Head:
 
 def tab(visit: Visit, name: str, head: Head, status: int = 200, shown: str = "", **context: Any) -> Response:
     """The tab's page, or one that is reached from it. ``form`` fills its form, in the words of the API."""
+    form = {"form": as_plain(head.webhook)}
     return visit.page(
-        f"webhook/{shown or name or 'overview'}.html",
-        status,
-        webhook=head.webhook,
-        day=head.day,
-        tab=name,
-        tabs=TABS,
-        titles=senders.titles(),
-        awaited=senders.awaited(head.webhook),
-        **({"form": as_plain(head.webhook)} | context),
+        f"webhook/{shown or name or 'overview'}.html", status, **head_of(head, name) | form | context
     )
+
+
+def head_of(head: Head, name: str) -> Context:
+    return {
+        "webhook": head.webhook,
+        "day": head.day,
+        "tab": name,
+        "webhook_tabs": TABS,
+        "titles": senders.titles(),
+        "awaited": senders.awaited(head.webhook),
+    }
 
 
 async def overview(visit: Visit) -> Response:
@@ -85,7 +85,7 @@ async def overview(visit: Visit) -> Response:
         chart=chart,
         limit=senders.limit(webhook),
         ranges=volumes.RANGES,
-        rows=rows_of(visit, latest.items),
+        rows=rows_of(latest.items),
         reason=sentences.reason,
         rotation=rotation(webhook),
         waiting=waiting,
@@ -95,31 +95,11 @@ async def overview(visit: Visit) -> Response:
     )
 
 
-async def live(visit: Visit) -> Response:
-    head = await loaded(visit)
-    shown = live_pages.filters(live_pages.chosen_in(visit.query) | {"webhook": ""})
-    return tab(visit, "live", head, **shown, **await test_call.context(visit, head.webhook.id))
-
-
 async def calls(visit: Visit) -> Response:
+    """The list of calls of this webhook, and sending it one."""
     head = await loaded(visit)
-    chosen = {name: visit.query.get(name, "").strip() for name in FILTERS} | {"webhook": head.webhook.id}
-    looking = history.listing(
-        visit.gateway, visit.actor, history_filter(visit, chosen), 50, visit.query.get("after")
-    )
-    page = await (while_connected(visit.request, looking) if chosen["search"] else looking)
-    return tab(
-        visit,
-        "history",
-        head,
-        rows=rows_of(visit, page.items),
-        columns=looks.COLUMNS,
-        after=page.next_cursor,
-        kept=query_of(chosen | {"webhook": ""}, ""),
-        every=f"/webhooks/{head.webhook.id}/history",
-        names={},
-        reason=sentences.reason,
-    )
+    more = head_of(head, "calls") | await test_call.context(visit, head.webhook.id)
+    return await page_of_calls(visit, "webhook/calls.html", f"/webhooks/{head.webhook.id}/calls", **more)
 
 
 async def response(visit: Visit) -> Response:

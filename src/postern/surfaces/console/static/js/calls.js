@@ -1,0 +1,129 @@
+// The list of calls: a row opens beside the list where there is room, keys walk through it, marked ones have a bar, and a time is
+// chosen by drawing over the strip.
+
+const WIDE = matchMedia("(min-width: 1200px)");
+const rows = () => [...document.querySelectorAll("table.calls tbody tr:not([hidden])")];
+const current = () => document.querySelector("table.calls tr[aria-current]");
+const panelOf = (row) => row.closest(".live-box, .calls-page")?.querySelector("[data-panel]") ?? row.closest(".calls-page")?.querySelector("[data-panel]");
+
+export function start() {
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("table.calls a.opens");
+    const plain = !event.button && !event.ctrlKey && !event.metaKey && !event.shiftKey;
+    if (link && plain && open(link.closest("tr"))) event.preventDefault();
+    if (event.target.closest("[data-close-panel]") && close()) event.preventDefault();
+    if (event.target.closest("[data-unmark]")) {
+      for (const box of marks()) box.checked = false;
+      showMarked();
+    }
+  });
+  document.addEventListener("change", (event) => event.target.name === "call" && showMarked());
+  document.addEventListener("keydown", press);
+  window.addEventListener("popstate", () => location.reload());
+  document.addEventListener("pointerdown", draw);
+}
+
+function open(row) {
+  const list = row.closest(".calls-page");
+  const panel = list ? list.querySelector("[data-panel]") : row.closest(".live-box, section")?.querySelector("[data-panel]");
+  if (!panel || (list && !WIDE.matches)) return false;
+  const href = row.querySelector("a.opens").href;
+  current()?.removeAttribute("aria-current");
+  row.setAttribute("aria-current", "true");
+  if (list) {
+    if (list.classList.contains("with-panel")) history.replaceState(history.state, "", href);
+    else history.pushState({ call: true }, "", href);
+    list.classList.add("with-panel");
+  }
+  htmx.ajax("GET", href, { target: panel, select: "#call", swap: "innerHTML" });
+  row.scrollIntoView({ block: "nearest" });
+  return true;
+}
+
+function close() {
+  const list = document.querySelector(".calls-page.with-panel");
+  if (!list) return false;
+  list.classList.remove("with-panel");
+  list.querySelector("[data-panel]").replaceChildren();
+  history.replaceState(history.state, "", list.dataset.calls);
+  current()?.querySelector("a.opens").focus();
+  return true;
+}
+
+// --- keys
+
+function press(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog:modal")) return;
+  if (event.target.closest("input:not([type=checkbox]), textarea, select, [contenteditable]")) return;
+  if (!document.querySelector(".calls-page")) return;
+  const row = current() ?? document.activeElement.closest?.("table.calls tr");
+  const deed = { j: () => step(row, 1), k: () => step(row, -1), x: () => mark(row), "?": () => document.getElementById("keys").showModal(), Escape: close }[event.key];
+  if (deed && deed() !== false) event.preventDefault();
+}
+
+function step(row, by) {
+  const all = rows();
+  const next = all[row ? Math.max(0, Math.min(all.length - 1, all.indexOf(row) + by)) : 0];
+  if (!next) return;
+  if (document.querySelector(".calls-page.with-panel")) open(next);
+  else {
+    current()?.removeAttribute("aria-current");
+    next.setAttribute("aria-current", "true");
+  }
+  next.querySelector("a.opens").focus({ preventScroll: true });
+  next.scrollIntoView({ block: "nearest" });
+}
+
+// --- marks
+
+const marks = () => [...document.querySelectorAll("table.calls [name=call]:checked")];
+
+function mark(row) {
+  const box = row?.querySelector("[name=call]");
+  if (!box) return;
+  box.checked = !box.checked;
+  showMarked();
+}
+
+function showMarked() {
+  const bar = document.getElementById("marked");
+  if (!bar) return;
+  const marked = marks();
+  bar.hidden = !marked.length;
+  const rejected = marked.filter((box) => box.closest("tr").dataset.status === "rejected").length;
+  bar.querySelector("[data-marked-count]").textContent = `${marked.length} marked`;
+  bar.querySelector("[value=replay]").hidden = marked.length === rejected;
+  bar.querySelector("[value=admit]").hidden = !rejected;
+}
+
+// --- the strip
+
+function draw(event) {
+  const strip = event.target.closest("[data-strip]");
+  if (!strip || event.button) return;
+  const box = strip.querySelector("svg").getBoundingClientRect();
+  const at = (x) => Math.max(0, Math.min(1, (x - box.left) / box.width));
+  const brush = document.createElement("i");
+  const begun = at(event.clientX);
+  brush.className = "brush";
+  strip.append(brush);
+  const show = (to) => {
+    brush.style.insetInlineStart = `${100 * Math.min(begun, to)}%`;
+    brush.style.inlineSize = `${100 * Math.abs(to - begun)}%`;
+  };
+  const move = (moved) => show(at(moved.clientX));
+  const end = (ended) => {
+    removeEventListener("pointermove", move);
+    brush.remove();
+    const [from, to] = [begun, at(ended.clientX)].sort((a, b) => a - b);
+    if (ended.type !== "pointerup" || to - from < 0.01) return;
+    const [since, until] = [strip.dataset.since, strip.dataset.until].map((text) => Date.parse(text));
+    const moment = (part) => new Date(since + part * (until - since)).toISOString().replace(/\.\d+Z/, "Z");
+    const field = document.getElementById("q");
+    field.value = `after:${moment(from)} before:${moment(to)} ${field.value}`.trim();
+    field.form.requestSubmit();
+  };
+  addEventListener("pointermove", move);
+  addEventListener("pointerup", end, { once: true });
+  event.preventDefault();
+}

@@ -1,0 +1,121 @@
+"""One call: its page, and what is done with it there."""
+
+from functools import wraps
+
+from starlette.responses import Response
+
+from postern.core.deliveries.delivery import FIELD_NAMES
+from postern.core.deliveries.replay import Values
+from postern.core.history.invocation import StoreUnavailable
+from postern.core.problems import Refused
+from postern.surfaces.console import pages
+from postern.surfaces.console.views.history import fixes, story
+from postern.surfaces.console.visit import STORE_AWAY, Form, View, Visit, problem_of, whole_number
+from postern.usecases.calls import readmission
+from postern.usecases.history import history, samples
+from postern.usecases.listeners import listeners
+from postern.usecases.signatures import remedies
+from postern.usecases.webhooks import webhooks
+
+
+async def detail(visit: Visit) -> Response:
+    return visit.page("call/page.html", **await story.context(visit, visit.at("invocation")))
+
+
+async def told(visit: Visit, notice: str) -> Response:
+    """The call's page with what was just done: in its place, or as a page of its own."""
+    if not visit.wants_part:
+        return visit.to(f"/history/{visit.at('invocation')}", notice)
+    context = await story.context(visit, visit.at("invocation"))
+    return visit.page("call/page.html", **context | {"notice": pages.NOTICES[notice], "in_place": True})
+
+
+async def begin_workflow(visit: Visit) -> Response:
+    """A file to go on from, made from this call."""
+    name, source = await samples.workflow_of_call(visit.gateway, visit.actor, visit.at("invocation"))
+    headers = {"content-disposition": f'attachment; filename="{name}"', "cache-control": "no-store"}
+    return Response(source, media_type="text/x-python; charset=utf-8", headers=headers)
+
+
+def staying(action: View) -> View:
+    """A view that does something with a call. When it cannot, it is the call's page that says so, beside the
+    button."""
+
+    @wraps(action)
+    async def stays(visit: Visit) -> Response:
+        try:
+            return await action(visit)
+        except (Refused, StoreUnavailable) as trouble:
+            refused = STORE_AWAY if isinstance(trouble, StoreUnavailable) else trouble
+            context = await story.context(visit, visit.at("invocation"))
+            return visit.page(
+                "call/page.html",
+                refused.problem.status,
+                **context | {"action_problem": problem_of(refused)},
+            )
+
+    return stays
+
+
+def values_in(form: Form) -> Values:
+    """Which values whoever pressed the button wants in the replay."""
+    return "current" if form.text("values") == "current" else "recorded"
+
+
+@staying
+async def replay(visit: Visit) -> Response:
+    values = values_in(await visit.form())
+    done = await history.replay(visit.gateway, visit.actor, visit.at("invocation"), values)
+    is_held = done.delivery.state == "held"
+    return await told(visit, "replay-held" if is_held else "replayed")
+
+
+@staying
+async def replay_to_listener(visit: Visit) -> Response:
+    form = await visit.form()
+    invocation_id = visit.at("invocation")
+    await listeners.replay(visit.gateway, visit.actor, form.text("listener"), invocation_id)
+    return await told(visit, "replayed-to-listener")
+
+
+@staying
+async def fix(visit: Visit) -> Response:
+    """One click in a rejected call's story changes the webhook so that the next one like it comes in."""
+    form = await visit.form()
+    invocation_id = visit.at("invocation")
+    if form.text("kind") == "signature":
+        await remedies.apply(
+            visit.gateway, visit.actor, invocation_id, whole_number(form.text("number")) or 0
+        )
+    else:
+        item = await history.show(visit.gateway, visit.actor, invocation_id)
+        webhook = await webhooks.show(visit.gateway, visit.actor, item.webhook_id)
+        await webhooks.change(
+            visit.gateway, visit.actor, webhook.id, fixes.patch_of(form.text("kind"), item, webhook)
+        )
+    return await told(visit, "fixed")
+
+
+@staying
+async def admit(visit: Visit) -> Response:
+    """Check a rejected call with the current settings, and start it if it passes now."""
+    found = await readmission.admit(visit.gateway, visit.actor, [visit.at("invocation")])
+    one = found.items[0]
+    if not one.admitted:
+        raise Refused("conflict", f"It was not admitted: {one.reason}.")
+    item = await history.show(visit.gateway, visit.actor, visit.at("invocation"))
+    return await told(visit, "admitted-held" if item.status == "held" else "admitted")
+
+
+async def map_value(visit: Visit) -> Response:
+    """A value was clicked in a tree: one of the four fields carries it from now on."""
+    form = await visit.form()
+    field = form.text("field")
+    if field not in FIELD_NAMES:
+        raise Refused("invalid_request", "Choose one of the four fields.")
+    item = await history.show(visit.gateway, visit.actor, form.text("invocation"))
+    await webhooks.change(
+        visit.gateway, visit.actor, item.webhook_id, {"fieldMapping": {field: form.text("path")}}
+    )
+    back = form.text("back")
+    return visit.to(back if back.startswith(("/webhooks/", "/history")) else f"/history/{item.id}", "mapped")

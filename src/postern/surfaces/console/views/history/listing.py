@@ -1,0 +1,233 @@
+"""The page Calls: the list with its one field, its tabs and its strip of time; the filter is in the address."""
+
+from collections.abc import Collection
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+from msgspec import Struct
+from msgspec.structs import replace
+from starlette.responses import Response
+
+from postern.core.history.invocation import HistoryFilter
+from postern.core.history.part import looks_into_calls
+from postern.core.problems import Refused
+from postern.identity import time_of
+from postern.surfaces.console import looks
+from postern.surfaces.console.views.history import asked, exported, sentences, strip
+from postern.surfaces.console.visit import Visit, read_pairs
+from postern.surfaces.leaving import while_connected
+from postern.usecases.answers import Listing, Time
+from postern.usecases.history import findable, history, saved_views
+from postern.usecases.history.filters import filter_of
+from postern.usecases.history.views.calls import InvocationSummary
+from postern.usecases.webhooks import picking
+
+PAGE = 50
+LONGEST_TRAIL = 20
+"""Pages that one can go back."""
+
+
+class Row(Struct, frozen=True):
+    """A call, and its duplicates on the same page."""
+
+    item: InvocationSummary
+    duplicates: list["Row"]
+
+
+def rows_of(items: list[InvocationSummary], folded: bool = True) -> list[Row]:
+    made = {item.id: Row(item, []) for item in items}
+    if not folded:
+        return list(made.values())
+    first_of: dict[str, Row] = {}
+    shown = []
+    for row in made.values():
+        first = row.item.duplicate_of
+        above = first_of.get(first or row.item.id) or (made.get(first) if first else None)
+        if first and above is not None:
+            above.duplicates.append(row)
+            continue
+        first_of[first or row.item.id] = row
+        shown.append(row)
+    return shown
+
+
+async def row_of(visit: Visit, item: InvocationSummary) -> Row:
+    """The row of a call that came by another way than a list, with what only lists say of it."""
+    page = await history.listing(visit.gateway, visit.actor, HistoryFilter(value=item.id), 1)
+    return Row(page.items[0] if page.items else item, [])
+
+
+async def look(visit: Visit) -> Response:
+    """How lists are to look, from now on and in this browser."""
+    fields: dict[str, list[str]] = {}
+    for name, value in await read_pairs(visit.request):
+        fields.setdefault(name, []).append(value)
+    back = _without_columns((fields.get("back") or ["/history"])[0])
+    answer = visit.to(back if back.startswith(("/history", "/webhooks/")) else "/history")
+    looks.remember(answer, looks.made(fields))
+    return answer
+
+
+def _without_columns(back: str) -> str:
+    """What was just chosen is not to be hidden by what the address says."""
+    path, _, query = back.partition("?")
+    kept = [(name, value) for name, value in parse_qsl(query) if name != "columns"]
+    return path + ("?" + urlencode(kept) if kept else "")
+
+
+async def export(visit: Visit) -> Response:
+    """The filtered list as a file: the newest calls, no more than that many, written while they are read."""
+    form = visit.query.get("format", "csv")
+    if form not in exported.FORMATS:
+        raise Refused("invalid_request", "Choose csv or jsonl.")
+    chosen = asked.chosen_in(visit.query)
+    chosen["webhook"] = await picking.meant(visit.gateway, visit.actor, chosen["webhook"])
+    lines = exported.lines(visit, wanted(visit, chosen), form)
+    # What is wrong with the filter is said now, and not in a file.
+    first = await anext(lines)
+    return exported.answer(form, exported.heading(form) + first, lines)
+
+
+async def listing(visit: Visit) -> Response:
+    return await page_of_calls(visit, "calls/page.html", "/history")
+
+
+async def page_of_calls(visit: Visit, template: str, path: str, **context: Any) -> Response:
+    """The list with its field, for all webhooks or, within ``path``, for one of them."""
+    of = context["webhook"].id if "webhook" in context else ""
+    chosen = asked.chosen_in(visit.query)
+    chosen["webhook"] = of or await picking.meant(visit.gateway, visit.actor, chosen["webhook"])
+    columns = visit.query.get("columns")
+    shown = looks.of(visit.request)
+    if columns:
+        shown = replace(shown, columns=tuple(name for name in looks.COLUMNS if name in columns.split(".")))
+    own = chosen | {"webhook": "" if of else chosen["webhook"]}
+    query = asked.query_of(own, columns)
+    if "q" in visit.query and not visit.wants_part:
+        return visit.to(path + ("?" + query if query else ""))
+    is_live = bool(visit.query.get("live"))
+    after = visit.query.get("after")
+    wanted_calls = wanted(visit, chosen)
+    page, is_text = await _found(visit, wanted_calls, after)
+    is_slow = looks_into_calls(wanted_calls) or is_text
+    known = await names(visit, {chosen["webhook"], *(item.webhook_id for item in page.items)} - {""})
+    if is_text:
+        query = asked.query_of(own | {"value": "", "search": chosen["value"]}, columns)
+    answer = visit.page(
+        template,
+        path=path,
+        rows=rows_of(page.items, shown.folded and not is_live),
+        columns=looks.COLUMNS,
+        looks=shown,
+        after=page.next_cursor,
+        at=after or "",
+        trail=[one for one in visit.query.get("trail", "").split(".") if one][-LONGEST_TRAIL:],
+        searching=is_slow,
+        searched=await _searched(visit, wanted_calls, page.next_cursor)
+        if is_slow and page.next_cursor
+        else None,
+        instead_of_value=chosen["value"] if is_text else "",
+        behind=await findable.behind(visit.gateway, visit.actor),
+        chosen=chosen,
+        chips=asked.chips(own, columns, known),
+        offered=asked.offered(),
+        kept=query,
+        tabs=await _tabs(visit, own, columns),
+        filtered=any(own.values()),
+        names={} if of else known,
+        may_be_live=not any(value for name, value in chosen.items() if name not in asked.LIVE_PARTS),
+        is_live=is_live,
+        may_mark=visit.actor.may("write"),
+        strip=await strip.of(visit, wanted_calls),
+        reason=sentences.reason,
+        **context,
+    )
+    if "q" in visit.query:
+        answer.headers["hx-push-url"] = path + ("?" + query if query else "")
+    return answer
+
+
+async def _found(
+    visit: Visit, wanted_calls: HistoryFilter, after: str | None
+) -> tuple[Listing[InvocationSummary], bool]:
+    """A page of calls. Where no mapped value, event or ID is what was typed, the calls whose text has it."""
+    looking = history.listing(visit.gateway, visit.actor, wanted_calls, PAGE, after)
+    page = await (while_connected(visit.request, looking) if looks_into_calls(wanted_calls) else looking)
+    value = wanted_calls.value
+    if page.items or after or not value or value.endswith("*"):
+        return page, False
+    in_text = replace(wanted_calls, value=None, search=value)
+    looking = history.listing(visit.gateway, visit.actor, in_text, PAGE, after)
+    return await while_connected(visit.request, looking), True
+
+
+class Tab(Struct, frozen=True):
+    """A set of filters with a name: the built-in ones, and a user's own."""
+
+    title: str
+    query: str
+    is_open: bool
+    id: str = ""
+
+
+async def _tabs(visit: Visit, chosen: dict[str, str], columns: str | None) -> list[Tab]:
+    here = asked.query_of(chosen, columns)
+    built_in = [("All", {}), ("Failed", {"status": "failed"}), ("Rejected", {"status": "rejected"})]
+    tabs = [Tab(title, urlencode(parts), urlencode(parts) == here) for title, parts in built_in]
+    own = await saved_views.listing(visit.gateway, visit.actor)
+    return [*tabs, *(Tab(one.name, one.query, one.query == here, one.id) for one in own)]
+
+
+class Searched(Struct, frozen=True):
+    """How far a search has come that goes through the calls themselves."""
+
+    back_to: Time
+    percent: int
+
+
+async def _searched(visit: Visit, asked: HistoryFilter, cursor: str) -> Searched:
+    oldest = await history.oldest(visit.gateway, visit.actor)
+    end = max(asked.since or 0.0, float(oldest or 0.0))
+    begin = min(asked.until or visit.gateway.clock(), visit.gateway.clock())
+    here = time_of(cursor)
+    part = (begin - here) / (begin - end) if begin > end else 1.0
+    return Searched(Time(here), max(0, min(99, int(100 * part))))
+
+
+async def count(visit: Visit) -> Response:
+    """How many calls these filters find: a part of the list, asked for once the list is there."""
+    wanted_calls = wanted(visit, asked.chosen_in(visit.query))
+    counting = history.count(visit.gateway, visit.actor, wanted_calls)
+    found = await (while_connected(visit.request, counting) if looks_into_calls(wanted_calls) else counting)
+    return visit.page("calls/count.html", found=found, is_short="short" in visit.query)
+
+
+async def save_view(visit: Visit) -> Response:
+    form = await visit.form()
+    fields = dict(parse_qsl(form.get("query", "")[: saved_views.LONGEST_QUERY]))
+    query = asked.query_of(asked.chosen_in(fields), fields.get("columns"))
+    await saved_views.save(visit.gateway, visit.actor, form.get("name", ""), query)
+    return visit.to(f"/history?{query}", "view-saved")
+
+
+async def rename_view(visit: Visit) -> Response:
+    await saved_views.rename(
+        visit.gateway, visit.actor, visit.at("view"), (await visit.form()).get("name", "")
+    )
+    return visit.to("/history", "view-renamed")
+
+
+async def delete_view(visit: Visit) -> Response:
+    await saved_views.delete(visit.gateway, visit.actor, visit.at("view"))
+    return visit.to("/history", "view-deleted")
+
+
+def wanted(visit: Visit, chosen: dict[str, str]) -> HistoryFilter:
+    asked.checked(chosen)
+    given = {name: value for name, value in chosen.items() if name not in ("webhook", "marked")}
+    return filter_of(webhook_id=chosen["webhook"], bookmarked=bool(chosen["marked"]), **given)
+
+
+async def names(visit: Visit, shown: Collection[str]) -> dict[str, str]:
+    """What the webhooks on the page are called. Deleted ones too, for their calls stay."""
+    return await picking.names(visit.gateway, visit.actor, list(shown), deleted=True)

@@ -1,0 +1,60 @@
+"""Calls over time in a strip above the list: which came, which were rejected, which runs failed."""
+
+from msgspec import Struct
+
+from postern.core.history.invocation import HistoryFilter
+from postern.surfaces.console.visit import Visit
+from postern.usecases.answers import Time
+from postern.usecases.history import volumes
+from postern.usecases.history.views.charts import Point
+
+HEIGHT = 44
+WIDTH = 6
+
+
+class Strip(Struct, frozen=True):
+    """Strokes of three colours, one above the other, and what they are to scale."""
+
+    title: str
+    since: Time
+    until: Time
+    width: int
+    accepted: str
+    failed: str
+    rejected: str
+    calls: int
+
+
+async def of(visit: Visit, wanted: HistoryFilter) -> Strip:
+    """The last day, or what of the last hour, week or month the filter is about. Of its other parts, the strip knows the
+    webhook alone."""
+    back = {"hour": 3_600, "day": 86_400, "week": 7 * 86_400}
+    ago = 86_400 if wanted.since is None else visit.gateway.clock() - wanted.since
+    span = next((name for name, seconds in back.items() if ago <= seconds + 1), "month")
+    chart = await volumes.chart(visit.gateway, visit.actor, wanted.webhook_id, span)
+    most = max([point.calls for point in chart.points], default=0)
+    strokes = {"accepted": "", "failed": "", "rejected": ""}
+    for place, point in enumerate(chart.points):
+        foot = HEIGHT
+        for name, calls in _parts(point).items():
+            height = max(2, round(HEIGHT * calls / most)) if calls else 0
+            if height:
+                strokes[name] += f"M{place * WIDTH + WIDTH // 2} {foot}V{max(0, foot - height)}"
+            foot -= height
+    return Strip(
+        volumes.RANGES[span].title,
+        chart.since,
+        chart.until,
+        len(chart.points) * WIDTH,
+        calls=chart.total.calls,
+        **strokes,
+    )
+
+
+def _parts(point: Point) -> dict[str, int]:
+    failed = min(point.failed_runs, point.calls - point.outcomes.rejected)
+    return {
+        "accepted": point.calls - point.outcomes.rejected - failed,
+        "failed": failed,
+        "rejected": point.outcomes.rejected,
+    }
