@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import httpx2
@@ -160,7 +161,10 @@ def test_no_command_brings_a_database_up_to_date(
     with closing(sqlite3.connect(tmp_path / "data" / "postern.db")) as database, database:
         database.execute("DELETE FROM meta WHERE name = 'keys'")  # of an age at which no key was noted
     (tmp_path / "data" / "secret.key").unlink(missing_ok=True)
-    monkeypatch.setattr(schema, "_known", lambda: (before, "9000"))
+    later = copytree(schema.MIGRATIONS, tmp_path / "migrations") / "versions" / "9000_nothing.py"
+    later.write_text(f"revision, down_revision = '9000', {before!r}\ndef upgrade(): pass\n")
+    monkeypatch.setattr(schema, "MIGRATIONS", tmp_path / "migrations")
+    monkeypatch.setattr(schema, "_known", schema._known.__wrapped__)
     refused = typed(tmp_path, *words)
     assert (refused.exit_code, refused.stderr) == (
         UNAVAILABLE,
