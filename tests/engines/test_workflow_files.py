@@ -140,12 +140,15 @@ def test_a_rehearsal_of_a_broken_file_or_an_unknown_name_says_so(tmp_path: Path)
 
 
 def test_a_file_edited_twice_in_one_second_is_read_as_it_is_now(tmp_path: Path) -> None:
+    beside = [tmp_path / "shop.py", tmp_path / "parts" / "stock.py"]
+    beside[1].parent.mkdir()
     for word in ("one", "two", "six"):
-        (tmp_path / "shop.py").write_text(f"WORD = {word!r}\n")
-        os.utime(tmp_path / "shop.py", (1_000_000_000, 1_000_000_000))
-        file = flow(tmp_path, "import shop\n@workflow\ndef flow(event): respond(shop.WORD)\n")
-        rehearsed = rehearse(file, "flow", EVENT)
-        assert rehearsed.answer is not None and rehearsed.answer["body"] == word
+        for file in beside:
+            file.write_text(f"WORD = {word!r}\n")
+            os.utime(file, (1_000_000_000, 1_000_000_000))
+        source = "import shop, parts.stock as stock\n@workflow\ndef flow(event): respond([shop.WORD, stock.WORD])\n"
+        rehearsed = rehearse(flow(tmp_path, source), "flow", EVENT)
+        assert rehearsed.answer is not None and rehearsed.answer["body"] == [word, word]
 
 
 A, B = "@workflow\ndef a(event): pass\n", "@workflow\ndef b(event): return 'first'\n"

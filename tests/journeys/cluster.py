@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+import pytest
 
 from support.client import admin_of
 from support.program import Program
@@ -140,3 +141,9 @@ def history_of(url: str) -> Counter[str]:
 def deliveries_by_state(url: str) -> dict[str, int]:
     with psycopg.connect(url) as connection:
         return dict(connection.execute("SELECT state, count(*) FROM deliveries GROUP BY state").fetchall())
+
+
+@pytest.fixture(name="engine")
+def an_engine() -> Iterator[CountingEngine]:
+    with counting_engine() as engine:
+        yield engine

@@ -1,30 +1,21 @@
 """Several gateways on one Postgres: what one of them loses is not lost, and what one of them hears reaches
 the other."""
 
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from journeys.cluster import (
     Callers,
     CountingEngine,
     ask,
-    counting_engine,
     deliveries_by_state,
     history_of,
     make_webhook,
 )
+from journeys.cluster import an_engine as an_engine
 from support.forks import impatient
 from support.postgres import PostgresProcess
 from support.program import Program, StartProgram, run_postern
 from support.waiting import free_port, wait_until
-
-
-@pytest.fixture
-def engine() -> Iterator[CountingEngine]:
-    with counting_engine() as engine:
-        yield engine
 
 
 def start_pair(

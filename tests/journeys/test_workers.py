@@ -3,7 +3,6 @@
 import os
 import signal
 from collections import Counter
-from collections.abc import Iterator
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -14,19 +13,13 @@ from journeys.cluster import (
     Callers,
     CountingEngine,
     ask,
-    counting_engine,
     deliveries_by_state,
     history_of,
     make_webhook,
 )
+from journeys.cluster import an_engine as an_engine
 from support.program import Program, run_postern
 from support.waiting import PATIENCE, free_port, wait_until
-
-
-@pytest.fixture
-def engine() -> Iterator[CountingEngine]:
-    with counting_engine() as engine:
-        yield engine
 
 
 def test_workers_are_replaced_one_after_the_other_and_nothing_is_lost(

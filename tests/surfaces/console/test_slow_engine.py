@@ -1,11 +1,9 @@
 """A replay of many while the engine is slow: its progress is seen, and cancelled by its button."""
 
-from collections.abc import Iterator
-
-import pytest
 from playwright.sync_api import Browser, expect
 
-from journeys.cluster import CountingEngine, counting_engine
+from journeys.cluster import CountingEngine
+from journeys.cluster import an_engine as an_engine
 from support.browser import new_context
 from support.client import PASSWORD
 from support.program import StartProgram
@@ -14,12 +12,6 @@ from surfaces.console.conftest import Console, sign_in
 
 CALLS = 230
 """More than a replay puts into the queue while nothing leaves it."""
-
-
-@pytest.fixture
-def engine() -> Iterator[CountingEngine]:
-    with counting_engine() as engine:
-        yield engine
 
 
 def test_a_cancelled_replay_stops_keeps_what_it_did_and_starts_nothing_more(
