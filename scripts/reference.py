@@ -116,6 +116,7 @@ def senders_page() -> str:
             ["Find it", preset.secret.where],
             ["Retries", preset.sender.retries],
             ["Mind", preset.sender.reactions],
+            ["Body", "An array is accepted, and read as its `items`." if preset.sends_arrays else ""],
         ]
         facts += [
             [f"`{key}`", f"`{shown(value)}`"]

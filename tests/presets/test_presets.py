@@ -117,6 +117,12 @@ def test_a_field_that_a_newer_version_added_counts_as_unused_in_an_older_one() -
     assert preset_update("paddle", before_handshakes("paddle")) == PresetUpdate(version=1, changes=[])
 
 
+def test_that_a_sender_sends_arrays_now_is_a_change_of_its_preset() -> None:
+    assert preset_update("quickbooks", saved("quickbooks")) == PresetUpdate(
+        version=2, changes=[SchemeChange(field="sendsArrays", saved=False, present=True)]
+    )
+
+
 def test_what_is_answered_about_a_preset_can_be_read_again() -> None:
     for name in presets.names():
         assert msgspec.json.decode(as_json(about(name)), type=Provider) == about(name)

@@ -113,6 +113,7 @@ def test_released_defaults_stay_as_they_are() -> None:
         "cors": {"enabled": False, "origins": []},
         "ipAllowlist": [],
         "payloadLimitBytes": 1048576,
+        "acceptsArrays": None,
         "rateLimit": {"callsPerSecond": 100.0, "burst": 200},
         "schedule": {
             "url": "",

@@ -309,7 +309,7 @@ async def test_what_is_not_admitted_says_why(house: House) -> None:
     assert (await house.call(webhook, peer="198.51.100.1")).status == 403
     assert await reason() == "its body was never read"
     assert (await house.call(webhook, b"[]", peer="192.0.2.1")).status == 400
-    assert await reason() == "the body is JSON, but not an object"
+    assert await reason() == "the body is an array, and acceptsArrays is not set"
     assert (await house.call(webhook, peer="192.0.2.1")).status == 200
     assert await reason() == "it was not rejected"
     await webhooks.remove(house.gateway, OWNER, webhook.id)
@@ -396,13 +396,32 @@ async def test_arrays_of_a_sender_that_sends_them_are_read_as_their_items(house:
     body, stamp = b'[{"eventId":1,"objectId":7},{"eventId":2,"objectId":8}]', str(int(time.time() * 1000))
     signed = b"POST" + webhook.url.encode() + body + stamp.encode()
     signature = base64.b64encode(hmac.new(b"app-secret", signed, hashlib.sha256).digest()).decode()
-    reply = await house.call(
-        webhook, body, headers={"X-HubSpot-Signature-v3": signature, "X-HubSpot-Request-Timestamp": stamp}
-    )
-    assert reply.status == 200
+    headers = {"X-HubSpot-Signature-v3": signature, "X-HubSpot-Request-Timestamp": stamp}
+    assert (await house.call(webhook, body, headers=headers)).status == 200
     await house.deliver()
     [trigger] = house.engine.started.values()
     assert trigger.fields == {"fieldOne": "8"} and trigger.payload == b'{"items":' + body + b"}"
+    await webhooks.change(house.gateway, OWNER, webhook.id, {"acceptsArrays": False})
+    assert (await house.call(webhook, body, headers=headers)).json["code"] == "payload_not_an_object"
+
+
+@pytest.mark.parametrize("content_type", ["application/json", "application/cloudevents-batch+json"])
+async def test_both_forms_of_quickbooks_events_are_accepted(house: House, content_type: str) -> None:
+    mapping = {
+        "fieldOne": "items[0].intuitentityid",
+        "fieldTwo": "eventNotifications[0].dataChangeEvent.entities[0].id",
+    }
+    webhook = await house.webhook(authentication=signed_by("quickbooks", "verifier"), fieldMapping=mapping)
+    for sample in presets.get("quickbooks").samples:
+        body = sample.body.replace("{event}", sample.event).encode()
+        signature = base64.b64encode(hmac.new(b"verifier", body, hashlib.sha256).digest()).decode()
+        headers = {"intuit-signature": signature, "content-type": content_type}
+        assert (await house.call(webhook, body, headers=headers)).status == 200
+    await house.deliver()
+    started = [one.fields for one in house.engine.started.values()]
+    assert {"fieldOne": "145"} in started and {"fieldTwo": "145"} in started and len(started) == 4
+    events = {one.event for one in await house.history()}
+    assert {"qbo.customer.created.v1", "qbo.invoice.updated.v1", "qbo.payment.created.v1"} < events
 
 
 async def test_anybody_elses_array_is_rejected(house: House) -> None:
@@ -530,13 +549,27 @@ async def test_slacks_unsigned_check_of_the_certificate_is_answered_and_starts_n
     assert house.engine.started == {}
 
 
-async def test_a_custom_sender_may_send_arrays(house: House) -> None:
-    custom = {"method": "hmac", "provider": "custom", "secret": "key", "scheme": {"sendsArrays": True}}
+@pytest.mark.parametrize(
+    "authentication",
+    [
+        {"method": "none"},
+        {"method": "token", "token": "key"},
+        {"method": "hmac", "provider": "custom", "secret": "key", "scheme": {}},
+        {"method": "hmac", "provider": "github", "secret": "key"},
+    ],
+    ids=["none", "token", "custom", "github"],
+)
+async def test_arrays_are_accepted_whatever_the_proof_where_the_webhook_says_so(
+    house: House, authentication: dict[str, Any]
+) -> None:
     mapping = {"fieldOne": "items[1].id"}
-    webhook = await house.webhook(authentication=custom, fieldMapping=mapping)
+    webhook = await house.webhook(authentication=authentication, fieldMapping=mapping)
     body = b'[{"id":1},{"id":"two"}]'
     signature = hmac.new(b"key", body, hashlib.sha256).hexdigest()
-    assert (await house.call(webhook, body, headers={"X-Signature": signature})).status == 200
+    proofs = {"X-Api-Key": "key", "X-Signature": signature, "X-Hub-Signature-256": f"sha256={signature}"}
+    assert (await house.call(webhook, body, headers=proofs)).json["code"] == "payload_not_an_object"
+    await webhooks.change(house.gateway, OWNER, webhook.id, {"acceptsArrays": True})
+    assert (await house.call(webhook, body, headers=proofs)).status == 200
     await house.deliver()
     assert [one.fields["fieldOne"] for one in house.engine.started.values()] == ["two"]
 

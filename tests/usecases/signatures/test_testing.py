@@ -244,7 +244,7 @@ async def test_anything_else_is_explained_by_its_reason(house: House) -> None:
     problem = PROBLEMS["payload_not_an_object"].help
     assert (shown.code, shown.explanation) == (
         "payload_not_an_object",
-        f"{problem} The body is JSON, but not an object.",
+        f"{problem} The body is an array, and acceptsArrays is not set.",
     )
     token = await house.webhook(authentication={"method": "token", "token": "a token of the tests"})
     shown = await signatures.explain(house.gateway, OWNER, await rejected(house, token))

@@ -156,6 +156,8 @@ def _no_object(text: bytes) -> Unreadable:
     # How deep the decoder goes differs between Pythons.
     if _brackets(text) > DEEPEST and _depth(text) > DEEPEST:
         return Unreadable("malformed_json", f"nested deeper than {DEEPEST} levels")
+    if text.lstrip()[:1] == b"[":
+        return Unreadable("payload_not_an_object", "the body is an array, and acceptsArrays is not set")
     return Unreadable("payload_not_an_object", "the body is JSON, but not an object")
 
 

@@ -162,8 +162,6 @@ class SignatureScheme(msgspec.Struct, frozen=True, rename="camel", forbid_unknow
     """Characters whose percent escapes are decoded in ``{url}``."""
     handshake: Annotated[HandshakeKind, _one_of(HANDSHAKES, "none")] = "none"
     """How the sender tests the URL before it sends anything; no part of verifying."""
-    sends_arrays: Annotated[bool, Written(_switch)] = False
-    """Bodies that are arrays are read as the object ``{"items": […]}``; no part of verifying."""
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> "SignatureScheme":

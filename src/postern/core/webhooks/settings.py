@@ -151,6 +151,8 @@ class WebhookSettings(Setting, frozen=True):
     cors: CorsSetting = CorsSetting()
     ip_allowlist: list[str] = []
     payload_limit_bytes: int = PAYLOAD_LIMIT
+    accepts_arrays: bool | None = None
+    """Whether a body may be an array, which is read as the object ``{"items": […]}``. None: as its sender does."""
     rate_limit: RateLimit = RateLimit()
     schedule: ScheduleSetting | None = None
     history_retention_days: int | None = None

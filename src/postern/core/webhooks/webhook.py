@@ -47,7 +47,7 @@ class Webhook:
     """Seconds that a caller waits for the workflow's answer; None where the webhook answers at once."""
     held: bool = False
     wraps_arrays: bool = False
-    """Its sender sends arrays: they are read as the object ``{"items": […]}``."""
+    """Bodies that are arrays are accepted: they are read as the object ``{"items": […]}``."""
     recording_until: float = 0.0
     """Record Events is armed until then; 0.0 where it is not."""
     method: str = "none"

@@ -37,7 +37,7 @@ from postern.usecases.ports import Fetched, FetchTrouble
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.shapes import WHOLE, Shape, given_body
 from postern.usecases.signatures import senders, views
-from postern.usecases.webhooks.compiling import answer_timeout, credential_of
+from postern.usecases.webhooks.compiling import accepts_arrays, answer_timeout, credential_of
 from postern.usecases.webhooks.webhooks import check_secrets, stored
 
 RECORDED = "recorded"
@@ -264,7 +264,7 @@ async def _samples(gateway: Gateway, webhook: StoredWebhook) -> list[views.Sampl
     headers = [("Content-Type", "application/json")]
     kept = await gateway.store.samples.get(webhook.id)
     if kept is not None and kept.trigger is not None:
-        body = _payload(kept.trigger, webhook.resolved.sends_arrays)
+        body = _payload(kept.trigger, accepts_arrays(webhook.settings, webhook.resolved))
         headers_of_sender = found[0].headers if found else headers
         found.append(
             views.SampleCall(event=RECORDED, title="The recorded event", headers=headers_of_sender, body=body)

@@ -49,7 +49,7 @@ def compile_webhook(stored: StoredWebhook) -> Webhook:
         calls_per_second=settings.rate_limit.calls_per_second,
         burst=settings.rate_limit.burst,
         answer_timeout=answer_timeout(settings, resolved),
-        wraps_arrays=resolved.sends_arrays or bool(resolved.scheme and resolved.scheme.sends_arrays),
+        wraps_arrays=accepts_arrays(settings, resolved),
         method=settings.authentication.method,
         provider=settings.authentication.provider
         if isinstance(settings.authentication, SignatureAuthentication)
@@ -63,6 +63,10 @@ def answer_timeout(settings: WebhookSettings, resolved: Resolved) -> float | Non
     if not setting.enabled:
         return None
     return setting.timeout_seconds or resolved.answer_timeout_seconds or DEFAULT_ANSWER_TIMEOUT
+
+
+def accepts_arrays(settings: WebhookSettings, resolved: Resolved) -> bool:
+    return resolved.sends_arrays if settings.accepts_arrays is None else settings.accepts_arrays
 
 
 def credential_of(

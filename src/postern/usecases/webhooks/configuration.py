@@ -208,6 +208,13 @@ class WebhookRequest(Shape):
     cors: CorsSetting = CorsSetting()
     ip_allowlist: Annotated[list[str], Field(max_length=1000)] = []
     payload_limit_bytes: Annotated[int, Field(ge=1, le=LARGEST_PAYLOAD_LIMIT), WHOLE] = PAYLOAD_LIMIT
+    accepts_arrays: Annotated[
+        bool | None,
+        Field(
+            description="Whether a body may be a JSON array, which is then read as its items. "
+            "null: as its built-in sender does, otherwise not."
+        ),
+    ] = None
     rate_limit: RateLimit = RateLimit()
     schedule: ScheduleSetting | None = None
     history_retention_days: Annotated[int, Field(ge=1, le=3650), WHOLE] | None = None

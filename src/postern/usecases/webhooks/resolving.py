@@ -82,4 +82,8 @@ def preset_update(provider: str, saved: Resolved) -> PresetUpdate | None:
         for name, value in scheme_of(saved).to_document().items()
         if now[name] != value
     ]
+    if saved.sends_arrays != present.sends_arrays:
+        changes.append(
+            SchemeChange(field="sendsArrays", saved=saved.sends_arrays, present=present.sends_arrays)
+        )
     return PresetUpdate(version=present.version, changes=changes)

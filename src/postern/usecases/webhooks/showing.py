@@ -54,6 +54,7 @@ def presented(
         cors=settings.cors,
         ip_allowlist=settings.ip_allowlist,
         payload_limit_bytes=settings.payload_limit_bytes,
+        accepts_arrays=settings.accepts_arrays,
         rate_limit=settings.rate_limit,
         schedule=settings.schedule,
         history_retention_days=settings.history_retention_days,

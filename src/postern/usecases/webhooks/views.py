@@ -112,6 +112,8 @@ class Webhook(View):
     cors: settings.CorsSetting
     ip_allowlist: list[str]
     payload_limit_bytes: int
+    accepts_arrays: bool | None
+    """Null: as its built-in sender does, otherwise not."""
     rate_limit: settings.RateLimit
     schedule: settings.ScheduleSetting | None
     """Of its headers the names alone."""

@@ -49,6 +49,7 @@ def request_of(form: Form) -> Patch:
         "cors": {"enabled": form.on("cors"), "origins": form.lines("origins")},
         "ipAllowlist": form.lines("ipAllowlist"),
         "payloadLimitBytes": form.number("payloadKib", 1024),
+        "acceptsArrays": {"yes": True, "no": False}.get(form.text("acceptsArrays")),
         "rateLimit": {"callsPerSecond": form.number("callsPerSecond"), "burst": form.number("burst")},
         "historyRetentionDays": form.number("historyRetentionDays"),
         "bodyRetentionDays": form.number("bodyRetentionDays"),
