@@ -1,5 +1,6 @@
 """What came to every webhook lately, counted for all of them at once: what their list is put in order by."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, Table, and_, case, func, literal_column, select
@@ -9,55 +10,55 @@ from postern.core.history.volume import is_call, outcomes
 from postern.core.webhooks.listing import Activity, Lately
 from postern.identity import first_id_at
 from postern.stores.history.volumes import parts
-from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
+from postern.stores.sql.repository import Repository, reads
 from postern.stores.sql.tables import UNUSUAL_DELIVERIES, deliveries, tallies
 
 _CALLS, _PROVEN = tallies.c.name == "calls", tallies.c.name.startswith("secret:")
 
 
-class Activities:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    async def all(self, day: int, recent: int, until: int) -> Lately:
+class Activities(Repository):
+    @reads
+    def all(self, connection: Connection, day: int, recent: int, until: int) -> Lately:
         """Of those that were ever called. The minutes at which the last day and what is recent begin,
         and the one before which they end."""
+        last = select(tallies.c.webhook_id, func.max(tallies.c.last_at)).where(_CALLS)
+        called = {row[0]: row[1] for row in connection.execute(last.group_by(tallies.c.webhook_id))}
+        in_day: dict[str, int] = {}
+        latest: dict[str, dict[str, int]] = {}
+        for table, first, end in parts(connection, day, until, 60):
+            counted = connection.execute(_counted(table, day, recent, first, end))
+            for webhook_id, code, calls, now in counted:
+                if not is_call(code):
+                    continue
+                in_day[webhook_id] = in_day.get(webhook_id, 0) + int(calls)
+                if now and code not in UNPROVEN:
+                    codes = latest.setdefault(webhook_id, {})
+                    codes[code] = codes.get(code, 0) + int(now)
+        not_started, stopped = _not_started(connection, recent), _stopped(connection, recent, until)
+        found = {
+            webhook_id: Activity(
+                seconds(last_at),
+                in_day.get(webhook_id, 0),
+                sum(latest.get(webhook_id, {}).values()) + stopped.get(webhook_id, 0),
+                outcomes(latest.get(webhook_id, {}))["rejected"] + stopped.get(webhook_id, 0),
+                not_started.get(webhook_id, 0),
+            )
+            for webhook_id, last_at in called.items()
+        }
+        return Lately(found)
 
-        def query(connection: Connection) -> Lately:
-            last = select(tallies.c.webhook_id, func.max(tallies.c.last_at)).where(_CALLS)
-            called = {row[0]: row[1] for row in connection.execute(last.group_by(tallies.c.webhook_id))}
-            in_day: dict[str, int] = {}
-            latest: dict[str, dict[str, int]] = {}
-            for table, first, end in parts(connection, day, until, 60):
-                counted = connection.execute(_counted(table, day, recent, first, end))
-                for webhook_id, code, calls, now in counted:
-                    if not is_call(code):
-                        continue
-                    in_day[webhook_id] = in_day.get(webhook_id, 0) + int(calls)
-                    if now and code not in UNPROVEN:
-                        codes = latest.setdefault(webhook_id, {})
-                        codes[code] = codes.get(code, 0) + int(now)
-            not_started, stopped = _not_started(connection, recent), _stopped(connection, recent, until)
-            found = {
-                webhook_id: Activity(
-                    seconds(last_at),
-                    in_day.get(webhook_id, 0),
-                    sum(latest.get(webhook_id, {}).values()) + stopped.get(webhook_id, 0),
-                    outcomes(latest.get(webhook_id, {}))["rejected"] + stopped.get(webhook_id, 0),
-                    not_started.get(webhook_id, 0),
-                )
-                for webhook_id, last_at in called.items()
-            }
-            return Lately(found)
-
-        return await self._database.read(query)
-
-    async def stopped(self, webhook_ids: list[str], recent: int, until: int) -> dict[str, int]:
+    @reads
+    def not_started(self, connection: Connection, webhook_ids: list[str], recent: int) -> dict[str, int]:
         """Of these webhooks."""
-        return await self._database.read(
-            lambda connection: _stopped(connection, recent, until, tallies.c.webhook_id.in_(webhook_ids))
-        )
+        return _not_started(connection, recent, webhook_ids)
+
+    @reads
+    def stopped(
+        self, connection: Connection, webhook_ids: list[str], recent: int, until: int
+    ) -> dict[str, int]:
+        """Of these webhooks."""
+        return _stopped(connection, recent, until, tallies.c.webhook_id.in_(webhook_ids))
 
 
 def _stopped(
@@ -92,12 +93,13 @@ def _counted(table: Table, day: int, recent: int, first: int, end: int) -> Selec
     ).group_by(table.c.webhook_id, table.c.code)
 
 
-def _not_started(connection: Connection, recent: int) -> dict[str, int]:
-    """Deliveries of the latest calls that were given up or had a run that failed, and those that are tried again."""
+def _not_started(connection: Connection, recent: int, among: Sequence[str] | None = None) -> dict[str, int]:
+    """Deliveries of the latest calls that were given up or had a run that failed, and those that are tried again: of these
+    the ones that wait longest, and not many. That is enough to see who is in trouble."""
     given_up = select(deliveries.c.webhook_id, func.count()).where(
         deliveries.c.state == "failed",
         UNUSUAL_DELIVERIES,
-        deliveries.c.webhook_id.in_(_called_since(recent)),
+        deliveries.c.webhook_id.in_(_called_since(recent) if among is None else among),
         deliveries.c.key >= first_id_at("inv", recent * 60),
     )
     found = {row[0]: int(row[1]) for row in connection.execute(given_up.group_by(deliveries.c.webhook_id))}

@@ -7,6 +7,7 @@ from postern.core.access.idempotency import SeenRequest
 from postern.stores.secrets.vault import Vault, VaultError
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds
+from postern.stores.sql.repository import Repository, writes
 from postern.stores.sql.tables import idempotency
 from postern.stores.sql.upsert import insert_into
 from postern.stores.sql.writer import Writer
@@ -14,57 +15,49 @@ from postern.stores.sql.writer import Writer
 _REQUEST = "\0request\0"  # no key of a client holds a NUL: a sealed request can never pass for an answer
 
 
-class Idempotency:
+class Idempotency(Repository):
     def __init__(self, database: Database, writer: Writer, vault: Vault) -> None:
-        self._database = database
-        self._writer = writer
+        super().__init__(database, writer)
         self._vault = vault
 
-    async def begin(
-        self, actor: str, key: str, request: bytes, now: float, until: float
+    @writes
+    def begin(
+        self, connection: Connection, actor: str, key: str, request: bytes, now: float, until: float
     ) -> SeenRequest | None:
         """None: it is ours to do. Otherwise who came first."""
         sealed = self._sealed(request, actor, _REQUEST + key)
+        # Everybody's that are over: the table stays as small as a day of creations.
+        connection.execute(delete(idempotency).where(idempotency.c.expires_at <= milliseconds(now)))
+        values = {
+            "actor": actor,
+            "key": key,
+            "request": sealed,
+            "answer": b"",
+            "expires_at": milliseconds(until),
+        }
+        mine = (idempotency.c.actor == actor, idempotency.c.key == key)
+        made = insert_into(idempotency, connection.dialect.name).values(values).on_conflict_do_nothing()
+        # Asked for the row: of an insert, Postgres' driver does not say how many it made.
+        if connection.execute(made.returning(idempotency.c.key)).first() is not None:
+            return None
+        row = connection.execute(select(idempotency).where(*mine)).first()
+        try:
+            return (
+                SeenRequest(request, None) if row is None else self._seen(row.request, row.answer, actor, key)
+            )
+        except VaultError:  # sealed with a key that is no longer there: the answer cannot be repeated, and nothing may be made again
+            return SeenRequest(request, None)
 
-        def job(connection: Connection) -> SeenRequest | None:
-            # Everybody's that are over: the table stays as small as a day of creations.
-            connection.execute(delete(idempotency).where(idempotency.c.expires_at <= milliseconds(now)))
-            values = {
-                "actor": actor,
-                "key": key,
-                "request": sealed,
-                "answer": b"",
-                "expires_at": milliseconds(until),
-            }
-            mine = (idempotency.c.actor == actor, idempotency.c.key == key)
-            made = insert_into(idempotency, connection.dialect.name).values(values).on_conflict_do_nothing()
-            # Asked for the row: of an insert, Postgres' driver does not say how many it made.
-            if connection.execute(made.returning(idempotency.c.key)).first() is not None:
-                return None
-            row = connection.execute(select(idempotency).where(*mine)).first()
-            try:
-                return (
-                    SeenRequest(request, None)
-                    if row is None
-                    else self._seen(row.request, row.answer, actor, key)
-                )
-            except VaultError:  # sealed with a key that is no longer there: the answer cannot be repeated, and nothing may be made again
-                return SeenRequest(request, None)
-
-        return await self._writer.write(job)
-
-    async def finish(self, actor: str, key: str, answer: bytes, until: float) -> None:
+    @writes
+    def finish(self, connection: Connection, actor: str, key: str, answer: bytes, until: float) -> None:
         sealed = self._sealed(answer, actor, key)
         change = update(idempotency).where(idempotency.c.actor == actor, idempotency.c.key == key)
-        await self._writer.write(
-            lambda connection: connection.execute(
-                change.values(answer=sealed, expires_at=milliseconds(until))
-            )
-        )
+        (connection.execute(change.values(answer=sealed, expires_at=milliseconds(until))))
 
-    async def forget(self, actor: str, key: str) -> None:
+    @writes
+    def forget(self, connection: Connection, actor: str, key: str) -> None:
         gone = delete(idempotency).where(idempotency.c.actor == actor, idempotency.c.key == key)
-        await self._writer.write(lambda connection: connection.execute(gone))
+        connection.execute(gone)
 
     async def reseal(self, limit: int = 200) -> int:
         """Encrypt with the current key what was encrypted with an older one; how many rows. What none of the

@@ -12,12 +12,11 @@ from postern.stores.access.audit import write_note
 from postern.stores.calls.handing import hand_over, is_there
 from postern.stores.history.endings import write_ends
 from postern.stores.history.locking import lock_call
-from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
+from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import handed, listeners
 from postern.stores.sql.upsert import insert_into
 from postern.stores.sql.wake import HANDED, LISTENERS, announce
-from postern.stores.sql.writer import Writer
 
 WENT_AWAY = "the listener went away before it had answered"
 
@@ -25,26 +24,19 @@ NoteOf = Callable[[Listener], AuditEntry | None]
 """What is noted of a listener whose time is over."""
 
 
-class Listeners:
-    def __init__(self, database: Database, writer: Writer) -> None:
-        self._database = database
-        self._writer = writer
-
-    async def enter(self, listener: Listener, note: AuditEntry | None) -> None:
+class Listeners(Repository):
+    @writes
+    def enter(self, connection: Connection, listener: Listener, note: AuditEntry | None) -> None:
         """Raises ``AlreadyAnswered`` where another one has the webhook's lease. The insert decides."""
-
-        def job(connection: Connection) -> None:
-            while not _entered(connection, listener):
-                holder = connection.execute(
-                    select(listeners).where(listeners.c.answers == listener.answers)
-                ).first()
-                if holder is not None:
-                    raise AlreadyAnswered(_listener_of(holder))
-                # Another process has just put the holder out: nothing stands in the way any more.
-            write_note(connection, note)
-            announce(connection, LISTENERS)
-
-        await self._writer.write(job)
+        while not _entered(connection, listener):
+            holder = connection.execute(
+                select(listeners).where(listeners.c.answers == listener.answers)
+            ).first()
+            if holder is not None:
+                raise AlreadyAnswered(_listener_of(holder))
+            # Another process has just put the holder out: nothing stands in the way any more.
+        write_note(connection, note)
+        announce(connection, LISTENERS)
 
     async def renew(self, listener_id: str, until: float) -> bool:
         """False where it is there no more. One whose time is over and whose row is still there goes on."""
@@ -55,25 +47,19 @@ class Listeners:
         )
         return changed == 1
 
-    async def all(self) -> list[Listener]:
+    @reads
+    def all(self, connection: Connection) -> list[Listener]:
         """The oldest first, those whose time is over among them."""
+        return [_listener_of(row) for row in connection.execute(select(listeners).order_by(listeners.c.id))]
 
-        def query(connection: Connection) -> list[Listener]:
-            return [
-                _listener_of(row) for row in connection.execute(select(listeners).order_by(listeners.c.id))
-            ]
+    @reads
+    def get(self, connection: Connection, listener_id: str) -> Listener | None:
+        row = connection.execute(select(listeners).where(listeners.c.id == listener_id)).first()
+        return None if row is None else _listener_of(row)
 
-        return await self._database.read(query)
-
-    async def get(self, listener_id: str) -> Listener | None:
-        def query(connection: Connection) -> Listener | None:
-            row = connection.execute(select(listeners).where(listeners.c.id == listener_id)).first()
-            return None if row is None else _listener_of(row)
-
-        return await self._database.read(query)
-
-    async def end(
-        self, listener: Listener, by: str, now: float, note: AuditEntry | None
+    @writes
+    def end(
+        self, connection: Connection, listener: Listener, by: str, now: float, note: AuditEntry | None
     ) -> GoneListener | None:
         """None where it had gone before."""
         ended = (
@@ -81,45 +67,35 @@ class Listeners:
             .where(listeners.c.id == listener.id, listeners.c.ended_by.is_(None))
             .values(ended_by=by, answers=None, lease_until=milliseconds(now + ENDED_KEPT))
         )
+        if connection.execute(ended).rowcount != 1:
+            return None
+        write_note(connection, note)
+        announce(connection, LISTENERS)
+        announce(connection, HANDED, listener.id)
+        return GoneListener(listener, _give_up(connection, listener.id, now))
 
-        def job(connection: Connection) -> GoneListener | None:
-            if connection.execute(ended).rowcount != 1:
-                return None
-            write_note(connection, note)
-            announce(connection, LISTENERS)
-            announce(connection, HANDED, listener.id)
-            return GoneListener(listener, _give_up(connection, listener.id, now))
-
-        return await self._writer.write(job)
-
-    async def sweep(self, now: float, note_of: NoteOf) -> list[GoneListener]:
+    @writes
+    def sweep(self, connection: Connection, now: float, note_of: NoteOf) -> list[GoneListener]:
         """Those whose time is over."""
         over = delete(listeners).where(listeners.c.lease_until <= milliseconds(now)).returning(listeners)
+        gone = []
+        for row in connection.execute(over).all():
+            listener = _listener_of(row)
+            write_note(connection, note_of(listener))
+            gone.append(GoneListener(listener, _give_up(connection, listener.id, now)))
+        if gone:
+            announce(connection, LISTENERS)
+        return gone
 
-        def job(connection: Connection) -> list[GoneListener]:
-            gone = []
-            for row in connection.execute(over).all():
-                listener = _listener_of(row)
-                write_note(connection, note_of(listener))
-                gone.append(GoneListener(listener, _give_up(connection, listener.id, now)))
-            if gone:
-                announce(connection, LISTENERS)
-            return gone
-
-        return await self._writer.write(job)
-
-    async def hand(self, call: Handed, note: AuditEntry) -> bool:
+    @writes
+    def hand(self, connection: Connection, call: Handed, note: AuditEntry) -> bool:
         """False where the listener is there no more. Raises ``Gone`` where retention has taken the call."""
-
-        def job(connection: Connection) -> bool:
-            lock_call(connection, call.invocation_id)
-            if not is_there(connection, call.listener_id):
-                return False
-            hand_over(connection, call)
-            write_note(connection, note)
-            return True
-
-        return await self._writer.write(job)
+        lock_call(connection, call.invocation_id)
+        if not is_there(connection, call.listener_id):
+            return False
+        hand_over(connection, call)
+        write_note(connection, note)
+        return True
 
     async def under_way(self, listener_id: str) -> list[Handed]:
         """What it was given and has not answered, the oldest first."""
@@ -142,12 +118,12 @@ class Listeners:
             found.setdefault(one.invocation_id, []).append(one)
         return found
 
-    async def _handed(self, statement: Any) -> list[Handed]:
-        return await self._database.read(
-            lambda connection: [_handed_of(row) for row in connection.execute(statement)]
-        )
+    @reads
+    def _handed(self, connection: Connection, statement: Any) -> list[Handed]:
+        return [_handed_of(row) for row in connection.execute(statement)]
 
-    async def ended(self, call: Handed) -> bool:
+    @writes
+    def ended(self, connection: Connection, call: Handed) -> bool:
         """Write down how it went, and that the delivery, where there is one, has ended so. False where that is known
         already."""
         assert call.ended_at is not None
@@ -159,16 +135,12 @@ class Listeners:
             "duration_us": None if call.milliseconds is None else round(call.milliseconds * 1000),
             "error": call.error,
         }
-
-        def job(connection: Connection) -> bool:
-            if connection.execute(open_.values(values)).rowcount != 1:
-                return False
-            if call.delivery_key is not None:
-                end = End("failed" if call.error else "completed", now, call.error)
-                write_ends(connection, {call.delivery_key: end}, now)
-            return True
-
-        return await self._writer.write(job)
+        if connection.execute(open_.values(values)).rowcount != 1:
+            return False
+        if call.delivery_key is not None:
+            end = End("failed" if call.error else "completed", now, call.error)
+            write_ends(connection, {call.delivery_key: end}, now)
+        return True
 
 
 def _entered(connection: Connection, listener: Listener) -> bool:

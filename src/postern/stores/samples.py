@@ -4,65 +4,53 @@ from sqlalchemy import Connection, Select, delete, literal, select, update
 
 from postern.core.access.audit import AuditEntry
 from postern.core.history.sample import Sample
-from postern.stores.access.audit import write_note
-from postern.stores.sql.database import Database
+from postern.stores.access.audit import changed_one, write_note
 from postern.stores.sql.moments import milliseconds, seconds
+from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import samples, webhooks
 from postern.stores.sql.upsert import insert_into
-from postern.stores.sql.writer import Writer
 from postern.stores.webhooks.versions import next_epoch
 
 
-class Samples:
-    def __init__(self, database: Database, writer: Writer) -> None:
-        self._database = database
-        self._writer = writer
-
-    async def arm(self, webhook_id: str | None, until: float | None, note: AuditEntry) -> int:
+class Samples(Repository):
+    @writes
+    def arm(
+        self, connection: Connection, webhook_id: str | None, until: float | None, note: AuditEntry
+    ) -> int:
         """For one webhook, or for every one there is; ``until`` None ends it. How many webhooks it
         concerned."""
+        alive: Select[str] = select(webhooks.c.id).where(webhooks.c.deleted_at.is_(None))
+        if webhook_id is not None:
+            alive = alive.where(webhooks.c.id == webhook_id)
+        moment = None if until is None else milliseconds(until)
+        inserting = insert_into(samples, connection.dialect.name)
+        rows = inserting.from_select(
+            ["webhook_id", "armed_until"], alive.add_columns(literal(moment, samples.c.armed_until.type))
+        )
+        connection.execute(
+            rows.on_conflict_do_update(index_elements=["webhook_id"], set_={"armed_until": moment})
+        )
+        statement = (
+            update(webhooks)
+            .where(webhooks.c.id.in_(alive.scalar_subquery()))
+            .values(epoch=next_epoch(connection))
+        )
+        write_note(connection, note)
+        return connection.execute(statement).rowcount
 
-        def job(connection: Connection) -> int:
-            alive: Select[str] = select(webhooks.c.id).where(webhooks.c.deleted_at.is_(None))
-            if webhook_id is not None:
-                alive = alive.where(webhooks.c.id == webhook_id)
-            moment = None if until is None else milliseconds(until)
-            inserting = insert_into(samples, connection.dialect.name)
-            rows = inserting.from_select(
-                ["webhook_id", "armed_until"], alive.add_columns(literal(moment, samples.c.armed_until.type))
-            )
-            connection.execute(
-                rows.on_conflict_do_update(index_elements=["webhook_id"], set_={"armed_until": moment})
-            )
-            statement = (
-                update(webhooks)
-                .where(webhooks.c.id.in_(alive.scalar_subquery()))
-                .values(epoch=next_epoch(connection))
-            )
-            write_note(connection, note)
-            return connection.execute(statement).rowcount
+    @reads
+    def get(self, connection: Connection, webhook_id: str) -> Sample | None:
+        row = connection.execute(select(samples).where(samples.c.webhook_id == webhook_id)).first()
+        if row is None:
+            return None
+        return Sample(
+            webhook_id,
+            seconds(row.armed_until),
+            seconds(row.stored_at),
+            row.invocation_id,
+            row.trigger,
+        )
 
-        return await self._writer.write(job)
-
-    async def get(self, webhook_id: str) -> Sample | None:
-        def query(connection: Connection) -> Sample | None:
-            row = connection.execute(select(samples).where(samples.c.webhook_id == webhook_id)).first()
-            if row is None:
-                return None
-            return Sample(
-                webhook_id,
-                seconds(row.armed_until),
-                seconds(row.stored_at),
-                row.invocation_id,
-                row.trigger,
-            )
-
-        return await self._database.read(query)
-
-    async def forget(self, webhook_id: str, note: AuditEntry) -> bool:
-        def job(connection: Connection) -> bool:
-            gone = connection.execute(delete(samples).where(samples.c.webhook_id == webhook_id)).rowcount == 1
-            write_note(connection, note if gone else None)
-            return gone
-
-        return await self._writer.write(job)
+    @writes
+    def forget(self, connection: Connection, webhook_id: str, note: AuditEntry) -> bool:
+        return changed_one(connection, delete(samples).where(samples.c.webhook_id == webhook_id), note)

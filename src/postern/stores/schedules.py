@@ -14,14 +14,13 @@ from postern.core.schedules.schedule import next_run
 from postern.core.schedules.state import ScheduleRun, ScheduleState
 from postern.core.webhooks.settings import ScheduleSetting
 from postern.core.webhooks.stored import StoredWebhook
-from postern.stores.access.audit import write_note
+from postern.stores.access.audit import changed_one
 from postern.stores.calls.recorder import record_all
 from postern.stores.sql.bulk import Parameters
-from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds, stored
+from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import schedules, webhooks
 from postern.stores.sql.upsert import insert_into
-from postern.stores.sql.writer import Writer
 
 LONGEST_LEASE = 600.0
 
@@ -32,65 +31,44 @@ def _what_begins_afresh(setting: ScheduleSetting) -> list[Any]:
     return [setting.url, *when, setting.headers, setting.only_when_changed, setting.split_array]
 
 
-class Schedules:
-    def __init__(self, database: Database, writer: Writer) -> None:
-        self._database = database
-        self._writer = writer
+class Schedules(Repository):
+    @reads
+    def any_due(self, connection: Connection, now: float) -> bool:
+        return (
+            connection.execute(select(schedules.c.webhook_id).where(*_due(now)).limit(1)).first() is not None
+        )
 
-    async def any_due(self, now: float) -> bool:
-        def query(connection: Connection) -> bool:
-            return (
-                connection.execute(select(schedules.c.webhook_id).where(*_due(now)).limit(1)).first()
-                is not None
-            )
-
-        return await self._database.read(query)
-
-    async def claim(self, now: float, lease: float, limit: int) -> list[ScheduleState]:
+    @writes
+    def claim(self, connection: Connection, now: float, lease: float, limit: int) -> list[ScheduleState]:
         """The due ones, now ours until the lease is over."""
+        due = select(schedules.c.webhook_id).where(*_due(now)).order_by(schedules.c.next_run_at).limit(limit)
+        ours = update(schedules).where(
+            schedules.c.webhook_id.in_(due.with_for_update(skip_locked=True).scalar_subquery()),
+            schedules.c.next_run_at.is_not(None),
+        )
+        rows = connection.execute(
+            ours.values(lease_until=milliseconds(now + lease)).returning(schedules)
+        ).all()
+        return sorted((_state_of(row) for row in rows), key=lambda state: state.next_run_at or 0.0)
 
-        def job(connection: Connection) -> list[ScheduleState]:
-            due = (
-                select(schedules.c.webhook_id)
-                .where(*_due(now))
-                .order_by(schedules.c.next_run_at)
-                .limit(limit)
-            )
-            ours = update(schedules).where(
-                schedules.c.webhook_id.in_(due.with_for_update(skip_locked=True).scalar_subquery()),
-                schedules.c.next_run_at.is_not(None),
-            )
-            rows = connection.execute(
-                ours.values(lease_until=milliseconds(now + lease)).returning(schedules)
-            ).all()
-            return sorted((_state_of(row) for row in rows), key=lambda state: state.next_run_at or 0.0)
-
-        return await self._writer.write(job)
-
-    async def take(self, webhook_id: str, now: float, lease: float) -> ScheduleState | None:
+    @writes
+    def take(self, connection: Connection, webhook_id: str, now: float, lease: float) -> ScheduleState | None:
         """This one, due or not. None while a run of it is under way."""
+        free = update(schedules).where(schedules.c.webhook_id == webhook_id, _nobody_at_it(now))
+        row = connection.execute(
+            free.values(lease_until=milliseconds(now + lease)).returning(schedules)
+        ).first()
+        return None if row is None else _state_of(row)
 
-        def job(connection: Connection) -> ScheduleState | None:
-            free = update(schedules).where(schedules.c.webhook_id == webhook_id, _nobody_at_it(now))
-            row = connection.execute(
-                free.values(lease_until=milliseconds(now + lease)).returning(schedules)
-            ).first()
-            return None if row is None else _state_of(row)
-
-        return await self._writer.write(job)
-
-    async def ahead(self, now: float) -> list[ScheduleState]:
+    @reads
+    def ahead(self, connection: Connection, now: float) -> list[ScheduleState]:
         """Those that wait, and that ran or were saved later than it is now."""
-
-        def query(connection: Connection) -> list[ScheduleState]:
-            later = milliseconds(now + 1.0)
-            found = select(schedules).where(
-                schedules.c.next_run_at > milliseconds(now),
-                or_(schedules.c.last_at > later, schedules.c.anchor > later),
-            )
-            return [_state_of(row) for row in connection.execute(found)]
-
-        return await self._database.read(query)
+        later = milliseconds(now + 1.0)
+        found = select(schedules).where(
+            schedules.c.next_run_at > milliseconds(now),
+            or_(schedules.c.last_at > later, schedules.c.anchor > later),
+        )
+        return [_state_of(row) for row in connection.execute(found)]
 
     async def bring_forward(self, state: ScheduleState, next_run_at: float) -> bool:
         """False where it has changed meanwhile."""
@@ -105,74 +83,62 @@ class Schedules:
             == 1
         )
 
-    async def finish(
-        self, claimed: ScheduleState, run: ScheduleRun, entries: list[Entry]
+    @writes
+    def finish(
+        self, connection: Connection, claimed: ScheduleState, run: ScheduleRun, entries: list[Entry]
     ) -> list[Receipt] | None:
         """The run's result and everything it started, in one transaction. None, and nothing written, where
         the lease has been lost meanwhile: to another process that took over, or to a change of the
         setting."""
+        values: Parameters = {
+            "lease_until": None,
+            "next_run_at": None if run.next_run_at is None else milliseconds(run.next_run_at),
+            "consecutive_failures": run.failures,
+            "paused_at": milliseconds(run.at) if run.paused else None,
+            "paused_reason": run.reason if run.paused else "",
+            "last_at": milliseconds(run.at),
+            "last_result": run.result,
+            "last_reason": run.reason,
+            "last_duration_ms": run.duration_ms,
+        }
+        if run.seen is not None:
+            values |= asdict(run.seen)
+        if connection.execute(update(schedules).where(*_still(claimed)).values(values)).rowcount != 1:
+            return None
+        return record_all(connection, entries) if entries else []
 
-        def job(connection: Connection) -> list[Receipt] | None:
-            values: Parameters = {
-                "lease_until": None,
-                "next_run_at": None if run.next_run_at is None else milliseconds(run.next_run_at),
-                "consecutive_failures": run.failures,
-                "paused_at": milliseconds(run.at) if run.paused else None,
-                "paused_reason": run.reason if run.paused else "",
-                "last_at": milliseconds(run.at),
-                "last_result": run.result,
-                "last_reason": run.reason,
-                "last_duration_ms": run.duration_ms,
-            }
-            if run.seen is not None:
-                values |= asdict(run.seen)
-            if connection.execute(update(schedules).where(*_still(claimed)).values(values)).rowcount != 1:
-                return None
-            return record_all(connection, entries) if entries else []
-
-        return await self._writer.write(job)
-
-    async def release(self, now: float, claimed: list[ScheduleState] | None = None) -> int:
+    @writes
+    def release(self, connection: Connection, now: float, claimed: list[ScheduleState] | None = None) -> int:
         """Leases given back before their time, so that whoever serves next need not wait for them: these; or,
         where no other process serves this database, every one that the loop of a dead one took. A run by
         hand, before its time, is a command's that may live."""
-
-        def job(connection: Connection) -> int:
-            if claimed is None:
-                given_back = (
-                    schedules.c.next_run_at <= milliseconds(now),
-                    schedules.c.lease_until.is_not(None),
-                )
-                return connection.execute(
-                    update(schedules).where(*given_back).values(lease_until=None)
-                ).rowcount
-            return sum(
-                connection.execute(update(schedules).where(*_still(one)).values(lease_until=None)).rowcount
-                for one in claimed
+        if claimed is None:
+            given_back = (
+                schedules.c.next_run_at <= milliseconds(now),
+                schedules.c.lease_until.is_not(None),
             )
+            return connection.execute(update(schedules).where(*given_back).values(lease_until=None)).rowcount
+        return sum(
+            connection.execute(update(schedules).where(*_still(one)).values(lease_until=None)).rowcount
+            for one in claimed
+        )
 
-        return await self._writer.write(job)
-
-    async def resume(self, webhook_id: str, next_run_at: float, note: AuditEntry) -> bool:
+    @writes
+    def resume(self, connection: Connection, webhook_id: str, next_run_at: float, note: AuditEntry) -> bool:
         """False where it was not paused."""
+        paused = update(schedules).where(
+            schedules.c.webhook_id == webhook_id, schedules.c.paused_at.is_not(None)
+        )
+        going = {
+            "paused_at": None,
+            "paused_reason": "",
+            "consecutive_failures": 0,
+            "next_run_at": milliseconds(next_run_at),
+        }
+        return changed_one(connection, paused.values(going), note)
 
-        def job(connection: Connection) -> bool:
-            paused = update(schedules).where(
-                schedules.c.webhook_id == webhook_id, schedules.c.paused_at.is_not(None)
-            )
-            going = {
-                "paused_at": None,
-                "paused_reason": "",
-                "consecutive_failures": 0,
-                "next_run_at": milliseconds(next_run_at),
-            }
-            resumed = connection.execute(paused.values(going)).rowcount == 1
-            write_note(connection, note if resumed else None)
-            return resumed
-
-        return await self._writer.write(job)
-
-    async def paused(self) -> int:
+    @reads
+    def paused(self, connection: Connection) -> int:
         """How many have paused themselves, of webhooks that would be called otherwise."""
         own = webhooks.c.id == schedules.c.webhook_id
         found = (
@@ -180,14 +146,12 @@ class Schedules:
             .select_from(schedules.join(webhooks, own))
             .where(schedules.c.paused_at.is_not(None), webhooks.c.enabled, webhooks.c.deleted_at.is_(None))
         )
-        return await self._database.read(lambda connection: connection.scalar(found) or 0)
+        return connection.scalar(found) or 0
 
-    async def states(self, webhook_ids: list[str]) -> dict[str, ScheduleState]:
-        def query(connection: Connection) -> dict[str, ScheduleState]:
-            rows = connection.execute(select(schedules).where(schedules.c.webhook_id.in_(webhook_ids)))
-            return {row.webhook_id: _state_of(row) for row in rows}
-
-        return await self._database.read(query)
+    @reads
+    def states(self, connection: Connection, webhook_ids: list[str]) -> dict[str, ScheduleState]:
+        rows = connection.execute(select(schedules).where(schedules.c.webhook_id.in_(webhook_ids)))
+        return {row.webhook_id: _state_of(row) for row in rows}
 
 
 def follow(connection: Connection, webhook: StoredWebhook, touched: bool) -> None:

@@ -48,12 +48,12 @@ class Store:
         self.vault = Vault(secret_keys)
         self.webhooks = Webhooks(self.database, self.writer, self.vault)
         self.bin = Bin(self.database, self.writer, self.webhooks)
-        self.history = History(self.database)
+        self.history = History(self.database, self.writer)
         self.findable = Findable(self.database, self.writer)
         self.deliveries = Deliveries(self.database, self.writer)
-        self.emissions = Emissions(self.writer)
+        self.emissions = Emissions(self.database, self.writer)
         self.holds = Holds(self.database, self.writer)
-        self.slots = Slots(self.writer)
+        self.slots = Slots(self.database, self.writer)
         self.marks = CallMarks(self.database, self.writer)
         self.endings = Endings(self.database, self.writer)
         self.samples = Samples(self.database, self.writer)
@@ -68,7 +68,7 @@ class Store:
         self.audit = Audit(self.database, self.writer)
         self.listeners = Listeners(self.database, self.writer)
         self.volumes = Volumes(self.database, self.writer)
-        self.activities = Activities(self.database)
+        self.activities = Activities(self.database, self.writer)
         self._alone_lock: wake.AloneLock | None = None
 
     async def open(self, migrate: bool | None = None) -> None:

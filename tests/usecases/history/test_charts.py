@@ -36,14 +36,14 @@ def asked(house: House, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         stored["range"] = (ids, since, until, step)
         return stored["calls"]
 
-    async def in_trouble(ids: list[str], since: float) -> dict[str, int]:
+    async def not_started(ids: list[str], since: int) -> dict[str, int]:
         stored["since"] = since
         found: dict[str, int] = stored["trouble"]
         return found
 
     monkeypatch.setattr(house.gateway.store.volumes, "buckets", buckets)
     monkeypatch.setattr(house.gateway.store.volumes, "calls", calls)
-    monkeypatch.setattr(house.gateway.store.deliveries, "in_trouble", in_trouble)
+    monkeypatch.setattr(house.gateway.store.activities, "not_started", not_started)
     house.gateway.clock = lambda: NOW
     return stored
 
@@ -118,7 +118,7 @@ async def test_a_day_of_a_webhook_ends_with_this_hour(house: House, asked: dict[
     asked["trouble"] = {"wh_2": 4}
     days = await volumes.last_day(house.gateway, OWNER, ["wh_1", "wh_2"])
     assert asked["range"] == (["wh_1", "wh_2"], day_before, MINUTE + 1, 60)
-    assert asked["since"] == before * 60
+    assert asked["since"] == before
     one, other = days["wh_1"], days["wh_2"]
     assert one.hours == [5, *[0] * 21, 2, 1]
     assert (one.calls, one.recent_calls, one.recent_rejected, one.recent_not_started) == (8, 3, 1, 0)

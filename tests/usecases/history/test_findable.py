@@ -114,7 +114,7 @@ async def test_two_processes_keep_each_call_once(house: House) -> None:
     webhook = await house.webhook(fieldMapping=FIELDS)
     await house.call(webhook, b'{"order":"once"}')
     later(house.gateway, findable.SETTLED + 1)
-    after = await house.gateway.store.findable.reached()
+    after = await house.gateway.store.chores.reached("findable")
     assert await findable.step(house.gateway) == 1
     assert not await house.gateway.store.findable.keep({"inv_0": {b"vx"}}, after, 0.0)
 

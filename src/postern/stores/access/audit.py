@@ -4,40 +4,41 @@ the other."""
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Row, insert, select
+from sqlalchemy import Connection, Executable, Row, insert, select
 
 from postern.core.access.audit import AuditEntry
-from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
+from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import audit
-from postern.stores.sql.writer import Writer
 
 
-class Audit:
-    def __init__(self, database: Database, writer: Writer) -> None:
-        self._database = database
-        self._writer = writer
+class Audit(Repository):
+    @writes
+    def write(self, connection: Connection, note: AuditEntry) -> None:
+        write_note(connection, note)
 
-    async def write(self, note: AuditEntry) -> None:
-        await self._writer.write(lambda connection: write_note(connection, note))
-
-    async def page(
-        self, limit: int, before: str | None = None, subject: str | None = None
+    @reads
+    def page(
+        self, connection: Connection, limit: int, before: str | None = None, subject: str | None = None
     ) -> list[AuditEntry]:
-        def query(connection: Connection) -> list[AuditEntry]:
-            statement = select(audit).order_by(audit.c.id.desc()).limit(limit)
-            if before is not None:
-                statement = statement.where(audit.c.id < before)
-            if subject is not None:
-                statement = statement.where(audit.c.subject == subject)
-            return [_entry_of(row) for row in connection.execute(statement)]
-
-        return await self._database.read(query)
+        statement = select(audit).order_by(audit.c.id.desc()).limit(limit)
+        if before is not None:
+            statement = statement.where(audit.c.id < before)
+        if subject is not None:
+            statement = statement.where(audit.c.subject == subject)
+        return [_entry_of(row) for row in connection.execute(statement)]
 
 
 def write_note(connection: Connection, note: AuditEntry | None) -> None:
     if note is not None:
         write_notes(connection, [note])
+
+
+def changed_one(connection: Connection, change: Executable, note: AuditEntry | None) -> bool:
+    """Whether there was a row to be changed, or deleted. Only then the note is written."""
+    changed = connection.execute(change).rowcount == 1
+    write_note(connection, note if changed else None)
+    return changed
 
 
 def write_notes(connection: Connection, notes: list[AuditEntry]) -> None:

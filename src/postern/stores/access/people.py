@@ -9,18 +9,13 @@ from sqlalchemy.exc import IntegrityError
 from postern.core.access.accounts import Level, Session, User
 from postern.core.access.audit import AuditEntry
 from postern.stores.access.api_keys import digest
-from postern.stores.access.audit import write_note
-from postern.stores.sql.database import Database
+from postern.stores.access.audit import changed_one, write_note
 from postern.stores.sql.moments import milliseconds, seconds
+from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import saved_views, sessions, users
-from postern.stores.sql.writer import Writer
 
 
-class People:
-    def __init__(self, database: Database, writer: Writer) -> None:
-        self._database = database
-        self._writer = writer
-
+class People(Repository):
     async def add(self, user: User, note: AuditEntry | None) -> bool:
         values = {
             "id": user.id, "name": user.name, "level": user.level, "password_hash": user.password_hash,
@@ -37,11 +32,9 @@ class People:
             return False
         return True
 
-    async def users(self) -> list[User]:
-        def query(connection: Connection) -> list[User]:
-            return [_user_of(row) for row in connection.execute(select(users).order_by(users.c.id.desc()))]
-
-        return await self._database.read(query)
+    @reads
+    def users(self, connection: Connection) -> list[User]:
+        return [_user_of(row) for row in connection.execute(select(users).order_by(users.c.id.desc()))]
 
     async def user(self, user_id: str) -> User | None:
         return await self._one(users.c.id == user_id)
@@ -49,15 +42,15 @@ class People:
     async def named(self, name: str) -> User | None:
         return await self._one(users.c.name == name)
 
-    async def _one(self, condition: Any) -> User | None:
-        def query(connection: Connection) -> User | None:
-            row = connection.execute(select(users).where(condition)).first()
-            return None if row is None else _user_of(row)
+    @reads
+    def _one(self, connection: Connection, condition: Any) -> User | None:
+        row = connection.execute(select(users).where(condition)).first()
+        return None if row is None else _user_of(row)
 
-        return await self._database.read(query)
-
-    async def change(
+    @writes
+    def change(
         self,
+        connection: Connection,
         user_id: str,
         note: AuditEntry,
         *,
@@ -73,35 +66,31 @@ class People:
         changing = update(users).where(users.c.id == user_id)
         if hash_was is not None:
             changing = changing.where(users.c.password_hash == hash_was)
+        if level is not None and level != "admin" and not _another_admin(connection, user_id):
+            return False
+        if connection.execute(changing.values(values)).rowcount != 1:
+            return False
+        if end_sessions_but is not None:
+            connection.execute(
+                delete(sessions).where(sessions.c.user_id == user_id, sessions.c.id != end_sessions_but)
+            )
+        write_note(connection, note)
+        return True
 
-        def job(connection: Connection) -> bool:
-            if level is not None and level != "admin" and not _another_admin(connection, user_id):
-                return False
-            if connection.execute(changing.values(values)).rowcount != 1:
-                return False
-            if end_sessions_but is not None:
-                connection.execute(
-                    delete(sessions).where(sessions.c.user_id == user_id, sessions.c.id != end_sessions_but)
-                )
-            write_note(connection, note)
-            return True
+    @writes
+    def delete(self, connection: Connection, user_id: str, note: AuditEntry) -> bool:
+        if not _another_admin(connection, user_id):
+            return False
+        connection.execute(delete(users).where(users.c.id == user_id))
+        connection.execute(delete(sessions).where(sessions.c.user_id == user_id))
+        connection.execute(delete(saved_views).where(saved_views.c.owner == user_id))
+        write_note(connection, note)
+        return True
 
-        return await self._writer.write(job)
-
-    async def delete(self, user_id: str, note: AuditEntry) -> bool:
-        def job(connection: Connection) -> bool:
-            if not _another_admin(connection, user_id):
-                return False
-            connection.execute(delete(users).where(users.c.id == user_id))
-            connection.execute(delete(sessions).where(sessions.c.user_id == user_id))
-            connection.execute(delete(saved_views).where(saved_views.c.owner == user_id))
-            write_note(connection, note)
-            return True
-
-        return await self._writer.write(job)
-
-    async def sign_in(
+    @writes
+    def sign_in(
         self,
+        connection: Connection,
         session: Session,
         secret: str,
         gone_before: float,
@@ -122,16 +111,12 @@ class People:
         signed_in = known.values(
             last_signed_in_at=milliseconds(session.created_at), password_hash=new_hash or hash_was
         )
-
-        def job(connection: Connection) -> bool:
-            if connection.execute(signed_in).rowcount != 1:
-                return False
-            connection.execute(delete(sessions).where(sessions.c.seen_at < milliseconds(gone_before)))
-            connection.execute(insert(sessions).values(values))
-            write_note(connection, note)
-            return True
-
-        return await self._writer.write(job)
+        if connection.execute(signed_in).rowcount != 1:
+            return False
+        connection.execute(delete(sessions).where(sessions.c.seen_at < milliseconds(gone_before)))
+        connection.execute(insert(sessions).values(values))
+        write_note(connection, note)
+        return True
 
     async def session(self, secret: str) -> tuple[Session, User] | None:
         found = await self._sessions(sessions.c.digest == digest(secret))
@@ -140,31 +125,23 @@ class People:
     async def sessions(self, user_id: str | None = None) -> list[tuple[Session, User]]:
         return await self._sessions(*([] if user_id is None else [sessions.c.user_id == user_id]))
 
-    async def _sessions(self, *conditions: Any) -> list[tuple[Session, User]]:
-        def query(connection: Connection) -> list[tuple[Session, User]]:
-            rows = connection.execute(
-                select(sessions).where(*conditions).order_by(sessions.c.id.desc())
-            ).all()
-            owners = {row.user_id for row in rows}
-            known = {
-                row.id: _user_of(row)
-                for row in connection.execute(select(users).where(users.c.id.in_(owners)))
-            }
-            return [(_session_of(row), known[row.user_id]) for row in rows if row.user_id in known]
+    @reads
+    def _sessions(self, connection: Connection, *conditions: Any) -> list[tuple[Session, User]]:
+        rows = connection.execute(select(sessions).where(*conditions).order_by(sessions.c.id.desc())).all()
+        owners = {row.user_id for row in rows}
+        known = {
+            row.id: _user_of(row) for row in connection.execute(select(users).where(users.c.id.in_(owners)))
+        }
+        return [(_session_of(row), known[row.user_id]) for row in rows if row.user_id in known]
 
-        return await self._database.read(query)
-
-    async def seen(self, session_id: str, now: float) -> None:
+    @writes
+    def seen(self, connection: Connection, session_id: str, now: float) -> None:
         change = update(sessions).where(sessions.c.id == session_id).values(seen_at=milliseconds(now))
-        await self._writer.write(lambda connection: connection.execute(change))
+        connection.execute(change)
 
-    async def end(self, session_id: str, note: AuditEntry | None) -> bool:
-        def job(connection: Connection) -> bool:
-            ended = connection.execute(delete(sessions).where(sessions.c.id == session_id)).rowcount == 1
-            write_note(connection, note if ended else None)
-            return ended
-
-        return await self._writer.write(job)
+    @writes
+    def end(self, connection: Connection, session_id: str, note: AuditEntry | None) -> bool:
+        return changed_one(connection, delete(sessions).where(sessions.c.id == session_id), note)
 
 
 def _another_admin(connection: Connection, user_id: str) -> bool:

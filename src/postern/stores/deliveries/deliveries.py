@@ -1,6 +1,5 @@
 """What is due: claimed with a lease by whoever gets there first, and settled by the same."""
 
-from collections import Counter
 from itertools import accumulate
 from operator import itemgetter
 from typing import Any
@@ -10,56 +9,42 @@ from sqlalchemy import BigInteger, Connection, bindparam, func, literal_column, 
 
 from postern.core.deliveries.delivery import Started
 from postern.core.history.invocation import Delivery
-from postern.identity import first_id_at
 from postern.stores.deliveries.rows import delivery_of, key_of
 from postern.stores.sql.bulk import Parameters, execute_for_each, fetch
-from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
-from postern.stores.sql.tables import UNUSUAL_DELIVERIES, deliveries, invocations
-from postern.stores.sql.writer import Writer
+from postern.stores.sql.repository import Repository, reads, writes
+from postern.stores.sql.tables import deliveries, invocations
 
 LONGEST_LOG = 20
 MOST_CAUGHT_UP = 1_000
 
 
-class Deliveries:
-    def __init__(self, database: Database, writer: Writer) -> None:
-        self._database = database
-        self._writer = writer
-
-    async def claim(
-        self, now: float, lease: float, limit: int, most_bytes: int | None = None
+class Deliveries(Repository):
+    @writes
+    def claim(
+        self, connection: Connection, now: float, lease: float, limit: int, most_bytes: int | None = None
     ) -> list[Delivery]:
         """The due ones, now ours until the lease is over: a process that dies gives them back by doing nothing. Their bodies
         have as many bytes at most, or there is one only."""
+        count = limit
+        if most_bytes is not None:
+            sizes = fetch(connection, _DUE_SIZES, {"now": milliseconds(now), "most": limit})
+            if not sizes:
+                return []
+            together = accumulate(size for (size,) in sizes)
+            count = max(1, sum(size <= most_bytes for size in together))
+        given = {"now": milliseconds(now), "until": milliseconds(now + lease), "most": count}
+        return [delivery_of(row) for row in sorted(fetch(connection, _CLAIM, given), key=itemgetter(0))]
 
-        def job(connection: Connection) -> list[Delivery]:
-            count = limit
-            if most_bytes is not None:
-                sizes = fetch(connection, _DUE_SIZES, {"now": milliseconds(now), "most": limit})
-                if not sizes:
-                    return []
-                together = accumulate(size for (size,) in sizes)
-                count = max(1, sum(size <= most_bytes for size in together))
-            given = {"now": milliseconds(now), "until": milliseconds(now + lease), "most": count}
-            return [delivery_of(row) for row in sorted(fetch(connection, _CLAIM, given), key=itemgetter(0))]
-
-        return await self._writer.write(job)
-
-    async def any_due(self, now: float) -> bool:
+    @reads
+    def any_due(self, connection: Connection, now: float) -> bool:
         """Whether ``claim`` would find something. Cheap enough to ask often: nothing touches the writer."""
+        return bool(fetch(connection, _DUE_SIZES, {"now": milliseconds(now), "most": 1}))
 
-        def query(connection: Connection) -> bool:
-            return bool(fetch(connection, _DUE_SIZES, {"now": milliseconds(now), "most": 1}))
-
-        return await self._database.read(query)
-
-    async def get(self, key: str) -> Delivery | None:
-        def query(connection: Connection) -> Delivery | None:
-            row = connection.execute(select(deliveries).where(deliveries.c.key == key)).first()
-            return None if row is None else delivery_of(row)
-
-        return await self._database.read(query)
+    @reads
+    def get(self, connection: Connection, key: str) -> Delivery | None:
+        row = connection.execute(select(deliveries).where(deliveries.c.key == key)).first()
+        return None if row is None else delivery_of(row)
 
     async def started(
         self, delivery: Delivery, started: Started, now: float, ask_at: float | None = None
@@ -106,19 +91,16 @@ class Deliveries:
             urgent=False,
         )
 
-    async def release(self, now: float, lease: float) -> int:
+    @writes
+    def release(self, connection: Connection, now: float, lease: float) -> int:
         """After a crash, when no other process serves this database: what the dead one had claimed is due at
         once."""
-
-        def job(connection: Connection) -> int:
-            claimed = update(deliveries).where(
-                deliveries.c.state == "queued",
-                deliveries.c.next_at > milliseconds(now),
-                deliveries.c.next_at <= milliseconds(now + lease),
-            )
-            return connection.execute(claimed.values(next_at=milliseconds(now))).rowcount
-
-        return await self._writer.write(job)
+        claimed = update(deliveries).where(
+            deliveries.c.state == "queued",
+            deliveries.c.next_at > milliseconds(now),
+            deliveries.c.next_at <= milliseconds(now + lease),
+        )
+        return connection.execute(claimed.values(next_at=milliseconds(now))).rowcount
 
     async def catch_up(self, now: float, lease: float, longest_wait: float) -> int:
         """Deliveries whose next try lies further off than any wait is long: the clock was set back since. They
@@ -169,63 +151,32 @@ class Deliveries:
         due = update(deliveries).where(deliveries.c.key.in_(chosen)).values(next_at=milliseconds(now))
         return await self._writer.write(lambda connection: connection.execute(due).rowcount)
 
-    async def backlog(self, now: float) -> tuple[int, float]:
+    @reads
+    def backlog(self, connection: Connection, now: float) -> tuple[int, float]:
         """How many wait (counted up to 10,000), and for how long the oldest has been due: one that was tried in vain, and is
         tried again later, since it came or was released. As below, few of these are looked at."""
+        due = (
+            select(deliveries.c.next_at)
+            .where(deliveries.c.state == "queued")
+            .order_by(deliveries.c.next_at)
+            .limit(10_000)
+            .subquery()
+        )
+        count, oldest = connection.execute(
+            select(func.count(), func.min(due.c.next_at)).select_from(due)
+        ).one()
+        if oldest is None:
+            return count, 0.0
+        tried = connection.execute(_WAITING_LONGEST.limit(1_000))
+        since = [released_at or created_at for error, created_at, released_at in tried if error]
+        return count, max(0.0, now - seconds(min([oldest, *since])))
 
-        def query(connection: Connection) -> tuple[int, float]:
-            due = (
-                select(deliveries.c.next_at)
-                .where(deliveries.c.state == "queued")
-                .order_by(deliveries.c.next_at)
-                .limit(10_000)
-                .subquery()
-            )
-            count, oldest = connection.execute(
-                select(func.count(), func.min(due.c.next_at)).select_from(due)
-            ).one()
-            if oldest is None:
-                return count, 0.0
-            tried = connection.execute(_WAITING_LONGEST.limit(1_000))
-            since = [released_at or created_at for error, created_at, released_at in tried if error]
-            return count, max(0.0, now - seconds(min([oldest, *since])))
-
-        return await self._database.read(query)
-
-    async def tried_in_vain(self, before: float) -> bool:
+    @reads
+    def tried_in_vain(self, connection: Connection, before: float) -> bool:
         """Whether one that is this old could not be started when it was last tried, by whichever process. As below, few
         are looked at: those that wait longest."""
-
-        def query(connection: Connection) -> bool:
-            latest, found = milliseconds(before), connection.execute(_WAITING_LONGEST.limit(1_000))
-            return any(error and created_at <= latest for error, created_at, _ in found)
-
-        return await self._database.read(query)
-
-    async def in_trouble(self, webhook_ids: list[str], since: float) -> dict[str, int]:
-        """By webhook: how many of its deliveries could not be started, given up since then or still tried
-        again, and how many had a run that failed.
-
-        Of those that are tried again the ones that wait longest, and not many: that is enough to see who is
-        in trouble.
-        """
-
-        def query(connection: Connection) -> dict[str, int]:
-            given_up = select(deliveries.c.webhook_id).where(
-                deliveries.c.state == "failed",
-                UNUSUAL_DELIVERIES,
-                deliveries.c.webhook_id.in_(webhook_ids),
-                deliveries.c.key >= first_id_at("inv", since),
-            )
-            waiting = select(deliveries.c.webhook_id, deliveries.c.error).where(
-                deliveries.c.state == literal_column("'queued'")
-            )
-            waiting = waiting.order_by(deliveries.c.next_at.desc()).limit(1_000)
-            found = Counter(connection.execute(given_up.limit(1_000)).scalars())
-            found.update(webhook_id for webhook_id, error in connection.execute(waiting) if error)
-            return dict(found)
-
-        return await self._database.read(query)
+        latest, found = milliseconds(before), connection.execute(_WAITING_LONGEST.limit(1_000))
+        return any(error and created_at <= latest for error, created_at, _ in found)
 
 
 # In the driver, as is what of their calls is read then: each start that is not waited for costs these, and SQLAlchemy

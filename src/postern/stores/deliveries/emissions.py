@@ -12,17 +12,16 @@ from postern.stores.calls.claims import claim_keys
 from postern.stores.calls.recorder import emit, insert_delivery, insert_invocation, keep_sample
 from postern.stores.history.locking import lock_call
 from postern.stores.history.marks import insert_edited
+from postern.stores.sql.repository import Repository, writes
 from postern.stores.sql.tables import deliveries
 from postern.stores.sql.wake import DUE, announce
-from postern.stores.sql.writer import Writer
 
 
-class Emissions:
-    def __init__(self, writer: Writer) -> None:
-        self._writer = writer
-
-    async def replay(
+class Emissions(Repository):
+    @writes
+    def replay(
         self,
+        connection: Connection,
         invocation_id: str,
         fields: dict[str, str],
         now: float,
@@ -31,21 +30,20 @@ class Emissions:
         sample: bytes | None = None,
         note: AuditEntry | None = None,
     ) -> Delivery:
-        def job(connection: Connection) -> Delivery:
-            delivery = emit(connection, invocation_id, fields, state, now, asked_by)
-            if delivery is None:
-                raise Gone
-            announce(connection, DUE)
-            if sample is not None:
-                keep_sample(connection, delivery, sample, now)
-            if note is not None:
-                write_note(connection, replace(note, changes={"delivery": delivery.key}))
-            return delivery
+        delivery = emit(connection, invocation_id, fields, state, now, asked_by)
+        if delivery is None:
+            raise Gone
+        announce(connection, DUE)
+        if sample is not None:
+            keep_sample(connection, delivery, sample, now)
+        if note is not None:
+            write_note(connection, replace(note, changes={"delivery": delivery.key}))
+        return delivery
 
-        return await self._writer.write(job)
-
-    async def start_edited(
+    @writes
+    def start_edited(
         self,
+        connection: Connection,
         made: Invocation,
         edited: Edited,
         fields: dict[str, str],
@@ -55,24 +53,22 @@ class Emissions:
         note: AuditEntry,
     ) -> Delivery:
         """An invocation that was made of another one, and its start, together. It is no call: nothing counts it."""
+        lock_call(connection, edited.made_from)
+        insert_invocation(connection, made)
+        insert_edited(connection, made.id, edited)
+        delivery = emit(connection, made.id, fields, state, now, edited.author)
+        if delivery is None:
+            raise Gone
+        announce(connection, DUE)
+        if sample is not None:
+            keep_sample(connection, delivery, sample, now)
+        write_note(connection, note)
+        return delivery
 
-        def job(connection: Connection) -> Delivery:
-            lock_call(connection, edited.made_from)
-            insert_invocation(connection, made)
-            insert_edited(connection, made.id, edited)
-            delivery = emit(connection, made.id, fields, state, now, edited.author)
-            if delivery is None:
-                raise Gone
-            announce(connection, DUE)
-            if sample is not None:
-                keep_sample(connection, delivery, sample, now)
-            write_note(connection, note)
-            return delivery
-
-        return await self._writer.write(job)
-
-    async def admit(
+    @writes
+    def admit(
         self,
+        connection: Connection,
         invocation: Invocation,
         fields: dict[str, str],
         now: float,
@@ -84,23 +80,19 @@ class Emissions:
     ) -> Delivery | str | None:
         """Start a call that was rejected once. A text names the invocation that came in its place; None: it
         has a delivery."""
-
-        def job(connection: Connection) -> Delivery | str | None:
-            key = delivery_key(invocation.id, 1)
-            lock_call(connection, invocation.id)
-            if connection.scalar(select(deliveries.c.key).where(deliveries.c.key == key)) is not None:
-                return None
-            if duplicate_key is not None:
-                claim = Entry(invocation, duplicate_key=duplicate_key, duplicate_until=duplicate_until)
-                first = claim_keys(connection, [claim]).get(invocation.id)
-                if first is not None:
-                    return first
-            delivery = Delivery(
-                key, invocation.id, invocation.webhook_id, 1, state, 0, now, fields, now, asked_by=asked_by
-            )
-            insert_delivery(connection, delivery)
-            announce(connection, DUE)
-            write_note(connection, note)
-            return delivery
-
-        return await self._writer.write(job)
+        key = delivery_key(invocation.id, 1)
+        lock_call(connection, invocation.id)
+        if connection.scalar(select(deliveries.c.key).where(deliveries.c.key == key)) is not None:
+            return None
+        if duplicate_key is not None:
+            claim = Entry(invocation, duplicate_key=duplicate_key, duplicate_until=duplicate_until)
+            first = claim_keys(connection, [claim]).get(invocation.id)
+            if first is not None:
+                return first
+        delivery = Delivery(
+            key, invocation.id, invocation.webhook_id, 1, state, 0, now, fields, now, asked_by=asked_by
+        )
+        insert_delivery(connection, delivery)
+        announce(connection, DUE)
+        write_note(connection, note)
+        return delivery

@@ -3,49 +3,36 @@
 from sqlalchemy import Connection, func, select, update
 
 from postern.core.deliveries.delivery import State
-from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds
+from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import UNUSUAL_DELIVERIES, deliveries
 from postern.stores.sql.wake import DUE, announce
-from postern.stores.sql.writer import Writer
 
 
-class Holds:
-    def __init__(self, database: Database, writer: Writer) -> None:
-        self._database = database
-        self._writer = writer
-
-    async def unhold(self, webhook_id: str, state: State, now: float, limit: int) -> int:
+class Holds(Repository):
+    @writes
+    def unhold(self, connection: Connection, webhook_id: str, state: State, now: float, limit: int) -> int:
         """The oldest of what is held, now due (or dropped); how many. They keep their times, so the oldest is
         started first."""
+        oldest = (
+            select(deliveries.c.key)
+            .where(deliveries.c.state == "held", UNUSUAL_DELIVERIES, deliveries.c.webhook_id == webhook_id)
+            .order_by(deliveries.c.key)
+            .limit(limit)
+            .with_for_update()
+        )
+        moved = update(deliveries).where(
+            deliveries.c.key.in_(oldest.scalar_subquery()), deliveries.c.state == "held"
+        )
+        if state == "queued":
+            announce(connection, DUE)
+        return connection.execute(moved.values(state=state, released_at=milliseconds(now))).rowcount
 
-        def job(connection: Connection) -> int:
-            oldest = (
-                select(deliveries.c.key)
-                .where(
-                    deliveries.c.state == "held", UNUSUAL_DELIVERIES, deliveries.c.webhook_id == webhook_id
-                )
-                .order_by(deliveries.c.key)
-                .limit(limit)
-                .with_for_update()
-            )
-            moved = update(deliveries).where(
-                deliveries.c.key.in_(oldest.scalar_subquery()), deliveries.c.state == "held"
-            )
-            if state == "queued":
-                announce(connection, DUE)
-            return connection.execute(moved.values(state=state, released_at=milliseconds(now))).rowcount
-
-        return await self._writer.write(job)
-
-    async def held(self, webhook_ids: list[str]) -> dict[str, int]:
+    @reads
+    def held(self, connection: Connection, webhook_ids: list[str]) -> dict[str, int]:
         """How many wait behind each hold."""
-
-        def query(connection: Connection) -> dict[str, int]:
-            among = deliveries.c.state == "held", UNUSUAL_DELIVERIES, deliveries.c.webhook_id.in_(webhook_ids)
-            rows = connection.execute(
-                select(deliveries.c.webhook_id, func.count()).where(*among).group_by(deliveries.c.webhook_id)
-            )
-            return {row[0]: row[1] for row in rows}
-
-        return await self._database.read(query)
+        among = deliveries.c.state == "held", UNUSUAL_DELIVERIES, deliveries.c.webhook_id.in_(webhook_ids)
+        rows = connection.execute(
+            select(deliveries.c.webhook_id, func.count()).where(*among).group_by(deliveries.c.webhook_id)
+        )
+        return {row[0]: row[1] for row in rows}

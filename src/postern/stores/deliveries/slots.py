@@ -9,15 +9,12 @@ from postern.core.answer import WorkflowResponse
 from postern.stores.deliveries.rows import key_of
 from postern.stores.sql.bulk import Parameters, changed_by_each, execute_for_each
 from postern.stores.sql.moments import milliseconds
+from postern.stores.sql.repository import Repository
 from postern.stores.sql.tables import deliveries
 from postern.stores.sql.wake import ANSWER, announce
-from postern.stores.sql.writer import Writer
 
 
-class Slots:
-    def __init__(self, writer: Writer) -> None:
-        self._writer = writer
-
+class Slots(Repository):
     def respond(
         self, key: str, response: WorkflowResponse, now: float, awaited_here: bool = False
     ) -> "asyncio.Future[bool]":

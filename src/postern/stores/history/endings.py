@@ -13,11 +13,10 @@ from postern.core.history.volume import LATENCY_BOUNDS_MS, end_name, latency_buc
 from postern.stores.calls.recorder import count_volume
 from postern.stores.history.filtering import conditions_of
 from postern.stores.sql.bulk import Parameters, among, execute_for_each, in_the_driver
-from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
+from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import answers, deliveries, invocations
 from postern.stores.sql.upsert import insert_into
-from postern.stores.sql.writer import Writer
 
 Counted = Mapping[tuple[str, str, int], int]
 """By webhook, name and latency bucket: how many."""
@@ -50,22 +49,20 @@ class Written(NamedTuple):
     """Written now. What is in neither set had ended before, or was never started."""
 
 
-class Endings:
-    def __init__(self, database: Database, writer: Writer) -> None:
-        self._database = database
-        self._writer = writer
-
-    async def note(
-        self, answered: list[Answered], ends: Mapping[str, End], counted: Counted, now: float
+class Endings(Repository):
+    @writes
+    def note(
+        self,
+        connection: Connection,
+        answered: list[Answered],
+        ends: Mapping[str, End],
+        counted: Counted,
+        now: float,
     ) -> Written:
         """Write down what callers heard and how deliveries ended."""
-
-        def job(connection: Connection) -> Written:
-            if answered:
-                _keep(connection, answered)
-            return write_ends(connection, ends, now, counted)
-
-        return await self._writer.write(job)
+        if answered:
+            _keep(connection, answered)
+        return write_ends(connection, ends, now, counted)
 
     async def claim_to_ask(self, now: float, lease: float, limit: int) -> dict[str, Claimed]:
         """Deliveries whose end is to be asked for, now ours until the lease is over."""
@@ -86,20 +83,18 @@ class Endings:
 
         return await self._writer.write(job)
 
-    async def ask_again(self, asked: Mapping[str, tuple[State, float]]) -> None:
+    @writes
+    def ask_again(self, connection: Connection, asked: Mapping[str, tuple[State, float]]) -> None:
         """These have not ended: their states, and when the engine is asked again."""
         values = [{"of": key, "to": to, "at": milliseconds(at)} for key, (to, at) in sorted(asked.items())]
-        await self._writer.write(lambda connection: connection.execute(_ASKED, values))
+        connection.execute(_ASKED, values)
 
-    async def lost(self) -> int:
+    @reads
+    def lost(self, connection: Connection) -> int:
         """How many calls are lost now, counted up to 1,000: not those that were replayed."""
-
-        def query(connection: Connection) -> int:
-            wanted, _ = conditions_of(connection, HistoryFilter(status="lost"), all_of_them=True)
-            found = select(invocations.c.id).where(*wanted).limit(MOST_COUNTED).subquery()
-            return connection.scalar(select(func.count()).select_from(found)) or 0
-
-        return await self._database.read(query)
+        wanted, _ = conditions_of(connection, HistoryFilter(status="lost"), all_of_them=True)
+        found = select(invocations.c.id).where(*wanted).limit(MOST_COUNTED).subquery()
+        return connection.scalar(select(func.count()).select_from(found)) or 0
 
 
 def write_ends(

@@ -8,84 +8,66 @@ from sqlalchemy import Connection, func, select, update
 
 from postern.core.history.invocation import Invocation
 from postern.identity import first_id_at
+from postern.stores.chores import how_far
 from postern.stores.history.reading import brief, invocation_of
 from postern.stores.sql.bulk import Parameters, execute_for_each
-from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds
+from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import call_values, chores, deliveries, invocations
 from postern.stores.sql.upsert import insert_into
-from postern.stores.sql.writer import Writer
 
 CHORE = "findable"
 
 
-class Findable:
-    def __init__(self, database: Database, writer: Writer) -> None:
-        self._database = database
-        self._writer = writer
-
-    async def reached(self) -> str:
-        """The newest call that can be found."""
-
-        def query(connection: Connection) -> str:
-            asked = select(chores.c.reached).where(chores.c.name == CHORE)
-            return connection.execute(asked).scalar_one_or_none() or ""
-
-        return await self._database.read(query)
-
-    async def first_behind(self) -> str | None:
+class Findable(Repository):
+    @reads
+    def first_behind(self, connection: Connection) -> str | None:
         """The oldest call that cannot be found by a value yet."""
+        reached = how_far(connection, CHORE)
+        first = select(func.min(invocations.c.id)).where(invocations.c.id > reached)
+        found: str | None = connection.scalar(first)
+        return found
 
-        def query(connection: Connection) -> str | None:
-            asked = select(chores.c.reached).where(chores.c.name == CHORE)
-            reached = connection.execute(asked).scalar_one_or_none() or ""
-            first = select(func.min(invocations.c.id)).where(invocations.c.id > reached)
-            found: str | None = connection.scalar(first)
-            return found
-
-        return await self._database.read(query)
-
-    async def following(
-        self, after: str, before: float, limit: int, largest_body: int
+    @reads
+    def following(
+        self, connection: Connection, after: str, before: float, limit: int, largest_body: int
     ) -> list[tuple[Invocation, dict[str, str]]]:
         """The oldest calls that cannot be found yet, with headers and small bodies, and their mapped values."""
+        found = brief(largest_body).where(
+            invocations.c.id > after, invocations.c.id < first_id_at("inv", before)
+        )
+        rows = connection.execute(found.order_by(invocations.c.id).limit(limit)).all()
+        if not rows:
+            return []
+        # They follow each other, and so do their deliveries.
+        started = select(deliveries.c.invocation_id, deliveries.c.fields).where(
+            deliveries.c.key >= rows[0].id + ".", deliveries.c.key < rows[-1].id + "/"
+        )
+        fields = {one: json.loads(kept) for one, kept in connection.execute(started)}
+        return [(invocation_of(row), fields.get(row.id, {})) for row in rows]
 
-        def query(connection: Connection) -> list[tuple[Invocation, dict[str, str]]]:
-            found = brief(largest_body).where(
-                invocations.c.id > after, invocations.c.id < first_id_at("inv", before)
-            )
-            rows = connection.execute(found.order_by(invocations.c.id).limit(limit)).all()
-            if not rows:
-                return []
-            # They follow each other, and so do their deliveries.
-            started = select(deliveries.c.invocation_id, deliveries.c.fields).where(
-                deliveries.c.key >= rows[0].id + ".", deliveries.c.key < rows[-1].id + "/"
-            )
-            fields = {one: json.loads(kept) for one, kept in connection.execute(started)}
-            return [(invocation_of(row), fields.get(row.id, {})) for row in rows]
-
-        return await self._database.read(query)
-
-    async def keep(
-        self, keys: dict[str, set[bytes]], after: str, now: float, reached: str | None = None
+    @writes
+    def keep(
+        self,
+        connection: Connection,
+        keys: dict[str, set[bytes]],
+        after: str,
+        now: float,
+        reached: str | None = None,
     ) -> bool:
         """By call. False, and nothing written, where another process has kept them. ``reached``: from where it goes on, where
         that is not the last of them."""
         last = reached or max(keys)
-
-        def job(connection: Connection) -> bool:
-            insert_first = insert_into(chores, connection.dialect.name).values(name=CHORE, at=0, reached="")
-            connection.execute(insert_first.on_conflict_do_nothing())
-            ours = update(chores).where(chores.c.name == CHORE, chores.c.reached == after)
-            if connection.execute(ours.values(reached=last, at=milliseconds(now))).rowcount != 1:
-                return False
-            # In the order of the table's key, so that neighbours are written together.
-            rows = sorted((key, one) for one, found in keys.items() for key in found)
-            values: list[Parameters] = [{"value": key, "invocation_id": one} for key, one in rows]
-            execute_for_each(connection, _keeping(connection.dialect.name), values)
-            return True
-
-        return await self._writer.write(job)
+        insert_first = insert_into(chores, connection.dialect.name).values(name=CHORE, at=0, reached="")
+        connection.execute(insert_first.on_conflict_do_nothing())
+        ours = update(chores).where(chores.c.name == CHORE, chores.c.reached == after)
+        if connection.execute(ours.values(reached=last, at=milliseconds(now))).rowcount != 1:
+            return False
+        # In the order of the table's key, so that neighbours are written together.
+        rows = sorted((key, one) for one, found in keys.items() for key in found)
+        values: list[Parameters] = [{"value": key, "invocation_id": one} for key, one in rows]
+        execute_for_each(connection, _keeping(connection.dialect.name), values)
+        return True
 
 
 @lru_cache(maxsize=4)

@@ -8,94 +8,72 @@ from sqlalchemy import ColumnElement, Connection, delete, func, insert, select
 
 from postern.core.access.audit import AuditEntry
 from postern.core.history.marks import Bookmark, CallNote, Edited, Marks
-from postern.stores.access.audit import write_note
+from postern.stores.access.audit import changed_one, write_note
 from postern.stores.history.locking import lock_call
-from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
+from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import bookmarks, call_notes, edited_calls
 from postern.stores.sql.upsert import insert_into
-from postern.stores.sql.writer import Writer
 
 
-class CallMarks:
-    def __init__(self, database: Database, writer: Writer) -> None:
-        self._database = database
-        self._writer = writer
-
+class CallMarks(Repository):
     async def of(self, invocation_id: str) -> Marks:
         found = await self.between(invocation_id, invocation_id)
         return found.get(invocation_id) or Marks([], [])
 
-    async def between(self, oldest: str, newest: str) -> dict[str, Marks]:
+    @reads
+    def between(self, connection: Connection, oldest: str, newest: str) -> dict[str, Marks]:
         """Of the calls from the one to the other that have any."""
+        found: dict[str, Marks] = defaultdict(lambda: Marks([], []))
+        notes = select(call_notes).where(call_notes.c.invocation_id.between(oldest, newest))
+        for row in connection.execute(notes.order_by(call_notes.c.id)):
+            note = CallNote(row.id, row.invocation_id, seconds(row.at), row.author, row.text)
+            found[row.invocation_id].notes.append(note)
+        made = select(edited_calls).where(edited_calls.c.made_from.between(oldest, newest))
+        for row in connection.execute(made.order_by(edited_calls.c.invocation_id)):
+            found[row.made_from].edited.append(row.invocation_id)
+        return found
 
-        def query(connection: Connection) -> dict[str, Marks]:
-            found: dict[str, Marks] = defaultdict(lambda: Marks([], []))
-            notes = select(call_notes).where(call_notes.c.invocation_id.between(oldest, newest))
-            for row in connection.execute(notes.order_by(call_notes.c.id)):
-                note = CallNote(row.id, row.invocation_id, seconds(row.at), row.author, row.text)
-                found[row.invocation_id].notes.append(note)
-            made = select(edited_calls).where(edited_calls.c.made_from.between(oldest, newest))
-            for row in connection.execute(made.order_by(edited_calls.c.invocation_id)):
-                found[row.made_from].edited.append(row.invocation_id)
-            return found
-
-        return await self._database.read(query)
-
-    async def bookmark(self, invocation_id: str, author: str, now: float, note: AuditEntry) -> Bookmark:
+    @writes
+    def bookmark(
+        self, connection: Connection, invocation_id: str, author: str, now: float, note: AuditEntry
+    ) -> Bookmark:
         """Theirs, where somebody was first."""
+        lock_call(connection, invocation_id)
+        inserting = insert_into(bookmarks, connection.dialect.name)
+        row = inserting.values(invocation_id=invocation_id, at=milliseconds(now), author=author)
+        # Asked for the row: of an insert, Postgres' driver does not say how many it made.
+        made = row.on_conflict_do_nothing().returning(bookmarks.c.invocation_id)
+        write_note(connection, note if connection.execute(made).first() is not None else None)
+        kept = connection.execute(select(bookmarks).where(bookmarks.c.invocation_id == invocation_id)).one()
+        return Bookmark(seconds(kept.at), kept.author)
 
-        def job(connection: Connection) -> Bookmark:
-            lock_call(connection, invocation_id)
-            inserting = insert_into(bookmarks, connection.dialect.name)
-            row = inserting.values(invocation_id=invocation_id, at=milliseconds(now), author=author)
-            # Asked for the row: of an insert, Postgres' driver does not say how many it made.
-            made = row.on_conflict_do_nothing().returning(bookmarks.c.invocation_id)
-            write_note(connection, note if connection.execute(made).first() is not None else None)
-            kept = connection.execute(
-                select(bookmarks).where(bookmarks.c.invocation_id == invocation_id)
-            ).one()
-            return Bookmark(seconds(kept.at), kept.author)
+    @writes
+    def forget_bookmark(self, connection: Connection, invocation_id: str, note: AuditEntry) -> bool:
+        gone = delete(bookmarks).where(bookmarks.c.invocation_id == invocation_id)
+        return changed_one(connection, gone, note)
 
-        return await self._writer.write(job)
-
-    async def forget_bookmark(self, invocation_id: str, note: AuditEntry) -> bool:
-        def job(connection: Connection) -> bool:
-            gone = delete(bookmarks).where(bookmarks.c.invocation_id == invocation_id)
-            was_there = connection.execute(gone).rowcount == 1
-            write_note(connection, note if was_there else None)
-            return was_there
-
-        return await self._writer.write(job)
-
-    async def add_note(self, one: CallNote, most: int, note: AuditEntry) -> bool:
+    @writes
+    def add_note(self, connection: Connection, one: CallNote, most: int, note: AuditEntry) -> bool:
         """False, and nothing written, where there are that many already."""
+        lock_call(connection, one.invocation_id)
+        count = select(func.count()).where(call_notes.c.invocation_id == one.invocation_id)
+        if connection.execute(count).scalar_one() >= most:
+            return False
+        values = {
+            "id": one.id,
+            "invocation_id": one.invocation_id,
+            "at": milliseconds(one.at),
+            "author": one.author,
+            "text": one.text,
+        }
+        connection.execute(insert(call_notes).values(values))
+        write_note(connection, note)
+        return True
 
-        def job(connection: Connection) -> bool:
-            lock_call(connection, one.invocation_id)
-            count = select(func.count()).where(call_notes.c.invocation_id == one.invocation_id)
-            if connection.execute(count).scalar_one() >= most:
-                return False
-            values = {
-                "id": one.id,
-                "invocation_id": one.invocation_id,
-                "at": milliseconds(one.at),
-                "author": one.author,
-                "text": one.text,
-            }
-            connection.execute(insert(call_notes).values(values))
-            write_note(connection, note)
-            return True
-
-        return await self._writer.write(job)
-
-    async def delete_note(self, note_id: str, note: AuditEntry) -> bool:
-        def job(connection: Connection) -> bool:
-            gone = connection.execute(delete(call_notes).where(call_notes.c.id == note_id)).rowcount == 1
-            write_note(connection, note if gone else None)
-            return gone
-
-        return await self._writer.write(job)
+    @writes
+    def delete_note(self, connection: Connection, note_id: str, note: AuditEntry) -> bool:
+        return changed_one(connection, delete(call_notes).where(call_notes.c.id == note_id), note)
 
 
 def insert_edited(connection: Connection, invocation_id: str, edited: Edited) -> None:

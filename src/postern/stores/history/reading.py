@@ -30,8 +30,8 @@ from postern.stores.deliveries.rows import delivery_of
 from postern.stores.history.looking import LONGEST_LOOK, Look, look_up
 from postern.stores.history.marks import shown_marks
 from postern.stores.sql.bulk import among, in_the_driver
-from postern.stores.sql.database import Database
 from postern.stores.sql.moments import seconds
+from postern.stores.sql.repository import Repository, reads
 from postern.stores.sql.tables import (
     answers,
     belongs,
@@ -47,10 +47,7 @@ _RECEIVED_AT = Invocation.__struct_fields__.index("received_at")
 _LISTED = [column for column in invocations.c if column.name not in _BULKY]
 
 
-class History:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
+class History(Repository):
     async def page(self, wanted: HistoryFilter, limit: int, before: str | None = None) -> HistoryPage:
         def query(connection: Connection) -> HistoryPage:
             look = Look(connection, wanted, limit + 1, before)
@@ -76,116 +73,93 @@ class History:
 
         return await look_up(self._database, wanted, query)
 
-    async def oldest(self) -> str | None:
-        def query(connection: Connection) -> str | None:
-            found: str | None = connection.scalar(select(func.min(invocations.c.id)))
-            return found
+    @reads
+    def oldest(self, connection: Connection) -> str | None:
+        found: str | None = connection.scalar(select(func.min(invocations.c.id)))
+        return found
 
-        return await self._database.read(query)
+    @reads
+    def get(self, connection: Connection, invocation_id: str) -> Story | None:
+        row = connection.execute(select(invocations).where(invocations.c.id == invocation_id)).first()
+        return None if row is None else _stories(connection, [invocation_of(row)])[0]
 
-    async def get(self, invocation_id: str) -> Story | None:
-        def query(connection: Connection) -> Story | None:
-            row = connection.execute(select(invocations).where(invocations.c.id == invocation_id)).first()
-            return None if row is None else _stories(connection, [invocation_of(row)])[0]
-
-        return await self._database.read(query)
-
-    async def same_body(self, invocation: Invocation) -> str | None:
+    @reads
+    def same_body(self, connection: Connection, invocation: Invocation) -> str | None:
         """A later accepted call of the same webhook with the same body, among the next few thousand: the
         sender's own retry."""
+        later = (
+            select(invocations.c.id, invocations.c.outcome, invocations.c.body_size)
+            .where(invocations.c.webhook_id == invocation.webhook_id, invocations.c.id > invocation.id)
+            .order_by(invocations.c.id)
+            .limit(LONGEST_LOOK)
+            .subquery()
+        )
+        alike = select(invocations.c.id).join(later, later.c.id == invocations.c.id)
+        alike = alike.where(
+            later.c.outcome == "accepted",
+            later.c.body_size == invocation.body_size,
+            invocations.c.body == invocation.body,
+        )
+        return connection.scalar(alike.limit(1))
 
-        def query(connection: Connection) -> str | None:
-            later = (
-                select(invocations.c.id, invocations.c.outcome, invocations.c.body_size)
-                .where(invocations.c.webhook_id == invocation.webhook_id, invocations.c.id > invocation.id)
-                .order_by(invocations.c.id)
-                .limit(LONGEST_LOOK)
-                .subquery()
-            )
-            alike = select(invocations.c.id).join(later, later.c.id == invocations.c.id)
-            alike = alike.where(
-                later.c.outcome == "accepted",
-                later.c.body_size == invocation.body_size,
-                invocations.c.body == invocation.body,
-            )
-            return connection.scalar(alike.limit(1))
-
-        return await self._database.read(query)
-
-    async def stretch(self, before: str | None, limit: int, most_bytes: int) -> HistoryPage:
+    @reads
+    def stretch(self, connection: Connection, before: str | None, limit: int, most_bytes: int) -> HistoryPage:
         """The calls before that one, with everything that was recorded of them: as many as their bodies allow, one at
         least. None is left out, so that each table is read as one range. Retention may have taken some just now; it is
         the end where nothing comes next."""
+        there = select(invocations.c.id, invocations.c.body_size).order_by(invocations.c.id.desc())
+        if before is not None:
+            there = there.where(invocations.c.id < before)
+        sizes = connection.execute(there.limit(limit)).all()
+        if not sizes:
+            return HistoryPage([])
+        newest = oldest = sizes[0].id
+        total = sizes[0].body_size
+        for row in sizes[1:]:
+            total += row.body_size
+            if total > most_bytes:
+                break
+            oldest = row.id
+        within = methodcaller("between", oldest, newest)
+        rows = connection.execute(
+            select(*_WHOLE).where(within(invocations.c.id)).order_by(invocations.c.id.desc())
+        )
+        made = {one.id: Story(one, []) for one in map(_whole, rows.all())}
+        theirs = deliveries.c.key.between(oldest + ".", newest + "/")
+        _put_together(connection, made, _deliveries(connection, theirs), within)
+        return HistoryPage(list(made.values()), oldest)
 
-        def query(connection: Connection) -> HistoryPage:
-            there = select(invocations.c.id, invocations.c.body_size).order_by(invocations.c.id.desc())
-            if before is not None:
-                there = there.where(invocations.c.id < before)
-            sizes = connection.execute(there.limit(limit)).all()
-            if not sizes:
-                return HistoryPage([])
-            newest = oldest = sizes[0].id
-            total = sizes[0].body_size
-            for row in sizes[1:]:
-                total += row.body_size
-                if total > most_bytes:
-                    break
-                oldest = row.id
-            within = methodcaller("between", oldest, newest)
-            rows = connection.execute(
-                select(*_WHOLE).where(within(invocations.c.id)).order_by(invocations.c.id.desc())
-            )
-            made = {one.id: Story(one, []) for one in map(_whole, rows.all())}
-            theirs = deliveries.c.key.between(oldest + ".", newest + "/")
-            _put_together(connection, made, _deliveries(connection, theirs), within)
-            return HistoryPage(list(made.values()), oldest)
-
-        return await self._database.read(query)
-
-    async def brief(self, invocation_ids: list[str], largest_body: int) -> list[Story]:
+    @reads
+    def brief(self, connection: Connection, invocation_ids: list[str], largest_body: int) -> list[Story]:
         """With headers, and with bodies up to that size."""
+        wanted = brief(largest_body).where(invocations.c.id.in_(invocation_ids))
+        return _stories(connection, [invocation_of(row) for row in connection.execute(wanted)])
 
-        def query(connection: Connection) -> list[Story]:
-            wanted = brief(largest_body).where(invocations.c.id.in_(invocation_ids))
-            return _stories(connection, [invocation_of(row) for row in connection.execute(wanted)])
+    @reads
+    def some(self, connection: Connection, invocation_ids: list[str]) -> list[Story]:
+        rows = connection.execute(select(*_LISTED).where(invocations.c.id.in_(invocation_ids)))
+        return _stories(connection, [invocation_of(row) for row in rows])
 
-        return await self._database.read(query)
-
-    async def some(self, invocation_ids: list[str]) -> list[Story]:
-        def query(connection: Connection) -> list[Story]:
-            rows = connection.execute(select(*_LISTED).where(invocations.c.id.in_(invocation_ids)))
-            return _stories(connection, [invocation_of(row) for row in rows])
-
-        return await self._database.read(query)
-
-    async def first_fields(self, invocation_ids: list[str]) -> dict[str, dict[str, str]]:
+    @reads
+    def first_fields(self, connection: Connection, invocation_ids: list[str]) -> dict[str, dict[str, str]]:
         """Of those that were ever started: the four values that they were first started with."""
+        if not invocation_ids:
+            return {}
+        newest_first = reversed(_deliveries(connection, _of(invocation_ids)))
+        return {delivery.invocation_id: delivery.fields for delivery in newest_first}
 
-        def query(connection: Connection) -> dict[str, dict[str, str]]:
-            if not invocation_ids:
-                return {}
-            newest_first = reversed(_deliveries(connection, _of(invocation_ids)))
-            return {delivery.invocation_id: delivery.fields for delivery in newest_first}
+    @reads
+    def many(self, connection: Connection, invocation_ids: list[str]) -> dict[str, Invocation]:
+        rows = connection.execute(select(invocations).where(invocations.c.id.in_(invocation_ids)))
+        return {row.id: invocation_of(row) for row in rows}
 
-        return await self._database.read(query)
-
-    async def many(self, invocation_ids: list[str]) -> dict[str, Invocation]:
-        def query(connection: Connection) -> dict[str, Invocation]:
-            rows = connection.execute(select(invocations).where(invocations.c.id.in_(invocation_ids)))
-            return {row.id: invocation_of(row) for row in rows}
-
-        return await self._database.read(query)
-
-    async def contents(self, invocation_ids: list[str]) -> dict[str, Content]:
+    @reads
+    def contents(self, connection: Connection, invocation_ids: list[str]) -> dict[str, Content]:
         """What those calls carried, where they are still there."""
-
-        def query(connection: Connection) -> dict[str, Content]:
-            are_these, asked = among(connection, invocation_ids)
-            text = f"SELECT id, headers, body FROM invocations WHERE id {are_these}"
-            with in_the_driver(connection, text) as driver:
-                return {id: Content(headers, body) for id, headers, body in driver.execute(text, (asked,))}
-
-        return await self._database.read(query)
+        are_these, asked = among(connection, invocation_ids)
+        text = f"SELECT id, headers, body FROM invocations WHERE id {are_these}"
+        with in_the_driver(connection, text) as driver:
+            return {id: Content(headers, body) for id, headers, body in driver.execute(text, (asked,))}
 
 
 def brief(largest_body: int) -> Select[Any]:

@@ -10,27 +10,22 @@ from postern.core.access.audit import AuditEntry
 from postern.core.deliveries.delivery import State
 from postern.core.deliveries.replay import Replay, ReplayState, Values
 from postern.core.history.invocation import HistoryFilter
-from postern.stores.access.audit import write_note
+from postern.stores.access.audit import changed_one, write_note
 from postern.stores.calls.recorder import emit
 from postern.stores.history.filtering import conditions_of, has_completed, was_started
 from postern.stores.history.looking import last_looked_at, look_up
 from postern.stores.sql.bulk import Parameters
-from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
+from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import deliveries, invocations, replays, webhooks
 from postern.stores.sql.wake import DUE, announce
-from postern.stores.sql.writer import Writer
 
 _filter = msgspec.json.Decoder(HistoryFilter)
 
 Start = tuple[str, dict[str, str], State]
 
 
-class Replays:
-    def __init__(self, database: Database, writer: Writer) -> None:
-        self._database = database
-        self._writer = writer
-
+class Replays(Repository):
     async def count(self, wanted: HistoryFilter, most: int) -> tuple[int, int]:
         """How many it finds, and how many of them have completed."""
 
@@ -47,35 +42,29 @@ class Replays:
 
         return await look_up(self._database, wanted, query)
 
-    async def add(self, replay: Replay, note: AuditEntry) -> None:
+    @writes
+    def add(self, connection: Connection, replay: Replay, note: AuditEntry) -> None:
         values = {
             "id": replay.id, "state": replay.state, "wanted": msgspec.json.encode(replay.wanted), "total": replay.count, "done": 0,
             "skipped": 0, "completed": replay.completed, "include_completed": replay.include_completed, "position": "", "next_at": 0, "created_at": milliseconds(replay.created_at), "created_by": replay.created_by,
         }  # fmt: skip
+        connection.execute(insert(replays).values(values))
+        write_note(connection, note)
 
-        def job(connection: Connection) -> None:
-            connection.execute(insert(replays).values(values))
-            write_note(connection, note)
+    @reads
+    def get(self, connection: Connection, replay_id: str) -> Replay | None:
+        row = connection.execute(select(replays).where(replays.c.id == replay_id)).first()
+        return None if row is None else _replay_of(row)
 
-        await self._writer.write(job)
+    @reads
+    def page(self, connection: Connection, limit: int, before: str | None = None) -> list[Replay]:
+        statement = select(replays).order_by(replays.c.id.desc()).limit(limit)
+        if before is not None:
+            statement = statement.where(replays.c.id < before)
+        return [_replay_of(row) for row in connection.execute(statement)]
 
-    async def get(self, replay_id: str) -> Replay | None:
-        def query(connection: Connection) -> Replay | None:
-            row = connection.execute(select(replays).where(replays.c.id == replay_id)).first()
-            return None if row is None else _replay_of(row)
-
-        return await self._database.read(query)
-
-    async def page(self, limit: int, before: str | None = None) -> list[Replay]:
-        def query(connection: Connection) -> list[Replay]:
-            statement = select(replays).order_by(replays.c.id.desc()).limit(limit)
-            if before is not None:
-                statement = statement.where(replays.c.id < before)
-            return [_replay_of(row) for row in connection.execute(statement)]
-
-        return await self._database.read(query)
-
-    async def outcomes(self, replay_ids: list[str]) -> dict[str, dict[str, int]]:
+    @reads
+    def outcomes(self, connection: Connection, replay_ids: list[str]) -> dict[str, dict[str, int]]:
         """By replay: how many of its deliveries are in each state."""
         of_replay = deliveries.c.replay_id
         counted = (
@@ -83,14 +72,10 @@ class Replays:
             .where(of_replay.in_(replay_ids))
             .group_by(of_replay, deliveries.c.state)
         )
-
-        def query(connection: Connection) -> dict[str, dict[str, int]]:
-            found: dict[str, dict[str, int]] = {one: {} for one in replay_ids}
-            for replay_id, state, count in connection.execute(counted):
-                found[replay_id][state] = count
-            return found
-
-        return await self._database.read(query)
+        found: dict[str, dict[str, int]] = {one: {} for one in replay_ids}
+        for replay_id, state, count in connection.execute(counted):
+            found[replay_id][state] = count
+        return found
 
     async def begin(self, replay_id: str, fields: Values, by: str, now: float, note: AuditEntry) -> bool:
         values = {
@@ -113,16 +98,17 @@ class Replays:
             values["skipped"] = case((passed_over > replays.c.skipped, passed_over), else_=replays.c.skipped)
         return await self._turn(replay_id, ("planned", "running"), values, note)
 
-    async def _turn(
-        self, replay_id: str, states: tuple[str, ...], values: Parameters, note: AuditEntry | None
+    @writes
+    def _turn(
+        self,
+        connection: Connection,
+        replay_id: str,
+        states: tuple[str, ...],
+        values: Parameters,
+        note: AuditEntry | None,
     ) -> bool:
-        def job(connection: Connection) -> bool:
-            turn = update(replays).where(replays.c.id == replay_id, replays.c.state.in_(states))
-            turned = connection.execute(turn.values(values)).rowcount == 1
-            write_note(connection, note if turned else None)
-            return turned
-
-        return await self._writer.write(job)
+        turn = update(replays).where(replays.c.id == replay_id, replays.c.state.in_(states))
+        return changed_one(connection, turn.values(values), note)
 
     async def claim(self, now: float, lease: float) -> Replay | None:
         # One that ends later than any lease can was taken before the clock was set back.
@@ -144,13 +130,12 @@ class Replays:
 
         return await self._writer.write(job) if await self._database.read(look) else None
 
-    async def release(self, now: float) -> None:
+    @writes
+    def release(self, connection: Connection, now: float) -> None:
         """After a crash, when no other process serves this database: the replays that were running go on at
         once."""
         under_way = update(replays).where(replays.c.state == "running", replays.c.next_at > milliseconds(now))
-        await self._writer.write(
-            lambda connection: connection.execute(under_way.values(next_at=milliseconds(now)))
-        )
+        connection.execute(under_way.values(next_at=milliseconds(now)))
 
     async def next_of(self, replay: Replay, limit: int) -> tuple[list[str], str | None]:
         """Looks through a bounded part of the history at a time, however rare what is wanted is in it."""
@@ -174,34 +159,39 @@ class Replays:
 
         return await look_up(self._database, replay.wanted, query)
 
-    async def step(
-        self, replay: Replay, starts: list[Start], skipped: int, position: str, now: float, lease: float
+    @writes
+    def step(
+        self,
+        connection: Connection,
+        replay: Replay,
+        starts: list[Start],
+        skipped: int,
+        position: str,
+        now: float,
+        lease: float,
     ) -> bool:
-        def job(connection: Connection) -> bool:
-            here = update(replays).where(
-                replays.c.id == replay.id, replays.c.state == "running", replays.c.position == replay.position
-            )
-            if (
-                connection.execute(here.values(position=position, next_at=milliseconds(now + lease))).rowcount
-                != 1
-            ):
-                return False
-            asked_by = replay.started_by or replay.created_by
-            made = [
-                emit(connection, invocation_id, fields, state, now, asked_by, replay.id)
-                for invocation_id, fields, state in starts
-            ]
-            done = sum(one is not None for one in made)
-            counted = {
-                "done": replays.c.done + done,
-                "skipped": replays.c.skipped + skipped + len(made) - done,
-            }
-            connection.execute(update(replays).where(replays.c.id == replay.id).values(counted))
-            if done:
-                announce(connection, DUE)
-            return True
-
-        return await self._writer.write(job)
+        here = update(replays).where(
+            replays.c.id == replay.id, replays.c.state == "running", replays.c.position == replay.position
+        )
+        if (
+            connection.execute(here.values(position=position, next_at=milliseconds(now + lease))).rowcount
+            != 1
+        ):
+            return False
+        asked_by = replay.started_by or replay.created_by
+        made = [
+            emit(connection, invocation_id, fields, state, now, asked_by, replay.id)
+            for invocation_id, fields, state in starts
+        ]
+        done = sum(one is not None for one in made)
+        counted = {
+            "done": replays.c.done + done,
+            "skipped": replays.c.skipped + skipped + len(made) - done,
+        }
+        connection.execute(update(replays).where(replays.c.id == replay.id).values(counted))
+        if done:
+            announce(connection, DUE)
+        return True
 
 
 def _replayable(

@@ -28,8 +28,8 @@ from postern.identity import first_id_at
 from postern.stores.calls.recorder import count_volume
 from postern.stores.history.locking import lock_calls
 from postern.stores.history.marks import forget_marks
-from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds
+from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import (
     LATENCY_BOUNDS_MS,
     UNUSUAL_INVOCATIONS,
@@ -49,7 +49,6 @@ from postern.stores.sql.tables import (
     volumes,
     webhooks,
 )
-from postern.stores.sql.writer import Writer
 
 STEP = 500
 STEP_BYTES = 8 * 1024 * 1024
@@ -72,20 +71,13 @@ def _one_step(oldest_first: Iterable[tuple[str, int]]) -> list[str]:
     return ids
 
 
-class Retention:
-    def __init__(self, database: Database, writer: Writer) -> None:
-        self._database = database
-        self._writer = writer
-
-    async def webhooks(self) -> dict[str, OwnRetention | None]:
+class Retention(Repository):
+    @reads
+    def webhooks(self, connection: Connection) -> dict[str, OwnRetention | None]:
         """Every webhook with its own rule, deleted ones too: their history outlives them. None where the rule
         cannot be read."""
-
-        def query(connection: Connection) -> dict[str, OwnRetention | None]:
-            rows = connection.execute(select(webhooks.c.id, webhooks.c.document))
-            return {row.id: _own(row.document) for row in rows}
-
-        return await self._database.read(query)
+        rows = connection.execute(select(webhooks.c.id, webhooks.c.document))
+        return {row.id: _own(row.document) for row in rows}
 
     async def own_rule(self, webhook_id: str) -> OwnRetention | None:
         """That of one webhook; None where it cannot be read."""
@@ -98,11 +90,12 @@ class Retention:
         wanted = invocations.c.id < first_id_at("inv", moment), invocations.c.webhook_id == webhook_id
         return await self._step(select(invocations.c.id, invocations.c.body_size).where(*wanted), after)
 
-    async def horizon(self, rows: int) -> str | None:
+    @reads
+    def horizon(self, connection: Connection, rows: int) -> str | None:
         """The newest invocation that is one too many, counted over all webhooks. Reads as many index entries
         as rows may stay."""
         newest = select(invocations.c.id).order_by(invocations.c.id.desc()).offset(rows).limit(1)
-        return await self._database.read(lambda connection: connection.execute(newest).scalar_one_or_none())
+        return connection.execute(newest).scalar_one_or_none()
 
     async def up_to(self, last: str, after: str) -> list[str]:
         """The oldest of all webhooks, up to that one: one step's worth."""
@@ -110,7 +103,8 @@ class Retention:
             select(invocations.c.id, invocations.c.body_size).where(invocations.c.id <= last), after
         )
 
-    async def rejected_beyond(self, webhook_id: str, room: int) -> list[list[str]]:
+    @reads
+    def rejected_beyond(self, connection: Connection, webhook_id: str, room: int) -> list[list[str]]:
         """A webhook's rejected calls that are too many, in steps. One that was admitted since is no longer one of
         them."""
         parts = ("path", "query", "headers", "trace", "body")
@@ -121,13 +115,9 @@ class Retention:
             UNUSUAL_INVOCATIONS,
             not_(exists().where(belongs())),
         )
-
-        def query(connection: Connection) -> list[list[str]]:
-            rows = [Rejected(*row) for row in connection.execute(wanted.order_by(invocations.c.id))]
-            beyond = iter([(one.id, one.size) for one in rejected_to_delete(rows, room)])
-            return list(iter(lambda: _one_step(beyond), []))
-
-        return await self._database.read(query)
+        rows = [Rejected(*row) for row in connection.execute(wanted.order_by(invocations.c.id))]
+        beyond = iter([(one.id, one.size) for one in rejected_to_delete(rows, room)])
+        return list(iter(lambda: _one_step(beyond), []))
 
     async def with_bodies(self, webhook_id: str, moment: float, after: str) -> list[str]:
         """The oldest that still have a body, from before that moment and behind ``after``."""
@@ -138,36 +128,30 @@ class Retention:
         )
         return await self._step(select(invocations.c.id, invocations.c.body_size).where(*wanted), after)
 
-    async def _step(self, statement: Select[Any], after: str) -> list[str]:
+    @reads
+    def _step(self, connection: Connection, statement: Select[Any], after: str) -> list[str]:
         following = statement.where(invocations.c.id > after).order_by(invocations.c.id).limit(STEP)
-
-        def query(connection: Connection) -> list[str]:
-            return _one_step((row.id, row.body_size) for row in connection.execute(following))
-
-        return await self._database.read(query)
+        return _one_step((row.id, row.body_size) for row in connection.execute(following))
 
     async def delete(self, invocation_ids: list[str]) -> int:
         """These and their deliveries; what is still to be started stays. The engine's copies are noted down
         to be forgotten."""
         return await self._writer.write(partial(self._delete, invocation_ids))
 
-    async def delete_rejected(self, invocation_ids: list[str], now: float) -> int:
+    @writes
+    def delete_rejected(self, connection: Connection, invocation_ids: list[str], now: float) -> int:
         """These, where they are there and were not admitted meanwhile; they are counted as not kept."""
-
-        def job(connection: Connection) -> int:
-            lock_calls(connection, invocation_ids)
-            found = select(invocations.c.id, invocations.c.webhook_id, invocations.c.code)
-            gone = connection.execute(
-                found.where(invocations.c.id.in_(invocation_ids), not_(exists().where(belongs())))
-            ).all()
-            counted = Counter((one.webhook_id, int(now // 60), UNKEPT + one.code) for one in gone)
-            count_volume(
-                connection,
-                {name: [number, number, *[0] * len(LATENCY_BOUNDS_MS)] for name, number in counted.items()},
-            )
-            return self._delete([one.id for one in gone], connection)
-
-        return await self._writer.write(job)
+        lock_calls(connection, invocation_ids)
+        found = select(invocations.c.id, invocations.c.webhook_id, invocations.c.code)
+        gone = connection.execute(
+            found.where(invocations.c.id.in_(invocation_ids), not_(exists().where(belongs())))
+        ).all()
+        counted = Counter((one.webhook_id, int(now // 60), UNKEPT + one.code) for one in gone)
+        count_volume(
+            connection,
+            {name: [number, number, *[0] * len(LATENCY_BOUNDS_MS)] for name, number in counted.items()},
+        )
+        return self._delete([one.id for one in gone], connection)
 
     def _delete(self, invocation_ids: list[str], connection: Connection) -> int:
         kept, keys, handed_over = self._deliveries_of(connection, invocation_ids)
@@ -184,22 +168,19 @@ class Retention:
             connection.execute(delete(invocations).where(invocations.c.id.in_(gone))).rowcount if gone else 0
         )
 
-    async def strip(self, invocation_ids: list[str]) -> tuple[int, str | None]:
+    @writes
+    def strip(self, connection: Connection, invocation_ids: list[str]) -> tuple[int, str | None]:
         """Take the bodies away, and the answers' bodies. How many, and the first that had to keep its own."""
-
-        def job(connection: Connection) -> tuple[int, str | None]:
-            kept, keys, handed_over = self._deliveries_of(connection, invocation_ids)
-            bare = [one for one in invocation_ids if one not in kept]
-            stripped = update(invocations).where(invocations.c.id.in_(bare)).values(body=None)
-            count = connection.execute(stripped).rowcount if bare else 0
-            if keys:
-                connection.execute(
-                    update(deliveries).where(deliveries.c.key.in_(keys)).values(response_body=None)
-                )
-            self._note(connection, handed_over)
-            return count, min(kept, default=None)
-
-        return await self._writer.write(job)
+        kept, keys, handed_over = self._deliveries_of(connection, invocation_ids)
+        bare = [one for one in invocation_ids if one not in kept]
+        stripped = update(invocations).where(invocations.c.id.in_(bare)).values(body=None)
+        count = connection.execute(stripped).rowcount if bare else 0
+        if keys:
+            connection.execute(
+                update(deliveries).where(deliveries.c.key.in_(keys)).values(response_body=None)
+            )
+        self._note(connection, handed_over)
+        return count, min(kept, default=None)
 
     @staticmethod
     def _deliveries_of(
@@ -233,7 +214,8 @@ class Retention:
         if new:
             connection.execute(insert(engine_deletions), new)
 
-    async def to_forget(self, after: str) -> list[str]:
+    @reads
+    def to_forget(self, connection: Connection, after: str) -> list[str]:
         """Deliveries whose copies the engine may still have."""
         noted = (
             select(engine_deletions.c.delivery_key)
@@ -241,36 +223,33 @@ class Retention:
             .order_by(engine_deletions.c.delivery_key)
             .limit(FORGOTTEN_AT_ONCE)
         )
-        return await self._database.read(lambda connection: list(connection.execute(noted).scalars()))
+        return list(connection.execute(noted).scalars())
 
-    async def forgot(self, keys: list[str]) -> None:
-        await self._writer.write(
-            lambda connection: connection.execute(
-                delete(engine_deletions).where(engine_deletions.c.delivery_key.in_(keys))
-            )
-        )
+    @writes
+    def forgot(self, connection: Connection, keys: list[str]) -> None:
+        (connection.execute(delete(engine_deletions).where(engine_deletions.c.delivery_key.in_(keys))))
 
-    async def expire(self, now: float, idle_sessions_before: float, records_before: float) -> int:
+    @writes
+    def expire(
+        self, connection: Connection, now: float, idle_sessions_before: float, records_before: float
+    ) -> int:
         """One step of what belongs to no webhook's history: duplicate keys, idempotency keys, sessions, audit
         notes, and replays of many that are over, or were planned and never begun."""
         replay_over = func.coalesce(replays.c.ended_at, replays.c.created_at) < milliseconds(records_before)
+        gone = 0
+        for table, key, over in (
+            (audit, audit.c.id, audit.c.id < first_id_at("aud", records_before)),
+            (replays, replays.c.id, and_(replays.c.state != "running", replay_over)),
+            (duplicate_keys, duplicate_keys.c.key, duplicate_keys.c.expires_at <= milliseconds(now)),
+            (idempotency, idempotency.c.key, idempotency.c.expires_at <= milliseconds(now)),
+            (sessions, sessions.c.id, sessions.c.seen_at < milliseconds(idle_sessions_before)),
+        ):
+            some = select(key).where(over).limit(STEP).scalar_subquery()
+            gone += connection.execute(delete(table).where(over, key.in_(some))).rowcount
+        return gone
 
-        def job(connection: Connection) -> int:
-            gone = 0
-            for table, key, over in (
-                (audit, audit.c.id, audit.c.id < first_id_at("aud", records_before)),
-                (replays, replays.c.id, and_(replays.c.state != "running", replay_over)),
-                (duplicate_keys, duplicate_keys.c.key, duplicate_keys.c.expires_at <= milliseconds(now)),
-                (idempotency, idempotency.c.key, idempotency.c.expires_at <= milliseconds(now)),
-                (sessions, sessions.c.id, sessions.c.seen_at < milliseconds(idle_sessions_before)),
-            ):
-                some = select(key).where(over).limit(STEP).scalar_subquery()
-                gone += connection.execute(delete(table).where(over, key.in_(some))).rowcount
-            return gone
-
-        return await self._writer.write(job)
-
-    async def forget_volumes(self, webhook_id: str, before: float) -> int:
+    @writes
+    def forget_volumes(self, connection: Connection, webhook_id: str, before: float) -> int:
         """One step of a webhook's counts, and of their sums; without an id the sums over all webhooks."""
 
         def some(connection: Connection, table: Table) -> int:
@@ -280,10 +259,7 @@ class Retention:
             within = old if until is None else (*old, table.c.minute <= until)
             return connection.execute(delete(table).where(*within)).rowcount
 
-        def job(connection: Connection) -> int:
-            return some(connection, volumes) + some(connection, volume_rollups)
-
-        return await self._writer.write(job)
+        return some(connection, volumes) + some(connection, volume_rollups)
 
     async def count_before(self, webhook_id: str, moment: float) -> int:
         wanted = invocations.c.webhook_id == webhook_id, invocations.c.id < first_id_at("inv", moment)
@@ -303,8 +279,9 @@ class Retention:
     async def count_rows(self) -> int:
         return await self._count(select(func.count()).select_from(invocations))
 
-    async def _count(self, statement: Select[Any]) -> int:
-        return await self._database.read(lambda connection: int(connection.execute(statement).scalar_one()))
+    @reads
+    def _count(self, connection: Connection, statement: Select[Any]) -> int:
+        return int(connection.execute(statement).scalar_one())
 
 
 def _own(document: str) -> OwnRetention | None:

@@ -12,11 +12,10 @@ from sqlalchemy import ColumnElement, Connection, Table, func, insert, literal, 
 
 from postern.core.history.volume import Volume, is_call
 from postern.stores.calls.recorder import count_unrecorded
-from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds
+from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import LATENCY_BOUNDS_MS, chores, volume_rollups, volumes, webhooks
 from postern.stores.sql.upsert import insert_into
-from postern.stores.sql.writer import Writer
 
 QUARTER = 15
 STEP = 16 * QUARTER
@@ -30,12 +29,11 @@ _ROLL_UP = chores.c.name == "volumes"
 _WITHIN = [f"within_{bound}" for bound in LATENCY_BOUNDS_MS]
 
 
-class Volumes:
-    def __init__(self, database: Database, writer: Writer) -> None:
-        self._database = database
-        self._writer = writer
-
-    async def buckets(self, webhook_id: str | None, since: int, until: int, step: int) -> dict[int, Volume]:
+class Volumes(Repository):
+    @reads
+    def buckets(
+        self, connection: Connection, webhook_id: str | None, since: int, until: int, step: int
+    ) -> dict[int, Volume]:
         """By the bucket's first minute; buckets without a call are not there. None as webhook: all of
         them."""
         # The key begins with the webhook: naming each makes it as many short ranges instead of one look at
@@ -46,76 +44,63 @@ class Volumes:
             else volumes.c.webhook_id.in_(select(webhooks.c.id))
         )
         summed = volume_rollups.c.webhook_id == (webhook_id or ALL)
-
-        def query(connection: Connection) -> dict[int, Volume]:
-            found: dict[int, Volume] = {}
-            for table, first, end in parts(connection, since, until, step):
-                wanted = summed if table is volume_rollups else one
-                bucket = table.c.minute - table.c.minute % step
-                sums = (func.sum(table.c[column]) for column in ("calls", *_WITHIN))
-                statement = select(bucket, table.c.code, *sums).where(
-                    wanted, table.c.minute >= first, table.c.minute < end
+        found: dict[int, Volume] = {}
+        for table, first, end in parts(connection, since, until, step):
+            wanted = summed if table is volume_rollups else one
+            bucket = table.c.minute - table.c.minute % step
+            sums = (func.sum(table.c[column]) for column in ("calls", *_WITHIN))
+            statement = select(bucket, table.c.code, *sums).where(
+                wanted, table.c.minute >= first, table.c.minute < end
+            )
+            for minute, code, calls, *within in connection.execute(statement.group_by(bucket, table.c.code)):
+                found.setdefault(int(minute), Volume()).add(
+                    code, int(calls), [int(count) for count in within]
                 )
-                for minute, code, calls, *within in connection.execute(
-                    statement.group_by(bucket, table.c.code)
-                ):
-                    found.setdefault(int(minute), Volume()).add(
-                        code, int(calls), [int(count) for count in within]
-                    )
-            return found
+        return found
 
-        return await self._database.read(query)
-
-    async def calls(
-        self, webhook_ids: list[str], since: int, until: int, step: int
+    @reads
+    def calls(
+        self, connection: Connection, webhook_ids: list[str], since: int, until: int, step: int
     ) -> dict[str, dict[int, dict[str, int]]]:
         """By webhook, by the bucket's first minute, by code: how many calls."""
+        found: dict[str, dict[int, dict[str, int]]] = {webhook_id: {} for webhook_id in webhook_ids}
+        for table, first, end in parts(connection, since, until, step):
+            wanted = table.c.webhook_id.in_(webhook_ids)
+            bucket = table.c.minute - table.c.minute % step
+            statement = select(table.c.webhook_id, bucket, table.c.code, func.sum(table.c.calls))
+            statement = statement.where(wanted, table.c.minute >= first, table.c.minute < end)
+            for webhook_id, minute, code, calls in connection.execute(
+                statement.group_by(table.c.webhook_id, bucket, table.c.code)
+            ):
+                if not is_call(code):
+                    continue
+                codes = found[webhook_id].setdefault(int(minute), {})
+                codes[code] = codes.get(code, 0) + int(calls)
+        return found
 
-        def query(connection: Connection) -> dict[str, dict[int, dict[str, int]]]:
-            found: dict[str, dict[int, dict[str, int]]] = {webhook_id: {} for webhook_id in webhook_ids}
-            for table, first, end in parts(connection, since, until, step):
-                wanted = table.c.webhook_id.in_(webhook_ids)
-                bucket = table.c.minute - table.c.minute % step
-                statement = select(table.c.webhook_id, bucket, table.c.code, func.sum(table.c.calls))
-                statement = statement.where(wanted, table.c.minute >= first, table.c.minute < end)
-                for webhook_id, minute, code, calls in connection.execute(
-                    statement.group_by(table.c.webhook_id, bucket, table.c.code)
-                ):
-                    if not is_call(code):
-                        continue
-                    codes = found[webhook_id].setdefault(int(minute), {})
-                    codes[code] = codes.get(code, 0) + int(calls)
-            return found
-
-        return await self._database.read(query)
-
-    async def count(self, counted: Mapping[tuple[str, int, str], int], now: float) -> None:
+    @writes
+    def count(self, connection: Connection, counted: Mapping[tuple[str, int, str], int], now: float) -> None:
         """Calls that are not in the history, by webhook, minute and code, all answered at once."""
         # What could not be written in time is counted late: the minutes before are summed up already.
         earliest = int(now // 60) - SETTLED_AFTER + 1
         summed: Counter[tuple[str, int, str]] = Counter()
         for (webhook_id, minute, code), calls in counted.items():
             summed[webhook_id, max(minute, earliest), code] += calls
-        await self._writer.write(lambda connection: count_unrecorded(connection, summed, now))
+        count_unrecorded(connection, summed, now)
 
-    async def roll_up(self, now: float) -> bool:
+    @writes
+    def roll_up(self, connection: Connection, now: float) -> bool:
         """Sum up the next quarters of an hour that are over, a few hours of them at most. Whether there are more."""
         over = int(now // 60) - SETTLED_AFTER
         over -= over % QUARTER
-
-        def job(connection: Connection) -> bool:
-            first = _begun(connection, over)
-            until = min(first + STEP, over)
-            if until <= first:
-                return False
-            _sum_up(connection, volumes, volumes.c.webhook_id, first, until)
-            _sum_up(connection, volume_rollups, literal(ALL), first, until)
-            connection.execute(
-                update(chores).where(_ROLL_UP).values(at=milliseconds(now), reached=str(until))
-            )
-            return until < over
-
-        return await self._writer.write(job)
+        first = _begun(connection, over)
+        until = min(first + STEP, over)
+        if until <= first:
+            return False
+        _sum_up(connection, volumes, volumes.c.webhook_id, first, until)
+        _sum_up(connection, volume_rollups, literal(ALL), first, until)
+        connection.execute(update(chores).where(_ROLL_UP).values(at=milliseconds(now), reached=str(until)))
+        return until < over
 
 
 def parts(connection: Connection, since: int, until: int, step: int) -> list[tuple[Table, int, int]]:

@@ -10,6 +10,7 @@ from postern.stores.access.audit import write_note, write_notes
 from postern.stores.sql import tables
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
+from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import (
     UNUSUAL_DELIVERIES,
     deliveries,
@@ -28,80 +29,77 @@ NOTHING_LEFT = "{}"
 IN_THE_BIN = and_(webhooks.c.deleted_at.is_not(None), webhooks.c.document != NOTHING_LEFT)
 
 
-class Bin:
+class Bin(Repository):
     def __init__(self, database: Database, writer: Writer, kept: Webhooks) -> None:
-        self._database = database
-        self._writer = writer
+        super().__init__(database, writer)
         self._webhooks = kept
 
-    async def delete(self, webhook_id: str, now: float, note: AuditEntry | None = None) -> bool:
+    @writes
+    def delete(
+        self, connection: Connection, webhook_id: str, now: float, note: AuditEntry | None = None
+    ) -> bool:
         """Into the bin: everything of it stays, and nothing of it is served."""
-        return await self._writer.write(lambda connection: _deleted(connection, webhook_id, now, note))
+        return _deleted(connection, webhook_id, now, note)
 
-    async def delete_each(self, notes: list[AuditEntry], now: float) -> list[bool]:
+    @writes
+    def delete_each(self, connection: Connection, notes: list[AuditEntry], now: float) -> list[bool]:
         """The subjects of the notes into the bin; False for each that was not there any more."""
+        there = versions(connection, [note.subject for note in notes])
+        doing = [note for note in notes if note.subject in there]
+        if doing:
+            _delete_all(connection, list(there), now)
+            write_notes(connection, doing)
+        return [note.subject in there for note in notes]
 
-        def job(connection: Connection) -> list[bool]:
-            there = versions(connection, [note.subject for note in notes])
-            doing = [note for note in notes if note.subject in there]
-            if doing:
-                _delete_all(connection, list(there), now)
-                write_notes(connection, doing)
-            return [note.subject in there for note in notes]
-
-        return await self._writer.write(job)
-
-    async def restore(self, webhook_id: str, now: float, note: AuditEntry | None = None) -> bool:
+    @writes
+    def restore(
+        self, connection: Connection, webhook_id: str, now: float, note: AuditEntry | None = None
+    ) -> bool:
         """Out of the bin, as it was."""
+        changed = connection.execute(
+            update(webhooks)
+            .where(webhooks.c.id == webhook_id, IN_THE_BIN)
+            .values(
+                deleted_at=None,
+                updated_at=milliseconds(now),
+                version=webhooks.c.version + 1,
+                epoch=next_epoch(connection),
+            )
+            .returning(webhooks)
+        ).all()
+        if not changed:
+            return False
+        (restored,) = self._webhooks.stored_all(connection, changed)
+        if isinstance(restored, UnreadableWebhook):
+            raise Refused("temporarily_unavailable", restored.explanation)
+        schedules.follow(connection, restored, touched=False)
+        write_note(connection, note)
+        return True
 
-        def job(connection: Connection) -> bool:
-            changed = connection.execute(
-                update(webhooks)
-                .where(webhooks.c.id == webhook_id, IN_THE_BIN)
-                .values(
-                    deleted_at=None,
-                    updated_at=milliseconds(now),
-                    version=webhooks.c.version + 1,
-                    epoch=next_epoch(connection),
-                )
-                .returning(webhooks)
-            ).all()
-            if not changed:
-                return False
-            (restored,) = self._webhooks.stored_all(connection, changed)
-            if isinstance(restored, UnreadableWebhook):
-                raise Refused("temporarily_unavailable", restored.explanation)
-            schedules.follow(connection, restored, touched=False)
-            write_note(connection, note)
-            return True
-
-        return await self._writer.write(job)
-
-    async def purge(self, webhook_id: str, note: AuditEntry | None = None) -> bool:
+    @writes
+    def purge(self, connection: Connection, webhook_id: str, note: AuditEntry | None = None) -> bool:
         """Out of the bin for good. The row stays as a tombstone: its short code is never given out again."""
+        changed = connection.execute(
+            update(webhooks)
+            .where(webhooks.c.id == webhook_id, IN_THE_BIN)
+            .values(document=NOTHING_LEFT, enabled=False)
+        )
+        if changed.rowcount != 1:
+            return False
+        # Nobody can release or drop them any more, and what is held is never taken by retention.
+        held = update(deliveries).where(
+            deliveries.c.state == "held", UNUSUAL_DELIVERIES, deliveries.c.webhook_id == webhook_id
+        )
+        connection.execute(held.values(state="dropped"))
+        for table in (secrets, duplicate_keys, samples, tables.schedules):
+            connection.execute(delete(table).where(table.c.webhook_id == webhook_id))
+        write_note(connection, note)
+        return True
 
-        def job(connection: Connection) -> bool:
-            changed = connection.execute(
-                update(webhooks)
-                .where(webhooks.c.id == webhook_id, IN_THE_BIN)
-                .values(document=NOTHING_LEFT, enabled=False)
-            )
-            if changed.rowcount != 1:
-                return False
-            # Nobody can release or drop them any more, and what is held is never taken by retention.
-            held = update(deliveries).where(
-                deliveries.c.state == "held", UNUSUAL_DELIVERIES, deliveries.c.webhook_id == webhook_id
-            )
-            connection.execute(held.values(state="dropped"))
-            for table in (secrets, duplicate_keys, samples, tables.schedules):
-                connection.execute(delete(table).where(table.c.webhook_id == webhook_id))
-            write_note(connection, note)
-            return True
-
-        return await self._writer.write(job)
-
-    async def page(
+    @reads
+    def page(
         self,
+        connection: Connection,
         before: float | None = None,
         webhook_id: str | None = None,
         after: str | None = None,
@@ -109,28 +107,25 @@ class Bin:
     ) -> list[BinnedWebhook]:
         """What is in the bin, the last deleted first: all of it, what was deleted before then, this one, or so many
         after that one."""
+        among = select(webhooks.c.id, webhooks.c.short_code, webhooks.c.name, webhooks.c.deleted_at)
+        among = among.where(IN_THE_BIN).order_by(webhooks.c.deleted_at.desc(), webhooks.c.id).limit(limit)
+        if before is not None:
+            among = among.where(webhooks.c.deleted_at < milliseconds(before))
+        if webhook_id is not None:
+            among = among.where(webhooks.c.id == webhook_id)
+        if after is not None:
+            at = select(webhooks.c.deleted_at).where(webhooks.c.id == after).scalar_subquery()
+            same = and_(webhooks.c.deleted_at == at, webhooks.c.id > after)
+            among = among.where(or_(webhooks.c.deleted_at < at, same))
+        return [
+            BinnedWebhook(row.id, row.short_code, row.name, seconds(row.deleted_at))
+            for row in connection.execute(among)
+        ]
 
-        def query(connection: Connection) -> list[BinnedWebhook]:
-            among = select(webhooks.c.id, webhooks.c.short_code, webhooks.c.name, webhooks.c.deleted_at)
-            among = among.where(IN_THE_BIN).order_by(webhooks.c.deleted_at.desc(), webhooks.c.id).limit(limit)
-            if before is not None:
-                among = among.where(webhooks.c.deleted_at < milliseconds(before))
-            if webhook_id is not None:
-                among = among.where(webhooks.c.id == webhook_id)
-            if after is not None:
-                at = select(webhooks.c.deleted_at).where(webhooks.c.id == after).scalar_subquery()
-                same = and_(webhooks.c.deleted_at == at, webhooks.c.id > after)
-                among = among.where(or_(webhooks.c.deleted_at < at, same))
-            return [
-                BinnedWebhook(row.id, row.short_code, row.name, seconds(row.deleted_at))
-                for row in connection.execute(among)
-            ]
-
-        return await self._database.read(query)
-
-    async def count(self) -> int:
+    @reads
+    def count(self, connection: Connection) -> int:
         counting = select(func.count()).select_from(webhooks).where(IN_THE_BIN)
-        return await self._database.read(lambda connection: int(connection.execute(counting).scalar_one()))
+        return int(connection.execute(counting).scalar_one())
 
 
 def _deleted(connection: Connection, webhook_id: str, now: float, note: AuditEntry | None) -> bool:

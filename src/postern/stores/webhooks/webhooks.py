@@ -28,6 +28,7 @@ from postern.stores.secrets.vault import Vault, VaultError, envelopes_of
 from postern.stores.sql.bulk import Parameters
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds
+from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import epochs, samples, secrets, tallies, webhooks
 from postern.stores.sql.writer import Writer
 from postern.stores.webhooks.versions import next_epoch, versions
@@ -40,10 +41,9 @@ SecretChanges = dict[str, bytes | None]
 """By field: a new value, or None to remove it. What is not named stays."""
 
 
-class Webhooks:
+class Webhooks(Repository):
     def __init__(self, database: Database, writer: Writer, vault: Vault) -> None:
-        self._database = database
-        self._writer = writer
+        super().__init__(database, writer)
         self._vault = vault
 
     async def create(
@@ -82,8 +82,10 @@ class Webhooks:
         except IntegrityError:
             raise Refused("conflict", "a webhook has, or once had, this id or this URL") from None
 
-    async def update(
+    @writes
+    def update(
         self,
+        connection: Connection,
         webhook: StoredWebhook,
         seen_version: int,
         changes: SecretChanges,
@@ -91,193 +93,166 @@ class Webhooks:
         promote: bool = False,
     ) -> bool:
         """False when somebody else was faster: nothing is changed then."""
-
-        def job(connection: Connection) -> bool:
-            changed = connection.execute(
-                update(webhooks)
-                .where(
-                    webhooks.c.id == webhook.id,
-                    webhooks.c.version == seen_version,
-                    webhooks.c.deleted_at.is_(None),
-                )
-                .values(**_row(webhook, next_epoch(connection)))
+        changed = connection.execute(
+            update(webhooks)
+            .where(
+                webhooks.c.id == webhook.id,
+                webhooks.c.version == seen_version,
+                webhooks.c.deleted_at.is_(None),
             )
-            if changed.rowcount != 1:
-                return False
-            if promote:
-                self._promote(connection, webhook.id)
-            self._change_secrets(connection, webhook.id, changes, webhook.updated_at)
-            schedules.follow(
-                connection, webhook, touched=any(field.startswith("header:") for field in changes)
-            )
-            write_note(connection, note)
-            return True
+            .values(**_row(webhook, next_epoch(connection)))
+        )
+        if changed.rowcount != 1:
+            return False
+        if promote:
+            self._promote(connection, webhook.id)
+        self._change_secrets(connection, webhook.id, changes, webhook.updated_at)
+        schedules.follow(connection, webhook, touched=any(field.startswith("header:") for field in changes))
+        write_note(connection, note)
+        return True
 
-        return await self._writer.write(job)
-
-    async def update_each(self, changed: list[tuple[StoredWebhook, AuditEntry]]) -> list[bool]:
+    @writes
+    def update_each(
+        self, connection: Connection, changed: list[tuple[StoredWebhook, AuditEntry]]
+    ) -> list[bool]:
         """Each one version on, its secrets as they are; False for each where somebody else was faster. In one
         transaction: not too many at once, for calls wait behind it."""
+        there = versions(connection, [webhook.id for webhook, _ in changed])
+        done = [there.get(webhook.id) == webhook.version - 1 for webhook, _ in changed]
+        doing = [one for one, is_done in zip(changed, done, strict=True) if is_done]
+        if doing:
+            epoch = next_epoch(connection)
+            rows = [_row(webhook, epoch) | {"of": webhook.id} for webhook, _ in doing]
+            connection.execute(_UPDATE, rows)
+            for webhook, _ in doing:
+                if webhook.settings.schedule is not None:
+                    schedules.follow(connection, webhook, touched=False)
+            write_notes(connection, [note for _, note in doing])
+        return done
 
-        def job(connection: Connection) -> list[bool]:
-            there = versions(connection, [webhook.id for webhook, _ in changed])
-            done = [there.get(webhook.id) == webhook.version - 1 for webhook, _ in changed]
-            doing = [one for one, is_done in zip(changed, done, strict=True) if is_done]
-            if doing:
-                epoch = next_epoch(connection)
-                rows = [_row(webhook, epoch) | {"of": webhook.id} for webhook, _ in doing]
-                connection.execute(_UPDATE, rows)
-                for webhook, _ in doing:
-                    if webhook.settings.schedule is not None:
-                        schedules.follow(connection, webhook, touched=False)
-                write_notes(connection, [note for _, note in doing])
-            return done
+    @reads
+    def get(self, connection: Connection, webhook_id: str) -> Stored | None:
+        row = connection.execute(
+            select(webhooks).where(webhooks.c.id == webhook_id, webhooks.c.deleted_at.is_(None))
+        ).first()
+        return None if row is None else self.stored_all(connection, [row])[0]
 
-        return await self._writer.write(job)
-
-    async def get(self, webhook_id: str) -> Stored | None:
-        def query(connection: Connection) -> Stored | None:
-            row = connection.execute(
-                select(webhooks).where(webhooks.c.id == webhook_id, webhooks.c.deleted_at.is_(None))
-            ).first()
-            return None if row is None else self.stored_all(connection, [row])[0]
-
-        return await self._database.read(query)
-
-    async def names(self, among: list[str]) -> list[tuple[str, str, bool]]:
+    @reads
+    def names(self, connection: Connection, among: list[str]) -> list[tuple[str, str, bool]]:
         """Id, name, and whether it is deleted."""
         found = select(webhooks.c.id, webhooks.c.name, webhooks.c.deleted_at.is_not(None))
         found = found.where(webhooks.c.id.in_(among))
-        return await self._database.read(
-            lambda connection: [(row[0], row[1], bool(row[2])) for row in connection.execute(found)]
-        )
+        return [(row[0], row[1], bool(row[2])) for row in connection.execute(found)]
 
-    async def deleted_names(self, is_meant: Callable[[str], bool], limit: int) -> dict[str, str]:
+    @reads
+    def deleted_names(
+        self, connection: Connection, is_meant: Callable[[str], bool], limit: int
+    ) -> dict[str, str]:
         """What deleted webhooks were called, by id: the newest whose name is meant. Compared here, because SQLite
         and Postgres have each their own idea of small letters."""
         found = select(webhooks.c.id, webhooks.c.name).where(webhooks.c.deleted_at.is_not(None))
         found = found.order_by(webhooks.c.id.desc())
+        meant = ((row[0], row[1]) for row in connection.execute(found) if is_meant(row[1]))
+        return dict(islice(meant, limit))
 
-        def query(connection: Connection) -> dict[str, str]:
-            meant = ((row[0], row[1]) for row in connection.execute(found) if is_meant(row[1]))
-            return dict(islice(meant, limit))
-
-        return await self._database.read(query)
-
-    async def some(self, webhook_ids: list[str]) -> dict[str, Stored]:
+    @reads
+    def some(self, connection: Connection, webhook_ids: list[str]) -> dict[str, Stored]:
         """Those of them that are there, by id."""
+        rows: list[Row[Any]] = []
+        for start in range(0, len(webhook_ids), 500):
+            among = webhooks.c.id.in_(webhook_ids[start : start + 500])
+            rows += connection.execute(select(webhooks).where(among, webhooks.c.deleted_at.is_(None)))
+        return {one.id: one for one in self.stored_all(connection, rows)}
 
-        def query(connection: Connection) -> dict[str, Stored]:
-            rows: list[Row[Any]] = []
-            for start in range(0, len(webhook_ids), 500):
-                among = webhooks.c.id.in_(webhook_ids[start : start + 500])
-                rows += connection.execute(select(webhooks).where(among, webhooks.c.deleted_at.is_(None)))
-            return {one.id: one for one in self.stored_all(connection, rows)}
+    @reads
+    def page(self, connection: Connection, limit: int, before: str | None = None) -> list[Stored]:
+        statement = (
+            select(webhooks)
+            .where(webhooks.c.deleted_at.is_(None))
+            .order_by(webhooks.c.id.desc())
+            .limit(limit)
+        )
+        if before:
+            statement = statement.where(webhooks.c.id < before)
+        rows = connection.execute(statement).all()
+        return self.stored_all(connection, rows)
 
-        return await self._database.read(query)
-
-    async def page(self, limit: int, before: str | None = None) -> list[Stored]:
-        def query(connection: Connection) -> list[Stored]:
-            statement = (
-                select(webhooks)
-                .where(webhooks.c.deleted_at.is_(None))
-                .order_by(webhooks.c.id.desc())
-                .limit(limit)
-            )
-            if before:
-                statement = statement.where(webhooks.c.id < before)
-            rows = connection.execute(statement).all()
-            return self.stored_all(connection, rows)
-
-        return await self._database.read(query)
-
-    async def changed_since(self, epoch: int) -> ChangedWebhooks:
-        def query(connection: Connection) -> ChangedWebhooks:
-            now = connection.execute(select(epochs.c.epoch)).scalar_one_or_none() or 0
-            changed = ChangedWebhooks(now)
-            if now == epoch:
-                return changed
-            rows = connection.execute(select(webhooks).where(webhooks.c.epoch > epoch)).all()
-            changed.deleted.extend(row.id for row in rows if row.deleted_at is not None)
-            for one in self.stored_all(connection, [row for row in rows if row.deleted_at is None]):
-                if isinstance(one, StoredWebhook):
-                    changed.stored.append(one)
-                else:
-                    changed.unreadable.append(one)
+    @reads
+    def changed_since(self, connection: Connection, epoch: int) -> ChangedWebhooks:
+        now = connection.execute(select(epochs.c.epoch)).scalar_one_or_none() or 0
+        changed = ChangedWebhooks(now)
+        if now == epoch:
             return changed
+        rows = connection.execute(select(webhooks).where(webhooks.c.epoch > epoch)).all()
+        changed.deleted.extend(row.id for row in rows if row.deleted_at is not None)
+        for one in self.stored_all(connection, [row for row in rows if row.deleted_at is None]):
+            if isinstance(one, StoredWebhook):
+                changed.stored.append(one)
+            else:
+                changed.unreadable.append(one)
+        return changed
 
-        return await self._database.read(query)
-
-    async def tallies(self, webhook_ids: list[str]) -> dict[str, dict[str, Tally]]:
+    @reads
+    def tallies(self, connection: Connection, webhook_ids: list[str]) -> dict[str, dict[str, Tally]]:
         """By webhook: how many calls, and how often each secret matched, with the last time."""
+        statement = select(
+            tallies.c.webhook_id, tallies.c.name, func.sum(tallies.c.count), func.max(tallies.c.last_at)
+        ).group_by(tallies.c.webhook_id, tallies.c.name)
+        found: dict[str, dict[str, Tally]] = {webhook_id: {} for webhook_id in webhook_ids}
+        for webhook_id, name, count, last_at in connection.execute(
+            statement.where(tallies.c.webhook_id.in_(webhook_ids))
+        ):
+            found[webhook_id][name] = Tally(int(count), seconds(last_at))
+        return found
 
-        def query(connection: Connection) -> dict[str, dict[str, Tally]]:
-            statement = select(
-                tallies.c.webhook_id, tallies.c.name, func.sum(tallies.c.count), func.max(tallies.c.last_at)
-            ).group_by(tallies.c.webhook_id, tallies.c.name)
-            found: dict[str, dict[str, Tally]] = {webhook_id: {} for webhook_id in webhook_ids}
-            for webhook_id, name, count, last_at in connection.execute(
-                statement.where(tallies.c.webhook_id.in_(webhook_ids))
-            ):
-                found[webhook_id][name] = Tally(int(count), seconds(last_at))
-            return found
-
-        return await self._database.read(query)
-
-    async def announce(self, webhook_id: str, one: announced.Announcement) -> bool:
+    @writes
+    def announce(self, connection: Connection, webhook_id: str, one: announced.Announcement) -> bool:
         """Keep a secret that a caller announced. False when there is no room for it: it is counted then. One that is kept
         and new makes a new version, so that nobody takes another than they have seen."""
+        version = versions(connection, [webhook_id]).get(webhook_id)
+        if version is None:
+            return False
+        before = announced.announced(self._secrets(connection, [webhook_id])[0].get(webhook_id, {}))
+        after = announced.with_another(before, one)
+        if after != before:
+            kept = msgspec.json.encode(after)
+            self._change_secrets(connection, webhook_id, {announced.FIELD: kept}, one.at)
+        if after.kept != before.kept:
+            connection.execute(
+                update(webhooks)
+                .where(webhooks.c.id == webhook_id)
+                .values(version=version + 1, epoch=next_epoch(connection))
+            )
+        return after.not_kept == before.not_kept
 
-        def job(connection: Connection) -> bool:
-            version = versions(connection, [webhook_id]).get(webhook_id)
-            if version is None:
-                return False
-            before = announced.announced(self._secrets(connection, [webhook_id])[0].get(webhook_id, {}))
-            after = announced.with_another(before, one)
-            if after != before:
-                kept = msgspec.json.encode(after)
-                self._change_secrets(connection, webhook_id, {announced.FIELD: kept}, one.at)
-            if after.kept != before.kept:
-                connection.execute(
-                    update(webhooks)
-                    .where(webhooks.c.id == webhook_id)
-                    .values(version=version + 1, epoch=next_epoch(connection))
-                )
-            return after.not_kept == before.not_kept
-
-        return await self._writer.write(job)
-
-    async def reseal(self, limit: int = 500) -> tuple[int, int]:
+    @writes
+    def reseal(self, connection: Connection, limit: int = 500) -> tuple[int, int]:
         """Encrypt with the current key what was encrypted with an older one: how many were done, how many
         remain."""
-
-        def job(connection: Connection) -> tuple[int, int]:
-            openable = [
-                secrets.c.envelope.startswith(envelopes_of(other))
-                for other in self._vault.fingerprints - {self._vault.current}
-            ]
-            old = select(secrets).where(or_(false(), *openable))
-            rows = connection.execute(old.limit(limit)).all()
-            changed = 0
-            for row in rows:
-                try:
-                    value = self._vault.open(row.envelope, row.webhook_id, row.field)
-                except VaultError as error:
-                    log.error("a secret cannot be encrypted anew", webhook=row.webhook_id, error=str(error))
-                    continue
-                changed += 1
-                connection.execute(
-                    update(secrets)
-                    .where(secrets.c.id == row.id)
-                    .values(envelope=self._vault.seal(value, row.webhook_id, row.field))
-                )
-            left = connection.execute(select(func.count()).select_from(old.subquery())).scalar_one()
-            if changed and left:
-                return changed, left
-            keys.forget_unused(connection, self._vault)
-            return changed, 0
-
-        return await self._writer.write(job)
+        openable = [
+            secrets.c.envelope.startswith(envelopes_of(other))
+            for other in self._vault.fingerprints - {self._vault.current}
+        ]
+        old = select(secrets).where(or_(false(), *openable))
+        rows = connection.execute(old.limit(limit)).all()
+        changed = 0
+        for row in rows:
+            try:
+                value = self._vault.open(row.envelope, row.webhook_id, row.field)
+            except VaultError as error:
+                log.error("a secret cannot be encrypted anew", webhook=row.webhook_id, error=str(error))
+                continue
+            changed += 1
+            connection.execute(
+                update(secrets)
+                .where(secrets.c.id == row.id)
+                .values(envelope=self._vault.seal(value, row.webhook_id, row.field))
+            )
+        left = connection.execute(select(func.count()).select_from(old.subquery())).scalar_one()
+        if changed and left:
+            return changed, left
+        keys.forget_unused(connection, self._vault)
+        return changed, 0
 
     # --- inside a transaction ----------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ import time
 from postern.core.access.accounts import Actor
 from postern.core.history.findable import keys_of
 from postern.identity import first_id_at, time_of
+from postern.stores.history.findable import CHORE
 from postern.usecases.answers import Time
 from postern.usecases.history.rows import LARGEST_READ, fields_of, sender_event_of
 from postern.usecases.runtime.gateway import Gateway, require
@@ -26,7 +27,7 @@ SHARE_OF_QUIET = 0.3
 async def step(gateway: Gateway) -> int:
     """Make the next calls findable. How many."""
     store, now = gateway.store.findable, gateway.clock()
-    after = await store.reached()
+    after = await gateway.store.chores.reached(CHORE)
     if after and time_of(after) > now + AHEAD:
         # Calls that come now have earlier ids. A few that can be found already are gone through once more.
         after, passed = first_id_at("inv", now - AHEAD), after

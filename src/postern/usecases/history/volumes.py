@@ -88,7 +88,7 @@ async def last_day(gateway: Gateway, actor: Actor, webhook_ids: list[str]) -> di
         return {}
     first, recent, until = last_hours(gateway.clock())
     found = await gateway.store.volumes.calls(webhook_ids, first, until, SPARKLINE_STEP)
-    trouble = await gateway.store.deliveries.in_trouble(webhook_ids, recent * 60)
+    trouble = await gateway.store.activities.not_started(webhook_ids, recent)
     stopped = await gateway.store.activities.stopped(webhook_ids, recent, until)
     hours = range(first, until, SPARKLINE_STEP)
     return {
