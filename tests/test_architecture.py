@@ -60,8 +60,10 @@ LATE_IMPORTS: dict[str, set[str]] = {
     "surfaces/cli/gateway/api.py": {"postern.surfaces.cli.gateway.remote"},
     "surfaces/cli/develop/send.py": {"postern.surfaces.cli.develop.making"},
     "surfaces/cli/develop/senders.py": {"postern.usecases.signatures"},
-    "surfaces/cli/webhooks/configuration.py": {"postern.surfaces.cli.webhooks.yaml_files"},
-    "surfaces/cli/webhooks/schema.py": {"postern.usecases.webhooks.file.schema"},
+    "surfaces/cli/webhooks/configuration.py": {
+        "postern.surfaces.cli.webhooks.yaml_files",
+        "postern.usecases.webhooks.file.schema",
+    },
     # A gateway that makes no request loads no HTTP client before it serves.
     "outbound/fetch.py": {"postern.outbound.client"},
     # They need packages that not everybody has installed.

@@ -9,7 +9,7 @@ from postern.core.access.audit import AuditEntry
 from postern.core.deliveries.delivery import End
 from postern.core.listeners import ENDED_KEPT, AlreadyAnswered, GoneListener, Handed, Listener
 from postern.stores.access.audit import write_note
-from postern.stores.calls.handing import hand_over, is_there
+from postern.stores.calls.recorder import hand_over, is_there
 from postern.stores.history.endings import write_ends
 from postern.stores.history.locking import lock_call
 from postern.stores.sql.moments import milliseconds, seconds

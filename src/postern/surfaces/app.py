@@ -1,28 +1,105 @@
 """The application: the pages and APIs. Calls at webhooks never get here (``http/call_exchange.py``)."""
 
-from collections.abc import Callable
+import re
+import time
+from collections.abc import Awaitable, Callable
 from typing import Any
+from uuid import uuid4
 
-from starlette.requests import ClientDisconnect
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from postern.core.address import ClientAddresses
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
 from postern.observe.logs import Log
+from postern.observe.metrics import own_numbers
 from postern.surfaces.console import console_routes, trouble_page
-from postern.surfaces.health import Numbers, health_routes
 from postern.surfaces.mcp.endpoint import PATH as MCP
 from postern.surfaces.mcp.endpoint import McpEndpoint
 from postern.surfaces.rest.app import make_api
-from postern.surfaces.rest.framework.envelope import Envelope
 from postern.surfaces.rest.framework.problems import STORE_AWAY, problem_page, problem_response
+from postern.usecases.operations.numbers import measure, offer_writer_waiting
+from postern.usecases.operations.readiness import readiness
 from postern.usecases.runtime.gateway import Gateway
 
 log = Log()
 
 App = Callable[..., Any]
+
+Numbers = Callable[[], Awaitable[str]]
+"""Where there are several workers: how to ask for everybody's."""
+
+
+def health_routes(gateway: Gateway, numbers: Numbers | None = None) -> list[Route]:
+    async def healthz(_: Request) -> Response:
+        return JSONResponse({"status": "ok"})
+
+    async def readyz(_: Request) -> Response:
+        found = await readiness(gateway)
+        parts = {"store": found.store, "webhooks": found.webhooks, "engine": found.engine}
+        report = {"status": "ready" if found.ready else "not ready"} | {
+            name: {"ok": part.ok, "detail": part.detail} for name, part in parts.items()
+        }
+        return JSONResponse(report, 200 if found.ready else 503)
+
+    offer_writer_waiting(gateway)
+
+    async def metrics(_: Request) -> Response:
+        await measure(gateway)
+        return Response(
+            await numbers() if numbers is not None else own_numbers(), media_type=CONTENT_TYPE_LATEST
+        )
+
+    return [Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", metrics)]
+
+
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,100}")
+
+ALWAYS = {
+    b"x-content-type-options": b"nosniff",
+    b"cache-control": b"no-store",
+    b"referrer-policy": b"no-referrer",
+    b"content-security-policy": b"default-src 'none'; frame-ancestors 'none'",
+}
+
+
+class Envelope:
+    """What every answer of the API carries, and HEAD wherever there is GET."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began = time.perf_counter()
+        head = scope["method"] == "HEAD"
+        given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"")
+        request_id = given if _REQUEST_ID.fullmatch(given) else uuid4().hex.encode()
+
+        async def enveloped(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                there = {name.lower() for name, _ in message["headers"]}
+                added = [(name, value) for name, value in ALWAYS.items() if name not in there]
+                timing = f"app;dur={(time.perf_counter() - began) * 1000:.1f}".encode()
+                message["headers"] = [
+                    *message["headers"],
+                    *added,
+                    (b"x-request-id", request_id),
+                    (b"server-timing", timing),
+                ]
+            elif head and message["type"] == "http.response.body":
+                message = {**message, "body": b""}
+            await send(message)
+
+        if head:
+            scope = {**scope, "method": "GET", "head": True}
+        await self._app(scope, receive, enveloped)
 
 
 def make_app(gateway: Gateway, addresses: ClientAddresses, numbers: Numbers | None = None) -> App:

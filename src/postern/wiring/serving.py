@@ -33,7 +33,7 @@ from postern.usecases.deliveries.replays import Replayer
 from postern.usecases.deliveries.starting import START_TIMEOUT
 from postern.usecases.history.endings import EndingsLoop
 from postern.usecases.history.findable import FindableLoop
-from postern.usecases.listeners.watching import ListenersLoop
+from postern.usecases.listeners.listeners import ListenersLoop
 from postern.usecases.operations import readiness
 from postern.usecases.operations.example import example_curl
 from postern.usecases.operations.retention import RetentionLoop

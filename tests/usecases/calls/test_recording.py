@@ -9,7 +9,7 @@ from postern.core.admit import admit
 from postern.core.calls.call import Call
 from postern.core.history.invocation import Entry
 from postern.stores.sql.tables import deliveries, duplicate_keys, invocations
-from postern.surfaces.health import health_routes
+from postern.surfaces.app import health_routes
 from postern.usecases.calls.receive import entry_of
 from support.desk import Desk
 from support.recording import kept

@@ -18,9 +18,8 @@ from typing import Any
 import pytest
 
 from postern.core.history.invocation import Invocation
-from postern.usecases.history.code.curl import curl
-from postern.usecases.history.code.httpie import httpie
 from postern.usecases.history.code.python import python
+from postern.usecases.history.code.shell import curl, httpie
 
 CALLS = 250
 SHELLS = {

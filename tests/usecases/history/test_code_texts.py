@@ -7,11 +7,9 @@ import pytest
 
 from postern.core.history.invocation import Invocation
 from postern.usecases.history.code import LANGUAGES, WRITERS
-from postern.usecases.history.code.curl import curl
-from postern.usecases.history.code.httpie import httpie
 from postern.usecases.history.code.python import python
 from postern.usecases.history.code.recorded import repeated
-from postern.usecases.history.code.shell import LONGEST_ARGUMENT, argument, plain, printed
+from postern.usecases.history.code.shell import LONGEST_ARGUMENT, argument, curl, httpie, plain, printed
 
 BASE = "https://hooks.example.com"
 

@@ -15,7 +15,7 @@ from postern.core.problems import Refused
 from postern.observe.metrics import Numbers
 from postern.usecases.access import audit
 from postern.usecases.history import history
-from postern.usecases.listeners import listeners, watching
+from postern.usecases.listeners import listeners
 from postern.usecases.listeners.listeners import AskRequest, EnterRequest, LocalAnswer
 from postern.usecases.listeners.views import Entered, HandedCall, HandedCalls
 from postern.usecases.webhooks import bin, webhooks
@@ -618,12 +618,12 @@ async def test_only_a_call_that_is_kept_whole_is_replayed_to_a_listener(
 async def test_a_serving_process_takes_in_who_came_elsewhere_and_puts_out_who_died(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching, "LOOK_EVERY", 3600.0)
+    monkeypatch.setattr(listeners, "LOOK_EVERY", 3600.0)
     runtime = house.gateway.runtime.listeners
     webhook = await waiting_webhook(house)
     listener = await enter(house, webhook)
     runtime.take_in([])  # as if it had come through another process
-    loop = watching.ListenersLoop(house.gateway)
+    loop = listeners.ListenersLoop(house.gateway)
     running = asyncio.create_task(loop.run())
     async with asyncio.timeout(PATIENCE):
         while runtime.answering(webhook.id, house.gateway.clock()) is None:
@@ -653,7 +653,7 @@ async def test_a_gateway_that_ends_in_the_middle_of_a_round_ends_it_first(
         return gone
 
     monkeypatch.setattr(house.gateway.store.listeners, "sweep", slowly)
-    (loop,) = [one for one in serving._workers(house.gateway) if isinstance(one, watching.ListenersLoop)]
+    (loop,) = [one for one in serving._workers(house.gateway) if isinstance(one, listeners.ListenersLoop)]
     running = asyncio.create_task(loop.run())
     async with asyncio.timeout(PATIENCE):
         await written.wait()

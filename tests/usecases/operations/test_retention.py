@@ -29,7 +29,7 @@ from postern.usecases.deliveries import holds, replays
 from postern.usecases.history import history
 from postern.usecases.operations import readiness, retention
 from postern.usecases.operations.retention import RetentionLoop, plan, prune
-from postern.usecases.runtime.rejections import TRIM_AFTER
+from postern.usecases.runtime.process import TRIM_AFTER
 from postern.usecases.webhooks import webhooks
 from support.desk import ACTOR, Desk
 from support.house import OWNER, House
@@ -254,7 +254,7 @@ async def test_a_flood_of_rejected_calls_is_trimmed_while_it_comes(
 ) -> None:
     size = 1_300  # about what such a call takes
     monkeypatch.setattr(retention, "REJECTED_BYTES", 20 * size)
-    monkeypatch.setattr("postern.usecases.runtime.rejections.TRIM_AFTER", 30 * size)
+    monkeypatch.setattr("postern.usecases.runtime.process.TRIM_AFTER", 30 * size)
     webhook, other = await desk.webhook(), await desk.webhook()
     kept = await desk.accepted(webhook, {"n": 1})
     await desk.call(other, b"not json")

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from postern.core.listeners import Listener
-from postern.usecases.runtime.listeners import Listeners
+from postern.usecases.runtime.process import Listeners
 
 ANSWERING = Listener("lsn_1", "ada@laptop", "usr_1", "ada", "192.0.2.7", 0.0, 10.0, "wh_1")
 

@@ -1,7 +1,7 @@
 """Rejected calls are counted as they come, so that a flood is trimmed at once."""
 
 from postern.core.operations.retention import REJECTED_BYTES
-from postern.usecases.runtime.rejections import TRIM_AFTER, Rejections
+from postern.usecases.runtime.process import TRIM_AFTER, Rejections
 
 
 def test_a_webhook_is_trimmed_after_so_many_bytes_and_until_then_takes_no_more_than_there_is_room() -> None:

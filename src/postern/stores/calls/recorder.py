@@ -13,27 +13,29 @@ from typing import Any
 
 import msgspec
 from msgspec.structs import astuple, replace
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, func, insert, select, update
 
 from postern.core.deliveries.delivery import State, delivery_key
 from postern.core.history.invocation import Delivery, Entry, Invocation, Receipt
 from postern.core.history.volume import UNKEPT
 from postern.core.listeners import Handed
 from postern.stores.calls.claims import claim_keys
-from postern.stores.calls.handing import hand_over, is_there
 from postern.stores.sql.bulk import execute_for_each, insert_rows
 from postern.stores.sql.moments import milliseconds
 from postern.stores.sql.tables import (
     LATENCY_BOUNDS_MS,
     belongs,
     deliveries,
+    handed,
     invocations,
+    listeners,
     samples,
     tallies,
     volumes,
     webhooks,
 )
 from postern.stores.sql.upsert import insert_into
+from postern.stores.sql.wake import HANDED, announce
 
 _INVOCATION_COLUMNS = Invocation.__struct_fields__
 _DELIVERY_COLUMNS = (
@@ -296,3 +298,26 @@ def _volume_statement(dialect_name: str) -> Any:
         index_elements=["webhook_id", "minute", "code", "shard"],
         set_={column: volumes.c[column] + statement.excluded[column] for column in added},
     )
+
+
+def hand_over(connection: Connection, call: Handed) -> None:
+    connection.execute(
+        insert(handed).values(
+            id=call.id,
+            invocation_id=call.invocation_id,
+            listener_id=call.listener_id,
+            listener=call.listener,
+            owner=call.owner,
+            at=milliseconds(call.at),
+            delivery_key=call.delivery_key,
+            asked_by=call.asked_by,
+        )
+    )
+    announce(connection, HANDED, call.listener_id)
+
+
+def is_there(connection: Connection, listener_id: str) -> bool:
+    """Locked: whoever ends it waits, and then sees what was handed to it."""
+    there = listeners.c.id == listener_id, listeners.c.ended_by.is_(None)
+    asked = select(listeners.c.id).where(*there).with_for_update(read=True)
+    return connection.execute(asked).first() is not None

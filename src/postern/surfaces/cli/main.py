@@ -7,19 +7,11 @@ from postern.surfaces.cli import access, signatures, workflows
 from postern.surfaces.cli.develop import listen, listeners, send
 from postern.surfaces.cli.gateway import login
 from postern.surfaces.cli.gateway.api import api
-from postern.surfaces.cli.history import history, rechecking, replays, saving
-from postern.surfaces.cli.operations import backup, completion, mcp, retention, serving
+from postern.surfaces.cli.history import history, replays, saving
+from postern.surfaces.cli.operations import backup, completion, serving
 from postern.surfaces.cli.options import Group
 from postern.surfaces.cli.run import EXIT_CODES
-from postern.surfaces.cli.webhooks import (
-    configuration,
-    deliveries,
-    many,
-    samples,
-    schedules,
-    schema,
-    webhooks,
-)
+from postern.surfaces.cli.webhooks import configuration, many, samples, webhooks
 
 SECTIONS: dict[str, list[click.Command]] = {
     "Webhooks and their calls": [
@@ -30,7 +22,7 @@ SECTIONS: dict[str, list[click.Command]] = {
         signatures.commands,
         configuration.export,
         configuration.apply,
-        schema.schema,
+        configuration.schema,
     ],
     "Writing workflows and other programs": [
         serving.dev,
@@ -46,15 +38,15 @@ SECTIONS: dict[str, list[click.Command]] = {
         serving.copy,
         backup.backup,
         backup.restore,
-        retention.prune,
+        serving.prune,
         signatures.secret_commands,
     ],
     "Who may do what": [access.keys, access.users, access.sessions, access.audit],
-    "This command": [login.login, login.logout, login.status, completion.completion, mcp.mcp],
+    "This command": [login.login, login.logout, login.status, completion.completion, serving.mcp],
 }
 """As `--help` shows them."""
 
-IN_GROUPS = [deliveries, many, samples, schedules, rechecking, saving]
+IN_GROUPS = [many, samples, saving]
 """Each of these modules enters its commands in a group of another one."""
 
 

@@ -1,10 +1,13 @@
 """The management API, put together."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.routing import BaseRoute, Route
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Match, Route
+from starlette.types import Scope
 
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
@@ -16,10 +19,26 @@ from postern.surfaces.rest.framework.problems import (
     on_refused,
     on_store_trouble,
 )
-from postern.surfaces.rest.framework.routes import Handler, WholePath
 from postern.surfaces.rest.table import operations
 from postern.surfaces.session import actor_of
 from postern.usecases.runtime.gateway import Gateway
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+class WholePath(Route):
+    """All methods of a path. The first path that matches answers, or refuses the method: else `GET /webhooks/many` would
+    be a webhook with the id "many", and a refusal would name methods that are another path's."""
+
+    def __init__(self, path: str, by_method: dict[str, Handler]) -> None:
+        async def handle(request: Request) -> Response:
+            return await by_method["GET" if request.method == "HEAD" else request.method](request)
+
+        super().__init__(path, handle, methods=list(by_method))
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        match, child = super().matches(scope)
+        return (Match.NONE if match is Match.NONE else Match.FULL), child
 
 
 def make_api(gateway: Gateway, beside: Sequence[BaseRoute] = ()) -> Starlette:

@@ -27,6 +27,7 @@ from postern.usecases.history.history import TAKEN_JUST_NOW, recorded, request_i
 from postern.usecases.history.views.calls import LocalRun, run_of
 from postern.usecases.listeners import views
 from postern.usecases.runtime.gateway import Gateway, require
+from postern.usecases.runtime.loop import Loop
 from postern.usecases.shapes import Shape, decoded
 
 ASK_EVERY = 4.0
@@ -362,3 +363,24 @@ async def _end(gateway: Gateway, ended: Handed, response: WorkflowResponse | Non
     return views.Taken(
         heard=in_time, detail="" if in_time else "too late: the caller had heard something else by then"
     )
+
+
+LOOK_EVERY = 1.0
+
+
+class ListenersLoop:
+    """Follows who listens: those that came through another process, and those that have died."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._loop = Loop("listeners", self._work, self._pause)
+        self.run, self.stop = self._loop.run, self._loop.stop
+
+    async def _work(self) -> bool:
+        self._gateway.runtime.listeners.changed.clear()
+        await sweep(self._gateway)
+        await refresh(self._gateway)
+        return False
+
+    async def _pause(self) -> None:
+        await self._loop.rest(LOOK_EVERY, self._gateway.runtime.listeners.changed.wait())

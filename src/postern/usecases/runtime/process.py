@@ -2,7 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Coroutine
+from collections import Counter
+from collections.abc import Coroutine, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
@@ -11,13 +13,13 @@ import msgspec
 from postern.core.answer import WorkflowResponse
 from postern.core.history.invocation import Status
 from postern.core.limits import Limits
+from postern.core.listeners import Listener
+from postern.core.operations.retention import REJECTED_BYTES
 from postern.core.webhooks.listing import Lately
 from postern.observe.calls import CallLog
 from postern.usecases.runtime.directory import Directory
 from postern.usecases.runtime.endings import Endings
-from postern.usecases.runtime.listeners import Listeners
 from postern.usecases.runtime.live_feed import LiveFeed
-from postern.usecases.runtime.rejections import Rejections
 
 T = TypeVar("T")
 
@@ -125,6 +127,93 @@ class Alarm(msgspec.Struct, frozen=True):
     """Why, without what it means for calls."""
     status: Status | None = None
     """The calls in this status are meant: they can be replayed."""
+
+
+class Listeners:
+    """Which listener answers the calls of which webhook, as far as this process knows, and who is to be woken for them. The rows
+    are the truth. What is kept here is at most a second old, so that a call need not ask them."""
+
+    def __init__(self) -> None:
+        self._answering: dict[str, Listener] = {}
+        self._waiting: dict[str, set[asyncio.Event]] = {}
+        self.changed = asyncio.Event()
+        """Somebody came or went: look now, not at the next round."""
+        self.closed = False
+
+    def answering(self, webhook_id: str, now: float) -> Listener | None:
+        found = self._answering.get(webhook_id)
+        return found if found is not None and found.is_there(now) else None
+
+    def take_in(self, listeners: Iterable[Listener]) -> None:
+        self._answering = {one.answers: one for one in listeners if one.answers is not None}
+
+    @contextmanager
+    def waiting(self, listener_id: str) -> Iterator[asyncio.Event]:
+        """Set when something is there for this listener."""
+        event = asyncio.Event()
+        waiting = self._waiting.setdefault(listener_id, set())
+        waiting.add(event)
+        try:
+            yield event
+        finally:
+            waiting.discard(event)
+            if not waiting and self._waiting.get(listener_id) is waiting:
+                del self._waiting[listener_id]
+
+    def wake(self, listener_id: str) -> None:
+        for event in self._waiting.get(listener_id, ()):
+            event.set()
+
+    def close(self) -> None:
+        """Nobody waits here any more: the process is about to end."""
+        self.closed = True
+        for listener_id in self._waiting:
+            self.wake(listener_id)
+
+
+TRIM_AFTER = REJECTED_BYTES // 8
+"""Bytes of one webhook's rejected calls since it was last trimmed."""
+
+
+class Rejections:
+    """How many bytes of rejected calls were stored in this process since each webhook was last trimmed. A flood of them is
+    noticed at once, not at the next pruning; what comes faster than it is trimmed is only counted."""
+
+    def __init__(self) -> None:
+        self._since: Counter[str] = Counter()
+        self._full: set[str] = set()
+        self.any_full = asyncio.Event()
+        self._counted: Counter[tuple[str, int, str]] = Counter()
+
+    def find_room(self, webhook_id: str, size: int) -> bool:
+        """Whether there is room for one more call, which then has it."""
+        if self._since[webhook_id] + size > REJECTED_BYTES:
+            return False
+        self._since[webhook_id] += size
+        if self._since[webhook_id] >= TRIM_AFTER:
+            self._full.add(webhook_id)
+            self.any_full.set()
+        return True
+
+    def take(self) -> list[str]:
+        self.any_full.clear()
+        taken = list(self._full)
+        self._full.clear()
+        for webhook_id in taken:
+            del self._since[webhook_id]
+        return taken
+
+    def count(self, webhook_id: str, code: str, at: float) -> None:
+        """One that is not recorded by itself."""
+        self._counted[webhook_id, int(at // 60), code] += 1
+
+    def take_counted(self) -> Counter[tuple[str, int, str]]:
+        """By webhook, minute and code."""
+        taken, self._counted = self._counted, Counter()
+        return taken
+
+    def put_back(self, counted: Counter[tuple[str, int, str]]) -> None:
+        self._counted += counted
 
 
 @dataclass

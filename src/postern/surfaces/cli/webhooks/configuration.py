@@ -1,4 +1,4 @@
-"""`postern export` and `postern apply`: the webhooks as a file."""
+"""`postern export` and `postern apply`: the webhooks as a file, and its schema."""
 
 import os
 import sys
@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from postern.surfaces.cli.gateway.api import api
-from postern.surfaces.cli.history.everything import export_everything
 from postern.surfaces.cli.options import json_option
 from postern.surfaces.cli.run import DIFFERS, USAGE, end, err, out, plain, show_json
 from postern.surfaces.cli.secret import unicode_of
@@ -159,3 +158,30 @@ def _show(done: Applied) -> None:
         out.print(f"  {plain(other.name)}  {other.id} is not in the file and stays; --prune would delete it.")
     verb = "would change" if done.dry_run else "changed"
     out.print(f"{len(done.changes)} {verb}, {done.unchanged} are as they should be.")
+
+
+@click.command()
+def schema() -> None:
+    """Print the JSON Schema of the file that `apply` takes. An editor that knows it completes and checks the file
+    while you write.
+
+    Example:
+
+      postern schema > webhooks.schema.json
+    """
+    from postern.usecases.webhooks.file.schema import schema as of_the_file
+
+    show_json(of_the_file())
+
+
+def export_everything(to: Path | None) -> None:
+    machine = api.machine("export --all")
+    if to is not None:
+        with written(to, 0o600) as stream:
+            machine.export_everything(stream.write)
+        return
+    try:
+        machine.export_everything(sys.stdout.buffer.write)
+        sys.stdout.flush()
+    except BrokenPipeError:  # `| head` has seen enough; nothing more can be printed at the end either
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -20,8 +20,10 @@ from postern.surfaces.cli.options import (
     limit_option,
 )
 from postern.surfaces.cli.run import (
+    FAILED,
     NOT_FOUND,
     USAGE,
+    counted,
     end,
     err,
     out,
@@ -33,7 +35,9 @@ from postern.surfaces.cli.run import (
 from postern.surfaces.cli.run import show as show_found
 from postern.surfaces.cli.secret import read_secret
 from postern.surfaces.cli.webhooks import filters
+from postern.usecases.deliveries.views import Dropped, Hold, Released
 from postern.usecases.runtime.site import out_of_reach
+from postern.usecases.schedules.views import ScheduleRun
 from postern.usecases.webhooks.views import (
     PLACED,
     Bin,
@@ -380,3 +384,59 @@ def _state(webhook: Webhook) -> str:
     if webhook.answered_by is not None:
         return f"answered by {plain(webhook.answered_by.name)}"
     return "held" if webhook.held else "enabled" if webhook.enabled else "disabled"
+
+
+@commands.command("hold")
+@webhook_argument
+@json_option
+def hold(webhook: str, as_json: bool) -> None:
+    """Accept and record calls as ever, and start nothing until `release`: for maintenance without loss."""
+    done = api.post(Hold, "webhooks", webhook, "hold")
+    report(done, "On hold: calls are recorded, and wait.", as_json)
+
+
+@commands.command("release")
+@webhook_argument
+@json_option
+def release(webhook: str, as_json: bool) -> None:
+    """End the hold and start what waited, the oldest first."""
+    done = api.post(Released, "webhooks", webhook, "release")
+    report(done, f"Released. Due now: {counted(done.released, 'delivery', 'deliveries')}.", as_json)
+
+
+@commands.command("drop")
+@webhook_argument
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+def drop(webhook: str, yes: bool, as_json: bool) -> None:
+    """Give up what waits behind a hold. Each call stays in the history and can be replayed. The hold goes
+    on."""
+    if not yes and not as_json:
+        click.confirm("What waits now will not be started. Drop it?", abort=True)
+    done = api.post(Dropped, "webhooks", webhook, "drop")
+    report(done, f"Dropped {counted(done.dropped, 'delivery', 'deliveries')}.", as_json)
+
+
+@commands.command("run")
+@webhook_argument
+@json_option
+def run(webhook: str, as_json: bool) -> None:
+    """Fetch a schedule's source once, now, and take in what comes."""
+    done = api.post(ScheduleRun, "webhooks", webhook, "schedule", "run")
+    started = ", ".join(done.invocation_ids) or "nothing started"
+    report(
+        done,
+        f"{done.result} in {done.duration_ms} ms{': ' + done.reason if done.reason else ''} ({started})",
+        as_json,
+    )
+    if done.result == "failed":
+        raise click.exceptions.Exit(FAILED)
+
+
+@commands.command("resume")
+@webhook_argument
+@json_option
+def resume(webhook: str, as_json: bool) -> None:
+    """Let a schedule go on that has paused itself."""
+    done = api.post(Webhook, "webhooks", webhook, "schedule", "resume")
+    report(done, f"It goes on at {done.schedule_state and done.schedule_state.next_run_at}.", as_json)

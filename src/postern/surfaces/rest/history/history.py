@@ -1,4 +1,4 @@
-"""Invocations over HTTP: what was called, why it was judged so, and replaying one."""
+"""Invocations over HTTP: what was called, why it was judged so, replaying one, and what people put beside it."""
 
 from postern.core.access.accounts import Actor
 from postern.core.history.part import looks_into_calls
@@ -13,18 +13,31 @@ from postern.surfaces.rest.history.requests import (
     VolumeQuery,
 )
 from postern.usecases.answers import Listing
-from postern.usecases.history import comparing, editing, fixtures, history, volumes
+from postern.usecases.history import comparing, editing, fixtures, history, marks, volumes
 from postern.usecases.history.filters import FilterRequest
-from postern.usecases.history.views.calls import Count, Invocation, InvocationSummary, Replayed
+from postern.usecases.history.marks import NoteText
+from postern.usecases.history.views.calls import (
+    Bookmark,
+    Count,
+    Invocation,
+    InvocationSummary,
+    Note,
+    Replayed,
+)
 from postern.usecases.history.views.charts import Chart
 from postern.usecases.history.views.comparing import Comparison
 from postern.usecases.history.views.requests import Fixture, RecordedRequest
 from postern.usecases.history.views.samples import Preview
 from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.shapes import Shape
 from postern.usecases.signatures import signatures
 from postern.usecases.signatures.views import Explanation, SignatureExplanation
 
 row = Rows("History")
+
+
+class NoteRequest(Shape):
+    text: NoteText
 
 
 def _may_take_long(query: FilterRequest) -> bool:
@@ -128,3 +141,35 @@ async def explain_invocation(
 @row("GET", "/volumes", "Count calls over time", level="read")
 async def show_volumes(gateway: Gateway, actor: Actor, query: VolumeQuery) -> Chart:
     return await volumes.chart(gateway, actor, query.webhook_id or None, query.range)
+
+
+@row("PUT", "/invocations/{invocation_id}/bookmark", "Bookmark an invocation", level="write")
+async def bookmark_invocation(gateway: Gateway, actor: Actor, invocation_id: str) -> Bookmark:
+    """For everybody. It keeps nothing: retention takes a bookmarked call as any other."""
+    return await marks.bookmark(gateway, actor, invocation_id)
+
+
+@row(
+    "DELETE", "/invocations/{invocation_id}/bookmark", "Take an invocation's bookmark away",
+    level="write", status=204,
+)  # fmt: skip
+async def remove_invocation_bookmark(gateway: Gateway, actor: Actor, invocation_id: str) -> None:
+    await marks.remove_bookmark(gateway, actor, invocation_id)
+
+
+@row(
+    "POST", "/invocations/{invocation_id}/notes", "Write a note to an invocation",
+    level="write", status=201, refuses=("conflict",), idempotent=True,
+)  # fmt: skip
+async def note_invocation(gateway: Gateway, actor: Actor, invocation_id: str, body: NoteRequest) -> Note:
+    """For everybody who looks at it, with who wrote it and when."""
+    return await marks.add_note(gateway, actor, invocation_id, body.text)
+
+
+@row(
+    "DELETE", "/invocations/{invocation_id}/notes/{note_id}", "Delete a note of an invocation",
+    level="write", status=204,
+)  # fmt: skip
+async def delete_invocation_note(gateway: Gateway, actor: Actor, invocation_id: str, note_id: str) -> None:
+    """One's own, or, for an administrator, anybody's."""
+    await marks.delete_note(gateway, actor, invocation_id, note_id)

@@ -4,9 +4,8 @@ from collections.abc import Callable
 from typing import Literal, get_args
 
 from postern.core.history.invocation import Invocation
-from postern.usecases.history.code.curl import curl
-from postern.usecases.history.code.httpie import httpie
 from postern.usecases.history.code.python import python
+from postern.usecases.history.code.shell import curl, httpie
 
 Language = Literal["curl", "httpie", "python"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)

@@ -1,18 +1,22 @@
-"""What workflows say of the call that began them, over HTTP: its answer, and how they ended."""
+"""Calls over HTTP: rejected ones that would pass now, and what workflows say of the call that began them: its answer, and how
+they ended."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 from starlette.requests import Request
 
+from postern.core.access.accounts import Actor
 from postern.surfaces.rest.framework.operation import Rows
 from postern.surfaces.session import bearer
+from postern.usecases.calls import readmission
 from postern.usecases.calls.respond import delivery_of_token, report_end, respond
-from postern.usecases.calls.views import Answered, EndNoted
+from postern.usecases.calls.views import Admitted, Answered, EndNoted, Recheck
 from postern.usecases.runtime.gateway import Gateway
-from postern.usecases.shapes import Shape
+from postern.usecases.shapes import WHOLE, Shape
 
-row = Rows("History")
+webhooks_row = Rows("Webhooks")
+history_row = Rows("History")
 
 
 class ResponseAction(Shape):
@@ -35,11 +39,49 @@ class RunsEnded(Shape):
     error: str | None = Field(None, max_length=20_000, description="Why it failed, in words.")
 
 
+class AdmitAllRequest(Shape):
+    expected: Annotated[
+        Annotated[int, Field(ge=0), WHOLE] | None,
+        Field(description="How many they were: refused where it is another number now."),
+    ] = None
+
+
+class AdmitRequest(Shape):
+    invocation_ids: list[str] = Field(min_length=1, max_length=1000)
+
+
+@webhooks_row(
+    "GET", "/webhooks/{webhook_id}/readmissible", "List rejected calls that would pass now", level="read"
+)
+async def list_readmissible(gateway: Gateway, actor: Actor, webhook_id: str) -> Recheck:
+    """Judged by the webhook's current settings, at the time they were received. Nothing is started."""
+    return await readmission.recheck(gateway, actor, webhook_id)
+
+
+@webhooks_row(
+    "POST", "/webhooks/{webhook_id}/readmissible", "Admit all rejected calls that pass now",
+    level="write", refuses=("conflict",),
+)  # fmt: skip
+async def admit_readmissible(
+    gateway: Gateway, actor: Actor, webhook_id: str, body: AdmitAllRequest
+) -> Admitted:
+    """The oldest first, as if each had been named."""
+    return await readmission.admit_all(gateway, actor, webhook_id, body.expected)
+
+
+@history_row(
+    "POST", "/readmissions", "Admit rejected calls that pass now", level="write", refuses=("not_found",)
+)
+async def admit_invocations(gateway: Gateway, actor: Actor, body: AdmitRequest) -> Admitted:
+    """Starts those of them that the current settings let in. What has been started meanwhile is left alone."""
+    return await readmission.admit(gateway, actor, body.invocation_ids)
+
+
 async def _holds_response_token(gateway: Gateway, request: Request) -> None:
     await delivery_of_token(gateway, request.path_params["invocation_id"], bearer(request))
 
 
-@row(
+@history_row(
     "POST", "/invocations/{invocation_id}/response", "Answer the waiting caller",
     level=None, refuses=("not_authenticated", "gone"), security=[{"responseToken": []}], check=_holds_response_token,
 )  # fmt: skip
@@ -51,7 +93,7 @@ async def answer_invocation(
     return Answered(status="answered")
 
 
-@row(
+@history_row(
     "POST", "/invocations/{invocation_id}/end", "Say how a workflow ended",
     level=None, refuses=("not_authenticated",), security=[{"responseToken": []}], check=_holds_response_token,
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Webhooks over HTTP."""
+"""Webhooks over HTTP: their settings and secrets, the bin, test calls, running a schedule, holding deliveries."""
 
 import re
 from typing import Annotated
@@ -10,14 +10,21 @@ from postern.core.documents import Patch
 from postern.core.problems import Refused
 from postern.core.webhooks.listing import Sort
 from postern.surfaces.rest.framework.operation import JSON, Rows
-from postern.surfaces.rest.framework.parameters import OnePage, Text
+from postern.surfaces.rest.framework.parameters import Limit, OnePage, Text
+from postern.usecases.answers import Listing, whole
+from postern.usecases.deliveries import holds
+from postern.usecases.deliveries.views import Dropped, Hold, Released
 from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.schedules import schedules
+from postern.usecases.schedules.views import ScheduleRun
 from postern.usecases.shapes import Shape
-from postern.usecases.webhooks import listing, many, webhooks
+from postern.usecases.signatures import sending
+from postern.usecases.signatures.views import SampleCall, Sent
+from postern.usecases.webhooks import bin, listing, many, webhooks
 from postern.usecases.webhooks.configuration import WebhookRequest
 from postern.usecases.webhooks.listing import FilterRequest
 from postern.usecases.webhooks.many import ManyRequest
-from postern.usecases.webhooks.views import Many, Webhook, Webhooks
+from postern.usecases.webhooks.views import Bin, Many, Webhook, Webhooks
 
 row = Rows("Webhooks")
 
@@ -28,6 +35,8 @@ EXAMPLE = {
 }
 
 MANY = {"action": "tag", "tags": ["europe"], "filter": {"folder": "Shops"}}
+
+TEST_CALL = {"event": "orders/create", "changes": {"customer.email": "ada@example.com"}}
 
 PATCH = {
     kind: {"$ref": "#/components/schemas/WebhookPatch"} for kind in (JSON, "application/merge-patch+json")
@@ -43,6 +52,10 @@ class WebhookQuery(OnePage, FilterRequest):
         ),
     ] = "created"
     reverse: Annotated[bool, Field(description="The other way round.")] = False
+
+
+class BinQuery(OnePage):
+    limit: Limit = 200
 
 
 class AnnouncedQuery(Shape):
@@ -155,3 +168,72 @@ async def adopt_secret(
     is set."""
     version = await seen_version(gateway, actor, webhook_id, if_match)
     return await webhooks.adopt(gateway, actor, webhook_id, query.invocation_id, version)
+
+
+@row("GET", "/bin", "List deleted webhooks", level="read")
+async def list_bin(gateway: Gateway, actor: Actor, query: BinQuery) -> Bin:
+    """What was deleted in the last seven days, the last one first. Their URLs answer 404."""
+    return await bin.listing(gateway, actor, query.limit, query.cursor)
+
+
+@row("POST", "/bin/{webhook_id}/restore", "Restore a deleted webhook", level="write", versioned=True)
+async def restore_webhook(gateway: Gateway, actor: Actor, webhook_id: str) -> Webhook:
+    """As it was: URL, settings, secrets, what it holds."""
+    return await bin.restore(gateway, actor, webhook_id)
+
+
+@row("DELETE", "/bin/{webhook_id}", "Delete a webhook for good", level="write", status=204)
+async def delete_for_good(gateway: Gateway, actor: Actor, webhook_id: str) -> None:
+    """Its settings and secrets are deleted now, and its URL is never given out again. Its history stays until
+    retention takes it."""
+    await bin.delete_for_good(gateway, actor, webhook_id)
+
+
+@row("GET", "/webhooks/{webhook_id}/test-calls", "List the test calls that can be sent", level="read")
+async def list_test_calls(gateway: Gateway, actor: Actor, webhook_id: str) -> Listing[SampleCall]:
+    """The usual events of its sender, and what was recorded of it. The first is what is sent by itself."""
+    return whole(await sending.samples(gateway, actor, webhook_id))
+
+
+@row(
+    "POST", "/webhooks/{webhook_id}/test-calls", "Send a test call",
+    level="write", refuses=("conflict", "temporarily_unavailable"), body_example=TEST_CALL,
+)  # fmt: skip
+async def send_test_calls(gateway: Gateway, actor: Actor, webhook_id: str, body: sending.SendRequest) -> Sent:
+    """Made as its sender would make it, with the stored secret, and sent to the public URL: it comes in, is recorded
+    and starts workflows as any other call. The signature is not shown."""
+    return await sending.send(gateway, actor, webhook_id, body)
+
+
+@row("POST", "/webhooks/{webhook_id}/schedule/run", "Fetch now", level="write", refuses=("conflict",))
+async def run_schedule(gateway: Gateway, actor: Actor, webhook_id: str) -> ScheduleRun:
+    """Fetches once, now, and says what came of it."""
+    return await schedules.run_now(gateway, actor, webhook_id)
+
+
+@row(
+    "POST", "/webhooks/{webhook_id}/schedule/resume", "Go on after a pause",
+    level="write", versioned=True, refuses=("conflict",),
+)  # fmt: skip
+async def resume_schedule(gateway: Gateway, actor: Actor, webhook_id: str) -> Webhook:
+    return await schedules.resume(gateway, actor, webhook_id)
+
+
+@row("POST", "/webhooks/{webhook_id}/hold", "Hold", level="write")
+async def hold_webhook(gateway: Gateway, actor: Actor, webhook_id: str, if_match: str | None) -> Hold:
+    """Calls are recorded and answered as ever; their deliveries wait until somebody lets them go."""
+    version = await seen_version(gateway, actor, webhook_id, if_match)
+    return await holds.hold(gateway, actor, webhook_id, version)
+
+
+@row("POST", "/webhooks/{webhook_id}/release", "End the hold", level="write")
+async def release_webhook(gateway: Gateway, actor: Actor, webhook_id: str, if_match: str | None) -> Released:
+    """What waited is due at once, the oldest first."""
+    version = await seen_version(gateway, actor, webhook_id, if_match)
+    return await holds.release(gateway, actor, webhook_id, version)
+
+
+@row("POST", "/webhooks/{webhook_id}/drop", "Drop what is held", level="write")
+async def drop_held(gateway: Gateway, actor: Actor, webhook_id: str) -> Dropped:
+    """What waits will not be started, unless it is replayed. The hold goes on."""
+    return await holds.drop(gateway, actor, webhook_id)

@@ -1,1 +1,0 @@
-"""Answering a waiting caller, and calls that were rejected and pass now."""

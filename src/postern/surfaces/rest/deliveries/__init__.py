@@ -1,1 +1,0 @@
-"""Starting workflows: later, and again."""

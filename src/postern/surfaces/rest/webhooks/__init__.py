@@ -1,1 +1,0 @@
-"""Creating, changing, reading webhooks, and the bin."""
