@@ -231,3 +231,12 @@ class Refused(Exception):
 
     def __str__(self) -> str:
         return f"{self.code}: {self.detail or self.problem.help}"
+
+
+class FetchTrouble(Exception):
+    """No answer was received. The detail is for the user who configured the URL."""
+
+    def __init__(self, detail: str, status: int | None = None) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.status = status

@@ -13,6 +13,7 @@ from typing import Literal
 from msgspec import Struct
 
 from postern.core.address import Allowlist, closed
+from postern.core.problems import FetchTrouble
 
 Reason = Literal[
     "address_not_allowed",
@@ -32,15 +33,13 @@ Reason = Literal[
 Resolve = Callable[[str, int], Awaitable[list[str]]]
 
 
-class FetchFailed(Exception):
-    """No answer was received, and why. The detail is for the user who configured the URL."""
+class FetchFailed(FetchTrouble):
+    """With the kind of what has gone wrong."""
 
     def __init__(self, reason_code: Reason, detail: str, status: int | None = None) -> None:
-        super().__init__(f"{reason_code}: {detail}")
+        super().__init__(detail, status)
+        self.args = (f"{reason_code}: {detail}",)
         self.reason_code = reason_code
-        self.detail = detail
-        self.status = status
-        """The answer's status where one had already been received."""
 
 
 class Heard(Struct):

@@ -76,15 +76,6 @@ class Fetched(Protocol):
     def retry_after(self, now: float) -> float | None: ...
 
 
-class FetchTrouble(Exception):
-    """No answer was received. The detail is for the user who configured the URL."""
-
-    def __init__(self, detail: str, status: int | None = None) -> None:
-        super().__init__(detail)
-        self.detail = detail
-        self.status = status
-
-
 class Fetch(Protocol):
     """Get a URL that a user typed: only from where the gateway may connect, bounded in time and size. Raises
     ``FetchTrouble``."""

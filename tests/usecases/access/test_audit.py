@@ -15,7 +15,7 @@ from reference import use_cases
 
 from postern.core.access.accounts import Actor
 from postern.core.history.invocation import HistoryFilter
-from postern.core.problems import Refused
+from postern.core.problems import FetchTrouble, Refused
 from postern.core.webhooks.announced import Announcement
 from postern.usecases.access import accounts, audit
 from postern.usecases.calls import readmission
@@ -24,7 +24,6 @@ from postern.usecases.history import editing, history, marks, samples, saved_vie
 from postern.usecases.listeners import listeners
 from postern.usecases.listeners.listeners import EnterRequest
 from postern.usecases.operations import key_rotation, retention
-from postern.usecases.ports import FetchTrouble
 from postern.usecases.schedules import schedules
 from postern.usecases.signatures import remedies, sending
 from postern.usecases.signatures.sending import SendRequest

@@ -10,12 +10,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from postern.core.history.invocation import StoreUnavailable
-from postern.core.problems import Refused
+from postern.core.problems import FetchTrouble, Refused
 from postern.observe.metrics import REGISTRY
 from postern.usecases.access import audit
 from postern.usecases.history import history
 from postern.usecases.history.views.calls import Invocation
-from postern.usecases.ports import FetchTrouble
 from postern.usecases.schedules import schedules
 from postern.usecases.schedules.schedules import LEASE, Scheduler
 from postern.usecases.schedules.states import schedule_states

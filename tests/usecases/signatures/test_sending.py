@@ -18,12 +18,11 @@ import standardwebhooks
 
 from postern import presets
 from postern.core.access.accounts import Actor
-from postern.core.problems import PROBLEMS, Refused
+from postern.core.problems import PROBLEMS, FetchTrouble, Refused
 from postern.core.signatures.making import Occasion
 from postern.core.webhooks.settings import NoAuthentication, SignatureAuthentication, TokenAuthentication
 from postern.usecases.access import audit
 from postern.usecases.history import history, samples
-from postern.usecases.ports import FetchTrouble
 from postern.usecases.signatures import senders, sending, signatures
 from postern.usecases.signatures.sending import SendRequest
 from postern.usecases.signatures.views import SentCall

@@ -9,7 +9,7 @@ from postern.core.access.accounts import Actor
 from postern.core.admit import Step, Verdict
 from postern.core.calls.call import Call
 from postern.core.history.invocation import Entry, StoreUnavailable
-from postern.core.problems import Refused
+from postern.core.problems import FetchTrouble, Refused
 from postern.core.schedules.fetched import calls_in, judge
 from postern.core.schedules.schedule import (
     Seen,
@@ -28,7 +28,7 @@ from postern.observe.logs import Log
 from postern.usecases.access.audit import noted
 from postern.usecases.answers import Time
 from postern.usecases.calls.receive import entry_of
-from postern.usecases.ports import Fetched, FetchTrouble
+from postern.usecases.ports import Fetched
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.runtime.loop import Loop
 from postern.usecases.schedules import views

@@ -15,7 +15,7 @@ from postern.core.access.accounts import Actor
 from postern.core.calls.paths import InvalidPath, parse_path
 from postern.core.calls.redact import TEST_CALL
 from postern.core.documents import BodyChanges
-from postern.core.problems import PROBLEMS, FieldError, Refused
+from postern.core.problems import PROBLEMS, FetchTrouble, FieldError, Refused
 from postern.core.signatures.making import (
     CannotMake,
     Draft,
@@ -33,7 +33,7 @@ from postern.core.webhooks.stored import StoredWebhook
 from postern.core.webhooks.webhook import LARGEST_PAYLOAD_LIMIT
 from postern.identity import is_stand_in
 from postern.usecases.access.audit import noted
-from postern.usecases.ports import Fetched, FetchTrouble
+from postern.usecases.ports import Fetched
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.shapes import WHOLE, Shape, given_body
 from postern.usecases.signatures import senders, views
