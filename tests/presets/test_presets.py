@@ -1,6 +1,7 @@
 """The presets are complete. That each verifies what its sender signs is asked by the vectors, and that its samples are taken by
 `usecases/signatures/test_sending.py`."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import msgspec
 import pytest
 
 from postern import presets
+from postern.core.calls.paths import parse_path, walk
 from postern.core.signatures.scheme import SignatureScheme, warnings
 from postern.core.webhooks.settings import Resolved, as_document
 from postern.usecases.answers import as_json
@@ -53,6 +55,42 @@ def test_a_sender_has_its_usual_events(name: str) -> None:
     assert {file.stem for file in (Path(presets.__file__).parent / "samples").iterdir()} == set(
         presets.names()
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "event", "headers", "paths"),
+    [
+        ("stripe", "invoice.payment_failed", "user-agent", "api_version request.id pending_webhooks"),
+        ("standardwebhooks", "invoice.paid", "webhook-id webhook-timestamp webhook-signature", "type"),
+        ("standardwebhooks", "user.created", "svix-id svix-timestamp svix-signature", "data.object"),
+        ("standardwebhooks", "email.bounced", "svix-id svix-timestamp svix-signature", "data.email_id"),
+        ("paddle", "transaction.completed", "paddle-signature", "data.items data.payments data.details.line_items"),
+        ("paddle", "subscription.canceled", "paddle-signature", "data.items data.billing_cycle.interval"),
+        ("github", "push", "x-github-delivery", "head_commit.id sender.login compare repository.owner.login"),
+        ("slack", "reaction_added", "x-slack-signature", "token authorizations event.event_ts event.item_user"),
+        ("woocommerce", "order.created", "x-wc-webhook-resource x-wc-webhook-event", "id"),
+    ],
+)  # fmt: skip
+def test_a_sample_has_what_the_senders_own_libraries_look_for(
+    name: str, event: str, headers: str, paths: str
+) -> None:
+    (sample,) = (one for one in presets.get(name).samples if one.event == event)
+    sent = {header.lower() for header, _ in sample.headers}
+    assert set(headers.split()) <= sent
+    assert not ("svix-id" in sent and "webhook-id" in sent)
+    body = re.sub(r":(\{\w+\})", r":0", sample.body).encode()
+    assert [path for path in paths.split() if walk(body, parse_path(path)) is None] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "delivery"), [("linear", "linear-delivery"), ("shopify", "x-shopify-event-id")]
+)
+def test_the_id_of_a_delivery_is_found_in_one_place_alone(name: str, delivery: str) -> None:
+    """Code that takes another id for it would pass a test call, and fail in earnest."""
+    for sample in presets.get(name).samples:
+        sent = {header.lower(): value for header, value in sample.headers}
+        assert sent.pop(delivery) == "{uuid}"
+        assert "{uuid}" not in " ".join([*sent.values(), sample.body])
 
 
 def test_samples_are_not_read_when_the_program_starts() -> None:

@@ -158,7 +158,10 @@ def _samples(name: str) -> tuple[Sample, ...]:
     text = (resources.files(__package__) / "samples" / f"{name}.toml").read_text("utf-8")
     try:
         document = tomllib.loads(text)
-        headers = tuple(document.pop("headers").items())
-        return tuple(Sample(headers=headers, **sample) for sample in document.pop("samples"))
+        headers = document.pop("headers")
+        return tuple(
+            Sample(headers=tuple((headers | sample.pop("headers", {})).items()), **sample)
+            for sample in document.pop("samples")
+        )
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"samples/{name}.toml: {error}") from error

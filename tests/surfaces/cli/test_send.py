@@ -65,6 +65,11 @@ def test_calls_go_the_whole_way(gateway: Program, tmp_path: Path, monkeypatch: p
     with no_certificates_read():
         ran = send("stripe", "--to", made["url"], "--secret", "env:SECRET")
     assert (ran.exit_code, '"accepted"' in ran.stdout) == (OK, True), ran.output
+    plain = webhook(gateway, "recharge")
+    assert send("recharge", "--to", plain["url"], "--secret", "env:SECRET").exit_code == OK
+    (one,) = admin_of(gateway).get(f"invocations?webhookId={plain['id']}").json["items"]
+    recorded = admin_of(gateway).get(f"invocations/{one['id']}").json
+    assert ["user-agent", "Postern"] in recorded["headers"]
     ran = send(made["id"], "--to", made["url"], "--secret", "env:SECRET", "--wrong", "stale")
     assert (ran.exit_code, "timestamp_expired" in ran.stdout) == (OK, True), ran.output
 

@@ -107,7 +107,9 @@ async def test_the_vendor_s_own_library_takes_every_sample(house: House, name: s
     for sample in presets.get(name).samples:
         await send(house, webhook, event=sample.event)
         headers, body = sent[-1]
-        assert standardwebhooks.Webhook(key).verify(body, headers) == json.loads(body)
+        # Svix and its library use other names for the same headers.
+        named = {header.lower().replace("svix-", "webhook-"): value for header, value in headers.items()}
+        assert standardwebhooks.Webhook(key).verify(body, named) == json.loads(body)
 
 
 WRONG = {"secret": "signature_mismatch", "body": "signature_mismatch", "missing": "signature_missing"}

@@ -68,7 +68,12 @@ class Here:
             made = [self._make(key, request)]  # what cannot be made ends the command before anything is sent
         except Refused as refused:
             end_refused(refused)
-        with httpx2.Client(trust_env=False, verify=trusted(self._base), timeout=ANSWER_WITHIN) as http:
+        with httpx2.Client(
+            headers={"User-Agent": "Postern"},
+            trust_env=False,
+            verify=trusted(self._base),
+            timeout=ANSWER_WITHIN,
+        ) as http:
             began = time.monotonic()
             for number in range(count):
                 if rate:
