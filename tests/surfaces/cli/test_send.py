@@ -52,7 +52,7 @@ def test_calls_go_the_whole_way(gateway: Program, tmp_path: Path, monkeypatch: p
 
     ran = send("stripe", "--count", "30", "--rate", "100")
     assert (ran.exit_code, ran.stdout.splitlines()[0]) == (OK, "30  200  accepted")
-    assert "checkout.session.completed" in send("stripe", "--list").stdout
+    assert "checkout.session.completed" in send(made["id"], "--list").stdout
 
     body = tmp_path / "body.json"
     body.write_bytes('{"id": "evt_{unique}", "é": 1}'.encode())
@@ -102,6 +102,14 @@ def test_calls_go_the_whole_way(gateway: Program, tmp_path: Path, monkeypatch: p
     refused = reader.post(f"webhooks/{made['id']}/test-calls", {})
     assert (refused.status, refused.json["code"]) == (403, "access_denied")
     assert reader.get(f"webhooks/{made['id']}/test-calls").status == 200
+
+
+def test_the_events_of_a_sender_are_known_without_a_gateway(tmp_path: Path) -> None:
+    for words in (("stripe", "--list"), ("stripe", "--list", "--to", "http://localhost:1")):
+        ran = typed(tmp_path, "send", *words)
+        assert (ran.exit_code, "invoice.payment_failed" in ran.stdout) == (OK, True), ran.output
+    assert list(tmp_path.iterdir()) == []
+    assert typed(tmp_path, "send", "strip", "--list").exit_code == USAGE
 
 
 def test_a_gateway_that_does_not_serve_is_reported(tmp_path: Path) -> None:

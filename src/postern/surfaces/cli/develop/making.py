@@ -14,16 +14,15 @@ from postern.core.problems import Refused
 from postern.core.signatures.making import Made, Occasion
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.webhooks import settings
-from postern.surfaces.cli.develop.senders import check_sender
+from postern.surfaces.cli.develop.senders import samples_of
 from postern.surfaces.cli.develop.target import checked
 from postern.surfaces.cli.gateway.api import api, end_refused
 from postern.surfaces.cli.gateway.trust import trusted
 from postern.surfaces.cli.run import UNAVAILABLE, USAGE, end, plain
 from postern.surfaces.cli.secret import read_secret
-from postern.usecases.answers import Listing
 from postern.usecases.signatures import senders, sending
 from postern.usecases.signatures.sending import SendRequest
-from postern.usecases.signatures.views import SampleCall, SentCall
+from postern.usecases.signatures.views import SentCall
 from postern.usecases.webhooks.configuration import validated
 from postern.usecases.webhooks.views import Webhook, WithSignature, WithToken
 
@@ -41,12 +40,11 @@ class Here:
         self._scheme: SignatureScheme | None = None
         self._how: settings.Authentication = settings.NoAuthentication()
         if not target.startswith("wh_"):
-            check_sender(target)
+            self.known = samples_of(target)
             self._scheme = SignatureScheme.from_document(senders.about(target).scheme)
             self._how = settings.SignatureAuthentication(provider=target)
-            self.known = senders.samples_of(target)
             return
-        self.known = api.get(Listing[SampleCall], "webhooks", target, "test-calls").items
+        self.known = samples_of(target)
         how = api.get(Webhook, "webhooks", target).authentication
         if isinstance(how, WithSignature):
             self._scheme = SignatureScheme.from_document(how.scheme or {})

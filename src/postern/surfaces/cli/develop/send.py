@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from postern.core.documents import BodyChanges, Document
-from postern.surfaces.cli.develop.senders import check_sender, complete_sender, webhooks_of
+from postern.surfaces.cli.develop.senders import check_sender, complete_sender, samples_of, webhooks_of
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.options import Choice, json_option
 from postern.surfaces.cli.run import (
@@ -27,8 +27,8 @@ from postern.surfaces.cli.run import (
     show_page,
 )
 from postern.surfaces.cli.terminal import Style
-from postern.usecases.answers import Listing, View, whole
-from postern.usecases.signatures.views import SampleCall, Sent, SentCall
+from postern.usecases.answers import View, whole
+from postern.usecases.signatures.views import Sent, SentCall
 
 if TYPE_CHECKING:
     from postern.surfaces.cli.develop.making import Here
@@ -73,7 +73,9 @@ class SentFromHere(View):
 )
 @click.option("--to", metavar="URL", help="Make it here and send it to this URL; no gateway takes part.")
 @click.option("--secret", help="With --to: the secret or token, as env:NAME, file:PATH or -.")
-@click.option("--list", "only_list", is_flag=True, help="Show the events; send nothing.")
+@click.option(
+    "--list", "only_list", is_flag=True, help="Show the events of a sender or a webhook; send nothing."
+)
 @json_option
 def send(
     target: str,
@@ -112,12 +114,12 @@ def send(
         asked["event"] = event
     if wrong is not None:
         asked["wrong"] = wrong
-    here = None if to is None else _from_here(target, to)
-    webhook = "" if here else _webhook(target)
     if only_list:
-        known = here.known if here else api.get(Listing[SampleCall], "webhooks", webhook, "test-calls").items
+        known = samples_of(target)
         show_page(whole(known), as_json, ["event", "title"], "", lambda one: [one.event, one.title])
         return
+    here = None if to is None else _from_here(target, to)
+    webhook = "" if here else _webhook(target)
     if here:
         calls = list(here.send(asked, secret, count, rate))
         url, sent_event = here.url, here.event

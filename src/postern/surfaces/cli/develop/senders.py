@@ -7,6 +7,8 @@ from click.shell_completion import CompletionItem
 
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.run import USAGE, end
+from postern.usecases.answers import Listing
+from postern.usecases.signatures.views import SampleCall
 from postern.usecases.webhooks.views import Webhook, Webhooks, WithSignature
 
 PAGE = 200
@@ -24,6 +26,15 @@ def check_sender(name: str) -> None:
             f"{name!r} is no webhook (wh_…) and no sender; {known.meant(name)}the senders are {', '.join(known.names())}",
             USAGE,
         )
+
+
+def samples_of(target: str) -> list[SampleCall]:
+    """The test calls of a webhook, or of a sender: those are known without a gateway."""
+    if target.startswith("wh_"):
+        return api.get(Listing[SampleCall], "webhooks", target, "test-calls").items
+    check_sender(target)
+    found: list[SampleCall] = _senders().samples_of(target)
+    return found
 
 
 def _senders() -> ModuleType:
