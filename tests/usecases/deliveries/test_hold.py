@@ -5,13 +5,14 @@ from sqlalchemy import select
 from postern.core.deliveries.delivery import GIVE_UP_AFTER, EngineUnavailable, Started, Trigger
 from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import Refused
-from postern.stores.sql.tables import deliveries
+from postern.stores.sql.tables import deliveries, samples
 from postern.usecases.access import audit
 from postern.usecases.answers import as_plain
 from postern.usecases.deliveries import holds, replays
 from postern.usecases.deliveries.dispatch import BATCH, Dispatcher
 from postern.usecases.deliveries.replays import Replayer
 from postern.usecases.history import history
+from postern.usecases.history import samples as recorded
 from postern.usecases.webhooks import bin, webhooks
 from support.desk import ACTOR, Desk
 
@@ -71,6 +72,10 @@ async def test_release_starts_what_waited_in_the_order_it_came(
     assert (await holds.release(desk.gateway, ACTOR, webhook)).released == len(came)
     came.append(await desk.accepted(webhook, {"n": "after the release"}))
     assert await everything_due(desk) == came
+    await holds.hold(desk.gateway, ACTOR, webhook)
+    first, second = [await desk.accepted(webhook, {"n": n}) for n in range(2)]
+    assert await desk.store.holds.unhold(webhook, "queued", desk.gateway.clock(), 1) == 1
+    assert await everything_due(desk) == [first], f"a step at a time, and {second} is in the next one"
 
 
 async def test_who_has_seen_an_older_version_holds_and_releases_nothing(desk: Desk) -> None:
@@ -112,22 +117,14 @@ async def test_what_waits_behind_the_hold_of_a_webhook_is_dropped_when_it_is_gon
 ) -> None:
     webhook = await desk.webhook()
     await holds.hold(desk.gateway, ACTOR, webhook)
+    await recorded.arm(desk.gateway, ACTOR, webhook)
     await desk.accepted(webhook, {"n": 1})
     await webhooks.remove(desk.gateway, ACTOR, webhook)
     assert [row.state for row in await desk.rows(select(deliveries.c.state))] == ["held"]
+    assert len(await desk.rows(select(samples))) == 1
     await bin.delete_for_good(desk.gateway, ACTOR, webhook)
     assert [row.state for row in await desk.rows(select(deliveries.c.state))] == ["dropped"]
-
-
-async def test_a_replay_of_a_held_webhook_waits_too(desk: Desk) -> None:
-    webhook = await desk.webhook()
-    invocation = await desk.accepted(webhook, {"n": 1})
-    assert await everything_due(desk) == [invocation]
-    await holds.hold(desk.gateway, ACTOR, webhook)
-    await history.replay(desk.gateway, ACTOR, invocation)
-    assert await everything_due(desk) == []
-    await holds.release(desk.gateway, ACTOR, webhook)
-    assert await everything_due(desk) == [invocation]
+    assert await desk.rows(select(samples)) == []
 
 
 async def test_what_is_judged_during_the_hold_and_stored_after_its_release_does_not_wait_for_ever(
@@ -165,14 +162,6 @@ async def test_a_long_hold_does_not_use_up_the_time_for_trying(desk: Desk) -> No
     await dispatcher.finish()
     assert [row.state for row in await desk.rows(select(deliveries.c.state))] == ["queued"]
     desk.gateway.engine = None
-
-
-async def test_holding_and_releasing_are_noted_as_what_they_are(desk: Desk) -> None:
-    webhook = await desk.webhook()
-    await holds.hold(desk.gateway, ACTOR, webhook)
-    await holds.release(desk.gateway, ACTOR, webhook)
-    noted = (await audit.listing(desk.gateway, ACTOR, subject=webhook)).items
-    assert [one.action for one in noted][:2] == ["webhook released", "webhook held"]
 
 
 async def test_each_step_tells_how_many_wait_and_what_is_let_go_is_due_at_once(desk: Desk) -> None:

@@ -21,9 +21,9 @@ class Holds(Repository):
             .limit(limit)
             .with_for_update()
         )
-        moved = update(deliveries).where(
-            deliveries.c.key.in_(oldest.scalar_subquery()), deliveries.c.state == "held"
-        )
+        # As a subquery, Postgres might ask it again for each row, and find others each time.
+        keys = connection.scalars(oldest).all()
+        moved = update(deliveries).where(deliveries.c.key.in_(keys), deliveries.c.state == "held")
         if state == "queued":
             announce(connection, DUE)
         return connection.execute(moved.values(state=state, released_at=milliseconds(now))).rowcount
