@@ -32,8 +32,7 @@ def flood(url: str, count: int, body: bytes, *headers: tuple[str, str]) -> Count
             for _ in range(number // together):
                 connection.send(sent)
                 for _ in range(together):
-                    answer = connection.answer()
-                    assert answer is not None
+                    answer = connection.heard()
                     heard[answer.status] += 1
         return heard
 

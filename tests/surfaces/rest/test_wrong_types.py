@@ -7,7 +7,6 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from postern.surfaces.rest import table
-from postern.surfaces.rest.framework.operation import Operation
 from postern.usecases.shapes import Shape
 from postern.usecases.webhooks import configuration
 from postern.usecases.webhooks.configuration import field_errors
@@ -69,8 +68,3 @@ def test_a_value_of_a_wrong_type_is_refused_in_our_words(kind: Any, monkeypatch:
             except ValidationError as error:
                 assert field_errors(error, kind)
     assert said == []
-
-
-def test_they_are_all_tried() -> None:
-    assert len(REQUESTS) >= 40
-    assert all(isinstance(one, Operation) for one in table.operations())

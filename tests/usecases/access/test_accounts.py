@@ -63,19 +63,6 @@ async def test_a_key_is_whom_it_was_made_for_until_it_is_deleted(house: House) -
         await accounts.delete_key(house.gateway, OWNER, made.id)
 
 
-async def test_when_a_key_was_last_used_is_written_down_once_a_minute(house: House) -> None:
-    made = await accounts.create_key(house.gateway, OWNER, "shop", "read")
-    began = house.gateway.clock()
-
-    async def used(after: float) -> float | None:
-        house.gateway.clock = lambda: began + after
-        await accounts.actor_of_key(house.gateway, made.key)
-        (key,) = await accounts.keys(house.gateway, OWNER)
-        return None if key.last_used_at is None else round(float(key.last_used_at) - began)
-
-    assert [await used(after) for after in (1.0, 30.0, 62.0)] == [1, 1, 62]
-
-
 async def test_a_user_is_not_given_a_level_that_there_is_not(house: House) -> None:
     user = await accounts.create_user(house.gateway, OWNER, "ada", "a password of the tests", "write")
     with pytest.raises(Refused) as refused:
@@ -430,6 +417,9 @@ async def test_an_admin_who_sets_a_password_ends_the_users_sessions_and_keeps_th
     assert await alive() == [True, True, False]
     await accounts.change_user(house.gateway, me, boss.id, password="another password")
     assert await alive() == [True, False, False]
+    key = Actor("a program", "admin", "key_1")
+    await accounts.change_user(house.gateway, key, boss.id, password=PASSWORD)
+    assert await alive() == [False, False, False], "a key has no session that could stay"
 
 
 async def test_a_password_has_8_to_256_characters(house: House, quick: None) -> None:
@@ -475,17 +465,6 @@ async def test_a_password_may_be_any_text(house: House, quick: None) -> None:
     await accounts.create_user(house.gateway, OWNER, "ada", "half a character \ud800", "read")
     assert await sign_in(house, password="half a character \ud800")
     assert (await refused(sign_in(house, password="half a character ?"))).code == "not_authenticated"
-
-
-async def test_somebody_stays_admin(house: House, quick: None) -> None:
-    _, boss = Clock(house), await somebody(house, "boss", "admin")
-    for asked, words in (
-        (accounts.change_user(house.gateway, OWNER, boss.id, level="write"), "somebody has to stay admin"),
-        (accounts.delete_user(house.gateway, OWNER, boss.id), "the last admin cannot be deleted"),
-    ):
-        refusal = await refused(asked)
-        assert (refusal.code, refusal.detail) == ("conflict", words)
-    assert await accounts.user(house.gateway, OWNER, boss.id) == boss
 
 
 async def test_an_address_is_known_by_a_session_that_is_alive(house: House, quick: None) -> None:

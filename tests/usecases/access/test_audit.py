@@ -472,15 +472,6 @@ def test_a_note_has_every_field_that_differs_and_of_a_long_value_its_beginning()
     }
 
 
-async def test_a_page_has_as_many_entries_as_were_asked_for(house: House) -> None:
-    for _ in range(3):
-        await house.webhook()
-    page = await audit.listing(house.gateway, OWNER, limit=1)
-    assert len(page.items) == 1 and page.next_cursor is not None
-    rest = await audit.listing(house.gateway, OWNER, limit=200, cursor=page.next_cursor)
-    assert len(rest.items) == 2
-
-
 async def test_a_page_has_one_to_two_hundred_entries_of_one_subject_or_of_all(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:

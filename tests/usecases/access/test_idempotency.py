@@ -48,15 +48,16 @@ async def test_only_what_was_done_is_answered_again(house: House) -> None:
         assert [await create.asked(key=f"{status}") for _ in range(2)] == [False, is_kept], status
 
 
-async def test_what_broke_may_be_tried_again_at_once(house: House) -> None:
-    create = Creation(house)
+async def test_what_broke_may_be_tried_again_at_once_and_another_ones_answer_stays(house: House) -> None:
+    create, other = Creation(house), Actor("b", "write")
+    assert await create.asked(other) is False
 
     async def broken() -> KeptAnswer:
         raise Refused("conflict", "a reason")
 
     with pytest.raises(Refused, match="a reason"):
         await once(house.gateway, OWNER, "a key", b"a request", broken)
-    assert await create.asked() is False
+    assert (await create.asked(), await create.asked(other)) == (False, True)
 
 
 async def test_a_key_whose_process_died_is_free_after_a_minute(

@@ -112,25 +112,6 @@ async def test_a_caller_who_waits_looks_at_the_row_now_and_then_and_no_longer_th
     assert min(waits) > 0 and max(waits) <= 1, "as long as the webhook says"
 
 
-async def test_only_who_waits_gives_the_workflow_a_place_to_answer(house: House) -> None:
-    await house.call(await house.webhook())
-    await house.deliver()
-    (trigger,) = house.engine.started.values()
-    assert trigger.response is None
-    assert trigger.end is not None  # an engine that cannot be asked is told where to report the end
-    house.engine.asked_after = 1.0
-    await house.call(await house.webhook())
-    await house.deliver()
-    assert [one.end is not None for one in house.engine.started.values()] == [True, False]
-
-
-async def test_the_methods_that_are_allowed_are_named_to_who_uses_another_one(house: House) -> None:
-    webhook = await house.webhook()
-    reply = await house.call(webhook, method="DELETE")
-    assert (reply.status, reply.headers["allow"]) == (405, "POST")
-    assert "allow" not in (await house.call(webhook, b"nonsense")).headers
-
-
 async def test_a_workflow_says_its_status_or_200_is_meant(house: House) -> None:
     webhook = await house.webhook(synchronousResponse={"enabled": True})
     for answered, heard in ((201, 201), (None, 200)):

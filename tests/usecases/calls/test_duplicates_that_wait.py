@@ -1,11 +1,9 @@
 """A sender that sends a call again while its first one still waits for the workflow."""
 
 import asyncio
-import json
 
 import pytest
 
-from postern.core.history.invocation import StoreUnavailable
 from postern.usecases.calls.respond import respond
 from postern.usecases.deliveries import holds
 from postern.usecases.webhooks import webhooks
@@ -42,16 +40,6 @@ async def test_a_duplicate_whose_time_is_over_hears_so(house: House) -> None:
     house.lets_callers_wait(webhook)
     first, again = await asyncio.gather(house.call(webhook, b'{"n": 1}'), house.call(webhook, b'{"n": 1}'))
     assert {first.json["code"], again.json["code"]} == {"response_timeout"}
-
-
-async def test_where_nobody_waits_a_duplicate_hears_which_call_was_the_first(house: House) -> None:
-    webhook = await house.webhook(**PROTECTED)
-    first = await house.call(webhook, b'{"n": 1}')
-    again = await house.call(webhook, b'{"n": 1}')
-    assert (again.status, json.loads(again.body)) == (
-        200,
-        {"status": "duplicate", "invocationId": first.json["invocationId"]},
-    )
 
 
 async def test_a_duplicate_waits_no_longer_than_its_webhook_now_says(house: House) -> None:
@@ -95,22 +83,3 @@ async def test_callers_of_a_webhook_on_hold_and_duplicates_of_such_a_call_are_an
         200,
         {"status": "duplicate", "invocationId": first.json["invocationId"]},
     )
-
-
-async def test_where_the_store_is_away_whoever_waits_is_asked_to_come_again(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    webhook = await house.webhook(synchronousResponse={"enabled": True, "timeoutSeconds": 25}, **PROTECTED)
-    first = asyncio.create_task(house.call(webhook, b'{"n": 1}'))
-
-    async def away(key: str) -> None:
-        raise StoreUnavailable("the disk is gone")
-
-    async with asyncio.timeout(PATIENCE):
-        while not house.engine.started:
-            await asyncio.sleep(0.01)
-        monkeypatch.setattr(house.gateway.store.deliveries, "get", away)
-        again = await house.call(webhook, b'{"n": 1}')
-        assert (again.status, again.json["code"]) == (503, "temporarily_unavailable")
-        house.gateway.runtime.waiters.wake_all()
-        assert ((await first).status, (await first).json["code"]) == (503, "temporarily_unavailable")

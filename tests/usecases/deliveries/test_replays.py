@@ -26,7 +26,6 @@ from postern.usecases.history.views.calls import InvocationSummary, summary_of
 from postern.usecases.webhooks import webhooks
 from postern.wiring.gateway import opened
 from support.desk import ACTOR, Desk
-from support.house import OWNER, House
 from support.waiting import PATIENCE
 
 pytestmark = pytest.mark.anyio
@@ -153,22 +152,6 @@ async def test_more_than_one_plan_holds_are_refused(desk: Desk, monkeypatch: pyt
     assert refused.value.code == "invalid_request"
 
 
-@pytest.mark.parametrize(("found", "taken"), [(100_000, True), (100_001, False)])
-async def test_a_plan_holds_a_hundred_thousand(
-    house: House, monkeypatch: pytest.MonkeyPatch, found: int, taken: bool
-) -> None:
-    async def count(_: HistoryFilter, most: int) -> tuple[int, int]:
-        return min(found, most), 0
-
-    monkeypatch.setattr(house.gateway.store.replays, "count", count)
-    if taken:
-        assert (await replays.plan(house.gateway, OWNER, HistoryFilter())).count == found
-    else:
-        with pytest.raises(Refused) as refused:
-            await replays.plan(house.gateway, OWNER, HistoryFilter())
-        assert [error.field for error in refused.value.errors] == ["filter"]
-
-
 async def test_two_processes_at_once_start_nothing_twice(desk: Desk) -> None:
     webhook = await desk.webhook()
     ids = [await desk.accepted(webhook, {"n": number}) for number in range(50)]
@@ -186,21 +169,6 @@ async def test_two_processes_at_once_start_nothing_twice(desk: Desk) -> None:
     await Replayer(desk.gateway).round()
     assert await emissions(desk) == Counter(ids)
     assert (await replays.show(desk.gateway, ACTOR, plan.id)).done == 50
-
-
-async def test_an_interrupted_run_goes_on_where_it_was(desk: Desk) -> None:
-    webhook = await desk.webhook()
-    ids = [await desk.accepted(webhook, {"n": number}) for number in range(50)]
-    plan = await replays.plan(desk.gateway, ACTOR, HistoryFilter())
-    await replays.begin(desk.gateway, ACTOR, plan.id)
-    claimed = await desk.store.replays.claim(desk.gateway.clock(), 0.0)
-    assert claimed is not None
-    await replays.step(desk.gateway, claimed)  # … and the process dies
-    assert (await replays.show(desk.gateway, ACTOR, plan.id)).done == replays.STEP
-    later = desk.gateway.clock() + replays.LEASE + 1
-    desk.gateway.clock = lambda: later
-    await Replayer(desk.gateway).round()
-    assert await emissions(desk) == Counter(ids)
 
 
 async def test_a_process_that_is_alone_goes_on_at_once_with_what_a_dead_one_was_at(
@@ -231,16 +199,6 @@ async def test_a_cancelled_run_starts_nothing_more(desk: Desk) -> None:
     assert sum((await emissions(desk)).values()) == replays.STEP
 
 
-async def test_a_replay_is_run_once_and_ends_once(desk: Desk) -> None:
-    await desk.accepted(await desk.webhook(), {})
-    result = await run(desk)
-    for again in (replays.begin, replays.cancel):
-        with pytest.raises(Refused, match="conflict"):
-            await again(desk.gateway, ACTOR, result.id)
-    actions = [entry.action for entry in (await audit.listing(desk.gateway, ACTOR, subject=result.id)).items]
-    assert actions == ["replay begun", "replay planned"]
-
-
 async def test_a_replay_never_changes_what_the_caller_heard(desk: Desk) -> None:
     desk.gateway.engine = Answering()  # type: ignore[assignment]
     webhook = await desk.webhook(synchronousResponse={"enabled": True})
@@ -263,15 +221,6 @@ async def test_a_replay_never_changes_what_the_caller_heard(desk: Desk) -> None:
     assert [(one.http_status, one.duration_ms) for one in after] == [(201, before[0].duration_ms)] * 3
     assert {one.status for one in after} == {"accepted"}  # the status alone tells of the replay, which waits
     desk.gateway.engine = None
-
-
-async def test_calls_of_a_deleted_webhook_are_left_out(desk: Desk) -> None:
-    kept, deleted = await desk.webhook(), await desk.webhook()
-    ids = [await desk.accepted(one, {}) for one in (kept, deleted)]
-    await webhooks.remove(desk.gateway, ACTOR, deleted)
-    result = await run(desk)
-    assert (result.count, result.done, result.skipped) == (1, 1, 0)
-    assert await emissions(desk) == Counter(ids[:1])
 
 
 async def test_a_held_webhook_holds_its_replays_too(desk: Desk) -> None:
@@ -386,16 +335,6 @@ async def test_it_waits_while_much_is_queued(desk: Desk, monkeypatch: pytest.Mon
     assert (len(leases), await emissions(desk)) == (4, Counter())
     await replays.cancel(desk.gateway, ACTOR, plan.id)
     await asyncio.wait_for(waiting, PATIENCE)
-
-
-async def test_a_disabled_webhook_starts_nothing_by_replay(desk: Desk) -> None:
-    webhook = await desk.webhook()
-    invocation = await desk.accepted(webhook, {})
-    await webhooks.change(desk.gateway, ACTOR, webhook, {"enabled": False})
-    with pytest.raises(Refused, match="disabled"):
-        await history.replay(desk.gateway, ACTOR, invocation)
-    result = await run(desk)
-    assert (result.count, result.done, result.skipped, await emissions(desk)) == (0, 0, 0, Counter())
 
 
 @pytest.mark.parametrize("is_deleted", [True, False])

@@ -374,17 +374,6 @@ class Away:
         await self._started(*given)
 
 
-async def test_a_start_is_written_down_as_soon_as_the_store_is_back(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    call = (await house.call(await house.webhook())).json["invocationId"]
-    away = Away(house, monkeypatch, 2)
-    assert (await round_of(house)).state == "started"
-    assert away.unsettled == [{}, {f"{call}.1": 1}, {f"{call}.1": 2}]
-    assert house.gateway.runtime.unsettled == {}
-    assert list(house.engine.times.values()) == [1]
-
-
 async def test_what_cannot_be_written_down_for_long_is_left_to_its_lease(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:

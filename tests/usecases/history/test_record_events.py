@@ -60,23 +60,17 @@ async def test_rejected_calls_and_duplicates_are_no_events(desk: Desk) -> None:
     assert event is not None and event["payload"] == {"n": 2}, "they have ended no waiting"
 
 
-async def test_a_replay_is_an_event(desk: Desk) -> None:
-    webhook = await desk.webhook()
-    invocation = await desk.accepted(webhook, {"n": 1})
-    await webhooks.change(desk.gateway, ACTOR, webhook, {"fieldMapping": {"fieldOne": "n"}})
-    await samples.arm(desk.gateway, ACTOR, webhook)
-    await history.replay(desk.gateway, ACTOR, invocation, "current")
-    event = (await samples.sample(desk.gateway, ACTOR, webhook)).event
-    assert (event["fieldOne"], event["invocationId"]) == ("1", invocation)
-
-
 async def test_recording_ends_by_itself(desk: Desk) -> None:
     webhook = await desk.webhook()
     await samples.arm(desk.gateway, ACTOR, webhook, seconds=60)
     now = desk.gateway.clock()
     desk.gateway.clock = lambda: now + 61
-    await desk.accepted(webhook, {"n": 1})
-    assert (await samples.sample(desk.gateway, ACTOR, webhook)).event is None
+    served = desk.gateway.runtime.directory.by_id(webhook)
+    assert served is not None
+    for until in (served.recording_until, now + 3600):  # as a process thinks that does not know yet
+        served.recording_until = until
+        await desk.accepted(webhook, {"n": 1})
+        assert (await samples.sample(desk.gateway, ACTOR, webhook)).event is None
 
 
 async def test_all_webhooks_can_be_armed_and_disarmed_at_once(desk: Desk) -> None:
@@ -157,15 +151,6 @@ async def test_the_call_after_the_recorded_one_prepares_no_other(desk: Desk) -> 
     assert served is not None and served.recording_until > 0
     await desk.accepted(webhook, ORDER)
     assert served.recording_until == 0
-
-
-async def test_a_recording_that_is_over_is_not_shown_as_one(desk: Desk) -> None:
-    webhook = await desk.webhook()
-    await samples.arm(desk.gateway, ACTOR, webhook)
-    until = (await samples.sample(desk.gateway, ACTOR, webhook)).recording_until
-    assert until is not None
-    desk.gateway.clock = lambda: until + 1
-    assert (await samples.sample(desk.gateway, ACTOR, webhook)).recording_until is None
 
 
 @pytest.mark.parametrize("number", [b"1e999", b"-1e999", b"1" * 5_000], ids=["large", "small", "long"])

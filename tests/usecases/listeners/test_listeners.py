@@ -189,6 +189,8 @@ async def test_who_waits_for_a_listener_that_is_ended_hears_so_at_once(house: Ho
     assert (await only_call(house)).status == "failed"
     with pytest.raises(Refused, match="bob has ended this listener"):
         await answer(house, listener, call, b"too late")
+    renewed = house.gateway.store.listeners.renew(listener.id, house.gateway.clock() + LEASE)
+    assert await renewed is False
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from postern.core.deliveries.delivery import EngineRejected, EngineUnavailable, 
 from postern.core.history.invocation import HistoryFilter, StoreUnavailable
 from postern.core.operations.retention import (
     DAY,
-    REJECTED_BYTES,
     Rejected,
     RetentionPolicy,
     rejected_to_delete,
@@ -29,7 +28,6 @@ from postern.usecases.deliveries import holds, replays
 from postern.usecases.history import history
 from postern.usecases.operations import readiness, retention
 from postern.usecases.operations.retention import RetentionLoop, plan, prune
-from postern.usecases.runtime.process import TRIM_AFTER
 from postern.usecases.webhooks import webhooks
 from support.desk import ACTOR, Desk
 from support.house import OWNER, House
@@ -301,10 +299,6 @@ async def test_only_one_of_many_processes_prunes(desk: Desk) -> None:
     assert turns == [True, False, False, True, False]
 
 
-def test_the_bounds_are_those_that_are_documented() -> None:
-    assert (REJECTED_BYTES, TRIM_AFTER) == (64 * 1024 * 1024, 8 * 1024 * 1024)
-
-
 async def test_when_it_last_went_round_and_what_it_deleted_is_reported(desk: Desk) -> None:
     desk.gateway.retention = RetentionPolicy(history_days=1, body_days=0)
     report = await retention.last(desk.gateway, ACTOR)
@@ -328,17 +322,6 @@ async def test_when_it_last_went_round_and_what_it_deleted_is_reported(desk: Des
         and report.pruned_at > report.deleted_at
     )
     assert report.deleted == {"invocations": 1, "bodies": 0, "rejected": 0}
-
-
-async def test_sums_over_all_webhooks_go_too(desk: Desk) -> None:
-    minute = int(desk.gateway.clock() // 60)
-    await desk.store.volumes.count({("", minute, "no_room"): 3}, desk.gateway.clock())
-    assert await count(desk, volumes) == 2
-    await later(desk, 89)
-    assert (await prune(desk.gateway, ACTOR))["volumes"] == 0
-    await later(desk, 2)
-    assert (await prune(desk.gateway, ACTOR))["volumes"] == 2
-    assert await count(desk, volumes) == 0
 
 
 # --- when it goes round ----------------------------------------------------------------------------------------------

@@ -288,6 +288,9 @@ async def test_what_cannot_be_run_by_hand_says_why(house: House) -> None:
     assert (await audit.listing(house.gateway, OWNER)).items == before, "what did not happen is not noted"
     source.now += 1
     assert (await run(house, webhook)).result == "accepted"
+    assert await house.gateway.store.schedules.take(webhook.id, source.now, LEASE) is not None
+    source.now -= 3600
+    assert (await run(house, webhook)).result == "accepted", "nobody holds a lease for so long"
 
 
 async def test_a_change_of_the_setting_while_it_runs_wins(house: House) -> None:

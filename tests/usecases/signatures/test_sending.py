@@ -570,14 +570,6 @@ async def test_what_cannot_be_sent_is_not_noted(house: House, tmp_path: Path) ->
     assert refused.value.code == "temporarily_unavailable" and refused.value.detail
 
 
-async def test_what_is_noted_names_what_was_asked_for_and_no_more(house: House) -> None:
-    comes_in(house)
-    webhook = await house.webhook()
-    await sending.send(house.gateway, PERSON, webhook.id, validated(SendRequest, {"count": 2}))
-    note = (await audit.listing(house.gateway, OWNER)).items[0]
-    assert note.changes == {"event": "minimal", "count": 2}
-
-
 async def test_the_command_line_is_shown_what_a_stored_secret_signs(house: House) -> None:
     sent = comes_in(house)
     webhook = await house.webhook(**signed_by("github"))

@@ -17,7 +17,6 @@ from postern.identity import new_id
 from postern.usecases.access import audit
 from postern.usecases.answers import as_plain
 from postern.usecases.webhooks import as_code, listing, webhooks
-from support.commands import typed
 from support.house import OWNER, House, a_house
 
 pytestmark = pytest.mark.anyio
@@ -182,13 +181,6 @@ async def test_a_secret_is_removed_only_by_saying_so(house: House) -> None:
     assert "second" not in (await rows(house))[0][2]
 
 
-async def test_a_dry_run_says_the_same_and_does_nothing(house: House) -> None:
-    dry = await apply(house, DOCUMENT, dry_run=True)
-    assert await rows(house) == []
-    done = await apply(house, DOCUMENT)
-    assert [one["differences"] for one in dry["changes"]] == [one["differences"] for one in done["changes"]]
-
-
 async def test_what_the_file_does_not_name_stays_unless_it_is_to_be_pruned(house: House) -> None:
     other = await house.webhook(name="Other")
     assert [one["name"] for one in (await apply(house, DOCUMENT))["notNamed"]] == ["Other"]
@@ -241,19 +233,6 @@ async def test_a_new_webhook_whose_secret_is_not_there_is_refused(house: House) 
         "webhooks.1.authentication.secret": "stripe.txt is not there or cannot be read",
         "webhooks.2.schedule.headers.Authorization": "POLL_KEY is not set in the environment",
     }
-
-
-@pytest.mark.parametrize(
-    "document",
-    [None, [], {}, {"version": 2, "webhooks": []}, {"version": 1}, {"version": 1, "webhooks": ["x"]}],
-)
-async def test_what_is_no_configuration_is_refused(house: House, document: Any) -> None:
-    assert await refused(house, document)
-
-
-async def test_the_same_webhook_twice_is_refused(house: House) -> None:
-    twice = {"version": 1, "webhooks": [DOCUMENT["webhooks"][0]] * 2}
-    assert set(await refused(house, twice)) == {"webhooks.1.name"}
 
 
 async def test_a_name_that_several_have_needs_an_id(house: House) -> None:
@@ -316,14 +295,6 @@ async def test_a_reader_may_export_and_not_apply(house: House) -> None:
     await as_code.export(house.gateway, reader)
     with pytest.raises(Refused, match="access_denied"):
         await as_code.apply(house.gateway, reader, DOCUMENT, secret_of)
-
-
-async def test_variables_are_never_settings_of_postern_nor_shared(house: House) -> None:
-    for name in ("postern x", "postern-x", "9 lives", "日本"):
-        await house.webhook(name=name, authentication={"method": "token", "token": "0123456789abcdef"})
-    names = [one["authentication"]["token"]["env"] for one in (await export(house))["webhooks"]]
-    assert len(set(names)) == 4
-    assert all(name.startswith("WEBHOOK_") for name in names)
 
 
 async def test_folder_and_tags_go_through_a_file_and_come_back(house: House) -> None:
@@ -484,13 +455,6 @@ async def test_what_somebody_else_makes_meanwhile_is_not_made_twice(
     assert sorted(one.name for one in found.items) == ["A", "B", "C"]
 
 
-async def test_webhooks_of_one_name_and_ids_of_their_own_are_made_beside_each_other(house: House) -> None:
-    entries = [{"name": "Same", "id": new_id("wh"), "authentication": {"method": "none"}} for _ in range(2)]
-    await apply(house, {"version": 1, "webhooks": entries})
-    found = await listing.listing(house.gateway, OWNER, 50, None, WebhookFilter())
-    assert {one.id for one in found.items} == {entry["id"] for entry in entries}
-
-
 async def test_an_id_counts_before_a_name_and_one_that_is_unknown_means_nothing(house: House) -> None:
     one, other = await house.webhook(name="One"), await house.webhook(name="Other")
     none = {"authentication": {"method": "none"}}
@@ -567,29 +531,3 @@ async def test_another_sender_starts_without_the_secrets_of_the_one_before(house
     ]
     await apply(house, document("generic", {"generate": True}), nothing)
     assert (await main()).startswith(b"whsec_") and await main() != b"whsec_a"
-
-
-def test_the_commands_round_trip_and_end_with_codes_that_mean_something(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "webhooks.yaml"
-    file.write_text(yaml.safe_dump(DOCUMENT))
-    (tmp_path / "stripe.txt").write_text("whsec_stripe0123456789\n")
-    for (kind, where), value in SECRETS.items():
-        if kind == "env":
-            monkeypatch.setenv(where, value)
-
-    def postern(*arguments: str) -> tuple[int, str]:
-        ran = typed(tmp_path, *arguments)
-        assert not [secret for secret in SECRETS.values() if secret in ran.output]
-        return ran.exit_code, ran.stdout
-
-    assert postern("apply", str(file), "--dry-run")[0] == 6
-    assert postern("apply", str(file))[0] == 0
-    assert postern("apply", str(file), "--dry-run")[0] == 0
-    code, exported = postern("export")
-    assert code == 0
-    (tmp_path / "exported.yaml").write_text(exported)
-    assert postern("apply", str(tmp_path / "exported.yaml"), "--dry-run", "--prune")[0] == 0
-    file.write_text("webhooks: [")
-    assert [postern("apply", str(file))[0], postern("apply", str(tmp_path / "absent.yaml"))[0]] == [2, 2]

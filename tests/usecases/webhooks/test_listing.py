@@ -1,6 +1,5 @@
 """The list of webhooks however many there are: filtered, in order, page by page."""
 
-import asyncio
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from postern.core.problems import Refused
-from postern.core.webhooks.listing import Sort, WebhookFilter
+from postern.core.webhooks.listing import WebhookFilter
 from postern.usecases import answers
 from postern.usecases.access import audit
 from postern.usecases.history import volumes
@@ -103,24 +102,6 @@ async def test_what_fails_stands_first_and_is_found_by_its_state(desk: Desk) -> 
     assert by_calls.items[0].id == guarded
 
 
-async def test_of_very_many_what_was_counted_is_kept_for_a_while(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(activity, "EXACT_UP_TO", 0)
-    webhook = await desk.webhook()
-    assert await listed(desk, state="never_called") == ["Orders"]
-    await desk.accepted(webhook, {})
-    assert await listed(desk, state="never_called") == ["Orders"]
-    desk.gateway.runtime.counted.at -= (
-        activity.KEPT_FOR + desk.gateway.runtime.counted.took * activity.SHARE + 1
-    )
-    await listed(desk, state="never_called")
-    task = desk.gateway.runtime.counted.task
-    assert task is not None
-    await asyncio.wait_for(task, 30)
-    assert await listed(desk, state="never_called") == []
-
-
 async def test_the_list_knows_at_once_what_another_process_changed(desk: Desk) -> None:
     webhook = await desk.webhook("Ours", tags=["eu"])
     stored = await webhooks.stored(desk.gateway, webhook)
@@ -150,17 +131,6 @@ async def test_a_page_holds_as_many_as_were_asked_for_within_bounds(
     ]
     monkeypatch.setattr(answers, "MOST_ON_A_PAGE", 4)
     assert await shown(4) == (4, False), "a page that ends with the last one is the last one"
-
-
-@pytest.mark.parametrize("sort", ["created", "name"])
-async def test_the_next_page_begins_after_the_last_one_of_the_page_before(house: House, sort: Sort) -> None:
-    made = [(await house.webhook(name=name)).id for name in "ABCD"]
-    for reverse, order in ((sort == "created", made), (sort != "created", made[::-1])):
-        for last in range(4):
-            found = await listing.listing(
-                house.gateway, OWNER, 2, order[last], listing.EVERYTHING, sort, reverse
-            )
-            assert [one.id for one in found.items] == order[last + 1 : last + 3]
 
 
 async def test_a_page_by_its_number_is_never_beyond_the_end(house: House, tmp_path: Path) -> None:

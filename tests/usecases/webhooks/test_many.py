@@ -174,18 +174,6 @@ async def test_what_is_not_clear_is_refused(house: House, asked: dict[str, Any],
     assert [error.field for error in refusal.value.errors] == [field]
 
 
-async def test_each_is_noted_with_how_many_there_were(desk: Desk) -> None:
-    made = [await desk.webhook(name) for name in "AB"]
-    await change(desk, "tag", webhookIds=made, tags=["eu"])
-    for webhook in made:
-        (note,) = [
-            one
-            for one in (await audit.listing(desk.gateway, ACTOR, 10, None, webhook)).items
-            if one.action == "webhook changed"
-        ]
-        assert note.changes == {"tags": {"before": [], "after": ["eu"]}, "together": 2}
-
-
 async def test_more_than_one_transaction_takes_them_all(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -160,17 +160,6 @@ def test_many_at_once_with_one_key_make_one(api: Client) -> None:
     assert len([key for key in api.get("api-keys").json["items"] if key["name"] == "Raced"]) == 1
 
 
-def test_a_refused_creation_may_be_corrected_under_the_same_key(api: Client) -> None:
-    assert api.post("webhooks", {**WEBHOOK, "name": ""}, Idempotency_Key="corrected").status == 422
-    assert api.post("webhooks", WEBHOOK, Idempotency_Key="corrected").status == 201
-
-
-def test_the_key_of_another_is_another_key(api: Client, served: Program) -> None:
-    other = Client(served.port, api.post("api-keys", {"name": "Other", "level": "admin"}).json["key"])
-    first, second = (client.post("webhooks", WEBHOOK, Idempotency_Key="shared") for client in (api, other))
-    assert first.json["id"] != second.json["id"]
-
-
 def test_a_request_id_is_echoed_and_one_is_made_up(api: Client) -> None:
     assert api.get("me", X_Request_Id="trace-7").headers["x-request-id"] == "trace-7"
     assert len(api.get("me", X_Request_Id="not one\t").headers["x-request-id"]) == 32
