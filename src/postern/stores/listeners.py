@@ -12,7 +12,7 @@ from postern.stores.access.audit import write_note
 from postern.stores.calls.recorder import hand_over, is_there
 from postern.stores.history.endings import write_ends
 from postern.stores.history.locking import lock_call
-from postern.stores.sql.moments import milliseconds, seconds
+from postern.stores.sql.moments import milliseconds, row_of, value_of
 from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import handed, listeners
 from postern.stores.sql.upsert import insert_into
@@ -33,7 +33,7 @@ class Listeners(Repository):
                 select(listeners).where(listeners.c.answers == listener.answers)
             ).first()
             if holder is not None:
-                raise AlreadyAnswered(_listener_of(holder))
+                raise AlreadyAnswered(value_of(Listener, holder))
             # Another process has just put the holder out: nothing stands in the way any more.
         write_note(connection, note)
         announce(connection, LISTENERS)
@@ -50,12 +50,14 @@ class Listeners(Repository):
     @reads
     def all(self, connection: Connection) -> list[Listener]:
         """The oldest first, those whose time is over among them."""
-        return [_listener_of(row) for row in connection.execute(select(listeners).order_by(listeners.c.id))]
+        return [
+            value_of(Listener, row) for row in connection.execute(select(listeners).order_by(listeners.c.id))
+        ]
 
     @reads
     def get(self, connection: Connection, listener_id: str) -> Listener | None:
         row = connection.execute(select(listeners).where(listeners.c.id == listener_id)).first()
-        return None if row is None else _listener_of(row)
+        return None if row is None else value_of(Listener, row)
 
     @writes
     def end(
@@ -80,7 +82,7 @@ class Listeners(Repository):
         over = delete(listeners).where(listeners.c.lease_until <= milliseconds(now)).returning(listeners)
         gone = []
         for row in connection.execute(over).all():
-            listener = _listener_of(row)
+            listener = value_of(Listener, row)
             write_note(connection, note_of(listener))
             gone.append(GoneListener(listener, _give_up(connection, listener.id, now)))
         if gone:
@@ -148,7 +150,7 @@ def _entered(connection: Connection, listener: Listener) -> bool:
     entered = insert_into(listeners, connection.dialect.name).on_conflict_do_nothing(
         index_elements=[listeners.c.answers]
     )
-    return connection.execute(entered.values(_values(listener)).returning(listeners.c.id)).first() is not None
+    return connection.execute(entered.values(row_of(listener)).returning(listeners.c.id)).first() is not None
 
 
 def _give_up(connection: Connection, listener_id: str, now: float) -> tuple[str, ...]:
@@ -161,45 +163,6 @@ def _give_up(connection: Connection, listener_id: str, now: float) -> tuple[str,
     return keys
 
 
-def _values(listener: Listener) -> dict[str, Any]:
-    return {
-        "id": listener.id,
-        "name": listener.name,
-        "owner_id": listener.owner_id,
-        "owner": listener.owner,
-        "address": listener.address,
-        "since": milliseconds(listener.since),
-        "lease_until": milliseconds(listener.lease_until),
-        "answers": listener.answers,
-    }
-
-
-def _listener_of(row: Row[Any]) -> Listener:
-    return Listener(
-        row.id,
-        row.name,
-        row.owner_id,
-        row.owner,
-        row.address,
-        seconds(row.since),
-        seconds(row.lease_until),
-        row.answers,
-        row.ended_by,
-    )
-
-
 def _handed_of(row: Row[Any]) -> Handed:
-    return Handed(
-        row.id,
-        row.invocation_id,
-        row.listener_id,
-        row.listener,
-        row.owner,
-        seconds(row.at),
-        row.delivery_key,
-        row.asked_by,
-        seconds(row.ended_at),
-        row.status,
-        None if row.duration_us is None else row.duration_us / 1000,
-        row.error,
-    )
+    lasted = None if row.duration_us is None else row.duration_us / 1000
+    return value_of(Handed, row, milliseconds=lasted)

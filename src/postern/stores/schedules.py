@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 from msgspec.structs import asdict
-from sqlalchemy import Connection, Row, delete, func, or_, select, update
+from sqlalchemy import Connection, delete, func, or_, select, update
 
 from postern.core.access.audit import AuditEntry
 from postern.core.history.invocation import Entry, Receipt
@@ -17,7 +17,7 @@ from postern.core.webhooks.stored import StoredWebhook
 from postern.stores.access.audit import changed_one
 from postern.stores.calls.recorder import record_all
 from postern.stores.sql.bulk import Parameters
-from postern.stores.sql.moments import milliseconds, seconds, stored
+from postern.stores.sql.moments import milliseconds, seconds, stored, value_of
 from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import schedules, webhooks
 from postern.stores.sql.upsert import insert_into
@@ -49,7 +49,9 @@ class Schedules(Repository):
         rows = connection.execute(
             ours.values(lease_until=milliseconds(now + lease)).returning(schedules)
         ).all()
-        return sorted((_state_of(row) for row in rows), key=lambda state: state.next_run_at or 0.0)
+        return sorted(
+            (value_of(ScheduleState, row) for row in rows), key=lambda state: state.next_run_at or 0.0
+        )
 
     @writes
     def take(self, connection: Connection, webhook_id: str, now: float, lease: float) -> ScheduleState | None:
@@ -58,7 +60,7 @@ class Schedules(Repository):
         row = connection.execute(
             free.values(lease_until=milliseconds(now + lease)).returning(schedules)
         ).first()
-        return None if row is None else _state_of(row)
+        return None if row is None else value_of(ScheduleState, row)
 
     @reads
     def ahead(self, connection: Connection, now: float) -> list[ScheduleState]:
@@ -68,7 +70,7 @@ class Schedules(Repository):
             schedules.c.next_run_at > milliseconds(now),
             or_(schedules.c.last_at > later, schedules.c.anchor > later),
         )
-        return [_state_of(row) for row in connection.execute(found)]
+        return [value_of(ScheduleState, row) for row in connection.execute(found)]
 
     async def bring_forward(self, state: ScheduleState, next_run_at: float) -> bool:
         """False where it has changed meanwhile."""
@@ -151,7 +153,7 @@ class Schedules(Repository):
     @reads
     def states(self, connection: Connection, webhook_ids: list[str]) -> dict[str, ScheduleState]:
         rows = connection.execute(select(schedules).where(schedules.c.webhook_id.in_(webhook_ids)))
-        return {row.webhook_id: _state_of(row) for row in rows}
+        return {row.webhook_id: value_of(ScheduleState, row) for row in rows}
 
 
 def follow(connection: Connection, webhook: StoredWebhook, touched: bool) -> None:
@@ -203,22 +205,3 @@ def _nobody_at_it(now: float) -> Any:
 
 def _due(now: float) -> tuple[Any, Any]:
     return schedules.c.next_run_at <= milliseconds(now), _nobody_at_it(now)
-
-
-def _state_of(row: Row[Any]) -> ScheduleState:
-    return ScheduleState(
-        webhook_id=row.webhook_id,
-        anchor=seconds(row.anchor),
-        next_run_at=seconds(row.next_run_at),
-        lease_until=seconds(row.lease_until),
-        consecutive_failures=row.consecutive_failures,
-        paused_at=seconds(row.paused_at),
-        paused_reason=row.paused_reason,
-        last_at=seconds(row.last_at),
-        last_result=row.last_result,
-        last_reason=row.last_reason,
-        last_duration_ms=row.last_duration_ms,
-        etag=row.etag,
-        last_modified=row.last_modified,
-        body_hash=row.body_hash,
-    )

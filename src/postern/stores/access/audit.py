@@ -1,13 +1,11 @@
 """Who changed what. A note is written in the transaction of the change it tells of: neither is there without
 the other."""
 
-from typing import Any
-
 import msgspec
-from sqlalchemy import Connection, Executable, Row, insert, select
+from sqlalchemy import Connection, Executable, insert, select
 
 from postern.core.access.audit import AuditEntry
-from postern.stores.sql.moments import milliseconds, seconds
+from postern.stores.sql.moments import row_of, value_of
 from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import audit
 
@@ -26,7 +24,10 @@ class Audit(Repository):
             statement = statement.where(audit.c.id < before)
         if subject is not None:
             statement = statement.where(audit.c.subject == subject)
-        return [_entry_of(row) for row in connection.execute(statement)]
+        return [
+            value_of(AuditEntry, row, changes=msgspec.json.decode(row.changes))
+            for row in connection.execute(statement)
+        ]
 
 
 def write_note(connection: Connection, note: AuditEntry | None) -> None:
@@ -42,28 +43,5 @@ def changed_one(connection: Connection, change: Executable, note: AuditEntry | N
 
 
 def write_notes(connection: Connection, notes: list[AuditEntry]) -> None:
-    rows = [
-        {
-            "id": note.id,
-            "at": milliseconds(note.at),
-            "actor": note.actor,
-            "level": note.level,
-            "action": note.action,
-            "subject": note.subject,
-            "changes": msgspec.json.encode(note.changes),
-        }
-        for note in notes
-    ]
+    rows = [row_of(note, changes=msgspec.json.encode(note.changes)) for note in notes]
     connection.execute(insert(audit), rows)
-
-
-def _entry_of(row: Row[Any]) -> AuditEntry:
-    return AuditEntry(
-        row.id,
-        seconds(row.at),
-        row.actor,
-        row.level,
-        row.action,
-        row.subject,
-        msgspec.json.decode(row.changes),
-    )

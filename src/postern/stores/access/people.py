@@ -3,27 +3,23 @@ random bits."""
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from postern.core.access.accounts import Level, Session, User
 from postern.core.access.audit import AuditEntry
 from postern.stores.access.api_keys import digest
 from postern.stores.access.audit import changed_one, write_note
-from postern.stores.sql.moments import milliseconds, seconds
+from postern.stores.sql.moments import milliseconds, row_of, value_of
 from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import saved_views, sessions, users
 
 
 class People(Repository):
     async def add(self, user: User, note: AuditEntry | None) -> bool:
-        values = {
-            "id": user.id, "name": user.name, "level": user.level, "password_hash": user.password_hash,
-            "created_at": milliseconds(user.created_at), "created_by": user.created_by,
-        }  # fmt: skip
 
         def job(connection: Connection) -> None:
-            connection.execute(insert(users).values(values))
+            connection.execute(insert(users).values(row_of(user)))
             write_note(connection, note)
 
         try:
@@ -34,7 +30,7 @@ class People(Repository):
 
     @reads
     def users(self, connection: Connection) -> list[User]:
-        return [_user_of(row) for row in connection.execute(select(users).order_by(users.c.id.desc()))]
+        return [value_of(User, row) for row in connection.execute(select(users).order_by(users.c.id.desc()))]
 
     async def user(self, user_id: str) -> User | None:
         return await self._one(users.c.id == user_id)
@@ -45,7 +41,7 @@ class People(Repository):
     @reads
     def _one(self, connection: Connection, condition: Any) -> User | None:
         row = connection.execute(select(users).where(condition)).first()
-        return None if row is None else _user_of(row)
+        return None if row is None else value_of(User, row)
 
     @writes
     def change(
@@ -102,11 +98,6 @@ class People(Repository):
         """False where the password's hash is no longer ``hash_was``, the one that the password was compared with: a
         password that was changed meanwhile opens no session. Deletes all sessions that are over, too: most people
         never sign out."""
-        values = {
-            "id": session.id, "digest": digest(secret), "user_id": session.user_id, "created_at": milliseconds(session.created_at),
-            "seen_at": milliseconds(session.seen_at), "address": session.address, "user_agent": session.user_agent,
-        }  # fmt: skip
-
         known = update(users).where(users.c.id == session.user_id, users.c.password_hash == hash_was)
         signed_in = known.values(
             last_signed_in_at=milliseconds(session.created_at), password_hash=new_hash or hash_was
@@ -114,7 +105,7 @@ class People(Repository):
         if connection.execute(signed_in).rowcount != 1:
             return False
         connection.execute(delete(sessions).where(sessions.c.seen_at < milliseconds(gone_before)))
-        connection.execute(insert(sessions).values(values))
+        connection.execute(insert(sessions).values(row_of(session, digest=digest(secret))))
         write_note(connection, note)
         return True
 
@@ -130,9 +121,10 @@ class People(Repository):
         rows = connection.execute(select(sessions).where(*conditions).order_by(sessions.c.id.desc())).all()
         owners = {row.user_id for row in rows}
         known = {
-            row.id: _user_of(row) for row in connection.execute(select(users).where(users.c.id.in_(owners)))
+            row.id: value_of(User, row)
+            for row in connection.execute(select(users).where(users.c.id.in_(owners)))
         }
-        return [(_session_of(row), known[row.user_id]) for row in rows if row.user_id in known]
+        return [(value_of(Session, row), known[row.user_id]) for row in rows if row.user_id in known]
 
     @writes
     def seen(self, connection: Connection, session_id: str, now: float) -> None:
@@ -154,16 +146,3 @@ def _another_admin(connection: Connection, user_id: str) -> bool:
         .all()
     )
     return any(admin != user_id for admin in admins)
-
-
-def _user_of(row: Row[Any]) -> User:
-    signed_in = seconds(row.last_signed_in_at)
-    return User(
-        row.id, row.name, row.level, row.password_hash, seconds(row.created_at), row.created_by, signed_in
-    )
-
-
-def _session_of(row: Row[Any]) -> Session:
-    return Session(
-        row.id, row.user_id, seconds(row.created_at), seconds(row.seen_at), row.address, row.user_agent
-    )

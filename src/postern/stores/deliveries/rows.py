@@ -9,64 +9,26 @@ from postern.core.answer import WorkflowResponse
 from postern.core.history.invocation import Delivery
 from postern.stores.sql.bulk import Parameters
 from postern.stores.sql.moments import seconds
+from postern.stores.sql.tables import deliveries
+
+_COLUMNS = tuple(deliveries.c.keys())
+_TIMES = (
+    *("next_at", "created_at", "deadline", "started_at"),
+    *("responded_at", "released_at", "ended_at", "ask_at"),
+)
 
 
 def delivery_of(row: Sequence[Any]) -> Delivery:
-    """All columns in the table's order: to ask for each by its name takes five times as long."""
-    (
-        key,
-        invocation_id,
-        webhook_id,
-        emission,
-        state,
-        attempts,
-        next_at,
-        fields,
-        created_at,
-        deadline,
-        started_at,
-        runs,
-        error,
-        log,
-        response_status,
-        response_headers,
-        response_body,
-        responded_at,
-        answer_code,
-        released_at,
-        ended_at,
-        ask_at,
-        asked_by,
-        replay_id,
-    ) = row
-    response = None
-    if response_status is not None:
-        headers = tuple((name, value) for name, value in msgspec.json.decode(response_headers or b"[]"))
-        response = WorkflowResponse(response_status, headers, response_body or b"")
-    return Delivery(
-        key=key,
-        invocation_id=invocation_id,
-        webhook_id=webhook_id,
-        emission=emission,
-        state=state,
-        attempts=attempts,
-        next_at=seconds(next_at),
-        fields=msgspec.json.decode(fields),
-        created_at=seconds(created_at),
-        deadline=seconds(deadline),
-        started_at=seconds(started_at),
-        runs=runs,
-        error=error,
-        log=msgspec.json.decode(log) if log else [],
-        response=response,
-        responded_at=seconds(responded_at),
-        answer_code=answer_code,
-        released_at=seconds(released_at),
-        ended_at=seconds(ended_at),
-        ask_at=seconds(ask_at),
-        asked_by=asked_by,
-        replay_id=replay_id,
-    )
+    """All columns in the table's order, as the driver gives them."""
+    one = dict(zip(_COLUMNS, row, strict=True))
+    for name in _TIMES:
+        one[name] = seconds(one[name])
+    status, headers, body = (one.pop(f"response_{part}") for part in ("status", "headers", "body"))
+    if status is not None:
+        pairs = tuple((name, value) for name, value in msgspec.json.decode(headers or b"[]"))
+        one["response"] = WorkflowResponse(status, pairs, body or b"")
+    one["fields"], one["log"] = msgspec.json.decode(one["fields"]), msgspec.json.decode(one["log"] or b"[]")
+    return Delivery(**one)
 
 
 def key_of(one: Parameters) -> str:

@@ -10,7 +10,7 @@ from postern.core.access.audit import AuditEntry
 from postern.core.history.marks import Bookmark, CallNote, Edited, Marks
 from postern.stores.access.audit import changed_one, write_note
 from postern.stores.history.locking import lock_call
-from postern.stores.sql.moments import milliseconds, seconds
+from postern.stores.sql.moments import milliseconds, row_of, seconds, value_of
 from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import bookmarks, call_notes, edited_calls
 from postern.stores.sql.upsert import insert_into
@@ -27,8 +27,7 @@ class CallMarks(Repository):
         found: dict[str, Marks] = defaultdict(lambda: Marks([], []))
         notes = select(call_notes).where(call_notes.c.invocation_id.between(oldest, newest))
         for row in connection.execute(notes.order_by(call_notes.c.id)):
-            note = CallNote(row.id, row.invocation_id, seconds(row.at), row.author, row.text)
-            found[row.invocation_id].notes.append(note)
+            found[row.invocation_id].notes.append(value_of(CallNote, row))
         made = select(edited_calls).where(edited_calls.c.made_from.between(oldest, newest))
         for row in connection.execute(made.order_by(edited_calls.c.invocation_id)):
             found[row.made_from].edited.append(row.invocation_id)
@@ -60,14 +59,7 @@ class CallMarks(Repository):
         count = select(func.count()).where(call_notes.c.invocation_id == one.invocation_id)
         if connection.execute(count).scalar_one() >= most:
             return False
-        values = {
-            "id": one.id,
-            "invocation_id": one.invocation_id,
-            "at": milliseconds(one.at),
-            "author": one.author,
-            "text": one.text,
-        }
-        connection.execute(insert(call_notes).values(values))
+        connection.execute(insert(call_notes).values(row_of(one)))
         write_note(connection, note)
         return True
 

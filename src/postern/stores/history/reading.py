@@ -30,7 +30,7 @@ from postern.stores.deliveries.rows import delivery_of
 from postern.stores.history.looking import LONGEST_LOOK, Look, look_up
 from postern.stores.history.marks import shown_marks
 from postern.stores.sql.bulk import among, in_the_driver
-from postern.stores.sql.moments import seconds
+from postern.stores.sql.moments import seconds, value_of
 from postern.stores.sql.repository import Repository, reads
 from postern.stores.sql.tables import (
     answers,
@@ -214,24 +214,8 @@ def _whole(row: Sequence[Any]) -> Invocation:
 
 
 def invocation_of(row: Row[Any]) -> Invocation:
-    return Invocation(
-        id=row.id,
-        webhook_id=row.webhook_id,
-        received_at=seconds(row.received_at),
-        outcome=row.outcome,
-        code=row.code,
-        status=row.status,
-        config_version=row.config_version,
-        method=row.method,
-        path=row.path,
-        query=row.query,
-        headers=getattr(row, "headers", b"[]"),
-        body=getattr(row, "body", None),
-        body_size=row.body_size,
-        address=row.address,
-        duration_us=row.duration_us,
-        matched=row.matched,
-        detail=row.detail,
-        trace=getattr(row, "trace", None) or b"[]",
-        duplicate_of=row.duplicate_of,
+    """What was not asked for is not there."""
+    trace = getattr(row, "trace", None) or b"[]"
+    return value_of(
+        Invocation, row, headers=getattr(row, "headers", b"[]"), body=getattr(row, "body", None), trace=trace
     )

@@ -15,7 +15,7 @@ from postern.stores.calls.recorder import emit
 from postern.stores.history.filtering import conditions_of, has_completed, was_started
 from postern.stores.history.looking import last_looked_at, look_up
 from postern.stores.sql.bulk import Parameters
-from postern.stores.sql.moments import milliseconds, seconds
+from postern.stores.sql.moments import milliseconds, value_of
 from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import deliveries, invocations, replays, webhooks
 from postern.stores.sql.wake import DUE, announce
@@ -210,20 +210,4 @@ def _replayable(
 
 
 def _replay_of(row: Row[Any]) -> Replay:
-    return Replay(
-        id=row.id,
-        state=row.state,
-        wanted=_filter.decode(row.wanted),
-        count=row.total,
-        completed=row.completed,
-        include_completed=row.include_completed,
-        created_at=seconds(row.created_at),
-        created_by=row.created_by,
-        done=row.done,
-        skipped=row.skipped,
-        position=row.position,
-        started_at=seconds(row.started_at),
-        started_by=row.started_by,
-        ended_at=seconds(row.ended_at),
-        fields=row.fields,
-    )
+    return value_of(Replay, row, wanted=_filter.decode(row.wanted), count=row.total)

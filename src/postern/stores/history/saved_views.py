@@ -5,7 +5,7 @@ from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, 
 from postern.core.access.audit import AuditEntry
 from postern.core.history.saved_view import SavedView
 from postern.stores.access.audit import changed_one, write_note
-from postern.stores.sql.moments import milliseconds, seconds
+from postern.stores.sql.moments import row_of, value_of
 from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import saved_views
 
@@ -20,10 +20,7 @@ class SavedViews(Repository):
     @reads
     def _where(self, connection: Connection, *conditions: ColumnElement[bool]) -> list[SavedView]:
         found = select(saved_views).where(*conditions).order_by(saved_views.c.id)
-        return [
-            SavedView(row.id, row.owner, row.name, row.query, seconds(row.created_at))
-            for row in connection.execute(found)
-        ]
+        return [value_of(SavedView, row) for row in connection.execute(found)]
 
     @writes
     def add(self, connection: Connection, view: SavedView, most: int, note: AuditEntry) -> bool:
@@ -31,14 +28,7 @@ class SavedViews(Repository):
         there = select(func.count()).select_from(saved_views).where(saved_views.c.owner == view.owner)
         if (connection.scalar(there) or 0) >= most:
             return False
-        values = {
-            "id": view.id,
-            "owner": view.owner,
-            "name": view.name,
-            "query": view.query,
-            "created_at": milliseconds(view.created_at),
-        }
-        connection.execute(insert(saved_views).values(values))
+        connection.execute(insert(saved_views).values(row_of(view)))
         write_note(connection, note)
         return True
 

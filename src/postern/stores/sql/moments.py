@@ -1,6 +1,12 @@
-"""Times in the tables are whole milliseconds since 1970; everywhere else they are seconds."""
+"""Rows and values. Times in the tables are whole milliseconds since 1970; everywhere else they are seconds."""
 
-from typing import overload
+from collections.abc import Callable
+from functools import cache
+from typing import Any, TypeVar, get_type_hints, overload
+
+from sqlalchemy import Row
+
+T = TypeVar("T")
 
 
 def milliseconds(moment: float) -> int:
@@ -19,3 +25,27 @@ def seconds(moment: int) -> float: ...
 def seconds(moment: None) -> None: ...
 def seconds(moment: int | None) -> float | None:
     return None if moment is None else moment / 1000
+
+
+@cache
+def _is_time(kind: Any) -> dict[str, bool]:
+    """By the names of its fields. What is no whole number is a time."""
+    return {name: hint in (float, float | None) for name, hint in get_type_hints(kind).items()}
+
+
+def value_of(kind: Callable[..., T], row: Row[Any], /, **given: object) -> T:
+    """What stands in the columns that are called as its fields are, and ``given``, which does not stand there so."""
+    is_time = _is_time(kind)
+    found = zip(row._fields, row, strict=True)
+    read = {name: seconds(value) if is_time[name] else value for name, value in found if name in is_time}
+    return kind(**{**read, **given})
+
+
+def row_of(value: Any, /, **given: object) -> dict[str, Any]:
+    """The same for an insert."""
+    found = {
+        name: milliseconds(one) if is_time and one is not None else one
+        for name, is_time in _is_time(value.__class__).items()
+        for one in (getattr(value, name),)
+    }
+    return {**found, **given}
