@@ -6,13 +6,15 @@ are made from the same types.
 
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from typing import Any, Generic, TypeVar
+from functools import cache
+from typing import Any, Generic, TypeVar, get_type_hints
 
 import msgspec
 from msgspec import UNSET as UNSET
 from msgspec import UnsetType as UnsetType
 
 T = TypeVar("T")
+V = TypeVar("V", bound="View")
 
 MOST_ON_A_PAGE = 200
 
@@ -45,6 +47,20 @@ class Listing(View, Generic[T]):
 
     items: list[T]
     next_cursor: str | None
+
+
+@cache
+def _is_time(kind: Any) -> dict[str, bool]:
+    """By the names of its fields."""
+    return {name: hint in (Time, Time | None) for name, hint in get_type_hints(kind).items()}
+
+
+def shown(kind: type[V], stored: object, /, **given: object) -> V:
+    """What is stored under the names of the answer's fields, and ``given``, which is not stored so."""
+    names = [name for name in kind.__struct_fields__ if name not in given]
+    is_time = _is_time(kind)
+    found = {name: getattr(stored, name) for name in names}
+    return kind(**{name: Time.maybe(one) if is_time[name] else one for name, one in found.items()}, **given)
 
 
 def whole(items: Iterable[T]) -> Listing[T]:

@@ -4,8 +4,6 @@ import hmac
 from contextlib import suppress
 from hashlib import sha256
 
-from msgspec.structs import asdict
-
 from postern.core.access.accounts import LEVELS, Actor, ApiKey, Level, Session, User
 from postern.core.access.audit import Changes
 from postern.core.address import limit_key
@@ -17,6 +15,7 @@ from postern.usecases.access import views
 from postern.usecases.access.audit import noted
 from postern.usecases.access.known_browsers import known_browser
 from postern.usecases.access.passwords import NOBODY, check_password, hashed, matches, outdated
+from postern.usecases.answers import shown
 from postern.usecases.runtime.gateway import Gateway, require
 
 SESSION_IDLE = 12 * 3600.0
@@ -48,13 +47,13 @@ async def create_key(gateway: Gateway, actor: Actor, name: str, level: str) -> v
     await gateway.store.api_keys.add(
         key, secret, noted(gateway, actor, "api-key created", key.id, name=key.name, level=level)
     )
-    return views.NewApiKey(**asdict(views.key_of(key)), key=secret)
+    return shown(views.NewApiKey, key, key=secret)
 
 
 async def keys(gateway: Gateway, actor: Actor) -> list[views.ApiKey]:
     """Every API key: what it is for, what it may do, when it was last used."""
     require(actor, "admin")
-    return [views.key_of(key) for key in await gateway.store.api_keys.all()]
+    return [shown(views.ApiKey, key) for key in await gateway.store.api_keys.all()]
 
 
 async def delete_key(gateway: Gateway, actor: Actor, key_id: str) -> None:
@@ -223,13 +222,13 @@ async def ensure_admin(gateway: Gateway, given_password: str) -> str | None:
 async def users(gateway: Gateway, actor: Actor) -> list[views.User]:
     """Everybody who may sign in to the console."""
     require(actor, "admin")
-    return [views.user_of(user) for user in await gateway.store.people.users()]
+    return [shown(views.User, user) for user in await gateway.store.people.users()]
 
 
 async def user(gateway: Gateway, actor: Actor, user_id: str) -> views.User:
     """One user."""
     require(actor, "admin")
-    return views.user_of(await _user(gateway, user_id))
+    return shown(views.User, await _user(gateway, user_id))
 
 
 async def create_user(gateway: Gateway, actor: Actor, name: str, password: str, level: str) -> views.User:
@@ -245,7 +244,7 @@ async def create_user(gateway: Gateway, actor: Actor, name: str, password: str, 
         user, noted(gateway, actor, "user created", user.id, name=name, level=level)
     ):
         raise Refused("conflict", "there is a user of this name already")
-    return views.user_of(user)
+    return shown(views.User, user)
 
 
 async def change_user(
@@ -275,7 +274,7 @@ async def change_user(
     ):
         await _user(gateway, user_id)  # or it was deleted meanwhile
         raise Refused("conflict", "somebody has to stay admin")
-    return views.user_of(await _user(gateway, user_id))
+    return shown(views.User, await _user(gateway, user_id))
 
 
 async def delete_user(gateway: Gateway, actor: Actor, user_id: str) -> None:

@@ -9,7 +9,7 @@ from postern.core.webhooks.settings import as_document
 from postern.core.webhooks.stored import StoredWebhook
 from postern.identity import new_id
 from postern.usecases.access import views
-from postern.usecases.answers import Listing, first_page, page_size
+from postern.usecases.answers import Listing, first_page, page_size, shown
 from postern.usecases.runtime.gateway import Gateway, require
 
 LONGEST_VALUE = 500
@@ -65,8 +65,8 @@ async def listing(
     require(actor, "admin")
     limit = page_size(limit)
     found = await gateway.store.audit.page(limit + 1, cursor, subject)
-    shown, next_cursor = first_page(found, limit, lambda one: one.id)
-    return Listing(items=[views.entry_of(one) for one in shown], next_cursor=next_cursor)
+    entries, next_cursor = first_page(found, limit, lambda one: one.id)
+    return Listing(items=[shown(views.AuditEntry, one) for one in entries], next_cursor=next_cursor)
 
 
 def _short(value: Any) -> Any:

@@ -2,9 +2,8 @@
 
 from postern.core.access import accounts
 from postern.core.access.accounts import Level
-from postern.core.access.audit import AuditEntry as StoredEntry
 from postern.core.access.audit import Changes
-from postern.usecases.answers import Time, View
+from postern.usecases.answers import Time, View, shown
 
 
 class ApiKey(View):
@@ -63,52 +62,9 @@ class AuditEntry(View):
     changes: Changes
 
 
-def key_of(key: accounts.ApiKey) -> ApiKey:
-    return ApiKey(
-        id=key.id,
-        name=key.name,
-        level=key.level,
-        prefix=key.prefix,
-        created_at=Time(key.created_at),
-        created_by=key.created_by,
-        last_used_at=Time.maybe(key.last_used_at),
-    )
-
-
-def user_of(user: accounts.User) -> User:
-    return User(
-        id=user.id,
-        name=user.name,
-        level=user.level,
-        created_at=Time(user.created_at),
-        created_by=user.created_by,
-        last_signed_in_at=Time.maybe(user.last_signed_in_at),
-    )
-
-
 def session_of(session: accounts.Session, user: accounts.User, asking: accounts.Actor) -> Session:
-    return Session(
-        id=session.id,
-        user_id=user.id,
-        user=user.name,
-        created_at=Time(session.created_at),
-        last_seen_at=Time(session.seen_at),
-        address=session.address,
-        user_agent=session.user_agent,
-        current=session.id == asking.session,
-    )
-
-
-def entry_of(entry: StoredEntry) -> AuditEntry:
-    return AuditEntry(
-        id=entry.id,
-        at=Time(entry.at),
-        actor=entry.actor,
-        level=entry.level,
-        action=entry.action,
-        subject=entry.subject,
-        changes=entry.changes,
-    )
+    is_own = session.id == asking.session
+    return shown(Session, session, user=user.name, last_seen_at=Time(session.seen_at), current=is_own)
 
 
 def me(actor: accounts.Actor) -> Me:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from postern.core.deliveries.replay import Replay as StoredReplay
 from postern.core.deliveries.replay import ReplayState, Values
 from postern.core.history.invocation import HistoryFilter, Status
-from postern.usecases.answers import UNSET, Time, UnsetType, View
+from postern.usecases.answers import UNSET, Time, UnsetType, View, shown
 from postern.usecases.history.views.calls import InvocationSummary
 
 
@@ -88,39 +88,9 @@ class Dropped(Hold):
 def replay_of(
     replay: StoredReplay, outcomes: Mapping[str, int], first: list[InvocationSummary] | UnsetType = UNSET
 ) -> Replay:
-    return Replay(
-        id=replay.id,
-        state=replay.state,
-        filter=filter_of(replay.wanted),
-        fields=replay.fields,
-        count=replay.count,
-        completed=replay.completed,
-        include_completed=replay.include_completed,
-        done=replay.done,
-        skipped=replay.skipped,
-        outcomes=ReplayOutcomes(**outcomes),
-        created_at=Time(replay.created_at),
-        created_by=replay.created_by,
-        started_at=Time.maybe(replay.started_at),
-        started_by=replay.started_by,
-        ended_at=Time.maybe(replay.ended_at),
-        first=first,
-    )
+    asked, became = filter_of(replay.wanted), ReplayOutcomes(**outcomes)
+    return shown(Replay, replay, filter=asked, outcomes=became, first=first)
 
 
 def filter_of(wanted: HistoryFilter) -> ReplayedCalls:
-    return ReplayedCalls(
-        webhook_id=wanted.webhook_id,
-        status=wanted.status,
-        code=wanted.code,
-        since=Time.maybe(wanted.since),
-        until=Time.maybe(wanted.until),
-        search=wanted.search,
-        answer=wanted.answer,
-        value=wanted.value,
-        address=wanted.address,
-        bookmarked=wanted.bookmarked,
-        header=wanted.header,
-        field=wanted.field,
-        replay=wanted.replay,
-    )
+    return shown(ReplayedCalls, wanted)

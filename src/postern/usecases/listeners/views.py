@@ -2,10 +2,8 @@
 
 from typing import Literal
 
-import msgspec
-
 from postern.core import listeners as core
-from postern.usecases.answers import Time, View
+from postern.usecases.answers import Time, View, shown
 from postern.usecases.history.views.requests import RecordedRequest
 
 
@@ -50,15 +48,8 @@ class Taken(View):
 
 
 def listener_of(one: core.Listener) -> Listener:
-    return Listener(
-        id=one.id,
-        name=one.name,
-        by=one.owner,
-        address=one.address,
-        since=Time(one.since),
-        answers=one.answers,
-    )
+    return shown(Listener, one, by=one.owner)
 
 
 def entered_of(one: core.Listener) -> Entered:
-    return Entered(**msgspec.structs.asdict(listener_of(one)), ask_within=core.LEASE)
+    return shown(Entered, one, by=one.owner, ask_within=core.LEASE)

@@ -1,7 +1,7 @@
 """What is answered about the engine: its workflows and their runs."""
 
 from postern.core.deliveries import delivery
-from postern.usecases.answers import Listing, Time, View
+from postern.usecases.answers import Listing, Time, View, shown
 
 
 class Workflow(View):
@@ -29,25 +29,11 @@ class Run(View):
 
 
 def workflow_of(workflow: delivery.Workflow) -> Workflow:
-    return Workflow(
-        name=workflow.name,
-        webhook_ids=list(workflow.webhook_ids),
-        help=workflow.help,
-        source=workflow.source,
-    )
+    return shown(Workflow, workflow, webhook_ids=list(workflow.webhook_ids))
 
 
 def run_of(run: delivery.Run) -> Run:
-    return Run(
-        id=run.id,
-        workflow=run.workflow,
-        state=run.state,
-        delivery_key=run.delivery_key,
-        started_at=Time(run.started_at),
-        ended_at=Time.maybe(run.ended_at),
-        error=run.error or None,
-        steps=list(run.steps),
-    )
+    return shown(Run, run, error=run.error or None, steps=list(run.steps))
 
 
 class Part(View):

@@ -9,7 +9,7 @@ from postern.core.history import invocation as recorded
 from postern.core.history.invocation import Status, status_of
 from postern.core.history.marks import CallNote, Marks
 from postern.core.listeners import Handed
-from postern.usecases.answers import UNSET, Time, UnsetType, View
+from postern.usecases.answers import UNSET, Time, UnsetType, View, shown
 
 RunState = Literal["running", "completed", "failed", "unknown"]
 """``unknown``: the engine does not tell how runs end, or knows them no longer (status ``lost``)."""
@@ -242,32 +242,22 @@ def invocation_of(
 
 
 def note_of(note: CallNote) -> Note:
-    return Note(id=note.id, at=Time(note.at), by=note.author, text=note.text)
+    return shown(Note, note, by=note.author)
 
 
 def delivery_of(one: recorded.Delivery) -> Delivery:
     response = one.response
-    return Delivery(
-        key=one.key,
-        emission=one.emission,
-        asked_by=one.asked_by,
-        replay_id=one.replay_id,
+    return shown(
+        Delivery,
+        one,
         listener=_listener(one),
-        state=one.state,
-        fields=one.fields,
-        created_at=Time(one.created_at),
         released_at=None if one.state == "dropped" else Time.maybe(one.released_at),
-        started_at=Time.maybe(one.started_at),
         next_attempt_at=Time(one.next_at) if one.state == "queued" else None,
-        attempts=one.attempts,
         log=msgspec.convert(one.log, list[Attempt], dec_hook=lambda _, seconds: Time(seconds)),
-        runs=one.runs,
         nobody_listens=one.state == "started" and one.runs == 0,
         run_state=_run_state(one),
-        ended_at=Time.maybe(one.ended_at),
         error=one.error or None,
         answer=None if one.deadline is None else one.answer_code or "waiting",
-        responded_at=Time.maybe(one.responded_at),
         late=one.responded_at is not None and one.answer_code != "accepted",
         response=None
         if response is None
@@ -280,18 +270,8 @@ def delivery_of(one: recorded.Delivery) -> Delivery:
 
 
 def run_of(one: Handed) -> LocalRun:
-    return LocalRun(
-        id=one.id,
-        kind="replay" if one.delivery_key is None else "answer",
-        listener=one.listener,
-        by=one.owner,
-        asked_by=one.asked_by,
-        at=Time(one.at),
-        ended_at=Time.maybe(one.ended_at),
-        status=one.status,
-        ms=one.milliseconds,
-        error=one.error,
-    )
+    kind = "replay" if one.delivery_key is None else "answer"
+    return shown(LocalRun, one, kind=kind, by=one.owner, ms=one.milliseconds)
 
 
 def _listener(delivery: recorded.Delivery) -> str | None:

@@ -3,7 +3,7 @@
 from typing import Any, Literal
 
 from postern.core.history.compare import Changes
-from postern.usecases.answers import View
+from postern.usecases.answers import View, shown
 
 
 class Difference(View):
@@ -55,6 +55,4 @@ def body_comparison(compared: Any, found: Changes | None = None) -> BodyComparis
 
 
 def _differences(found: Changes) -> list[Difference]:
-    return [
-        Difference(place=one.place, kind=one.kind, before=one.before, after=one.after) for one in found.shown
-    ]
+    return [shown(Difference, one) for one in found.shown]
