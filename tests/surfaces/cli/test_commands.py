@@ -280,102 +280,40 @@ def test_the_changed_body_of_a_replay_is_a_file_of_text(
     assert json_of(folder, "history", "show", made)["body"] == '{\r\n"a": 2}'
 
 
-def test_users_are_made_changed_and_deleted_and_their_sessions_ended(
+def test_a_users_password_comes_from_a_file_and_is_in_no_note(
     program: Program, folder: Path, tmp_path: Path
 ) -> None:
     file = tmp_path / "password"
     file.write_text("a password for maria\n")
     maria = json_of(folder, "users", "create", "Maria", "--level", "write", "--password", f"file:{file}")
-    assert (maria["name"], maria["level"]) == ("maria", "write")
     assert refused(folder, "users", "create", "maria", "--password", f"file:{file}") == CONFLICT
-    assert (
-        refused(folder, "users", "create", "other", "--level", "king", "--password", f"file:{file}") == USAGE
-    )
     assert refused(folder, "users", "create", "other") == USAGE  # no terminal to ask at
     signed_in = Client(program.port).post("sessions", {"name": "maria", "password": "a password for maria"})
     assert signed_in.status == 201
     (session,) = [one for one in json_of(folder, "sessions", "list")["items"] if one["user"] == "maria"]
     cookie = signed_in.headers["set-cookie"].partition(";")[0]
-    assert Client(program.port, Cookie=cookie).get("me").status == 200
     json_of(folder, "sessions", "revoke", session["id"])
     assert Client(program.port, Cookie=cookie).get("me").status == 401
-    assert refused(folder, "sessions", "revoke", session["id"]) == NOT_FOUND
-
     file.write_text("another password for maria")
-    assert (
-        json_of(folder, "users", "change", maria["id"], "--level", "read", "--password", f"file:{file}")[
-            "level"
-        ]
-        == "read"
-    )
-    assert refused(folder, "users", "change", maria["id"]) == USAGE
-    assert (
-        Client(program.port).post("sessions", {"name": "maria", "password": "a password for maria"}).status
-        == 401
-    )
-    assert (
-        Client(program.port)
-        .post("sessions", {"name": "maria", "password": "another password for maria"})
-        .status
-        == 201
-    )
-    assert {one["name"] for one in json_of(folder, "users", "list")["items"]} == {"admin", "maria"}
-
-    did = [one["action"] for one in json_of(folder, "audit", "--subject", maria["id"])["items"]]
-    assert did == ["user changed", "user created"]
+    json_of(folder, "users", "change", maria["id"], "--level", "read", "--password", f"file:{file}")
     shown = typed(folder, "audit", "--subject", maria["id"]).stdout
     assert 'level: "write" → "read"' in shown and "password" in shown and "for maria" not in shown
     assert typed(folder, "users", "delete", maria["id"], "--yes").stdout == "Deleted.\n"
     assert refused(folder, "users", "delete", maria["id"], "--yes") == NOT_FOUND
-    (admin,) = json_of(folder, "users", "list")["items"]
-    assert refused(folder, "users", "delete", admin["id"], "--yes") == CONFLICT
-    assert refused(folder, "users", "change", admin["id"], "--level", "read") == CONFLICT
 
 
-def test_a_recorded_call_as_curl_and_what_paths_find_in_it(
-    folder: Path, call: tuple[dict[str, Any], str]
-) -> None:
-    webhook, invocation = call
-    command = typed(folder, "history", "code", invocation).stdout
-    assert command.startswith("curl -X POST") and webhook["url"].rpartition("/")[2] in command
-    assert command.rstrip("\n") == json_of(folder, "history", "code", invocation)["code"]
-    found = json_of(
-        folder,
-        "history",
-        "preview",
-        invocation,
-        "fieldOne=number",
-        "fieldTwo=items[0].sku",
-        "fieldThree=nothing.there",
-    )
-    assert found == {"fieldOne": "1001", "fieldTwo": "[red]A-1", "fieldThree": None}
+def test_what_paths_find_in_a_call_is_shown_as_it_is(folder: Path, call: tuple[dict[str, Any], str]) -> None:
+    _, invocation = call
     assert "[red]A-1" in typed(folder, "history", "preview", invocation, "fieldTwo=items[0].sku").stdout
     assert refused(folder, "history", "preview", invocation, "fieldFive=number") == USAGE
-    assert refused(folder, "history", "preview", invocation, "fieldOne=a[") == USAGE
-    for command in (("history", "code"), ("history", "preview"), ("signatures", "explain")):
-        assert (
-            refused(
-                folder, *command, f"inv_{NOWHERE}", *(["fieldOne=number"] if "preview" in command else [])
-            )
-            == NOT_FOUND
-        )
     # words that are parts of paths at the places of ids
     assert refused(folder, "history", "show", "count") == NOT_FOUND
     assert refused(folder, "webhooks", "show", "many") == NOT_FOUND
 
 
-def test_rest_offers_the_same_preview_and_the_beginning_of_a_workflow(
-    program: Program, call: tuple[dict[str, Any], str]
-) -> None:
-    webhook, invocation = call
+def test_rest_gives_the_beginning_of_a_workflow(program: Program, call: tuple[dict[str, Any], str]) -> None:
+    webhook, _ = call
     api = admin_of(program)
-    assert api.get(f"invocations/{invocation}/preview?fieldOne=number&fieldFour=x").json == {
-        "fieldOne": "1001",
-        "fieldFour": None,
-    }
-    wrong = api.get(f"invocations/{invocation}/preview?fieldOne=a%5B")
-    assert (wrong.status, wrong.json["errors"][0]["field"]) == (422, "fieldMapping.fieldOne")
-    assert api.get(f"invocations/inv_{NOWHERE}/preview?fieldOne=number").status == 404
     begun = api.get(f"webhooks/{webhook['id']}/new-workflow?name=orders")
     assert begun.status == 200 and begun.headers["content-type"].startswith("text/x-python")
     assert webhook["id"] in begun.text and compile(begun.text, "orders.py", "exec")
@@ -413,34 +351,6 @@ def test_many_are_replayed_with_progress_and_a_plan_can_be_cancelled(
     assert refused(folder, "replays", "show", f"rpl_{NOWHERE}") == NOT_FOUND
     assert refused(folder, "replays", "plan", "--status", "gone") == USAGE
     assert [one["state"] for one in json_of(folder, "replays", "list")["items"]] == ["cancelled", "done"]
-
-
-def test_why_a_call_was_rejected_and_who_may_have_sent_it(program: Program, folder: Path) -> None:
-    authentication = {"method": "hmac", "provider": "stripe", "secret": "whsec_not_the_right_one"}
-    webhook = admin_of(program).post("webhooks", {"name": "Payments", "authentication": authentication}).json
-    headers = {
-        "X-Hub-Signature-256": "sha256=" + "0" * 64,
-        "X-GitHub-Event": "push",
-        "X-GitHub-Delivery": "1",
-    }
-    assert (
-        httpx2.post(webhook["url"], json={}, headers=headers, trust_env=False, verify=WITHOUT_TLS).status_code
-        == 401
-    )
-    (refusal,) = json_of(folder, "history", "list", "--webhook", webhook["id"])["items"]
-    printed = json_of(folder, "signatures", "explain", refusal["id"])
-    assert printed["code"] == refusal["code"] and "github" in printed["resembles"]
-    shown = typed(folder, "signatures", "explain", refusal["id"])
-    assert (
-        shown.exit_code == 0 and shown.stdout.startswith(f"{refusal['code']}: ") and "github" in shown.stdout
-    )
-    assert (
-        json_of(folder, "signatures", "propose", "--invocation", refusal["id"])["items"][0]["name"]
-        == "github"
-    )
-    assert json_of(folder, "signatures", "propose", "stripe payments")["items"][0]["name"] == "stripe"
-    assert "None that is known" in typed(folder, "signatures", "propose", "zzzzz").stdout
-    assert refused(folder, "signatures", "propose") == USAGE
 
 
 def test_a_webhook_whose_secret_comes_from_its_sender_says_what_to_do_next(
@@ -618,12 +528,6 @@ def test_the_commands_are_there_in_the_real_program(folder: Path) -> None:
     assert ran.returncode == 0 and len(ran.stdout.splitlines()) == 2, ran.stderr
 
 
-@pytest.mark.parametrize("limit", ["0", "201"])
-def test_a_limit_out_of_range_is_refused(folder: Path, limit: str) -> None:
-    ran = typed(folder, "history", "list", "--limit", limit)
-    assert ran.exit_code == USAGE and "Invalid value for '--limit'" in ran.stderr
-
-
 def test_a_generated_token_is_mentioned_with_where_to_read_it(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -770,14 +674,6 @@ def test_settings_that_cannot_be_meant_are_refused(
         ran = typed(folder, "webhooks", *words)
         assert (ran.exit_code, why in ran.stderr) == (USAGE, True), ran.output
     assert json_of(folder, "webhooks", "show", made["id"])["version"] == made["version"]
-
-
-def test_wrong_settings_are_named_below_and_not_under_errors(program: Program, folder: Path) -> None:
-    ran = typed(folder, "webhooks", "create", "Wrong", "enabled=flase")
-    assert ran.stderr.splitlines() == [
-        "One or more fields are wrong:",
-        "  enabled: write true or false",
-    ]
 
 
 def test_before_a_webhook_is_deleted_it_is_named(program: Program, folder: Path) -> None:

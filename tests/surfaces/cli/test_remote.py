@@ -383,35 +383,6 @@ def refused_one(way: Way) -> str:
     return found
 
 
-READING = [
-    ("webhooks", "list"),
-    ("history", "list"),
-    ("keys", "list"),
-    ("users", "list"),
-    ("sessions", "list"),
-    ("audit",),
-    ("replays", "list"),
-    ("listeners", "list"),
-    ("export",),
-    ("signatures", "providers"),
-]
-
-
-def test_what_is_read_of_one_gateway_is_the_same_to_the_byte(both: tuple[Way, Way]) -> None:
-    program, folder = both[0].program, both[0].folder
-    tell_some(both[0])
-    for words in [*READING, *((*one, "--json") for one in READING)]:
-        near, far = typed(folder, *words), typed(folder, *words, to=program)
-        assert near.exit_code == OK
-        assert (near.stdout_bytes, near.stderr_bytes) == (far.stdout_bytes, far.stderr_bytes), words
-
-
-def tell_some(way: Way) -> None:
-    made = json.loads(way("webhooks", "create", "Orders", "--auth", "none", "--json"))
-    for number in range(3):
-        httpx2.post(made["url"], json={"number": number}, trust_env=False, verify=WITHOUT_TLS)
-
-
 # --- logging in ------------------------------------------------------------------------------------------------------
 
 

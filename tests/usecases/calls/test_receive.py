@@ -10,8 +10,7 @@ from postern.core.history.invocation import Receipt, StoreUnavailable
 from postern.observe.calls import CallLine, call_counts
 from postern.usecases.calls import receive
 from postern.usecases.deliveries.dispatch import LEASE, Dispatcher
-from postern.usecases.history import samples
-from support.house import OWNER, House
+from support.house import House
 from support.reply import HttpReply
 from support.waiting import PATIENCE
 
@@ -140,16 +139,6 @@ async def test_who_waits_while_the_store_goes_away_is_reported_and_counted_as_th
     assert [(line.outcome, line.code, line.status) for line in lines] == [
         ("accepted", "temporarily_unavailable", 503)
     ]
-
-
-async def test_the_next_accepted_call_is_kept_as_the_sample_where_one_is_waited_for(house: House) -> None:
-    webhook = await house.webhook()
-    await samples.arm(house.gateway, OWNER, webhook.id)
-    await house.call(webhook, b"not json")
-    for number in (1, 2):
-        await house.call(webhook, b'{"n":%d}' % number)
-    event = (await samples.sample(house.gateway, OWNER, webhook.id)).event
-    assert event is not None and event["payload"] == {"n": 1}
 
 
 async def test_how_long_it_took_is_logged_in_milliseconds(house: House, lines: list[CallLine]) -> None:

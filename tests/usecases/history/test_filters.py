@@ -210,15 +210,3 @@ async def test_what_begins_alike_too_often_is_still_found(
     monkeypatch.setattr(filtering, "MANY", 2)
     page = await history.listing(house.gateway, OWNER, filter_of(value="A-*"))
     assert [item.id for item in page.items] == calls[::-1]
-
-
-async def test_how_far_the_index_is_behind_is_reported(house: House) -> None:
-    webhook = await house.webhook()
-    assert await findable.behind(house.gateway, OWNER) is None
-    call = (await house.call(webhook)).json["invocationId"]
-    assert await findable.behind(house.gateway, OWNER) is None, "that is as long as it always takes"
-    later(house.gateway, findable.USUAL + 1)
-    assert await findable.behind(house.gateway, OWNER) == time_of(call)
-    while await findable.step(house.gateway):
-        pass
-    assert await findable.behind(house.gateway, OWNER) is None

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from postern.core.history.invocation import Gone, Story
+from postern.core.history.invocation import Story
 from postern.core.problems import Refused
 from postern.identity import time_of
 from postern.usecases.access import audit
@@ -75,23 +75,6 @@ async def test_a_replay_is_due_at_once_announced_and_written_down(
     assert (await history.replay(house.gateway, OWNER, call)).delivery.state == "held"
     await webhooks.remove(house.gateway, OWNER, webhook.id)
     with pytest.raises(Refused, match="its webhook has been deleted"):
-        await history.replay(house.gateway, OWNER, call)
-
-
-async def test_a_replay_of_what_retention_takes_in_that_moment_is_refused(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    call = await called(house, await house.webhook())
-
-    async def gone(*_: object) -> None:
-        raise Gone
-
-    monkeypatch.setattr(house.gateway.store.emissions, "replay", gone)
-    with pytest.raises(Refused, match="just now") as caught:
-        await history.replay(house.gateway, OWNER, call)
-    assert caught.value.code == "not_found"
-    monkeypatch.setattr(history, "payload_of", lambda _: None)
-    with pytest.raises(Refused, match="no longer kept"):
         await history.replay(house.gateway, OWNER, call)
 
 

@@ -39,17 +39,6 @@ async def test_who_follows_one_webhook_hears_of_its_calls_alone(house: House) ->
     stream.close()
 
 
-async def test_who_comes_back_hears_what_was_missed_from_the_oldest(house: House) -> None:
-    webhook = await house.webhook()
-    calls = [(await house.call(webhook, b'{"n":%d}' % number)).json["invocationId"] for number in range(3)]
-    stream = await follow(house.gateway, OWNER, still, webhook.id, calls[0])
-    async with aclosing(stream.events()) as events:
-        assert [await next_call(events) for _ in calls] == calls
-        now = (await house.call(webhook)).json["invocationId"]
-        assert await next_call(events) == now
-    stream.close()
-
-
 async def test_who_was_too_slow_is_reported_from_the_history(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,13 +89,6 @@ async def test_what_nobody_could_follow_is_reported_as_left_out(
     assert [one.skipped for one in house.gateway.runtime.live._watchers] == [3, 0]
     stream.close()
     following.close()
-
-
-async def test_a_batch_comes_now_and_then_even_when_nothing_does(house: House) -> None:
-    stream = await watch(house.gateway, OWNER, still)
-    async with aclosing(stream.batches(0.01)) as batches:
-        assert (await anext(batches)).events == []
-    stream.close()
 
 
 async def test_nobody_follows_who_may_not(house: House) -> None:

@@ -139,7 +139,3 @@ async def test_that_changes_are_not_followed_is_reported_once_and_over_when_they
     ]
     await there._refresh_or_log()
     assert there.trouble is None
-
-
-def test_what_another_process_changes_is_served_within_half_a_second() -> None:
-    assert module.LOOK_EVERY <= 0.5

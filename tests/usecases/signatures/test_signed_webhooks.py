@@ -260,16 +260,6 @@ async def test_an_admitted_call_is_replayed_like_any_other_alone_and_among_many(
     assert (await replays.plan(house.gateway, OWNER, HistoryFilter())).count == 1
 
 
-async def test_a_replay_of_what_started_nothing_says_what_to_do_instead(house: House) -> None:
-    webhook = await house.webhook(duplicateProtection={"enabled": True})
-    first = (await house.call(webhook)).json["invocationId"]
-    again = (await house.call(webhook)).json["invocationId"]
-    duplicate = next(one.id for one in await house.history(status="duplicate"))
-    assert again == first
-    with pytest.raises(Refused, match=f"replay the first one, {first}"):
-        await history.replay(house.gateway, OWNER, duplicate)
-
-
 async def test_what_the_sender_sent_again_meanwhile_is_not_started_a_second_time(house: House) -> None:
     webhook = await house.webhook(authentication=signed_by("stripe", "whsec_typo"))
     await house.call(webhook, BODY, headers=stripe("whsec_right"))
