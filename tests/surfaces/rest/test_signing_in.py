@@ -5,7 +5,7 @@ import os
 import sys
 import threading
 from collections import Counter
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import AsyncIterator, Awaitable, Hashable
 from pathlib import Path
 
 import argon2
@@ -20,23 +20,24 @@ from postern.usecases.runtime.gateway import Gateway
 from support import hashing
 from support.rooms import ADMIN, Clock, gateway_on
 
-Story = Callable[[Gateway, Clock], Awaitable[None]]
+pytestmark = pytest.mark.anyio
+
+Room = tuple[Gateway, Clock]
 PASSWORD = "correct horse battery"
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def perform(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[Story], None]:
-    """Runs a story on both kinds of database."""
+async def room(request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: str) -> AsyncIterator[Room]:
+    """On both kinds of database."""
     database: Path | str = tmp_path if request.param == "sqlite" else request.getfixturevalue("migrated_url")
+    async with gateway_on(database) as made:
+        yield made
 
-    def run(story: Story) -> None:
-        async def inside() -> None:
-            async with gateway_on(database) as (gateway, clock):
-                await story(gateway, clock)
 
-        asyncio.run(inside())
-
-    return run
+@pytest.fixture
+async def own(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Room]:
+    async with gateway_on(tmp_path) as made:
+        yield made
 
 
 async def sign_in(
@@ -51,154 +52,135 @@ async def refusal(asked: Awaitable[object]) -> Refused:
     return caught.value
 
 
-def test_a_wrong_password_and_an_unknown_name_sound_the_same(perform: Callable[[Story], None]) -> None:
-    async def story(gateway: Gateway, _: Clock) -> None:
-        await accounts.ensure_admin(gateway, PASSWORD)
-        wrong, unknown = (
-            await refusal(sign_in(gateway, password="wrong")),
-            await refusal(sign_in(gateway, "nobody")),
-        )
-        assert (
-            (wrong.code, wrong.detail)
-            == (unknown.code, unknown.detail)
-            == ("not_authenticated", wrong.detail)
-        )
-
-    perform(story)
+async def test_a_wrong_password_and_an_unknown_name_sound_the_same(room: Room) -> None:
+    gateway, _ = room
+    await accounts.ensure_admin(gateway, PASSWORD)
+    wrong, unknown = (
+        await refusal(sign_in(gateway, password="wrong")),
+        await refusal(sign_in(gateway, "nobody")),
+    )
+    assert (wrong.code, wrong.detail) == (unknown.code, unknown.detail) == ("not_authenticated", wrong.detail)
 
 
-def test_who_guesses_at_a_name_is_slowed_and_neither_its_owner_nor_a_neighbour_is(tmp_path: Path) -> None:
-    async def story(gateway: Gateway, clock: Clock) -> None:
-        await accounts.ensure_admin(gateway, PASSWORD)
-        await accounts.create_user(gateway, ADMIN, "neighbour", PASSWORD, "read")
-        for _ in range(20):
-            await refusal(sign_in(gateway, "admin", "wrong", "192.0.2.1"))
-        refused = await refusal(sign_in(gateway, " Admin", address="192.0.2.1"))
-        assert (refused.code, refused.retry_after) == ("rate_limited", 4)
-        assert await sign_in(gateway, address="203.0.113.9")
-        assert await sign_in(gateway, "neighbour", address="192.0.2.1")
-        clock.now += 4
-        assert await sign_in(gateway, address="192.0.2.1")
-
-    run_on_sqlite(tmp_path, story)
+async def test_who_guesses_at_a_name_is_slowed_and_neither_its_owner_nor_a_neighbour_is(own: Room) -> None:
+    gateway, clock = own
+    await accounts.ensure_admin(gateway, PASSWORD)
+    await accounts.create_user(gateway, ADMIN, "neighbour", PASSWORD, "read")
+    for _ in range(20):
+        await refusal(sign_in(gateway, "admin", "wrong", "192.0.2.1"))
+    refused = await refusal(sign_in(gateway, " Admin", address="192.0.2.1"))
+    assert (refused.code, refused.retry_after) == ("rate_limited", 4)
+    assert await sign_in(gateway, address="203.0.113.9")
+    assert await sign_in(gateway, "neighbour", address="192.0.2.1")
+    clock.now += 4
+    assert await sign_in(gateway, address="192.0.2.1")
 
 
-def test_a_name_that_strangers_try_from_everywhere_lets_its_owner_in_within_a_minute(tmp_path: Path) -> None:
-    async def story(gateway: Gateway, clock: Clock) -> None:
-        await accounts.ensure_admin(gateway, PASSWORD)
+async def test_a_name_that_strangers_try_from_everywhere_lets_its_owner_in_within_a_minute(own: Room) -> None:
+    gateway, clock = own
+    await accounts.ensure_admin(gateway, PASSWORD)
+    fail(gateway, ("sign-in as", "admin"), accounts.FAILED_SIGN_INS_AS)
+    assert (await refusal(sign_in(gateway, "admin", "wrong", "192.0.2.2"))).code == "not_authenticated"
+    refused = await refusal(sign_in(gateway, "admin", "wrong", "192.0.2.2"))
+    assert refused.code == "rate_limited"
+    assert await sign_in(gateway, address="192.0.2.3")
+    for _ in range(60):
+        clock.now += 1
         fail(gateway, ("sign-in as", "admin"), accounts.FAILED_SIGN_INS_AS)
-        assert (await refusal(sign_in(gateway, "admin", "wrong", "192.0.2.2"))).code == "not_authenticated"
-        refused = await refusal(sign_in(gateway, "admin", "wrong", "192.0.2.2"))
-        assert refused.code == "rate_limited"
-        assert await sign_in(gateway, address="192.0.2.3")
-        for _ in range(60):
-            clock.now += 1
-            fail(gateway, ("sign-in as", "admin"), accounts.FAILED_SIGN_INS_AS)
-        assert await sign_in(gateway, address="192.0.2.2")
-
-    run_on_sqlite(tmp_path, story)
+    assert await sign_in(gateway, address="192.0.2.2")
 
 
-def test_a_known_browser_is_let_in_whatever_strangers_try(tmp_path: Path) -> None:
-    async def story(gateway: Gateway, _: Clock) -> None:
-        await accounts.ensure_admin(gateway, PASSWORD)
-        await accounts.create_user(gateway, ADMIN, "rita", PASSWORD, "read")
-        known = browser_token(gateway, "admin")
-        for key, most in (
-            (("sign-in as", "admin"), accounts.FAILED_SIGN_INS_AS),
-            (("sign-in as", "rita"), accounts.FAILED_SIGN_INS_AS),
-            (("sign-in from", "192.0.2.1"), accounts.FAILED_SIGN_INS_FROM),
-            (("sign-in", "admin", "192.0.2.1"), 20),
-        ):
-            fail(gateway, key, most)
+async def test_a_known_browser_is_let_in_whatever_strangers_try(own: Room) -> None:
+    gateway, _ = own
+    await accounts.ensure_admin(gateway, PASSWORD)
+    await accounts.create_user(gateway, ADMIN, "rita", PASSWORD, "read")
+    known = browser_token(gateway, "admin")
+    for key, most in (
+        (("sign-in as", "admin"), accounts.FAILED_SIGN_INS_AS),
+        (("sign-in as", "rita"), accounts.FAILED_SIGN_INS_AS),
+        (("sign-in from", "192.0.2.1"), accounts.FAILED_SIGN_INS_FROM),
+        (("sign-in", "admin", "192.0.2.1"), 20),
+    ):
+        fail(gateway, key, most)
 
-        async def signed_in(name: str, browser: str) -> str:
-            return await accounts.sign_in(gateway, name, PASSWORD, "192.0.2.1", "Browser/1", browser)
+    async def signed_in(name: str, browser: str) -> str:
+        return await accounts.sign_in(gateway, name, PASSWORD, "192.0.2.1", "Browser/1", browser)
 
-        for browser in ("", "kb_made.1800000000.up", known[:-1] + ("0" if known[-1] != "0" else "1")):
-            assert (await refusal(signed_in("admin", browser))).code == "rate_limited"
-        assert (await refusal(signed_in("rita", known))).code == "rate_limited", "known for one name only"
-        assert await signed_in("admin", known)
-
-    run_on_sqlite(tmp_path, story)
+    for browser in ("", "kb_made.1800000000.up", known[:-1] + ("0" if known[-1] != "0" else "1")):
+        assert (await refusal(signed_in("admin", browser))).code == "rate_limited"
+    assert (await refusal(signed_in("rita", known))).code == "rate_limited", "known for one name only"
+    assert await signed_in("admin", known)
 
 
-def test_an_address_with_a_session_is_let_in_when_a_name_is_tried_from_everywhere(tmp_path: Path) -> None:
-    async def story(gateway: Gateway, _: Clock) -> None:
-        await accounts.ensure_admin(gateway, PASSWORD)
-        assert await sign_in(gateway, address="2001:db8::1")
-        fail(gateway, ("sign-in as", "admin"), accounts.FAILED_SIGN_INS_AS)
-        for _ in range(3):
-            await refusal(sign_in(gateway, password="wrong", address="2001:db8::2"))
-        assert await sign_in(gateway, address="2001:db8::3")
-
-    run_on_sqlite(tmp_path, story)
+async def test_an_address_with_a_session_is_let_in_when_a_name_is_tried_from_everywhere(own: Room) -> None:
+    gateway, _ = own
+    await accounts.ensure_admin(gateway, PASSWORD)
+    assert await sign_in(gateway, address="2001:db8::1")
+    fail(gateway, ("sign-in as", "admin"), accounts.FAILED_SIGN_INS_AS)
+    for _ in range(3):
+        await refusal(sign_in(gateway, password="wrong", address="2001:db8::2"))
+    assert await sign_in(gateway, address="2001:db8::3")
 
 
-def test_tries_at_the_same_moment_do_not_pass_the_limit_together(tmp_path: Path) -> None:
-    async def story(gateway: Gateway, _: Clock) -> None:
-        await accounts.ensure_admin(gateway, PASSWORD)
-        tries = [refusal(sign_in(gateway, password="wrong", address=f"2001:db8::{one}")) for one in range(60)]
-        codes = [refused.code for refused in await asyncio.gather(*tries)]
-        assert Counter(codes) == {"not_authenticated": 20, "rate_limited": 40}
-
-    run_on_sqlite(tmp_path, story)
+async def test_tries_at_the_same_moment_do_not_pass_the_limit_together(own: Room) -> None:
+    gateway, _ = own
+    await accounts.ensure_admin(gateway, PASSWORD)
+    tries = [refusal(sign_in(gateway, password="wrong", address=f"2001:db8::{one}")) for one in range(60)]
+    codes = [refused.code for refused in await asyncio.gather(*tries)]
+    assert Counter(codes) == {"not_authenticated": 20, "rate_limited": 40}
 
 
-def test_a_password_is_kept_so_that_guessing_is_slow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_a_password_is_kept_so_that_guessing_is_slow(
+    monkeypatch: pytest.MonkeyPatch, own: Room
+) -> None:
     """Argon2id with what OWASP asks for at least; one that was kept otherwise is kept anew when its owner signs in, and a
     name that nobody has costs as much."""
+    gateway, _ = own
 
-    async def story(gateway: Gateway, _: Clock) -> None:
-        async def kept() -> str:
-            user = await gateway.store.people.named("admin")
-            assert user is not None
-            return user.password_hash
+    async def kept() -> str:
+        user = await gateway.store.people.named("admin")
+        assert user is not None
+        return user.password_hash
 
-        await accounts.ensure_admin(gateway, PASSWORD)
-        assert hashing.REAL.check_needs_rehash(await kept())
-        monkeypatch.setattr(passwords, "_hasher", hashing.REAL)
-        await sign_in(gateway)
-        parameters = argon2.extract_parameters(await kept())
-        assert parameters == argon2.extract_parameters(hashing.REAL_NOBODY)
-        assert parameters.type is argon2.Type.ID
-        assert parameters.memory_cost >= 19 * 1024 and parameters.time_cost >= 2
-        again = await kept()
-        await sign_in(gateway)
-        assert await kept() == again
-
-    run_on_sqlite(tmp_path, story)
+    await accounts.ensure_admin(gateway, PASSWORD)
+    assert hashing.REAL.check_needs_rehash(await kept())
+    monkeypatch.setattr(passwords, "_hasher", hashing.REAL)
+    await sign_in(gateway)
+    parameters = argon2.extract_parameters(await kept())
+    assert parameters == argon2.extract_parameters(hashing.REAL_NOBODY)
+    assert parameters.type is argon2.Type.ID
+    assert parameters.memory_cost >= 19 * 1024 and parameters.time_cost >= 2
+    again = await kept()
+    await sign_in(gateway)
+    assert await kept() == again
 
 
-def test_a_right_password_is_looked_at_while_strangers_fill_the_line(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+async def test_a_right_password_is_looked_at_while_strangers_fill_the_line(
+    monkeypatch: pytest.MonkeyPatch, own: Room
 ) -> None:
     monkeypatch.setattr(passwords, "_hasher", hashing.REAL)
     monkeypatch.setattr(accounts, "NOBODY", hashing.REAL_NOBODY)
-
-    async def story(gateway: Gateway, _: Clock) -> None:
-        await accounts.ensure_admin(gateway, PASSWORD)
-        known = browser_token(gateway, "admin")
-        strangers = [
-            asyncio.create_task(refusal(sign_in(gateway, f"n{one}", "wrong", f"192.0.2.{one % 5}")))
-            for one in range(150)
-        ]
-        while passwords.line.waiting < passwords.line.most_waiting:  # one in turn, and no room for another
-            await asyncio.sleep(0)
-        assert await accounts.sign_in(gateway, "admin", PASSWORD, "198.51.100.1", "", known)
-        assert await sign_in(gateway, address="198.51.100.2"), "from an address that has not failed"
-        assert passwords.line.waiting > 0, "it was not their turn"
-        sent_away = {one.result().code for one in strangers if one.done()}
-        assert "temporarily_unavailable" in sent_away
-        for one in strangers:
-            one.cancel()  # they would still be looked at, one after the other
-
-    run_on_sqlite(tmp_path, story)
+    gateway, _ = own
+    await accounts.ensure_admin(gateway, PASSWORD)
+    known = browser_token(gateway, "admin")
+    strangers = [
+        asyncio.create_task(refusal(sign_in(gateway, f"n{one}", "wrong", f"192.0.2.{one % 5}")))
+        for one in range(150)
+    ]
+    while passwords.line.waiting < passwords.line.most_waiting:  # one in turn, and no room for another
+        await asyncio.sleep(0)
+    assert await accounts.sign_in(gateway, "admin", PASSWORD, "198.51.100.1", "", known)
+    assert await sign_in(gateway, address="198.51.100.2"), "from an address that has not failed"
+    assert passwords.line.waiting > 0, "it was not their turn"
+    sent_away = {one.result().code for one in strangers if one.done()}
+    assert "temporarily_unavailable" in sent_away
+    for one in strangers:
+        one.cancel()  # they would still be looked at, one after the other
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads have no niceness of their own elsewhere")
-def test_passwords_are_checked_behind_the_calls_of_senders() -> None:
-    asyncio.run(passwords.hashed(PASSWORD))  # the thread is there
+async def test_passwords_are_checked_behind_the_calls_of_senders() -> None:
+    await passwords.hashed(PASSWORD)  # the thread is there
     threads = [one.native_id for one in threading.enumerate() if one.name.startswith("passwords")]
     own = os.getpriority(os.PRIO_PROCESS, 0)
     assert [os.getpriority(os.PRIO_PROCESS, one or 0) > own for one in threads] == [True]
@@ -211,129 +193,99 @@ def fail(gateway: Gateway, key: Hashable, per_minute: int, but: int = 0) -> None
             break
 
 
-def test_a_session_ends_when_it_is_not_used_and_at_the_latest_after_thirty_days(
-    perform: Callable[[Story], None],
-) -> None:
-    async def story(gateway: Gateway, clock: Clock) -> None:
-        await accounts.ensure_admin(gateway, PASSWORD)
-        idle, used = await sign_in(gateway), await sign_in(gateway)
-        half_a_day, thirty_days = 12 * 3600.0, 30 * 24 * 3600.0
-        began = clock.now
-        for _ in range(59):
-            clock.now += half_a_day - 60
-            await accounts.actor_of_session(gateway, used)
-        assert (await refusal(accounts.actor_of_session(gateway, idle))).code == "not_authenticated"
-        while clock.now + half_a_day < began + thirty_days:
-            clock.now += half_a_day
-            await accounts.actor_of_session(gateway, used)
-        clock.now = began + thirty_days
+async def test_a_session_ends_when_it_is_not_used_and_at_the_latest_after_thirty_days(room: Room) -> None:
+    gateway, clock = room
+    await accounts.ensure_admin(gateway, PASSWORD)
+    idle, used = await sign_in(gateway), await sign_in(gateway)
+    half_a_day, thirty_days = 12 * 3600.0, 30 * 24 * 3600.0
+    began = clock.now
+    for _ in range(59):
+        clock.now += half_a_day - 60
         await accounts.actor_of_session(gateway, used)
-        clock.now += 1
-        assert (await refusal(accounts.actor_of_session(gateway, used))).code == "not_authenticated"
-
-    perform(story)
-
-
-def test_signing_out_ends_the_session_on_the_server(perform: Callable[[Story], None]) -> None:
-    async def story(gateway: Gateway, _: Clock) -> None:
-        await accounts.ensure_admin(gateway, PASSWORD)
-        secret = await sign_in(gateway)
-        await accounts.sign_out(gateway, secret)
-        assert (await refusal(accounts.actor_of_session(gateway, secret))).code == "not_authenticated"
-        await accounts.sign_out(gateway, secret)
-
-    perform(story)
+    assert (await refusal(accounts.actor_of_session(gateway, idle))).code == "not_authenticated"
+    while clock.now + half_a_day < began + thirty_days:
+        clock.now += half_a_day
+        await accounts.actor_of_session(gateway, used)
+    clock.now = began + thirty_days
+    await accounts.actor_of_session(gateway, used)
+    clock.now += 1
+    assert (await refusal(accounts.actor_of_session(gateway, used))).code == "not_authenticated"
 
 
-def test_a_new_password_ends_the_sessions_of_whoever_knew_the_old_one(
-    perform: Callable[[Story], None],
-) -> None:
-    async def story(gateway: Gateway, _: Clock) -> None:
-        await accounts.ensure_admin(gateway, PASSWORD)
-        here, elsewhere = await sign_in(gateway), await sign_in(gateway)
-        actor = await accounts.actor_of_session(gateway, here)
-        assert (
-            await refusal(accounts.change_own_password(gateway, actor, "wrong", "another password"))
-        ).errors[0].field == "oldPassword"
-        await accounts.change_own_password(gateway, actor, PASSWORD, "another password")
-        assert await accounts.actor_of_session(gateway, here) == actor
-        assert (await refusal(accounts.actor_of_session(gateway, elsewhere))).code == "not_authenticated"
-        assert (await refusal(sign_in(gateway))).code == "not_authenticated"
-
-    perform(story)
+async def test_signing_out_ends_the_session_on_the_server(room: Room) -> None:
+    gateway, _ = room
+    await accounts.ensure_admin(gateway, PASSWORD)
+    secret = await sign_in(gateway)
+    await accounts.sign_out(gateway, secret)
+    assert (await refusal(accounts.actor_of_session(gateway, secret))).code == "not_authenticated"
+    await accounts.sign_out(gateway, secret)
 
 
-def test_a_level_holds_from_the_next_request(perform: Callable[[Story], None]) -> None:
-    async def story(gateway: Gateway, _: Clock) -> None:
-        made = await accounts.create_user(gateway, ADMIN, "Edgar", PASSWORD, "write")
-        secret = await sign_in(gateway, "edgar")
-        await accounts.create_user(gateway, ADMIN, "Ada", PASSWORD, "admin")
-        await accounts.change_user(gateway, ADMIN, made.id, level="read")
-        assert (await accounts.actor_of_session(gateway, secret)).level == "read"
-
-    perform(story)
-
-
-def test_the_last_admin_stays(perform: Callable[[Story], None]) -> None:
-    async def story(gateway: Gateway, _: Clock) -> None:
-        await accounts.ensure_admin(gateway, PASSWORD)
-        admin = (await accounts.users(gateway, ADMIN))[0].id
-        assert (await refusal(accounts.delete_user(gateway, ADMIN, admin))).code == "conflict"
-        assert (await refusal(accounts.change_user(gateway, ADMIN, admin, level="read"))).code == "conflict"
-        other = await accounts.create_user(gateway, ADMIN, "ada", PASSWORD, "admin")
-        removals = (
-            accounts.delete_user(gateway, ADMIN, admin),
-            accounts.delete_user(gateway, ADMIN, other.id),
-        )
-        results = await asyncio.gather(*removals, return_exceptions=True)
-        assert [isinstance(one, Refused) for one in results].count(True) == 1
-
-    perform(story)
+async def test_a_new_password_ends_the_sessions_of_whoever_knew_the_old_one(room: Room) -> None:
+    gateway, _ = room
+    await accounts.ensure_admin(gateway, PASSWORD)
+    here, elsewhere = await sign_in(gateway), await sign_in(gateway)
+    actor = await accounts.actor_of_session(gateway, here)
+    assert (await refusal(accounts.change_own_password(gateway, actor, "wrong", "another password"))).errors[
+        0
+    ].field == "oldPassword"
+    await accounts.change_own_password(gateway, actor, PASSWORD, "another password")
+    assert await accounts.actor_of_session(gateway, here) == actor
+    assert (await refusal(accounts.actor_of_session(gateway, elsewhere))).code == "not_authenticated"
+    assert (await refusal(sign_in(gateway))).code == "not_authenticated"
 
 
-def test_a_deleted_user_is_signed_out(perform: Callable[[Story], None]) -> None:
-    async def story(gateway: Gateway, _: Clock) -> None:
-        await accounts.ensure_admin(gateway, PASSWORD)
-        made = await accounts.create_user(gateway, ADMIN, "rita", PASSWORD, "read")
-        secret = await sign_in(gateway, "rita")
-        await accounts.delete_user(gateway, ADMIN, made.id)
-        assert (await refusal(accounts.actor_of_session(gateway, secret))).code == "not_authenticated"
-
-    perform(story)
+async def test_a_level_holds_from_the_next_request(room: Room) -> None:
+    gateway, _ = room
+    made = await accounts.create_user(gateway, ADMIN, "Edgar", PASSWORD, "write")
+    secret = await sign_in(gateway, "edgar")
+    await accounts.create_user(gateway, ADMIN, "Ada", PASSWORD, "admin")
+    await accounts.change_user(gateway, ADMIN, made.id, level="read")
+    assert (await accounts.actor_of_session(gateway, secret)).level == "read"
 
 
-def test_everybody_sees_and_ends_their_own_sessions_and_an_admin_all(
-    perform: Callable[[Story], None],
-) -> None:
-    async def story(gateway: Gateway, _: Clock) -> None:
-        await accounts.ensure_admin(gateway, PASSWORD)
-        await accounts.create_user(gateway, ADMIN, "rita", PASSWORD, "read")
-        rita = await accounts.actor_of_session(gateway, await sign_in(gateway, "rita"))
-        admin = await accounts.actor_of_session(gateway, await sign_in(gateway))
-        assert [one.user for one in await accounts.sessions(gateway, rita)] == ["rita"]
-        assert {one.user: one.current for one in await accounts.sessions(gateway, admin)} == {
-            "rita": False,
-            "admin": True,
-        }
-        assert (await refusal(accounts.revoke_session(gateway, rita, admin.session))).code == "not_found"
-        await accounts.revoke_session(gateway, admin, rita.session)
-        assert await accounts.sessions(gateway, rita) == []
-
-    perform(story)
+async def test_the_last_admin_stays(room: Room) -> None:
+    gateway, _ = room
+    await accounts.ensure_admin(gateway, PASSWORD)
+    admin = (await accounts.users(gateway, ADMIN))[0].id
+    assert (await refusal(accounts.delete_user(gateway, ADMIN, admin))).code == "conflict"
+    assert (await refusal(accounts.change_user(gateway, ADMIN, admin, level="read"))).code == "conflict"
+    other = await accounts.create_user(gateway, ADMIN, "ada", PASSWORD, "admin")
+    removals = (
+        accounts.delete_user(gateway, ADMIN, admin),
+        accounts.delete_user(gateway, ADMIN, other.id),
+    )
+    results = await asyncio.gather(*removals, return_exceptions=True)
+    assert [isinstance(one, Refused) for one in results].count(True) == 1
 
 
-def test_a_key_has_no_password_and_no_sessions(tmp_path: Path) -> None:
-    async def story(gateway: Gateway, _: Clock) -> None:
-        key = Actor("automation", "write", "key_1")
-        assert (await refusal(accounts.change_own_password(gateway, key, "a", "b"))).code == "access_denied"
-        assert (await refusal(accounts.sessions(gateway, key))).code == "access_denied"
+async def test_a_deleted_user_is_signed_out(room: Room) -> None:
+    gateway, _ = room
+    await accounts.ensure_admin(gateway, PASSWORD)
+    made = await accounts.create_user(gateway, ADMIN, "rita", PASSWORD, "read")
+    secret = await sign_in(gateway, "rita")
+    await accounts.delete_user(gateway, ADMIN, made.id)
+    assert (await refusal(accounts.actor_of_session(gateway, secret))).code == "not_authenticated"
 
-    run_on_sqlite(tmp_path, story)
+
+async def test_everybody_sees_and_ends_their_own_sessions_and_an_admin_all(room: Room) -> None:
+    gateway, _ = room
+    await accounts.ensure_admin(gateway, PASSWORD)
+    await accounts.create_user(gateway, ADMIN, "rita", PASSWORD, "read")
+    rita = await accounts.actor_of_session(gateway, await sign_in(gateway, "rita"))
+    admin = await accounts.actor_of_session(gateway, await sign_in(gateway))
+    assert [one.user for one in await accounts.sessions(gateway, rita)] == ["rita"]
+    assert {one.user: one.current for one in await accounts.sessions(gateway, admin)} == {
+        "rita": False,
+        "admin": True,
+    }
+    assert (await refusal(accounts.revoke_session(gateway, rita, admin.session))).code == "not_found"
+    await accounts.revoke_session(gateway, admin, rita.session)
+    assert await accounts.sessions(gateway, rita) == []
 
 
-def run_on_sqlite(folder: Path, story: Story) -> None:
-    async def inside() -> None:
-        async with gateway_on(folder) as (gateway, clock):
-            await story(gateway, clock)
-
-    asyncio.run(inside())
+async def test_a_key_has_no_password_and_no_sessions(own: Room) -> None:
+    gateway, _ = own
+    key = Actor("automation", "write", "key_1")
+    assert (await refusal(accounts.change_own_password(gateway, key, "a", "b"))).code == "access_denied"
+    assert (await refusal(accounts.sessions(gateway, key))).code == "access_denied"
