@@ -38,6 +38,7 @@ from postern.usecases.webhooks.views import Webhook
 from postern.wiring.gateway import opened
 from support.fresh import fresh_data, fresh_database, looked_through_once
 from support.reply import HttpReply
+from support.waiting import PATIENCE
 
 OWNER = Actor("owner", "admin")
 
@@ -157,6 +158,14 @@ class House:
         """Start whatever is due."""
         while await self.dispatcher.round():
             await self.dispatcher.finish()
+
+    async def begun(self) -> Trigger:
+        """What the engine was given, as soon as it was given something."""
+        async with asyncio.timeout(PATIENCE):
+            while not self.engine.started:
+                await asyncio.sleep(0.001)
+        (trigger,) = self.engine.started.values()
+        return trigger
 
     async def history(self, **wanted: Any) -> list[InvocationSummary]:
         return (await history.listing(self.gateway, OWNER, history.HistoryFilter(**wanted), 200)).items

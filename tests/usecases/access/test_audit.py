@@ -195,16 +195,76 @@ async def answering(stage: Stage) -> str:
     return str((await listeners.enter(stage.gateway, WHO, await to_answer(stage))).id)
 
 
-@changes("listeners.enter")
-async def enter_listener(stage: Stage) -> Deed:
-    wanted = await to_answer(stage)
-    return lambda: listeners.enter(stage.gateway, WHO, wanted)
+def given(
+    name: str, before: Callable[[Stage], Awaitable[Any]], deed: Callable[[Stage, Any], Awaitable[Any]]
+) -> None:
+    """``deed`` is given what was there ``before``."""
+
+    async def prepared(stage: Stage) -> Deed:
+        what = await before(stage)
+        return lambda: deed(stage, what)
+
+    CHANGES[name] = prepared
 
 
-@changes("listeners.end")
-async def end_listener(stage: Stage) -> Deed:
-    listener = await answering(stage)
-    return lambda: listeners.end(stage.gateway, WHO, listener)
+async def saved(stage: Stage) -> str:
+    return (await saved_views.save(stage.gateway, WHO, "Mine", "")).id
+
+
+async def in_the_bin(stage: Stage) -> str:
+    await webhooks.remove(stage.gateway, WHO, stage.id)
+    return stage.id
+
+
+async def with_a_token(stage: Stage) -> str:
+    how = {"method": "token", "token": "first-first", "secondToken": "second-second"}
+    return str((await stage.house.webhook(name="Two tokens", authentication=how)).id)
+
+
+async def held(stage: Stage) -> str:
+    await holds.hold(stage.gateway, WHO, stage.id)
+    return stage.id
+
+
+async def two_users(stage: Stage) -> str:
+    """Who is left may not be nobody."""
+    one, _ = await stage.user(), await stage.user()
+    return one
+
+
+given("listeners.enter", to_answer, lambda on, wanted: listeners.enter(on.gateway, WHO, wanted))
+given("listeners.end", answering, lambda on, listener: listeners.end(on.gateway, WHO, listener))
+given("saved_views.rename", saved, lambda on, view: saved_views.rename(on.gateway, WHO, view, "Theirs"))
+given("saved_views.delete", saved, lambda on, view: saved_views.delete(on.gateway, WHO, view))
+given("bin.restore", in_the_bin, lambda on, webhook: bin.restore(on.gateway, WHO, webhook))
+given("bin.delete_for_good", in_the_bin, lambda on, webhook: bin.delete_for_good(on.gateway, WHO, webhook))
+given("webhooks.promote", with_a_token, lambda on, webhook: webhooks.promote(on.gateway, WHO, webhook))
+given("webhooks.reveal", with_a_token, lambda on, webhook: webhooks.reveal(on.gateway, WHO, webhook))
+given("holds.release", held, lambda on, webhook: holds.release(on.gateway, WHO, webhook))
+given(
+    "editing.replay_edited",
+    Stage.accepted,
+    lambda on, call: editing.replay_edited(on.gateway, WHO, call, "{}"),
+)
+given("marks.bookmark", Stage.accepted, lambda on, call: marks.bookmark(on.gateway, WHO, call))
+given("marks.add_note", Stage.accepted, lambda on, call: marks.add_note(on.gateway, WHO, call, "A note."))
+given("history.replay", Stage.accepted, lambda on, call: history.replay(on.gateway, WHO, call))
+given("replays.begin", Stage.planned, lambda on, plan: replays.begin(on.gateway, WHO, plan))
+given("replays.cancel", Stage.planned, lambda on, plan: replays.cancel(on.gateway, WHO, plan))
+given("remedies.apply", Stage.rejected, lambda on, call: remedies.apply(on.gateway, WHO, call, 0))
+given("samples.forget", Stage.recorded, lambda on, _: samples.forget(on.gateway, WHO, on.id))
+given(
+    "samples.write_workflow",
+    Stage.recorded,
+    lambda on, _: samples.write_workflow(on.gateway, WHO, "orders", on.id),
+)
+given("schedules.run_now", Stage.scheduled, lambda on, webhook: schedules.run_now(on.gateway, WHO, webhook))
+given(
+    "accounts.change_user",
+    two_users,
+    lambda on, user: accounts.change_user(on.gateway, WHO, user, level="read"),
+)
+given("accounts.delete_user", two_users, lambda on, user: accounts.delete_user(on.gateway, WHO, user))
 
 
 @changes("listeners.replay")
@@ -213,46 +273,10 @@ async def replay_to_listener(stage: Stage) -> Deed:
     return lambda: listeners.replay(stage.gateway, WHO, listener, invocation)
 
 
-@changes("saved_views.rename")
-async def rename_view(stage: Stage) -> Deed:
-    view = await saved_views.save(stage.gateway, WHO, "Mine", "")
-    return lambda: saved_views.rename(stage.gateway, WHO, view.id, "Theirs")
-
-
-@changes("saved_views.delete")
-async def delete_view(stage: Stage) -> Deed:
-    view = await saved_views.save(stage.gateway, WHO, "Mine", "")
-    return lambda: saved_views.delete(stage.gateway, WHO, view.id)
-
-
-async def in_the_bin(stage: Stage) -> str:
-    await webhooks.remove(stage.gateway, WHO, stage.id)
-    return stage.id
-
-
-@changes("bin.restore")
-async def restore(stage: Stage) -> Deed:
-    webhook_id = await in_the_bin(stage)
-    return lambda: bin.restore(stage.gateway, WHO, webhook_id)
-
-
-@changes("bin.delete_for_good")
-async def delete_for_good(stage: Stage) -> Deed:
-    webhook_id = await in_the_bin(stage)
-    return lambda: bin.delete_for_good(stage.gateway, WHO, webhook_id)
-
-
 @changes("webhooks.create")
 async def create(stage: Stage) -> Deed:
     request: WebhookRequest = validated(WebhookRequest, {"name": "New", "authentication": {"method": "none"}})
     return lambda: webhooks.create(stage.gateway, WHO, request)
-
-
-@changes("webhooks.promote")
-async def promote(stage: Stage) -> Deed:
-    how = {"method": "token", "token": "first-first", "secondToken": "second-second"}
-    one = await stage.house.webhook(name="Two tokens", authentication=how)
-    return lambda: webhooks.promote(stage.gateway, WHO, one.id)
 
 
 @changes("webhooks.adopt")
@@ -264,34 +288,10 @@ async def adopt(stage: Stage) -> Deed:
     return lambda: webhooks.adopt(stage.gateway, WHO, one.id)
 
 
-@changes("webhooks.reveal")
-async def reveal(stage: Stage) -> Deed:
-    one = await stage.house.webhook(name="Token", authentication={"method": "token", "token": "first-first"})
-    return lambda: webhooks.reveal(stage.gateway, WHO, one.id)
-
-
 @changes("as_code.apply")
 async def apply(stage: Stage) -> Deed:
     document = {"version": 1, "webhooks": [{"name": "From a file", "authentication": {"method": "none"}}]}
     return lambda: as_code.apply(stage.gateway, WHO, document, lambda *_: None)
-
-
-@changes("holds.release")
-async def release(stage: Stage) -> Deed:
-    await holds.hold(stage.gateway, WHO, stage.id)
-    return lambda: holds.release(stage.gateway, WHO, stage.id)
-
-
-@changes("editing.replay_edited")
-async def replay_edited(stage: Stage) -> Deed:
-    invocation = await stage.accepted()
-    return lambda: editing.replay_edited(stage.gateway, WHO, invocation, '{"n": 2}')
-
-
-@changes("marks.bookmark")
-async def bookmark(stage: Stage) -> Deed:
-    invocation = await stage.accepted()
-    return lambda: marks.bookmark(stage.gateway, WHO, invocation)
 
 
 @changes("marks.remove_bookmark")
@@ -301,41 +301,11 @@ async def remove_bookmark(stage: Stage) -> Deed:
     return lambda: marks.remove_bookmark(stage.gateway, WHO, invocation)
 
 
-@changes("marks.add_note")
-async def add_note(stage: Stage) -> Deed:
-    invocation = await stage.accepted()
-    return lambda: marks.add_note(stage.gateway, WHO, invocation, "A note.")
-
-
 @changes("marks.delete_note")
 async def delete_note(stage: Stage) -> Deed:
     invocation = await stage.accepted()
     note = await marks.add_note(stage.gateway, WHO, invocation, "A note.")
     return lambda: marks.delete_note(stage.gateway, WHO, invocation, note.id)
-
-
-@changes("history.replay")
-async def replay(stage: Stage) -> Deed:
-    invocation = await stage.accepted()
-    return lambda: history.replay(stage.gateway, WHO, invocation)
-
-
-@changes("replays.begin")
-async def begin(stage: Stage) -> Deed:
-    plan = await stage.planned()
-    return lambda: replays.begin(stage.gateway, WHO, plan)
-
-
-@changes("replays.cancel")
-async def cancel(stage: Stage) -> Deed:
-    plan = await stage.planned()
-    return lambda: replays.cancel(stage.gateway, WHO, plan)
-
-
-@changes("remedies.apply")
-async def mend(stage: Stage) -> Deed:
-    invocation = await stage.rejected()
-    return lambda: remedies.apply(stage.gateway, WHO, invocation, 0)
 
 
 @changes("readmission.admit")
@@ -351,29 +321,11 @@ async def admit_all(stage: Stage) -> Deed:
     return lambda: readmission.admit_all(stage.gateway, WHO, fixed.id)
 
 
-@changes("samples.forget")
-async def forget(stage: Stage) -> Deed:
-    await stage.recorded()
-    return lambda: samples.forget(stage.gateway, WHO, stage.id)
-
-
-@changes("samples.write_workflow")
-async def write_workflow(stage: Stage) -> Deed:
-    await stage.recorded()
-    return lambda: samples.write_workflow(stage.gateway, WHO, "orders", stage.id)
-
-
 @changes("samples.try_workflow")
 async def try_workflow(stage: Stage) -> Deed:
     await stage.recorded()
     await samples.write_workflow(stage.gateway, WHO, "orders", stage.id)
     return lambda: samples.try_workflow(stage.gateway, WHO, "orders", stage.id)
-
-
-@changes("schedules.run_now")
-async def run_now(stage: Stage) -> Deed:
-    one = await stage.scheduled()
-    return lambda: schedules.run_now(stage.gateway, WHO, one)
 
 
 @changes("schedules.resume")
@@ -400,18 +352,6 @@ async def send_a_test_call(stage: Stage) -> Deed:
 
     stage.gateway.outbound.call_own = nobody
     return sent
-
-
-@changes("accounts.change_user")
-async def change_user(stage: Stage) -> Deed:
-    one, _ = await stage.user(), await stage.user()
-    return lambda: accounts.change_user(stage.gateway, WHO, one, level="read")
-
-
-@changes("accounts.delete_user")
-async def delete_user(stage: Stage) -> Deed:
-    one, _ = await stage.user(), await stage.user()
-    return lambda: accounts.delete_user(stage.gateway, WHO, one)
 
 
 @changes("accounts.change_own_password")

@@ -48,9 +48,7 @@ async def test_every_answer_of_a_workflow_is_kept_out_of_the_consoles_origin(hou
     slow = await house.webhook(synchronousResponse={"enabled": True, "timeoutSeconds": 10})
 
     async def answering() -> None:
-        while not house.engine.started:
-            await asyncio.sleep(0.01)
-        (trigger,) = house.engine.started.values()
+        trigger = await house.begun()
         assert trigger.response is not None
         invocation = trigger.key.partition(".")[0]
         await respond(house.gateway, invocation, trigger.response.token, 200, {"Content-Type": kind}, "x")
@@ -68,10 +66,7 @@ async def test_a_503_of_the_workflow_is_not_logged_as_a_call_that_was_not_stored
     monkeypatch.setattr(house.gateway.runtime.call_log, "call", lines.append)
     webhook = await house.webhook(synchronousResponse={"enabled": True})
     waiting = asyncio.create_task(house.call(webhook))
-    async with asyncio.timeout(PATIENCE):
-        while not house.engine.started:
-            await asyncio.sleep(0.01)
-    (trigger,) = house.engine.started.values()
+    trigger = await house.begun()
     assert trigger.response is not None
     await respond(house.gateway, trigger.invocation_id, trigger.response.token, 503, {}, "later")
     assert (await waiting).status == 503
@@ -117,10 +112,7 @@ async def test_a_workflow_says_its_status_or_200_is_meant(house: House) -> None:
     for answered, heard in ((201, 201), (None, 200)):
         house.engine.started.clear()
         waiting = asyncio.create_task(house.call(webhook))
-        async with asyncio.timeout(PATIENCE):
-            while not house.engine.started:
-                await asyncio.sleep(0.01)
-        (trigger,) = house.engine.started.values()
+        trigger = await house.begun()
         assert trigger.response is not None
         await respond(house.gateway, trigger.invocation_id, trigger.response.token, answered, {}, "x")
         assert (await waiting).status == heard
@@ -145,9 +137,7 @@ async def test_who_waits_hears_at_once_that_the_runs_have_ended(house: House) ->
     waiting = asyncio.create_task(house.call(webhook))
     woken: list[str] = []
     async with asyncio.timeout(PATIENCE):
-        while not house.engine.started:
-            await asyncio.sleep(0.01)
-        (trigger,) = house.engine.started.values()
+        trigger = await house.begun()
         assert trigger.end is not None
         wake = house.gateway.runtime.waiters.wake
         house.gateway.runtime.waiters.wake = lambda key: (woken.append(key), wake(key))[1]  # type: ignore[method-assign]

@@ -21,8 +21,7 @@ async def test_a_duplicate_hears_what_the_first_call_hears_while_it_waits_and_af
     webhook = await house.webhook(synchronousResponse={"enabled": True, "timeoutSeconds": 25}, **PROTECTED)
     async with asyncio.timeout(PATIENCE):
         first = asyncio.create_task(house.call(webhook, b'{"n": 1}'))
-        while not house.engine.started:
-            await asyncio.sleep(0.01)
+        await house.begun()
         again = asyncio.create_task(house.call(webhook, b'{"n": 1}'))
         while sum(map(len, house.gateway.runtime.waiters._events.values())) < 2:
             await asyncio.sleep(0.01)
@@ -46,8 +45,7 @@ async def test_a_duplicate_waits_no_longer_than_its_webhook_now_says(house: Hous
     webhook = await house.webhook(synchronousResponse={"enabled": True, "timeoutSeconds": 25}, **PROTECTED)
     first = asyncio.create_task(house.call(webhook, b'{"n": 1}'))
     async with asyncio.timeout(PATIENCE):
-        while not house.engine.started:
-            await asyncio.sleep(0.01)
+        await house.begun()
         await webhooks.change(
             house.gateway, OWNER, webhook.id, {"synchronousResponse": {"timeoutSeconds": 1}}
         )

@@ -37,10 +37,7 @@ async def begun(house: House, webhook: Webhook) -> tuple["asyncio.Task[HttpReply
     """A caller who waits, and what the engine was given for it."""
     house.engine.started.clear()
     calling = asyncio.create_task(house.call(webhook))
-    async with asyncio.timeout(PATIENCE):
-        while not house.engine.started:
-            await asyncio.sleep(0.001)
-    (trigger,) = house.engine.started.values()
+    trigger = await house.begun()
     return calling, trigger
 
 
