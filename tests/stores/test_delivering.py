@@ -9,8 +9,8 @@ from sqlalchemy import event
 from postern.core.access.audit import AuditEntry
 from postern.core.answer import WorkflowResponse
 from postern.core.deliveries.delivery import Started
-from postern.core.history.invocation import Delivery, Gone
-from postern.core.problems import Refused
+from postern.core.history.invocation import Delivery
+from postern.core.problems import Gone, Refused
 from postern.stores.sql import writer
 from postern.stores.store import Store
 from stores.conftest import NOW, WEBHOOK, HeldUp, entry, recorded, webhook

@@ -233,6 +233,13 @@ class Refused(Exception):
         return f"{self.code}: {self.detail or self.problem.help}"
 
 
+class Gone(Refused):
+    """Retention has taken the invocation between the look at it and what was to become of it."""
+
+    def __init__(self) -> None:
+        super().__init__("not_found", "retention has taken this invocation just now")
+
+
 class FetchTrouble(Exception):
     """No answer was received. The detail is for the user who configured the URL."""
 

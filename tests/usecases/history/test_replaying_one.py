@@ -2,8 +2,7 @@
 
 import pytest
 
-from postern.core.history.invocation import Gone
-from postern.core.problems import Refused
+from postern.core.problems import Gone, Refused
 from postern.usecases.history import history
 from postern.usecases.webhooks import webhooks
 from support.house import OWNER, House

@@ -251,9 +251,5 @@ def status_of(outcome: RecordedOutcome, delivery: Delivery | None) -> Status:
     return "accepted" if delivery.state == "queued" else delivery.state
 
 
-class Gone(Exception):
-    """Retention has taken the invocation between the look at it and what was to become of it."""
-
-
 class StoreUnavailable(Exception):
     """The store cannot take it now: full, locked, absent, or too much is waiting. Nothing was written."""

@@ -5,8 +5,9 @@ from sqlalchemy import Connection, select
 
 from postern.core.access.audit import AuditEntry
 from postern.core.deliveries.delivery import State, delivery_key
-from postern.core.history.invocation import Delivery, Entry, Gone, Invocation
+from postern.core.history.invocation import Delivery, Entry, Invocation
 from postern.core.history.marks import Edited
+from postern.core.problems import Gone
 from postern.stores.access.audit import write_note
 from postern.stores.calls.claims import claim_keys
 from postern.stores.calls.recorder import emit, insert_delivery, insert_invocation, keep_sample

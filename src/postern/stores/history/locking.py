@@ -3,7 +3,7 @@ at all."""
 
 from sqlalchemy import Connection, select
 
-from postern.core.history.invocation import Gone
+from postern.core.problems import Gone
 from postern.stores.sql.tables import invocations
 
 

@@ -10,9 +10,9 @@ from postern.core.admit import NEVER_READ, Verdict, admit_head
 from postern.core.admit import admit as judge
 from postern.core.calls.content import Unreadable, read_object
 from postern.core.deliveries.delivery import State
-from postern.core.history.invocation import Delivery, Gone, HistoryFilter, Invocation
+from postern.core.history.invocation import Delivery, HistoryFilter, Invocation
 from postern.core.limits import NO_LIMITS
-from postern.core.problems import PROBLEMS, FieldError, Refused
+from postern.core.problems import PROBLEMS, FieldError, Gone, Refused
 from postern.core.webhooks.webhook import Webhook
 from postern.usecases.access.audit import noted
 from postern.usecases.calls import views

@@ -11,7 +11,7 @@ from postern.core.calls.content import LONGEST_VALUE, Unreadable, read_object
 from postern.core.deliveries.delivery import FIELD_NAMES, State
 from postern.core.deliveries.replay import Values
 from postern.core.history.compare import Change
-from postern.core.history.invocation import Gone, Invocation
+from postern.core.history.invocation import Invocation
 from postern.core.history.marks import Edited
 from postern.core.history.sample import sample_of
 from postern.core.problems import FieldError, Refused
@@ -19,7 +19,7 @@ from postern.core.webhooks.webhook import LARGEST_PAYLOAD_LIMIT
 from postern.identity import new_id
 from postern.usecases.access.audit import noted
 from postern.usecases.history.comparing import document_changes, line
-from postern.usecases.history.history import TAKEN_JUST_NOW, recorded, replayable
+from postern.usecases.history.history import recorded, replayable
 from postern.usecases.history.views.calls import Replayed, delivery_of
 from postern.usecases.runtime.gateway import Gateway, require
 
@@ -85,12 +85,9 @@ async def replay_edited(
     note = noted(gateway, actor, "edited invocation replayed", original.id, made=made.id, changed=changed)
     state: State = "held" if webhook.held else "queued"
     edited = Edited(original.id, actor.name, changed)
-    try:
-        delivery = await gateway.store.emissions.start_edited(
-            made, edited, started_with, now, state, sample, note
-        )
-    except Gone:
-        raise Refused("not_found", TAKEN_JUST_NOW) from None
+    delivery = await gateway.store.emissions.start_edited(
+        made, edited, started_with, now, state, sample, note
+    )
     gateway.runtime.due.set()
     gateway.runtime.live.touch(made.id)
     return Replayed(invocation_id=made.id, delivery=delivery_of(delivery))

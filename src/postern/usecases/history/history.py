@@ -8,7 +8,7 @@ from postern.core.access.accounts import Actor
 from postern.core.calls.paths import as_text, parse_path, path_problem, walk_members
 from postern.core.deliveries.delivery import State
 from postern.core.deliveries.replay import Values
-from postern.core.history.invocation import Gone, HistoryFilter, Invocation, Story, payload_of
+from postern.core.history.invocation import HistoryFilter, Invocation, Story, payload_of
 from postern.core.history.sample import sample_of
 from postern.core.problems import FieldError, Refused
 from postern.core.webhooks.webhook import Webhook
@@ -22,7 +22,6 @@ from postern.usecases.history.views.requests import RecordedRequest, request_of
 from postern.usecases.history.views.samples import Preview
 from postern.usecases.runtime.gateway import Gateway, require
 
-TAKEN_JUST_NOW = "retention has taken this invocation just now"
 _HARD_TO_READ = re.compile(rb"\\u[dD][89a-fA-F]|\d{19}|\d[eE][+-]?\d{3}")
 
 
@@ -81,12 +80,9 @@ async def replay(
         sample = sample_of(webhook.id, invocation_id, fields, payload.text)
     note = noted(gateway, actor, "invocation replayed", invocation_id)
     state: State = "held" if webhook.held else "queued"
-    try:
-        delivery = await gateway.store.emissions.replay(
-            invocation_id, fields, now, state, actor.name, sample, note
-        )
-    except Gone:
-        raise Refused("not_found", TAKEN_JUST_NOW) from None
+    delivery = await gateway.store.emissions.replay(
+        invocation_id, fields, now, state, actor.name, sample, note
+    )
     gateway.runtime.due.set()
     gateway.runtime.live.touch(invocation_id)
     return views.Replayed(invocation_id=invocation_id, delivery=views.delivery_of(delivery))

@@ -5,14 +5,13 @@ from typing import Annotated
 from pydantic import Field
 
 from postern.core.access.accounts import Actor
-from postern.core.history.invocation import Gone
 from postern.core.history.marks import LONGEST_NOTE, MOST_NOTES, CallNote
 from postern.core.problems import FieldError, Refused
 from postern.core.visible import can_be_stored
 from postern.identity import new_id
 from postern.usecases.access.audit import noted
 from postern.usecases.answers import Time
-from postern.usecases.history.history import TAKEN_JUST_NOW, recorded
+from postern.usecases.history.history import recorded
 from postern.usecases.history.views.calls import Bookmark, Note, note_of
 from postern.usecases.runtime.gateway import Gateway, require
 
@@ -26,10 +25,7 @@ async def bookmark(gateway: Gateway, actor: Actor, invocation_id: str) -> Bookma
     require(actor, "write")
     await recorded(gateway, invocation_id)
     note = noted(gateway, actor, "call bookmarked", invocation_id)
-    try:
-        kept = await gateway.store.marks.bookmark(invocation_id, actor.name, gateway.clock(), note)
-    except Gone:
-        raise Refused("not_found", TAKEN_JUST_NOW) from None
+    kept = await gateway.store.marks.bookmark(invocation_id, actor.name, gateway.clock(), note)
     return Bookmark(at=Time(kept.at), by=kept.author)
 
 
@@ -50,10 +46,7 @@ async def add_note(gateway: Gateway, actor: Actor, invocation_id: str, text: str
     await recorded(gateway, invocation_id)
     one = CallNote(new_id("note"), invocation_id, round(gateway.clock(), 3), actor.name, written)
     note = noted(gateway, actor, "call noted", invocation_id, note=one.id)
-    try:
-        added = await gateway.store.marks.add_note(one, MOST_NOTES, note)
-    except Gone:
-        raise Refused("not_found", TAKEN_JUST_NOW) from None
+    added = await gateway.store.marks.add_note(one, MOST_NOTES, note)
     if not added:
         raise Refused("conflict", f"a call has at most {MOST_NOTES} notes")
     return note_of(one)

@@ -15,7 +15,6 @@ from postern.core.access.accounts import Actor
 from postern.core.access.audit import AuditEntry
 from postern.core.answer import InvalidResponse, WorkflowResponse, response_of_http
 from postern.core.deliveries.delivery import invocation_of_key
-from postern.core.history.invocation import Gone
 from postern.core.listeners import LEASE, AlreadyAnswered, GoneListener, Handed, Listener
 from postern.core.problems import FieldError, Refused
 from postern.identity import new_id
@@ -23,7 +22,7 @@ from postern.observe.metrics import counter_of_ends
 from postern.usecases.access.audit import noted
 from postern.usecases.answers import Time, iso
 from postern.usecases.deliveries.starting import take_answer
-from postern.usecases.history.history import TAKEN_JUST_NOW, recorded, request_in
+from postern.usecases.history.history import recorded, request_in
 from postern.usecases.history.views.calls import LocalRun, run_of
 from postern.usecases.listeners import views
 from postern.usecases.runtime.gateway import Gateway, require
@@ -200,10 +199,7 @@ async def replay(gateway: Gateway, actor: Actor, listener_id: str, invocation_id
         asked_by=actor.name,
     )
     note = noted(gateway, actor, "replayed to a listener", invocation_id, listener=listener.name)
-    try:
-        is_handed = await gateway.store.listeners.hand(call, note)
-    except Gone:
-        raise Refused("not_found", TAKEN_JUST_NOW) from None
+    is_handed = await gateway.store.listeners.hand(call, note)
     if not is_handed:
         raise Refused("not_found", NOT_THERE)
     gateway.runtime.listeners.wake(listener.id)
