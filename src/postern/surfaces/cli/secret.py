@@ -1,4 +1,4 @@
-"""A secret that a command is given."""
+"""A secret, or a file, that a command is given."""
 
 import os
 import sys
@@ -39,3 +39,11 @@ def unicode_of(text: str, where: str) -> str:
     except UnicodeEncodeError:
         end(f"{where} is not text in UTF-8", USAGE)
     return text
+
+
+def read_file(source: str) -> bytes:
+    """To the byte: reading text would write other ends of lines. ``-``: standard input."""
+    try:
+        return sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+    except OSError as error:
+        end(f"{source} cannot be read: {error.strerror}", USAGE)

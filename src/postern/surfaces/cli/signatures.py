@@ -3,7 +3,6 @@
 import json
 import sys
 from base64 import b64encode
-from pathlib import Path
 from typing import Any
 
 import click
@@ -24,7 +23,7 @@ from postern.surfaces.cli.run import (
     show_page,
     time_of,
 )
-from postern.surfaces.cli.secret import read_secret
+from postern.surfaces.cli.secret import read_file, read_secret
 from postern.usecases.answers import Listing
 from postern.usecases.signatures.views import Explanation, Provider, SignatureResult, WouldVerify
 
@@ -87,7 +86,11 @@ def test(
         pairs = [
             (name.strip(), value.strip()) for name, _, value in (one.partition(":") for one in header or [])
         ]
-        request["call"] = {"url": url, "headers": pairs, "bodyBase64": b64encode(_read(body)).decode()}
+        request["call"] = {
+            "url": url,
+            "headers": pairs,
+            "bodyBase64": b64encode(read_file(body) if body else b"").decode(),
+        }
     found = api.post(SignatureResult, "signature-tests", body=request)
     if as_json:
         show_json(found)
@@ -174,13 +177,3 @@ def _show_changes(changes: list[WouldVerify]) -> None:
         out.print(f"It would verify if: {plain(change.change)}. {plain(change.explanation)}")
         if change.patch:
             out.print(f"  {plain(json.dumps(change.patch, ensure_ascii=False))}")
-
-
-def _read(source: str | None) -> bytes:
-    """As it was signed, to the byte: reading text would write other ends of lines."""
-    if source is None:
-        return b""
-    try:
-        return sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
-    except OSError as error:
-        end(f"{source} cannot be read: {error.strerror}", USAGE)

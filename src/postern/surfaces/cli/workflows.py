@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -170,7 +169,7 @@ def types(webhook: str | None, calls: int, to: Path | None, only_print: bool, as
 
       postern workflows types
     """
-    every = list(_webhooks())
+    every = list(api.every(Webhooks, "webhooks"))
     chosen = [one for one in every if webhook is None or one.id == webhook]
     if webhook is not None and not chosen:
         api.get(Webhook, "webhooks", webhook)  # says that there is none
@@ -194,16 +193,6 @@ def types(webhook: str | None, calls: int, to: Path | None, only_print: bool, as
         show_json(whole(written))
     elif not written:
         out.print("No webhook has a recorded call yet.")
-
-
-def _webhooks() -> Iterator[Webhook]:
-    cursor: str | None = None
-    while True:
-        page = api.get(Webhooks, "webhooks", limit=200, cursor=cursor)
-        yield from page.items
-        cursor = page.next_cursor
-        if cursor is None:
-            return
 
 
 def _module(webhook: Webhook, every: list[Webhook]) -> str:

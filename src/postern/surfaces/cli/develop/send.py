@@ -6,7 +6,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -26,6 +25,7 @@ from postern.surfaces.cli.run import (
     show_json,
     show_page,
 )
+from postern.surfaces.cli.secret import read_file
 from postern.surfaces.cli.terminal import Style
 from postern.usecases.answers import View, whole
 from postern.usecases.signatures.views import Sent, SentCall
@@ -109,7 +109,9 @@ def send(
     """
     if secret is not None and to is None:
         end("--secret goes with --to; otherwise the gateway signs with the webhook's stored secret", USAGE)
-    asked: Document = {"changes": _changes(changes), **_body(body)}
+    asked: Document = {"changes": _changes(changes)}
+    if body is not None:
+        asked["bodyBase64"] = base64.b64encode(read_file(body)).decode()
     if event is not None:
         asked["event"] = event
     if wrong is not None:
@@ -167,16 +169,6 @@ def _webhook(target: str) -> str:
     if len(found) > 1:
         end(f"Say which webhook: {', '.join(f'{one.id} ({plain(one.name)})' for one in found)}", CONFLICT)
     return found[0].id
-
-
-def _body(source: str | None) -> dict[str, str]:
-    if source is None:
-        return {}
-    try:
-        content = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
-    except OSError as error:
-        end(f"{source} cannot be read: {error.strerror}", USAGE)
-    return {"bodyBase64": base64.b64encode(content).decode()}
 
 
 def _over_the_gateway(webhook: str, asked: Document, count: int, rate: float | None) -> Iterator[Sent]:

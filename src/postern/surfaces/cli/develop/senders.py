@@ -11,8 +11,6 @@ from postern.usecases.answers import Listing
 from postern.usecases.signatures.views import SampleCall
 from postern.usecases.webhooks.views import Webhook, Webhooks, WithSignature
 
-PAGE = 200
-
 
 def complete_sender(context: click.Context, option: click.Parameter, begun: str) -> list[CompletionItem]:
     """Those that this version knows. A gateway over the network may know others."""
@@ -44,14 +42,8 @@ def _senders() -> ModuleType:
 
 
 def webhooks_of(sender: str) -> list[Webhook]:
-    found: list[Webhook] = []
-    cursor: str | None = None
-    while True:
-        page = api.get(Webhooks, "webhooks", limit=PAGE, cursor=cursor, sender=sender)
-        found += [one for one in page.items if _provider(one) == sender.strip().lower()]
-        cursor = page.next_cursor
-        if cursor is None:
-            return found
+    found = api.every(Webhooks, "webhooks", sender=sender)
+    return [one for one in found if _provider(one) == sender.strip().lower()]
 
 
 def _provider(webhook: Webhook) -> str:

@@ -2,7 +2,7 @@
 over the network, and on the one of this machine, as it does on the local database."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn, TypeVar
 from urllib.parse import quote
 
@@ -14,7 +14,7 @@ from postern.surfaces.cli.gateway.machine import Local, Machine, Wiring
 from postern.surfaces.cli.gateway.profiles import Login, chosen
 from postern.surfaces.cli.gateway.source import Answer, Away, Source
 from postern.surfaces.cli.run import CONFLICT, FAILED, NOT_ALLOWED, NOT_FOUND, UNAVAILABLE, USAGE, end
-from postern.usecases.answers import UNSET, UnsetType, View, as_json, read_json
+from postern.usecases.answers import MOST_ON_A_PAGE, UNSET, Listing, UnsetType, View, as_json, read_json
 
 T = TypeVar("T")
 
@@ -76,6 +76,16 @@ class Api:
 
     def get(self, answer: type[T], /, *path: str, **query: Any) -> T:
         return self._read(self.ask("GET", path, query), answer, "GET")
+
+    def every(self, page: type[Listing[T]], /, *path: str, **query: Any) -> Iterator[T]:
+        """Of all pages of a list."""
+        cursor: str | None = None
+        while True:
+            found = self.get(page, *path, limit=MOST_ON_A_PAGE, cursor=cursor, **query)
+            yield from found.items
+            cursor = found.next_cursor
+            if cursor is None:
+                return
 
     def get_within(self, seconds: float, answer: type[T], /, *path: str, **query: Any) -> T:
         return self._read(self.ask("GET", path, query, within=seconds), answer, "GET")
