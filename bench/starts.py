@@ -28,9 +28,9 @@ from bench.rooms import durable_postgres, free_port, restate_server, running_dbo
 from postern.core.deliveries.delivery import EngineUnavailable, Trigger
 from postern.engines.dbos import DbosEngine
 from postern.engines.embedded.engine import EmbeddedEngine
+from postern.engines.handover import Target
 from postern.engines.http import HttpEngine
 from postern.engines.restate import RestateEngine
-from postern.engines.targets import Target
 from postern.engines.temporal import TemporalEngine
 from postern.identity import new_id
 from postern.usecases.deliveries.dispatch import BATCH

@@ -3,7 +3,6 @@
 import ast
 import re
 from collections.abc import Callable, Iterator
-from inspect import signature
 from pathlib import Path
 from typing import Any, get_args
 
@@ -48,7 +47,7 @@ from postern.surfaces.console.words import ENGINES as TITLES
 from postern.usecases.deliveries.views import ReplayedCalls
 from postern.usecases.deliveries.views import ReplayOutcomes as OfReplay
 from postern.usecases.history.code import WRITERS, Language
-from postern.usecases.history.filters import FilterRequest, filter_of
+from postern.usecases.history.filters import FilterRequest
 from postern.usecases.history.views.charts import Outcomes
 from postern.usecases.webhooks import listing as webhooks_listing
 from postern.usecases.webhooks.configuration import SECRETS
@@ -360,7 +359,6 @@ def test_a_kind_of_handshake_is_answered(kind: handshake.HandshakeKind) -> None:
 def test_a_field_of_the_history_s_filter_is_asked_for_everywhere() -> None:
     fields = set(HistoryFilter.__struct_fields__)
     assert set(FilterRequest.model_fields) == fields, "FilterRequest in usecases/history/filters.py"
-    assert set(signature(filter_of).parameters) - {"within"} == fields, "filter_of in the same file"
     assert set(ReplayedCalls.__struct_fields__) == fields, "ReplayedCalls in usecases/deliveries/views.py"
     assert set(options_of_calls.OPTIONS) == fields, "OPTIONS in surfaces/cli/history/filters.py"
     asked = set(re.findall(r"wanted\.(\w+)", Path(filtering.__file__).read_text("utf-8")))

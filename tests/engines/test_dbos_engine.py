@@ -25,7 +25,7 @@ from engines.dbos_server import running_dbos
 from engines.relay import Relay
 from postern.core.deliveries.delivery import EngineUnavailable, Started
 from postern.engines.dbos import DbosEngine
-from postern.engines.targets import Target
+from postern.engines.handover import Target
 from support.postgres import PostgresServer
 
 ECHO = Target("Echo")

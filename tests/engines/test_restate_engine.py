@@ -20,8 +20,8 @@ from engines.conformance import (
 from engines.relay import Relay
 from engines.restate_server import Server, restate_server, running_restate
 from postern.core.deliveries.delivery import EngineRejected, EngineUnavailable, Started
+from postern.engines.handover import Target
 from postern.engines.restate import RestateEngine
-from postern.engines.targets import Target
 from stand_in import Reply, stand_in
 
 ECHO = Target("Echo/run", "")

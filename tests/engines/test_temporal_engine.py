@@ -21,7 +21,7 @@ from engines.conformance import AnswerEndpoint, EngineConformance, endpoint, tri
 from engines.relay import Relay
 from engines.temporal_server import TemporalServer
 from postern.core.deliveries.delivery import EngineUnavailable, Started
-from postern.engines.targets import Target, read_targets
+from postern.engines.handover import Target, read_targets
 from postern.engines.temporal import TemporalEngine
 from postern.usecases.deliveries.starting import START_TIMEOUT
 from support.waiting import PATIENCE, free_port

@@ -27,8 +27,7 @@ from postern.core.deliveries.delivery import (
     Workflow,
     end_of_runs,
 )
-from postern.engines.handover import EngineElsewhere, document
-from postern.engines.targets import Target, checked
+from postern.engines.handover import EngineElsewhere, Target, checked, document
 
 T = TypeVar("T")
 

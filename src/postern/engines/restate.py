@@ -25,8 +25,7 @@ from postern.core.deliveries.delivery import (
     Workflow,
     end_of_runs,
 )
-from postern.engines.handover import NEAR, EngineElsewhere, document
-from postern.engines.targets import Target, checked
+from postern.engines.handover import NEAR, EngineElsewhere, Target, checked, document
 from postern.outbound.fetch import Fetched, Fetcher, parse_url
 from postern.outbound.guard import FetchFailed
 

@@ -22,8 +22,7 @@ from postern.surfaces.mcp.endpoint import PATH as MCP
 from postern.surfaces.mcp.endpoint import McpEndpoint
 from postern.surfaces.rest.app import make_api
 from postern.surfaces.rest.framework.problems import STORE_AWAY, problem_page, problem_response
-from postern.usecases.operations.numbers import measure, offer_writer_waiting
-from postern.usecases.operations.readiness import readiness
+from postern.usecases.operations.readiness import measure, offer_writer_waiting, readiness
 from postern.usecases.runtime.gateway import Gateway
 
 log = Log()

@@ -5,17 +5,20 @@ import hashlib
 import hmac
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, redirect_stdout, suppress
 from pathlib import Path
 
 from sqlalchemy.engine import make_url
 
+from postern.core.address import Allowlist
+from postern.core.answer import LARGEST_RESPONSE
 from postern.core.deliveries.delivery import EngineUnavailable, Workflow
 from postern.core.operations.retention import RetentionPolicy
 from postern.engines.embedded.watching import Watch
 from postern.observe.calls import CallLog
 from postern.observe.logs import Log
+from postern.outbound.fetch import Fetched, Fetcher
 from postern.private_files import openness, private_file, private_folder
 from postern.settings import Settings
 from postern.stores.secrets.keys import holds_secrets
@@ -32,7 +35,6 @@ from postern.usecases.runtime.process import Runtime
 from postern.usecases.runtime.site import Site
 from postern.usecases.webhooks.compiling import compile_webhook
 from postern.wiring.engines import make_engine, open_engine
-from postern.wiring.outside import Outside
 from postern.wiring.starting import CannotStart, ends_at_ctrl_c
 from postern.workflows.load import Loaded, load
 
@@ -61,6 +63,33 @@ def secret_keys(settings: Settings) -> list[str]:
 
 def _derived(keys: list[str], purpose: bytes) -> list[bytes]:
     return [hmac.new(key.encode(), purpose, hashlib.sha256).digest() for key in keys]
+
+
+ANYWHERE = Allowlist.parse(["0.0.0.0/0", "::/0"])
+
+
+class Outside:
+    """The requests that the gateway itself makes."""
+
+    def __init__(self, allowed: Allowlist, base_url: str) -> None:
+        self._base_url = base_url
+        self._fetcher = Fetcher(allowed_ranges=allowed)
+        self._own = Fetcher(allowed_ranges=ANYWHERE)
+        self.fetch, self.prepare_own = self._fetcher.fetch, self._own.prepare
+
+    async def call_own(
+        self, target: str, *, headers: Mapping[str, str], content: bytes, timeout: float
+    ) -> Fetched:
+        # The address is the operator's own setting; what follows it cannot lead to another host.
+        return await self._own.fetch(
+            f"{self._base_url}/{target.lstrip('/')}", method="POST", headers=headers, content=content,
+            # A redirect may be what the workflow has answered: it is answered, and not followed.
+            timeout=timeout, max_bytes=LARGEST_RESPONSE, max_redirects=None,
+        )  # fmt: skip
+
+    async def aclose(self) -> None:
+        await self._fetcher.aclose()
+        await self._own.aclose()
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@ from postern.stores.sql.tables import schedules as table
 from postern.stores.sql.tables import secrets
 from postern.usecases.answers import as_plain
 from postern.usecases.history import history
-from postern.usecases.operations import numbers
+from postern.usecases.operations import readiness
 from postern.usecases.schedules import schedules
 from postern.usecases.schedules.schedules import LEASE, Scheduler
 from postern.usecases.schedules.views import ScheduleRun, ScheduleState
@@ -222,7 +222,7 @@ async def test_failures_are_recorded_and_after_some_the_schedule_pauses_and_says
 
 
 async def paused(desk: Desk) -> float | None:
-    await numbers.measure(desk.gateway)
+    await readiness.measure(desk.gateway)
     return REGISTRY.get_sample_value("postern_schedules_paused")
 
 

@@ -8,8 +8,7 @@ from starlette.responses import Response
 
 from postern.core.access.accounts import Actor, Level
 from postern.surfaces import session
-from postern.surfaces.rest.framework.operation import JSON, PREFIX, Rows
-from postern.surfaces.rest.framework.parameters import OnePage, Text
+from postern.surfaces.rest.framework.operation import JSON, PREFIX, OnePage, Rows, Text
 from postern.usecases.access import accounts, audit, views
 from postern.usecases.answers import Listing, as_json, whole
 from postern.usecases.runtime.gateway import Gateway

@@ -3,8 +3,7 @@
 from starlette.requests import Request
 
 from postern.core.access.accounts import Actor
-from postern.surfaces.rest.framework.operation import Rows
-from postern.surfaces.rest.framework.parameters import Text
+from postern.surfaces.rest.framework.operation import Rows, Text
 from postern.surfaces.session import address_of
 from postern.usecases.answers import Listing, whole
 from postern.usecases.history.views.calls import LocalRun

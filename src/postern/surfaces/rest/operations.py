@@ -6,8 +6,7 @@ from pydantic import Field
 
 from postern.core.access.accounts import Actor
 from postern.core.operations.shown_setting import ShownSetting
-from postern.surfaces.rest.framework.operation import Rows
-from postern.surfaces.rest.framework.parameters import Limit, Text
+from postern.surfaces.rest.framework.operation import Limit, Rows, Text
 from postern.usecases.answers import Listing, whole
 from postern.usecases.operations import engine, readiness, settings
 from postern.usecases.operations.views import Run, Status, Workflows

@@ -5,9 +5,8 @@ from typing import Annotated
 from pydantic import Field
 
 from postern.core.access.accounts import Actor
-from postern.surfaces.rest.framework.operation import Rows
-from postern.surfaces.rest.framework.parameters import OnePage
-from postern.surfaces.rest.history.requests import ReplayQuery
+from postern.surfaces.rest.framework.operation import OnePage, Rows
+from postern.surfaces.rest.history.history import ReplayQuery
 from postern.usecases.answers import Listing
 from postern.usecases.deliveries import replays
 from postern.usecases.deliveries.views import Replay

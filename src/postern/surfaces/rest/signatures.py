@@ -5,8 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from postern.core.access.accounts import Actor
-from postern.surfaces.rest.framework.operation import Rows
-from postern.surfaces.rest.framework.parameters import Text
+from postern.surfaces.rest.framework.operation import Rows, Text
 from postern.usecases.answers import Listing, whole
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.shapes import WHOLE, Shape

@@ -9,8 +9,7 @@ from postern.core.access.accounts import Actor
 from postern.core.documents import Patch
 from postern.core.problems import Refused
 from postern.core.webhooks.listing import Sort
-from postern.surfaces.rest.framework.operation import JSON, Rows
-from postern.surfaces.rest.framework.parameters import Limit, OnePage, Text
+from postern.surfaces.rest.framework.operation import JSON, Limit, OnePage, Rows, Text
 from postern.usecases.answers import Listing, whole
 from postern.usecases.deliveries import holds
 from postern.usecases.deliveries.views import Dropped, Hold, Released

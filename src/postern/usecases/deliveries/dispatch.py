@@ -19,7 +19,7 @@ from postern.core.history.invocation import Content, Delivery, StoreUnavailable,
 from postern.observe.logs import Log
 from postern.usecases.deliveries.calls_first import CallsFirst
 from postern.usecases.deliveries.starting import start_delivery
-from postern.usecases.operations.numbers import measure
+from postern.usecases.operations.readiness import measure
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.runtime.loop import Loop
 

@@ -2,9 +2,10 @@
 
 import re
 import time
-from typing import Annotated, cast
+from typing import Annotated, Any
 
 from pydantic import Field
+from pydantic.alias_generators import to_camel
 
 from postern.core.calls.paths import InvalidPath, parse_path
 from postern.core.history.invocation import STATUSES, HistoryFilter, Status
@@ -85,77 +86,40 @@ class FilterRequest(Shape):
         return filter_of(**asked, within=within)
 
 
-def filter_of(
-    *,
-    webhook_id: str | None = None,
-    status: str | None = None,
-    code: str | None = None,
-    since: str | None = None,
-    until: str | None = None,
-    search: str | None = None,
-    answer: str | None = None,
-    value: str | None = None,
-    address: str | None = None,
-    bookmarked: bool = False,
-    header: str | None = None,
-    field: str | None = None,
-    replay: str | None = None,
-    within: str = "",
-) -> HistoryFilter:
+def filter_of(within: str = "", **asked: Any) -> HistoryFilter:
     """What somebody asked for on a surface, as a filter; an empty text asks for nothing. What is wrong is
     refused by its field's name, with what it stands ``within`` before it."""
-    errors = []
-    texts = {
-        "webhookId": webhook_id,
-        "code": code,
-        "search": search,
-        "value": value,
-        "header": header,
-        "field": field,
-        "replay": replay,
-    }
-    for name, text in texts.items():
+    given = {name: value for name, value in asked.items() if value}
+    errors: list[FieldError] = []
+
+    def refuse(field: str, why: str) -> None:
+        errors.append(FieldError(within + field, why))
+
+    for name in ("webhook_id", "code", "search", "value", "header", "field"):
         # It cannot be in what is stored, and Postgres will not even be asked for it.
-        if text and not can_be_stored(text):
-            errors.append(FieldError(within + name, "holds a character that no text has"))
-    if header and not _HEADER.fullmatch(part_of(header).name):
-        errors.append(
-            FieldError(f"{within}header", "write a header's name, or name=value, like x-event=paid")
-        )
-    if field:
+        if not can_be_stored(given.get(name, "")):
+            refuse(to_camel(name), "holds a character that no text has")
+    if "header" in given and not _HEADER.fullmatch(part_of(given["header"]).name):
+        refuse("header", "write a header's name, or name=value, like x-event=paid")
+    if "field" in given:
         try:
-            parse_path(part_of(field).name)
+            parse_path(part_of(given["field"]).name)
         except InvalidPath as error:
-            errors.append(FieldError(f"{within}field", f"{error}; then = and a value"))
-    if status and status not in STATUSES:
-        errors.append(FieldError(f"{within}status", f"choose one of: {', '.join(STATUSES)}"))
-    if answer and not _ANSWER.fullmatch(answer):
-        errors.append(
-            FieldError(f"{within}answer", "write a status like 504, all of a kind like 5xx, or gone")
-        )
-    times: list[float | None] = []
-    for name, text in (("since", since), ("until", until)):
+            refuse("field", f"{error}; then = and a value")
+    if given.get("status", STATUSES[0]) not in STATUSES:
+        refuse("status", f"choose one of: {', '.join(STATUSES)}")
+    if "answer" in given and not _ANSWER.fullmatch(given["answer"]):
+        refuse("answer", "write a status like 504, all of a kind like 5xx, or gone")
+    for name in ("since", "until"):
         try:
-            times.append(moment(text, within + name))
+            given[name] = moment(given.get(name), within + name)
         except Refused as refused:
             errors += refused.errors
     if errors:
         raise Refused("invalid_request", errors=errors)
-    return HistoryFilter(
-        webhook_id or None,
-        cast(Status, status) if status else None,
-        code or None,
-        times[0],
-        times[1],
-        search or None,
-        answer or None,
-        value or None,
-        address.strip().lower() or None if address else None,
-        bookmarked,
-        header or None,
-        field or None,
-        replay or None,
-    )
+    if "address" in given:
+        given["address"] = given["address"].strip().lower() or None
+    return HistoryFilter(**given)
 
 
 def moment(text: str | None, field: str) -> float | None:

@@ -9,10 +9,10 @@ returns.
 import re
 from collections.abc import Awaitable, Callable, Coroutine
 from inspect import cleandoc
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 from msgspec import Struct
-from pydantic import TypeAdapter, ValidationError
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
@@ -77,6 +77,30 @@ IDEMPOTENCY_KEY = Header(
 )
 
 
+_CURSOR = "^[a-z]{2,4}_[0-9a-f]{32}$"
+INVOCATION_ID = "^inv_[0-9a-f]{32}$"
+
+
+def _is_a_cursor(value: str) -> str:
+    if not re.fullmatch(_CURSOR, value):
+        raise ValueError("is not a cursor of this list")
+    return value
+
+
+# A page goes on where the last one ended: an id is all that takes, and callers need not know.
+Cursor = Annotated[
+    Annotated[str, AfterValidator(_is_a_cursor), Field(json_schema_extra={"pattern": _CURSOR})] | None,
+    Field(description="nextCursor of the page before."),
+]
+Limit = Annotated[int, Field(ge=1, le=200, description="How many at most.")]
+Text = Annotated[str, Field(max_length=80)]
+
+
+class OnePage(Shape):
+    limit: Limit = 50
+    cursor: Cursor = None
+
+
 class Operation(Struct, frozen=True):
     tag: str
     method: str
@@ -89,23 +113,23 @@ class Operation(Struct, frozen=True):
     """The types of the function's arguments."""
     answers: Any
     """The type of the answer; None where it has no body."""
-    status: int
-    refuses: tuple[str, ...]
+    status: int = 200
+    refuses: tuple[str, ...] = ()
     """The codes beyond those that follow from the row itself."""
-    idempotent: bool
-    versioned: bool
+    idempotent: bool = False
+    versioned: bool = False
     """The answer's version is its ETag."""
-    place: str
+    place: str = ""
     """Of what is made: the path that its id is found under."""
-    media_type: str
-    body_example: Any
-    body_schema: dict[str, Schema] | None
+    media_type: str = JSON
+    body_example: Any = None
+    body_schema: dict[str, Schema] | None = None
     """By media type, where the type of ``body`` does not say it."""
-    security: list[dict[str, list[str]]] | None
-    check: Check | None
+    security: list[dict[str, list[str]]] | None = None
+    check: Check | None = None
     """Asked before the body is read."""
-    largest_body: int
-    may_take_long: Callable[[Any], bool] | None
+    largest_body: int = LARGEST_BODY
+    may_take_long: Callable[[Any], bool] | None = None
     """Whether this query may: it is then given up when the client leaves."""
 
     @property
@@ -135,55 +159,16 @@ class Rows:
         self._tag = tag
 
     def __call__(
-        self,
-        method: str,
-        path: str,
-        title: str,
-        *,
-        level: Level | None,
-        answers: Any = ...,
-        status: int = 200,
-        refuses: tuple[str, ...] = (),
-        idempotent: bool = False,
-        versioned: bool = False,
-        place: str = "",
-        media_type: str = JSON,
-        body_example: Any = None,
-        body_schema: dict[str, Schema] | None = None,
-        security: list[dict[str, list[str]]] | None = None,
-        check: Check | None = None,
-        largest_body: int = LARGEST_BODY,
-        may_take_long: Callable[[Any], bool] | None = None,
+        self, method: str, path: str, title: str, *, level: Level | None, answers: Any = ..., **how: Any
     ) -> Callable[[Endpoint], Endpoint]:
-        """``answers`` only where the function makes the response itself; see ``Operation`` for the rest."""
+        """``answers`` only where the function makes the response itself; see ``Operation`` for that and the rest."""
 
         def enter(endpoint: Endpoint) -> Endpoint:
             takes = get_type_hints(endpoint)
             returned = takes.pop("return")
-            self.operations.append(
-                Operation(
-                    tag=self._tag,
-                    method=method,
-                    path=PREFIX + path,
-                    title=title,
-                    level=level,
-                    endpoint=endpoint,
-                    takes=takes,
-                    answers=_body_type(returned if answers is ... else answers),
-                    status=status,
-                    refuses=refuses,
-                    idempotent=idempotent,
-                    versioned=versioned,
-                    place=place,
-                    media_type=media_type,
-                    body_example=body_example,
-                    body_schema=body_schema,
-                    security=security,
-                    check=check,
-                    largest_body=largest_body,
-                    may_take_long=may_take_long,
-                )
-            )
+            body = _body_type(returned if answers is ... else answers)
+            one = Operation(self._tag, method, PREFIX + path, title, level, endpoint, takes, body, **how)
+            self.operations.append(one)
             return endpoint
 
         return enter

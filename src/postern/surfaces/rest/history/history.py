@@ -1,19 +1,17 @@
 """Invocations over HTTP: what was called, why it was judged so, replaying one, and what people put beside it."""
 
+from typing import Annotated, Literal
+
+from pydantic import Field
+
 from postern.core.access.accounts import Actor
+from postern.core.deliveries.delivery import FIELD_NAMES
+from postern.core.deliveries.replay import Values
 from postern.core.history.part import looks_into_calls
-from postern.surfaces.rest.framework.operation import Rows
-from postern.surfaces.rest.history.requests import (
-    CodeQuery,
-    CompareQuery,
-    EditedReplayRequest,
-    HistoryQuery,
-    PreviewQuery,
-    ReplayQuery,
-    VolumeQuery,
-)
+from postern.surfaces.rest.framework.operation import Cursor, Limit, Rows, Text
 from postern.usecases.answers import Listing
 from postern.usecases.history import comparing, editing, fixtures, history, marks, volumes
+from postern.usecases.history.code import Language
 from postern.usecases.history.filters import FilterRequest
 from postern.usecases.history.marks import NoteText
 from postern.usecases.history.views.calls import (
@@ -34,6 +32,62 @@ from postern.usecases.signatures import signatures
 from postern.usecases.signatures.views import Explanation, SignatureExplanation
 
 row = Rows("History")
+
+FieldPath = Annotated[
+    Annotated[str, Field(max_length=1000)] | None,
+    Field(description="A field path, like customer.email or items[0].sku."),
+]
+
+
+class HistoryQuery(FilterRequest):
+    cursor: Cursor = None
+    limit: Limit = 50
+
+
+class PreviewQuery(Shape):
+    field_one: FieldPath = None
+    field_two: FieldPath = None
+    field_three: FieldPath = None
+    field_four: FieldPath = None
+
+    def paths(self) -> dict[str, str]:
+        given = (self.field_one, self.field_two, self.field_three, self.field_four)
+        return {name: path for name, path in zip(FIELD_NAMES, given, strict=True) if path}
+
+
+class ReplayQuery(Shape):
+    fields: Annotated[
+        Values, Field(description="The four values as they were recorded, or as the mapping finds them now.")
+    ] = "recorded"
+
+
+class CompareQuery(Shape):
+    to: Annotated[
+        Text | None,
+        Field(
+            description="The other call's id; left out, the last call to the same webhook before it that went well."
+        ),
+    ] = None
+
+
+class EditedReplayRequest(Shape):
+    """``body`` in the place of the recorded one; ``values`` set by hand, by the field's name; the other fields as the mapping
+    finds them in the body, or as they were recorded."""
+
+    body: str | None = None
+    values: Annotated[
+        dict[str, str] | None, Field(description='Fields set by hand: {"fieldOne": "1002"}.')
+    ] = None
+    fields: Values = "current"
+
+
+class CodeQuery(Shape):
+    language: Annotated[Language, Field(description="What it is to be pasted into.")] = "curl"
+
+
+class VolumeQuery(Shape):
+    webhook_id: Text | None = None
+    range: Literal["hour", "day", "week", "month"] = "day"
 
 
 class NoteRequest(Shape):

@@ -9,8 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from postern.core.access.accounts import Actor
-from postern.surfaces.rest.framework.operation import Rows
-from postern.surfaces.rest.framework.parameters import INVOCATION_ID, Text
+from postern.surfaces.rest.framework.operation import INVOCATION_ID, Rows, Text
 from postern.surfaces.session import actor_of
 from postern.surfaces.streaming import HEADERS, MEDIA_TYPE, Feed
 from postern.usecases.answers import as_json
