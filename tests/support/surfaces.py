@@ -22,7 +22,7 @@ from support.client import Client, HttpReply, admin_of, with_level
 from support.commands import typed
 from support.house import House, a_house
 from support.over_mcp import over_http
-from support.plain_http import WITHOUT_TLS
+from support.plain_http import WITHOUT_TLS, post
 from support.program import Program
 from support.waiting import PATIENCE
 
@@ -59,14 +59,7 @@ class Surface(Protocol):
 
 
 def call_served(url: str, body: bytes) -> int:
-    return httpx2.post(
-        url,
-        content=body,
-        headers={"Content-Type": "application/json"},
-        trust_env=False,
-        verify=WITHOUT_TLS,
-        timeout=PATIENCE,
-    ).status_code
+    return post(url, content=body, headers={"Content-Type": "application/json"}).status_code
 
 
 class Rest:

@@ -15,7 +15,6 @@ from pathlib import Path
 from shutil import copytree
 from typing import Any
 
-import httpx2
 import pytest
 from reference import commands
 
@@ -28,7 +27,7 @@ from support.client import Client, admin_of
 from support.commands import typed
 from support.fresh import fresh_data
 from support.house import House
-from support.plain_http import WITHOUT_TLS
+from support.plain_http import post
 from support.program import Program, StartProgram, clean_environment, run_postern
 from support.surfaces import in_a_house
 from support.waiting import PATIENCE, wait_until
@@ -77,9 +76,7 @@ def call(program: Program) -> tuple[dict[str, Any], str]:
     }
     webhook = admin_of(program).post("webhooks", document).json
     body = {"number": "1001", "items": [{"sku": "[red]A-1"}]}
-    reply = httpx2.post(
-        webhook["url"], json=body, headers={"X-Api-Key": "a secret"}, trust_env=False, verify=WITHOUT_TLS
-    )
+    reply = post(webhook["url"], json=body, headers={"X-Api-Key": "a secret"})
     return webhook, reply.json()["invocationId"]
 
 
@@ -102,7 +99,7 @@ def test_a_command_without_the_servers_settings_tells_urls_that_lead_to_it(
 def test_a_call_is_told_to_people_line_by_line(program: Program, folder: Path) -> None:
     made = json_of(folder, "webhooks", "create", "Told", "--auth", "none", "fieldMapping.fieldOne=text")
     body = b'{"text": "\x1b[2J",\n "more": [1'
-    heard = httpx2.post(made["url"], content=body, trust_env=False, verify=WITHOUT_TLS)
+    heard = post(made["url"], content=body)
     lines = typed(folder, "history", "show", heard.json()["invocationId"]).stdout.splitlines()
     assert lines[0] == f"POST {made['url'].removeprefix(program.url)}"
     assert lines[3].startswith("It was answered 400 after ")
@@ -325,10 +322,7 @@ def test_many_are_replayed_with_progress_and_a_plan_can_be_cancelled(
 ) -> None:
     webhook, _ = call
     for _ in range(24):
-        assert (
-            httpx2.post(webhook["url"], json={"number": "1"}, trust_env=False, verify=WITHOUT_TLS).status_code
-            == 200
-        )
+        assert post(webhook["url"], json={"number": "1"}).status_code == 200
     plan = json_of(folder, "replays", "plan", "--webhook", webhook["id"])
     assert (plan["count"], plan["state"]) == (25, "planned")
     ran = typed(folder, "replays", "run", plan["id"], "--fields", "recorded", "--watch")
@@ -412,12 +406,8 @@ def test_whatever_a_command_prints_with_json_is_json(
     run_json("workflows", "try", "order_lookup", "--sample", orders)
     assert run_json("webhooks", "sample", orders, "--forget") == {"forgotten": orders}
 
-    timed = run_json(
-        "webhooks",
-        "create",
-        "Timed",
-        'schedule={"url": "http://127.0.0.1:1/", "every": "1d", "pauseAfterFailures": 1}',
-    )["id"]
+    schedule = 'schedule={"url": "http://127.0.0.1:1/", "every": "1d", "pauseAfterFailures": 1}'
+    timed = run_json("webhooks", "create", "Timed", schedule)["id"]
     assert run_json("webhooks", "run", timed, code=FAILED)["result"] == "failed"
     run_json("webhooks", "resume", timed)
     monkeypatch.setenv("SECRET", "one secret")
@@ -430,34 +420,12 @@ def test_whatever_a_command_prints_with_json_is_json(
         "handshake": "asana",
     }
     setting = f"authentication.scheme={json.dumps(scheme)}"
-    asana = run_json(
-        "webhooks",
-        "create",
-        "Asana",
-        setting,
-        "--auth",
-        "hmac",
-        "--provider",
-        "custom",
-        "--secret",
-        "env:SECRET",
-    )
+    signed = ("--auth", "hmac", "--provider", "custom", "--secret", "env:SECRET")
+    asana = run_json("webhooks", "create", "Asana", setting, *signed)
     announced = {"X-Hook-Secret": "b537207f20cbfa02357cf448134da559"}
-    wait_until(
-        lambda: (
-            httpx2.post(
-                asana["url"], json={}, headers=announced, trust_env=False, verify=WITHOUT_TLS
-            ).status_code
-            == 200
-        )
-    )
+    wait_until(lambda: post(asana["url"], json={}, headers=announced).status_code == 200)
     run_json("webhooks", "adopt-secret", asana["id"])
-    assert (
-        httpx2.post(
-            asana["url"], json={}, headers={"X-Hook-Signature": "0" * 64}, trust_env=False, verify=WITHOUT_TLS
-        ).status_code
-        == 401
-    )
+    assert post(asana["url"], json={}, headers={"X-Hook-Signature": "0" * 64}).status_code == 401
 
     first, *_ = run_json("history", "list", "--limit", "1")["items"]
     assert (

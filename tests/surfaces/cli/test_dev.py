@@ -10,7 +10,7 @@ import pytest
 
 from postern.surfaces.cli.run import NOT_FOUND, OK, USAGE
 from support.client import admin_of
-from support.plain_http import WITHOUT_TLS
+from support.plain_http import post
 from support.program import Program, run_postern
 from support.waiting import wait_until
 
@@ -46,9 +46,7 @@ class Desk:
         self.sees(until, before)
 
     def calls(self, webhook: dict[str, str], name: str = "Ada") -> httpx2.Response:
-        return httpx2.post(
-            webhook["url"], json={"name": name}, trust_env=False, verify=WITHOUT_TLS, timeout=60
-        )
+        return post(webhook["url"], json={"name": name})
 
 
 @pytest.fixture
@@ -113,13 +111,7 @@ def test_a_file_is_edited_broken_and_mended_between_calls(desk: Desk, tmp_path: 
     )
     desk.calls(desk.passing)
     desk.sees(r"no workflow wants it\n")
-    httpx2.post(
-        desk.passing["url"],
-        content=b"not json",
-        headers={"Content-Type": "application/json"},
-        trust_env=False,
-        verify=WITHOUT_TLS,
-    )
+    post(desk.passing["url"], content=b"not json", headers={"Content-Type": "application/json"})
     desk.sees(r"Tells  POST  400 malformed_json .*\n +\S")
 
     # A run that sleeps over a change goes on, and does no step twice.

@@ -12,7 +12,6 @@ from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 from reference import commands
 
@@ -23,7 +22,7 @@ from postern.wiring.commands.machine import OnThisMachine
 from postern.workflows.testing import load_event
 from support.client import admin_of
 from support.commands import typed
-from support.plain_http import WITHOUT_TLS
+from support.plain_http import post
 from support.program import Program, clean_environment, run_postern
 from support.waiting import PATIENCE, free_port
 
@@ -138,6 +137,7 @@ def test_a_story_is_shown_the_same_both_ways(both: tuple[Way, Way], monkeypatch:
 
 
 NOWHERE_ID = f"wh_{NOWHERE}"
+SIGNED = ("--auth", "hmac", "--provider", "github", "--secret", "env:SECRET")
 
 
 def tell(way: Way) -> None:
@@ -152,20 +152,7 @@ def tell(way: Way) -> None:
     way("webhooks", "create", "With a [bold]name[/bold]", "authentication.headerName=X-Key")
     way("webhooks", "create", "Wrong", "payloadLimitBytes=0")
     way("webhooks", "create", "Wrong", "payloadLimitBytes=0", "--json")
-    signed = json.loads(
-        way(
-            "webhooks",
-            "create",
-            "Signed",
-            "--auth",
-            "hmac",
-            "--provider",
-            "github",
-            "--secret",
-            "env:SECRET",
-            "--json",
-        )
-    )["id"]
+    signed = json.loads(way("webhooks", "create", "Signed", *SIGNED, "--json"))["id"]
     for words in (
         ("webhooks", "list"),
         ("webhooks", "show", orders),
@@ -188,9 +175,7 @@ def tell(way: Way) -> None:
     # A gateway notices what a command does to its database within a second; this it knows at once.
     admin_of(way.program).post(f"webhooks/{orders}/record-events")
     body = {"number": "1001", "text": "\u001b[31mé漢字"}
-    heard = httpx2.post(
-        made["url"], json=body, headers={"X-Api-Key": "a secret"}, trust_env=False, verify=WITHOUT_TLS
-    )
+    heard = post(made["url"], json=body, headers={"X-Api-Key": "a secret"})
     invocation = heard.json()["invocationId"]
     way("webhooks", "record", "--all", "--off", "--json")
     for words in (("webhooks", "drop", orders, "--yes"), ("webhooks", "release", orders)):
@@ -230,24 +215,10 @@ def tell(way: Way) -> None:
     way("webhooks", "resume", orders)
 
     webhook = ("--webhook", orders)
-    httpx2.post(
-        f"{way.program.url}/webhook/{signed_code(way, signed)}", json={}, trust_env=False, verify=WITHOUT_TLS
-    )
+    post(f"{way.program.url}/webhook/{signed_code(way, signed)}", json={})
     twice("history", "list")
     for words in (
-        (
-            "history",
-            "list",
-            *webhook,
-            "--status",
-            "accepted",
-            "--limit",
-            "200",
-            "--since",
-            "2d",
-            "--until",
-            "0s",
-        ),
+        ("history", "list", *webhook, "--status=accepted", "--limit=200", "--since=2d", "--until=0s"),
         ("history", "list", "--search", "1001"),
         ("history", "list", "--status", "gone"),
         ("history", "count", *webhook, "--status", "accepted"),
@@ -287,16 +258,7 @@ def tell(way: Way) -> None:
         ("signatures", "propose"),
         ("signatures", "providers"),
         ("signatures", "test", "--webhook", signed, "--invocation", refused_one(way)),
-        (
-            "signatures",
-            "test",
-            "--provider",
-            "github",
-            "--secret",
-            "env:SECRET",
-            "--header",
-            "X-Hub-Signature-256: x",
-        ),
+        ("signatures", "test", *SIGNED[2:], "--header", "X-Hub-Signature-256: x"),
         ("signatures", "test", "--provider", "nobody", "--secret", "env:SECRET", "--header", "X: x"),
         ("audit", "--limit", "1"),
         ("audit", "--subject", signed),

@@ -27,7 +27,7 @@ from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.shapes import Shape
 from support.client import admin_of
 from support.over_mcp import over_http
-from support.plain_http import WITHOUT_TLS
+from support.plain_http import WITHOUT_TLS, post
 from support.program import Program, StartProgram, clean_environment, run_postern
 from support.waiting import PATIENCE, wait_until
 
@@ -76,9 +76,7 @@ def webhook(**settings: Any) -> dict[str, Any]:
 
 
 def call(url: str, body: Any = None, token: str = TOKEN) -> httpx2.Response:
-    return httpx2.post(
-        url, json=body or {"order": 1}, headers={"X-Api-Key": token}, trust_env=False, verify=WITHOUT_TLS
-    )
+    return post(url, json=body or {"order": 1}, headers={"X-Api-Key": token})
 
 
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
@@ -197,7 +195,7 @@ def test_a_call_of_one_tool_has_none_described(monkeypatch: pytest.MonkeyPatch) 
 
 def test_nobody_gets_in_without_a_key(served: Program) -> None:
     for headers in ({}, {"Authorization": "Bearer pk_wrong"}, {"Authorization": "Basic eA=="}):
-        answer = httpx2.post(f"{served.url}/mcp", headers=headers, trust_env=False, verify=WITHOUT_TLS)
+        answer = post(f"{served.url}/mcp", headers=headers)
         assert (answer.status_code, answer.json()["code"]) == (401, "not_authenticated")
         assert answer.headers["www-authenticate"].startswith("Bearer")
     streaming = httpx2.get(f"{served.url}/mcp", trust_env=False, verify=WITHOUT_TLS)
@@ -215,9 +213,7 @@ def test_only_its_own_names_are_answered(start_program: StartProgram) -> None:
             "Accept": "application/json, text/event-stream",
             **headers,
         }
-        return httpx2.post(
-            f"{program.url}/mcp", json=hello, headers=given, trust_env=False, verify=WITHOUT_TLS, timeout=20
-        ).status_code
+        return post(f"{program.url}/mcp", json=hello, headers=given).status_code
 
     assert [
         status(Host=host) for host in ("hooks.example.com", f"127.0.0.1:{program.port}", "evil.example")
@@ -307,7 +303,7 @@ def test_it_says_which_version_it_is(served: Program) -> None:
 
 
 def asked(served: Program, message: Any = None, content: bytes | None = None) -> httpx2.Response:
-    return httpx2.post(
+    return post(
         f"{served.url}/mcp",
         content=json.dumps(message).encode() if content is None else content,
         headers={
@@ -315,9 +311,6 @@ def asked(served: Program, message: Any = None, content: bytes | None = None) ->
             "Authorization": f"Bearer {served.admin_key}",
             "Accept": "application/json, text/event-stream",
         },
-        trust_env=False,
-        verify=WITHOUT_TLS,
-        timeout=20,
     )
 
 
@@ -391,12 +384,7 @@ async def test_a_model_finds_out_why_a_call_was_rejected_mends_it_and_admits_the
     async with over_http(served, served.admin_key) as client:
         wrong = {"method": "hmac", "provider": "linear", "secret": SIGNING_SECRET}
         made = await done(client, "create_webhook", **webhook(authentication=wrong))
-        assert (
-            httpx2.post(
-                made["url"], content=body, headers=signed(body), trust_env=False, verify=WITHOUT_TLS
-            ).status_code
-            == 401
-        )
+        assert post(made["url"], content=body, headers=signed(body)).status_code == 401
         (found,) = (await done(client, "search_calls", webhookId=made["id"], status="rejected"))["items"]
         proposed = await done(client, "show_senders", what="propose", invocationId=found["id"])
         assert proposed["items"][0]["name"] == "github"
@@ -429,12 +417,7 @@ async def test_no_tool_tells_the_signature_that_a_refused_call_should_have_had(s
         github = {"method": "hmac", "provider": "github", "secret": SIGNING_SECRET}
         made = await done(client, "create_webhook", **webhook(authentication=github))
         forged = signed(body, "the secret of somebody else")
-        assert (
-            httpx2.post(
-                made["url"], content=body, headers=forged, trust_env=False, verify=WITHOUT_TLS
-            ).status_code
-            == 401
-        )
+        assert post(made["url"], content=body, headers=forged).status_code == 401
         (found,) = (await done(client, "search_calls", webhookId=made["id"]))["items"]
         call = {"invocationId": found["id"]}
         for answer in (
