@@ -46,11 +46,6 @@ async def test_a_name_that_is_none_is_refused(house: House, name: str) -> None:
         await saved_views.save(house.gateway, OWNER, name, "")
 
 
-async def test_there_are_fifty_at_most(house: House) -> None:
-    for number in range(50):
-        await saved_views.save(house.gateway, OWNER, f"View {number}", "")
-    with pytest.raises(Refused, match="delete one first"):
-        await saved_views.save(house.gateway, OWNER, "One more", "")
 
 
 async def test_names_and_filters_are_as_long_as_a_page_can_show(house: House) -> None:
