@@ -456,6 +456,9 @@ async def test_who_changes_the_own_password_is_slowed_by_wrong_ones_alone(house:
         assert [(error.field, error.message) for error in wrong.errors] == [("oldPassword", "is not right")]
     slowed = await refused(accounts.change_own_password(house.gateway, me, PASSWORD, PASSWORD))
     assert (slowed.code, slowed.retry_after) == ("rate_limited", 4)
+    other = await accounts.actor_of_session(house.gateway, await sign_in(house))
+    slowed = await refused(accounts.change_own_password(house.gateway, other, PASSWORD, PASSWORD))
+    assert slowed.code == "rate_limited", "another session of theirs, too"
     clock.now += 3
     await accounts.change_own_password(house.gateway, me, PASSWORD, PASSWORD)
 

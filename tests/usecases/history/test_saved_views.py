@@ -46,8 +46,6 @@ async def test_a_name_that_is_none_is_refused(house: House, name: str) -> None:
         await saved_views.save(house.gateway, OWNER, name, "")
 
 
-
-
 async def test_names_and_filters_are_as_long_as_a_page_can_show(house: House) -> None:
     view = await saved_views.save(house.gateway, OWNER, "x" * 80, "q" * 2_000)
     await saved_views.rename(house.gateway, OWNER, view.id, "y")
