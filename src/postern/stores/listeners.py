@@ -109,8 +109,7 @@ class Listeners(Repository):
         return found[0] if found else None
 
     async def of_call(self, invocation_id: str) -> list[Handed]:
-        of_it = select(handed).where(handed.c.invocation_id == invocation_id)
-        return await self._handed(of_it.order_by(handed.c.id))
+        return (await self.of_calls(invocation_id, invocation_id)).get(invocation_id, [])
 
     async def of_calls(self, oldest: str, newest: str) -> dict[str, list[Handed]]:
         """Of the calls from the one to the other that were ever handed to a listener."""

@@ -32,12 +32,7 @@ class EndingsLoop:
         self._gateway = gateway
         self._ask_at = 0.0
         self._loop = Loop("endings", self._work, self._pause)
-
-    async def run(self) -> None:
-        await self._loop.run()
-
-    def stop(self) -> None:
-        self._loop.stop()
+        self.run, self.stop = self._loop.run, self._loop.stop
 
     async def _work(self) -> bool:
         await self.write()

@@ -46,8 +46,8 @@ class Wait(asyncio.Event):
 
 
 class Waiters:
-    """Callers of this process that wait for a workflow's answer, by their delivery's key. The database row is
-    the truth: what is handed on here was written to it before."""
+    """Who waits in this process: callers for a workflow's answer, by their delivery's key, and listeners for calls, by their
+    ids. The database row is the truth: what is handed on here was written to it before."""
 
     def __init__(self) -> None:
         self._events: dict[str, set[Wait]] = {}
@@ -135,7 +135,8 @@ class Listeners:
 
     def __init__(self) -> None:
         self._answering: dict[str, Listener] = {}
-        self._waiting: dict[str, set[asyncio.Event]] = {}
+        self._waiting = Waiters()
+        self.wake = self._waiting.wake
         self.changed = asyncio.Event()
         """Somebody came or went: look now, not at the next round."""
         self.closed = False
@@ -150,25 +151,16 @@ class Listeners:
     @contextmanager
     def waiting(self, listener_id: str) -> Iterator[asyncio.Event]:
         """Set when something is there for this listener."""
-        event = asyncio.Event()
-        waiting = self._waiting.setdefault(listener_id, set())
-        waiting.add(event)
+        event = self._waiting.register(listener_id)
         try:
             yield event
         finally:
-            waiting.discard(event)
-            if not waiting and self._waiting.get(listener_id) is waiting:
-                del self._waiting[listener_id]
-
-    def wake(self, listener_id: str) -> None:
-        for event in self._waiting.get(listener_id, ()):
-            event.set()
+            self._waiting.leave(listener_id, event)
 
     def close(self) -> None:
         """Nobody waits here any more: the process is about to end."""
         self.closed = True
-        for listener_id in self._waiting:
-            self.wake(listener_id)
+        self._waiting.wake_all()
 
 
 TRIM_AFTER = REJECTED_BYTES // 8

@@ -77,8 +77,6 @@ class Shown(Protocol):
         """The program has answered, or has not."""
         ...
 
-    def close(self) -> None: ...
-
 
 class Lines:
     def __init__(self) -> None:
@@ -97,17 +95,8 @@ class Lines:
             out.print(f"{what}  {out.styled(text, style)}  {answer.milliseconds:.0f} ms{more}")
             out.stream.flush()
 
-    def close(self) -> None:
-        pass
 
-
-class JsonLines:
-    def __init__(self) -> None:
-        self._turn = threading.Lock()
-
-    def begin(self, row: Row) -> None:
-        pass
-
+class JsonLines(Lines):
     def end(self, row: Row) -> None:
         answer = row.answer
         assert answer is not None
@@ -127,9 +116,6 @@ class JsonLines:
         )
         with self._turn:
             show_json_line(line)
-
-    def close(self) -> None:
-        pass
 
 
 class LiveTable:
@@ -163,9 +149,6 @@ class LiveTable:
             err.print(text, style)
             err.stream.flush()
             self._draw()
-
-    def close(self) -> None:
-        """The rows stay where they are."""
 
     def _erase(self) -> None:
         if self._drawn:
