@@ -12,6 +12,7 @@ from postern.stores.sql.tables import idempotency
 from postern.stores.sql.upsert import insert_into
 from postern.stores.sql.writer import Writer
 
+RESEALED_AT_ONCE = 200
 _REQUEST = "\0request\0"  # no key of a client holds a NUL: a sealed request can never pass for an answer
 
 
@@ -59,32 +60,26 @@ class Idempotency(Repository):
         gone = delete(idempotency).where(idempotency.c.actor == actor, idempotency.c.key == key)
         connection.execute(gone)
 
-    async def reseal(self, limit: int = 200) -> int:
+    async def reseal(self) -> int:
         """Encrypt with the current key what was encrypted with an older one; how many rows. What none of the
         keys opens expires within a day."""
-        done, after = 0, ("", "")
-        while True:
-
-            def job(
-                connection: Connection, after: tuple[str, str] = after
-            ) -> tuple[int, tuple[str, str] | None]:
-                place = tuple_(idempotency.c.actor, idempotency.c.key)
-                rows = connection.execute(
-                    select(idempotency)
-                    .where(place > after)
-                    .order_by(idempotency.c.actor, idempotency.c.key)
-                    .limit(limit)
-                ).all()
-                changed = sum(
-                    self._resealed(connection, row.actor, row.key, row.request, row.answer) for row in rows
-                )
-                return changed, (rows[-1].actor, rows[-1].key) if len(rows) == limit else None
-
-            changed, last = await self._writer.write(job)
+        done = 0
+        after: tuple[str, str] | None = ("", "")
+        while after is not None:
+            changed, after = await self._reseal_some(after)
             done += changed
-            if last is None:
-                return done
-            after = last
+        return done
+
+    @writes
+    def _reseal_some(
+        self, connection: Connection, after: tuple[str, str]
+    ) -> tuple[int, tuple[str, str] | None]:
+        """How many, and where to go on."""
+        place = idempotency.c.actor, idempotency.c.key
+        following = select(idempotency).where(tuple_(*place) > after).order_by(*place)
+        rows = connection.execute(following.limit(RESEALED_AT_ONCE)).all()
+        changed = sum(self._resealed(connection, row.actor, row.key, row.request, row.answer) for row in rows)
+        return changed, (rows[-1].actor, rows[-1].key) if len(rows) == RESEALED_AT_ONCE else None
 
     def _resealed(self, connection: Connection, actor: str, key: str, request: bytes, answer: bytes) -> bool:
         if all(self._vault.sealed_with_current(one.decode()) for one in (request, answer) if one):

@@ -38,14 +38,11 @@ class Listeners(Repository):
         write_note(connection, note)
         announce(connection, LISTENERS)
 
-    async def renew(self, listener_id: str, until: float) -> bool:
+    @writes
+    def renew(self, connection: Connection, listener_id: str, until: float) -> bool:
         """False where it is there no more. One whose time is over and whose row is still there goes on."""
         longer = update(listeners).where(listeners.c.id == listener_id, listeners.c.ended_by.is_(None))
-        values = {"lease_until": milliseconds(until)}
-        changed = await self._writer.write(
-            lambda connection: connection.execute(longer.values(values)).rowcount
-        )
-        return changed == 1
+        return connection.execute(longer.values(lease_until=milliseconds(until))).rowcount == 1
 
     @reads
     def all(self, connection: Connection) -> list[Listener]:

@@ -72,18 +72,15 @@ class Schedules(Repository):
         )
         return [value_of(ScheduleState, row) for row in connection.execute(found)]
 
-    async def bring_forward(self, state: ScheduleState, next_run_at: float) -> bool:
+    @writes
+    def bring_forward(self, connection: Connection, state: ScheduleState, next_run_at: float) -> bool:
         """False where it has changed meanwhile."""
         assert state.next_run_at is not None
         unchanged = update(schedules).where(
             schedules.c.webhook_id == state.webhook_id,
             schedules.c.next_run_at == stored(state.next_run_at),
         )
-        values = {"next_run_at": milliseconds(next_run_at)}
-        return (
-            await self._writer.write(lambda connection: connection.execute(unchanged.values(values)).rowcount)
-            == 1
-        )
+        return connection.execute(unchanged.values(next_run_at=milliseconds(next_run_at))).rowcount == 1
 
     @writes
     def finish(

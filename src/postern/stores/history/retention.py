@@ -79,10 +79,10 @@ class Retention(Repository):
         rows = connection.execute(select(webhooks.c.id, webhooks.c.document))
         return {row.id: _own(row.document) for row in rows}
 
-    async def own_rule(self, webhook_id: str) -> OwnRetention | None:
+    @reads
+    def own_rule(self, connection: Connection, webhook_id: str) -> OwnRetention | None:
         """That of one webhook; None where it cannot be read."""
-        asked = select(webhooks.c.document).where(webhooks.c.id == webhook_id)
-        document = await self._database.read(lambda connection: connection.scalar(asked))
+        document = connection.scalar(select(webhooks.c.document).where(webhooks.c.id == webhook_id))
         return None if document is None else _own(document)
 
     async def before(self, webhook_id: str, moment: float, after: str) -> list[str]:
