@@ -97,6 +97,13 @@ async def test_it_is_asked_how_runs_ended(harness: RestateHarness) -> None:
     }
 
 
+async def test_a_call_whose_second_run_still_goes_on_has_not_ended() -> None:
+    async with stand_in(lambda asked: Reply(470 if "/Echo/second/" in asked.target else 200)) as server:
+        engine = RestateEngine(server.url, targets=[ECHO, Target("Echo/second", "")])
+        assert await engine.ends(["inv.1"]) == {"inv.1": None}
+        await engine.close()
+
+
 async def test_a_service_that_is_not_registered_loses_nothing_and_health_says_so(
     harness: RestateHarness,
 ) -> None:

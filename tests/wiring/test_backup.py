@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from postern.settings import Settings
-from postern.wiring.backup import keys, restoring
+from postern.wiring.backup import keys, making, restoring
 from postern.wiring.backup.contents import BackupFailed
 from postern.wiring.backup.making import back_up
 from support.fresh import fresh_data
@@ -397,3 +397,15 @@ def test_who_is_asked_to_end_leaves_nothing_unfinished(
         program.send_signal(number)
         assert program.wait(PATIENCE) == (130 if number == signal.SIGINT else -number)
     assert set(os.listdir(where)) == {"serving.lock", "postern.db.lock"}
+
+
+def test_runs_that_began_after_the_calls_were_copied_leave_no_steps(tmp_path: Path) -> None:
+    database, journal = tmp_path / "postern.db", tmp_path / "engine.db"
+    database.write_bytes(a_database(tmp_path, "CREATE TABLE deliveries AS SELECT 'inv.3' AS key"))
+    runs = "CREATE TABLE runs AS SELECT value AS seq, 'inv.' || value AS delivery FROM json_each('[1,2,3]')"
+    (tmp_path / "made.db").unlink()
+    journal.write_bytes(a_database(tmp_path, runs, "CREATE TABLE steps AS SELECT seq AS run FROM runs"))
+    making._take_out_later_runs(journal, database, 1)
+    with closing(sqlite3.connect(journal)) as connection:
+        for asked in ("SELECT seq FROM runs", "SELECT run FROM steps"):
+            assert connection.execute(asked).fetchall() == [(1,), (3,)]

@@ -20,6 +20,7 @@ import httpx2
 import pytest
 
 from engines.relay import Relay
+from postern.surfaces.cli.develop.kept_place import KeptPlace
 from postern.surfaces.cli.develop.listen import _request
 from postern.surfaces.cli.develop.new_calls import Calls
 from postern.surfaces.cli.develop.presence import Presence
@@ -408,6 +409,9 @@ def test_the_place_is_kept_from_one_run_to_the_next(
         (("--sender", "stripe"), NOT_FOUND),
     ):
         assert typed(tmp_path, "listen", "--print", *words, to=gateway).exit_code == code
+    with pytest.raises(SystemExit) as ended:
+        KeptPlace("mine", "https://elsewhere.example")
+    assert ended.value.code == USAGE
 
 
 def heard_by(local: LocalProgram, url: str) -> list[str]:

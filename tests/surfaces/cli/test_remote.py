@@ -17,14 +17,14 @@ from reference import commands
 
 from postern.surfaces.cli.gateway.remote import Remote
 from postern.surfaces.cli.gateway.source import Answer
-from postern.surfaces.cli.run import FAILED, NOT_ALLOWED, NOT_FOUND, OK, UNAVAILABLE, USAGE
+from postern.surfaces.cli.run import CONFLICT, FAILED, NOT_ALLOWED, NOT_FOUND, OK, UNAVAILABLE, USAGE
 from postern.wiring.commands.machine import OnThisMachine
 from postern.workflows.testing import load_event
 from support.client import admin_of
 from support.commands import typed
 from support.plain_http import post
 from support.program import Program, clean_environment, run_postern
-from support.waiting import PATIENCE, free_port
+from support.waiting import PATIENCE, free_port, wait_until
 
 NOWHERE = "0" * 32
 
@@ -226,6 +226,9 @@ def tell(way: Way) -> None:
 
     webhook = ("--webhook", orders)
     post(f"{way.program.url}/webhook/{signed_code(way, signed)}", json={})
+    # When a caller heard its answer is written down afterwards.
+    story = f"invocations/{invocation}"
+    wait_until(lambda: admin_of(way.program).get(story).json["answeredAt"], what="the answer to be noted")
     twice("history", "list")
     for words in (
         ("history", "list", *webhook, "--status=accepted", "--limit=200", "--since=2d", "--until=0s"),
@@ -525,5 +528,9 @@ def test_what_a_newer_gateway_says_besides_is_passed_over(
     other = typed(tmp_path, "webhooks", "list")
     assert (other.exit_code, other.stderr.count("\n")) == (FAILED, 1)
     assert "has done" not in other.stderr
+    conflict = b'{"detail": "It was changed meanwhile.", "code": "version_conflict"}'
+    monkeypatch.setattr(OnThisMachine, "ask", lambda *_: Answer(412, conflict))
+    assert typed(tmp_path, "webhooks", "list").exit_code == CONFLICT
+    monkeypatch.setattr(OnThisMachine, "ask", lambda *_: Answer(200, b'{"items": 1}'))
     changed = typed(tmp_path, "webhooks", "create", "Once")  # whoever reads that it failed would do it again
     assert (changed.exit_code, "It has done what was asked" in changed.stderr) == (FAILED, True)

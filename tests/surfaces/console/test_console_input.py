@@ -71,6 +71,18 @@ def test_a_time_out_that_is_no_number_is_refused_and_shown_again(
     assert page.status == 422 and f'value="{value}"' in page.text
 
 
+def test_a_form_that_is_too_large_is_refused(program: Program) -> None:
+    stranger = Client(program.port, Sec_Fetch_Site="same-origin")
+    page = stranger.post("/sign-in", b"name=" + b"a" * 16 * 1024, **FORM)
+    assert (page.status, "larger than 16 KiB" in page.text) == (413, True)
+
+
+def test_a_list_of_calls_is_kept_by_no_cache(browser: Client) -> None:
+    headers = browser.get("/history/export?format=csv").headers
+    assert headers["content-disposition"] == 'attachment; filename="calls.csv"'
+    assert (headers["cache-control"], headers["x-content-type-options"]) == ("no-store", "nosniff")
+
+
 def test_what_was_saved_is_not_told_once_it_is_deleted(browser: Client, program: Program) -> None:
     api = Client(program.port, program.admin_key)
     webhook = api.post("webhooks", {"name": "Orders", "authentication": {"method": "none"}}).json["id"]

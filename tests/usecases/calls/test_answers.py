@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from postern.core.deliveries.delivery import EngineRejected, Started, Trigger
+from postern.core.history.invocation import Delivery
 from postern.core.problems import Refused
 from postern.observe.calls import CallLine
 from postern.usecases.calls import waiting
@@ -144,3 +145,11 @@ async def test_who_waits_hears_at_once_that_the_runs_have_ended(house: House) ->
         await report_end(house.gateway, trigger.invocation_id, trigger.end.token, "failed", "no stock")
         assert (await waiting).status == 502
     assert woken == [trigger.key]
+
+
+async def test_a_clock_that_is_set_back_during_a_call_does_not_lengthen_the_wait(house: House) -> None:
+    now = house.gateway.clock()
+    call = Delivery("inv_1.1", "inv_1", "wh_1", 1, "started", 0, now, {}, now, deadline=now + 0.05)
+    house.gateway.clock = lambda: now - 3600
+    async with asyncio.timeout(PATIENCE):
+        assert (await waiting.await_listener(house.gateway, call)).status == 504

@@ -24,6 +24,7 @@ from postern.stores.sql.tables import (
 )
 from postern.usecases.access import audit
 from postern.usecases.answers import as_plain
+from postern.usecases.calls import readmission
 from postern.usecases.deliveries import holds, replays
 from postern.usecases.history import history
 from postern.usecases.operations import readiness, retention
@@ -267,6 +268,21 @@ async def test_a_flood_of_rejected_calls_is_trimmed_while_it_comes(
         select(func.count()).select_from(invocations).where(invocations.c.webhook_id == other)
     )
     assert rest[0][0] == 1
+
+
+async def test_a_rejected_call_that_was_admitted_stays(desk: Desk) -> None:
+    """It is looked at before it is deleted, and may be admitted between the two."""
+    webhook = await desk.webhook(authentication={"method": "token", "token": "whk_0123456789abcdef"})
+    for _ in range(2):
+        await desk.call(webhook, {"n": 1})
+    await webhooks.change(desk.gateway, ACTOR, webhook, {"authentication": {"method": "none"}})
+    rejected, admitted = await ids(desk)
+    assert await desk.store.retention.rejected_beyond(webhook, 1) == [[rejected, admitted]]
+    await readmission.admit(desk.gateway, ACTOR, [admitted])
+    await settle(desk)
+    now = desk.gateway.clock()
+    assert await desk.store.retention.delete_rejected([rejected, admitted], now) == 1
+    assert await ids(desk) == [admitted]
 
 
 def test_rejected_calls_of_a_crowd_never_push_out_those_of_a_lone_sender() -> None:
