@@ -117,7 +117,8 @@ def test_a_webhook_that_cannot_be_read_is_named_with_the_reason_and_can_be_delet
     wait_until(lambda: not api.get("/readyz").json["webhooks"]["ok"], what="/readyz to tell it")
     assert webhook["id"] in api.get("/readyz").json["webhooks"]["detail"]
     assert Client(program.port).post("/webhook/" + webhook["url"].rpartition("/")[2], {}).status == 503
-    assert browser.post(f"{path}/delete", b"typed=Newer", **FORM).status == 303
+    done = browser.post(f"{path}/delete", b"typed=Newer", **FORM)
+    assert (done.status, done.headers["cache-control"]) == (303, "no-store")
     assert browser.get(path).status == 404
 
 
