@@ -66,7 +66,7 @@ class Chip(Struct, frozen=True):
     """A part that is set: how it is typed, and the list's address without it."""
 
     name: str
-    value: str
+    text: str
     without: str
 
 
