@@ -11,8 +11,10 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+import structlog
 from _pytest.faulthandler import fault_handler_stderr_fd_key
 
+from postern.observe.logs import LINES
 from support import forks
 from support.browser import browser, browser_context, notes, one_browser, page
 from support.characters import know_characters
@@ -195,3 +197,10 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     forks.allowed = item.get_closest_marker("executable") is None
+
+
+@pytest.fixture(autouse=True)
+def log_of_the_tests() -> None:
+    """A command that a test runs in its own process sets the log up for good: the next test has its own again."""
+    structlog.reset_defaults()
+    vars(LINES).pop("bind", None)
