@@ -17,7 +17,7 @@ from typing import Any
 
 from postern.core.access.accounts import Actor
 from postern.core.admit import admit, admit_head
-from postern.core.answer import Answer
+from postern.core.answer import CallerAnswer
 from postern.core.calls.call import Call
 from postern.settings import Settings
 from postern.usecases.access import accounts
@@ -145,9 +145,9 @@ async def _one(
     took = chance.lognormvariate(1.1, 0.55) / 1000
     gateway.clock = lambda: moment + took
     verdict = admit_head(webhook, call) or admit(webhook, call, gateway.runtime.limits)
-    answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+    answered: asyncio.Future[CallerAnswer] = asyncio.get_running_loop().create_future()
 
-    def on_answer(answer: Answer) -> CallerState:
+    def on_answer(answer: CallerAnswer) -> CallerState:
         answered.set_result(answer)
         return "there"
 

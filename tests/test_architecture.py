@@ -52,6 +52,8 @@ DOORS = {"open", "print", "input", "breakpoint", "eval", "exec", "__import__"}
 
 PROVERS = {"core/signatures/credential.py", "core/signatures/signature.py"}
 
+SHOWN = {"View", "Shape", "InvocationSummary"}
+
 LATE_IMPORTS: dict[str, set[str]] = {
     # While they are loaded, Ctrl-C is to end the program without a traceback.
     "__main__.py": {"postern.interruption", "postern.wiring.program"},
@@ -253,7 +255,24 @@ def surfaces_ask_use_cases(package: Path) -> list[str]:
     return found
 
 
+def a_class_name_means_one_thing(package: Path) -> list[str]:
+    """What is asked and answered at the edge may be called as the concept of the core that it shows."""
+    places: dict[str, list[str]] = {}
+    for file, tree in sources(package):
+        for node in statements(tree):
+            if isinstance(node, ast.ClassDef):
+                is_shown = {name_of(getattr(base, "value", base)) for base in node.bases} & SHOWN
+                places.setdefault(node.name, []).append("" if is_shown else f"{file}:{node.lineno}")
+    found = []
+    for name, where in places.items():
+        others = [place for place in where if place]
+        if len(others) > 1 or len(where) > 2:
+            found.append(f"{' '.join(others)} are called {name}")
+    return found
+
+
 RULES: list[Rule] = [
+    a_class_name_means_one_thing,
     core_is_pure,
     surfaces_ask_use_cases,
     only_a_check_proves_a_caller,
@@ -263,6 +282,11 @@ RULES: list[Rule] = [
 ]
 
 PLANTS: list[tuple[Rule, str, str]] = [
+    (
+        a_class_name_means_one_thing,
+        "usecases/planted.py",
+        "class Step: ...\nclass Other:\n    class Step: ...",
+    ),
     *(
         (core_is_pure, "core/planted.py", f"import {module}")
         for module in ["asyncio", "socket", "os", "time", "logging", "random", "secrets", "pathlib"]
@@ -383,7 +407,7 @@ def test_little_is_a_dictionary_of_anything() -> None:
     assert len(lines) <= 30, "\n".join(lines)
 
 
-MOST_LINES = {"src": 52_250, "tests": 55_500}
+MOST_LINES = {"src": 52_310, "tests": 55_500}
 """Of Python, as many as there are, up to the next 250. A commit that needs more raises its number here and says in its message
 what the lines are for and why none could go instead; one that takes lines away lowers it."""
 

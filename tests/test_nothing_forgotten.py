@@ -366,7 +366,7 @@ def test_a_field_of_the_history_s_filter_is_asked_for_everywhere() -> None:
 
 
 def test_a_field_of_the_webhooks_filter_is_an_option() -> None:
-    fields = set(webhooks_listing.FilterRequest.model_fields)
+    fields = set(webhooks_listing.WebhookFilterRequest.model_fields)
     assert set(options_of_webhooks.OPTIONS) == fields, "OPTIONS in surfaces/cli/webhooks/filters.py"
 
 

@@ -145,7 +145,7 @@ OF_COMMANDS = {"POSTERN_URL", "POSTERN_API_KEY", "POSTERN_API_KEY_FILE", "POSTER
 """Where commands go that ask a gateway over the network: no settings of the gateway itself."""
 
 
-class Setting(Generic[T]):
+class EnvironmentSetting(Generic[T]):
     """An attribute of ``Settings``: its name there is its name, and in the environment the same in
     capitals."""
 
@@ -165,7 +165,7 @@ class Setting(Generic[T]):
         return PREFIX + self.name.upper()
 
     @overload
-    def __get__(self, settings: None, owner: type) -> "Setting[T]": ...
+    def __get__(self, settings: None, owner: type) -> "EnvironmentSetting[T]": ...
     @overload
     def __get__(self, settings: object, owner: type) -> T: ...
     def __get__(self, settings: object | None, owner: type) -> Any:
@@ -178,162 +178,174 @@ class Setting(Generic[T]):
 class Settings:
     """The values in force."""
 
-    host = Setting(_host, "127.0.0.1", "The address to listen on. 0.0.0.0 is every address of this machine.")
-    port = Setting(_number(0, 65535), "8080", "The port to listen on.")
-    base_url = Setting(
+    host = EnvironmentSetting(
+        _host, "127.0.0.1", "The address to listen on. 0.0.0.0 is every address of this machine."
+    )
+    port = EnvironmentSetting(_number(0, 65535), "8080", "The port to listen on.")
+    base_url = EnvironmentSetting(
         _base_address,
         "",
         "The address under which the outside world reaches the gateway, like https://hooks.example.com. Default: http://host:port.",
     )
-    data_dir = Setting(
+    data_dir = EnvironmentSetting(
         Path, "./data", "The folder for the database, the engine's database and the generated key."
     )
-    database_url = Setting(
+    database_url = EnvironmentSetting(
         _database,
         "",
         "sqlite:///… (default: postern.db in the data folder) or postgresql://user@host/name, which may be written postgres://….",
         secret=True,
     )
-    engine = Setting(
+    engine = EnvironmentSetting(
         _one_of(*ENGINES),
         "embedded",
         f"The workflow engine: {', '.join(ENGINES[:-1])}, or {ENGINES[-1]}.",
     )
-    http_url = Setting(_address, "", "Engine http: the URL that starts a workflow.")
-    http_secret = Setting(
+    http_url = EnvironmentSetting(_address, "", "Engine http: the URL that starts a workflow.")
+    http_secret = EnvironmentSetting(
         str, "", "Engine http: whsec_… and requests are signed as Standard Webhooks says.", secret=True
     )
-    http_headers = Setting(
+    http_headers = EnvironmentSetting(
         str, "", 'Engine http: headers to send along, as JSON: {"Authorization": "Bearer …"}.', secret=True
     )
-    http_inline = Setting(
+    http_inline = EnvironmentSetting(
         _on_off,
         "off",
         "Engine http: on when its HTTP response is the workflow's answer to a synchronous call.",
     )
-    http_timeout = Setting(
+    http_timeout = EnvironmentSetting(
         _number(1, 20, "a number of seconds"),  # a start itself takes no longer
         "10",
         "Engine http: seconds within which it must take a trigger, 20 at most.",
     )
-    http_allowed_ranges = Setting(
+    http_allowed_ranges = EnvironmentSetting(
         str,
         "",
         "Engine http: where it may be besides the public internet, comma-separated, or none. Default: this machine and private networks.",
     )
-    temporal_address = Setting(str, "127.0.0.1:7233", "Engine temporal: host and port of the server.")
-    temporal_namespace = Setting(str, "default", "Engine temporal: the namespace.")
-    temporal_api_key = Setting(
+    temporal_address = EnvironmentSetting(
+        str, "127.0.0.1:7233", "Engine temporal: host and port of the server."
+    )
+    temporal_namespace = EnvironmentSetting(str, "default", "Engine temporal: the namespace.")
+    temporal_api_key = EnvironmentSetting(
         str, "", "Engine temporal: the API key of Temporal Cloud. Turns TLS on.", secret=True
     )
-    temporal_tls = Setting(
+    temporal_tls = EnvironmentSetting(
         _one_of("auto", "on", "off"), "auto", "Engine temporal: TLS on, off, or auto (on with an API key)."
     )
-    temporal_targets = Setting(
+    temporal_targets = EnvironmentSetting(
         str,
         "Webhook Trigger@postern",
         "Engine temporal: what to start, as Type@task-queue, with #webhook for one webhook only; comma-separated.",
     )
-    restate_url = Setting(
+    restate_url = EnvironmentSetting(
         _base_address,
         "",
         "Engine restate: where the server takes requests (its ingress), like http://127.0.0.1:8081.",
     )
-    restate_api_key = Setting(str, "", "Engine restate: the API key of Restate Cloud.", secret=True)
-    restate_targets = Setting(
+    restate_api_key = EnvironmentSetting(
+        str, "", "Engine restate: the API key of Restate Cloud.", secret=True
+    )
+    restate_targets = EnvironmentSetting(
         str,
         "WebhookTrigger/run",
         "Engine restate: what to start, as Service/handler, with #webhook for one webhook only; comma-separated.",
     )
-    dbos_database_url = Setting(
+    dbos_database_url = EnvironmentSetting(
         _database,
         "",
         "Engine dbos: the system database of your DBOS app, postgresql://user@host/name.",
         secret=True,
     )
-    dbos_targets = Setting(
+    dbos_targets = EnvironmentSetting(
         str,
         "Webhook Trigger@postern",
         "Engine dbos: what to enqueue, as Workflow@queue, with #webhook for one webhook only; comma-separated.",
     )
-    shopify_shop = Setting(str, "", "Engine shopify-flow: the shop, like your-shop.myshopify.com.")
-    shopify_access_token = Setting(str, "", "Engine shopify-flow: the Admin API access token.", secret=True)
-    shopify_trigger = Setting(
+    shopify_shop = EnvironmentSetting(str, "", "Engine shopify-flow: the shop, like your-shop.myshopify.com.")
+    shopify_access_token = EnvironmentSetting(
+        str, "", "Engine shopify-flow: the Admin API access token.", secret=True
+    )
+    shopify_trigger = EnvironmentSetting(
         str, "webhook-trigger", "Engine shopify-flow: the handle of the trigger extension."
     )
-    shopify_api_version = Setting(str, "2026-10", "Engine shopify-flow: the Admin API's version.")
-    shopify_also_send = Setting(
+    shopify_api_version = EnvironmentSetting(str, "2026-10", "Engine shopify-flow: the Admin API's version.")
+    shopify_also_send = EnvironmentSetting(
         _list,
         "",
         "Engine shopify-flow: what the trigger declares besides the six variables: payload, responseUrl, responseToken, responseDeadline.",
     )
-    shopify_payload_limit = Setting(
+    shopify_payload_limit = EnvironmentSetting(
         _number(1000, 10_000_000), "50000", "Engine shopify-flow: the largest trigger in bytes."
     )
-    workflows = Setting(Path, "./workflows", "File or folder of workflows that the embedded engine runs.")
-    workflows_at_once = Setting(
+    workflows = EnvironmentSetting(
+        Path, "./workflows", "File or folder of workflows that the embedded engine runs."
+    )
+    workflows_at_once = EnvironmentSetting(
         _number(1, 1000),
         "100",
         "How many runs of the embedded engine work at the same moment. One that sleeps does not count.",
     )
-    secret_keys = Setting(
+    secret_keys = EnvironmentSetting(
         _list,
         "",
         "Keys that encrypt stored secrets, comma-separated; the first one encrypts. Default: a generated file in the data folder.",
         secret=True,
     )
-    admin_key = Setting(
+    admin_key = EnvironmentSetting(
         str,
         "",
         "An API key with access level admin that is valid from the first start, for automation. 32 characters or more, random ones: nothing slows down who guesses.",
         secret=True,
     )
-    admin_password = Setting(
+    admin_password = EnvironmentSetting(
         str,
         "",
         "The password of the console's first user, admin. Default: generated at the first start and printed once.",
         secret=True,
     )
-    trusted_proxies = Setting(
+    trusted_proxies = EnvironmentSetting(
         _ranges,
         "",
         "Addresses or ranges of the proxies in front, comma-separated. Only what they say about the client is believed.",
     )
-    client_header = Setting(
+    client_header = EnvironmentSetting(
         _header_name,
         "X-Forwarded-For",
         "The header in which the trusted proxies name the client: X-Forwarded-For, Forwarded, or one like CF-Connecting-IP.",
     )
-    outbound_allowed = Setting(
+    outbound_allowed = EnvironmentSetting(
         _ranges,
         "",
         "Private addresses or ranges that schedules may fetch from, comma-separated, like 10.1.0.0/16. All others are refused.",
     )
-    history_days = Setting(
+    history_days = EnvironmentSetting(
         _days, "30", "Days that calls stay in the history, where a webhook does not say otherwise."
     )
-    body_days = Setting(
+    body_days = EnvironmentSetting(
         _maybe(_number(0, 3650, "a number of days")),
         "",
         "Days that the bodies of calls and answers are kept. Default: as long as the history.",
     )
-    history_rows = Setting(
+    history_rows = EnvironmentSetting(
         _number(0, 10**12), "0", "The most calls kept in all; the oldest go first. 0: no such limit."
     )
-    audit_days = Setting(
+    audit_days = EnvironmentSetting(
         _days, "365", "Days that the notes of who changed what, and replays of many that are over, are kept."
     )
-    log = Setting(
+    log = EnvironmentSetting(
         _one_of("auto", "json", "text", "off"),
         "auto",
         "How log lines look: json, text, or auto (text on a terminal). off: no line for each call, only what went wrong, as text.",
     )
-    example = Setting(
+    example = EnvironmentSetting(
         _on_off,
         "off",
         "on: make the example webhook at the first start and print a curl that calls it. `postern serve --example` also writes its workflow.",
     )
-    body_timeout = Setting(_seconds, "30", "Seconds within which a request must have arrived whole.")
+    body_timeout = EnvironmentSetting(
+        _seconds, "30", "Seconds within which a request must have arrived whole."
+    )
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         self.environment = dict(os.environ if environment is None else environment)
@@ -353,7 +365,7 @@ class Settings:
         if problems:
             raise SettingError("\n".join(problems))
 
-    def _text(self, setting: Setting[Any]) -> str:
+    def _text(self, setting: EnvironmentSetting[Any]) -> str:
         text = self.environment.get(setting.variable, "")
         file = self.environment.get(setting.variable + "_FILE", "") if setting.secret else ""
         if text and file:
@@ -441,4 +453,6 @@ def _meant(name: str, known: set[str]) -> str:
     return f": did you mean {PREFIX}{near[0]}?" if near else "; `postern settings` lists them"
 
 
-SETTINGS: list[Setting[Any]] = [one for one in vars(Settings).values() if isinstance(one, Setting)]
+SETTINGS: list[EnvironmentSetting[Any]] = [
+    one for one in vars(Settings).values() if isinstance(one, EnvironmentSetting)
+]

@@ -24,7 +24,7 @@ from postern.engines.embedded.journal import Journal, JournalUnavailable
 from postern.engines.embedded.runs import WorkflowRuns
 from postern.workflows import respond
 from postern.workflows.language import Declared, carry_out, running
-from postern.workflows.replay import Recorded, Replay
+from postern.workflows.replay import Recorded, StepReplay
 from support import power_cut
 from support.waiting import PATIENCE, wait_until
 
@@ -248,7 +248,7 @@ def test_after_an_answer_the_next_word_waits_until_the_answer_is_on_disk() -> No
     def ship() -> None:
         assert on_disk == ["respond"]
 
-    with running(Replay([], record, lambda document: True)):
+    with running(StepReplay([], record, lambda document: True)):
         carry_out(answer_and_ship, {})
     assert recorded == ["respond", "the workflow goes on", "ship"]
     assert on_disk == ["respond", "ship"], "a step's result is on disk before the workflow goes on"

@@ -71,7 +71,7 @@ async def test_a_question_is_sent_on_when_the_other_end_takes_more(link: Link) -
 async def test_what_is_said_in_one_round_of_the_loop_is_one_message_in_its_order(link: Link) -> None:
     wire = Wire()
     link.connection_made(wire)
-    small = [frames.Answered(number) for number in range(3)]
+    small = [frames.AnsweredFrame(number) for number in range(3)]
     large = frames.Forget(4, ["x" * LARGE])
     for one in small[:2]:
         link.send(one)
@@ -87,7 +87,7 @@ async def test_what_is_said_in_one_round_of_the_loop_is_one_message_in_its_order
 async def test_what_was_to_be_said_to_a_process_that_has_ended_is_let_go_of(link: Link) -> None:
     wire = Wire()
     link.connection_made(wire)
-    link.send(frames.Answered(1))
+    link.send(frames.AnsweredFrame(1))
     link.connection_lost(None)
     await asyncio.sleep(0)
     assert wire.sent == []
@@ -107,16 +107,16 @@ async def test_everybody_who_waits_hears_that_the_process_has_ended(link: Link) 
 @pytest.mark.parametrize(
     ("came_of_it", "told"),
     [
-        (True, frames.Answered(7, taken=True)),
-        (False, frames.Answered(7)),
-        (InvalidResponse("status", "no status"), frames.Answered(7, refused="no status")),
-        (StoreUnavailable("full"), frames.Answered(7, again=True)),
-        (RuntimeError("a secret"), frames.Answered(7, refused="internal: RuntimeError")),
+        (True, frames.AnsweredFrame(7, taken=True)),
+        (False, frames.AnsweredFrame(7)),
+        (InvalidResponse("status", "no status"), frames.AnsweredFrame(7, refused="no status")),
+        (StoreUnavailable("full"), frames.AnsweredFrame(7, again=True)),
+        (RuntimeError("a secret"), frames.AnsweredFrame(7, refused="internal: RuntimeError")),
     ],
 )
 @pytest.mark.parametrize("at_once", [True, False])
 async def test_a_workflow_hears_what_became_of_its_answer(
-    came_of_it: bool | Exception, told: frames.Answered, at_once: bool
+    came_of_it: bool | Exception, told: frames.AnsweredFrame, at_once: bool
 ) -> None:
     recording: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
@@ -130,7 +130,7 @@ async def test_a_workflow_hears_what_became_of_its_answer(
     link = Link(take)
     link.connection_made(wire)
     document = '{"status": 200, "headers": {}, "body": "x"}'
-    link.data_received(frames.encode(frames.Answer(7, "inv.1", document)))
+    link.data_received(frames.encode(frames.AnswerFrame(7, "inv.1", document)))
     if isinstance(came_of_it, bool):
         assert wire.sent == []
         recording.set_result(came_of_it)
@@ -144,6 +144,6 @@ async def test_a_workflow_hears_what_became_of_its_answer(
 async def test_nor_is_an_answer_that_cannot_be_read_left_without_a_reply(link: Link) -> None:
     wire = Wire()
     link.connection_made(wire)
-    link.data_received(frames.encode(frames.Answer(7, "inv.1", "no document")))
+    link.data_received(frames.encode(frames.AnswerFrame(7, "inv.1", "no document")))
     await asyncio.sleep(0)
-    assert wire.sent == [frames.encode(frames.Answered(7, refused="internal: JSONDecodeError"))]
+    assert wire.sent == [frames.encode(frames.AnsweredFrame(7, refused="internal: JSONDecodeError"))]

@@ -148,15 +148,15 @@ class Bed:
             return wait_and_crash
 
         runs._record = record_or_crash  # type: ignore[method-assign]
-        find = replay.Replay._recorded
+        find = replay.StepReplay._recorded
 
-        def find_and_settle(one: replay.Replay, name: str) -> Any:
+        def find_and_settle(one: replay.StepReplay, name: str) -> Any:
             found = find(one, name)
             left = self.left.get(self.place)
             self.moment = left.pop(0) if found is None and left else None
             return found
 
-        replay.Replay._recorded = find_and_settle  # type: ignore[method-assign]
+        replay.StepReplay._recorded = find_and_settle  # type: ignore[method-assign]
         shortest, replay.SHORTEST_LEAVE = replay.SHORTEST_LEAVE, 0.0  # every sleep lets go of its thread
         try:
             runs.open()
@@ -168,7 +168,7 @@ class Bed:
             )
         finally:
             runs.finish(10)
-            replay.Replay._recorded = find  # type: ignore[method-assign]
+            replay.StepReplay._recorded = find  # type: ignore[method-assign]
             replay.SHORTEST_LEAVE = shortest
         if not outcome:
             return None

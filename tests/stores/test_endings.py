@@ -3,7 +3,7 @@
 import pytest
 
 from postern.core.deliveries.delivery import End, Started
-from postern.core.history.invocation import Answered, Delivery, HistoryFilter
+from postern.core.history.invocation import AnswerHeard, Delivery, HistoryFilter
 from postern.core.history.volume import answer_name
 from postern.stores.store import Store
 from stores.conftest import NOW, WEBHOOK, entry, recorded
@@ -84,12 +84,12 @@ async def test_what_callers_heard_is_found_by_it(store: Store) -> None:
     rejected.invocation.status = 401
     ids = await recorded(store, *waiting, rejected)
     heard = [
-        Answered(ids[0], 504, NOW + 5, True),
-        Answered(ids[1], 201, NOW + 1, True),
-        Answered(ids[2], 502, NOW + 1, False),
+        AnswerHeard(ids[0], 504, NOW + 5, True),
+        AnswerHeard(ids[1], 201, NOW + 1, True),
+        AnswerHeard(ids[2], 502, NOW + 1, False),
     ]
     await store.endings.note(heard, {}, {(WEBHOOK, answer_name(504), 8): 1}, NOW)
-    await store.endings.note([Answered(ids[0], 200, NOW, True)], {}, {}, NOW)  # it is said once
+    await store.endings.note([AnswerHeard(ids[0], 200, NOW, True)], {}, {}, NOW)  # it is said once
 
     async def found(answer: str) -> set[int]:
         page = await store.history.page(HistoryFilter(answer=answer), 10)
@@ -104,7 +104,7 @@ async def test_what_callers_heard_is_found_by_it(store: Store) -> None:
     minute = int(NOW // 60)
     assert (await store.volumes.buckets(WEBHOOK, minute, minute + 1, 1))[minute].answers.by_name == {"504": 1}
 
-    await store.endings.note([Answered(ids[4], 401, NOW, False)], {}, {}, NOW)
+    await store.endings.note([AnswerHeard(ids[4], 401, NOW, False)], {}, {}, NOW)
     assert await found("gone") == {2, 4}
     await store.retention.delete([ids[4]])
     assert (

@@ -11,7 +11,7 @@ import pytest
 
 from postern.core.access.accounts import Actor
 from postern.core.admit import admit, admit_head
-from postern.core.answer import Answer
+from postern.core.answer import CallerAnswer
 from postern.core.calls.call import Call
 from postern.settings import Settings
 from postern.usecases.calls.receive import CallerState, receive
@@ -39,7 +39,7 @@ class Desk:
 
     async def call(
         self, webhook_id: str, body: Any, *headers: tuple[bytes, bytes], at: float | None = None
-    ) -> Answer:
+    ) -> CallerAnswer:
         """As ingress does it, without the socket."""
         webhook = self.gateway.runtime.directory.by_id(webhook_id)
         assert webhook is not None
@@ -57,9 +57,9 @@ class Desk:
             self.gateway.site.base_url,
         )
         verdict = admit_head(webhook, call) or admit(webhook, call, self.gateway.runtime.limits)
-        answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        answered: asyncio.Future[CallerAnswer] = asyncio.get_running_loop().create_future()
 
-        def on_answer(answer: Answer) -> CallerState:
+        def on_answer(answer: CallerAnswer) -> CallerState:
             answered.set_result(answer)
             return "there"
 

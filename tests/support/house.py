@@ -14,7 +14,7 @@ import pytest
 
 from postern.core.access.accounts import Actor
 from postern.core.address import NOBODY, ClientAddresses
-from postern.core.answer import Answer
+from postern.core.answer import CallerAnswer
 from postern.core.deliveries.delivery import (
     End,
     EngineHealth,
@@ -87,10 +87,10 @@ class NotingEngine:
 
 class AnsweredCall(IncomingCall):
     def __init__(self, intake: Intake) -> None:
-        self.answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self.answered: asyncio.Future[CallerAnswer] = asyncio.get_running_loop().create_future()
         super().__init__(intake, self._on_answer)
 
-    def _on_answer(self, answer: Answer) -> CallerState:
+    def _on_answer(self, answer: CallerAnswer) -> CallerState:
         self.answered.set_result(answer)
         return "there"
 

@@ -15,8 +15,8 @@ from structlog.testing import capture_logs
 
 from postern.core.history.invocation import StoreUnavailable
 from postern.settings import Settings
-from postern.surfaces.cli.gateway.beside import NAME, NOT_THIS_ONE, Asked, Beside
-from postern.surfaces.cli.gateway.source import Answer
+from postern.surfaces.cli.gateway.beside import NAME, NOT_THIS_ONE, Asked, GatewaySocket
+from postern.surfaces.cli.gateway.source import HttpAnswer
 from postern.wiring.commands import answering as module
 from postern.wiring.commands.answering import answering
 from support.house import House, a_house
@@ -46,8 +46,8 @@ async def say(settings: Settings, said: bytes) -> bytes:
     return heard
 
 
-async def ask(settings: Settings, asked: Asked) -> Answer:
-    return msgspec.msgpack.decode(await say(settings, msgspec.msgpack.encode(asked)), type=Answer)
+async def ask(settings: Settings, asked: Asked) -> HttpAnswer:
+    return msgspec.msgpack.decode(await say(settings, msgspec.msgpack.encode(asked)), type=HttpAnswer)
 
 
 WEBHOOKS = Asked("GET", "/webhooks", {}, None, {})
@@ -142,7 +142,7 @@ async def test_what_was_begun_is_finished_before_the_gateway_ends(
         asyncio.get_running_loop().call_later(0.05, may_end.set)
     assert may_end.is_set(), "it was waited for"
     assert (await asked).body == b"done"
-    assert Beside(settings.data_dir, {}).ask("GET", "/webhooks", {}, None) is None
+    assert GatewaySocket(settings.data_dir, {}).ask("GET", "/webhooks", {}, None) is None
 
 
 def test_the_socket_is_closed_to_others_from_its_first_moment(tmp_path: Path) -> None:

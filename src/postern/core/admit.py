@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from postern.core.calls.call import Call
-from postern.core.calls.content import Payload, Unreadable, read_object
+from postern.core.calls.content import Payload, UnreadableContent, read_object
 from postern.core.calls.cors import is_preflight
 from postern.core.calls.paths import walk_members
 from postern.core.limits import Limits
@@ -119,7 +119,7 @@ def read_verified(webhook: Webhook, verified: VerifiedCall, trace: list[Step]) -
     """What a genuine call says: its object, the mapped fields, its key. Also asked of what a schedule has
     fetched."""
     payload = read_object(verified.call, webhook.wraps_arrays)
-    if isinstance(payload, Unreadable):
+    if isinstance(payload, UnreadableContent):
         return _reject(trace, "content", payload.code, payload.detail, matched=verified.matched)
     trace.append(
         ("content", True, f"{payload.sent_as}a JSON object of {len(payload.text)} bytes{payload.remark}")

@@ -15,27 +15,27 @@ NOSNIFF = (b"x-content-type-options", b"nosniff")
 Header = tuple[bytes, bytes]
 
 
-class Answer(msgspec.Struct):
+class CallerAnswer(msgspec.Struct):
     status: int
     headers: list[Header] = msgspec.field(default_factory=list)
     body: bytes = b""
 
 
-def accepted(invocation_id: str) -> Answer:
+def accepted(invocation_id: str) -> CallerAnswer:
     return _status_answer("accepted", invocation_id)
 
 
-def duplicate(first_invocation_id: str) -> Answer:
+def duplicate(first_invocation_id: str) -> CallerAnswer:
     return _status_answer("duplicate", first_invocation_id)
 
 
-def completed(invocation_id: str) -> Answer:
+def completed(invocation_id: str) -> CallerAnswer:
     return _status_answer("completed", invocation_id)
 
 
-def _status_answer(status: str, invocation_id: str) -> Answer:
+def _status_answer(status: str, invocation_id: str) -> CallerAnswer:
     name = invocation_id.encode()
-    return Answer(
+    return CallerAnswer(
         200,
         [JSON, (b"x-invocation-id", name)],
         b'{"status":"' + status.encode() + b'","invocationId":"' + name + b'"}',
@@ -49,7 +49,7 @@ def problem(
     challenge: bytes | None = None,
     retry_after: int | None = None,
     allow: bytes | None = None,
-) -> Answer:
+) -> CallerAnswer:
     """A problem document (RFC 9457). The reason is the code and its sentence; the owner's details stay in
     history."""
     entry = PROBLEMS[code]
@@ -71,7 +71,7 @@ def problem(
         headers.append((b"retry-after", str(wait).encode()))
     if allow is not None:
         headers.append((b"allow", allow))
-    return Answer(entry.status, headers, msgspec.json.encode(document))
+    return CallerAnswer(entry.status, headers, msgspec.json.encode(document))
 
 
 # --- what a workflow's response action may say -----------------------------------------------------------------------
@@ -182,9 +182,9 @@ def response_of_http(status: int, headers: Iterable[tuple[str, str]], body: byte
     return WorkflowResponse(status, (*own, *checked.headers), content)
 
 
-def responded(response: WorkflowResponse, invocation_id: str) -> Answer:
+def responded(response: WorkflowResponse, invocation_id: str) -> CallerAnswer:
     """It is served from the gateway's own origin: without the sandbox its scripts could act as the console's
     user. Which types run scripts is for browsers to know, so every answer is put into it."""
     headers = [(name.encode(), value.encode()) for name, value in response.headers]
     headers += [NOSNIFF, _SANDBOX, (b"x-invocation-id", invocation_id.encode())]
-    return Answer(response.status, headers, response.body)
+    return CallerAnswer(response.status, headers, response.body)

@@ -30,7 +30,7 @@ from postern.core.deliveries.delivery import (
 )
 from postern.core.webhooks.names import is_header_name
 from postern.engines.handover import NEAR, EngineElsewhere, document
-from postern.outbound.fetch import Fetched, Fetcher, parse_url
+from postern.outbound.fetch import FetchedAnswer, Fetcher, parse_url
 from postern.outbound.guard import FetchFailed
 
 LONGEST_HOLD = 15.0
@@ -115,10 +115,10 @@ class HttpEngine(EngineElsewhere):
             if failed.status is None:
                 raise
             # Its status says whether it has started the workflow, and it must not start it again for the rest.
-            fetched, unread = Fetched(failed.status, (), b"", self._url), failed.detail
+            fetched, unread = FetchedAnswer(failed.status, (), b"", self._url), failed.detail
         return self._settled(fetched, unread, trigger, waits)
 
-    async def _post(self, trigger: Trigger, timeout: float) -> Fetched:
+    async def _post(self, trigger: Trigger, timeout: float) -> FetchedAnswer:
         end = None if trigger.end is None else {"url": trigger.end.url, "token": trigger.end.token}
         body = msgspec.json.encode({**document(trigger), "end": end})
         return await self._fetcher.fetch(
@@ -155,7 +155,7 @@ class HttpEngine(EngineElsewhere):
             headers["webhook-signature"] = signature(self._key, key, now, body)
         return headers
 
-    def _settled(self, fetched: Fetched, unread: str, trigger: Trigger, waits: bool) -> Started:
+    def _settled(self, fetched: FetchedAnswer, unread: str, trigger: Trigger, waits: bool) -> Started:
         """``unread``: why there is no more of the answer than its status."""
         if 200 <= fetched.status < 300:
             # 202 says that the answer comes later, through the slot.
@@ -243,7 +243,7 @@ def signature(key: bytes, delivery_key: str, timestamp: int, body: bytes) -> str
     return "v1," + base64.b64encode(hmac.digest(key, signed, "sha256")).decode()
 
 
-def _inline_answer(fetched: Fetched) -> WorkflowResponse:
+def _inline_answer(fetched: FetchedAnswer) -> WorkflowResponse:
     """The engine's response as the workflow's answer.
 
     Any status but a 2xx is the engine's own, so a workflow that wants its caller to hear another one says so
@@ -260,7 +260,7 @@ def _inline_answer(fetched: Fetched) -> WorkflowResponse:
     return response_of_http(status, headers, fetched.body)
 
 
-def _excerpt(fetched: Fetched, secrets: list[str]) -> str:
+def _excerpt(fetched: FetchedAnswer, secrets: list[str]) -> str:
     """What it says of it, for everybody who reads the history: some show the request that they could not take."""
     text = _masked(fetched.body.decode("utf-8", "replace"), secrets)
     text = " ".join(text[:300].split())

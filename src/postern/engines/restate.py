@@ -26,7 +26,7 @@ from postern.core.deliveries.delivery import (
     end_of_runs,
 )
 from postern.engines.handover import NEAR, EngineElsewhere, Target, checked, document
-from postern.outbound.fetch import Fetched, Fetcher, parse_url
+from postern.outbound.fetch import FetchedAnswer, Fetcher, parse_url
 from postern.outbound.guard import FetchFailed
 
 DEFAULT_TARGET = Target("WebhookTrigger/run", "")
@@ -95,7 +95,7 @@ class RestateEngine(EngineElsewhere):
         method: str = "GET",
         headers: dict[str, str] | None = None,
         content: bytes | None = None,
-    ) -> Fetched:
+    ) -> FetchedAnswer:
         try:
             return await self._fetcher.fetch(
                 self._url + path,
@@ -108,7 +108,7 @@ class RestateEngine(EngineElsewhere):
             )
         except FetchFailed as failed:
             if failed.reason_code == "too_large" and failed.status is not None:
-                return Fetched(failed.status, (), b"", self._url + path)  # its status says all
+                return FetchedAnswer(failed.status, (), b"", self._url + path)  # its status says all
             raise EngineUnavailable(f"Restate cannot be reached: {failed.detail}") from failed
 
     async def ended(self, key: str) -> Literal["completed", "failed"]:
@@ -180,7 +180,7 @@ class RestateEngine(EngineElsewhere):
         await self._fetcher.aclose()
 
 
-def _message(answer: Fetched) -> str:
+def _message(answer: FetchedAnswer) -> str:
     """What Restate says was wrong, in one line."""
     try:
         text = msgspec.json.decode(answer.body, type=_Refusal).message

@@ -22,7 +22,7 @@ from postern.core.deliveries.delivery import (
 )
 from postern.core.documents import Document, Payload
 from postern.engines.handover import EngineElsewhere, deadline_text
-from postern.outbound.fetch import Fetched, Fetcher, parse_url
+from postern.outbound.fetch import FetchedAnswer, Fetcher, parse_url
 from postern.outbound.guard import FetchFailed
 
 ALSO = ("payload", "responseUrl", "responseToken", "responseDeadline")
@@ -105,7 +105,7 @@ class ShopifyFlowEngine(EngineElsewhere):
         }
         return {**trigger.variables, **{name: also[name] for name in self._also_send}}
 
-    async def _ask(self, query: str, variables: Document) -> tuple[Fetched, Payload]:
+    async def _ask(self, query: str, variables: Document) -> tuple[FetchedAnswer, Payload]:
         """The answer to a GraphQL request that Shopify has taken; everything else is raised as what it means
         for a start."""
         try:

@@ -29,7 +29,7 @@ _SAFE = "%/:@!$&'()*+,;=~?[]"
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
+class FetchedAnswer:
     """What came back, whatever its status. ``url`` is where the last redirect led; header names are
     lower-case."""
 
@@ -80,7 +80,7 @@ class Fetcher:
         timeout: float = 10.0,
         max_bytes: int = 1 << 20,
         max_redirects: int | None = 5,
-    ) -> Fetched:
+    ) -> FetchedAnswer:
         """The answer, or ``FetchFailed`` with its status if that came. ``timeout`` is for everything together, redirects and a slow body
         included. ``max_redirects``: None where a redirect is an answer like any other.
 
@@ -145,14 +145,14 @@ class Fetcher:
         max_bytes: int,
         redirects: int | None,
         heard: Heard,
-    ) -> Fetched:
+    ) -> FetchedAnswer:
         left = redirects or 0
         while True:
             answer = await client.exchange(
                 method, url, _sent(headers), content, send_within, max_bytes, redirects is not None, heard
             )
             if answer.leads_to is None or redirects is None:
-                return Fetched(answer.status, answer.headers, answer.body, str(url))
+                return FetchedAnswer(answer.status, answer.headers, answer.body, str(url))
             try:
                 target = parse_url(answer.leads_to.decode("latin-1"), url)
             except FetchFailed as wrong:

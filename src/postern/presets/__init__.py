@@ -37,7 +37,7 @@ class Sender(Struct, frozen=True):
     timeout_seconds: float | None = None
 
 
-class Sample(Struct, frozen=True):
+class EventSample(Struct, frozen=True):
     """A call as this sender makes it. Words in braces stand for what differs each time; see
     ``core/signatures/making.py``."""
 
@@ -87,7 +87,7 @@ class Preset(Struct, frozen=True):
         )
 
     @property
-    def samples(self) -> tuple[Sample, ...]:
+    def samples(self) -> tuple[EventSample, ...]:
         return _samples(self.name)
 
     @property
@@ -154,13 +154,13 @@ def _preset(file_name: str, document: Document) -> Preset:
 
 
 @cache
-def _samples(name: str) -> tuple[Sample, ...]:
+def _samples(name: str) -> tuple[EventSample, ...]:
     text = (resources.files(__package__) / "samples" / f"{name}.toml").read_text("utf-8")
     try:
         document = tomllib.loads(text)
         headers = document.pop("headers")
         return tuple(
-            Sample(headers=tuple((headers | sample.pop("headers", {})).items()), **sample)
+            EventSample(headers=tuple((headers | sample.pop("headers", {})).items()), **sample)
             for sample in document.pop("samples")
         )
     except (KeyError, TypeError, ValueError) as error:

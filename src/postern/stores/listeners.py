@@ -24,7 +24,7 @@ NoteOf = Callable[[Listener], AuditEntry | None]
 """What is noted of a listener whose time is over."""
 
 
-class Listeners(Repository):
+class ListenerStore(Repository):
     @writes
     def enter(self, connection: Connection, listener: Listener, note: AuditEntry | None) -> None:
         """Raises ``AlreadyAnswered`` where another one has the webhook's lease. The insert decides."""

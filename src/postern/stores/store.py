@@ -15,7 +15,7 @@ from postern.stores.deliveries.deliveries import Deliveries
 from postern.stores.deliveries.emissions import Emissions
 from postern.stores.deliveries.holds import Holds
 from postern.stores.deliveries.slots import Slots
-from postern.stores.history.endings import Endings
+from postern.stores.history.endings import EndingStore
 from postern.stores.history.findable import Findable
 from postern.stores.history.marks import CallMarks
 from postern.stores.history.reading import History
@@ -24,7 +24,7 @@ from postern.stores.history.retention import Retention
 from postern.stores.history.saved_views import SavedViews
 from postern.stores.history.volumes import Volumes
 from postern.stores.idempotency import Idempotency
-from postern.stores.listeners import Listeners
+from postern.stores.listeners import ListenerStore
 from postern.stores.samples import Samples
 from postern.stores.schedules import Schedules
 from postern.stores.secrets import keys
@@ -34,8 +34,8 @@ from postern.stores.sql.checkpoint import Checkpoints
 from postern.stores.sql.condition import Condition
 from postern.stores.sql.database import Database
 from postern.stores.sql.writer import Writer
-from postern.stores.webhooks.bin import Bin
-from postern.stores.webhooks.webhooks import Webhooks
+from postern.stores.webhooks.bin import BinStore
+from postern.stores.webhooks.webhooks import WebhookStore
 
 
 class Store:
@@ -46,8 +46,8 @@ class Store:
         self.writer = Writer(self.database, self._checkpoints.between_commits if self._checkpoints else None)
         self._condition = Condition(self.database, self.writer)
         self.vault = Vault(secret_keys)
-        self.webhooks = Webhooks(self.database, self.writer, self.vault)
-        self.bin = Bin(self.database, self.writer, self.webhooks)
+        self.webhooks = WebhookStore(self.database, self.writer, self.vault)
+        self.bin = BinStore(self.database, self.writer, self.webhooks)
         self.history = History(self.database, self.writer)
         self.findable = Findable(self.database, self.writer)
         self.deliveries = Deliveries(self.database, self.writer)
@@ -55,7 +55,7 @@ class Store:
         self.holds = Holds(self.database, self.writer)
         self.slots = Slots(self.database, self.writer)
         self.marks = CallMarks(self.database, self.writer)
-        self.endings = Endings(self.database, self.writer)
+        self.endings = EndingStore(self.database, self.writer)
         self.samples = Samples(self.database, self.writer)
         self.schedules = Schedules(self.database, self.writer)
         self.retention = Retention(self.database, self.writer)
@@ -66,7 +66,7 @@ class Store:
         self.replays = Replays(self.database, self.writer)
         self.saved_views = SavedViews(self.database, self.writer)
         self.audit = Audit(self.database, self.writer)
-        self.listeners = Listeners(self.database, self.writer)
+        self.listeners = ListenerStore(self.database, self.writer)
         self.volumes = Volumes(self.database, self.writer)
         self.activities = Activities(self.database, self.writer)
         self._alone_lock: wake.AloneLock | None = None

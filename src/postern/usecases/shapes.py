@@ -23,7 +23,7 @@ class Shape(BaseModel):
     )
 
 
-class FieldProblem(ValueError):
+class FieldRefused(ValueError):
     """Names the field within the model that the validator stands on."""
 
     def __init__(self, field: str, message: str) -> None:

@@ -18,7 +18,7 @@ from postern.core.operations.retention import RetentionPolicy
 from postern.engines.embedded.watching import Watch
 from postern.observe.calls import CallLog
 from postern.observe.logs import Log
-from postern.outbound.fetch import Fetched, Fetcher
+from postern.outbound.fetch import FetchedAnswer, Fetcher
 from postern.private_files import openness, private_file, private_folder
 from postern.settings import Settings
 from postern.stores.secrets.keys import holds_secrets
@@ -79,7 +79,7 @@ class Outside:
 
     async def call_own(
         self, target: str, *, headers: Mapping[str, str], content: bytes, timeout: float
-    ) -> Fetched:
+    ) -> FetchedAnswer:
         # The address is the operator's own setting; what follows it cannot lead to another host.
         return await self._own.fetch(
             f"{self._base_url}/{target.lstrip('/')}", method="POST", headers=headers, content=content,

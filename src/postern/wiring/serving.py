@@ -53,14 +53,16 @@ LOOK_EVERY = 1.0
 log = Log()
 
 
-class Beside(Struct, frozen=True):
+class BackgroundWork(Struct, frozen=True):
     """What goes on beside the serving: who watches the embedded engine's files and runs, and what follows the calls."""
 
     watch: Watch
     follow: Callable[[Gateway], Coroutine[Any, Any, None]]
 
 
-async def serve(settings: Settings, slot: WorkerSlot | None = None, beside: Beside | None = None) -> None:
+async def serve(
+    settings: Settings, slot: WorkerSlot | None = None, beside: BackgroundWork | None = None
+) -> None:
     """``slot``: in a worker, what its parent has given it. The parent holds the data folder and has greeted the
     user."""
     listener = socket.socket(fileno=slot.listener) if slot else _listener(settings)

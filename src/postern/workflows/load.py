@@ -14,7 +14,7 @@ from types import CodeType
 from typing import NoReturn
 
 from postern.workflows.language import Declared, collecting
-from postern.workflows.places import Place, place_of
+from postern.workflows.places import SourcePlace, place_of
 
 LONGEST = 2000
 """Characters of what an error says."""
@@ -25,7 +25,7 @@ _instead: dict[str, bytes] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class BrokenFile:
     """A file that cannot be loaded as it is now."""
 
     file: str
@@ -48,12 +48,12 @@ class Loaded:
     workflows: tuple[Declared, ...] = ()
     files: tuple[Path, ...] = ()
     """Everything that was read, so that somebody can notice when it changes."""
-    broken: tuple[Broken, ...] = ()
+    broken: tuple[BrokenFile, ...] = ()
     sources: Mapping[str, bytes] = field(default_factory=dict)
     """By path: what was loaded, to go on with when a later version cannot be."""
 
     @property
-    def failed(self) -> Broken | None:
+    def failed(self) -> BrokenFile | None:
         """Why there is nothing that could run."""
         return self.broken[0] if self.broken and not self.workflows else None
 
@@ -112,7 +112,7 @@ def load(path: Path, last_good: Mapping[str, bytes] | None = None) -> Loaded:
     )
     _instead.clear()
     files: set[Path] = set()
-    broken: list[Broken] = []
+    broken: list[BrokenFile] = []
     try:
         wanted = workflow_files(path)
         files.update(wanted)
@@ -120,7 +120,7 @@ def load(path: Path, last_good: Mapping[str, bytes] | None = None) -> Loaded:
             for file in wanted:
                 broken += _load(file, folder, found, files, last_good or {})
     except OSError as error:
-        return Loaded(broken=(Broken(path.name, str(error)),))
+        return Loaded(broken=(BrokenFile(path.name, str(error)),))
     finally:
         sys.dont_write_bytecode = kept
     files |= _take_note(known, folder)
@@ -129,7 +129,7 @@ def load(path: Path, last_good: Mapping[str, bytes] | None = None) -> Loaded:
 
 def _load(
     file: Path, folder: Path, found: list[Declared], files: set[Path], last_good: Mapping[str, bytes]
-) -> Iterator[Broken]:
+) -> Iterator[BrokenFile]:
     """What is wrong with it. Whatever a file ends with, its engine and its reader go on."""
     while True:
         try:
@@ -149,9 +149,9 @@ def _load(
             words = _in_one_line(error, place), place.text if place else ""
             changed = next((one for one in reversed(own) if _can_go_back(one, last_good)), None)
             if changed is None:
-                yield Broken(file.name, *words)
+                yield BrokenFile(file.name, *words)
                 return
-            yield Broken(Path(changed).name, *words, goes_on=True)
+            yield BrokenFile(Path(changed).name, *words, goes_on=True)
             _instead[changed] = last_good[changed]
 
 
@@ -162,7 +162,7 @@ def _can_go_back(file: str, last_good: Mapping[str, bytes]) -> bool:
     return False
 
 
-def _sources(files: set[Path], broken: list[Broken]) -> dict[str, bytes]:
+def _sources(files: set[Path], broken: list[BrokenFile]) -> dict[str, bytes]:
     missing = {one.file for one in broken if not one.goes_on}
     sources = {}
     for file in files:
@@ -220,7 +220,7 @@ def _forget_ours() -> None:
     _ours.clear()
 
 
-def _in_one_line(error: BaseException, place: Place | None) -> str:
+def _in_one_line(error: BaseException, place: SourcePlace | None) -> str:
     words, kind = _words_of(error), type(error).__name__
     if place is None:
         return words or kind

@@ -9,7 +9,7 @@ from postern.workflows.language import StepFailed
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SourcePlace:
     file: str
     line: int
     text: str = ""
@@ -19,14 +19,14 @@ class Place:
         return f"{self.file}, line {self.line}"
 
 
-def place_of(error: BaseException, folder: Path) -> Place | None:
+def place_of(error: BaseException, folder: Path) -> SourcePlace | None:
     """The innermost line of the user's own; of a step that failed for good, where it failed the last time."""
     if isinstance(error, SyntaxError) and error.filename:
         file = Path(error.filename)
         # Python shows what it was parsing; the line of an indentation is not always among it.
         linecache.checkcache(error.filename)
         text = error.text or linecache.getline(error.filename, error.lineno or 0)
-        return Place(_name(file, folder), error.lineno or 0, text.strip())
+        return SourcePlace(_name(file, folder), error.lineno or 0, text.strip())
     chain = [error]
     while isinstance(chain[-1], StepFailed) and chain[-1].__cause__ is not None:
         chain.append(chain[-1].__cause__)
@@ -37,7 +37,7 @@ def place_of(error: BaseException, folder: Path) -> Place | None:
             if _is_own(Path(frame.filename), folder)
         ]
         if own:
-            return Place(
+            return SourcePlace(
                 _name(Path(own[-1].filename), folder), own[-1].lineno or 0, (own[-1].line or "").strip()
             )
     return None

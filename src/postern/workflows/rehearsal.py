@@ -14,7 +14,7 @@ from typing import Any
 
 from postern.workflows.language import Automation
 from postern.workflows.load import load, not_ended
-from postern.workflows.replay import Asleep, LeftOff, Recorded, Replay, Stopped, carry_on
+from postern.workflows.replay import Asleep, LeftOff, Recorded, StepReplay, Stopped, carry_on
 
 NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -97,7 +97,7 @@ class Rehearsing:
     def carry_out(self, function: Automation, event: Mapping[str, Any]) -> Stopped:
         text = json.dumps(event)
         while True:
-            replay = Replay(
+            replay = StepReplay(
                 list(self._recorded),
                 self._record,
                 self._answer,

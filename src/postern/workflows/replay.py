@@ -41,7 +41,7 @@ class Recorded:
 
 
 @dataclass(slots=True)
-class Replay:
+class StepReplay:
     """One run of one workflow, as far as it was recorded, and then on."""
 
     recorded: list[Recorded]
@@ -144,7 +144,7 @@ class Stopped:
     result: Any = None
 
 
-def carry_on(function: Automation, event: str, replay: Replay) -> Stopped:
+def carry_on(function: Automation, event: str, replay: StepReplay) -> Stopped:
     """Run the workflow on the event, which is JSON, from the top, past what is recorded, as far as it goes now."""
     reason: BaseException | None = None
     result: Any = None

@@ -9,7 +9,7 @@ from typing import Any
 
 from postern.workflows.event import FIELD_NAMES
 from postern.workflows.language import WORKFLOW_NAME
-from postern.workflows.shapes import Classes, Shape, quoted, shape_of
+from postern.workflows.shapes import Classes, JsonShape, quoted, shape_of
 from postern.workflows.testing import FORMAT, VERSION
 
 
@@ -85,7 +85,7 @@ WRITTEN = "# Written by `postern workflows types`"
 """The beginning of what may be written anew."""
 
 
-def module_of_types(webhook_id: str, payload: Shape, calls: int) -> str:
+def module_of_types(webhook_id: str, payload: JsonShape, calls: int) -> str:
     """Python source: ``Event`` and ``Payload`` of a webhook. The same shapes give the same text."""
     classes = Classes(in_order_of_names=True, reserved=("Event", "Payload"))
     kind = "Payload" if payload.members else "dict[str, Any]"

@@ -22,7 +22,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 @dataclass(slots=True)
-class Shape:
+class JsonShape:
     """What was seen at one place."""
 
     seen: int = 0
@@ -31,9 +31,9 @@ class Shape:
     deep: bool = False
     """More than anybody reads was not looked into."""
     objects: int = 0
-    members: dict[str, "Shape"] = field(default_factory=dict)
+    members: dict[str, "JsonShape"] = field(default_factory=dict)
     lists: int = 0
-    items: "Shape | None" = None
+    items: "JsonShape | None" = None
 
     def add(self, value: Any, depth: int = 0) -> None:
         self.seen += 1
@@ -46,13 +46,13 @@ class Shape:
                 self.deep = True
             case list():
                 self.lists += 1
-                self.items = self.items or Shape()
+                self.items = self.items or JsonShape()
                 for item in value:
                     self.items.add(item, depth + 1)
             case dict():
                 self.objects += 1
                 for key, inner in value.items():
-                    self.members.setdefault(key, Shape()).add(inner, depth + 1)
+                    self.members.setdefault(key, JsonShape()).add(inner, depth + 1)
             case _:
                 raise TypeError(f"{type(value).__name__} is no part of JSON")
 
@@ -63,8 +63,8 @@ class Shape:
         return len(self.members) > MOST_KEYS or (len(self.members) > FEW_KEYS and most * 2 <= self.objects)
 
 
-def shape_of(value: Any) -> Shape:
-    shape = Shape()
+def shape_of(value: Any) -> JsonShape:
+    shape = JsonShape()
     shape.add(value)
     return shape
 
@@ -84,7 +84,7 @@ class Classes:
         used = {word for text in self.definitions for word in _NAME.findall(_without_texts(text))}
         return [one for one in TYPING if one in used or one == "TypedDict"]
 
-    def type_of(self, shape: Shape, title: str) -> str:
+    def type_of(self, shape: JsonShape, title: str) -> str:
         kinds = []
         if shape.objects:
             kinds.append(self._object(shape, title))
@@ -96,17 +96,17 @@ class Classes:
             return "Any"  # of what was null each time nothing else is known
         return " | ".join([*kinds, *(["None"] if shape.has_null else [])])
 
-    def _object(self, shape: Shape, title: str) -> str:
+    def _object(self, shape: JsonShape, title: str) -> str:
         if not shape.members or len(self.definitions) >= MOST_CLASSES:
             return "dict[str, Any]"
         if shape.is_mapping:
-            together = Shape()
+            together = JsonShape()
             for one in shape.members.values():
                 _merge(together, one)
             return f"dict[str, {self.type_of(together, title)}]"
         return self.define(title, self.fields_of(shape, title))
 
-    def fields_of(self, shape: Shape, title: str) -> dict[str, str]:
+    def fields_of(self, shape: JsonShape, title: str) -> dict[str, str]:
         names = sorted(shape.members) if self._sorted else list(shape.members)
         fields = {}
         for name in names:
@@ -132,7 +132,7 @@ class Classes:
         return title
 
 
-def _merge(into: Shape, other: Shape) -> None:
+def _merge(into: JsonShape, other: JsonShape) -> None:
     into.seen += other.seen
     into.scalars |= other.scalars
     into.has_null |= other.has_null
@@ -140,9 +140,9 @@ def _merge(into: Shape, other: Shape) -> None:
     into.objects += other.objects
     into.lists += other.lists
     for name, member in other.members.items():
-        _merge(into.members.setdefault(name, Shape()), member)
+        _merge(into.members.setdefault(name, JsonShape()), member)
     if other.items is not None:
-        into.items = into.items or Shape()
+        into.items = into.items or JsonShape()
         _merge(into.items, other.items)
 
 

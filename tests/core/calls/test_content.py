@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postern.core.calls import content
-from postern.core.calls.content import Payload, Unreadable, read_object
+from postern.core.calls.content import Payload, UnreadableContent, read_object
 from support.calls import call
 
 
@@ -16,7 +16,7 @@ def read(
 ) -> bytes | str:
     types = [] if content_type is None else [("Content-Type", content_type)]
     result = read_object(call(body, *types, *headers))
-    return result.code if isinstance(result, Unreadable) else result.text
+    return result.code if isinstance(result, UnreadableContent) else result.text
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_what_is_wrong_with_it_is_reported_in_words_that_hold(
     body: bytes, detail: str, wrap_arrays: bool
 ) -> None:
     found = read_object(call(body, ("Content-Type", "application/json")), wrap_arrays)
-    assert isinstance(found, Unreadable) and found.detail == detail
+    assert isinstance(found, UnreadableContent) and found.detail == detail
 
 
 def test_json_that_is_called_a_form_says_so() -> None:
@@ -223,5 +223,5 @@ def test_a_body_is_read_once_for_whoever_asks() -> None:
     order = call(b"[1]", ("Content-Type", "application/json"))
     assert read_object(order) is read_object(order)
     assert read_object(order, wrap_arrays=True) is read_object(order, wrap_arrays=True)
-    assert isinstance(read_object(order), Unreadable)
-    assert not isinstance(read_object(order, wrap_arrays=True), Unreadable)
+    assert isinstance(read_object(order), UnreadableContent)
+    assert not isinstance(read_object(order, wrap_arrays=True), UnreadableContent)

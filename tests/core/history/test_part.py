@@ -6,7 +6,7 @@ import pytest
 from postern.core.history import part
 from postern.core.history.invocation import Content, HistoryFilter
 from postern.core.history.part import (
-    Part,
+    ContentPart,
     in_fields,
     in_headers,
     is_in_payload,
@@ -19,15 +19,15 @@ from postern.core.history.part import (
 @pytest.mark.parametrize(
     ("text", "meant"),
     [
-        (" name ", Part("name", None)),
-        ("name=", Part("name", "")),
-        (" name = value ", Part("name", "value")),
-        ("name=a=b", Part("name", "a=b")),
-        ("name=begin*", Part("name", "begin", begins=True)),
-        ("name=*", Part("name", "", begins=True)),
+        (" name ", ContentPart("name", None)),
+        ("name=", ContentPart("name", "")),
+        (" name = value ", ContentPart("name", "value")),
+        ("name=a=b", ContentPart("name", "a=b")),
+        ("name=begin*", ContentPart("name", "begin", begins=True)),
+        ("name=*", ContentPart("name", "", begins=True)),
     ],
 )
-def test_a_part_is_a_name_and_perhaps_a_value_or_its_beginning(text: str, meant: Part) -> None:
+def test_a_part_is_a_name_and_perhaps_a_value_or_its_beginning(text: str, meant: ContentPart) -> None:
     assert part_of(text) == meant
 
 
@@ -38,7 +38,7 @@ def test_a_value_meets_the_name_alone_the_whole_value_or_its_beginning() -> None
 
 
 def test_only_what_no_index_knows_looks_into_the_calls() -> None:
-    assert path_of(HistoryFilter(field="customer.id=7")) == Part("customer.id", "7")
+    assert path_of(HistoryFilter(field="customer.id=7")) == ContentPart("customer.id", "7")
     assert path_of(HistoryFilter(field="fieldOne=7")) is None and path_of(HistoryFilter()) is None
     looking = [HistoryFilter(search="a"), HistoryFilter(header="a"), HistoryFilter(field="a")]
     assert all(map(looks_into_calls, looking))

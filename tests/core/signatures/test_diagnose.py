@@ -22,7 +22,7 @@ from postern.core.signatures.diagnosis.diagnose import (
     resembles,
 )
 from postern.core.signatures.diagnosis.sightings import ids, moments, shapes
-from postern.core.signatures.diagnosis.variants import Setup
+from postern.core.signatures.diagnosis.variants import SenderSetup
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.signatures.signature import SignatureCredential
 
@@ -72,7 +72,7 @@ def diagnosed(
     at: float | None = None,
     **settings: object,
 ) -> Diagnosis:
-    return diagnose(Setup(scheme, secret, second, **settings), request, at, KNOWN)  # type: ignore[arg-type]
+    return diagnose(SenderSetup(scheme, secret, second, **settings), request, at, KNOWN)  # type: ignore[arg-type]
 
 
 def patches(diagnosis: Diagnosis) -> list[dict[str, object] | None]:
@@ -462,9 +462,11 @@ class TestResemblance:
 
 def test_a_large_body_is_tried_in_fewer_ways(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[int] = []
-    verifies = Setup.verifies
+    verifies = SenderSetup.verifies
     monkeypatch.setattr(
-        Setup, "verifies", lambda setup, request: tried.append(len(request.body)) or verifies(setup, request)
+        SenderSetup,
+        "verifies",
+        lambda setup, request: tried.append(len(request.body)) or verifies(setup, request),
     )
     body = msgspec.json.encode({"rows": ["x" * 1000] * 5000})
     headers = {f"X-Sig-{n}": based(b"%d" % n) for n in range(20)} | {

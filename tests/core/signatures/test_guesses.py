@@ -2,7 +2,7 @@
 
 from postern.core.calls.call import Call
 from postern.core.signatures.diagnosis.guesses import other_schemes
-from postern.core.signatures.diagnosis.variants import Setup
+from postern.core.signatures.diagnosis.variants import SenderSetup
 from postern.core.signatures.scheme import SignatureScheme
 
 NOW = SignatureScheme.from_document(
@@ -21,7 +21,7 @@ CALL = Call(
 
 def test_what_differs_is_named_and_nothing_else() -> None:
     mentioned = set()
-    for trial in other_schemes(Setup(NOW, b"c2VjcmV0", None), CALL):
+    for trial in other_schemes(SenderSetup(NOW, b"c2VjcmV0", None), CALL):
         then, words = trial.setup.scheme, trial.change.change.lower()
         named = {
             "read the signature as": (NOW.signature, NOW.encoding) != (then.signature, then.encoding),
@@ -42,7 +42,7 @@ def test_a_signature_of_the_body_where_headers_are_signed_has_words_of_its_own()
     )
     changes = {
         trial.change.change
-        for trial in other_schemes(Setup(over_headers, b"secret", None), CALL)
+        for trial in other_schemes(SenderSetup(over_headers, b"secret", None), CALL)
         if trial.setup.scheme.signed_content == "{body}"
     }
     assert changes == {"Use a custom scheme that signs the body"}

@@ -14,11 +14,11 @@ import pytest
 
 from postern.surfaces.cli.develop import presence
 from postern.surfaces.cli.develop.shown import Lines
-from postern.surfaces.cli.develop.target import Target
+from postern.surfaces.cli.develop.target import LocalTarget
 from postern.surfaces.cli.gateway import beside
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.gateway.beside import NAME
-from postern.surfaces.cli.gateway.source import Answer
+from postern.surfaces.cli.gateway.source import HttpAnswer
 from postern.surfaces.cli.run import UNAVAILABLE, USAGE
 from support.client import Client, admin_of
 from support.commands import typed
@@ -196,14 +196,16 @@ def test_who_listens_beside_a_gateway_waits_there_and_looks_into_a_database_by_i
 ) -> None:
     said: list[bytes | None] = []
 
-    def ask(method: str, path: str, query: object, body: bytes | None, within: float | None) -> Answer:
+    def ask(method: str, path: str, query: object, body: bytes | None, within: float | None) -> HttpAnswer:
         said.append(body)
-        return Answer(200, HEARD)
+        return HttpAnswer(200, HEARD)
 
     local = SimpleNamespace(ask=ask, is_served=is_served, close=lambda: None)
     monkeypatch.setattr(api, "wiring", SimpleNamespace(local=lambda: local), raising=False)
     monkeypatch.setattr(presence, "LOOK_EVERY", 0.0)
-    listener = presence.Presence("ada@laptop", None, Target("http://127.0.0.1:1", None, 1.0), Lines(), print)
+    listener = presence.Presence(
+        "ada@laptop", None, LocalTarget("http://127.0.0.1:1", None, 1.0), Lines(), print
+    )
     try:
         listener.enter()
         assert listener._asked() == []

@@ -25,7 +25,7 @@ from postern.surfaces.cli.develop.listen import _request
 from postern.surfaces.cli.develop.new_calls import Calls
 from postern.surfaces.cli.develop.presence import Presence
 from postern.surfaces.cli.develop.shown import Lines
-from postern.surfaces.cli.develop.target import Target, checked
+from postern.surfaces.cli.develop.target import LocalTarget, checked
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.gateway.profiles import Login
 from postern.surfaces.cli.gateway.source import Away
@@ -477,7 +477,7 @@ def test_what_cannot_work_is_one_line_and_a_code(gateway: Program, tmp_path: Pat
 def test_a_command_that_ends_says_nothing_of_the_question_it_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
     notices: list[str] = []
     with no_certificates_read():
-        target = Target(checked("http://127.0.0.1:9"), None, 1)
+        target = LocalTarget(checked("http://127.0.0.1:9"), None, 1)
     presence = Presence("ada@laptop", None, target, Lines(), notices.append)
 
     def cut() -> list[HandedCall]:

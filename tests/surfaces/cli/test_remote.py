@@ -16,7 +16,7 @@ import pytest
 from reference import commands
 
 from postern.surfaces.cli.gateway.remote import Remote
-from postern.surfaces.cli.gateway.source import Answer
+from postern.surfaces.cli.gateway.source import HttpAnswer
 from postern.surfaces.cli.run import CONFLICT, FAILED, NOT_ALLOWED, NOT_FOUND, OK, UNAVAILABLE, USAGE
 from postern.wiring.commands.machine import OnThisMachine
 from postern.workflows.testing import load_event
@@ -443,7 +443,7 @@ def test_an_older_gateway_that_lacks_an_operation_is_called_older(
     """Where its path had other methods already, it answers 405."""
     answered = Remote.ask
 
-    def older(self: Remote, method: str, path: str, *others: Any) -> Answer:
+    def older(self: Remote, method: str, path: str, *others: Any) -> HttpAnswer:
         return answered(self, method, "/webhooks/wh_0" if path == "/webhooks/many" else path, *others)
 
     monkeypatch.setattr(Remote, "ask", older)
@@ -518,16 +518,16 @@ def test_what_a_newer_gateway_says_besides_is_passed_over(
     made["cors"]["newer"] = {"a": [1]}
     made["newest"] = 1
     page = json.dumps({"items": [made, made], "nextCursor": None, "total": 2, "newer": 1}).encode()
-    monkeypatch.setattr(OnThisMachine, "ask", lambda *_: Answer(200, page))
+    monkeypatch.setattr(OnThisMachine, "ask", lambda *_: HttpAnswer(200, page))
     shown = typed(tmp_path, "webhooks", "list", "--json")
     assert (shown.exit_code, len(json.loads(shown.stdout)["items"])) == (OK, 2)
-    monkeypatch.setattr(OnThisMachine, "ask", lambda *_: Answer(200, b'{"items": 1}'))
+    monkeypatch.setattr(OnThisMachine, "ask", lambda *_: HttpAnswer(200, b'{"items": 1}'))
     other = typed(tmp_path, "webhooks", "list")
     assert (other.exit_code, other.stderr.count("\n")) == (FAILED, 1)
     assert "has done" not in other.stderr
     conflict = b'{"detail": "It was changed meanwhile.", "code": "version_conflict"}'
-    monkeypatch.setattr(OnThisMachine, "ask", lambda *_: Answer(412, conflict))
+    monkeypatch.setattr(OnThisMachine, "ask", lambda *_: HttpAnswer(412, conflict))
     assert typed(tmp_path, "webhooks", "list").exit_code == CONFLICT
-    monkeypatch.setattr(OnThisMachine, "ask", lambda *_: Answer(200, b'{"items": 1}'))
+    monkeypatch.setattr(OnThisMachine, "ask", lambda *_: HttpAnswer(200, b'{"items": 1}'))
     changed = typed(tmp_path, "webhooks", "create", "Once")  # whoever reads that it failed would do it again
     assert (changed.exit_code, "It has done what was asked" in changed.stderr) == (FAILED, True)

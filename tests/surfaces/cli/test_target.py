@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from postern.surfaces.cli.develop.presence import _why_not
-from postern.surfaces.cli.develop.target import LARGEST_ANSWER, LocalAnswer, Target
+from postern.surfaces.cli.develop.target import LARGEST_ANSWER, LocalTarget, TargetAnswer
 from postern.surfaces.cli.run import USAGE
 from postern.usecases.answers import Time
 from postern.usecases.history.views.requests import RecordedRequest
@@ -67,9 +67,9 @@ def says(*parts: bytes) -> Answer:
     return answer
 
 
-def target(url: str, timeout: float = PATIENCE) -> Target:
+def target(url: str, timeout: float = PATIENCE) -> LocalTarget:
     with no_certificates_read():
-        return Target(url, None, timeout)
+        return LocalTarget(url, None, timeout)
 
 
 def test_a_program_that_sends_a_byte_now_and_then_is_too_slow() -> None:
@@ -116,8 +116,8 @@ def test_what_follows_an_answer_is_not_the_answer_to_the_next_call() -> None:
 
 
 def test_what_no_caller_could_read_is_not_passed_on() -> None:
-    def answered(coding: str) -> LocalAnswer:
-        return LocalAnswer(200, "", 1.0, [("Content-Encoding", coding)], b"...")
+    def answered(coding: str) -> TargetAnswer:
+        return TargetAnswer(200, "", 1.0, [("Content-Encoding", coding)], b"...")
 
     assert [_why_not(answered(coding)) for coding in ("gzip", " GZip , identity", "deflate", "")] == [""] * 4
     assert _why_not(answered("gzip, br")) == "it is compressed as br; gzip and deflate can be undone"
@@ -154,7 +154,7 @@ def test_a_command_that_ends_waits_for_no_program() -> None:
 
     with program(hangs) as (url, over):
         mine = target(url)
-        heard: list[LocalAnswer] = []
+        heard: list[TargetAnswer] = []
         sending = threading.Thread(target=lambda: heard.append(mine.send(CALL)))
         sending.start()
         assert asked.wait(PATIENCE)

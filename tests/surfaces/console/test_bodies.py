@@ -148,7 +148,7 @@ def test_a_search_counts_keys_and_values_and_opens_the_way(
 
 def test_what_cannot_be_searched_says_so() -> None:
     assert tree.search(b'"' + b"a" * (tree.LARGEST_SEARCHED + 1), "a").too_large
-    assert tree.search(b"{", "a") == tree.Found(0, None, 0)
+    assert tree.search(b"{", "a") == tree.TreeSearch(0, None, 0)
     deep = b'{"a":' * 900 + b"1" + b"}" * 900
     assert tree.search(deep, "a").hits == tree.DEEPEST_SEARCHED
 

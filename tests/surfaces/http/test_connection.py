@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from uvicorn.server import ServerState
 
-from postern.core.answer import Answer
+from postern.core.answer import CallerAnswer
 from postern.surfaces.http import connection as module
 from postern.surfaces.http.connection import Connection, Connections, make_place
 from postern.surfaces.http.exchange import Line
@@ -88,7 +88,7 @@ class Asked:
 
     def answer(self) -> None:
         self.started = True
-        self.line.send(Answer(200, [(b"x-path", self.path)], b""), self.keep_alive)
+        self.line.send(CallerAnswer(200, [(b"x-path", self.path)], b""), self.keep_alive)
         self.line.answered(self.keep_alive)
 
 
@@ -350,7 +350,7 @@ async def test_what_nobody_wants_is_counted_for_each_request(monkeypatch: pytest
 
 async def test_a_head_request_hears_the_length_of_the_body_and_no_body() -> None:
     stage = Stage()
-    stage.connection.send(Answer(200, [], b"left out"), keep_alive=True, to_head=True)
+    stage.connection.send(CallerAnswer(200, [], b"left out"), keep_alive=True, to_head=True)
     assert b"content-length: 8\r\n" in stage.transport.written
     assert stage.transport.written.endswith(b"\r\n\r\n")
 
@@ -358,7 +358,7 @@ async def test_a_head_request_hears_the_length_of_the_body_and_no_body() -> None
 @pytest.mark.parametrize("status", [204, 304])
 async def test_an_answer_that_has_no_body_by_its_status_is_sent_without_one(status: int) -> None:
     stage = Stage()
-    stage.connection.send(Answer(status, [(b"x-a", b"b")], b"left out"), keep_alive=True)
+    stage.connection.send(CallerAnswer(status, [(b"x-a", b"b")], b"left out"), keep_alive=True)
     head, body = stage.transport.written.split(b"\r\n\r\n")
     assert b"content-length" not in head
     assert body == b""

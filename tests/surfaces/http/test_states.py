@@ -4,21 +4,21 @@ from itertools import product
 
 import pytest
 
-from postern.surfaces.http.states import IMPOSSIBLE, LONGEST, TABLE, Do, Event, State, Step
+from postern.surfaces.http.states import IMPOSSIBLE, LONGEST, TABLE, ConnectionEvent, Do, State, Transition
 
-S, E = State, Event
-PAIRS = list(product(State, Event))
+S, E = State, ConnectionEvent
+PAIRS = list(product(State, ConnectionEvent))
 OWED = {S.BODY, S.ANSWERING, S.HOLDING}
 """Where an answer is owed."""
 READING = {E.HEAD_BEGUN, E.HEAD_WHOLE, E.BODY_PIECE, E.REQUEST_WHOLE}
 ANSWERED = {E.ANSWERED, E.FINAL_ANSWER}
 
 
-def step(state: State, event: Event) -> Step:
+def step(state: State, event: ConnectionEvent) -> Transition:
     return TABLE[state][event]
 
 
-def walk(*events: Event) -> list[tuple[State, Do]]:
+def walk(*events: ConnectionEvent) -> list[tuple[State, Do]]:
     state, walked = State.NEW, []
     for event in events:
         state, do, _ = step(state, event)
@@ -28,11 +28,11 @@ def walk(*events: Event) -> list[tuple[State, Do]]:
 
 def test_every_state_knows_every_event() -> None:
     assert set(TABLE) == set(State)
-    assert all(set(row) == set(Event) for row in TABLE.values())
+    assert all(set(row) == set(ConnectionEvent) for row in TABLE.values())
 
 
 @pytest.mark.parametrize(("state", "event"), PAIRS, ids=lambda one: one.name)
-def test_a_pair_keeps_the_rules(state: State, event: Event) -> None:
+def test_a_pair_keeps_the_rules(state: State, event: ConnectionEvent) -> None:
     after, do, restart = step(state, event)
     if state is S.CLOSED:
         # Nothing is said any more, and nothing is read.

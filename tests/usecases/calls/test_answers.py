@@ -13,7 +13,7 @@ from postern.core.problems import Refused
 from postern.observe.calls import CallLine
 from postern.usecases.calls import waiting
 from postern.usecases.calls.respond import report_end, respond
-from postern.usecases.runtime.process import Wait
+from postern.usecases.runtime.process import CallerWait
 from support.house import House
 from support.waiting import PATIENCE
 
@@ -89,9 +89,9 @@ async def test_a_caller_who_waits_looks_at_the_row_now_and_then_and_no_longer_th
     monkeypatch.setattr(house.gateway.store.deliveries, "get", counted)
     webhook = await house.webhook(synchronousResponse={"enabled": True, "timeoutSeconds": 1})
     waits, now = [], 0.0
-    within = Wait.within
+    within = CallerWait.within
 
-    async def second_by_second(woken: Wait, seconds: float) -> None:
+    async def second_by_second(woken: CallerWait, seconds: float) -> None:
         nonlocal now
         waits.append(seconds)
         if looks:  # nobody wakes it any more
@@ -99,7 +99,7 @@ async def test_a_caller_who_waits_looks_at_the_row_now_and_then_and_no_longer_th
         else:
             await within(woken, PATIENCE)
 
-    monkeypatch.setattr(Wait, "within", second_by_second)
+    monkeypatch.setattr(CallerWait, "within", second_by_second)
     monkeypatch.setattr(waiting, "time", SimpleNamespace(monotonic=lambda: now))
     async with asyncio.timeout(PATIENCE):
         early = await house.call(webhook)

@@ -12,7 +12,7 @@ from postern.core.deliveries.delivery import End, Started, Trigger
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
 from postern.observe.metrics import Numbers
-from postern.stores.history.endings import Written
+from postern.stores.history.endings import EndingsWritten
 from postern.usecases.calls.respond import delivery_of_token, report_end, respond
 from postern.usecases.deliveries import dispatch
 from postern.usecases.history import history
@@ -121,7 +121,7 @@ async def test_the_first_of_two_reports_counts_where_the_start_is_written_down_b
     token, before = gateway.site.response_token(delivery.key), counted()
     note, judged, go_on = gateway.store.endings.note, asyncio.Event(), asyncio.Event()
 
-    async def slowly(*given: Any) -> Written:
+    async def slowly(*given: Any) -> EndingsWritten:
         found = await note(*given)
         judged.set()
         await go_on.wait()

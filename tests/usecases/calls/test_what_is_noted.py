@@ -3,8 +3,8 @@
 import pytest
 
 from postern.core.address import NOBODY, ClientAddresses
-from postern.core.answer import Answer
-from postern.core.history.invocation import Answered
+from postern.core.answer import CallerAnswer
+from postern.core.history.invocation import AnswerHeard
 from postern.usecases.calls.intake import Intake
 from postern.usecases.calls.receive import CallerState
 from postern.usecases.runtime.endings import Noticed
@@ -18,7 +18,7 @@ class Call(AnsweredCall):
 
     caller: CallerState = "there"
 
-    def _on_answer(self, answer: Answer) -> CallerState:
+    def _on_answer(self, answer: CallerAnswer) -> CallerState:
         super()._on_answer(answer)
         return self.caller
 
@@ -55,7 +55,7 @@ async def test_an_answer_that_came_late_is_noted_with_its_time(house: House) -> 
     webhook = await house.webhook()
     _, found = await noticed(house, webhook, "there", 0.15)
     (item,) = await house.history()
-    assert found.answered == [Answered(item.id, 200, house.gateway.clock(), True)]
+    assert found.answered == [AnswerHeard(item.id, 200, house.gateway.clock(), True)]
     _, found = await noticed(house, webhook, "there", 0.05)
     assert found.answered == []
 

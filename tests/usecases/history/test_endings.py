@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from postern.core.deliveries.delivery import End, EngineUnavailable, Started
-from postern.core.history.invocation import Answered, StoreUnavailable
+from postern.core.history.invocation import AnswerHeard, StoreUnavailable
 from postern.observe.metrics import Numbers
 from postern.usecases.history import endings as endings_module
 from postern.usecases.history import history
@@ -200,7 +200,7 @@ async def test_what_could_not_be_written_down_is_kept_and_what_was_is_reported_t
     endings, loop, touched = desk.gateway.runtime.endings, EndingsLoop(desk.gateway), []
     endings.take()
     endings.ended(delivery.key, End("completed", desk.gateway.clock()))
-    endings.answered(Answered(invocation, 200, desk.gateway.clock(), True))
+    endings.answered(AnswerHeard(invocation, 200, desk.gateway.clock(), True))
     monkeypatch.setattr(desk.gateway.runtime.live, "touch", touched.append)
 
     async def away(*given: Any) -> set[str]:

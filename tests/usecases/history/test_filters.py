@@ -1,7 +1,7 @@
 import pytest
 from sqlalchemy import Connection, event
 
-from postern.core.history.invocation import Answered, HistoryFilter
+from postern.core.history.invocation import AnswerHeard, HistoryFilter
 from postern.core.moment import moment
 from postern.core.problems import Refused
 from postern.identity import time_of
@@ -114,7 +114,7 @@ async def test_a_kind_of_answer_ends_before_the_next_one(house: House) -> None:
         (await house.call(webhook, body)).json["invocationId"] for body in (b"not JSON", b"{}")
     ]
     now = house.gateway.clock()
-    await house.gateway.store.endings.note([Answered(failed, 500, now, True)], {}, {}, now)
+    await house.gateway.store.endings.note([AnswerHeard(failed, 500, now, True)], {}, {}, now)
     for answer, expected in (("4xx", rejected), ("5xx", failed)):
         page = await history.listing(house.gateway, OWNER, filter_of(answer=answer))
         assert [item.id for item in page.items] == [expected]

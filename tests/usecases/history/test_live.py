@@ -10,7 +10,7 @@ from postern.core.access.accounts import Actor
 from postern.core.problems import Refused
 from postern.usecases.history.live import follow, watch
 from postern.usecases.runtime import live_feed
-from postern.usecases.runtime.live_feed import Event, Watcher
+from postern.usecases.runtime.live_feed import LiveEvent, Watcher
 from support.house import OWNER, House
 from support.waiting import PATIENCE
 
@@ -21,7 +21,7 @@ async def still() -> Actor:
     return OWNER
 
 
-async def next_call(events: AsyncIterator[Event | None]) -> str:
+async def next_call(events: AsyncIterator[LiveEvent | None]) -> str:
     async with asyncio.timeout(PATIENCE):
         async for event in events:
             if event is not None:
@@ -48,15 +48,15 @@ async def test_who_was_too_slow_is_reported_from_the_history(
     monkeypatch.setattr(live_feed, "LONGEST_QUEUE", 2)
     watcher = Watcher(webhook.id)
     for call in calls[:2]:
-        watcher.add(Event("invocation", summaries[call]))
+        watcher.add(LiveEvent("invocation", summaries[call]))
     assert (list(watcher.waiting), watcher.lost) == (calls[:2], False)
     # One that moves before it was sent is sent once, as new as it was.
-    watcher.add(Event("delivery", summaries[calls[0]]))
+    watcher.add(LiveEvent("delivery", summaries[calls[0]]))
     assert [(one.invocation_id, one.name) for one in watcher.waiting.values()] == [
         (calls[1], "invocation"),
         (calls[0], "invocation"),
     ]
-    watcher.add(Event("invocation", summaries[calls[2]]))
+    watcher.add(LiveEvent("invocation", summaries[calls[2]]))
     assert (len(watcher.waiting), watcher.lost, watcher.news.is_set()) == (0, True, True)
 
 
@@ -70,7 +70,7 @@ async def test_who_looks_on_too_slowly_gets_the_newest_and_hears_how_many_were_l
     stream = await watch(house.gateway, OWNER, still, webhook.id)
     (watcher,) = house.gateway.runtime.live._watchers
     for call in calls:
-        watcher.add(Event("invocation", summaries[call]))
+        watcher.add(LiveEvent("invocation", summaries[call]))
     assert len(watcher.waiting) == 2
     async with aclosing(stream.batches(PATIENCE)) as batches:
         batch = await anext(batches)

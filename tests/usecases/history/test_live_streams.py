@@ -12,7 +12,7 @@ from postern.identity import time_of
 from postern.usecases.history import live
 from postern.usecases.history.live import Stream, follow, watch
 from postern.usecases.runtime import live_feed
-from postern.usecases.runtime.live_feed import Event
+from postern.usecases.runtime.live_feed import LiveEvent
 from support.house import OWNER, House
 from support.waiting import PATIENCE
 
@@ -109,7 +109,7 @@ async def test_what_came_together_is_reported_together_and_once(house: House) ->
     newest, oldest = await house.history()
     stream = await watch(house.gateway, OWNER, Asked())
     for one in (oldest, newest):
-        stream._watcher.add(Event("invocation", one))
+        stream._watcher.add(LiveEvent("invocation", one))
     stream._watcher.skipped = 3
     async with aclosing(stream.batches(0.01)) as batches:
         first, second = await anext(batches), await anext(batches)
@@ -171,7 +171,7 @@ async def test_who_was_too_slow_hears_from_where_they_were_and_then_what_is_new(
     summaries = {one.id: one for one in await house.history()}
     monkeypatch.setattr(live_feed, "LONGEST_QUEUE", 1)
     for call in calls[:2]:
-        stream._watcher.add(Event("invocation", summaries[call]))
+        stream._watcher.add(LiveEvent("invocation", summaries[call]))
     assert stream._watcher.lost
     found = await some(stream, 3)
     assert (found, stream._watcher.lost) == (calls, False)

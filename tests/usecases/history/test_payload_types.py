@@ -15,7 +15,7 @@ from postern.core.problems import Refused
 from postern.usecases.history import payload_types as payload_types_module
 from postern.usecases.history.payload_types import payload_types
 from postern.workflows.scaffold import module_of_types
-from postern.workflows.shapes import Shape
+from postern.workflows.shapes import JsonShape
 from support.house import OWNER, House
 from support.waiting import PATIENCE
 
@@ -56,7 +56,7 @@ CALLS: list[dict[str, Any]] = [
 
 
 def source_of(calls: list[Any]) -> str:
-    shape = Shape()
+    shape = JsonShape()
     for one in calls:
         shape.add(one)
     return module_of_types("wh_1", shape, len(calls))

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from postern.core.answer import WorkflowResponse
-from postern.core.history.invocation import Answered, Delivery
+from postern.core.history.invocation import AnswerHeard, Delivery
 from postern.core.history.marks import Marks
 from postern.usecases.history.views import calls as views
 from postern.usecases.history.views.calls import summary_of
@@ -55,7 +55,7 @@ async def test_what_the_caller_heard_is_reported_as_far_as_it_is_known(house: Ho
     assert story is not None
     received, delivery = story.invocation.received_at, story.deliveries[0]
 
-    def viewed(answered: Answered | None, status: int, **first: Any) -> tuple[int | None, float]:
+    def viewed(answered: AnswerHeard | None, status: int, **first: Any) -> tuple[int | None, float]:
         """Status, and milliseconds."""
         invocation = msgspec.structs.replace(story.invocation, status=status, duration_us=2_000)
         shown = summary_of(
@@ -78,7 +78,7 @@ async def test_what_the_caller_heard_is_reported_as_far_as_it_is_known(house: Ho
         assert viewed(None, 0, **waits, answer_code=code, responded_at=later) == (heard, 2.0)
     answer = {"answer_code": "accepted", "response": made, "responded_at": later}
     assert viewed(None, 0, **waits, **answer) == (201, 3000.0)
-    noted = Answered(call, 504, received + 1.5, True)
+    noted = AnswerHeard(call, 504, received + 1.5, True)
     assert viewed(noted, 0, **waits, **answer) == (504, 1500.0), "what was noted is what was heard"
     assert viewed(None, 0, **waits, **answer, emission=2) == (None, 2.0), "a replay is heard by nobody"
 
@@ -89,8 +89,8 @@ async def test_a_caller_who_had_left_is_reported_and_when_the_answer_was_given(h
     assert story is not None
     for answered, gone, at in (
         (None, False, None),
-        (Answered(call, 200, 7.0, True), False, 7.0),
-        (Answered(call, 200, 7.0, False), True, 7.0),
+        (AnswerHeard(call, 200, 7.0, True), False, 7.0),
+        (AnswerHeard(call, 200, 7.0, False), True, 7.0),
     ):
         shown = summary_of(replace(story, answered=answered))
         assert (shown.caller_gone, shown.answered_at) == (gone, at)

@@ -3,7 +3,7 @@
 import pytest
 
 from postern.core.deliveries.delivery import End
-from postern.core.history.invocation import Answered
+from postern.core.history.invocation import AnswerHeard
 from postern.core.history.volume import answer_name, latency_bucket
 from postern.usecases.runtime import endings as module
 from postern.usecases.runtime.endings import Endings
@@ -11,8 +11,8 @@ from postern.usecases.runtime.endings import Endings
 EARLIER, LATER = End("failed", 1.0, "the first to say so"), End("completed", 2.0)
 
 
-def answer(name: str) -> Answered:
-    return Answered(f"inv_{name}", 200, 1.0, True)
+def answer(name: str) -> AnswerHeard:
+    return AnswerHeard(f"inv_{name}", 200, 1.0, True)
 
 
 def test_whatever_was_noticed_is_news_until_it_is_taken() -> None:

@@ -14,7 +14,7 @@ from postern.usecases.access import audit
 from postern.usecases.history import volumes
 from postern.usecases.webhooks import activity, listing, many, webhooks
 from postern.usecases.webhooks.configuration import validated
-from postern.usecases.webhooks.listing import FilterRequest
+from postern.usecases.webhooks.listing import WebhookFilterRequest
 from support.desk import ACTOR, Desk
 from support.house import OWNER, House
 from support.stored import NEWER, overwrite
@@ -203,22 +203,24 @@ async def test_blanks_around_what_is_looked_for_do_not_count(house: House) -> No
     made = await house.webhook(name="Orders", folder="Shops", tags=["eu"])
     await house.webhook(name="Else")
     for given in ({"search": " order "}, {"sender": " none "}, {"tag": " eu "}, {"folder": " shops "}):
-        request: FilterRequest = validated(FilterRequest, {"search": "orders", **given})
+        request: WebhookFilterRequest = validated(WebhookFilterRequest, {"search": "orders", **given})
         found = await listing.all_that_match(house.gateway, request.wanted())
         assert [one.id for one in found] == [made.id], given
-    nothing: FilterRequest = validated(FilterRequest, dict.fromkeys(("search", "sender", "tag", "folder")))
+    nothing: WebhookFilterRequest = validated(
+        WebhookFilterRequest, dict.fromkeys(("search", "sender", "tag", "folder"))
+    )
     assert nothing.wanted() == listing.EVERYTHING
     for field, longest in (("search", 200), ("sender", 80), ("tag", 80), ("folder", 200)):
-        validated(FilterRequest, {field: "x" * longest})
+        validated(WebhookFilterRequest, {field: "x" * longest})
         with pytest.raises(Refused):
-            validated(FilterRequest, {field: "x" * (longest + 1)})
+            validated(WebhookFilterRequest, {field: "x" * (longest + 1)})
 
 
 @pytest.mark.parametrize("sender", ["nonsense", "hmac", "shop"])
 async def test_a_sender_that_nobody_knows_is_refused_and_not_a_list_of_none(
     house: House, sender: str
 ) -> None:
-    request: FilterRequest = validated(FilterRequest, {"sender": sender})
+    request: WebhookFilterRequest = validated(WebhookFilterRequest, {"sender": sender})
     with pytest.raises(Refused) as refused:
         request.wanted()
     (error,) = refused.value.errors
@@ -231,11 +233,11 @@ async def test_a_sender_that_nobody_knows_is_refused_and_not_a_list_of_none(
 
 async def test_every_way_to_be_called_is_a_sender_to_ask_for(house: House) -> None:
     made = await house.webhook(authentication={"method": "hmac", "provider": "shopify", "secret": "typo"})
-    request: FilterRequest = validated(FilterRequest, {"sender": "Shopify"})
+    request: WebhookFilterRequest = validated(WebhookFilterRequest, {"sender": "Shopify"})
     found = await listing.all_that_match(house.gateway, request.wanted())
     assert [one.id for one in found] == [made.id]
     for sender in ("token", "none", "schedule", "generic", "custom"):
-        other: FilterRequest = validated(FilterRequest, {"sender": sender})
+        other: WebhookFilterRequest = validated(WebhookFilterRequest, {"sender": sender})
         assert await listing.all_that_match(house.gateway, other.wanted()) == []
 
 

@@ -22,7 +22,7 @@ _NO_BRACKET = bytes(set(range(256)) - set(b"[]{}"))
 _ALIKE = re.compile(rb"\[+|\]+")
 
 
-class Unreadable(msgspec.Struct, frozen=True):
+class UnreadableContent(msgspec.Struct, frozen=True):
     code: str
     detail: str
 
@@ -38,34 +38,34 @@ class Payload(msgspec.Struct):
     remark: str = ""
 
 
-def read_object(call: Call, wrap_arrays: bool = False) -> Payload | Unreadable:
+def read_object(call: Call, wrap_arrays: bool = False) -> Payload | UnreadableContent:
     """The call's JSON object; a form becomes an object of strings, and an array, from senders of such, its
     ``items``. Read once for each call."""
     objects = call._objects
     if objects is None:
         objects = call._objects = {}
-    read: Payload | Unreadable | None = objects.get(wrap_arrays)
+    read: Payload | UnreadableContent | None = objects.get(wrap_arrays)
     if read is None:
         read = objects[wrap_arrays] = _object(call, wrap_arrays)
     return read
 
 
-def _object(call: Call, wrap_arrays: bool) -> Payload | Unreadable:
+def _object(call: Call, wrap_arrays: bool) -> Payload | UnreadableContent:
     types = call.header(b"content-type")
     if len(types) > 1:
-        return Unreadable("unsupported_media_type", "two Content-Type headers")
+        return UnreadableContent("unsupported_media_type", "two Content-Type headers")
     for encoding in call.header(b"content-encoding"):
         if encoding.strip().lower() not in (b"", b"identity"):
-            return Unreadable("unsupported_media_type", "the body is compressed; send it as it is")
+            return UnreadableContent("unsupported_media_type", "the body is compressed; send it as it is")
     full = types[0] if types else b""
     kind = _kind_of(full) if len(full) <= LONGEST_REMEMBERED else _kind_of.__wrapped__(full)
-    if isinstance(kind, Unreadable):
+    if isinstance(kind, UnreadableContent):
         return kind
     if kind == "json":
         read = _json_object(call.body)
         if (
             wrap_arrays
-            and isinstance(read, Unreadable)
+            and isinstance(read, UnreadableContent)
             and read.code == "payload_not_an_object"
             and call.body.lstrip()[:1] == b"["
         ):
@@ -74,29 +74,29 @@ def _object(call: Call, wrap_arrays: bool) -> Payload | Unreadable:
     if kind == "text":
         read = _json_object(call.body)
         return (
-            Unreadable(
+            UnreadableContent(
                 "unsupported_media_type",
                 f"text/plain is accepted only when it is a JSON object: {read.detail}",
             )
-            if isinstance(read, Unreadable)
+            if isinstance(read, UnreadableContent)
             else read
         )
     return _form_object(call.body)
 
 
 @lru_cache(maxsize=1000)
-def _kind_of(content_type: bytes) -> Literal["json", "text", "form"] | Unreadable:
+def _kind_of(content_type: bytes) -> Literal["json", "text", "form"] | UnreadableContent:
     kind, _, parameters = content_type.partition(b";")
     kind = kind.strip().lower()
     if parameters and not _is_utf8(parameters):
-        return Unreadable("unsupported_media_type", "text in another character set than UTF-8")
+        return UnreadableContent("unsupported_media_type", "text in another character set than UTF-8")
     if kind == b"application/json" or kind == b"" or kind.endswith(b"+json"):
         return "json"
     if kind == b"text/plain":
         return "text"
     if kind == _FORM:
         return "form"
-    return Unreadable("unsupported_media_type", "neither JSON nor a URL-encoded form")
+    return UnreadableContent("unsupported_media_type", "neither JSON nor a URL-encoded form")
 
 
 def _is_utf8(parameters: bytes) -> bool:
@@ -123,20 +123,20 @@ def _without_half_characters(text: bytes) -> bytes:
     return _HALF.sub(rb"\\ufffd", text.replace(rb"\\", b"\0")).replace(b"\0", rb"\\")
 
 
-def _json_object(body: bytes) -> Payload | Unreadable:
+def _json_object(body: bytes) -> Payload | UnreadableContent:
     # Some .NET senders put a byte order mark in front; it is no part of the JSON.
     text = body.removeprefix(b"\xef\xbb\xbf")
     try:
         text.decode()  # the decoder below passes text over without looking inside it
         opened = members(text)
         if _brackets(text) > DEEPEST and _depth(text) > DEEPEST:
-            return Unreadable("malformed_json", f"nested deeper than {DEEPEST} levels")
+            return UnreadableContent("malformed_json", f"nested deeper than {DEEPEST} levels")
     except UnicodeDecodeError:
-        return Unreadable("malformed_json", "the body is not UTF-8")
+        return UnreadableContent("malformed_json", "the body is not UTF-8")
     except msgspec.ValidationError:
         return _no_object(text)
     except RecursionError:
-        return Unreadable("malformed_json", f"nested deeper than {DEEPEST} levels")
+        return UnreadableContent("malformed_json", f"nested deeper than {DEEPEST} levels")
     except (msgspec.DecodeError, ValueError) as error:
         mended = _without_half_characters(text) if b"\\u" in text else text
         if mended != text:
@@ -145,29 +145,31 @@ def _json_object(body: bytes) -> Payload | Unreadable:
     return Payload(text, opened)
 
 
-def _no_object(text: bytes) -> Unreadable:
+def _no_object(text: bytes) -> UnreadableContent:
     """What begins like another kind of JSON. Only that has been looked at so far."""
     try:
         msgspec.json.decode(_without_half_characters(text), type=msgspec.Raw)
     except RecursionError:
-        return Unreadable("malformed_json", f"nested deeper than {DEEPEST} levels")
+        return UnreadableContent("malformed_json", f"nested deeper than {DEEPEST} levels")
     except msgspec.DecodeError as error:
         return _malformed(text, error)
     # How deep the decoder goes differs between Pythons.
     if _brackets(text) > DEEPEST and _depth(text) > DEEPEST:
-        return Unreadable("malformed_json", f"nested deeper than {DEEPEST} levels")
+        return UnreadableContent("malformed_json", f"nested deeper than {DEEPEST} levels")
     if text.lstrip()[:1] == b"[":
-        return Unreadable("payload_not_an_object", "the body is an array, and acceptsArrays is not set")
-    return Unreadable("payload_not_an_object", "the body is JSON, but not an object")
+        return UnreadableContent(
+            "payload_not_an_object", "the body is an array, and acceptsArrays is not set"
+        )
+    return UnreadableContent("payload_not_an_object", "the body is JSON, but not an object")
 
 
-def _malformed(text: bytes, error: Exception) -> Unreadable:
+def _malformed(text: bytes, error: Exception) -> UnreadableContent:
     if not text.strip(b" \t\r\n"):
-        return Unreadable("malformed_json", "the body is blank" if text else "the body is empty")
+        return UnreadableContent("malformed_json", "the body is blank" if text else "the body is empty")
     why = str(error)
     if why == "Input data was truncated":
         why = "the body ends in the middle of its JSON"
-    return Unreadable("malformed_json", why)
+    return UnreadableContent("malformed_json", why)
 
 
 def _brackets(text: bytes) -> int:
@@ -199,9 +201,9 @@ def _depth(text: bytes) -> int:
     return levels + deepest
 
 
-def _form_object(body: bytes) -> Payload | Unreadable:
+def _form_object(body: bytes) -> Payload | UnreadableContent:
     if body.count(b"&") >= MOST_FORM_FIELDS:
-        return Unreadable("malformed_json", f"a form of more than {MOST_FORM_FIELDS} fields")
+        return UnreadableContent("malformed_json", f"a form of more than {MOST_FORM_FIELDS} fields")
     fields = {name.decode("utf-8", "replace"): value for name, value in query_pairs(body.strip())}
     if list(fields) == ["payload"] and fields["payload"].lstrip()[:1] == b"{":
         return _json_object(fields["payload"])

@@ -23,7 +23,7 @@ MOST_LINES = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class Difference:
     place: str
     kind: Kind
     before: str | None = field(repr=False)
@@ -33,14 +33,14 @@ class Change:
 class Changes(Struct):
     """The first ones, and how many there are."""
 
-    shown: list[Change] = []
+    shown: list[Difference] = []
     count: int = 0
 
     def add(self, place: str, before: str | None, after: str | None) -> None:
         self.count += 1
         if self.has_room:
             kind: Kind = "added" if before is None else "removed" if after is None else "changed"
-            self.shown.append(Change(_short(place), kind, _short(before), _short(after)))
+            self.shown.append(Difference(_short(place), kind, _short(before), _short(after)))
 
     @property
     def has_room(self) -> bool:

@@ -7,7 +7,7 @@ import msgspec
 
 from postern.core.answer import WorkflowResponse
 from postern.core.calls.call import Call
-from postern.core.calls.content import Payload, Unreadable, read_object
+from postern.core.calls.content import Payload, UnreadableContent, read_object
 from postern.core.deliveries.delivery import State
 from postern.core.history.marks import Bookmark, Edited
 from postern.core.listeners import Handed
@@ -118,7 +118,7 @@ def payload_of(kept: Invocation | Content) -> Payload | None:
         if name in _HOW_TO_READ
     )
     payload = read_object(Call("POST", b"", b"", headers, kept.body, "", 0.0), wrap_arrays=True)
-    return None if isinstance(payload, Unreadable) else payload
+    return None if isinstance(payload, UnreadableContent) else payload
 
 
 class Delivery(msgspec.Struct):
@@ -169,7 +169,7 @@ class Entry(msgspec.Struct):
     """To the listener that answers in the place of the engine."""
 
 
-class Answered(msgspec.Struct, frozen=True):
+class AnswerHeard(msgspec.Struct, frozen=True):
     """What a caller heard, noted once it was sent. An ordinary call has none: what it heard stands in its
     invocation, and it heard it at once."""
 
@@ -219,7 +219,7 @@ class Story(msgspec.Struct):
     invocation: Invocation
     deliveries: list[Delivery]
     """In the order of their emissions."""
-    answered: Answered | None = None
+    answered: AnswerHeard | None = None
     bookmark: Bookmark | None = None
     edited: Edited | None = None
     """Of which call it was made, where nobody sent it."""

@@ -9,7 +9,7 @@ from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.history.invocation import Content, HistoryFilter, payload_of
 
 
-class Part(Struct, frozen=True):
+class ContentPart(Struct, frozen=True):
     name: str
     value: str | None
     """None: any."""
@@ -28,12 +28,12 @@ class Part(Struct, frozen=True):
         return self.name in FIELD_NAMES
 
 
-def part_of(text: str) -> Part:
+def part_of(text: str) -> ContentPart:
     name, sign, value = text.partition("=")
     name, value = name.strip(), value.strip()
     if not sign:
-        return Part(name, None)
-    return Part(name, value.removesuffix("*"), value.endswith("*"))
+        return ContentPart(name, None)
+    return ContentPart(name, value.removesuffix("*"), value.endswith("*"))
 
 
 def looks_into_calls(wanted: HistoryFilter) -> bool:
@@ -41,7 +41,7 @@ def looks_into_calls(wanted: HistoryFilter) -> bool:
     return bool(wanted.search or wanted.header or path_of(wanted))
 
 
-def path_of(wanted: HistoryFilter) -> Part | None:
+def path_of(wanted: HistoryFilter) -> ContentPart | None:
     """The value of the payload that is asked for, where it is none of the four mapped ones."""
     part = part_of(wanted.field) if wanted.field else None
     return None if part is None or part.is_mapped else part
@@ -54,7 +54,7 @@ def spellings(text: str) -> set[str]:
     return {way.encode().lower().decode() for way in ways}
 
 
-def in_headers(part: Part) -> bytes:
+def in_headers(part: ContentPart) -> bytes:
     """What is in the recorded headers where a header is among them. They are compact JSON, names in lower case, so that
     no other header's value can look like it."""
     name = json.encode(part.name.lower())
@@ -64,7 +64,7 @@ def in_headers(part: Part) -> bytes:
     return b"[" + name + b"," + (value[:-1] if part.begins else value + b"]")
 
 
-def in_fields(part: Part) -> bytes:
+def in_fields(part: ContentPart) -> bytes:
     """The same for a mapped value among those that a call was started with."""
     name = json.encode(part.name)
     if part.value is None:
@@ -73,7 +73,7 @@ def in_fields(part: Part) -> bytes:
     return name + b":" + (value[:-1] if part.begins else value)
 
 
-def is_in_payload(part: Part, headers: bytes, body: bytes) -> bool:
+def is_in_payload(part: ContentPart, headers: bytes, body: bytes) -> bool:
     """Whether the payload has such a value at the path that the part names; headers as they are recorded."""
     if not _may_be_in(part, headers, body):
         return False
@@ -84,7 +84,7 @@ def is_in_payload(part: Part, headers: bytes, body: bytes) -> bool:
     return found is not None and part.is_met_by(as_text(found))
 
 
-def _may_be_in(part: Part, headers: bytes, body: bytes) -> bool:
+def _may_be_in(part: ContentPart, headers: bytes, body: bytes) -> bool:
     """False only where reading the body would find nothing: of thousands that are looked through, few are read."""
     if b"\\" in body:
         return True  # any character may be written as an escape
@@ -95,7 +95,7 @@ def _may_be_in(part: Part, headers: bytes, body: bytes) -> bool:
 
 
 @lru_cache(maxsize=100)
-def _written_as_it_is(part: Part) -> tuple[list[bytes], bytes]:
+def _written_as_it_is(part: ContentPart) -> tuple[list[bytes], bytes]:
     """What a body without escapes has in it where the part is met: the keys byte for byte, and the value in small letters."""
     keys = [step for step in parse_path(part.name) if isinstance(step, str) and not step.isdigit()]
     if keys[:1] == ["items"]:

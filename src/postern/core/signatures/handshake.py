@@ -12,7 +12,7 @@ from typing import Literal, TypeVar, get_args
 
 import msgspec
 
-from postern.core.answer import JSON, NOSNIFF, Answer
+from postern.core.answer import JSON, NOSNIFF, CallerAnswer
 from postern.core.calls.call import Call, query_pairs
 from postern.core.signatures.credential import Unproven, VerifiedCall
 
@@ -40,7 +40,7 @@ ANNOUNCED = "a secret was announced; it counts only once the webhook's owner tak
 class HandshakeAnswer(msgspec.Struct):
     """What the sender hears, and words for the owner."""
 
-    answer: Answer
+    answer: CallerAnswer
     detail: str
     announced: bytes | None = None
     """A secret or token that the caller says it will sign with. Whether it is the sender's, the owner decides."""
@@ -107,7 +107,7 @@ class Handshake:
             )
         answer = {"plainToken": token.decode(), "encryptedToken": self._sign(token).hex()}
         return HandshakeAnswer(
-            Answer(200, [JSON, NOSNIFF, _NO_STORE], msgspec.json.encode(answer)),
+            CallerAnswer(200, [JSON, NOSNIFF, _NO_STORE], msgspec.json.encode(answer)),
             "the sender's URL validation was answered",
         )
 
@@ -176,12 +176,12 @@ def _echo(challenge: bytes, name: str) -> Reply:
     if not _CHALLENGE.fullmatch(challenge):
         return Unproven("signature_malformed", f"{name} has characters or a length that no sender uses")
     return HandshakeAnswer(
-        Answer(200, [_TEXT, NOSNIFF, _NO_STORE], challenge), "the sender's challenge was answered"
+        CallerAnswer(200, [_TEXT, NOSNIFF, _NO_STORE], challenge), "the sender's challenge was answered"
     )
 
 
 def _empty(detail: str, announced: bytes | None = None) -> HandshakeAnswer:
-    return HandshakeAnswer(Answer(200, []), detail, announced)
+    return HandshakeAnswer(CallerAnswer(200, []), detail, announced)
 
 
 def _slack(call: Call) -> Reply:

@@ -36,7 +36,7 @@ class Conversation:
         """Held by whoever is sending."""
         self._gathered: list[bytes] = []
         self._ids = count(1)
-        self._answers: dict[int, tuple[threading.Lock, list[frames.Answered]]] = {}
+        self._answers: dict[int, tuple[threading.Lock, list[frames.AnsweredFrame]]] = {}
         self._over = False
 
     def send(self, frame: frames.FromEngine) -> None:
@@ -82,7 +82,7 @@ class Conversation:
             while head := reader.read(frames.LENGTH.size):
                 body = reader.read(frames.LENGTH.unpack(head)[0])
                 frame = frames.from_gateway(body)
-                if isinstance(frame, frames.Answered):
+                if isinstance(frame, frames.AnsweredFrame):
                     self._answered(frame)
                 else:
                     yield frame
@@ -91,7 +91,7 @@ class Conversation:
         finally:
             self._over = True
             for id in list(self._answers):
-                self._answered(frames.Answered(id, again=True))
+                self._answered(frames.AnsweredFrame(id, again=True))
 
     def answer(self, key: str, deadline: float, document: str) -> bool:
         """Hand a workflow's answer over: JSON, with status, headers and body. True when it was the first; False when another was faster or nobody
@@ -114,17 +114,17 @@ class Conversation:
             time.sleep(wait)
             wait = min(wait * 2, LONGEST_RETRY)
 
-    def _hand_over(self, key: str, document: str) -> frames.Answered:
-        id, done, replies = next(self._ids), threading.Lock(), list[frames.Answered]()
+    def _hand_over(self, key: str, document: str) -> frames.AnsweredFrame:
+        id, done, replies = next(self._ids), threading.Lock(), list[frames.AnsweredFrame]()
         done.acquire()
         self._answers[id] = (done, replies)
         if self._over:  # nobody will come for it any more
             raise GatewayGone
-        self.send(frames.Answer(id, key, document))
+        self.send(frames.AnswerFrame(id, key, document))
         done.acquire()
         return replies[0]
 
-    def _answered(self, frame: frames.Answered) -> None:
+    def _answered(self, frame: frames.AnsweredFrame) -> None:
         waiting = self._answers.pop(frame.id, None)
         if waiting is not None:
             done, replies = waiting

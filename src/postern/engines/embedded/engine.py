@@ -55,7 +55,7 @@ class EmbeddedEngine:
         self._path = workflows.resolve()
         self.environment: dict[str, str] = {}
         """What workflow files find in their environment besides the gateway's own, which wins."""
-        setup = frames.Setup(
+        setup = frames.SetupFrame(
             file=str(self._data_dir / "engine.db"),
             workflows=str(self._path),
             keep_seconds=keep_runs_days * 86400,

@@ -14,7 +14,7 @@ FILE_LOST = 4  # the process's exit status when its file was taken away
 IN_USE = 3  # the process's exit status when another one has the data directory
 
 
-class Setup(msgspec.Struct, kw_only=True):
+class SetupFrame(msgspec.Struct, kw_only=True):
     """What the engine process is started with, as JSON on its command line."""
 
     file: str
@@ -31,7 +31,7 @@ class Setup(msgspec.Struct, kw_only=True):
     """The process before it was ended by what a workflow did, and not from outside."""
 
 
-class Broken(msgspec.Struct):
+class BrokenFrame(msgspec.Struct):
     """A workflow file that cannot be loaded as it is now."""
 
     sentence: str
@@ -76,7 +76,7 @@ class Forget(msgspec.Struct, tag="forget"):
     keys: list[str]
 
 
-class Answered(msgspec.Struct, tag="answered"):
+class AnsweredFrame(msgspec.Struct, tag="answered"):
     """What became of an answer: taken as the first, or not; or ``refused`` for what is wrong with it; or to be
     handed over again, because the gateway cannot store it now."""
 
@@ -101,7 +101,7 @@ class Ready(msgspec.Struct, tag="ready"):
 
     workflows: list[Workflow] = []
     files: list[str] = []
-    broken: list[Broken] = []
+    broken: list[BrokenFrame] = []
     missing: bool = False
     """Some workflows are, for their files cannot be loaded."""
     sources: dict[str, bytes] = {}
@@ -119,7 +119,7 @@ class Done(msgspec.Struct, tag="done", omit_defaults=True):
     failed: str = ""
 
 
-class RunsEnded(msgspec.Struct, tag="over"):
+class RunsEndedFrame(msgspec.Struct, tag="over"):
     """All runs of this delivery are over, and that is on disk."""
 
     key: str
@@ -136,7 +136,7 @@ class RunOver(msgspec.Struct, tag="run"):
     line: str = ""
 
 
-class Answer(msgspec.Struct, tag="answer"):
+class AnswerFrame(msgspec.Struct, tag="answer"):
     """A workflow answers the caller of this delivery. To be replied to with ``Answered``."""
 
     id: int
@@ -155,8 +155,8 @@ class Beat(msgspec.Struct, tag="beat"):
     """Sent every second: the interpreter is not held by a workflow that never lets go."""
 
 
-FromGateway = Begin | Start | AskEnds | Runs | Forget | Answered | Stop
-FromEngine = Ready | Done | RunsEnded | RunOver | Answer | Trouble | Beat
+FromGateway = Begin | Start | AskEnds | Runs | Forget | AnsweredFrame | Stop
+FromEngine = Ready | Done | RunsEndedFrame | RunOver | AnswerFrame | Trouble | Beat
 
 _encoder = msgspec.msgpack.Encoder()
 _from_gateway: msgspec.msgpack.Decoder[FromGateway] = msgspec.msgpack.Decoder(FromGateway)

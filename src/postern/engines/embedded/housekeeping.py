@@ -9,7 +9,7 @@ from functools import partial
 from postern.core.steady_clock import SteadyClock
 from postern.engines.embedded.at_work import AtWork
 from postern.engines.embedded.journal import Journal
-from postern.engines.embedded.turns import COLUMNS, SUSPECT_AT, Run, Turns
+from postern.engines.embedded.turns import COLUMNS, SUSPECT_AT, RunAtWork, Turns
 
 log = logging.getLogger("postern.engine")
 
@@ -152,7 +152,7 @@ class Housekeeping:
             self._next_wake = now + 3600.0  # before looking: a sleep that is recorded meanwhile must count
         fitting = self._turns.room()
 
-        def change(connection: sqlite3.Connection) -> list[Run]:
+        def change(connection: sqlite3.Connection) -> list[RunAtWork]:
             due = []
             for name, room in fitting.items():
                 due += connection.execute(
@@ -160,7 +160,7 @@ class Housekeeping:
                     (name, now, room),
                 ).fetchall()
             connection.executemany("UPDATE runs SET wake_at = NULL WHERE seq = ?", [(row[0],) for row in due])
-            return [Run(*row) for row in due]
+            return [RunAtWork(*row) for row in due]
 
         self._journal.submit(change, before_commit=self._turns.admit)
         self._journal.write(lambda _: None)  # it is on disk

@@ -168,9 +168,9 @@ class Link(asyncio.Protocol):
             case frames.Done(id):
                 if (waiting := self._waiting.get(id)) is not None and not waiting.done():
                     waiting.set_result(frame)
-            case frames.Answer():
+            case frames.AnswerFrame():
                 self._answer(frame)
-            case frames.RunsEnded(key, end):
+            case frames.RunsEndedFrame(key, end):
                 self._on_end(key, end)
             case frames.RunOver():
                 self._run_over(frame)
@@ -181,7 +181,7 @@ class Link(asyncio.Protocol):
             case frames.Beat():
                 pass  # that it came is enough
 
-    def _answer(self, frame: frames.Answer) -> None:
+    def _answer(self, frame: frames.AnswerFrame) -> None:
         def recorded(taken: asyncio.Future[bool]) -> None:
             self._answering.discard(taken)
             if not taken.cancelled():
@@ -199,14 +199,14 @@ class Link(asyncio.Protocol):
             taken.add_done_callback(recorded)
 
 
-def _reply(id: int, outcome: bool | BaseException) -> frames.Answered:
+def _reply(id: int, outcome: bool | BaseException) -> frames.AnsweredFrame:
     match outcome:
         case bool():
-            return frames.Answered(id, taken=outcome)
+            return frames.AnsweredFrame(id, taken=outcome)
         case InvalidResponse():
-            return frames.Answered(id, refused=str(outcome))
+            return frames.AnsweredFrame(id, refused=str(outcome))
         case StoreUnavailable():
-            return frames.Answered(id, again=True)
+            return frames.AnsweredFrame(id, again=True)
         case _:
             log.error("a workflow's answer could not be taken", exc_info=outcome)
-            return frames.Answered(id, refused=f"internal: {type(outcome).__name__}")
+            return frames.AnsweredFrame(id, refused=f"internal: {type(outcome).__name__}")

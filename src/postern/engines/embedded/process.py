@@ -59,7 +59,7 @@ class Desk:
                     self._runs.forget(keys, partial(self._reply, id))
                 case frames.AskEnds() | frames.Runs():
                     self._readers.submit(self._look_up, question)
-                case frames.Begin() | frames.Answered():
+                case frames.Begin() | frames.AnsweredFrame():
                     pass  # it has begun; the conversation has handed it to the workflow that waits for it
         return GRACE_WITHOUT_GATEWAY
 
@@ -90,7 +90,7 @@ class Desk:
 
 
 def main() -> None:
-    setup = msgspec.json.decode(sys.argv[1], type=frames.Setup)
+    setup = msgspec.json.decode(sys.argv[1], type=frames.SetupFrame)
     # Ctrl-C and a service manager's stop reach every process of the group; the gateway still drains then, and
     # stops us itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -118,14 +118,17 @@ def _ready(loaded: Loaded) -> frames.Ready:
     return frames.Ready(
         [Workflow(one.name, one.webhook_ids, one.help, one.source) for one in loaded.workflows],
         [str(path) for path in loaded.files],
-        [frames.Broken(str(one), one.error, one.line) for one in loaded.broken],
+        [frames.BrokenFrame(str(one), one.error, one.line) for one in loaded.broken],
         not all(one.goes_on for one in loaded.broken),
         dict(loaded.sources),
     )
 
 
 def _serve(
-    conversation: Conversation, questions: Iterator[frames.FromGateway], loaded: Loaded, setup: frames.Setup
+    conversation: Conversation,
+    questions: Iterator[frames.FromGateway],
+    loaded: Loaded,
+    setup: frames.SetupFrame,
 ) -> None:
     file = Path(setup.file)
     try:
@@ -136,7 +139,7 @@ def _serve(
             at_once=setup.at_once,
             hangs_after=setup.hangs_after,
             answer=conversation.answer,
-            on_end=lambda key, end: conversation.gather(frames.RunsEnded(key, end)),
+            on_end=lambda key, end: conversation.gather(frames.RunsEndedFrame(key, end)),
             troubled=lambda detail: conversation.send(frames.Trouble(detail)),
             group_over=conversation.flush,
             lost=lambda: os._exit(frames.FILE_LOST),

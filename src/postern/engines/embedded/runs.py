@@ -22,10 +22,10 @@ from postern.engines.embedded.frames import RunOver, Start
 from postern.engines.embedded.housekeeping import LOOK_EVERY, Housekeeping, delete_runs
 from postern.engines.embedded.journal import Journal, JournalUnavailable
 from postern.engines.embedded.printing import printing_for
-from postern.engines.embedded.turns import Run, Turns
+from postern.engines.embedded.turns import RunAtWork, Turns
 from postern.workflows.language import Declared, StepFailed
 from postern.workflows.places import place_of
-from postern.workflows.replay import Forgotten, LeftOff, Recorded, Replay, carry_on
+from postern.workflows.replay import Forgotten, LeftOff, Recorded, StepReplay, carry_on
 
 log = logging.getLogger("postern.engine")
 
@@ -98,12 +98,12 @@ class WorkflowRuns:
         payload = asked.payload.decode("utf-8", "replace")
         event = f'{_encode(asked.variables)[:-1].decode()}, "payload": {payload}}}'
         now = time.time()
-        begun: dict[str, Run] = {}
+        begun: dict[str, RunAtWork] = {}
 
-        def change(connection: sqlite3.Connection) -> list[Run]:
+        def change(connection: sqlite3.Connection) -> list[RunAtWork]:
             for name in wanted:
                 # Made before, when it was undone because of another change: then it may be at work.
-                run = begun.get(name) or Run(
+                run = begun.get(name) or RunAtWork(
                     self._next_seq, asked.key, name, event, asked.deadline, fresh=True
                 )
                 inserted = connection.execute(
@@ -210,9 +210,9 @@ class WorkflowRuns:
 
     # --- one run ---------------------------------------------------------------------------------------------
 
-    def _carry_on(self, run: Run) -> None:
+    def _carry_on(self, run: RunAtWork) -> None:
         steps = [] if run.fresh else self._recorded(run)
-        replay = Replay(
+        replay = StepReplay(
             steps,
             lambda *step: self._record(run, *step),
             lambda document: self._respond(run, document),
@@ -228,7 +228,7 @@ class WorkflowRuns:
         else:
             self._end(run, "completed", "")
 
-    def _recorded(self, run: Run) -> list[Recorded]:
+    def _recorded(self, run: RunAtWork) -> list[Recorded]:
         while True:
             try:
                 rows = self._journal.read(
@@ -240,7 +240,7 @@ class WorkflowRuns:
                 time.sleep(LOOK_EVERY)
 
     def _record(
-        self, run: Run, position: int, step: Recorded, wake_at: float | None, awaited: bool
+        self, run: RunAtWork, position: int, step: Recorded, wake_at: float | None, awaited: bool
     ) -> Callable[[], None]:
         wait = self._journal.write_soon(_recording(run, position, step, wake_at), urgent=awaited)
 
@@ -252,7 +252,7 @@ class WorkflowRuns:
 
         return on_disk
 
-    def _respond(self, run: Run, document: str) -> bool:
+    def _respond(self, run: RunAtWork, document: str) -> bool:
         if run.deadline is None:
             return False
         if run.fresh and not run.on_disk:
@@ -261,7 +261,7 @@ class WorkflowRuns:
         run.answered = run.answered or taken
         return taken
 
-    def _over(self, run: Run, failure: BaseException | None) -> RunOver:
+    def _over(self, run: RunAtWork, failure: BaseException | None) -> RunOver:
         over = RunOver(run.delivery, run.workflow)
         if failure is not None:
             kind = "" if isinstance(failure, StepFailed) else f"{type(failure).__name__}: "
@@ -270,7 +270,7 @@ class WorkflowRuns:
                 over.place, over.line = str(place), place.text
         return over
 
-    def _end(self, run: Run, state: str, error: str, failure: BaseException | None = None) -> None:
+    def _end(self, run: RunAtWork, state: str, error: str, failure: BaseException | None = None) -> None:
         now = time.time()
         over = self._over(run, failure) if self._on_run_over is not None else None
 
@@ -293,7 +293,7 @@ class WorkflowRuns:
 
 
 def _recording(
-    run: Run, position: int, step: Recorded, wake_at: float | None
+    run: RunAtWork, position: int, step: Recorded, wake_at: float | None
 ) -> Callable[[sqlite3.Connection], bool]:
     """What puts a step on disk. False where its run is not there any more."""
 

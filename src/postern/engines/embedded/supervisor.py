@@ -42,7 +42,7 @@ Stamps = dict[Path, tuple[int, int, int] | None]
 class Supervisor:
     """``link`` is there while the engine can be asked; otherwise ``trouble`` says why not."""
 
-    def __init__(self, setup: frames.Setup, environment: dict[str, str], watch: Watch) -> None:
+    def __init__(self, setup: frames.SetupFrame, environment: dict[str, str], watch: Watch) -> None:
         self._watch = watch
         self.take_answer: TakeAnswer = nobody_waits
         self.on_end: OnEnd = lambda _, __: None

@@ -25,7 +25,7 @@ SUSPECT_AT = 2
 _UNLIMITED = 1 << 30
 
 
-class Run(Struct):
+class RunAtWork(Struct):
     seq: int
     delivery: str
     workflow: str
@@ -58,7 +58,7 @@ class Backlog(Struct):
     function: Automation | None = None
     limit: int = _UNLIMITED
     working: int = 0
-    ready: deque[Run] = field(default_factory=deque)
+    ready: deque[RunAtWork] = field(default_factory=deque)
     loaded_up_to: int = 0
     more_on_disk: bool = False
     loading: bool = False
@@ -73,7 +73,7 @@ class Turns:
         *,
         at_once: int,
         hangs_after: float,
-        carry_on: Callable[[Run], None],
+        carry_on: Callable[[RunAtWork], None],
     ) -> None:
         """``carry_on`` does a run's work, in one of the threads, until it ends or lets go."""
         self._journal = journal
@@ -89,7 +89,7 @@ class Turns:
         had the time to hang: a second death then tells who did it."""
         self._next_suspect_at = 0.0
         self._turns = deque([*self._backlogs.values(), self._suspects])
-        self._in_memory: dict[int, Run] = {}
+        self._in_memory: dict[int, RunAtWork] = {}
         self._working: set[int] = set()
         self._threads = self._idle = 0
         self._called = 0
@@ -117,12 +117,12 @@ class Turns:
     def works(self, seq: int) -> bool:
         return seq in self._working
 
-    def function_of(self, run: Run) -> Automation:
+    def function_of(self, run: RunAtWork) -> Automation:
         function = self._backlogs[run.workflow].function
         assert function is not None
         return function
 
-    def admit(self, runs: list[Run]) -> None:
+    def admit(self, runs: list[RunAtWork]) -> None:
         """Give them their turn. Fresh ones in the journal's thread only: what is left on disk must be seen by the
         next ``_load_more``."""
         with self._lock:
@@ -149,11 +149,11 @@ class Turns:
                 if (run := self._in_memory.pop(seq, None)) is not None:
                     run.gone = True
 
-    def ended(self, run: Run) -> None:
+    def ended(self, run: RunAtWork) -> None:
         with self._lock:
             self._in_memory.pop(run.seq, None)
 
-    def left_off(self, run: Run) -> None:
+    def left_off(self, run: RunAtWork) -> None:
         """It has let go of its thread without having ended."""
         self.ended(run)
         if run.again:
@@ -203,7 +203,7 @@ class Turns:
             backlog.loading = False
             if rows:
                 backlog.loaded_up_to = rows[-1][0]
-                self.admit([Run(*row) for row in rows])
+                self.admit([RunAtWork(*row) for row in rows])
 
         self._journal.submit(lambda _: None, load)
 
@@ -234,7 +234,7 @@ class Turns:
                     if self._stopping:
                         self._work.notify_all()
 
-    def _next(self) -> Run | None:
+    def _next(self) -> RunAtWork | None:
         """Workflows take turns, so that one with a long backlog does not keep the others waiting."""
         if self._stopping:
             return None

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, bindparam, func, literal_column, null, select, update
 
 from postern.core.deliveries.delivery import End, State
-from postern.core.history.invocation import Answered, HistoryFilter
+from postern.core.history.invocation import AnswerHeard, HistoryFilter
 from postern.core.history.volume import LATENCY_BOUNDS_MS, end_name, latency_bucket
 from postern.stores.calls.recorder import count_volume
 from postern.stores.history.filtering import conditions_of
@@ -40,7 +40,7 @@ class Claimed(NamedTuple):
     started_at: float
 
 
-class Written(NamedTuple):
+class EndingsWritten(NamedTuple):
     """By the delivery's key."""
 
     early: set[str]
@@ -49,16 +49,16 @@ class Written(NamedTuple):
     """Written now. What is in neither set had ended before, or was never started."""
 
 
-class Endings(Repository):
+class EndingStore(Repository):
     @writes
     def note(
         self,
         connection: Connection,
-        answered: list[Answered],
+        answered: list[AnswerHeard],
         ends: Mapping[str, End],
         counted: Counted,
         now: float,
-    ) -> Written:
+    ) -> EndingsWritten:
         """Write down what callers heard and how deliveries ended."""
         if answered:
             _keep(connection, answered)
@@ -99,13 +99,13 @@ class Endings(Repository):
 
 def write_ends(
     connection: Connection, ends: Mapping[str, End], now: float, counted: Counted | None = None
-) -> Written:
-    written, ended = _end(connection, ends) if ends else (Written(set(), set()), Counter())
+) -> EndingsWritten:
+    written, ended = _end(connection, ends) if ends else (EndingsWritten(set(), set()), Counter())
     _count(connection, counted or {}, ended, int(now // 60))
     return written
 
 
-def _keep(connection: Connection, answered: list[Answered]) -> None:
+def _keep(connection: Connection, answered: list[AnswerHeard]) -> None:
     rows: list[Parameters] = [
         {"invocation_id": one.invocation_id, "status": one.status, "at": milliseconds(one.at), "reached": one.reached}
         for one in answered
@@ -118,8 +118,10 @@ def _keeping(dialect_name: str) -> Any:
     return insert_into(answers, dialect_name).on_conflict_do_nothing()
 
 
-def _end(connection: Connection, ends: Mapping[str, End]) -> tuple[Written, Counter[tuple[str, str, int]]]:
-    written = Written(set(), set())
+def _end(
+    connection: Connection, ends: Mapping[str, End]
+) -> tuple[EndingsWritten, Counter[tuple[str, str, int]]]:
+    written = EndingsWritten(set(), set())
     ended: Counter[tuple[str, str, int]] = Counter()
     values: list[Parameters] = []
     for key, webhook_id, state, started_at in _as_they_are(connection, list(ends)):

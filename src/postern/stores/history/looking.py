@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from sqlalchemy import ColumnElement, Connection, Select, select
 
 from postern.core.history.invocation import HistoryFilter
-from postern.core.history.part import Part, is_in_payload, looks_into_calls, path_of
+from postern.core.history.part import ContentPart, is_in_payload, looks_into_calls, path_of
 from postern.stores.history.filtering import conditions_of, keys_of
 from postern.stores.sql.database import Database
 from postern.stores.sql.tables import call_values, invocations
@@ -91,7 +91,9 @@ class Look:
             found = found.where(entry < before)
         return found.order_by(entry.desc())
 
-    def _with_value(self, connection: Connection, part: Part, most: int) -> tuple[list[str], str | None]:
+    def _with_value(
+        self, connection: Connection, part: ContentPart, most: int
+    ) -> tuple[list[str], str | None]:
         """The newest calls that have it in their payload, found by reading one body after another, and the one after
         which the time for that was over."""
         columns = (invocations.c.id, invocations.c.headers, invocations.c.body)

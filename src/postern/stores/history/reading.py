@@ -17,7 +17,7 @@ from sqlalchemy import (
 )
 
 from postern.core.history.invocation import (
-    Answered,
+    AnswerHeard,
     Content,
     Counted,
     Delivery,
@@ -187,7 +187,7 @@ def _put_together(
             story.deliveries.append(delivery)
     for row in connection.execute(select(answers).where(these(answers.c.invocation_id))):
         if story := made.get(row.invocation_id):
-            story.answered = Answered(row.invocation_id, row.status, seconds(row.at), row.reached)
+            story.answered = AnswerHeard(row.invocation_id, row.status, seconds(row.at), row.reached)
     marked, edited = shown_marks(connection, these)
     for invocation_id, story in made.items():
         story.bookmark, story.edited = marked.get(invocation_id), edited.get(invocation_id)

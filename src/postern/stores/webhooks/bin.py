@@ -21,7 +21,7 @@ from postern.stores.sql.tables import (
 )
 from postern.stores.sql.writer import Writer
 from postern.stores.webhooks.versions import next_epoch, versions
-from postern.stores.webhooks.webhooks import Webhooks
+from postern.stores.webhooks.webhooks import WebhookStore
 
 NOTHING_LEFT = "{}"
 """What stands for the settings of a webhook that is gone for good."""
@@ -29,8 +29,8 @@ NOTHING_LEFT = "{}"
 IN_THE_BIN = and_(webhooks.c.deleted_at.is_not(None), webhooks.c.document != NOTHING_LEFT)
 
 
-class Bin(Repository):
-    def __init__(self, database: Database, writer: Writer, kept: Webhooks) -> None:
+class BinStore(Repository):
+    def __init__(self, database: Database, writer: Writer, kept: WebhookStore) -> None:
         super().__init__(database, writer)
         self._webhooks = kept
 

@@ -41,7 +41,7 @@ SecretChanges = dict[str, bytes | None]
 """By field: a new value, or None to remove it. What is not named stays."""
 
 
-class Webhooks(Repository):
+class WebhookStore(Repository):
     def __init__(self, database: Database, writer: Writer, vault: Vault) -> None:
         super().__init__(database, writer)
         self._vault = vault

@@ -57,7 +57,7 @@ def _is_text(beginning: bytes) -> bool:
     return odd * 10 <= len(strange)
 
 
-class Shown(msgspec.Struct, frozen=True):
+class ShownBody(msgspec.Struct, frozen=True):
     """The beginning of a body, ready for a page."""
 
     html: Markup
@@ -84,7 +84,7 @@ _NAMES = {
 }
 
 
-def marked(body: bytes, most: int = MOST_SHOWN) -> Shown:
+def marked(body: bytes, most: int = MOST_SHOWN) -> ShownBody:
     """With blanks, line ends, control characters and bytes that are no text made visible. Blanks stay the characters
     they are, so that what is selected and copied is what came; the marks are painted over them."""
     # A character more than can be shown is enough: a megabyte is not decoded for a screenful.
@@ -104,7 +104,7 @@ def marked(body: bytes, most: int = MOST_SHOWN) -> Shown:
             break
         out.append(shown)
         end = found.end()
-    return Shown(Markup("".join(out)), len(text[:end].encode("utf-8", "surrogateescape")), len(body))
+    return ShownBody(Markup("".join(out)), len(text[:end].encode("utf-8", "surrogateescape")), len(body))
 
 
 _PIECES = re.compile(r"[!-~]{1,400}| {1,400}|.", re.DOTALL)

@@ -40,7 +40,7 @@ class Outline(Struct, frozen=True):
     headings: tuple[Heading, ...]
 
 
-class Page(Outline, frozen=True):
+class DocumentationPage(Outline, frozen=True):
     html: str
 
 
@@ -83,7 +83,7 @@ def outline(name: str) -> Outline:
 
 
 @cache
-def page(name: str) -> Page | None:
+def page(name: str) -> DocumentationPage | None:
     """None where there is no page of this name."""
     if name not in names():
         return None
@@ -96,7 +96,7 @@ def page(name: str) -> Page | None:
     for token, heading in zip(headings, outline(name).headings, strict=True):
         token.attrSet("id", heading.anchor)
     html = markdown.renderer.render(_shown(name, tokens), markdown.options, {})
-    return Page(name, outline(name).title, outline(name).headings, _reachable(html))
+    return DocumentationPage(name, outline(name).title, outline(name).headings, _reachable(html))
 
 
 def find(words: str, limit: int) -> list[tuple[str, str, str]]:

@@ -127,7 +127,7 @@ def _leaf(key: str, path: str | None, text: bytes) -> Node:
     return Node(key, path, kind, value[:LONGEST_TEXT], cut="…" if len(value) > LONGEST_TEXT else "")
 
 
-class Found(msgspec.Struct):
+class TreeSearch(msgspec.Struct):
     """What a search found: how often, and the way to the first of them."""
 
     hits: int
@@ -136,20 +136,20 @@ class Found(msgspec.Struct):
     too_large: bool = False
 
 
-def search(text: bytes, wanted: str) -> Found:
+def search(text: bytes, wanted: str) -> TreeSearch:
     """Keys and values that hold this, in capitals or not; a value is found as it is shown."""
     if len(text) > LARGEST_SEARCHED:
-        return Found(0, None, 0, too_large=True)
+        return TreeSearch(0, None, 0, too_large=True)
     try:
         document = json.loads(text, parse_float=Number, parse_int=Number, parse_constant=Number)
     except _BROKEN:
-        return Found(0, None, 0)
-    looking = _Search(wanted.casefold()[:LONGEST_SEARCH])
+        return TreeSearch(0, None, 0)
+    looking = _TreeSearch(wanted.casefold()[:LONGEST_SEARCH])
     root = looking.within("", document)
-    return Found(looking.hits, root, looking.shown)
+    return TreeSearch(looking.hits, root, looking.shown)
 
 
-class _Search:
+class _TreeSearch:
     def __init__(self, wanted: str) -> None:
         self._wanted = wanted
         self._left = ROOM

@@ -5,7 +5,7 @@ the call.
 """
 
 from postern.core import answer as answers
-from postern.core.answer import Answer
+from postern.core.answer import CallerAnswer
 from postern.observe.logs import Log
 from postern.surfaces.http.exchange import Line
 from postern.surfaces.http.reader import Request
@@ -85,7 +85,7 @@ class CallExchange:
             self._incoming.drop()
         self._incoming = self._line = None
 
-    def answer(self, answer: Answer) -> CallerState:
+    def answer(self, answer: CallerAnswer) -> CallerState:
         line, incoming = self._line, self._incoming
         if line is None or incoming is None:
             return "gone"

@@ -17,12 +17,12 @@ from uvicorn.server import ServerState
 
 from postern.core import answer as answers
 from postern.core.address import limit_key
-from postern.core.answer import Answer
+from postern.core.answer import CallerAnswer
 from postern.observe.logs import Log
 from postern.surfaces.http.crowding import AT_ONCE, Progress, Standing, give_up
 from postern.surfaces.http.exchange import Exchange, Line
 from postern.surfaces.http.reader import Request, RequestReader
-from postern.surfaces.http.states import LONGEST, TABLE, Do, Event, State, Wait
+from postern.surfaces.http.states import LONGEST, TABLE, ConnectionEvent, Do, State, Wait
 from postern.usecases.calls.intake import PREFIX
 
 IDLE_SECONDS = 75
@@ -48,7 +48,11 @@ log = Log()
 # Of what each request needs: Python 3.11 takes ten times as long to find an enum's member as a name.
 _IDLE, _ANSWERING, _HOLDING = State.IDLE, State.ANSWERING, State.HOLDING
 _LINGERING, _CLOSED = State.LINGERING, State.CLOSED
-_HEAD_WHOLE, _ANSWERED, _FINAL_ANSWER = Event.HEAD_WHOLE, Event.ANSWERED, Event.FINAL_ANSWER
+_HEAD_WHOLE, _ANSWERED, _FINAL_ANSWER = (
+    ConnectionEvent.HEAD_WHOLE,
+    ConnectionEvent.ANSWERED,
+    ConnectionEvent.FINAL_ANSWER,
+)
 
 _BUFFER = bytearray(MOST_AT_ONCE)
 """What has come is copied out of it at once, so one is enough for the process and its loop."""
@@ -105,7 +109,7 @@ class Connection(asyncio.BufferedProtocol):
         self._has_turn = False
         """It is about to read what it has kept."""
         self.caller_finished = False
-        self._unsent: tuple[Any, Answer] | None = None
+        self._unsent: tuple[Any, CallerAnswer] | None = None
         """An answer that waits until the caller has taken what was sent before."""
         self._unread = 0
         """Bytes of answers that its caller had not taken when we looked."""
@@ -130,7 +134,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._server_state.connections.discard(self)
-        self._event(Event.LOST)
+        self._event(ConnectionEvent.LOST)
         self.flow.resume_writing()
         self._stop_reading()
         self._transport = None
@@ -149,7 +153,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         elif state is _ANSWERING or state is _HOLDING:
             self._reader.keep(data)
-            self._event(Event.MORE)
+            self._event(ConnectionEvent.MORE)
         else:
             self._read(data)
 
@@ -160,9 +164,9 @@ class Connection(asyncio.BufferedProtocol):
         fault = reader.read(data)
         if fault is not None:
             self._fault = fault
-            self._event(Event.INVALID)
+            self._event(ConnectionEvent.INVALID)
         elif reader.kept and self._state is _ANSWERING:
-            self._event(Event.MORE)
+            self._event(ConnectionEvent.MORE)
         elif reader.kept and self._state is _IDLE:
             self._read_on(b"")
         if self._kept or reader.kept:
@@ -173,7 +177,7 @@ class Connection(asyncio.BufferedProtocol):
         self.caller_finished = True
         answering = self._state is _ANSWERING or self._state is _HOLDING
         left = answering and self._exchange is not None and not self._exchange.listens_on
-        self._event(Event.LEFT if left else Event.CALLER_FINISHED)
+        self._event(ConnectionEvent.LEFT if left else ConnectionEvent.CALLER_FINISHED)
         return self._state is not _CLOSED
 
     def pause_writing(self) -> None:
@@ -210,7 +214,7 @@ class Connection(asyncio.BufferedProtocol):
     def write(self, data: bytes) -> None:
         self._transport.write(data)
 
-    def send(self, answer: Answer, keep_alive: bool, to_head: bool = False) -> None:
+    def send(self, answer: CallerAnswer, keep_alive: bool, to_head: bool = False) -> None:
         """``to_head``: a HEAD request hears no body."""
         parts = [STATUS_LINE[answer.status]]
         for name, value in (*self._server_state.default_headers, *answer.headers):
@@ -223,7 +227,7 @@ class Connection(asyncio.BufferedProtocol):
             parts.append(answer.body)
         self._transport.write(b"".join(parts))
 
-    def when_writable(self, exchange: Any, answer: Answer) -> None:
+    def when_writable(self, exchange: Any, answer: CallerAnswer) -> None:
         self._unsent = exchange, answer
 
     def answered(self, keep_alive: bool) -> None:
@@ -234,20 +238,20 @@ class Connection(asyncio.BufferedProtocol):
     # Called by the server
 
     def shutdown(self) -> None:
-        self._event(Event.ENDING)
+        self._event(ConnectionEvent.ENDING)
 
     def look(self, now: float, patience: float) -> None:
         """Asked about once a second: who owes the rest of a request, who does not take an answer, who does
         not hang up."""
         self._look_at_unread(now)
         if self._unread and now - self._taken_at > patience:
-            self._event(Event.HOPELESS)
+            self._event(ConnectionEvent.HOPELESS)
             return
         wait = LONGEST.get(self._state)
         since = max(self._since, self._taken_at) if wait is Wait.END else self._since
         if wait is not None and now - since > (IDLE_SECONDS if wait is Wait.REST else patience):
             self._fault = "request_timeout"
-            self._event(Event.OVERDUE)
+            self._event(ConnectionEvent.OVERDUE)
 
     def standing(self, now: float) -> Standing:
         caller = limit_key(self.client[0]) if self.client else ""
@@ -260,7 +264,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def crowd_out(self) -> None:
         self._fault = "temporarily_unavailable"
-        self._event(Event.HOPELESS if self._unread else Event.CROWDED_OUT)
+        self._event(ConnectionEvent.HOPELESS if self._unread else ConnectionEvent.CROWDED_OUT)
 
     def _look_at_unread(self, now: float) -> None:
         """An answer is over for us once it is written, so something of it may be unread in every state."""
@@ -271,7 +275,7 @@ class Connection(asyncio.BufferedProtocol):
 
     # Done as the table has it
 
-    def _event(self, event: Event, piece: bytes = b"") -> None:
+    def _event(self, event: ConnectionEvent, piece: bytes = b"") -> None:
         self._state, do, restart = _STEPS[self._state][event]
         if restart:
             self._since = self._loop.time()
@@ -299,10 +303,10 @@ class Connection(asyncio.BufferedProtocol):
         self._shared.kept += kept - self._kept
         is_more, self._kept = kept > self._kept, kept
         if is_more and kept > MOST_KEPT_OF_ONE:
-            self._event(Event.HOPELESS)
+            self._event(ConnectionEvent.HOPELESS)
         elif is_more and self._shared.kept > MOST_KEPT:
             connections: set[Any] = self._server_state.connections
-            max(connections, key=lambda one: one._kept)._event(Event.HOPELESS)
+            max(connections, key=lambda one: one._kept)._event(ConnectionEvent.HOPELESS)
 
     def _stop_reading(self) -> None:
         """What has come and was not read is not wanted any more, and must not stay for as long as the connection."""
@@ -330,7 +334,7 @@ class Connection(asyncio.BufferedProtocol):
     def _discard(self, piece: bytes) -> None:
         self._discarded += len(piece)
         if self._discarded > MOST_DISCARDED:
-            self._event(Event.HOPELESS)
+            self._event(ConnectionEvent.HOPELESS)
 
     def _end_after_answer(self, _: bytes) -> None:
         if self._exchange is not None:
@@ -401,7 +405,8 @@ _ACTIONS: dict[Do, Callable[[Connection, bytes], None]] = {
 # The same table for quick reading: rows and columns by number, actions at hand.
 _STEPS = tuple(
     tuple(
-        (step.state, _ACTIONS.get(step.do), step.restart) for step in (TABLE[state][event] for event in Event)
+        (step.state, _ACTIONS.get(step.do), step.restart)
+        for step in (TABLE[state][event] for event in ConnectionEvent)
     )
     for state in State
 )

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from uvicorn.protocols.http.flow_control import FlowControl
 
-from postern.core.answer import Answer
+from postern.core.answer import CallerAnswer
 
 
 class Exchange(Protocol):
@@ -58,8 +58,8 @@ class Line(Protocol):
 
     def write(self, data: bytes) -> None: ...
 
-    def send(self, answer: Answer, keep_alive: bool, to_head: bool = False) -> None: ...
+    def send(self, answer: CallerAnswer, keep_alive: bool, to_head: bool = False) -> None: ...
 
-    def when_writable(self, exchange: Any, answer: Answer) -> None: ...
+    def when_writable(self, exchange: Any, answer: CallerAnswer) -> None: ...
 
     def answered(self, keep_alive: bool) -> None: ...

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from postern.core.calls.call import Headers
 from postern.observe.logs import Log
-from postern.surfaces.http.states import Event
+from postern.surfaces.http.states import ConnectionEvent
 
 LARGEST_HEAD = 32 * 1024
 
@@ -24,7 +24,11 @@ _is_host = re.compile(rb"[A-Za-z0-9._~!$&'()*+,;=:%\[\]-]*").fullmatch
 log = Log()
 
 # Python 3.11 takes ten times as long to find an enum's member as a name, and each request needs all three.
-_HEAD_BEGUN, _BODY_PIECE, _REQUEST_WHOLE = Event.HEAD_BEGUN, Event.BODY_PIECE, Event.REQUEST_WHOLE
+_HEAD_BEGUN, _BODY_PIECE, _REQUEST_WHOLE = (
+    ConnectionEvent.HEAD_BEGUN,
+    ConnectionEvent.BODY_PIECE,
+    ConnectionEvent.REQUEST_WHOLE,
+)
 
 
 class Request(Struct, frozen=True):
@@ -103,7 +107,9 @@ class RequestReader:
 
     __slots__ = ("_around_chunks", "_at", "_body_left", "_bytes", "_chunked", "_event", "_fault", "_head", "_headers", "_offered", "_on_head", "_parser", "_tail", "_url", "_whole", "_without_offer")  # fmt: skip
 
-    def __init__(self, on_event: Callable[[Event, bytes], None], on_head: Callable[[Request], None]) -> None:
+    def __init__(
+        self, on_event: Callable[[ConnectionEvent, bytes], None], on_head: Callable[[Request], None]
+    ) -> None:
         self._event = on_event
         self._on_head = on_head
         self._fault = "malformed_request"

@@ -33,7 +33,7 @@ class State(IntEnum):
     CLOSED = auto()
 
 
-class Event(IntEnum):
+class ConnectionEvent(IntEnum):
     HEAD_BEGUN = 0
     HEAD_WHOLE = auto()
     BODY_PIECE = auto()
@@ -89,25 +89,25 @@ class Do(IntEnum):
     """This cannot be: say so in the log, and abort."""
 
 
-class Step(NamedTuple):
+class Transition(NamedTuple):
     state: State
     do: Do = Do.NOTHING
     restart: bool = False
     """Whether the time allowed begins anew."""
 
 
-S, E = State, Event
+S, E = State, ConnectionEvent
 
-_REFUSE = Step(S.LINGERING, Do.REFUSE, True)
-_SHUT = Step(S.LINGERING, Do.SHUT, True)
-_CLOSE = Step(S.CLOSED, Do.CLOSE, True)
-_ABORT = Step(S.CLOSED, Do.ABORT, True)
-_LOST = Step(S.CLOSED, Do.DROP)
-_REFUSE_AND_CLOSE = Step(S.CLOSED, Do.REFUSE_AND_CLOSE, True)
+_REFUSE = Transition(S.LINGERING, Do.REFUSE, True)
+_SHUT = Transition(S.LINGERING, Do.SHUT, True)
+_CLOSE = Transition(S.CLOSED, Do.CLOSE, True)
+_ABORT = Transition(S.CLOSED, Do.ABORT, True)
+_LOST = Transition(S.CLOSED, Do.DROP)
+_REFUSE_AND_CLOSE = Transition(S.CLOSED, Do.REFUSE_AND_CLOSE, True)
 
-_ROWS: dict[State, dict[Event, Step]] = {
+_ROWS: dict[State, dict[ConnectionEvent, Transition]] = {
     S.NEW: {
-        E.HEAD_BEGUN: Step(S.HEAD, restart=True),
+        E.HEAD_BEGUN: Transition(S.HEAD, restart=True),
         E.INVALID: _REFUSE,
         E.OVERDUE: _REFUSE,
         E.CALLER_FINISHED: _CLOSE,
@@ -115,7 +115,7 @@ _ROWS: dict[State, dict[Event, Step]] = {
         E.ENDING: _CLOSE,
     },
     S.IDLE: {
-        E.HEAD_BEGUN: Step(S.HEAD, restart=True),
+        E.HEAD_BEGUN: Transition(S.HEAD, restart=True),
         E.INVALID: _REFUSE,
         E.OVERDUE: _CLOSE,
         E.CALLER_FINISHED: _CLOSE,
@@ -123,7 +123,7 @@ _ROWS: dict[State, dict[Event, Step]] = {
         E.ENDING: _CLOSE,
     },
     S.HEAD: {
-        E.HEAD_WHOLE: Step(S.BODY, Do.BEGIN),
+        E.HEAD_WHOLE: Transition(S.BODY, Do.BEGIN),
         E.INVALID: _REFUSE,
         E.OVERDUE: _REFUSE,
         E.CALLER_FINISHED: _REFUSE,
@@ -131,33 +131,33 @@ _ROWS: dict[State, dict[Event, Step]] = {
         E.ENDING: _CLOSE,
     },
     S.BODY: {
-        E.BODY_PIECE: Step(S.BODY, Do.HAND_ON),
-        E.REQUEST_WHOLE: Step(S.ANSWERING, Do.FINISH),
-        E.ANSWERED: Step(S.UNWANTED, Do.READ_ON, True),
+        E.BODY_PIECE: Transition(S.BODY, Do.HAND_ON),
+        E.REQUEST_WHOLE: Transition(S.ANSWERING, Do.FINISH),
+        E.ANSWERED: Transition(S.UNWANTED, Do.READ_ON, True),
         E.FINAL_ANSWER: _SHUT,
         E.INVALID: _REFUSE,
         E.OVERDUE: _REFUSE,
         E.CALLER_FINISHED: _REFUSE,
         E.CROWDED_OUT: _REFUSE_AND_CLOSE,
-        E.ENDING: Step(S.BODY, Do.END_AFTER_ANSWER),
+        E.ENDING: Transition(S.BODY, Do.END_AFTER_ANSWER),
     },
     S.ANSWERING: {
-        E.MORE: Step(S.HOLDING, Do.HOLD),
-        E.ANSWERED: Step(S.IDLE, Do.READ_ON, True),
+        E.MORE: Transition(S.HOLDING, Do.HOLD),
+        E.ANSWERED: Transition(S.IDLE, Do.READ_ON, True),
         E.FINAL_ANSWER: _CLOSE,
-        E.CALLER_FINISHED: Step(S.ANSWERING, Do.END_AFTER_ANSWER),
-        E.ENDING: Step(S.ANSWERING, Do.END_AFTER_ANSWER),
+        E.CALLER_FINISHED: Transition(S.ANSWERING, Do.END_AFTER_ANSWER),
+        E.ENDING: Transition(S.ANSWERING, Do.END_AFTER_ANSWER),
     },
     S.HOLDING: {
-        E.MORE: Step(S.HOLDING, Do.HOLD),
-        E.ANSWERED: Step(S.IDLE, Do.READ_ON, True),
+        E.MORE: Transition(S.HOLDING, Do.HOLD),
+        E.ANSWERED: Transition(S.IDLE, Do.READ_ON, True),
         E.FINAL_ANSWER: _SHUT,
-        E.CALLER_FINISHED: Step(S.HOLDING, Do.END_AFTER_ANSWER),
-        E.ENDING: Step(S.HOLDING, Do.END_AFTER_ANSWER),
+        E.CALLER_FINISHED: Transition(S.HOLDING, Do.END_AFTER_ANSWER),
+        E.ENDING: Transition(S.HOLDING, Do.END_AFTER_ANSWER),
     },
     S.UNWANTED: {
-        E.BODY_PIECE: Step(S.UNWANTED, Do.DISCARD),
-        E.REQUEST_WHOLE: Step(S.IDLE, restart=True),
+        E.BODY_PIECE: Transition(S.UNWANTED, Do.DISCARD),
+        E.REQUEST_WHOLE: Transition(S.IDLE, restart=True),
         E.INVALID: _SHUT,
         E.OVERDUE: _SHUT,
         E.CALLER_FINISHED: _CLOSE,
@@ -166,16 +166,16 @@ _ROWS: dict[State, dict[Event, Step]] = {
     },
     S.LINGERING: {
         # Of the piece with whose beginning the last answer was given.
-        E.BODY_PIECE: Step(S.LINGERING, Do.DISCARD),
-        E.REQUEST_WHOLE: Step(S.LINGERING),
-        E.INVALID: Step(S.LINGERING),
+        E.BODY_PIECE: Transition(S.LINGERING, Do.DISCARD),
+        E.REQUEST_WHOLE: Transition(S.LINGERING),
+        E.INVALID: Transition(S.LINGERING),
         E.OVERDUE: _ABORT,
         E.CALLER_FINISHED: _CLOSE,
         E.CROWDED_OUT: _CLOSE,
         E.ENDING: _CLOSE,
     },
     S.CLOSED: {
-        **{event: Step(S.CLOSED) for event in Event},
+        **{event: Transition(S.CLOSED) for event in ConnectionEvent},
         E.OVERDUE: _ABORT,  # what was written does not go out
         E.HOPELESS: _ABORT,
         E.LOST: _LOST,
@@ -188,11 +188,11 @@ _IN_ANY_STATE = {
     E.LOST: _LOST,
 }
 
-IMPOSSIBLE = Step(S.CLOSED, Do.GIVE_UP)
+IMPOSSIBLE = Transition(S.CLOSED, Do.GIVE_UP)
 """We have lost count of requests and answers."""
 
 TABLE = {
-    state: {event: (_IN_ANY_STATE | row).get(event, IMPOSSIBLE) for event in Event}
+    state: {event: (_IN_ANY_STATE | row).get(event, IMPOSSIBLE) for event in ConnectionEvent}
     for state, row in _ROWS.items()
 }
 

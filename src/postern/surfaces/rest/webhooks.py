@@ -21,7 +21,7 @@ from postern.usecases.signatures import sending
 from postern.usecases.signatures.views import SampleCall, Sent
 from postern.usecases.webhooks import bin, listing, many, webhooks
 from postern.usecases.webhooks.configuration import WebhookRequest
-from postern.usecases.webhooks.listing import FilterRequest
+from postern.usecases.webhooks.listing import WebhookFilterRequest
 from postern.usecases.webhooks.many import ManyRequest
 from postern.usecases.webhooks.views import Bin, Many, Webhook, Webhooks
 
@@ -42,7 +42,7 @@ PATCH = {
 }
 
 
-class WebhookQuery(OnePage, FilterRequest):
+class WebhookQuery(OnePage, WebhookFilterRequest):
     sort: Annotated[
         Sort,
         Field(

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from postern.core.access.accounts import Actor
 from postern.core.admit import NEVER_READ, Verdict, admit_head
 from postern.core.admit import admit as judge
-from postern.core.calls.content import Unreadable, read_object
+from postern.core.calls.content import UnreadableContent, read_object
 from postern.core.deliveries.delivery import State
 from postern.core.history.invocation import Delivery, HistoryFilter, Invocation
 from postern.core.limits import NO_LIMITS
@@ -90,7 +90,7 @@ async def may_pass(gateway: Gateway, actor: Actor, invocation_id: str) -> bool:
     # A token is masked in what is recorded: where one is asked for, no recorded call has it.
     if webhook is None or webhook.method == "token" or _cannot_be_judged(invocation):
         return False
-    return not isinstance(read_object(invocation.as_call(), wrap_arrays=True), Unreadable)
+    return not isinstance(read_object(invocation.as_call(), wrap_arrays=True), UnreadableContent)
 
 
 async def _admit_one(gateway: Gateway, actor: Actor, invocation: Invocation) -> views.Admission:

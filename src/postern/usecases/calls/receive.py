@@ -9,11 +9,18 @@ import msgspec
 from postern.core import answer as answers
 from postern.core.address import limit_key
 from postern.core.admit import Verdict
-from postern.core.answer import Answer, Header
+from postern.core.answer import CallerAnswer, Header
 from postern.core.calls.call import Call
 from postern.core.calls.redact import TEST_CALL
 from postern.core.deliveries.delivery import delivery_key
-from postern.core.history.invocation import Answered, Delivery, Entry, Invocation, Receipt, StoreUnavailable
+from postern.core.history.invocation import (
+    AnswerHeard,
+    Delivery,
+    Entry,
+    Invocation,
+    Receipt,
+    StoreUnavailable,
+)
 from postern.core.history.sample import sample_of
 from postern.core.listeners import Handed
 from postern.core.operations.retention import ROW_SIZE
@@ -42,7 +49,7 @@ CallerState = Literal["there", "hung up", "gone"]
 """``hung up``: it has closed its side of the connection, as those do who give up, and some who only have nothing more to
 send."""
 
-OnAnswer = Callable[[Answer], CallerState]
+OnAnswer = Callable[[CallerAnswer], CallerState]
 """Sends an answer, and says whether its caller is there."""
 
 
@@ -54,7 +61,7 @@ def receive(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict, on
     """
     if verdict.outcome == "preflight":
         assert webhook.cors is not None
-        on_answer(Answer(204, webhook.cors.preflight(call)))
+        on_answer(CallerAnswer(204, webhook.cors.preflight(call)))
         return
     if verdict.outcome == "rejected" and not _is_recorded(gateway, webhook, call, verdict):
         gateway.runtime.rejections.count(webhook.id, verdict.code, call.received_at)
@@ -96,7 +103,7 @@ class Reception:
         self.entry = entry = entry_of(gateway, webhook, call, verdict)
         self._cors = _cors_headers(webhook, call)
         self._payload = verdict.payload
-        self._at_once: Answer | None = None
+        self._at_once: CallerAnswer | None = None
         """The answer to a call that starts nothing, as a rejected one or a handshake: no workflow is asked for it."""
         self._announced: bytes | None = None
         if entry.delivery is None:
@@ -141,7 +148,7 @@ class Reception:
         else:
             self._wait_for(await_answer(gateway, delivery, self._payload))
 
-    def _wait_for(self, coming: Coroutine[Any, Any, Answer], waited: bool = True) -> None:
+    def _wait_for(self, coming: Coroutine[Any, Any, CallerAnswer], waited: bool = True) -> None:
         async def answered() -> None:
             try:
                 answer = await coming
@@ -156,7 +163,7 @@ class Reception:
 
         self._gateway.runtime.background(answered())
 
-    async def _keep(self, secret: bytes, answer: Answer) -> Answer:
+    async def _keep(self, secret: bytes, answer: CallerAnswer) -> CallerAnswer:
         """The answer confirms that the secret is kept, so it is sent when it is."""
         gateway, call = self._gateway, self.entry.invocation
         one = Announcement(call.id, call.received_at, call.address, secret)
@@ -175,12 +182,12 @@ class Reception:
             self._webhook.id, 503, max(0.0, gateway.clock() - self.entry.invocation.received_at)
         )
 
-    def _answer(self, answer: Answer, waited: bool = False) -> None:
+    def _answer(self, answer: CallerAnswer, waited: bool = False) -> None:
         invocation = self.entry.invocation
         self._log(invocation.outcome, invocation.code, answer.status, waited)
         self._send(answer, waited or answer.status != invocation.status)
 
-    def _send(self, answer: Answer, differs: bool = False) -> None:
+    def _send(self, answer: CallerAnswer, differs: bool = False) -> None:
         """``differs``: from the recorded invocation, which says of its answer something else, or another time."""
         caller = self._on_answer(_for_sender(self._webhook, answer, self._cors))
         reached = caller == "there" or (caller == "hung up" and not differs)
@@ -189,7 +196,7 @@ class Reception:
         lasted = max(0.0, now - invocation.received_at)
         gateway.runtime.endings.count(invocation.webhook_id, answer.status, lasted)
         if differs or not reached or lasted > invocation.duration_us / 1_000_000 + LATE:
-            gateway.runtime.endings.answered(Answered(invocation.id, answer.status, now, reached))
+            gateway.runtime.endings.answered(AnswerHeard(invocation.id, answer.status, now, reached))
 
     def _log(self, outcome: str, code: str, status: int, waited: bool) -> None:
         gateway, invocation = self._gateway, self.entry.invocation
@@ -293,7 +300,7 @@ def _status_of(verdict: Verdict, waits: bool) -> int:
             return 204
 
 
-def _answer_of(webhook: Webhook, verdict: Verdict, invocation_id: str | None) -> Answer:
+def _answer_of(webhook: Webhook, verdict: Verdict, invocation_id: str | None) -> CallerAnswer:
     """To a call that starts nothing."""
     if verdict.handshake is not None:
         return verdict.handshake.answer
@@ -312,10 +319,12 @@ def _cors_headers(webhook: Webhook, call: Call) -> list[Header]:
     return [] if webhook.cors is None else webhook.cors.headers(call)
 
 
-def _for_sender(webhook: Webhook, answer: Answer, cors: list[Header]) -> Answer:
+def _for_sender(webhook: Webhook, answer: CallerAnswer, cors: list[Header]) -> CallerAnswer:
     """As this webhook's callers need it: readable for pages of other origins, without a body for Xero."""
     if webhook.handshake is not None and wants_empty_answers(webhook.handshake.kind):
-        answer = Answer(answer.status, [header for header in answer.headers if header[0] != b"content-type"])
+        answer = CallerAnswer(
+            answer.status, [header for header in answer.headers if header[0] != b"content-type"]
+        )
     if cors:
         answer.headers = [*answer.headers, *cors]
     return answer

@@ -6,7 +6,7 @@ import math
 import time
 
 from postern.core import answer as answers
-from postern.core.answer import Answer, WorkflowResponse
+from postern.core.answer import CallerAnswer, WorkflowResponse
 from postern.core.deliveries.delivery import End, EngineRejected, EngineUnavailable, Started, delivery_key
 from postern.core.history.invocation import Delivery, StoreUnavailable
 from postern.core.webhooks.webhook import Webhook
@@ -24,7 +24,7 @@ LOOK_FOR_LISTENER = 0.25
 """Seconds. A listener may answer through another process, even through a command that nobody hears of."""
 
 
-async def await_answer(gateway: Gateway, delivery: Delivery, payload: bytes) -> Answer:
+async def await_answer(gateway: Gateway, delivery: Delivery, payload: bytes) -> CallerAnswer:
     """Start the workflow now and wait until it answers, ends without an answer, or the time is over."""
     if gateway.engine is None:
         return await _wait(gateway, delivery, None)
@@ -38,14 +38,14 @@ async def await_answer(gateway: Gateway, delivery: Delivery, payload: bytes) -> 
         ended.cancel()
 
 
-async def await_listener(gateway: Gateway, delivery: Delivery) -> Answer:
+async def await_listener(gateway: Gateway, delivery: Delivery) -> CallerAnswer:
     """Wait for the answer of the listener that the call was handed to. When it goes away, the row says so."""
     return await _wait(gateway, delivery, None, LOOK_FOR_LISTENER)
 
 
 async def _wait(
     gateway: Gateway, delivery: Delivery, runs: "asyncio.Task[str | None] | None", pause: float = math.inf
-) -> Answer:
+) -> CallerAnswer:
     """``runs`` says how they ended; ``pause``: the longest between two looks at the row."""
     assert delivery.deadline is not None
     # The deadline is a time of day, for the workflow and for other processes. The wait is counted by a clock
@@ -106,7 +106,7 @@ async def _ended(
 
 async def _answer_in_row(
     gateway: Gateway, delivery: Delivery, ended: str | None, over: bool
-) -> Answer | None:
+) -> CallerAnswer | None:
     """What the row says now. Closing the slot is a race against an answer just arriving, and the row settles
     it."""
     code = CODE_OF_END.get(ended or "") or ("response_timeout" if over else None)
@@ -119,17 +119,17 @@ async def _answer_in_row(
     return None if code is None else _answer_for(code, delivery.invocation_id)
 
 
-def answer_of(row: Delivery) -> Answer:
+def answer_of(row: Delivery) -> CallerAnswer:
     if row.answer_code == "accepted" and row.response is not None:
         return answers.responded(row.response, row.invocation_id)
     return _answer_for(row.answer_code, row.invocation_id)
 
 
-def _answer_for(code: str, invocation_id: str) -> Answer:
+def _answer_for(code: str, invocation_id: str) -> CallerAnswer:
     return answers.completed(invocation_id) if code == "completed" else answers.problem(code, invocation_id)
 
 
-async def await_first_answer(gateway: Gateway, webhook: Webhook, first_invocation_id: str) -> Answer:
+async def await_first_answer(gateway: Gateway, webhook: Webhook, first_invocation_id: str) -> CallerAnswer:
     """A duplicate of a synchronous call hears what the first one heard, waiting for it while it is still
     running."""
     key = delivery_key(first_invocation_id, 1)

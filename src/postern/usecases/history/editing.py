@@ -7,10 +7,10 @@ import msgspec
 from msgspec.structs import replace
 
 from postern.core.access.accounts import Actor
-from postern.core.calls.content import LONGEST_VALUE, Unreadable, read_object
+from postern.core.calls.content import LONGEST_VALUE, UnreadableContent, read_object
 from postern.core.deliveries.delivery import FIELD_NAMES, State
 from postern.core.deliveries.replay import Values
-from postern.core.history.compare import Change
+from postern.core.history.compare import Difference
 from postern.core.history.invocation import Invocation
 from postern.core.history.marks import Edited
 from postern.core.history.sample import sample_of
@@ -66,7 +66,7 @@ async def replay_edited(
         duplicate_of=None,
     )
     payload = read_object(made.as_call(), wrap_arrays=True)
-    if isinstance(payload, Unreadable):
+    if isinstance(payload, UnreadableContent):
         raise Refused("invalid_request", errors=[FieldError("body", payload.detail)])
     found = webhook.mapping.apply(payload)[0] if fields == "current" else story.deliveries[0].fields
     by_hand = {name: value for name, value in (values or {}).items() if found.get(name, "") != value}
@@ -125,5 +125,5 @@ def _changes(original: Invocation, content: bytes) -> list[str]:
     return words + ([f"and {found.count - MOST_NAMED} more"] if found.count > MOST_NAMED else [])
 
 
-def _in_words(change: Change) -> str:
+def _in_words(change: Difference) -> str:
     return f"{change.place[:LONGEST_NAMED]} {change.kind}"

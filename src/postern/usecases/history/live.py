@@ -13,7 +13,7 @@ from postern.core.problems import Refused
 from postern.identity import first_id_at, time_of
 from postern.usecases.history.views.calls import summary_of
 from postern.usecases.runtime.gateway import Gateway, require
-from postern.usecases.runtime.live_feed import Event, Watcher
+from postern.usecases.runtime.live_feed import LiveEvent, Watcher
 
 HEARTBEAT = 5.0
 CHECK_EVERY = 5.0
@@ -37,7 +37,7 @@ class Batch(Struct, frozen=True):
     """What has come in together. ``skipped``: how many changes were left out before it, at most, because the reader
     was slower than they came, or because nobody could have followed them."""
 
-    events: list[Event]
+    events: list[LiveEvent]
     skipped: int
 
 
@@ -71,7 +71,7 @@ class Stream:
     def close(self) -> None:
         self._gateway.runtime.live.leave(self._watcher)
 
-    async def events(self) -> AsyncIterator[Event | None]:
+    async def events(self) -> AsyncIterator[LiveEvent | None]:
         """Ends when the server does, or when whoever follows may not any more. None when there was nothing
         for a while."""
         async for event in self._all():
@@ -104,7 +104,7 @@ class Stream:
         self._checked = now
         return True
 
-    async def _all(self) -> AsyncIterator[Event | None]:
+    async def _all(self) -> AsyncIterator[LiveEvent | None]:
         watcher = self._watcher
         if self._after is not None:
             async for event in self._missed(self._after):
@@ -127,7 +127,7 @@ class Stream:
                 self._after = max(self._after or "", event.invocation_id)
                 yield event
 
-    async def _missed(self, after: str) -> AsyncIterator[Event]:
+    async def _missed(self, after: str) -> AsyncIterator[LiveEvent]:
         """What was recorded since, the oldest first; of very much, the newest part."""
         wanted = HistoryFilter(webhook_id=self._watcher.webhook_id, since=max(0.0, time_of(after) - OVERLAP))
         rows: list[Story] = []
@@ -140,4 +140,4 @@ class Stream:
                 break
         for row in reversed(rows):
             self._after = max(self._after or "", row.invocation.id)
-            yield Event("invocation", summary_of(row))
+            yield LiveEvent("invocation", summary_of(row))

@@ -11,7 +11,7 @@ from postern.usecases.history.views.requests import PayloadTypes
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.webhooks.webhooks import stored
 from postern.workflows.scaffold import module_of_types
-from postern.workflows.shapes import Shape
+from postern.workflows.shapes import JsonShape
 
 CALLS = 100
 MOST_CALLS = 1_000
@@ -31,7 +31,7 @@ async def payload_types(gateway: Gateway, actor: Actor, webhook_id: str, calls: 
     if not 1 <= calls <= MOST_CALLS:
         raise Refused("invalid_request", errors=[FieldError("calls", f"1 to {MOST_CALLS}")])
     webhook = await stored(gateway, webhook_id)
-    shape, read, looked_at, size, before = Shape(), 0, 0, 0, None
+    shape, read, looked_at, size, before = JsonShape(), 0, 0, 0, None
     while read < calls and size < MOST_BYTES and looked_at < MOST_LOOKED_AT:
         page = await gateway.store.history.page(
             HistoryFilter(webhook_id=webhook_id, code="accepted"), AT_ONCE, before
@@ -54,7 +54,7 @@ async def payload_types(gateway: Gateway, actor: Actor, webhook_id: str, calls: 
     )
 
 
-def _add(shape: Shape, invocations: list[Invocation]) -> int:
+def _add(shape: JsonShape, invocations: list[Invocation]) -> int:
     """How many could be read."""
     read = 0
     for invocation in invocations:

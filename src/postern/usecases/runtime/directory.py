@@ -10,7 +10,7 @@ from postern.core.webhooks.listing import Groups, Listed, groups_of
 from postern.core.webhooks.stored import StoredWebhook, UnreadableWebhook
 from postern.core.webhooks.webhook import Webhook
 from postern.observe.logs import Log
-from postern.stores.webhooks.webhooks import Webhooks
+from postern.stores.webhooks.webhooks import WebhookStore
 from postern.usecases.runtime.loop import Loop
 
 log = Log()
@@ -20,7 +20,7 @@ AT_ONCE = 100
 
 
 class Directory:
-    def __init__(self, store: Webhooks, compile_webhook: Callable[[StoredWebhook], Webhook]) -> None:
+    def __init__(self, store: WebhookStore, compile_webhook: Callable[[StoredWebhook], Webhook]) -> None:
         self._store = store
         self._compile = compile_webhook
         self._by_code: dict[str, Webhook] = {}

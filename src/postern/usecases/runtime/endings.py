@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from msgspec import Struct, field
 
 from postern.core.deliveries.delivery import End
-from postern.core.history.invocation import Answered
+from postern.core.history.invocation import AnswerHeard
 from postern.core.history.volume import answer_name, latency_bucket
 from postern.observe.logs import Log
 
@@ -19,7 +19,7 @@ log = Log()
 
 
 class Noticed(Struct):
-    answered: list[Answered] = field(default_factory=list)
+    answered: list[AnswerHeard] = field(default_factory=list)
     ends: dict[str, End] = field(default_factory=dict)
     """By the delivery's key."""
     counted: Counter[tuple[str, str, int]] = field(default_factory=Counter)
@@ -40,7 +40,7 @@ class Endings:
         """An answer that was given, and how long its caller had waited."""
         self._noticed.counted[webhook_id, answer_name(status), latency_bucket(lasted)] += 1
 
-    def answered(self, answer: Answered) -> None:
+    def answered(self, answer: AnswerHeard) -> None:
         self._noticed.answered.append(answer)
         self.news.set()
 

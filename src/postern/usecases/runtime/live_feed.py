@@ -32,7 +32,7 @@ LOOKED_AT = 200
 REMEMBERED = 5_000
 
 
-class Event(Struct, frozen=True):
+class LiveEvent(Struct, frozen=True):
     """``invocation`` when it is new, ``delivery`` when it moved. ``summary``: as it is now."""
 
     name: Literal["invocation", "delivery"]
@@ -45,7 +45,7 @@ class Event(Struct, frozen=True):
 
 class Watcher(Struct, eq=False):
     webhook_id: str | None
-    waiting: OrderedDict[str, Event] = field(default_factory=OrderedDict)
+    waiting: OrderedDict[str, LiveEvent] = field(default_factory=OrderedDict)
     """By invocation: one that moves again before it was sent is sent once."""
     news: asyncio.Event = field(default_factory=asyncio.Event)
     lost: bool = False
@@ -55,11 +55,13 @@ class Watcher(Struct, eq=False):
     skipped: int = 0
     closed: bool = False
 
-    def add(self, event: Event) -> None:
+    def add(self, event: LiveEvent) -> None:
         if self.webhook_id is not None and event.summary.webhook_id != self.webhook_id:
             return
         earlier = self.waiting.pop(event.invocation_id, None)
-        self.waiting[event.invocation_id] = event if earlier is None else Event(earlier.name, event.summary)
+        self.waiting[event.invocation_id] = (
+            event if earlier is None else LiveEvent(earlier.name, event.summary)
+        )
         if len(self.waiting) > LONGEST_QUEUE:
             if self.skips:
                 self.waiting.popitem(last=False)
@@ -162,7 +164,7 @@ class LiveFeed:
             if before == summary:
                 continue
             self._remember(summary)
-            event = Event("invocation" if before is None else "delivery", summary)
+            event = LiveEvent("invocation" if before is None else "delivery", summary)
             for watcher in self._watchers:
                 watcher.add(event)
 

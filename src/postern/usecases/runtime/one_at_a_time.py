@@ -20,7 +20,7 @@ T = TypeVar("T")
 NICENESS = 10
 
 
-class Place(NamedTuple):
+class QueuePlace(NamedTuple):
     """The lowest one is next."""
 
     rank: float
@@ -41,7 +41,7 @@ class OneAtATime:
         self.most_waiting = most_waiting
         self._busy = busy
         self._taken = False
-        self._waiting: list[Place] = []
+        self._waiting: list[QueuePlace] = []
         self._count = count()
         self._thread = ThreadPoolExecutor(1, name, _behind_callers)
 
@@ -67,7 +67,7 @@ class OneAtATime:
     async def _wait(self, rank: float, network: str) -> None:
         called: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         before = sum(one.network == network for one in self._waiting)
-        place = Place(rank, before, next(self._count), called, network)
+        place = QueuePlace(rank, before, next(self._count), called, network)
         insort(self._waiting, place)
         if len(self._waiting) > self.most_waiting:
             self._send_one_away()

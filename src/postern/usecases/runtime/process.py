@@ -28,7 +28,7 @@ PATIENCE = 22.0
 (`surfaces/http/server.py`), which then cuts what is left."""
 
 
-class Wait(asyncio.Event):
+class CallerWait(asyncio.Event):
     """Set when the row is to be looked at. ``answer`` is there when what the row says now is known here."""
 
     def __init__(self) -> None:
@@ -50,18 +50,18 @@ class Waiters:
     ids. The database row is the truth: what is handed on here was written to it before."""
 
     def __init__(self) -> None:
-        self._events: dict[str, set[Wait]] = {}
+        self._events: dict[str, set[CallerWait]] = {}
         self.look_every = 0.25
         """How often a waiting caller's row is read without a wake-up; see `notifications.py`."""
         self.time_is_up = False
         """Nobody may wait on: the process ends."""
 
-    def register(self, key: str) -> Wait:
-        event = Wait()
+    def register(self, key: str) -> CallerWait:
+        event = CallerWait()
         self._events.setdefault(key, set()).add(event)
         return event
 
-    def leave(self, key: str, event: Wait) -> None:
+    def leave(self, key: str, event: CallerWait) -> None:
         waiting = self._events.get(key)
         if waiting is not None:
             waiting.discard(event)
@@ -88,7 +88,7 @@ class Waiters:
         return sum(len(waiting) for waiting in self._events.values())
 
 
-class Counted(msgspec.Struct):
+class CountedRejections(msgspec.Struct):
     """What came to each webhook lately, as it was last counted; see ``usecases/webhooks/activity.py``."""
 
     lately: Lately = msgspec.field(default_factory=Lately)
@@ -223,7 +223,7 @@ class Runtime:
     rejections: Rejections = field(default_factory=Rejections)
     endings: Endings = field(default_factory=Endings)
     """What callers heard and how runs ended, until it is written down."""
-    counted: Counted = field(default_factory=Counted)
+    counted: CountedRejections = field(default_factory=CountedRejections)
     alarms: list[Alarm] = field(default_factory=list)
     engine_ran_at: float | None = None
     """When the engine of this process was last seen at work; None: not yet looked."""

@@ -13,7 +13,7 @@ from postern.core.calls.call import Call
 from postern.core.calls.redact import TEST_CALL
 from postern.core.problems import PROBLEMS, FieldError, Refused
 from postern.core.signatures.diagnosis.diagnose import Diagnosis, diagnose, resembles, sentence
-from postern.core.signatures.diagnosis.variants import Setup
+from postern.core.signatures.diagnosis.variants import SenderSetup
 from postern.core.webhooks.stored import StoredWebhook
 from postern.core.webhooks.webhook import LARGEST_PAYLOAD_LIMIT
 from postern.identity import is_stand_in
@@ -158,7 +158,7 @@ async def explain(
 # --- helpers ---------------------------------------------------------------------------------------------------------
 
 
-async def _stored_setup(gateway: Gateway, webhook_id: str) -> Setup:
+async def _stored_setup(gateway: Gateway, webhook_id: str) -> SenderSetup:
     """How a webhook checks its calls, with its own secrets."""
     webhook = await stored_webhook(gateway, webhook_id)
     check_secrets(webhook)
@@ -166,7 +166,7 @@ async def _stored_setup(gateway: Gateway, webhook_id: str) -> Setup:
     if settings.method != "hmac":
         raise Refused("conflict", "this webhook's authentication method is not a signature")
     second = webhook.secrets.get("second")
-    return Setup(
+    return SenderSetup(
         scheme_of(webhook.resolved),
         webhook.secrets["main"].value,
         second.value if second else None,
@@ -176,7 +176,7 @@ async def _stored_setup(gateway: Gateway, webhook_id: str) -> Setup:
     )
 
 
-def _given_setup(asked: SignatureAuthentication) -> Setup:
+def _given_setup(asked: SignatureAuthentication) -> SenderSetup:
     """The same with secrets that came with the request."""
     scheme = scheme_of(resolved(asked))
     if not isinstance(asked.secret, str):
@@ -188,7 +188,7 @@ def _given_setup(asked: SignatureAuthentication) -> Setup:
             "invalid_request",
             errors=[FieldError("authentication.secondSecret", "a test needs the secret itself")],
         )
-    return Setup(
+    return SenderSetup(
         scheme,
         asked.secret.encode(),
         asked.second_secret.encode() if asked.second_secret else None,
@@ -227,7 +227,7 @@ def _call_of(tested: TestedCall, now: float) -> Call:
 
 
 async def _result(
-    actor: Actor, setup: Setup, stored: bool, call: Call, at: float | None
+    actor: Actor, setup: SenderSetup, stored: bool, call: Call, at: float | None
 ) -> views.SignatureResult:
     """``stored``: the secrets are a webhook's own."""
     found: Diagnosis = await line.run(lambda: diagnose(setup, call, at, presets.load()))

@@ -24,7 +24,7 @@ from postern.core.webhooks.grouping import MOST_TAGS, distinct, folder_of, tag_p
 from postern.core.webhooks.names import header_name_problem, parameter_name_problem, username_problem
 from postern.core.webhooks.settings import PAYLOAD_LIMIT, WebhookSettings, place_of_key
 from postern.core.webhooks.webhook import LARGEST_PAYLOAD_LIMIT
-from postern.usecases.shapes import WHOLE, FieldProblem, Shape, checked
+from postern.usecases.shapes import WHOLE, FieldRefused, Shape, checked
 from postern.usecases.webhooks.schedule_setting import ScheduleSetting, url_problem
 
 LONGEST_TOKEN = 1024
@@ -80,13 +80,13 @@ class TokenAuthentication(Shape):
     @model_validator(mode="after")
     def _basic_needs_a_username(self) -> "TokenAuthentication":
         if self.placement == "basic" and not self.username:
-            raise FieldProblem("username", "the Basic placement needs a username; the token is the password")
+            raise FieldRefused("username", "the Basic placement needs a username; the token is the password")
         if self.placement in ("header", "bearer"):
             for secret in (self.token, self.second_token):
                 if isinstance(secret, str) and (
                     secret != secret.strip() or not secret.isascii() or not secret.isprintable()
                 ):
-                    raise FieldProblem(
+                    raise FieldRefused(
                         "token",
                         "a token that travels in a header is printable ASCII without spaces at its ends",
                     )
@@ -173,7 +173,7 @@ class CorsSetting(Shape):
     def _origins(cls, origins: list[str]) -> list[str]:
         for place, origin in enumerate(origins):
             if problem := origin_problem(origin):
-                raise FieldProblem(str(place), problem)
+                raise FieldRefused(str(place), problem)
         return origins
 
 
@@ -242,7 +242,7 @@ class WebhookRequest(Shape):
             Allowlist.parse(ranges)
         except InvalidRanges as error:
             place, message = next(iter(error.errors.items()))
-            raise FieldProblem(str(place), message) from None
+            raise FieldRefused(str(place), message) from None
         # Otherwise as it was written: a program that compares the answer with what it sent must find no difference.
         return [entry.strip() for entry in ranges]
 
@@ -250,7 +250,7 @@ class WebhookRequest(Shape):
 def some_tags(written: list[str]) -> list[str]:
     for place, tag in enumerate(written):
         if problem := tag_problem(tag):
-            raise FieldProblem(str(place), problem)
+            raise FieldRefused(str(place), problem)
     tags = distinct(written)
     if len(tags) > MOST_TAGS:
         raise ValueError(f"a webhook has at most {MOST_TAGS} tags")
@@ -289,7 +289,7 @@ def field_errors(error: ValidationError, asked: Any = None) -> list[FieldError]:
         while path and path[-1] in _KINDS_OF_VALUE:
             path.pop()
         cause = one.get("ctx", {}).get("error")
-        if isinstance(cause, FieldProblem):
+        if isinstance(cause, FieldRefused):
             path.append(to_camel(cause.field) if "_" in cause.field else cause.field)
         message = str(cause) if isinstance(cause, ValueError) else _in_words(one)
         if (

@@ -34,7 +34,7 @@ from postern.usecases.webhooks.activity import activities
 from postern.usecases.webhooks.showing import presented, unreadable
 
 
-class FilterRequest(Shape):
+class WebhookFilterRequest(Shape):
     """Which webhooks: every part that is given must hold."""
 
     search: Annotated[
@@ -125,7 +125,7 @@ async def listing(
     )
 
 
-class Page(Struct, frozen=True):
+class WebhooksPage(Struct, frozen=True):
     """A page of the list by its number, as the console shows it."""
 
     items: list[views.Webhook]
@@ -149,7 +149,7 @@ async def page(
     reverse: bool,
     number: int,
     size: int,
-) -> Page:
+) -> WebhooksPage:
     """One page of the webhooks that match, by its number; one that is beyond the end is the last one."""
     require(actor, "read")
     found = await _found(gateway, wanted, sort, reverse, counted=True)
@@ -158,7 +158,7 @@ async def page(
     here = found[(number - 1) * size : number * size]
     shown = await _shown(gateway, here)
     lately = gateway.runtime.counted.lately
-    return Page(
+    return WebhooksPage(
         shown.items,
         shown.unreadable,
         [one.id for one in here],

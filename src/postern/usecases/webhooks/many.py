@@ -22,7 +22,7 @@ from postern.usecases.shapes import Shape
 from postern.usecases.webhooks import views
 from postern.usecases.webhooks.activity import activities
 from postern.usecases.webhooks.configuration import some_tags
-from postern.usecases.webhooks.listing import FilterRequest, all_that_match
+from postern.usecases.webhooks.listing import WebhookFilterRequest, all_that_match
 from postern.usecases.webhooks.picking import names
 from postern.usecases.webhooks.preparing import compiles
 from postern.usecases.webhooks.webhooks import NO_WEBHOOK
@@ -39,7 +39,7 @@ class ManyRequest(Shape):
 
     action: Action
     webhook_ids: Annotated[list[str], Field(min_length=1, max_length=MOST_NAMED)] | None = None
-    filter: FilterRequest | None = None
+    filter: WebhookFilterRequest | None = None
     tags: Annotated[list[str], Field(max_length=MOST_TAGS, description="For tag and untag.")] = []
     folder: Annotated[
         Annotated[str, Field(max_length=200)] | None,
@@ -153,7 +153,7 @@ def _check(request: ManyRequest) -> None:
 async def _meant(gateway: Gateway, request: ManyRequest) -> list[str]:
     if request.webhook_ids is not None:
         return list(dict.fromkeys(request.webhook_ids))
-    wanted = (request.filter or FilterRequest()).wanted("filter.")
+    wanted = (request.filter or WebhookFilterRequest()).wanted("filter.")
     return [one.id for one in await all_that_match(gateway, wanted)]
 
 

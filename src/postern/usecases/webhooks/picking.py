@@ -14,7 +14,7 @@ MOST = 20
 DELETED = " (deleted)"
 
 
-class Choice(Struct, frozen=True):
+class WebhookChoice(Struct, frozen=True):
     id: str
     name: str
     typed: str
@@ -24,7 +24,7 @@ class Choice(Struct, frozen=True):
 
 async def choices(
     gateway: Gateway, actor: Actor, search: str = "", *, deleted: bool = False, signed: bool = False
-) -> list[Choice]:
+) -> list[WebhookChoice]:
     """The webhooks to choose from: twenty at most, those first that are called so, then those whose name begins with
     what was typed or has it as words of its own, and without anything typed the newest. Deleted ones too, where asked for, for their calls are still in the history; or only
     those whose callers sign."""
@@ -41,12 +41,14 @@ async def choices(
         )
     else:
         shown = nlargest(MOST, among, key=lambda one: one.id)
-    chosen = [Choice(one.id, one.name, directory.typed(one), one.folder) for one in shown]
+    chosen = [WebhookChoice(one.id, one.name, directory.typed(one), one.folder) for one in shown]
     if deleted and len(chosen) < MOST:
         gone = await gateway.store.webhooks.deleted_names(
             lambda name: wanted in name.casefold(), MOST - len(chosen)
         )
-        chosen += [Choice(webhook_id, f"{name}{DELETED}", webhook_id) for webhook_id, name in gone.items()]
+        chosen += [
+            WebhookChoice(webhook_id, f"{name}{DELETED}", webhook_id) for webhook_id, name in gone.items()
+        ]
     return chosen
 
 
@@ -58,14 +60,14 @@ def _distance(name: str, wanted: str, as_words: re.Pattern[str]) -> int:
     return 1 if begins and has_words else 2 if has_words else 3 if begins else 4
 
 
-async def one(gateway: Gateway, actor: Actor, webhook_id: str) -> Choice:
+async def one(gateway: Gateway, actor: Actor, webhook_id: str) -> WebhookChoice:
     """The one that is chosen already; of one that nobody knows the id alone."""
     require(actor, "read")
     listed = gateway.runtime.directory.listed_by_id(webhook_id)
     if listed is not None:
-        return Choice(listed.id, listed.name, gateway.runtime.directory.typed(listed), listed.folder)
+        return WebhookChoice(listed.id, listed.name, gateway.runtime.directory.typed(listed), listed.folder)
     name = (await names(gateway, actor, [webhook_id], deleted=True)).get(webhook_id, webhook_id)
-    return Choice(webhook_id, name, webhook_id)
+    return WebhookChoice(webhook_id, name, webhook_id)
 
 
 async def meant(gateway: Gateway, actor: Actor, typed: str, *, field: str = "webhook") -> str:

@@ -11,7 +11,7 @@ from postern.core.schedules.schedule import InvalidSchedule, parse_schedule
 from postern.core.webhooks import settings
 from postern.core.webhooks.names import sent_header_problem
 from postern.core.webhooks.stored import StoredWebhook
-from postern.usecases.shapes import WHOLE, FieldProblem, Shape, checked
+from postern.usecases.shapes import WHOLE, FieldRefused, Shape, checked
 
 MOST_HEADERS = 20
 LONGEST_HEADER = 4096
@@ -57,11 +57,11 @@ class ScheduleSetting(Shape):
             raise ValueError("a header is named twice")
         for name, value in headers.items():
             if problem := sent_header_problem(name):
-                raise FieldProblem(name, problem)
+                raise FieldRefused(name, problem)
             if value is not None and not (
                 1 <= len(value) <= LONGEST_HEADER and value.isascii() and value.isprintable()
             ):
-                raise FieldProblem(name, f"a value has 1 to {LONGEST_HEADER} printable ASCII characters")
+                raise FieldRefused(name, f"a value has 1 to {LONGEST_HEADER} printable ASCII characters")
         return headers
 
     @model_validator(mode="after")
@@ -69,7 +69,7 @@ class ScheduleSetting(Shape):
         try:
             parse_schedule(self.every, self.cron, self.time_zone)
         except InvalidSchedule as error:
-            raise FieldProblem(error.field, error.message) from None
+            raise FieldRefused(error.field, error.message) from None
         return self
 
     def secrets(self) -> dict[str, str]:

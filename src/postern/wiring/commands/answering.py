@@ -15,7 +15,7 @@ from postern.core.problems import Refused
 from postern.observe.logs import Log
 from postern.settings import Settings
 from postern.surfaces.cli.gateway.beside import NAME, NOT_THIS_ONE, Asked
-from postern.surfaces.cli.gateway.source import Answer
+from postern.surfaces.cli.gateway.source import HttpAnswer
 from postern.surfaces.rest import inside
 from postern.surfaces.rest.framework.bodies import LARGEST_CONFIGURATION
 from postern.surfaces.rest.framework.problems import STORE_AWAY, problem_response
@@ -98,12 +98,12 @@ async def _read(reader: asyncio.StreamReader) -> bytes | None:
     return bytes(said) if size <= LARGEST else None
 
 
-async def _answer_to(gateway: Gateway, own: dict[str, str], said: bytes | None) -> Answer:
+async def _answer_to(gateway: Gateway, own: dict[str, str], said: bytes | None) -> HttpAnswer:
     if said is None:
         return _as_answer(problem_response(Refused("payload_too_large")))
     asked = msgspec.msgpack.decode(said, type=Asked)
     if asked.version != __version__ or not asked.settings.items() <= own.items():
-        return Answer(NOT_THIS_ONE, b"")
+        return HttpAnswer(NOT_THIS_ONE, b"")
     try:
         return _as_answer(
             await inside.ask(gateway, inside.COMMAND_LINE, asked.method, asked.path, asked.query, asked.body)
@@ -115,5 +115,5 @@ async def _answer_to(gateway: Gateway, own: dict[str, str], said: bytes | None) 
         return _as_answer(problem_response(Refused("internal_error")))
 
 
-def _as_answer(response: Response) -> Answer:
-    return Answer(response.status_code, bytes(response.body))
+def _as_answer(response: Response) -> HttpAnswer:
+    return HttpAnswer(response.status_code, bytes(response.body))

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from postern.core.operations.shown_setting import ShownSetting
 from postern.interruption import ends_at_once
 from postern.settings import Settings
-from postern.surfaces.cli.gateway.beside import Beside
+from postern.surfaces.cli.gateway.beside import GatewaySocket
 from postern.surfaces.cli.gateway.machine import Machine
-from postern.surfaces.cli.gateway.source import Answer
+from postern.surfaces.cli.gateway.source import HttpAnswer
 from postern.surfaces.cli.run import USAGE, end
 from postern.wiring.settings import digests
 
@@ -49,7 +49,7 @@ class LocalApi:
         check_owner(settings)
         self._settings = settings
         known = digests(settings)
-        self._beside = Beside(
+        self._beside = GatewaySocket(
             settings.data_dir,
             {name: known[name] for name in settings.sources},
             is_named="data_dir" in settings.sources,
@@ -66,7 +66,7 @@ class LocalApi:
         query: dict[str, str],
         body: bytes | None,
         within: float | None = None,
-    ) -> Answer:
+    ) -> HttpAnswer:
         answer = self._beside.ask(method, path, query, body, within)
         self.is_served = answer is not None
         return answer or self._opened().ask(method, path, query, body)

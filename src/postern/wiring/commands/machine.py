@@ -28,7 +28,7 @@ from postern.stores.sql.database import Database
 from postern.surfaces.cli.develop.dev_lines import DevLines
 from postern.surfaces.cli.gateway.api import end_refused
 from postern.surfaces.cli.gateway.backups import Manifest, Restored
-from postern.surfaces.cli.gateway.source import Answer
+from postern.surfaces.cli.gateway.source import HttpAnswer
 from postern.surfaces.cli.run import CONFLICT, FAILED, USAGE, end
 from postern.surfaces.mcp import load_sdk
 from postern.surfaces.rest import inside
@@ -40,7 +40,7 @@ from postern.wiring.backup.contents import BackupFailed, is_own
 from postern.wiring.backup.making import back_up
 from postern.wiring.backup.restoring import restore
 from postern.wiring.gateway import database_file, database_held, load_workflows, opened, workflows_of
-from postern.wiring.serving import Beside, serve, serve_with
+from postern.wiring.serving import BackgroundWork, serve, serve_with
 from postern.wiring.starting import CannotStart, ends_at_ctrl_c, ends_in_a_sentence
 from postern.wiring.workers.slot import WorkerSlot
 from postern.workflows import Rehearsal, rehearse
@@ -62,10 +62,10 @@ class OnThisMachine:
         self._turn = threading.Lock()
         """`postern listen` asks from several threads, and there is one loop."""
 
-    def ask(self, method: str, path: str, query: dict[str, str], body: bytes | None) -> Answer:
-        async def answer(gateway: Gateway) -> Answer:
+    def ask(self, method: str, path: str, query: dict[str, str], body: bytes | None) -> HttpAnswer:
+        async def answer(gateway: Gateway) -> HttpAnswer:
             response = await inside.ask(gateway, COMMAND_LINE, method, path, query, body)
-            return Answer(response.status_code, bytes(response.body))
+            return HttpAnswer(response.status_code, bytes(response.body))
 
         return self._run(answer, begins=method != "GET")
 
@@ -268,4 +268,4 @@ class _ShownOnTerminal(Watch):
 async def develop(settings: Settings) -> None:
     """The gateway and its embedded engine in one terminal, for whoever writes workflow files."""
     lines = DevLines()
-    await serve(settings, beside=Beside(_ShownOnTerminal(lines), lines.follow))
+    await serve(settings, beside=BackgroundWork(_ShownOnTerminal(lines), lines.follow))

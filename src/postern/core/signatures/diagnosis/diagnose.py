@@ -14,9 +14,9 @@ from postern.core.signatures.credential import Matched, Unproven, VerifiedCall
 from postern.core.signatures.diagnosis.guesses import other_schemes
 from postern.core.signatures.diagnosis.sightings import other_digests
 from postern.core.signatures.diagnosis.variants import (
-    Change,
-    Setup,
+    SenderSetup,
     Trial,
+    Variation,
     changed_calls,
     changed_joins,
     changed_secrets,
@@ -78,11 +78,11 @@ class Diagnosis:
     received: tuple[str, ...]
     expected: tuple[tuple[Matched, str], ...]
     """The signature that each secret makes of these bytes, as the sender would write it."""
-    would_verify_if: tuple[Change, ...]
+    would_verify_if: tuple[Variation, ...]
 
 
 def diagnose(
-    setup: Setup, call: Call, at: float | None = None, presets: Mapping[str, Known] | None = None
+    setup: SenderSetup, call: Call, at: float | None = None, presets: Mapping[str, Known] | None = None
 ) -> Diagnosis:
     """Check the call as it would be checked on arrival (``at``, else when it was received) and say why, in
     words."""
@@ -129,10 +129,12 @@ def resembles(call: Call, presets: Mapping[str, Known]) -> list[str]:
     return sorted(scores, key=lambda name: -scores[name])
 
 
-def _changes(setup: Setup, call: Call, code: str, presets: Mapping[str, Known]) -> tuple[Change, ...]:
+def _changes(
+    setup: SenderSetup, call: Call, code: str, presets: Mapping[str, Known]
+) -> tuple[Variation, ...]:
     """The single changes first; only where none of them helps, several at once."""
     spent = _Spending(setup, call)
-    found: dict[tuple[str, str], Change] = {}
+    found: dict[tuple[str, str], Variation] = {}
     tiers: list[Iterable[Trial]]
     if code in ("timestamp_expired", "timestamp_in_future", "timestamp_malformed"):
         tiers = [changed_times(setup, call)]
@@ -151,7 +153,7 @@ def _changes(setup: Setup, call: Call, code: str, presets: Mapping[str, Known]) 
 class _Spending:
     """How much more may be tried."""
 
-    def __init__(self, setup: Setup, call: Call) -> None:
+    def __init__(self, setup: SenderSetup, call: Call) -> None:
         self._trials = MOST_TRIALS
         self._bytes = MOST_BYTES
         self._each = (len(call.body) + 1000) * (1 if setup.second is None else 2)
@@ -162,7 +164,7 @@ class _Spending:
         return self._trials >= 0 and self._bytes >= 0
 
 
-def _try(trials: Iterable[Trial], spent: _Spending, found: dict[tuple[str, str], Change]) -> None:
+def _try(trials: Iterable[Trial], spent: _Spending, found: dict[tuple[str, str], Variation]) -> None:
     for trial in trials:
         if len(found) >= MOST_CHANGES or not spent.allows_one_more():
             return
@@ -178,7 +180,7 @@ def _try(trials: Iterable[Trial], spent: _Spending, found: dict[tuple[str, str],
         found.setdefault((change.change, str(change.patch)), change)
 
 
-def _other_presets(setup: Setup, call: Call, presets: Mapping[str, Known]) -> Iterator[Trial]:
+def _other_presets(setup: SenderSetup, call: Call, presets: Mapping[str, Known]) -> Iterator[Trial]:
     for name in resembles(call, presets):
         preset = presets[name]
         if preset.scheme != setup.scheme:
@@ -186,7 +188,7 @@ def _other_presets(setup: Setup, call: Call, presets: Mapping[str, Known]) -> It
             patch: Patch = {"provider": name, "scheme": None}
             if setup.tolerance_seconds is not None:
                 patch["toleranceSeconds"] = None
-            change = Change(f"Choose {preset.title} as the sender", explanation, patch)
+            change = Variation(f"Choose {preset.title} as the sender", explanation, patch)
             yield Trial(replace(setup, scheme=preset.scheme, tolerance_seconds=None), call, change)
 
 
@@ -198,7 +200,7 @@ def _in_short(scheme: SignatureScheme) -> str:
 
 def _steps(
     credential: SignatureCredential,
-    setup: Setup,
+    setup: SenderSetup,
     reading: Reading | Unproven,
     verdict: VerifiedCall | Unproven,
 ) -> Iterator[Step]:
@@ -229,7 +231,9 @@ def _steps(
         yield ("check time and body digest", True, f"within {credential.tolerance} s of the time of receipt")
 
 
-def _expected(credential: SignatureCredential, setup: Setup, content: bytes) -> Iterator[tuple[Matched, str]]:
+def _expected(
+    credential: SignatureCredential, setup: SenderSetup, content: bytes
+) -> Iterator[tuple[Matched, str]]:
     scheme = credential.scheme
     before = scheme.signature_key + scheme.key_separator if scheme.signature_key else ""
     yield "main", before + write_digest(credential.sign(content), scheme.encoding)
@@ -243,7 +247,9 @@ def _received(scheme: SignatureScheme, call: Call) -> tuple[str, ...]:
     )[:32]
 
 
-def _remarks(setup: Setup, call: Call, verdict: Unproven, changes: tuple[Change, ...]) -> Iterator[str]:
+def _remarks(
+    setup: SenderSetup, call: Call, verdict: Unproven, changes: tuple[Variation, ...]
+) -> Iterator[str]:
     for algorithm in other_digests(call) if not changes and verdict.code.startswith("signature") else ():
         yield f"The call carries a digest as long as {algorithm} makes them; only HMAC-SHA256 is verified here."
     if verdict.code == "signature_mismatch" and not changes:

@@ -7,9 +7,9 @@ from dataclasses import replace
 from postern.core.calls.call import Call
 from postern.core.signatures.diagnosis.sightings import ids, moments, shapes
 from postern.core.signatures.diagnosis.variants import (
-    Change,
-    Setup,
+    SenderSetup,
     Trial,
+    Variation,
     custom_patch,
     secret_forms,
     secret_words,
@@ -33,7 +33,7 @@ CONTENTS = (
 """What senders sign, most common first."""
 
 
-def other_schemes(setup: Setup, call: Call) -> Iterator[Trial]:
+def other_schemes(setup: SenderSetup, call: Call) -> Iterator[Trial]:
     """Everything in the call that looks like a digest, over everything senders usually sign, with every form
     of the secret."""
     secrets = [setup.scheme, *(scheme for scheme, _ in secret_forms(setup))]
@@ -66,7 +66,7 @@ def other_schemes(setup: Setup, call: Call) -> Iterator[Trial]:
                 )
 
 
-def _contents(setup: Setup, call: Call) -> Iterator[tuple[str, str, str, str]]:
+def _contents(setup: SenderSetup, call: Call) -> Iterator[tuple[str, str, str, str]]:
     seen = moments(call, call.received_at)
     own = setup.scheme.timestamp[0] if setup.scheme.timestamp else ""
     for content in dict.fromkeys([setup.scheme.signed_content, *CONTENTS]):
@@ -87,12 +87,12 @@ def _delivery_ids(scheme: SignatureScheme, call: Call) -> list[str]:
     return own + [ref for ref in ids(call) if ref not in scheme.delivery_id]
 
 
-def _described(now: SignatureScheme, then: SignatureScheme, seen: str) -> Change:
+def _described(now: SignatureScheme, then: SignatureScheme, seen: str) -> Variation:
     """The differences in words. The commonest mistake has words of its own: a body signature where the
     generic scheme is set."""
     if then.signed_content == "{body}" and "{headers:" in now.signed_content:
         words = f"This looks like a body signature ({seen}), not one over headers. Choose the sender's preset or this custom scheme."
-        return Change("Use a custom scheme that signs the body", words, custom_patch(then))
+        return Variation("Use a custom scheme that signs the body", words, custom_patch(then))
     differing = []
     if (now.signature, now.item_separator, now.key_separator, now.signature_key, now.encoding) != (
         then.signature,
@@ -109,7 +109,7 @@ def _described(now: SignatureScheme, then: SignatureScheme, seen: str) -> Change
     if now.timestamp != then.timestamp and then.timestamp:
         differing.append(f"take the timestamp from {in_words(then.timestamp[0])}")
     words = " and ".join(differing) or "use this custom scheme"
-    return Change(
+    return Variation(
         words[:1].upper() + words[1:],
         "With these settings of a custom scheme the signature is right.",
         custom_patch(then),

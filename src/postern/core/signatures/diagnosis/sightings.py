@@ -20,7 +20,7 @@ _OTHER_LENGTHS = {40: "SHA-1", 128: "SHA-512", 96: "SHA-384", 32: "MD5"}
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class SignatureShape:
     """One way in which a SHA-256 digest can be read out of the call."""
 
     ref: str
@@ -43,9 +43,9 @@ class Moment:
     form: TimestampFormat
 
 
-def shapes(call: Call) -> list[Shape]:
+def shapes(call: Call) -> list[SignatureShape]:
     """Every way to read a digest out of headers and query, simplest first."""
-    found: dict[Shape, None] = {}
+    found: dict[SignatureShape, None] = {}
     for ref, value in _values(call):
         for shape in _shapes_of(ref, value):
             found.setdefault(shape)
@@ -100,7 +100,7 @@ def _values(call: Call) -> Iterator[tuple[str, str]]:
             yield f"query:{name.decode('latin-1')}", value.decode("latin-1")
 
 
-def _shapes_of(ref: str, value: str) -> Iterator[Shape]:
+def _shapes_of(ref: str, value: str) -> Iterator[SignatureShape]:
     for item_separator in _ITEM_SEPARATORS:
         if item_separator and item_separator not in value:
             continue
@@ -115,7 +115,7 @@ def _shapes_of(ref: str, value: str) -> Iterator[Shape]:
                     continue
                 encoding = _encoding_of(rest)
                 if encoding is not None:
-                    yield Shape(ref, item_separator, key_separator, key, encoding)
+                    yield SignatureShape(ref, item_separator, key_separator, key, encoding)
 
 
 def _encoding_of(text: str) -> Encoding | None:

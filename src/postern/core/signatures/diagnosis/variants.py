@@ -28,7 +28,7 @@ _WRAPPING = b" \t\r\n\"'"
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class Variation:
     """What would make the call verify. ``patch`` changes the webhook's authentication; None where the sender
     has to change."""
 
@@ -38,7 +38,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class SenderSetup:
     """Everything that decides about a signature besides the call."""
 
     scheme: SignatureScheme
@@ -58,7 +58,7 @@ class Setup:
             require_timestamp_and_digest=self.require_timestamp_and_digest,
         )
 
-    def without_clock(self) -> "Setup":
+    def without_clock(self) -> "SenderSetup":
         return replace(self, tolerance_seconds=0)
 
     def rejection(self, call: Call) -> Unproven | None:
@@ -74,9 +74,9 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    setup: Setup
+    setup: SenderSetup
     call: Call
-    change: Change
+    change: Variation
 
 
 def custom_patch(scheme: SignatureScheme) -> Patch:
@@ -84,14 +84,14 @@ def custom_patch(scheme: SignatureScheme) -> Patch:
     return {"provider": "custom", "scheme": scheme.to_document()}
 
 
-def changed_times(setup: Setup, call: Call) -> Iterator[Trial]:
+def changed_times(setup: SenderSetup, call: Call) -> Iterator[Trial]:
     """The signature is right and its time is not: another form of writing it, a longer window, a signature of
     today."""
     for form in TIMESTAMP_FORMATS:
         scheme = msgspec.structs.replace(setup.scheme, timestamp_format=form)
         other = replace(setup, scheme=scheme)
         if form != setup.scheme.timestamp_format and other.verifies(call):
-            change = Change(
+            change = Variation(
                 f"Read the timestamp as {FORMAT_WORDS[form]}",
                 f"Read as {FORMAT_WORDS[form]}, the timestamp is that of the call's receipt.",
                 custom_patch(scheme),
@@ -101,13 +101,13 @@ def changed_times(setup: Setup, call: Call) -> Iterator[Trial]:
     if isinstance(reading, Reading) and reading.signed_at is not None:
         seconds = int(abs(call.received_at - reading.signed_at)) + 1
         if seconds > LONGEST_TOLERANCE:
-            change = Change(
+            change = Variation(
                 "Have the call signed anew",
                 "The signature is right, and its time is over a month away from its receipt.",
             )
             yield Trial(setup, call, change)
             return
-        change = Change(
+        change = Variation(
             f"Allow {seconds} seconds between signing and receipt",
             "The signature is right and only its time is off. Test a call that was recorded earlier at the time it was received.",
             {"toleranceSeconds": seconds},
@@ -115,25 +115,25 @@ def changed_times(setup: Setup, call: Call) -> Iterator[Trial]:
         yield Trial(replace(setup, tolerance_seconds=seconds), call, change)
 
 
-def changed_secrets(setup: Setup, call: Call) -> Iterator[Trial]:
+def changed_secrets(setup: SenderSetup, call: Call) -> Iterator[Trial]:
     """The same secret, turned into key bytes in another way."""
     for scheme, words in secret_forms(setup):
         explanation = f"The signature was made with the secret {words}."
         yield Trial(
             replace(setup, scheme=scheme),
             call,
-            Change(f"Use the secret {words}", explanation, custom_patch(scheme)),
+            Variation(f"Use the secret {words}", explanation, custom_patch(scheme)),
         )
     trimmed = setup.main.strip(_WRAPPING), setup.second.strip(_WRAPPING) if setup.second is not None else None
     if trimmed != (setup.main, setup.second):
-        change = Change(
+        change = Variation(
             "Paste the secret again, without blanks or quotes around it",
             "The secret that was pasted has blanks or quotes at its ends.",
         )
         yield Trial(replace(setup, main=trimmed[0], second=trimmed[1]), call, change)
 
 
-def secret_forms(setup: Setup) -> Iterator[tuple[SignatureScheme, str]]:
+def secret_forms(setup: SenderSetup) -> Iterator[tuple[SignatureScheme, str]]:
     """The ways to read the secret that make another key of it, each key once: what changes nothing is no change."""
     seen = {_keys(setup, setup.scheme)}
     prefix = _PREFIX.match(setup.main)
@@ -154,7 +154,7 @@ def secret_words(scheme: SignatureScheme) -> str:
     return f"{how}, after taking {scheme.secret_prefix} off its front" if scheme.secret_prefix else how
 
 
-def _keys(setup: Setup, scheme: SignatureScheme) -> tuple[bytes | None, ...]:
+def _keys(setup: SenderSetup, scheme: SignatureScheme) -> tuple[bytes | None, ...]:
     """The key that the scheme makes of each secret; None where it can make none."""
     keys: list[bytes | None] = []
     for secret in (setup.main, setup.second):
@@ -165,7 +165,7 @@ def _keys(setup: Setup, scheme: SignatureScheme) -> tuple[bytes | None, ...]:
     return tuple(keys)
 
 
-def changed_urls(setup: Setup, call: Call) -> Iterator[Trial]:
+def changed_urls(setup: SenderSetup, call: Call) -> Iterator[Trial]:
     """The same call under the other URLs by which its sender may know the webhook."""
     if "{url}" not in setup.scheme.signed_content and "{path}" not in setup.scheme.signed_content:
         return
@@ -174,17 +174,17 @@ def changed_urls(setup: Setup, call: Call) -> Iterator[Trial]:
         yield Trial(
             replace(setup, public_url=url),
             call,
-            Change(f"Set the public URL to {url}", explanation, {"publicUrl": url}),
+            Variation(f"Set the public URL to {url}", explanation, {"publicUrl": url}),
         )
     if call.query:
-        change = Change(
+        change = Variation(
             "Leave the query string out of the URL at the sender",
             "The sender signed the URL without its query string.",
         )
         yield Trial(setup, call.but(query=b""), change)
 
 
-def _urls(setup: Setup, call: Call) -> list[str]:
+def _urls(setup: SenderSetup, call: Call) -> list[str]:
     known = [url for url in (setup.public_url, call.base_url + call.path.decode("latin-1")) if url]
     hosts = [
         value.decode("latin-1")
@@ -206,7 +206,7 @@ def _urls(setup: Setup, call: Call) -> list[str]:
     return [url for url in found if url != setup.public_url][:24]
 
 
-def changed_calls(setup: Setup, call: Call) -> Iterator[Trial]:
+def changed_calls(setup: SenderSetup, call: Call) -> Iterator[Trial]:
     """The body as it may have been before something on its way wrote it anew; nothing a setting here could
     mend."""
     for body, words in _bodies(call.body):
@@ -215,11 +215,11 @@ def changed_calls(setup: Setup, call: Call) -> Iterator[Trial]:
             yield Trial(
                 setup,
                 call.but(body=body),
-                Change("Send the body byte for byte as it was signed", explanation),
+                Variation("Send the body byte for byte as it was signed", explanation),
             )
 
 
-def changed_joins(setup: Setup, call: Call) -> Iterator[Trial]:
+def changed_joins(setup: SenderSetup, call: Call) -> Iterator[Trial]:
     """The values of signed headers, put together in other ways than sorted and one a line."""
     globs = [
         token.ref
@@ -248,7 +248,7 @@ def changed_joins(setup: Setup, call: Call) -> Iterator[Trial]:
                 )
             except InvalidScheme:
                 continue
-            change = Change(
+            change = Variation(
                 "Sort the headers by lower-case name and join their values with a line feed",
                 f"The sender joined the values {order} with {words}.",
             )

@@ -10,7 +10,7 @@ from postern.surfaces.cli.gateway.api import PLACE
 from postern.surfaces.cli.run import USAGE, end
 
 
-class Place(msgspec.Struct):
+class ListenedTo(msgspec.Struct):
     """How far the calls of a gateway were shown."""
 
     newest: float = 0.0
@@ -20,7 +20,7 @@ class Place(msgspec.Struct):
 
 class _Stored(msgspec.Struct):
     gateway: str
-    place: Place
+    place: ListenedTo
 
 
 class KeptPlace:
@@ -33,7 +33,7 @@ class KeptPlace:
         self._file = profiles.file().parent / "listening" / f"{name}.json"
         self.place = self._read(name)
 
-    def _read(self, name: str) -> Place | None:
+    def _read(self, name: str) -> ListenedTo | None:
         try:
             stored = msgspec.json.decode(self._file.read_bytes(), type=_Stored)
         except FileNotFoundError:
@@ -44,7 +44,7 @@ class KeptPlace:
             end(f"--keep: {name} is a place at {stored.gateway}, and commands go to {self._gateway}", USAGE)
         return stored.place
 
-    def write(self, place: Place) -> None:
+    def write(self, place: ListenedTo) -> None:
         text = msgspec.json.encode(_Stored(self._gateway, place))
         beside = Path(f"{self._file}.{os.getpid()}")
         try:

@@ -9,7 +9,7 @@ import click
 from msgspec import Raw
 
 from postern.core.calls.call import Call
-from postern.core.calls.content import Unreadable, read_object
+from postern.core.calls.content import UnreadableContent, read_object
 from postern.core.calls.paths import InvalidPath, as_text, parse_path, walk_members
 from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.history.volume import OUTCOMES, outcome_of
@@ -17,8 +17,8 @@ from postern.surfaces.cli.develop.kept_place import KeptPlace
 from postern.surfaces.cli.develop.new_calls import ANSWER_WITHIN, Calls
 from postern.surfaces.cli.develop.presence import Presence, own_name
 from postern.surfaces.cli.develop.senders import complete_sender, webhooks_of
-from postern.surfaces.cli.develop.shown import JsonLines, Lines, ListenedCall, LiveTable, Row, Shown
-from postern.surfaces.cli.develop.target import ASK_AGAIN, Target, checked, token_for_header
+from postern.surfaces.cli.develop.shown import CallLines, JsonLines, Lines, ListenedCall, LiveTable, ShownRow
+from postern.surfaces.cli.develop.target import ASK_AGAIN, LocalTarget, checked, token_for_header
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.gateway.source import Away
 from postern.surfaces.cli.options import Choice, json_option
@@ -112,7 +112,7 @@ def listen(
         _check_answering(webhooks, to, sender, outcome, where, since, last, keep, retry)
     masked = token_for_header(token) if token else None
     begin = None if since is None else time_of(since, "--since")
-    target = None if to is None else Target(checked(to), masked, timeout)
+    target = None if to is None else LocalTarget(checked(to), masked, timeout)
     api.get(Me, "me")  # what cannot work at all is not waited for
     if sender is not None:
         webhooks = _of_sender(webhooks, sender)
@@ -149,7 +149,7 @@ def listen(
             if target is None:
                 _print(call, request, as_json)
             else:
-                row = Row(request, outcome=outcome_of(call.status), code=call.code)
+                row = ShownRow(request, outcome=outcome_of(call.status), code=call.code)
                 shown.begin(row)
                 row.answer = target.send(request, retry)
                 shown.end(row)
@@ -169,9 +169,9 @@ def listen(
         err.print(f"{counted(count, 'call')}.")
 
 
-def _answer(name: str, webhook: str, to: str, target: Target, as_json: bool) -> None:
+def _answer(name: str, webhook: str, to: str, target: LocalTarget, as_json: bool) -> None:
     """In the place of the workflow, until somebody ends it."""
-    shown: Shown = Lines()
+    shown: CallLines = Lines()
     presence = Presence(name, webhook, target, shown, lambda text: _say(shown, text))
     presence.enter()
     shown = presence.shown = _shown(as_json, f"{name} answers {webhook} with {to}")
@@ -204,13 +204,13 @@ def _check_answering(webhooks: tuple[str, ...], to: str | None, *others: object)
         )
 
 
-def _shown(as_json: bool, title: str) -> Shown:
+def _shown(as_json: bool, title: str) -> CallLines:
     if as_json:
         return JsonLines()
     return LiveTable(title) if title and out.is_terminal else Lines()
 
 
-def _say(shown: Shown, text: str, style: Style = "yellow") -> None:
+def _say(shown: CallLines, text: str, style: Style = "yellow") -> None:
     if isinstance(shown, LiveTable):
         shown.say(text, style)
     else:
@@ -255,7 +255,7 @@ def _members(call: RecordedRequest) -> dict[str, Raw]:
     headers = tuple((name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in call.headers)
     body = b64decode(call.body_base64 or "")
     payload = read_object(Call(call.method, b"", b"", headers, body, "", 0.0), wrap_arrays=True)
-    return {} if isinstance(payload, Unreadable) else payload.members
+    return {} if isinstance(payload, UnreadableContent) else payload.members
 
 
 def _wanted(outcomes: tuple[str, ...], where: tuple[str, ...]) -> Wanted:

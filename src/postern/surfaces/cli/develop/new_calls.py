@@ -7,7 +7,7 @@ lost while the connection is, and nothing that was too much for the stream.
 import time
 from collections.abc import Callable, Iterator
 
-from postern.surfaces.cli.develop.kept_place import Place
+from postern.surfaces.cli.develop.kept_place import ListenedTo
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.gateway.source import Away
 from postern.usecases.answers import Listing, Time, read_json
@@ -25,7 +25,7 @@ ANSWER_WITHIN = 20.0
 
 class Calls:
     def __init__(
-        self, webhooks: tuple[str, ...], on_away: Callable[[str], None], place: Place | None = None
+        self, webhooks: tuple[str, ...], on_away: Callable[[str], None], place: ListenedTo | None = None
     ) -> None:
         self._webhook = webhooks[0] if len(webhooks) == 1 else None
         self._webhooks = set(webhooks)
@@ -63,8 +63,8 @@ class Calls:
                 tries += 1
 
     @property
-    def place(self) -> Place:
-        return Place(float(self._newest), {one: float(at) for one, at in self._shown.items()})
+    def place(self) -> ListenedTo:
+        return ListenedTo(float(self._newest), {one: float(at) for one, at in self._shown.items()})
 
     def _begin(self, since: float | None, last: int) -> list[InvocationSummary]:
         """What there is to show before anything new. What is near to it and not wanted is known from now on."""

@@ -11,8 +11,8 @@ import time
 from base64 import b64encode
 from collections.abc import Callable
 
-from postern.surfaces.cli.develop.shown import Row, Shown
-from postern.surfaces.cli.develop.target import LARGEST_ANSWER, LocalAnswer, Target
+from postern.surfaces.cli.develop.shown import CallLines, ShownRow
+from postern.surfaces.cli.develop.target import LARGEST_ANSWER, LocalTarget, TargetAnswer
 from postern.surfaces.cli.gateway.api import Declined, api
 from postern.surfaces.cli.gateway.source import Away
 from postern.surfaces.cli.run import CONFLICT, end, plain
@@ -42,7 +42,9 @@ def own_name() -> str:
 
 
 class Presence:
-    def __init__(self, name: str, answers: str | None, target: Target, shown: Shown, say: Say) -> None:
+    def __init__(
+        self, name: str, answers: str | None, target: LocalTarget, shown: CallLines, say: Say
+    ) -> None:
         self._wanted = {"name": name, "answers": answers}
         self._target = target
         self.shown = shown
@@ -156,7 +158,7 @@ class Presence:
 
     def _take(self, call: HandedCall) -> None:
         try:
-            row = Row(
+            row = ShownRow(
                 call.request, kind=call.kind, asked_by=call.asked_by if call.kind == "replay" else UNSET
             )
             if call.kind == "answer":
@@ -174,7 +176,7 @@ class Presence:
         finally:
             self._known.discard(call.id)
 
-    def _report_answer(self, call: HandedCall, answer: LocalAnswer) -> Taken:
+    def _report_answer(self, call: HandedCall, answer: TargetAnswer) -> Taken:
         listener = self._listener
         if listener is None:  # ended meanwhile
             return Taken(heard=False, detail="too late: the listener was ended")
@@ -212,7 +214,7 @@ class Presence:
                 time.sleep(AGAIN_AFTER)
 
 
-def _why_not(answer: LocalAnswer) -> str:
+def _why_not(answer: TargetAnswer) -> str:
     """What stands in the way of an answer that came, before the gateway looks at it."""
     if len(answer.body) > LARGEST_ANSWER:
         return "the body may have 1 MiB"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from postern.core.deliveries.delivery import FIELD_NAMES
-from postern.surfaces.cli.develop.target import LocalAnswer
+from postern.surfaces.cli.develop.target import TargetAnswer
 from postern.surfaces.cli.run import counted, err, out, plain, show_json_line
 from postern.surfaces.cli.terminal import Style, cells
 from postern.usecases.answers import UNSET, Time, UnsetType, View
@@ -39,7 +39,7 @@ class ListenedCall(View):
 
 
 @dataclass
-class Row:
+class ShownRow:
     """One call at the program, and how that went as far as it is known."""
 
     call: RecordedRequest
@@ -47,7 +47,7 @@ class Row:
     code: str | UnsetType = UNSET
     kind: str | UnsetType = UNSET
     asked_by: str | UnsetType | None = UNSET
-    answer: LocalAnswer | None = None
+    answer: TargetAnswer | None = None
     caller_heard: bool | UnsetType = UNSET
     detail: str = ""
 
@@ -68,12 +68,12 @@ class Row:
         return plain("  ".join(filter(None, [self.call.event, *values])))
 
 
-class Shown(Protocol):
-    def begin(self, row: Row) -> None:
+class CallLines(Protocol):
+    def begin(self, row: ShownRow) -> None:
         """It is sent to the program now."""
         ...
 
-    def end(self, row: Row) -> None:
+    def end(self, row: ShownRow) -> None:
         """The program has answered, or has not."""
         ...
 
@@ -82,10 +82,10 @@ class Lines:
     def __init__(self) -> None:
         self._turn = threading.Lock()
 
-    def begin(self, row: Row) -> None:
+    def begin(self, row: ShownRow) -> None:
         pass
 
-    def end(self, row: Row) -> None:
+    def end(self, row: ShownRow) -> None:
         call, answer = row.call, row.answer
         assert answer is not None
         text, style = _in_words(answer)
@@ -97,7 +97,7 @@ class Lines:
 
 
 class JsonLines(Lines):
-    def end(self, row: Row) -> None:
+    def end(self, row: ShownRow) -> None:
         answer = row.answer
         assert answer is not None
         line = ListenedCall(
@@ -126,20 +126,20 @@ class LiveTable:
 
     def __init__(self, title: str) -> None:
         self._title = title
-        self._rows: deque[Row] = deque(maxlen=ROWS)
+        self._rows: deque[ShownRow] = deque(maxlen=ROWS)
         self._count = 0
         self._drawn = 0
         self._turn = threading.Lock()
         with self._turn:
             self._draw()
 
-    def begin(self, row: Row) -> None:
+    def begin(self, row: ShownRow) -> None:
         with self._turn:
             self._rows.append(row)
             self._count += 1
             self._draw()
 
-    def end(self, row: Row) -> None:
+    def end(self, row: ShownRow) -> None:
         with self._turn:
             self._draw()
 
@@ -172,7 +172,7 @@ class LiveTable:
 _PLAIN: Style = ""
 
 
-def _table(rows: list[Row], width: int) -> list[str]:
+def _table(rows: list[ShownRow], width: int) -> list[str]:
     """Each row on one line: what is too long is cut, the values first."""
     texts = [_cells(row) for row in rows]
     all_texts = [LiveTable.HEAD, *(tuple(text for text, _ in row) for row in texts)]
@@ -190,7 +190,7 @@ def _table(rows: list[Row], width: int) -> list[str]:
     return lines
 
 
-def _cells(row: Row) -> list[tuple[str, Style]]:
+def _cells(row: ShownRow) -> list[tuple[str, Style]]:
     call, answer = row.call, row.answer
     text, style = _in_words(answer) if answer is not None else ("…", _PLAIN)
     took = "" if answer is None else f"{answer.milliseconds:.0f} ms"
@@ -210,7 +210,7 @@ def _cells(row: Row) -> list[tuple[str, Style]]:
     ]
 
 
-def _in_words(answer: LocalAnswer) -> tuple[str, Style]:
+def _in_words(answer: TargetAnswer) -> tuple[str, Style]:
     if answer.status is None:
         return plain(answer.error), "red"
     return str(answer.status), "green" if answer.status < 400 else "red"

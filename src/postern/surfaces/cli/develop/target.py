@@ -37,7 +37,7 @@ _OWN = {
 }
 
 
-class LocalAnswer(NamedTuple):
+class TargetAnswer(NamedTuple):
     """``error`` where there was none."""
 
     status: int | None
@@ -68,7 +68,7 @@ def token_for_header(source: str) -> str:
     return token
 
 
-class Target:
+class LocalTarget:
     """The program on this machine. Each call has a connection of its own: what a program sends after its answer is not
     the answer to the next call."""
 
@@ -80,9 +80,9 @@ class Target:
         self._under_way: set[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = set()
         self._is_closed = False
 
-    def send(self, call: RecordedRequest, retry: bool = False, is_replay: bool = False) -> LocalAnswer:
+    def send(self, call: RecordedRequest, retry: bool = False, is_replay: bool = False) -> TargetAnswer:
         if call.body_base64 is None or call.body_truncated:
-            return LocalAnswer(None, "not sent: its body is not kept whole", 0.0)
+            return TargetAnswer(None, "not sent: its body is not kept whole", 0.0)
         reported = False
         while True:
             answer = self._once(call, is_replay)
@@ -96,7 +96,7 @@ class Target:
                 reported = True
             time.sleep(ASK_AGAIN)
 
-    def _once(self, call: RecordedRequest, is_replay: bool) -> LocalAnswer:
+    def _once(self, call: RecordedRequest, is_replay: bool) -> TargetAnswer:
         import asyncio
 
         import httpx2
@@ -125,8 +125,8 @@ class Target:
             TimeoutError,
             asyncio.CancelledError,
         ) as error:
-            return LocalAnswer(None, plain(_in_words(error)), (time.perf_counter() - began) * 1000)
-        return LocalAnswer(status, "", (time.perf_counter() - began) * 1000, heard, body)
+            return TargetAnswer(None, plain(_in_words(error)), (time.perf_counter() - began) * 1000)
+        return TargetAnswer(status, "", (time.perf_counter() - began) * 1000, heard, body)
 
     async def _answer(self, request: "httpx2.Request") -> tuple[int, list[tuple[str, str]], bytes]:
         import asyncio

@@ -12,7 +12,7 @@ from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import PROBLEMS, Refused
 from postern.surfaces.cli.gateway.machine import Local, Machine, Wiring
 from postern.surfaces.cli.gateway.profiles import Login, chosen
-from postern.surfaces.cli.gateway.source import Answer, Away, Source
+from postern.surfaces.cli.gateway.source import Away, HttpAnswer, Source
 from postern.surfaces.cli.run import CONFLICT, FAILED, NOT_ALLOWED, NOT_FOUND, UNAVAILABLE, USAGE, end
 from postern.usecases.answers import MOST_ON_A_PAGE, UNSET, Listing, UnsetType, View, as_json, read_json
 
@@ -45,7 +45,7 @@ class WrongField(View):
     message: str
 
 
-class Problem(View):
+class GatewayProblem(View):
     detail: str
     code: str
     errors: list[WrongField] | UnsetType = UNSET
@@ -233,10 +233,10 @@ def _without_unknown(text: bytes, trouble: str) -> bytes | None:
     return msgspec.json.encode(whole)
 
 
-def _refuse(answer: Answer, declines: bool) -> NoReturn:
+def _refuse(answer: HttpAnswer, declines: bool) -> NoReturn:
     status = EXIT_CODES.get(answer.status, FAILED)
     try:
-        problem = msgspec.json.decode(answer.body, type=Problem)
+        problem = msgspec.json.decode(answer.body, type=GatewayProblem)
     except msgspec.DecodeError:
         end(f"The gateway answers {answer.status} and does not say why.", status)
     fields = {one.field: one.message for one in problem.errors or ()}

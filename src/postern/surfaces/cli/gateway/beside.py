@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from postern import __version__
-from postern.surfaces.cli.gateway.source import Answer, Away
+from postern.surfaces.cli.gateway.source import Away, HttpAnswer
 
 NAME = "commands.sock"
 
@@ -31,7 +31,7 @@ class Asked(msgspec.Struct):
     version: str = __version__
 
 
-class Beside:
+class GatewaySocket:
     def __init__(self, data_dir: Path, settings: dict[str, str], *, is_named: bool = True) -> None:
         """``is_named``: somebody has said which folder it is. Otherwise it is the one that lies here, whoever made it."""
         self._place = data_dir / NAME
@@ -40,7 +40,7 @@ class Beside:
 
     def ask(
         self, method: str, path: str, query: dict[str, str], body: bytes | None, within: float | None = None
-    ) -> Answer | None:
+    ) -> HttpAnswer | None:
         """None where no gateway runs that is the one which is meant: the command opens the database itself."""
         asked = msgspec.msgpack.encode(Asked(method, path, query, body, self._settings))
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
@@ -61,7 +61,7 @@ class Beside:
                 line.shutdown(socket.SHUT_WR)
                 while piece := line.recv(65536):
                     heard += piece
-                answer = msgspec.msgpack.decode(heard, type=Answer)
+                answer = msgspec.msgpack.decode(heard, type=HttpAnswer)
             except TimeoutError:
                 raise Away("The gateway that serves this data does not answer.") from None
             except (OSError, msgspec.DecodeError):

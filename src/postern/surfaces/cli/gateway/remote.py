@@ -7,7 +7,7 @@ from typing import NoReturn
 import httpx2
 
 from postern.surfaces.cli.gateway.profiles import Login
-from postern.surfaces.cli.gateway.source import Answer, Away
+from postern.surfaces.cli.gateway.source import Away, HttpAnswer
 from postern.surfaces.cli.gateway.trust import reason, trusted
 from postern.surfaces.cli.run import FAILED, NOT_ALLOWED, UNAVAILABLE, USAGE, end
 
@@ -42,7 +42,7 @@ class Remote:
         query: dict[str, str],
         body: bytes | None,
         within: float | None = None,
-    ) -> Answer:
+    ) -> HttpAnswer:
         content = {} if body is None else {"Content-Type": "application/json"}
         waits = httpx2.Timeout(within or ANSWER_WITHIN, connect=min(within or ANSWER_WITHIN, CONNECT_WITHIN))
         try:
@@ -57,7 +57,7 @@ class Remote:
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             self._away(error)
         self._check(response)
-        return Answer(response.status_code, response.content)
+        return HttpAnswer(response.status_code, response.content)
 
     def news(self, webhook: str | None) -> Iterator[bytes | None]:
         only = {} if webhook is None else {"webhookId": webhook}

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 
-class Answer(NamedTuple):
+class HttpAnswer(NamedTuple):
     status: int
     body: bytes
 
@@ -22,7 +22,7 @@ class Source(Protocol):
         query: dict[str, str],
         body: bytes | None,
         within: float | None = None,
-    ) -> Answer:
+    ) -> HttpAnswer:
         """``path`` is what follows the API's prefix; ``within``: seconds for the answer. Whoever cannot answer at all ends the command."""
         ...
 

@@ -10,7 +10,7 @@ import click
 from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.problems import PROBLEMS
 from postern.surfaces.cli.develop.listeners import named
-from postern.surfaces.cli.develop.target import Target, checked, token_for_header
+from postern.surfaces.cli.develop.target import LocalTarget, checked, token_for_header
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.history import filters
 from postern.surfaces.cli.history.story import show_story
@@ -308,7 +308,7 @@ def replay(
 
 
 def _send_here(invocation: str, to: str, token: str | None, as_json: bool) -> None:
-    target = Target(checked(to), token_for_header(token) if token else None, LOCAL_ANSWER_WITHIN)
+    target = LocalTarget(checked(to), token_for_header(token) if token else None, LOCAL_ANSWER_WITHIN)
     try:
         answer = target.send(api.get(RecordedRequest, "invocations", invocation, "request"), is_replay=True)
     finally:

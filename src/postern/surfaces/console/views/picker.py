@@ -5,7 +5,7 @@ from starlette.responses import Response
 
 from postern.surfaces.console.visit import Visit
 from postern.usecases.webhooks import picking
-from postern.usecases.webhooks.picking import Choice
+from postern.usecases.webhooks.picking import WebhookChoice
 
 
 class Picked(Struct, frozen=True):
@@ -13,7 +13,7 @@ class Picked(Struct, frozen=True):
 
     id: str
     shown: str
-    choices: list[Choice]
+    choices: list[WebhookChoice]
     deleted: bool
     signed: bool
 

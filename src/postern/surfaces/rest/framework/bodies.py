@@ -5,7 +5,7 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 
 from postern.core.calls.call import Call
-from postern.core.calls.content import Unreadable, read_object
+from postern.core.calls.content import UnreadableContent, read_object
 from postern.core.problems import Refused
 
 LARGEST_BODY = 2 * 1024 * 1024
@@ -21,7 +21,7 @@ async def read_json(request: Request, largest: int = LARGEST_BODY) -> bytes:
     body = await read_bytes(request, largest)
     # The rules for what a webhook's caller may send hold here too: character set, compression, depth.
     read = read_object(Call("POST", b"", b"", tuple(request.scope["headers"]), body, "", 0.0))
-    if isinstance(read, Unreadable):
+    if isinstance(read, UnreadableContent):
         raise Refused(read.code, _sentence(read.detail))
     try:
         msgspec.json.decode(read.text)  # the members were not looked into yet

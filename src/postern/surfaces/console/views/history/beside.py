@@ -84,7 +84,7 @@ async def compare(visit: Visit) -> Response:
     )
 
 
-class Row(Struct, frozen=True):
+class DifferenceRow(Struct, frozen=True):
     kind: str
     place: Markup
     before: Markup | None
@@ -95,19 +95,19 @@ class Row(Struct, frozen=True):
         return ROW + sum(len(text.encode()) for text in (self.place, self.before, self.after) if text)
 
 
-class Part(Struct, frozen=True):
+class DifferencePart(Struct, frozen=True):
     title: str
     what: str
-    rows: list[Row]
+    rows: list[DifferenceRow]
     count: int
 
 
-def _on_one_page(found: Comparison, first: int) -> tuple[list[Part], int | None]:
+def _on_one_page(found: Comparison, first: int) -> tuple[list[DifferencePart], int | None]:
     """The differences after so many, as far as a page holds them, and after how many the next page begins."""
     body = "Path" if found.body.compared == "json" else "Line"
     parts, passed, room = [], 0, MOST_OF_DIFFERENCES
     for title, what, one in (
-        ("Request", "Part", found.request),
+        ("Request", "DifferencePart", found.request),
         ("Query", "Name", found.query),
         ("Mapped values", "Field", found.values),
         ("Headers", "Header", found.headers),
@@ -121,11 +121,11 @@ def _on_one_page(found: Comparison, first: int) -> tuple[list[Part], int | None]
                 None if text is None else readable(text, LONGEST_DIFFERENCE)
                 for text in (item.before, item.after)
             )
-            rows.append(Row(item.kind, readable(item.place), before, after))
+            rows.append(DifferenceRow(item.kind, readable(item.place), before, after))
             room -= rows[-1].size
         passed += len(one.items)
         if rows:
-            parts.append(Part(title, what, rows, one.count))
+            parts.append(DifferencePart(title, what, rows, one.count))
     end = first + sum(len(part.rows) for part in parts)
     return parts, end if end < passed else None
 

@@ -27,18 +27,18 @@ LONGEST_TRAIL = 20
 """Pages that one can go back."""
 
 
-class Row(Struct, frozen=True):
+class CallRow(Struct, frozen=True):
     """A call, and its duplicates on the same page."""
 
     item: InvocationSummary
-    duplicates: list["Row"]
+    duplicates: list["CallRow"]
 
 
-def rows_of(items: list[InvocationSummary], folded: bool = True) -> list[Row]:
-    made = {item.id: Row(item, []) for item in items}
+def rows_of(items: list[InvocationSummary], folded: bool = True) -> list[CallRow]:
+    made = {item.id: CallRow(item, []) for item in items}
     if not folded:
         return list(made.values())
-    first_of: dict[str, Row] = {}
+    first_of: dict[str, CallRow] = {}
     shown = []
     for row in made.values():
         first = row.item.duplicate_of
@@ -51,10 +51,10 @@ def rows_of(items: list[InvocationSummary], folded: bool = True) -> list[Row]:
     return shown
 
 
-async def row_of(visit: Visit, item: InvocationSummary) -> Row:
+async def row_of(visit: Visit, item: InvocationSummary) -> CallRow:
     """The row of a call that came by another way than a list, with what only lists say of it."""
     page = await history.listing(visit.gateway, visit.actor, HistoryFilter(value=item.id), 1)
-    return Row(page.items[0] if page.items else item, [])
+    return CallRow(page.items[0] if page.items else item, [])
 
 
 async def look(visit: Visit) -> Response:

@@ -57,7 +57,7 @@ async def stream(visit: Visit) -> Response:
     following = await watch(visit.gateway, visit.actor, still, wanted.webhook_id)
     newest = whole_number(visit.query.get("newest", ""))
     count = MOST if newest is None else min(newest, MOST)
-    return Feed(following, Page(visit, wanted, MOST_ROWS if after else count).lines(following, after))
+    return Feed(following, LivePage(visit, wanted, MOST_ROWS if after else count).lines(following, after))
 
 
 async def count(visit: Visit) -> Response:
@@ -74,7 +74,7 @@ async def _wanted(visit: Visit, since: str = "") -> HistoryFilter:
 
 
 @dataclass
-class Page:
+class LivePage:
     """What one open page is listed."""
 
     visit: Visit

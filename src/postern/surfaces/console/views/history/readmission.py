@@ -18,7 +18,7 @@ from postern.usecases.history import history
 SHOWN = 50
 
 
-class Result(Struct, frozen=True):
+class ReadmissionResult(Struct, frozen=True):
     """What has just been admitted, and what not and why."""
 
     admitted: int
@@ -30,7 +30,7 @@ async def show(visit: Visit) -> Response:
     return await _page(visit, None)
 
 
-async def _page(visit: Visit, result: Result | None) -> Response:
+async def _page(visit: Visit, result: ReadmissionResult | None) -> Response:
     head = await loaded(visit)
     found = await readmission.recheck(visit.gateway, visit.actor, head.webhook.id)
     passing = {one.invocation_id for one in found.would_pass}
@@ -61,4 +61,4 @@ async def admit(visit: Visit) -> Response:
     """All that pass now, the oldest first. What has been admitted meanwhile, or came again, is left alone."""
     done = await readmission.admit_all(visit.gateway, visit.actor, visit.at("webhook"))
     reasons = Counter(one.reason for one in done.items if not one.admitted)
-    return await _page(visit, Result(done.admitted, len(done.items), reasons.most_common(10)))
+    return await _page(visit, ReadmissionResult(done.admitted, len(done.items), reasons.most_common(10)))

@@ -23,7 +23,7 @@ LARGEST_AT_ONCE = 64 * 1024
 """What is searched in a larger body is searched beside the calls of senders."""
 
 
-class Sent(msgspec.Struct):
+class SentBody(msgspec.Struct):
     kind: Kind
     views: list[tuple[str, str]]
     """Key and title of each way to look at it."""
@@ -36,8 +36,8 @@ class Sent(msgspec.Struct):
     root: tree.Node | None = None
     at: str = ""
     find: str = ""
-    found: tree.Found | None = None
-    raw: bodies.Shown | None = None
+    found: tree.TreeSearch | None = None
+    raw: bodies.ShownBody | None = None
     text: str = ""
     """Indented, or in hexadecimal."""
     text_cut: bool = False
@@ -91,7 +91,7 @@ FIELD_LABELS = {
 }
 
 
-async def _sent(visit: Visit, item: Invocation) -> Sent:
+async def _sent(visit: Visit, item: Invocation) -> SentBody:
     request = await history.request(visit.gateway, visit.actor, item.id)
     body = b64decode(request.body_base64 or "")
     types = [value for name, value in request.headers if name == "content-type"]
@@ -100,7 +100,9 @@ async def _sent(visit: Visit, item: Invocation) -> Sent:
     views = _views(kind, body, json_text, item)
     asked = visit.query.get("show", "")
     chosen = asked if asked in dict(views) else views[0][0]
-    sent = Sent(kind, views, chosen, len(body), request.body_base64 is None, _is_utf8(body), request.query)
+    sent = SentBody(
+        kind, views, chosen, len(body), request.body_base64 is None, _is_utf8(body), request.query
+    )
     match chosen:
         case "tree" if json_text is not None:
             await _fill_tree(visit, sent, json_text)
@@ -143,7 +145,7 @@ def _views(kind: Kind, body: bytes, json_text: bytes | None, item: Invocation) -
     return views
 
 
-async def _fill_tree(visit: Visit, sent: Sent, text: bytes) -> None:
+async def _fill_tree(visit: Visit, sent: SentBody, text: bytes) -> None:
     sent.find = visit.query.get("find", "").strip()[: tree.LONGEST_SEARCH]
     sent.at = visit.query.get("at", "")
     if sent.find:

@@ -35,7 +35,7 @@ PAGES = [
 ]
 
 
-class Found(Struct, frozen=True):
+class FoundItem(Struct, frozen=True):
     title: str
     href: str
     kind: str
@@ -49,10 +49,12 @@ async def show(visit: Visit) -> Response:
     return visit.page("find.html", found=await _found(visit, wanted), wanted=wanted)
 
 
-async def _found(visit: Visit, wanted: str) -> list[Found]:
-    pages = [Found(title, path, "Page") for title, path in _pages(visit) if wanted.lower() in title.lower()]
+async def _found(visit: Visit, wanted: str) -> list[FoundItem]:
+    pages = [
+        FoundItem(title, path, "Page") for title, path in _pages(visit) if wanted.lower() in title.lower()
+    ]
     saved = [
-        Found(view.name, f"/history?{view.query}", "View")
+        FoundItem(view.name, f"/history?{view.query}", "View")
         for view in await saved_views.listing(visit.gateway, visit.actor)
         if wanted.lower() in view.name.lower()
     ]
@@ -68,14 +70,15 @@ async def _found(visit: Visit, wanted: str) -> list[Found]:
     names = await names_of(visit, {item.webhook_id for item in calls.items})
     kind = "Call" if is_whole else f"Begins with {value.rstrip('*')}"
     found_calls = [
-        Found(_call(item, names), f"/history/{item.id}", kind, at=item.received_at) for item in calls.items
+        FoundItem(_call(item, names), f"/history/{item.id}", kind, at=item.received_at)
+        for item in calls.items
     ]
     if calls.next_cursor:
         every = f"/history?value={quote(value)}"
-        found_calls.append(Found(f"Every call with “{value}”", every, "Calls" if is_whole else kind))
-    found_webhooks = [Found(one.name, f"/webhooks/{one.id}", "Webhook", one.id) for one in named[:EACH]]
+        found_calls.append(FoundItem(f"Every call with “{value}”", every, "Calls" if is_whole else kind))
+    found_webhooks = [FoundItem(one.name, f"/webhooks/{one.id}", "Webhook", one.id) for one in named[:EACH]]
     if len(named) > EACH:
-        more = Found(f"Every webhook with “{wanted}”", f"/webhooks?search={quote(wanted)}", "Webhooks")
+        more = FoundItem(f"Every webhook with “{wanted}”", f"/webhooks?search={quote(wanted)}", "Webhooks")
         found_webhooks.append(more)
     if not is_whole and (found_calls or not (saved or named or pages)):
         # First, so that the Enter key opens no call whose value only begins like the one typed. The newest calls are not
@@ -83,24 +86,26 @@ async def _found(visit: Visit, wanted: str) -> list[Found]:
         behind = await findable.behind(visit.gateway, visit.actor)
         aside = f"{words.since_then(behind or visit.gateway.clock() - findable.USUAL)} aside"
         title = f"No call has the value “{wanted}”: search the text of every call"
-        found_calls.insert(0, Found(title, f"/history?search={quote(wanted)}", "Search", aside))
+        found_calls.insert(0, FoundItem(title, f"/history?search={quote(wanted)}", "Search", aside))
     # Whoever pastes a whole id or value has its call in mind, whoever types a word its webhook.
     found = [*found_calls, *saved, *found_webhooks] if is_whole else [*saved, *found_webhooks, *found_calls]
     found += pages[:EACH]
     if visit.actor.may("admin"):
         listed = await settings.in_force(visit.gateway, visit.actor)
         found += [
-            Found(one.variable, "/settings/environment", "Setting", one.help)
+            FoundItem(one.variable, "/settings/environment", "Setting", one.help)
             for one in listed
             if wanted.lower() in f"{one.variable} {one.help}".lower()
         ][:EACH]
     found += [
-        Found(title, address, "Documentation", beside)
+        FoundItem(title, address, "Documentation", beside)
         for title, address, beside in documentation.find(wanted, EACH)
     ]
     return [
         *found,
-        Found(f"Search the text of every call for “{wanted}”", f"/history?search={quote(wanted)}", "Search"),
+        FoundItem(
+            f"Search the text of every call for “{wanted}”", f"/history?search={quote(wanted)}", "Search"
+        ),
     ]
 
 

@@ -15,7 +15,7 @@ from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.views import Webhook, WithoutAuthentication, WithSignature
 
 
-class Step(Struct, frozen=True):
+class FirstStep(Struct, frozen=True):
     title: str
     is_done: bool
     detail: str = ""
@@ -47,33 +47,35 @@ async def _first(visit: Visit, wanted: HistoryFilter) -> InvocationSummary | Non
     return page.items[0] if page.items else None
 
 
-def _secret(webhook: Webhook) -> Step:
+def _secret(webhook: Webhook) -> FirstStep:
     what = "secret" if isinstance(webhook.authentication, WithSignature) else "token"
     missing = senders.awaited(webhook)
     if missing is None:
-        return Step(f"The {what} is set", True)
+        return FirstStep(f"The {what} is set", True)
     where = f"/webhooks/{webhook.id}/authentication#secrets"
-    return Step("The secret is set", False, "Until then every call is rejected.", where, "Paste it")
+    return FirstStep("The secret is set", False, "Until then every call is rejected.", where, "Paste it")
 
 
-def _first_call(newest: InvocationSummary | None, accepted: InvocationSummary | None) -> Step:
+def _first_call(newest: InvocationSummary | None, accepted: InvocationSummary | None) -> FirstStep:
     title = "A call was accepted"
     if accepted is not None:
-        return Step(title, True, "", f"/history/{accepted.id}", "See the newest")
+        return FirstStep(title, True, "", f"/history/{accepted.id}", "See the newest")
     if newest is None:
-        return Step(title, False, "Send a test call below, or have the sender call.")
-    return Step(title, False, f"The newest call: {sentences.reason(newest)}", f"/history/{newest.id}", "Why")
+        return FirstStep(title, False, "Send a test call below, or have the sender call.")
+    return FirstStep(
+        title, False, f"The newest call: {sentences.reason(newest)}", f"/history/{newest.id}", "Why"
+    )
 
 
-def _mapped(webhook: Webhook) -> Step:
+def _mapped(webhook: Webhook) -> FirstStep:
     chosen = len(webhook.field_mapping.paths())
     title = "Values for the workflow are chosen"
     detail = f"{chosen} of 4." if chosen else "If you want any: every workflow gets the whole payload."
     link = "Change them" if chosen else "Choose what the workflow gets"
-    return Step(title, chosen > 0, detail, f"/webhooks/{webhook.id}/mapping", link)
+    return FirstStep(title, chosen > 0, detail, f"/webhooks/{webhook.id}/mapping", link)
 
 
-async def _workflow(visit: Visit, webhook: Webhook, accepted: InvocationSummary | None) -> Step:
+async def _workflow(visit: Visit, webhook: Webhook, accepted: InvocationSummary | None) -> FirstStep:
     title = "A workflow listens"
     try:
         known = (await engine.workflows(visit.gateway, visit.actor)).items
@@ -81,16 +83,16 @@ async def _workflow(visit: Visit, webhook: Webhook, accepted: InvocationSummary 
         known = None
     own = [one.name for one in known or [] if not one.webhook_ids or webhook.id in one.webhook_ids]
     if own:
-        return Step(title, True, ", ".join(own[:3]) + (" and others." if len(own) > 3 else "."))
+        return FirstStep(title, True, ", ".join(own[:3]) + (" and others." if len(own) > 3 else "."))
     if known is None:
         if accepted is not None and accepted.runs:
-            return Step(title, True)
-        return Step(
+            return FirstStep(title, True)
+        return FirstStep(
             title, False, "This engine does not say which workflows it has.", "/workflows", "Workflows"
         )
     if accepted is None:
-        return Step(title, False, "After the first accepted call, one can be begun from it.")
-    return Step(
+        return FirstStep(title, False, "After the first accepted call, one can be begun from it.")
+    return FirstStep(
         title,
         False,
         "The file goes into the folder that POSTERN_WORKFLOWS names.",

@@ -21,7 +21,7 @@ from postern.usecases.listeners import listeners
 from postern.usecases.webhooks import bin, webhooks
 from postern.usecases.webhooks import listing as use_case
 from postern.usecases.webhooks.configuration import validated
-from postern.usecases.webhooks.listing import FilterRequest
+from postern.usecases.webhooks.listing import WebhookFilterRequest
 from postern.usecases.webhooks.views import Unreadable, Webhook
 
 SIZE = 30
@@ -82,7 +82,7 @@ class Address:
         return {name: value for name, value in self.chosen.items() if name in FILTERS}
 
 
-class Group(Struct, frozen=True):
+class WebhookGroup(Struct, frozen=True):
     """A folder with its rows, where all that match are few enough to be shown together."""
 
     name: str | None
@@ -93,7 +93,7 @@ class Group(Struct, frozen=True):
 
 def filter_in(fields: Mapping[str, str]) -> WebhookFilter:
     given = {name: fields.get(name, "").strip() or None for name in FILTERS}
-    request: FilterRequest = validated(FilterRequest, given)
+    request: WebhookFilterRequest = validated(WebhookFilterRequest, given)
     return request.wanted()
 
 
@@ -152,26 +152,26 @@ async def rows(visit: Visit) -> Response:
     )
 
 
-def _rows(page: use_case.Page) -> list[Webhook | Unreadable]:
+def _rows(page: use_case.WebhooksPage) -> list[Webhook | Unreadable]:
     found: dict[str, Webhook | Unreadable] = {one.id: one for one in page.items}
     found |= {one.id: one for one in page.unreadable}
     return [found[one] for one in page.order if one in found]
 
 
-async def _shown(visit: Visit, page: use_case.Page) -> dict[str, Any]:
+async def _shown(visit: Visit, page: use_case.WebhooksPage) -> dict[str, Any]:
     days = await volumes.last_day(visit.gateway, visit.actor, [webhook.id for webhook in page.items])
     return {"days": days, "titles": titles(), "unreadable": {one.id for one in page.unreadable}}
 
 
 async def _groups(
     visit: Visit, wanted: WebhookFilter, shown: list[Webhook | Unreadable], are_all_shown: bool
-) -> list[Group]:
+) -> list[WebhookGroup]:
     inside: dict[str, list[Webhook | Unreadable]] = {}
     for row in shown:
         folder = row.folder if isinstance(row, Webhook) else None
         inside.setdefault((folder or "").casefold(), []).append(row)
     return [
-        Group(
+        WebhookGroup(
             one.name,
             one.count,
             one.failing,
@@ -181,7 +181,7 @@ async def _groups(
     ]
 
 
-def _senders(page: use_case.Page) -> list[tuple[str, str]]:
+def _senders(page: use_case.WebhooksPage) -> list[tuple[str, str]]:
     named = titles() | {
         "generic": "Generic signature",
         "custom": "Custom scheme",

@@ -28,7 +28,7 @@ _BARE = re.compile(r"(?<=[:,\[ ])\{(\w+)\}")
 _QUOTED = re.compile(r'"@@(\w+)@@"')
 
 
-class Result(msgspec.Struct, frozen=True):
+class SentTestCall(msgspec.Struct, frozen=True):
     """What became of the call that was sent."""
 
     status: int | None
@@ -72,7 +72,7 @@ async def send(visit: Visit) -> Response:
     return visit.to(f"/webhooks/{webhook_id}/calls?tested={result.invocation_id}#test-call")
 
 
-async def _sent(visit: Visit, webhook_id: str) -> Result:
+async def _sent(visit: Visit, webhook_id: str) -> SentTestCall:
     form = await visit.form()
     known = await sending.samples(visit.gateway, visit.actor, webhook_id)
     asked = {"event": form.text("event") or known[0].event, "wrong": form.text("wrong") or None}
@@ -82,7 +82,7 @@ async def _sent(visit: Visit, webhook_id: str) -> Result:
     request = validated(SendRequest, {name: one for name, one in asked.items() if one is not None})
     found = await sending.send(visit.gateway, visit.actor, webhook_id, request)
     call = found.calls[0]
-    return Result(call.status, call.code, call.detail, call.invocation_id, call.answer, call.ms)
+    return SentTestCall(call.status, call.code, call.detail, call.invocation_id, call.answer, call.ms)
 
 
 def _typed(known: list[SampleCall], event: str, form: dict[str, str]) -> str | None:
@@ -94,7 +94,7 @@ def _typed(known: list[SampleCall], event: str, form: dict[str, str]) -> str | N
     return None
 
 
-async def _of_page(visit: Visit, webhook_id: str) -> Result | None:
+async def _of_page(visit: Visit, webhook_id: str) -> SentTestCall | None:
     """After a form that was sent without htmx: what its invocation says."""
     tested = visit.query.get("tested", "")
     if not tested:
@@ -105,10 +105,10 @@ async def _of_page(visit: Visit, webhook_id: str) -> Result | None:
         return None
     if item.webhook_id != webhook_id:
         return None
-    return Result(item.http_status, item.code, item.detail, item.id)
+    return SentTestCall(item.http_status, item.code, item.detail, item.id)
 
 
-def _part(visit: Visit, result: Result | None, problem: ShownProblem | None) -> Response:
+def _part(visit: Visit, result: SentTestCall | None, problem: ShownProblem | None) -> Response:
     return visit.page("webhook/test_result.html", result=result, problem=problem)
 
 
