@@ -22,8 +22,8 @@ from postern.core.signatures import handshake
 from postern.core.signatures.credential import Placement
 from postern.core.signatures.encoding import DIGEST_DECODERS, Encoding, SecretEncoding
 from postern.core.signatures.freshness import _PARSERS, TimestampFormat
-from postern.core.signatures.making import Wrong
 from postern.core.webhooks.listing import Sort, State
+from postern.core.webhooks.making import Wrong
 from postern.core.webhooks.many import Action
 from postern.core.webhooks.settings import Authentication, Method
 from postern.observe import metrics

@@ -9,9 +9,9 @@ from typing import Any, Generic, Literal, TypeVar, get_args, overload
 from urllib.parse import urlsplit
 
 from postern.core.address import Allowlist, InvalidRanges
+from postern.core.names import is_header_name
 from postern.core.operations.shown_setting import ShownSetting
 from postern.core.visible import can_be_stored
-from postern.core.webhooks.names import is_header_name
 from postern.extras import missing
 
 PREFIX = "POSTERN_"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from postern.core.webhooks.names import (
+from postern.core.names import (
     header_name_problem,
     parameter_name_problem,
     sent_header_problem,

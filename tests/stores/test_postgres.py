@@ -12,8 +12,8 @@ from sqlalchemy import Connection, event, select, text, update
 
 from postern.core.access.audit import AuditEntry
 from postern.core.deliveries.delivery import Started
-from postern.core.deliveries.replay import Replay
 from postern.core.history.invocation import HistoryFilter, StoreUnavailable
+from postern.core.history.replay import Replay
 from postern.core.listeners import LEASE, AlreadyAnswered, GoneListener, Listener
 from postern.stores.history.retention import Retention
 from postern.stores.sql import schema

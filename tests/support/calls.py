@@ -4,8 +4,8 @@ from typing import Any
 
 from postern.core.calls.call import Call
 from postern.core.calls.content import Mapping
-from postern.core.calls.redact import Mask
 from postern.core.signatures.credential import Credential, NoCredential
+from postern.core.signatures.redact import Mask
 from postern.core.webhooks.webhook import Webhook
 
 NOW = 1_700_000_000.0

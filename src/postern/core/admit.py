@@ -15,7 +15,7 @@ from postern.core.calls.cors import is_preflight
 from postern.core.calls.paths import walk_members
 from postern.core.limits import Limits
 from postern.core.problems import PROBLEMS
-from postern.core.signatures.credential import Matched, Unproven, VerifiedCall
+from postern.core.signatures.credential import Matched, OwnRequest, Unproven, VerifiedCall
 from postern.core.signatures.handshake import HandshakeAnswer
 from postern.core.webhooks.webhook import DuplicateKey, Webhook
 
@@ -112,12 +112,16 @@ def admit(webhook: Webhook, call: Call, limits: Limits) -> Verdict:
     if wait:
         detail = f"more than {webhook.calls_per_second:g} calls a second"
         return _reject(trace, "rate limit", "rate_limited", detail, wait, verified.matched)
-    return read_verified(webhook, verified, trace)
+    return _read_verified(webhook, verified, trace)
 
 
-def read_verified(webhook: Webhook, verified: VerifiedCall, trace: list[Step]) -> Verdict:
-    """What a genuine call says: its object, the mapped fields, its key. Also asked of what a schedule has
-    fetched."""
+def admit_fetched(webhook: Webhook, call: Call, step: Step) -> Verdict:
+    """The questions that are left where nobody called and a schedule has fetched: content, mapping, duplicate key."""
+    return _read_verified(webhook, OwnRequest(step[2]).check(call), [step])
+
+
+def _read_verified(webhook: Webhook, verified: VerifiedCall, trace: list[Step]) -> Verdict:
+    """What a genuine call says: its object, the mapped fields, its key."""
     payload = read_object(verified.call, webhook.wraps_arrays)
     if isinstance(payload, UnreadableContent):
         return _reject(trace, "content", payload.code, payload.detail, matched=verified.matched)

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 import msgspec
 
+from postern.core.names import is_header_name
 from postern.core.problems import PROBLEMS
-from postern.core.webhooks.names import is_header_name
 
 JSON = (b"content-type", b"application/json")
 PROBLEM_JSON = (b"content-type", b"application/problem+json")

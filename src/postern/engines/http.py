@@ -19,7 +19,6 @@ import msgspec
 
 from postern.core.address import Allowlist
 from postern.core.answer import LARGEST_RESPONSE, InvalidResponse, WorkflowResponse, response_of_http
-from postern.core.calls.redact import MASK
 from postern.core.deliveries.delivery import (
     End,
     EngineHealth,
@@ -28,7 +27,8 @@ from postern.core.deliveries.delivery import (
     Started,
     Trigger,
 )
-from postern.core.webhooks.names import is_header_name
+from postern.core.names import is_header_name
+from postern.core.signatures.redact import MASK
 from postern.engines.handover import NEAR, EngineElsewhere, document
 from postern.outbound.fetch import FetchedAnswer, Fetcher, parse_url
 from postern.outbound.guard import FetchFailed

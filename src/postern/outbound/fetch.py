@@ -16,7 +16,7 @@ from yarl import URL
 
 from postern.core.address import NOBODY, Allowlist
 from postern.core.calls.call import Headers, header_values
-from postern.core.webhooks.names import is_header_name
+from postern.core.names import is_header_name
 from postern.outbound.guard import FetchFailed, Guard, Heard, Resolve, system_resolve
 
 if TYPE_CHECKING:

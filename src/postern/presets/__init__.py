@@ -39,7 +39,7 @@ class Sender(Struct, frozen=True):
 
 class EventSample(Struct, frozen=True):
     """A call as this sender makes it. Words in braces stand for what differs each time; see
-    ``core/signatures/making.py``."""
+    ``core/webhooks/making.py``."""
 
     event: str
     title: str

@@ -11,8 +11,8 @@ from sqlalchemy import select
 
 from postern.core.answer import WorkflowResponse
 from postern.core.deliveries.delivery import End, Started, Trigger
-from postern.core.deliveries.replay import Replay, Values
 from postern.core.history.invocation import HistoryFilter
+from postern.core.history.replay import Replay, Values
 from postern.core.problems import Refused
 from postern.identity import new_id, time_of
 from postern.settings import Settings

@@ -19,7 +19,7 @@ import standardwebhooks
 from postern import presets
 from postern.core.access.accounts import Actor
 from postern.core.problems import PROBLEMS, FetchTrouble, Refused
-from postern.core.signatures.making import Occasion
+from postern.core.webhooks.making import Occasion
 from postern.core.webhooks.settings import NoAuthentication, SignatureAuthentication, TokenAuthentication
 from postern.usecases.access import audit
 from postern.usecases.history import history, samples

@@ -4,10 +4,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from postern.core.admit import Step, Verdict, read_verified
 from postern.core.calls.call import Call, Headers
-from postern.core.signatures.credential import OwnRequest
-from postern.core.webhooks.webhook import Webhook
 
 MOST_ELEMENTS = 1000
 
@@ -37,8 +34,3 @@ def calls_in(
     # A query may hold what nobody should read in the history.
     path = url.partition("?")[0].encode("ascii", "replace")
     return [Call("GET", path, b"", kept, one, host, at) for one in bodies]
-
-
-def judge(webhook: Webhook, call: Call, step: Step) -> Verdict:
-    """The questions that are left where nobody called: content, mapping, duplicate key."""
-    return read_verified(webhook, OwnRequest(step[2]).check(call), [step])

@@ -9,9 +9,9 @@ from postern.core.address import Allowlist
 from postern.core.calls.content import Mapping
 from postern.core.calls.cors import Cors
 from postern.core.calls.paths import Path
-from postern.core.calls.redact import Mask
 from postern.core.signatures.credential import Credential
 from postern.core.signatures.handshake import Handshake
+from postern.core.signatures.redact import Mask
 from postern.core.webhooks.settings import PAYLOAD_LIMIT
 
 LARGEST_PAYLOAD_LIMIT = 25 * 1024 * 1024

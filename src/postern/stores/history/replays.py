@@ -8,8 +8,8 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, case, exists, func,
 
 from postern.core.access.audit import AuditEntry
 from postern.core.deliveries.delivery import State
-from postern.core.deliveries.replay import Replay, ReplayState, Values
 from postern.core.history.invocation import HistoryFilter
+from postern.core.history.replay import Replay, ReplayState, Values
 from postern.stores.access.audit import changed_one, write_note
 from postern.stores.calls.recorder import emit
 from postern.stores.history.filtering import conditions_of, has_completed, was_started

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, get_args
 
 import click
 
-from postern.core.deliveries.replay import Values
+from postern.core.history.replay import Values
 from postern.surfaces.cli.run import output
 
 

@@ -5,7 +5,7 @@ from shlex import quote
 from typing import Any
 from urllib.parse import quote as percent
 
-from postern.core.signatures.making import carried
+from postern.core.webhooks.making import carried
 from postern.usecases.webhooks.views import Webhook, WithToken
 
 EXAMPLE_BODY = {"orderNumber": "1001"}

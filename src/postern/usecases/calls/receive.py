@@ -11,7 +11,6 @@ from postern.core.address import limit_key
 from postern.core.admit import Verdict
 from postern.core.answer import CallerAnswer, Header
 from postern.core.calls.call import Call
-from postern.core.calls.redact import TEST_CALL
 from postern.core.deliveries.delivery import delivery_key
 from postern.core.history.invocation import (
     AnswerHeard,
@@ -26,6 +25,7 @@ from postern.core.listeners import Handed
 from postern.core.operations.retention import ROW_SIZE
 from postern.core.problems import PROBLEMS
 from postern.core.signatures.handshake import wants_empty_answers
+from postern.core.signatures.redact import TEST_CALL
 from postern.core.webhooks.announced import Announcement
 from postern.core.webhooks.webhook import Webhook
 from postern.identity import new_id

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from postern.core.access.accounts import Actor
 from postern.core.deliveries.delivery import State
-from postern.core.deliveries.replay import Replay, Values
 from postern.core.history.invocation import HistoryFilter, Invocation, payload_of
 from postern.core.history.part import path_of
+from postern.core.history.replay import Replay, Values
 from postern.core.problems import FieldError, Refused
 from postern.identity import new_id
 from postern.observe.logs import Log

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from postern.core.deliveries.replay import Replay as StoredReplay
-from postern.core.deliveries.replay import ReplayState, Values
 from postern.core.history.invocation import HistoryFilter, Status
+from postern.core.history.replay import Replay as StoredReplay
+from postern.core.history.replay import ReplayState, Values
 from postern.usecases.answers import UNSET, Time, UnsetType, View, shown
 from postern.usecases.history.views.calls import InvocationSummary
 

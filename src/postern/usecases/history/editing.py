@@ -9,10 +9,10 @@ from msgspec.structs import replace
 from postern.core.access.accounts import Actor
 from postern.core.calls.content import LONGEST_VALUE, UnreadableContent, read_object
 from postern.core.deliveries.delivery import FIELD_NAMES, State
-from postern.core.deliveries.replay import Values
 from postern.core.history.compare import Difference
 from postern.core.history.invocation import Invocation
 from postern.core.history.marks import Edited
+from postern.core.history.replay import Values
 from postern.core.history.sample import sample_of
 from postern.core.problems import FieldError, Refused
 from postern.core.webhooks.webhook import LARGEST_PAYLOAD_LIMIT

@@ -5,10 +5,10 @@ import re
 import msgspec
 
 from postern.core.access.accounts import Actor
-from postern.core.calls.redact import MASK
 from postern.core.history.invocation import Invocation, payload_of
 from postern.core.history.sample import event_in, sample_of
 from postern.core.problems import Refused
+from postern.core.signatures.redact import MASK
 from postern.core.webhooks.webhook import Webhook
 from postern.usecases.answers import Time
 from postern.usecases.history.history import recorded

@@ -7,8 +7,8 @@ import msgspec
 from postern.core.access.accounts import Actor
 from postern.core.calls.paths import as_text, parse_path, path_problem, walk_members
 from postern.core.deliveries.delivery import State
-from postern.core.deliveries.replay import Values
 from postern.core.history.invocation import HistoryFilter, Invocation, Story, payload_of
+from postern.core.history.replay import Values
 from postern.core.history.sample import sample_of
 from postern.core.problems import FieldError, Refused
 from postern.core.webhooks.webhook import Webhook

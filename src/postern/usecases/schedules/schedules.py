@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from postern.core.access.accounts import Actor
-from postern.core.admit import Step, Verdict
+from postern.core.admit import Step, Verdict, admit_fetched
 from postern.core.calls.call import Call
 from postern.core.history.invocation import Entry, StoreUnavailable
 from postern.core.problems import FetchTrouble, Refused
-from postern.core.schedules.fetched import calls_in, judge
+from postern.core.schedules.fetched import calls_in
 from postern.core.schedules.schedule import (
     Seen,
     after_run,
@@ -204,7 +204,7 @@ def _taken_in(
             True,
             f"fetched {shown}: {fetched.status}, {len(fetched.body)} bytes{which}",
         )
-        entries.append(_entry(gateway, webhook, call, judge(webhook, call, step), fetched.status))
+        entries.append(_entry(gateway, webhook, call, admit_fetched(webhook, call, step), fetched.status))
     rejected = [entry for entry in entries if entry.delivery is None]
     if not entries:
         return Outcome("empty", "an empty array", seen=now_seen)

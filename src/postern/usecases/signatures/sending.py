@@ -13,10 +13,12 @@ from pydantic import Field
 
 from postern.core.access.accounts import Actor
 from postern.core.calls.paths import InvalidPath, parse_path
-from postern.core.calls.redact import TEST_CALL
 from postern.core.documents import BodyChanges
 from postern.core.problems import PROBLEMS, FetchTrouble, FieldError, Refused
-from postern.core.signatures.making import (
+from postern.core.signatures.redact import TEST_CALL
+from postern.core.signatures.scheme import SignatureScheme
+from postern.core.signatures.signature import SignatureCredential
+from postern.core.webhooks.making import (
     CannotMake,
     Draft,
     Made,
@@ -26,8 +28,6 @@ from postern.core.signatures.making import (
     unsigned,
     with_token,
 )
-from postern.core.signatures.scheme import SignatureScheme
-from postern.core.signatures.signature import SignatureCredential
 from postern.core.webhooks.settings import Authentication, TokenAuthentication
 from postern.core.webhooks.stored import StoredWebhook
 from postern.core.webhooks.webhook import LARGEST_PAYLOAD_LIMIT

@@ -10,10 +10,10 @@ from pydantic import Field
 from postern import presets
 from postern.core.access.accounts import Actor
 from postern.core.calls.call import Call
-from postern.core.calls.redact import TEST_CALL
 from postern.core.problems import PROBLEMS, FieldError, Refused
 from postern.core.signatures.diagnosis.diagnose import Diagnosis, diagnose, resembles, sentence
 from postern.core.signatures.diagnosis.variants import SenderSetup
+from postern.core.signatures.redact import TEST_CALL
 from postern.core.webhooks.stored import StoredWebhook
 from postern.core.webhooks.webhook import LARGEST_PAYLOAD_LIMIT
 from postern.identity import is_stand_in

@@ -4,9 +4,9 @@ from postern.core.address import Allowlist
 from postern.core.calls.content import Mapping
 from postern.core.calls.cors import Cors
 from postern.core.calls.paths import parse_path
-from postern.core.calls.redact import Mask
 from postern.core.signatures.credential import Credential, NoCredential, TokenCredential
 from postern.core.signatures.handshake import Handshake
+from postern.core.signatures.redact import Mask
 from postern.core.signatures.signature import SignatureCredential
 from postern.core.webhooks.settings import (
     Authentication,

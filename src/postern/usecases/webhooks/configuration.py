@@ -17,11 +17,11 @@ from postern.core.address import Allowlist, InvalidRanges
 from postern.core.calls.cors import origin_problem
 from postern.core.calls.paths import path_problem
 from postern.core.documents import Document
+from postern.core.names import header_name_problem, parameter_name_problem, username_problem
 from postern.core.problems import FieldError, Refused
 from postern.core.signatures.credential import Placement
 from postern.core.visible import on_one_line
 from postern.core.webhooks.grouping import MOST_TAGS, distinct, folder_of, tag_problem
-from postern.core.webhooks.names import header_name_problem, parameter_name_problem, username_problem
 from postern.core.webhooks.settings import PAYLOAD_LIMIT, WebhookSettings, place_of_key
 from postern.core.webhooks.webhook import LARGEST_PAYLOAD_LIMIT
 from postern.usecases.shapes import WHOLE, FieldRefused, Shape, checked

@@ -6,10 +6,10 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator, model_validator
 
 from postern.core.address import METADATA, Allowlist, closed, read_address
+from postern.core.names import sent_header_problem
 from postern.core.problems import FieldError, Refused
 from postern.core.schedules.schedule import InvalidSchedule, parse_schedule
 from postern.core.webhooks import settings
-from postern.core.webhooks.names import sent_header_problem
 from postern.core.webhooks.stored import StoredWebhook
 from postern.usecases.shapes import WHOLE, FieldRefused, Shape, checked
 

@@ -11,9 +11,9 @@ import httpx2
 
 from postern.core.documents import Document
 from postern.core.problems import Refused
-from postern.core.signatures.making import Made, Occasion
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.webhooks import settings
+from postern.core.webhooks.making import Made, Occasion
 from postern.surfaces.cli.develop.senders import samples_of
 from postern.surfaces.cli.develop.target import checked
 from postern.surfaces.cli.gateway.api import api, end_refused

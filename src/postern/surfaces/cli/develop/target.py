@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from postern.core.calls.redact import MASK
+from postern.core.signatures.redact import MASK
 from postern.surfaces.cli.gateway.trust import read_trusted, reason
 from postern.surfaces.cli.run import USAGE, end, err, plain
 from postern.surfaces.cli.secret import read_secret

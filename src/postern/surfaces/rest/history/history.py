@@ -6,8 +6,8 @@ from pydantic import Field
 
 from postern.core.access.accounts import Actor
 from postern.core.deliveries.delivery import FIELD_NAMES
-from postern.core.deliveries.replay import Values
 from postern.core.history.part import looks_into_calls
+from postern.core.history.replay import Values
 from postern.surfaces.rest.framework.operation import Cursor, Limit, Rows, Text
 from postern.usecases.answers import Listing
 from postern.usecases.history import comparing, editing, fixtures, history, marks, volumes

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from postern.core.calls.redact import MASK
 from postern.core.history.invocation import Invocation
+from postern.core.signatures.redact import MASK
 
 # Whoever sends the call sets these itself, or they belonged to the connection it came over.
 _OWN = {

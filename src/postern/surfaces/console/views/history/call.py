@@ -5,8 +5,8 @@ from functools import wraps
 from starlette.responses import Response
 
 from postern.core.deliveries.delivery import FIELD_NAMES
-from postern.core.deliveries.replay import Values
 from postern.core.history.invocation import StoreUnavailable
+from postern.core.history.replay import Values
 from postern.core.problems import Refused
 from postern.surfaces.console import pages
 from postern.surfaces.console.views.history import fixes, story

@@ -8,8 +8,8 @@ from functools import partial
 import msgspec
 from starlette.responses import Response
 
-from postern.core.calls.redact import MASK
 from postern.core.problems import Refused
+from postern.core.signatures.redact import MASK
 from postern.surfaces.console import bodies, tree
 from postern.surfaces.console.bodies import Kind, Pair
 from postern.surfaces.console.visit import Context, Visit, whole_number

@@ -6,7 +6,7 @@ import msgspec
 from starlette.responses import Response
 
 from postern.core.problems import Refused
-from postern.core.signatures.making import PLACEHOLDERS
+from postern.core.webhooks.making import PLACEHOLDERS
 from postern.surfaces.console.visit import Context, ShownProblem, Visit, problem_of
 from postern.usecases.history import history
 from postern.usecases.history.views.calls import Invocation

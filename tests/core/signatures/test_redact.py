@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from postern.core.calls.redact import LONGEST_REMEMBERED, MASK, MOST_REMEMBERED, Mask
 from postern.core.signatures.credential import TokenCredential
+from postern.core.signatures.redact import LONGEST_REMEMBERED, MASK, MOST_REMEMBERED, Mask
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.signatures.signature import SignatureCredential
 

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from postern.core.signatures.making import CannotMake, Draft, Occasion, Value, Wrong, signed, unsigned
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.signatures.signature import SignatureCredential
+from postern.core.webhooks.making import CannotMake, Draft, Occasion, Value, Wrong, signed, unsigned
 
 
 def test_a_delivery_id_among_the_parts_of_the_signature_is_made_anew_for_each_call() -> None:
