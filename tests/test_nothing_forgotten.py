@@ -29,7 +29,7 @@ from postern.core.webhooks.settings import Authentication, Method
 from postern.observe import metrics
 from postern.settings import ENGINES, EngineName, Settings
 from postern.stores.calls import recorder
-from postern.stores.deliveries.rows import delivery_of
+from postern.stores.calls.rows import delivery_of
 from postern.stores.history import filtering
 from postern.stores.history.reading import invocation_of
 from postern.stores.sql.tables import deliveries, invocations

@@ -15,7 +15,8 @@ from sqlalchemy import event
 from structlog.testing import capture_logs
 
 from postern.core.history.invocation import HistoryFilter, StoreUnavailable
-from postern.stores.sql import condition, schema, writer
+from postern.stores import condition
+from postern.stores.sql import schema, writer
 from postern.stores.sql.database import Database
 from postern.stores.store import Store
 from postern.usecases.operations.readiness import readiness
@@ -215,7 +216,7 @@ async def test_changes_that_are_not_followed_are_reported(tmp_path: Path) -> Non
 def test_the_program_says_so(tmp_path: Path, start_program: StartProgram) -> None:
     served = make_webhook(tmp_path / "data")
     program = start_program(
-        POSTERN_ENGINE="none", **impatient(**{"postern.stores.sql.condition.CALLS_FAIL_FOR": 2.0})
+        POSTERN_ENGINE="none", **impatient(**{"postern.stores.condition.CALLS_FAIL_FOR": 2.0})
     )
     other = sqlite3.connect(program.data_dir / "postern.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")

@@ -88,7 +88,7 @@ def test_the_program_on_a_full_disk_says_503_and_recovers(
     tmp_path: Path, start_program: StartProgram
 ) -> None:
     webhook = make_webhook(tmp_path / "data")
-    impatience = impatient(**{"postern.stores.sql.condition.CALLS_FAIL_FOR": 2.0})
+    impatience = impatient(**{"postern.stores.condition.CALLS_FAIL_FOR": 2.0})
     program = start_program(POSTERN_ENGINE="none", POSTERN_LOG="off", **impatience)
 
     def call() -> HttpReply:

@@ -10,16 +10,18 @@ from postern.stores.access.api_keys import ApiKeys
 from postern.stores.access.audit import Audit
 from postern.stores.access.people import People
 from postern.stores.activity import Activities
+from postern.stores.calls.recorder import record_all
 from postern.stores.chores import Chores
+from postern.stores.condition import Condition
 from postern.stores.deliveries.deliveries import Deliveries
 from postern.stores.deliveries.emissions import Emissions
 from postern.stores.deliveries.holds import Holds
+from postern.stores.deliveries.replays import Replays
 from postern.stores.deliveries.slots import Slots
 from postern.stores.history.endings import EndingStore
 from postern.stores.history.findable import Findable
 from postern.stores.history.marks import CallMarks
 from postern.stores.history.reading import History
-from postern.stores.history.replays import Replays
 from postern.stores.history.retention import Retention
 from postern.stores.history.saved_views import SavedViews
 from postern.stores.history.volumes import Volumes
@@ -31,7 +33,6 @@ from postern.stores.secrets import keys
 from postern.stores.secrets.vault import Vault
 from postern.stores.sql import schema, wake
 from postern.stores.sql.checkpoint import Checkpoints
-from postern.stores.sql.condition import Condition
 from postern.stores.sql.database import Database
 from postern.stores.sql.writer import Writer
 from postern.stores.webhooks.bin import BinStore
@@ -43,7 +44,9 @@ class Store:
         self.database = Database(url)
         file = self.database.file
         self._checkpoints = Checkpoints(str(self.database.url.database), file.connect) if file else None
-        self.writer = Writer(self.database, self._checkpoints.between_commits if self._checkpoints else None)
+        self.writer = Writer(
+            self.database, record_all, self._checkpoints.between_commits if self._checkpoints else None
+        )
         self._condition = Condition(self.database, self.writer)
         self.vault = Vault(secret_keys)
         self.webhooks = WebhookStore(self.database, self.writer, self.vault)

@@ -9,7 +9,7 @@ from sqlalchemy import BigInteger, Connection, bindparam, func, literal_column, 
 
 from postern.core.deliveries.delivery import Started
 from postern.core.history.invocation import Delivery
-from postern.stores.deliveries.rows import delivery_of, key_of
+from postern.stores.calls.rows import delivery_of, key_of
 from postern.stores.sql.bulk import Parameters, execute_for_each, fetch
 from postern.stores.sql.moments import milliseconds, seconds
 from postern.stores.sql.repository import Repository, reads, writes

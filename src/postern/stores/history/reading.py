@@ -26,7 +26,7 @@ from postern.core.history.invocation import (
     Invocation,
     Story,
 )
-from postern.stores.deliveries.rows import delivery_of
+from postern.stores.calls.rows import delivery_of
 from postern.stores.history.looking import LONGEST_LOOK, Look, look_up
 from postern.stores.history.marks import shown_marks
 from postern.stores.sql.bulk import among, in_the_driver

@@ -34,7 +34,6 @@ from sqlalchemy.exc import (
 
 from postern.core.history.invocation import Entry, Receipt, StoreUnavailable
 from postern.observe.logs import Log
-from postern.stores.calls.recorder import record_all
 from postern.stores.sql.database import Database, value_not_storable
 
 T = TypeVar("T")
@@ -120,10 +119,12 @@ class Writer:
     def __init__(
         self,
         database: Database,
+        record_all: Callable[[Connection, list[Entry]], list[Receipt]],
         between_commits: Callable[[], None] | None = None,
         most_waiting: int = MOST_WAITING,
     ) -> None:
         self._database = database
+        self._record_all = record_all
         self._between_commits = between_commits
         self._most_waiting = most_waiting
         self.commits = Commits()
@@ -313,7 +314,7 @@ class Writer:
                 jobs[place] = work
         results: dict[int, Any] = {}
         if entries:
-            results.update(zip(entries, record_all(connection, list(entries.values())), strict=True))
+            results.update(zip(entries, self._record_all(connection, list(entries.values())), strict=True))
         for run, items in shares.items():
             results.update(zip(items, run(connection, list(items.values())), strict=True))
         for place, job in jobs.items():
