@@ -11,7 +11,6 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import expect
 
-from support.browser import Held
 from support.waiting import PATIENCE, wait_until
 from surfaces.console.conftest import Console, shopify_signature, stripe_signature
 
@@ -79,20 +78,6 @@ def test_a_value_is_mapped_by_clicking_it(console: Console) -> None:
         console.api.get(f"webhooks/{webhook['id']}").json["fieldMapping"]["fieldTwo"] == "customer.e\\.mail"
     )
     expect(console.page.locator("#values")).to_contain_text("ada@example.com")
-
-
-def test_a_value_that_is_clicked_before_its_menu_knows_it_is_mapped_as_well(console: Console) -> None:
-    webhook = console.webhook(name="On a slow line")
-    console.call(webhook["url"], {"total": 12.5})
-    held = Held(console.page, "**/mapper.js*")
-    console.open(f"/webhooks/{webhook['id']}/mapping")
-    console.page.get_by_role("button", name="12.5").click()
-    field = console.page.get_by_role("button", name="Field two")
-    expect(field).to_be_disabled()
-    held.let_one_go()
-    field.click()
-    expect(console.page.get_by_text("Mapped. The next call")).to_be_visible()
-    assert console.api.get(f"webhooks/{webhook['id']}").json["fieldMapping"]["fieldTwo"] == "total"
 
 
 def test_a_mapping_is_made_from_what_was_accepted_not_from_what_strangers_send(console: Console) -> None:

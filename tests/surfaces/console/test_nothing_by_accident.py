@@ -5,7 +5,6 @@ from typing import Any
 
 from playwright.sync_api import Dialog, expect
 
-from support.browser import Held
 from support.client import PASSWORD
 from support.waiting import wait_until
 from surfaces.console.conftest import Console
@@ -231,12 +230,9 @@ def test_an_ended_session_gives_the_form_back_but_for_secrets(console: Console) 
     assert console.violations() == []
     console.page.get_by_label("Name").fill("admin")
     console.page.get_by_label("Password").fill(PASSWORD)
-    held = Held(console.page, "**/shows.js*")
     console.click("Sign in")
-    console.page.wait_for_url(f"**/webhooks/{webhook['id']}/authentication", wait_until="commit")
-    expect(console.page.get_by_text("What you typed is here again")).to_have_count(0)
-    held.let_one_go()  # it enables what was filled in, and what is not enabled is not sent
     expect(console.page.get_by_text("What you typed is here again")).to_be_visible()
+    # What a choice does not enable is not sent.
     assert cookies and console.path == f"/webhooks/{webhook['id']}/authentication"
     expect(console.page.get_by_label("Auth header name", exact=True)).to_have_value("X-Shop-Key")
     expect(console.page.get_by_label("Token", exact=True)).to_have_value("")

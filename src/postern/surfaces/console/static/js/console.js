@@ -5,6 +5,17 @@ import { times } from "./times.js";
 import { marks } from "./marks.js";
 import { guard } from "./guard.js";
 import { keys } from "./keys.js";
+import * as asked from "./asked.js";
+import * as calls from "./calls.js";
+import * as charts from "./charts.js";
+import * as fill from "./fill.js";
+import * as filter from "./filter.js";
+import * as live from "./live.js";
+import * as many from "./many.js";
+import * as mapper from "./mapper.js";
+import * as picker from "./picker.js";
+import * as secrets from "./secrets.js";
+import * as shows from "./shows.js";
 
 copying();
 times();
@@ -20,22 +31,19 @@ for (const own of document.querySelectorAll("[data-address]")) {
   own.closest(".card")?.scrollIntoView();
 }
 
-const wanted = {
-  "[data-chart]": "./charts.js",
-  "[data-filter]": "./filter.js",
-  "[data-shows], [data-decides], [data-live], .calls-page": "./shows.js",
-  "#map": "./mapper.js",
-  "[data-live]": "./live.js",
-  "table.calls": "./calls.js",
-  "#q": "./asked.js",
-  "[data-fill]": "./fill.js",
-  "[data-secret-form], [data-judged-by]": "./secrets.js",
-  "[data-picker]": "./picker.js",
-  "[data-many]": "./many.js",
-};
-
-// A page fetches only what it uses.
-const fetched = Object.entries(wanted)
-  .filter(([selector]) => document.querySelector(selector))
-  .map(async ([selector, module]) => (await import(module)).start(selector));
-guard(Promise.allSettled(fetched));
+// All scripts are here before the page is ready: one that came later would miss the first keys and clicks.
+const parts = [
+  ["[data-chart]", charts],
+  ["[data-filter]", filter],
+  ["[data-shows], [data-decides], [data-live], .calls-page", shows],
+  ["#map", mapper],
+  ["[data-live]", live],
+  ["table.calls", calls],
+  ["#q", asked],
+  ["[data-fill]", fill],
+  ["[data-secret-form], [data-judged-by]", secrets],
+  ["[data-picker]", picker],
+  ["[data-many]", many],
+];
+for (const [selector, part] of parts) if (document.querySelector(selector)) part.start(selector);
+guard(); // the last: what it gives back is shown and enabled by the others

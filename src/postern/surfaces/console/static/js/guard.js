@@ -4,7 +4,7 @@
 const KEY = "postern-typed";
 const user = () => document.querySelector("[data-user]")?.dataset.user;
 
-export function guard(others) {
+export function guard() {
   const changed = new Set();
   const of = (event) => event.target.closest?.("main form[method=post]:not([data-loose])");
 
@@ -22,7 +22,7 @@ export function guard(others) {
   window.addEventListener("beforeunload", (event) => {
     if ([...changed].some((form) => form.isConnected)) event.preventDefault();
   });
-  giveBack(changed, others);
+  giveBack(changed);
 }
 
 const isPlain = (one) => one.name && !one.disabled && !["password", "file", "submit", "button"].includes(one.type) && !one.closest("[data-secret]");
@@ -41,7 +41,7 @@ function put(typed) {
   }
 }
 
-function giveBack(changed, others) {
+function giveBack(changed) {
   const typed = JSON.parse(sessionStorage.getItem(KEY) ?? "null");
   if (!typed) return;
   if (location.pathname === "/sign-in") {
@@ -54,10 +54,9 @@ function giveBack(changed, others) {
   if (typed.user !== user()) return sessionStorage.removeItem(KEY);
   if (!typed.why) return sessionStorage.removeItem(KEY);
   const form = [...document.forms].find((one) => one.getAttribute("action") === typed.action);
-  if (form) others.then(() => fillIn(form, typed, changed));
+  if (form) fillIn(form, typed, changed);
 }
 
-// When the other scripts are here: what a choice shows and enables is theirs, and a field that stays disabled is not sent.
 function fillIn(form, typed, changed) {
   sessionStorage.removeItem(KEY);
   for (const field of typed.fields) fill(form, field);

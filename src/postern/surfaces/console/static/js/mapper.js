@@ -13,10 +13,4 @@ export function start(selector) {
     const leaf = event.target.closest("[data-map]");
     if (leaf) take(leaf);
   });
-
-  // Browsers open the menu themselves, also before this is here: its buttons wait for the path.
-  if (!menu.matches(":popover-open")) return;
-  const clicked = document.activeElement.closest("[data-map]");
-  if (clicked) take(clicked);
-  else menu.hidePopover();
 }
