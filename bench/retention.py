@@ -27,8 +27,9 @@ from postern.settings import Settings
 from postern.stores.store import Store
 from postern.usecases.operations import retention
 from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.shapes import validated
 from postern.usecases.webhooks import webhooks
-from postern.usecases.webhooks.configuration import WebhookRequest, validated
+from postern.usecases.webhooks.requests import WebhookRequest
 from postern.wiring.gateway import opened
 
 WHO = Actor("bench", "admin")

@@ -11,7 +11,7 @@ import json
 import pkgutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import click
 import msgspec
@@ -19,6 +19,7 @@ import msgspec
 from postern import presets, usecases
 from postern.core.problems import PROBLEMS
 from postern.core.webhooks import settings as webhook_settings
+from postern.core.webhooks.bounds import Bounds
 from postern.observe.metrics import REGISTRY
 from postern.settings import SETTINGS
 from postern.surfaces.cli.main import program
@@ -56,7 +57,7 @@ def webhook_settings_page() -> str:
         "As the API, MCP, `postern webhooks set` and the YAML of `postern export` write them. Secrets are set beside "
         "them, under `authentication`, and never shown.",
         *(
-            f"## {title}\n\n{docstring(shape)}\n\n{table(['Setting', 'Default'], settings_of(shape, path))}"
+            f"## {title}\n\n{docstring(shape)}\n\n{table(['Setting', 'Default', 'What it may be'], settings_of(shape, path))}"
             for title, shape, path in WEBHOOK_SETTINGS
         ),
     )
@@ -86,12 +87,32 @@ def docstring(shape: type[Any]) -> str:
 
 
 def settings_of(shape: type[webhook_settings.Setting], path: str) -> list[list[str]]:
+    hints = get_type_hints(shape, include_extras=True)
     rows = []
     for field in msgspec.structs.fields(shape):
-        made = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
-        fallback = "required" if field.required else default_of(made)
-        rows.append([f"`{path}{field.encode_name}`", fallback])
+        fallback = "required" if field.required else default_of(webhook_settings.default_of(field))
+        rows.append([f"`{path}{field.encode_name}`", fallback, " ".join(bounds_of(hints[field.name]))])
     return rows
+
+
+def bounds_of(kind: Any) -> Iterator[str]:
+    if get_origin(kind) is Literal:
+        yield f"One of {', '.join(f'`{one}`' for one in get_args(kind))}."
+        return
+    for said in getattr(kind, "__metadata__", ()):
+        if isinstance(said, Bounds):
+            if said.le is not None:
+                yield (
+                    f"{said.ge} to {said.le}."
+                    if said.gt is None
+                    else f"More than {said.gt}, up to {said.le}."
+                )
+            if said.max_length is not None:
+                yield f"At most {said.max_length} {'characters' if kind.__origin__ is str else 'entries'}."
+        else:
+            yield said.description
+    for part in get_args(kind)[:1] if get_origin(kind) is Annotated else get_args(kind):
+        yield from bounds_of(part)
 
 
 def problems_page() -> str:

@@ -24,8 +24,9 @@ from postern.usecases.access import accounts
 from postern.usecases.calls.receive import CallerState, receive
 from postern.usecases.operations.example import example_curl
 from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.shapes import validated
 from postern.usecases.webhooks import listing, webhooks
-from postern.usecases.webhooks.configuration import WebhookRequest, validated
+from postern.usecases.webhooks.requests import WebhookRequest
 from postern.wiring.gateway import opened
 
 ACTOR = Actor("sample data", "admin")

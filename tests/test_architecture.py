@@ -52,7 +52,7 @@ DOORS = {"open", "print", "input", "breakpoint", "eval", "exec", "__import__"}
 
 PROVERS = {"core/signatures/credential.py", "core/signatures/signature.py"}
 
-SHOWN = {"View", "Shape", "InvocationSummary"}
+SHOWN = {"View", "Shape", "SettingRequest", "WebhookSettings", "InvocationSummary"}
 
 LATE_IMPORTS: dict[str, set[str]] = {
     # While they are loaded, Ctrl-C is to end the program without a traceback.

@@ -50,8 +50,8 @@ from postern.usecases.history.code import WRITERS, Language
 from postern.usecases.history.filters import FilterRequest
 from postern.usecases.history.views.charts import Outcomes
 from postern.usecases.webhooks import listing as webhooks_listing
-from postern.usecases.webhooks.configuration import SECRETS
 from postern.usecases.webhooks.many import _CHANGES
+from postern.usecases.webhooks.requests import SECRETS
 from postern.usecases.webhooks.views import PLACED
 from postern.usecases.webhooks.views import Authentication as Shown
 from postern.wiring.engines import make_engine
@@ -105,7 +105,7 @@ CHOICES: list[tuple[Any, Any, str]] = [
     (Placement, words.SENT, "SENT in console/words.py"),
     (Placement, SENT, "SENT in tests/core/signatures/test_credential.py"),
     (Method, words.METHODS, "METHODS in console/words.py"),
-    (Method, SECRETS, "SECRETS in usecases/webhooks/configuration.py"),
+    (Method, SECRETS, "SECRETS in usecases/webhooks/requests.py"),
     (Method, [one.__struct_config__.tag for one in get_args(Authentication)], "Authentication in core"),
     (Method, [one.__struct_config__.tag for one in get_args(Shown)], "Authentication in usecases/webhooks/views.py"),
     (DeliveryState, OfReplay.__struct_fields__, "Outcomes in usecases/deliveries/views.py"),

@@ -33,23 +33,22 @@ HARMLESS = {
     },
     "Invocation.headers": "masked before it is kept",
     "Content.headers": "masked before they are kept",
-    "Sent.headers": "masked before they are kept",
+    "SentBody.headers": "masked before they are kept",
     "Comparison.headers": "masked before they are kept",
     "RecordedRequest.headers": "masked before they are kept",
     "Fixture.headers": "without credentials and signatures",
     "Answer.headers": "said to whoever called",
+    "CallerAnswer.headers": "said to whoever called",
     "WorkflowResponse.headers": "said to whoever called",
     "Response.headers": "said to whoever called",
     "ResponseAction.headers": "said to whoever called",
     "ScheduleSetting.headers": "names",
-    "Schedule.headers": "names",
-    "Sample.headers": "of an example",
+    "EventSample.headers": "of an example",
     "SampleCall.headers": "of an example",
     **dict.fromkeys(
         (
-            *("Part.value", "HistoryFilter.value", "Filter.value", "SearchHistory.value", "PlanReplay.value"),
-            *("CountHistory.value", "FilterRequest.value", "HistoryQuery.value", "ReplayFilter.value"),
-            "ReplayedCalls.value",
+            *("ContentPart.value", "HistoryFilter.value", "FilterRequest.value", "HistoryQuery.value"),
+            *("ReplayFilter.value", "ReplayedCalls.value"),
         ),
         "what is looked for, as the page's address says it, too",
     ),
@@ -61,7 +60,7 @@ HARMLESS = {
 NEVER_HARMLESS = {
     "NewApiKey.key",
     "SignatureAuthentication.secret",
-    "schedule_setting.ScheduleSetting.headers",
+    "requests.ScheduleSetting.headers",
 }
 
 
@@ -134,7 +133,7 @@ def test_neither_a_request_nor_the_settings_are_printed_with_what_they_carry() -
     settings = Settings({"POSTERN_ADMIN_KEY": CANARY * 4, "POSTERN_SECRET_KEYS": CANARY * 4})
     assert CANARY not in f"{call!r} {settings!r}"
     with pytest.raises(pydantic.ValidationError) as error:
-        from postern.usecases.webhooks.configuration import TokenAuthentication
+        from postern.usecases.webhooks.requests import TokenAuthentication
 
         TokenAuthentication.model_validate({"method": "token", "token": [CANARY]})
     assert CANARY not in str(error.value)

@@ -10,8 +10,9 @@ from postern.stores import copying
 from postern.stores.copying import CannotCopy, copy_all
 from postern.stores.sql.database import Database
 from postern.stores.store import Store
+from postern.usecases.shapes import validated
 from postern.usecases.webhooks import webhooks
-from postern.usecases.webhooks.configuration import WebhookRequest, validated
+from postern.usecases.webhooks.requests import WebhookRequest
 from stores.conftest import entry
 from support.program import StartProgram, run_postern
 from support.recording import kept

@@ -16,8 +16,9 @@ from postern.core.calls.call import Call
 from postern.settings import Settings
 from postern.usecases.calls.receive import CallerState, receive
 from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.shapes import validated
 from postern.usecases.webhooks import webhooks
-from postern.usecases.webhooks.configuration import WebhookRequest, validated
+from postern.usecases.webhooks.requests import WebhookRequest
 from postern.wiring.gateway import opened
 from support.fresh import fresh_data, fresh_key, looked_through_once
 

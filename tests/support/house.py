@@ -32,8 +32,9 @@ from postern.usecases.deliveries.dispatch import Dispatcher
 from postern.usecases.history import history
 from postern.usecases.history.views.calls import InvocationSummary
 from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.shapes import validated
 from postern.usecases.webhooks import webhooks
-from postern.usecases.webhooks.configuration import WebhookRequest, validated
+from postern.usecases.webhooks.requests import WebhookRequest
 from postern.usecases.webhooks.views import Webhook
 from postern.wiring.gateway import opened
 from support.fresh import fresh_data, fresh_database, looked_through_once

@@ -12,8 +12,9 @@ from postern.settings import Settings
 from postern.usecases.answers import as_plain
 from postern.usecases.history import history
 from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.shapes import validated
 from postern.usecases.webhooks import webhooks
-from postern.usecases.webhooks.configuration import WebhookRequest, validated
+from postern.usecases.webhooks.requests import WebhookRequest
 from postern.usecases.webhooks.views import Webhook
 from postern.wiring.gateway import opened
 from support.waiting import wait_until

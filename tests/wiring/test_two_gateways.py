@@ -11,8 +11,9 @@ from postern.core.webhooks.settings import Resolved
 from postern.core.webhooks.stored import StoredWebhook
 from postern.identity import new_id, new_short_code
 from postern.settings import Settings
+from postern.usecases.shapes import validated
 from postern.usecases.webhooks import webhooks
-from postern.usecases.webhooks.configuration import WebhookRequest, validated
+from postern.usecases.webhooks.requests import WebhookRequest
 from postern.wiring.gateway import opened
 from support.desk import ACTOR
 from support.program import StartProgram

@@ -210,6 +210,14 @@ class FieldError(Struct, frozen=True):
     message: str
 
 
+class FieldRefused(ValueError):
+    """Names the field, or the place in a list, that is wrong within the value that was checked."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
 @dataclass
 class Refused(Exception):
     """Raised by use cases: a code, and words for this one occasion. Never carries a secret."""

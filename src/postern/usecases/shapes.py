@@ -1,11 +1,16 @@
 """What every request's schema is made of, and what is read alike in several."""
 
 import base64
+import re
+from difflib import get_close_matches
+from typing import Any, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
+from pydantic_core import ErrorDetails
 
-from postern.core.problems import FieldError, Refused
+from postern.core.problems import FieldError, FieldRefused, Refused
+from postern.core.webhooks.settings import Method
 
 
 class Shape(BaseModel):
@@ -23,26 +28,12 @@ class Shape(BaseModel):
     )
 
 
-class FieldRefused(ValueError):
-    """Names the field within the model that the validator stands on."""
-
-    def __init__(self, field: str, message: str) -> None:
-        super().__init__(message)
-        self.field = field
-
-
 def _whole(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 WHOLE = BeforeValidator(_whole)
 """For whole numbers, after their bounds. 5.0 is one, in JSON as in YAML: some programs write every number so."""
-
-
-def checked(value: str, problem: str | None) -> str:
-    if problem:
-        raise ValueError(problem)
-    return value
 
 
 def decoded(text: str, field: str) -> bytes:
@@ -62,3 +53,123 @@ def given_body(body: str | None, body_base64: str | None, within: str = "") -> b
     if body_base64 is not None:
         return decoded(body_base64, f"{within}bodyBase64")
     return None if body is None else body.encode()
+
+
+# --- what is wrong with a request, in our words ------------------------------------------------------------------------
+
+# What pydantic names in a path beside the fields: the member of a union that it tried.
+_METHODS = get_args(Method)
+_KINDS_OF_VALUE = {"str", "int", "function-before[_secret_length(), str]"}
+_GENERATE = "Generate"
+
+
+def validated(shape: type[Shape], data: object) -> Any:
+    """The request as its type, or ``Refused`` with a message for every wrong field at once."""
+    try:
+        return shape.model_validate(data, strict=True)  # "5" is no number, and "yes" no truth value
+    except ValidationError as error:
+        raise Refused("invalid_request", errors=field_errors(error, shape)) from None
+
+
+MOST_MEANT = 20
+"""Wrong fields of which it is said what was meant: to look for it takes longer than to write the field."""
+
+
+def field_errors(error: ValidationError, asked: Any = None) -> list[FieldError]:
+    """Pydantic's errors in our words: a dotted path in the caller's spelling, and never the value (it may be
+    a secret). ``asked``: the type, where a misspelt name is to be answered with the one that was meant."""
+    found: dict[str, str] = {}
+    for one in error.errors(include_url=False):
+        path = [str(step) for step in one["loc"]]
+        if len(path) > 1 and path[0] == "authentication" and path[1] in _METHODS:
+            del path[1]
+        path = [step for step in path if step != _GENERATE]
+        while path and path[-1] in _KINDS_OF_VALUE:
+            path.pop()
+        cause = one.get("ctx", {}).get("error")
+        if isinstance(cause, FieldRefused):
+            path.append(to_camel(cause.field) if "_" in cause.field else cause.field)
+        message = str(cause) if isinstance(cause, ValueError) else _in_words(one)
+        if (
+            one["type"] in _QUOTED
+            and isinstance(one["input"], str)
+            and _QUOTED[one["type"]].fullmatch(one["input"])
+        ):
+            message += ", without quotes"
+        if one["type"] == "extra_forbidden" and len(found) < MOST_MEANT:
+            message += _meant(asked, one["loc"])
+        found.setdefault(".".join(path), message)
+    return [FieldError(path, message) for path, message in found.items()]
+
+
+def _meant(asked: Any, place: tuple[int | str, ...]) -> str:
+    *way, name = map(str, place)
+    kinds = _shapes(asked)
+    for step in way:
+        if step in _METHODS:  # which of several it is
+            kinds = [
+                kind
+                for kind in kinds
+                if "method" in kind.model_fields
+                and get_args(kind.model_fields["method"].annotation) == (step,)
+            ]
+        elif not step.isdigit():
+            fields = [field for kind in kinds for field in kind.model_fields.values() if field.alias == step]
+            kinds = [inner for field in fields for inner in _shapes(field.annotation)]
+    known = sorted({field.alias or "" for kind in kinds for field in kind.model_fields.values()})
+    near = get_close_matches(name[:80], known, 1, 0.75)
+    return f": did you mean {near[0]}?" if near else ""
+
+
+def _shapes(kind: Any) -> list[type[Shape]]:
+    if isinstance(kind, type) and issubclass(kind, Shape):
+        return [kind]
+    return [shape for part in get_args(kind) for shape in _shapes(part)]
+
+
+def _in_words(error: ErrorDetails) -> str:
+    """Pydantic speaks of types of Python, of input, and in regular expressions."""
+    kind, context = error["type"], error.get("ctx", {})
+    if kind.startswith("union_tag"):
+        return f"method must be {', '.join(_METHODS[:-1])} or {_METHODS[-1]}"
+    if kind == "string_too_short" and context["min_length"] == 1:
+        return "is required"
+    if kind == "literal_error":
+        return f"choose one of: {context['expected'].replace(' or ', ', ').replace(chr(39), '')}"
+    if sentence := _SENTENCES.get(kind):
+        return sentence.format(**{name: _plain(value) for name, value in context.items()})
+    return error["msg"][:1].lower() + error["msg"][1:]
+
+
+def _plain(value: object) -> object:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+_SENTENCES = {
+    kind: sentence
+    for kinds, sentence in (
+        ("missing", "is required"),
+        ("extra_forbidden", "is not a known setting"),
+        ("bool_type bool_parsing", "write true or false"),
+        ("int_type int_parsing int_parsing_size int_from_float", "write a whole number"),
+        ("float_type float_parsing finite_number", "write a number"),
+        ("greater_than", "must be more than {gt}"),
+        ("greater_than_equal", "must be {ge} or more"),
+        ("less_than", "must be less than {lt}"),
+        ("less_than_equal", "must be {le} or less"),
+        ("string_type", "write a text, in quotes"),
+        ("string_too_short", "must have {min_length} characters or more"),
+        ("string_too_long", "must have {max_length} characters or fewer"),
+        ("string_pattern_mismatch", "is not written as it has to be"),
+        ("string_unicode", "has half of a character in it (a surrogate without the other one)"),
+        ("list_type tuple_type", "write a list, between [ and ]"),
+        ("too_short", "must have {min_length} entries or more"),
+        ("too_long", "must have {max_length} entries or fewer"),
+        ("dict_type model_type model_attributes_type", "write an object, between {{ and }}"),
+    )
+    for kind in kinds.split()
+}
+
+_NUMBER = re.compile(r"\s*[-+]?[0-9]{1,20}(\.[0-9]{1,20})?\s*")
+_QUOTED = {"int_type": _NUMBER, "float_type": _NUMBER, "bool_type": re.compile("true|false", re.IGNORECASE)}
+"""By the kind of error: a text that would be right if it were none."""

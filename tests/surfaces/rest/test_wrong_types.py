@@ -7,9 +7,8 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from postern.surfaces.rest import table
-from postern.usecases.shapes import Shape
-from postern.usecases.webhooks import configuration
-from postern.usecases.webhooks.configuration import field_errors
+from postern.usecases import shapes as shapes_of_requests
+from postern.usecases.shapes import Shape, field_errors
 
 WRONG: list[Any] = [
     None, True, -1, 5, 1.5, 1e308, 10**30, "", "x", "y" * 100_000, "\ud800", [], [None], ["z"] * 2_000, {}, {"a": 1},
@@ -51,7 +50,7 @@ REQUESTS = [
 @pytest.mark.parametrize("kind", REQUESTS)
 def test_a_value_of_a_wrong_type_is_refused_in_our_words(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
-    in_words = configuration._in_words
+    in_words = shapes_of_requests._in_words
 
     def noted(error: Any) -> str:
         ours = in_words(error)
@@ -59,7 +58,7 @@ def test_a_value_of_a_wrong_type_is_refused_in_our_words(kind: Any, monkeypatch:
             said.append(f"{error['type']}: {ours}")
         return ours
 
-    monkeypatch.setattr(configuration, "_in_words", noted)
+    monkeypatch.setattr(shapes_of_requests, "_in_words", noted)
     takes = TypeAdapter(kind)
     for inside in places(kind, lambda value: value):
         for value in WRONG:

@@ -25,11 +25,12 @@ from postern.usecases.listeners import listeners
 from postern.usecases.listeners.listeners import EnterRequest
 from postern.usecases.operations import key_rotation, retention
 from postern.usecases.schedules import schedules
+from postern.usecases.shapes import validated
 from postern.usecases.signatures import remedies, sending
 from postern.usecases.signatures.sending import SendRequest
 from postern.usecases.webhooks import as_code, bin, many, webhooks
-from postern.usecases.webhooks.configuration import WebhookRequest, validated
 from postern.usecases.webhooks.many import ManyRequest
+from postern.usecases.webhooks.requests import WebhookRequest
 from support.house import OWNER, House
 
 pytestmark = pytest.mark.anyio

@@ -16,8 +16,9 @@ from postern.usecases.answers import as_plain
 from postern.usecases.history import volumes
 from postern.usecases.operations import retention
 from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.shapes import validated
 from postern.usecases.webhooks import webhooks
-from postern.usecases.webhooks.configuration import WebhookRequest, validated
+from postern.usecases.webhooks.requests import WebhookRequest
 from support.recording import kept
 from support.rooms import ADMIN, Clock, gateway_on
 

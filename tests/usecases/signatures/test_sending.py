@@ -23,10 +23,10 @@ from postern.core.webhooks.making import Occasion
 from postern.core.webhooks.settings import NoAuthentication, SignatureAuthentication, TokenAuthentication
 from postern.usecases.access import audit
 from postern.usecases.history import history, samples
+from postern.usecases.shapes import validated
 from postern.usecases.signatures import senders, sending, signatures
 from postern.usecases.signatures.sending import SendRequest
 from postern.usecases.signatures.views import SentCall
-from postern.usecases.webhooks.configuration import validated
 from postern.usecases.webhooks.views import Webhook
 from stand_in import Received, Reply, stand_in
 from support.house import OWNER, House, a_house

@@ -21,10 +21,10 @@ from postern.usecases.answers import as_plain
 from postern.usecases.calls import readmission
 from postern.usecases.deliveries import replays
 from postern.usecases.history import history
+from postern.usecases.shapes import validated
 from postern.usecases.signatures import signatures
 from postern.usecases.signatures.signatures import SignatureTest
 from postern.usecases.webhooks import as_code, webhooks
-from postern.usecases.webhooks.configuration import validated
 from postern.usecases.webhooks.preparing import TAKES_OURS
 from postern.usecases.webhooks.views import Webhook
 from support.house import OWNER, House

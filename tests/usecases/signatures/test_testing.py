@@ -10,11 +10,11 @@ import pytest
 from postern import presets
 from postern.core.access.accounts import Actor
 from postern.core.problems import PROBLEMS, Refused
+from postern.usecases.shapes import validated
 from postern.usecases.signatures import remedies, senders, signatures
 from postern.usecases.signatures.signatures import SignatureTest
 from postern.usecases.signatures.views import SignatureResult
 from postern.usecases.webhooks import webhooks
-from postern.usecases.webhooks.configuration import validated
 from postern.usecases.webhooks.views import Webhook
 from support.house import OWNER, House
 

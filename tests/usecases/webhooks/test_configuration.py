@@ -11,11 +11,12 @@ from postern import presets
 from postern.core.calls.paths import parse_path
 from postern.core.problems import Refused
 from postern.core.signatures.signature import SignatureCredential
-from postern.core.webhooks.settings import Resolved
-from postern.core.webhooks.webhook import LARGEST_PAYLOAD_LIMIT, Webhook
+from postern.core.webhooks.settings import LARGEST_PAYLOAD_LIMIT, Resolved
+from postern.core.webhooks.webhook import Webhook
+from postern.usecases.shapes import MOST_MEANT, validated
 from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.compiling import compile_webhook
-from postern.usecases.webhooks.configuration import MOST_MEANT, WebhookRequest, validated
+from postern.usecases.webhooks.requests import WebhookRequest
 from support.house import OWNER, House
 
 pytestmark = pytest.mark.anyio

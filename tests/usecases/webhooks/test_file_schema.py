@@ -9,8 +9,8 @@ from jsonschema import Draft202012Validator
 from postern.core.problems import Refused
 from postern.usecases.answers import as_plain
 from postern.usecases.webhooks import as_code
-from postern.usecases.webhooks.configuration import WebhookRequest
 from postern.usecases.webhooks.file.schema import schema
+from postern.usecases.webhooks.requests import WebhookRequest
 from support.every_kind import REQUESTS
 from support.house import OWNER, a_house
 

@@ -12,8 +12,8 @@ from postern.core.webhooks.listing import WebhookFilter
 from postern.usecases import answers
 from postern.usecases.access import audit
 from postern.usecases.history import volumes
+from postern.usecases.shapes import validated
 from postern.usecases.webhooks import activity, listing, many, webhooks
-from postern.usecases.webhooks.configuration import validated
 from postern.usecases.webhooks.listing import WebhookFilterRequest
 from support.desk import ACTOR, Desk
 from support.house import OWNER, House

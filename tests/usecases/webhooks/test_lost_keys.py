@@ -11,10 +11,10 @@ from postern.stores.secrets.vault import Vault
 from postern.stores.sql.tables import secrets
 from postern.usecases.operations import example
 from postern.usecases.schedules import schedules
+from postern.usecases.shapes import validated
 from postern.usecases.signatures import signatures
 from postern.usecases.signatures.signatures import SignatureTest
 from postern.usecases.webhooks import listing, webhooks
-from postern.usecases.webhooks.configuration import validated
 from support.house import OWNER, House
 
 pytestmark = pytest.mark.anyio

@@ -13,8 +13,8 @@ from postern.core.webhooks.listing import WebhookFilter
 from postern.stores.sql.tables import webhooks as table
 from postern.usecases.access import audit
 from postern.usecases.deliveries import holds
+from postern.usecases.shapes import validated
 from postern.usecases.webhooks import bin, listing, many, webhooks
-from postern.usecases.webhooks.configuration import validated
 from postern.usecases.webhooks.many import ManyRequest
 from postern.usecases.webhooks.views import Many
 from support.desk import ACTOR, Desk

@@ -6,9 +6,10 @@ import pytest
 
 from postern.core.address import NOBODY, Allowlist
 from postern.core.problems import Refused
+from postern.core.webhooks.bounds import LONGEST_URL
+from postern.usecases.shapes import validated
 from postern.usecases.webhooks import as_code, webhooks
-from postern.usecases.webhooks.configuration import WebhookRequest, validated
-from postern.usecases.webhooks.schedule_setting import LONGEST_HEADER, LONGEST_URL, ScheduleSetting
+from postern.usecases.webhooks.requests import LONGEST_HEADER, ScheduleSetting, WebhookRequest
 from postern.usecases.webhooks.views import Webhook
 from support.house import OWNER, House
 

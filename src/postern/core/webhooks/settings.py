@@ -1,24 +1,30 @@
-"""What can be set on a webhook: each setting once, with its type and its default.
+"""What can be set on a webhook: each setting once, with its type, its default and its bounds.
 
-The same types are read from the database, handed to whatever decides by them, shown and exported. Secrets are
-not among them: they live in the vault.
+The same types are read from the database, handed to whatever decides by them, shown and exported, and requests are
+made of them (``usecases/webhooks/requests.py``). Secrets are not among them: they live in the vault.
 
 A stored document holds what differs from the defaults. What it lacks has its default, so a setting that is
 added later needs no migration; a default, once released, stays as it is. A name that is not known here is
 refused: a newer version of the program wrote it, and ignoring it could let in calls that its owner shut out.
 """
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
 from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.documents import Document
+from postern.core.names import header_name_problem, parameter_name_problem, username_problem
 from postern.core.schedules.schedule import Schedule, parse_schedule
 from postern.core.signatures.credential import Placement
 from postern.core.signatures.scheme import SignatureScheme
+from postern.core.webhooks import bounds
+from postern.core.webhooks.bounds import Bounds, without
+from postern.core.webhooks.grouping import LONGEST_FOLDER, folder_of
 
 PAYLOAD_LIMIT = 1024 * 1024
+LARGEST_PAYLOAD_LIMIT = 25 * 1024 * 1024
 
 Method = Literal["none", "token", "hmac"]
 
@@ -39,9 +45,9 @@ class TokenAuthentication(Setting, frozen=True, tag_field="method", tag="token")
     """A fixed secret that the caller sends with every call."""
 
     placement: Placement = "header"
-    header_name: str = "X-Api-Key"
-    username: str | None = None
-    parameter_name: str = "token"
+    header_name: Annotated[str, Bounds(check=without(header_name_problem))] = "X-Api-Key"
+    username: Annotated[str, Bounds(check=without(username_problem))] | None = None
+    parameter_name: Annotated[str, Bounds(check=without(parameter_name_problem))] = "token"
 
     @property
     def method(self) -> Literal["token"]:
@@ -52,8 +58,8 @@ class SignatureAuthentication(Setting, frozen=True, tag_field="method", tag="hma
     """The caller signs each call with a shared secret, in its own scheme."""
 
     provider: str
-    public_url: str | None = None
-    tolerance_seconds: int | None = None
+    public_url: Annotated[str, Bounds(check=without(bounds.public_url_problem))] | None = None
+    tolerance_seconds: Annotated[int, Bounds(ge=0, le=30 * 86400)] | None = None
     scheme: Document | None = None
     """A custom scheme as its owner wrote it; what calls are judged by is ``Resolved.scheme``."""
     require_timestamp_and_digest: bool = False
@@ -66,13 +72,16 @@ class SignatureAuthentication(Setting, frozen=True, tag_field="method", tag="hma
 Authentication = NoAuthentication | TokenAuthentication | SignatureAuthentication
 
 
+FieldPath = Annotated[str, Bounds(check=bounds.mapped_path)] | None
+
+
 class FieldMapping(Setting, frozen=True):
     """Up to four values taken out of the payload, each by its path, like customer.email or items[0].sku."""
 
-    field_one: str | None = None
-    field_two: str | None = None
-    field_three: str | None = None
-    field_four: str | None = None
+    field_one: FieldPath = None
+    field_two: FieldPath = None
+    field_three: FieldPath = None
+    field_four: FieldPath = None
 
     def paths(self) -> dict[str, str]:
         """By the field's name in a trigger."""
@@ -84,7 +93,7 @@ class SynchronousResponse(Setting, frozen=True):
     """Whether the caller waits for the workflow's answer, and how long."""
 
     enabled: bool = False
-    timeout_seconds: float | None = None
+    timeout_seconds: Annotated[float, Bounds(ge=1, le=60)] | None = None
 
 
 class DuplicateProtection(Setting, frozen=True):
@@ -92,44 +101,38 @@ class DuplicateProtection(Setting, frozen=True):
     body."""
 
     enabled: bool = False
-    key: str | None = None
-    window_seconds: int = 86400
-
-
-def place_of_key(key: str) -> tuple[Literal["header", "body"], str]:
-    """Where the key of duplicate protection is to be found: ``header:Name``, or a path in the body, with ``body:`` before
-    it or without."""
-    if key.lower().startswith("header:"):
-        return "header", key[len("header:") :]
-    return "body", key.removeprefix("body:")
+    key: Annotated[str, Bounds(check=bounds.duplicate_key)] | None = None
+    window_seconds: Annotated[int, Bounds(ge=60, le=7 * 86400)] = 86400
 
 
 class CorsSetting(Setting, frozen=True):
     """Which pages of other origins may call."""
 
     enabled: bool = False
-    origins: list[str] = []
+    origins: Annotated[list[str], Bounds(check=bounds.origins, max_length=100)] = []
 
 
 class RateLimit(Setting, frozen=True):
-    calls_per_second: float = 100.0
-    burst: int = 200
+    """How many calls a second are taken, and how many may come at once."""
+
+    calls_per_second: Annotated[float, Bounds(check=bounds.countable, gt=0, le=100_000)] = 100.0
+    burst: Annotated[int, Bounds(ge=1, le=1_000_000)] = 200
 
 
 class ScheduleSetting(Setting, frozen=True):
     """Have the gateway fetch a URL by itself: ``every`` so many seconds (or 15m, 2h, 1d), or by a ``cron``
     expression."""
 
-    url: str
+    url: Annotated[str, Bounds(check=without(bounds.source_problem))]
     every: int | str | None = None
     cron: str | None = None
     time_zone: str = "UTC"
     headers: list[str] = []
     """Their names; the values are secrets."""
-    timeout_seconds: float = 10.0
+    timeout_seconds: Annotated[float, Bounds(ge=1, le=60)] = 10.0
     only_when_changed: bool = False
     split_array: bool = False
-    pause_after_failures: int = 10
+    pause_after_failures: Annotated[int, Bounds(ge=1, le=1000)] = 10
     enabled: bool = True
 
     def times(self, anchor: float) -> Schedule:
@@ -140,23 +143,34 @@ class ScheduleSetting(Setting, frozen=True):
 class WebhookSettings(Setting, frozen=True):
     """Everything that can be set on a webhook, besides its secrets and whether it is enabled."""
 
-    name: str
+    name: Annotated[str, Bounds(check=without(bounds.name_problem), min_length=1, max_length=200)]
     authentication: Authentication
-    folder: str | None = None
-    """Where it stands in the list, like Shops/Europe."""
-    tags: list[str] = []
+    folder: Annotated[
+        Annotated[str, Bounds(check=folder_of, max_length=LONGEST_FOLDER)] | None,
+        Meta(description="Where it stands in the list, like Shops/Europe. Calls are not judged by it."),
+    ] = None
+    tags: Annotated[
+        list[str],
+        Meta(description="Words to find it by. Calls are not judged by them."),
+        Bounds(check=bounds.tags, max_length=200),
+    ] = []
     field_mapping: FieldMapping = FieldMapping()
     synchronous_response: SynchronousResponse = SynchronousResponse()
     duplicate_protection: DuplicateProtection = DuplicateProtection()
     cors: CorsSetting = CorsSetting()
-    ip_allowlist: list[str] = []
-    payload_limit_bytes: int = PAYLOAD_LIMIT
-    accepts_arrays: bool | None = None
-    """Whether a body may be an array, which is read as the object ``{"items": […]}``. None: as its sender does."""
+    ip_allowlist: Annotated[list[str], Bounds(check=bounds.ranges, max_length=1000)] = []
+    payload_limit_bytes: Annotated[int, Bounds(ge=1, le=LARGEST_PAYLOAD_LIMIT)] = PAYLOAD_LIMIT
+    accepts_arrays: Annotated[
+        bool | None,
+        Meta(
+            description="Whether a body may be a JSON array, which is then read as its items. "
+            "null: as its built-in sender does, otherwise not."
+        ),
+    ] = None
     rate_limit: RateLimit = RateLimit()
     schedule: ScheduleSetting | None = None
-    history_retention_days: int | None = None
-    body_retention_days: int | None = None
+    history_retention_days: Annotated[int, Bounds(ge=1, le=3650)] | None = None
+    body_retention_days: Annotated[int, Bounds(ge=0, le=3650)] | None = None
 
 
 class Resolved(Setting, frozen=True):
@@ -200,11 +214,11 @@ def without_defaults(setting: msgspec.Struct) -> Document:
     document: Document = {config.tag_field: config.tag} if config.tag_field is not None else {}
     for field in msgspec.structs.fields(setting):
         value = getattr(setting, field.name)
-        if field.required or value != _default(field):
+        if field.required or value != default_of(field):
             is_struct = isinstance(value, msgspec.Struct)
             document[field.encode_name] = without_defaults(value) if is_struct else value
     return document
 
 
-def _default(field: msgspec.structs.FieldInfo) -> Any:
+def default_of(field: msgspec.structs.FieldInfo) -> Any:
     return field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()

@@ -14,8 +14,6 @@ from postern.core.signatures.handshake import Handshake
 from postern.core.signatures.redact import Mask
 from postern.core.webhooks.settings import PAYLOAD_LIMIT
 
-LARGEST_PAYLOAD_LIMIT = 25 * 1024 * 1024
-
 
 class DuplicateKey(Struct, frozen=True):
     """Where the key of duplicate protection comes from: the webhook's own choice, else the scheme's id, else

@@ -16,8 +16,7 @@ from postern.surfaces.rest.framework.operation import Arguments, Operation
 from postern.surfaces.rest.table import operations
 from postern.usecases.answers import Schema
 from postern.usecases.runtime.gateway import Gateway, require
-from postern.usecases.shapes import WHOLE, Shape
-from postern.usecases.webhooks.configuration import validated
+from postern.usecases.shapes import WHOLE, Shape, validated
 
 OPERATIONS = {one.endpoint.__name__: one for one in operations()}
 

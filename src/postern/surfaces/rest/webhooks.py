@@ -20,9 +20,9 @@ from postern.usecases.shapes import Shape
 from postern.usecases.signatures import sending
 from postern.usecases.signatures.views import SampleCall, Sent
 from postern.usecases.webhooks import bin, listing, many, webhooks
-from postern.usecases.webhooks.configuration import WebhookRequest
 from postern.usecases.webhooks.listing import WebhookFilterRequest
 from postern.usecases.webhooks.many import ManyRequest
+from postern.usecases.webhooks.requests import WebhookRequest
 from postern.usecases.webhooks.views import Bin, Many, Webhook, Webhooks
 
 row = Rows("Webhooks")

@@ -15,7 +15,7 @@ from postern.core.history.marks import Edited
 from postern.core.history.replay import Values
 from postern.core.history.sample import sample_of
 from postern.core.problems import FieldError, Refused
-from postern.core.webhooks.webhook import LARGEST_PAYLOAD_LIMIT
+from postern.core.webhooks.settings import LARGEST_PAYLOAD_LIMIT
 from postern.identity import new_id
 from postern.usecases.access.audit import noted
 from postern.usecases.history.comparing import document_changes, line

@@ -3,10 +3,12 @@
 from postern.core.access.accounts import Actor
 from postern.core.calls.paths import as_text, parse_path, path_problem, walk_members
 from postern.core.history.invocation import HistoryFilter, Invocation, payload_of
-from postern.core.webhooks.settings import place_of_key
+from postern.core.webhooks.bounds import place_of_key
+from postern.core.webhooks.settings import DuplicateProtection
 from postern.usecases.history.views.samples import TriedKey
 from postern.usecases.runtime.gateway import Gateway, require
-from postern.usecases.webhooks.configuration import DuplicateProtection, validated
+from postern.usecases.shapes import validated
+from postern.usecases.webhooks.requests import request_of
 
 LAST = 20
 LONGEST = 80
@@ -18,7 +20,7 @@ async def duplicate_key(gateway: Gateway, actor: Actor, webhook_id: str, key: st
     """In how many of the last calls duplicate protection would find this key; where in none, how it is written that
     they have it. A key that cannot be saved is refused as saving it is."""
     require(actor, "read")
-    validated(DuplicateProtection, {"enabled": True, "key": key})
+    validated(request_of(DuplicateProtection), {"enabled": True, "key": key})
     page = await gateway.store.history.page(HistoryFilter(webhook_id=webhook_id), LAST)
     stories = await gateway.store.history.brief([row.invocation.id for row in page.rows], LARGEST_READ)
     of_header = place_of_key(key)[0] == "header"

@@ -8,8 +8,9 @@ from postern.core.webhooks.settings import TokenAuthentication
 from postern.core.webhooks.stored import StoredWebhook
 from postern.identity import new_token
 from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.shapes import validated
 from postern.usecases.webhooks import webhooks
-from postern.usecases.webhooks.configuration import WebhookRequest, validated
+from postern.usecases.webhooks.requests import WebhookRequest
 
 NAME = "Example: order look-up"
 BODY = {"orderNumber": "1001"}

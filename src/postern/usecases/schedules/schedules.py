@@ -34,7 +34,7 @@ from postern.usecases.runtime.loop import Loop
 from postern.usecases.schedules import views
 from postern.usecases.webhooks import views as webhook_views
 from postern.usecases.webhooks.compiling import compile_webhook
-from postern.usecases.webhooks.schedule_setting import SECRET_PREFIX
+from postern.usecases.webhooks.requests import SECRET_PREFIX
 from postern.usecases.webhooks.webhooks import show, stored
 
 AT_ONCE = 20

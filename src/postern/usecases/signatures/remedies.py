@@ -17,8 +17,8 @@ from postern.usecases.history.history import recorded
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.signatures import signatures
 from postern.usecases.webhooks import webhooks
-from postern.usecases.webhooks.configuration import SECRETS
 from postern.usecases.webhooks.preparing import tried
+from postern.usecases.webhooks.requests import SECRETS
 from postern.usecases.webhooks.views import Webhook
 
 LAST_CALLS = 50

@@ -28,9 +28,8 @@ from postern.core.webhooks.making import (
     unsigned,
     with_token,
 )
-from postern.core.webhooks.settings import Authentication, TokenAuthentication
+from postern.core.webhooks.settings import LARGEST_PAYLOAD_LIMIT, Authentication, TokenAuthentication
 from postern.core.webhooks.stored import StoredWebhook
-from postern.core.webhooks.webhook import LARGEST_PAYLOAD_LIMIT
 from postern.identity import is_stand_in
 from postern.usecases.access.audit import noted
 from postern.usecases.ports import Fetched

@@ -14,8 +14,9 @@ from postern.core.problems import PROBLEMS, FieldError, Refused
 from postern.core.signatures.diagnosis.diagnose import Diagnosis, diagnose, resembles, sentence
 from postern.core.signatures.diagnosis.variants import SenderSetup
 from postern.core.signatures.redact import TEST_CALL
+from postern.core.webhooks import settings
+from postern.core.webhooks.settings import LARGEST_PAYLOAD_LIMIT
 from postern.core.webhooks.stored import StoredWebhook
-from postern.core.webhooks.webhook import LARGEST_PAYLOAD_LIMIT
 from postern.identity import is_stand_in
 from postern.usecases.history.history import recorded
 from postern.usecases.history.views.calls import Step
@@ -23,7 +24,7 @@ from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.runtime.one_at_a_time import OneAtATime
 from postern.usecases.shapes import Shape, given_body
 from postern.usecases.signatures import senders, views
-from postern.usecases.webhooks.configuration import Generate, SignatureAuthentication
+from postern.usecases.webhooks.requests import Generate, SignatureAuthentication
 from postern.usecases.webhooks.resolving import resolved, scheme_of
 from postern.usecases.webhooks.webhooks import check_secrets
 from postern.usecases.webhooks.webhooks import stored as stored_webhook
@@ -162,17 +163,17 @@ async def _stored_setup(gateway: Gateway, webhook_id: str) -> SenderSetup:
     """How a webhook checks its calls, with its own secrets."""
     webhook = await stored_webhook(gateway, webhook_id)
     check_secrets(webhook)
-    settings = webhook.settings.authentication
-    if settings.method != "hmac":
+    how = webhook.settings.authentication
+    if how.method != "hmac":
         raise Refused("conflict", "this webhook's authentication method is not a signature")
     second = webhook.secrets.get("second")
     return SenderSetup(
         scheme_of(webhook.resolved),
         webhook.secrets["main"].value,
         second.value if second else None,
-        settings.public_url,
-        settings.tolerance_seconds,
-        settings.require_timestamp_and_digest,
+        how.public_url,
+        how.tolerance_seconds,
+        how.require_timestamp_and_digest,
     )
 
 
@@ -188,13 +189,14 @@ def _given_setup(asked: SignatureAuthentication) -> SenderSetup:
             "invalid_request",
             errors=[FieldError("authentication.secondSecret", "a test needs the secret itself")],
         )
+    how: settings.SignatureAuthentication = asked.setting()
     return SenderSetup(
         scheme,
         asked.secret.encode(),
         asked.second_secret.encode() if asked.second_secret else None,
-        asked.public_url,
-        asked.tolerance_seconds,
-        asked.require_timestamp_and_digest,
+        how.public_url,
+        how.tolerance_seconds,
+        how.require_timestamp_and_digest,
     )
 
 

@@ -8,6 +8,7 @@ from postern.core.signatures.credential import Credential, NoCredential, TokenCr
 from postern.core.signatures.handshake import Handshake
 from postern.core.signatures.redact import Mask
 from postern.core.signatures.signature import SignatureCredential
+from postern.core.webhooks.bounds import place_of_key
 from postern.core.webhooks.settings import (
     Authentication,
     DuplicateProtection,
@@ -15,7 +16,6 @@ from postern.core.webhooks.settings import (
     Resolved,
     SignatureAuthentication,
     WebhookSettings,
-    place_of_key,
 )
 from postern.core.webhooks.stored import StoredSecret, StoredWebhook
 from postern.core.webhooks.webhook import DuplicateKey, Webhook

@@ -6,12 +6,13 @@ from typing import Annotated, Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace as replaced_in
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field
 
 from postern.core.access.accounts import Actor
 from postern.core.access.audit import AuditEntry
 from postern.core.problems import FieldError, Refused
-from postern.core.webhooks.grouping import MOST_TAGS, distinct, folder_of
+from postern.core.webhooks import bounds
+from postern.core.webhooks.grouping import LONGEST_FOLDER, MOST_TAGS, distinct, folder_of
 from postern.core.webhooks.many import Action
 from postern.core.webhooks.stored import StoredWebhook, UnreadableWebhook
 from postern.usecases.access.audit import noted
@@ -21,7 +22,6 @@ from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.shapes import Shape
 from postern.usecases.webhooks import views
 from postern.usecases.webhooks.activity import activities
-from postern.usecases.webhooks.configuration import some_tags
 from postern.usecases.webhooks.listing import WebhookFilterRequest, all_that_match
 from postern.usecases.webhooks.picking import names
 from postern.usecases.webhooks.preparing import compiles
@@ -40,9 +40,13 @@ class ManyRequest(Shape):
     action: Action
     webhook_ids: Annotated[list[str], Field(min_length=1, max_length=MOST_NAMED)] | None = None
     filter: WebhookFilterRequest | None = None
-    tags: Annotated[list[str], Field(max_length=MOST_TAGS, description="For tag and untag.")] = []
+    tags: Annotated[
+        list[str],
+        Field(max_length=MOST_TAGS, description="For tag and untag."),
+        AfterValidator(bounds.tags),
+    ] = []
     folder: Annotated[
-        Annotated[str, Field(max_length=200)] | None,
+        Annotated[str, Field(max_length=LONGEST_FOLDER), AfterValidator(folder_of)] | None,
         Field(description="For move: the folder they go to; null takes them out of theirs."),
     ] = None
     expected: Annotated[
@@ -50,16 +54,6 @@ class ManyRequest(Shape):
         Field(description="How many webhooks it is about: refused where it is another number now."),
     ] = None
     dry_run: Annotated[bool, Field(description="Only say what would be done.")] = False
-
-    @field_validator("tags")
-    @classmethod
-    def _tags(cls, tags: list[str]) -> list[str]:
-        return some_tags(tags)
-
-    @field_validator("folder")
-    @classmethod
-    def _folder(cls, folder: str | None) -> str | None:
-        return folder_of(folder or "")
 
 
 class _Result(Struct):

@@ -3,19 +3,32 @@ is stored here."""
 
 from dataclasses import replace
 from typing import Any
+from urllib.parse import urlsplit
 
+from postern.core.address import METADATA, Allowlist, closed, read_address
 from postern.core.documents import Document, Patch
 from postern.core.problems import FieldError, Refused
 from postern.core.webhooks.announced import FIELD as ANNOUNCED
-from postern.core.webhooks.settings import Authentication, Resolved, as_document
+from postern.core.webhooks.settings import (
+    Authentication,
+    Resolved,
+    ScheduleSetting,
+    as_document,
+)
 from postern.core.webhooks.stored import StoredSecret, StoredWebhook
 from postern.core.webhooks.webhook import Webhook
 from postern.identity import new_id, new_short_code, new_signing_secret, new_stand_in, new_token
 from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.shapes import validated
 from postern.usecases.webhooks.compiling import compile_webhook
-from postern.usecases.webhooks.configuration import SECRETS, Generate, WebhookRequest, parts, validated
+from postern.usecases.webhooks.requests import (
+    SECRET_PREFIX,
+    SECRETS,
+    Generate,
+    SignatureAuthentication,
+    WebhookRequest,
+)
 from postern.usecases.webhooks.resolving import resolved
-from postern.usecases.webhooks.schedule_setting import SECRET_PREFIX, check_address, header_changes
 
 TAKES_OURS = ("generic", "custom", "standardwebhooks")
 """Who signs with a secret that was made here. Every other sender makes its own, and a generated one only
@@ -25,11 +38,11 @@ stands in for it."""
 def prepared(gateway: Gateway, request: WebhookRequest) -> tuple[StoredWebhook, dict[str, bytes | None]]:
     """The webhook that a request asks for, and its secrets, tried as a call would use them. Nothing is stored
     yet."""
-    settings, sent = parts(request)
+    settings, sent = request.parts()
     secrets = _made(settings.authentication, sent)
     _needs_main(settings.authentication, "main" in secrets)
-    header_changes(settings.schedule, set(secrets))
-    check_address(gateway.outbound.allowed, settings.schedule)
+    _header_changes(settings.schedule, set(secrets))
+    _check_address(gateway.outbound.allowed, settings.schedule)
     now = gateway.clock()
     webhook = StoredWebhook(
         id=new_id("wh"),
@@ -71,7 +84,7 @@ def replaced(
     """Gives the webhook these settings and no others, tried as a call would use them. The answer says which
     secrets change: those that the request brings, and those that are removed by their name. Nothing is stored
     yet."""
-    settings, sent = parts(request)
+    settings, sent = request.parts()
     changes: dict[str, bytes | None] = dict(_made(settings.authentication, sent))
     keeps = _same_sender(webhook.settings.authentication, settings.authentication)
     for name, field in SECRETS[settings.authentication.method].items():
@@ -84,12 +97,12 @@ def replaced(
         }
     if changes.get("main") and ANNOUNCED in webhook.secret_fields:
         changes[ANNOUNCED] = None  # which of them is the sender's has been decided
-    changes |= header_changes(
+    changes |= _header_changes(
         settings.schedule, {field for field, value in changes.items() if value}, webhook
     )
     after = webhook.secret_fields - changes.keys() | {field for field, value in changes.items() if value}
     _needs_main(settings.authentication, "main" in after)
-    check_address(gateway.outbound.allowed, settings.schedule, webhook.settings.schedule)
+    _check_address(gateway.outbound.allowed, settings.schedule, webhook.settings.schedule)
     webhook.resolved = _resolved(request, webhook.resolved if keeps else None)
     webhook.settings, webhook.enabled = settings, request.enabled
     compiles(webhook, changes)
@@ -121,7 +134,7 @@ def _as_request(webhook: StoredWebhook) -> Document:
 
 def _resolved(request: WebhookRequest, saved: Resolved | None = None) -> Resolved:
     asked = request.authentication
-    return resolved(asked, saved) if asked.method == "hmac" else Resolved()
+    return resolved(asked, saved) if isinstance(asked, SignatureAuthentication) else Resolved()
 
 
 def _made(authentication: Authentication, sent: dict[str, str | Generate]) -> dict[str, bytes]:
@@ -174,3 +187,52 @@ def _merged(target: Any, patch: Any) -> Any:
         else:
             result[name] = _merged(result.get(name), value)
     return result
+
+
+def _check_address(
+    opened: Allowlist | None,
+    schedule: ScheduleSetting | None,
+    before: ScheduleSetting | None = None,
+) -> None:
+    """Refuses a new URL that names a private address which no fetch would reach. What a name leads to is
+    judged at each fetch.
+    ``opened`` None: a process that does not fetch cannot know."""
+    if opened is None or schedule is None or (before is not None and schedule.url == before.url):
+        return
+    host = urlsplit(schedule.url).hostname or ""
+    literal = "127.0.0.1" if host == "localhost" else host
+    if read_address(literal) is not None and (reason := closed(literal, opened)):
+        message = f"{host} is {reason}; nothing is fetched from there" + (
+            "" if reason == METADATA else " unless POSTERN_OUTBOUND_ALLOWED opens it"
+        )
+        raise Refused("invalid_request", errors=[FieldError("schedule.url", message)])
+
+
+def _header_changes(
+    schedule: ScheduleSetting | None, sent: set[str], before: StoredWebhook | None = None
+) -> dict[str, None]:
+    """Which stored header values go. Refused where a header that is named has no value, or one given for
+    another site."""
+    wanted = {SECRET_PREFIX + name.lower(): name for name in (schedule.headers if schedule else [])}
+    kept = {field for field in before.secret_fields if field.startswith(SECRET_PREFIX)} if before else set()
+    readable = before.secrets.keys() if before else ()
+    errors = []
+    saved = before.settings.schedule if before else None
+    # Whoever may change the URL must not thereby learn what was stored for the old one's site.
+    moved = saved is not None and schedule is not None and _site(saved.url) != _site(schedule.url)
+    for field, name in wanted.items():
+        if field not in sent and (field not in readable or moved):
+            errors.append(
+                FieldError(
+                    f"schedule.headers.{name}",
+                    "send its value again: the URL is another site's" if moved else "is required",
+                )
+            )
+    if errors:
+        raise Refused("invalid_request", errors=errors)
+    return dict.fromkeys(kept - wanted.keys())
+
+
+def _site(url: str) -> tuple[str, str | None, int | None]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port

@@ -5,16 +5,18 @@ from postern import presets
 from postern.core.problems import FieldError, Refused
 from postern.core.signatures import scheme as schemes
 from postern.core.signatures.scheme import SignatureScheme
+from postern.core.webhooks import settings
 from postern.core.webhooks.settings import Resolved
-from postern.usecases.webhooks.configuration import SignatureAuthentication
+from postern.usecases.webhooks.requests import SignatureAuthentication
 from postern.usecases.webhooks.views import PresetUpdate, SchemeChange
 
 
 def resolved(asked: SignatureAuthentication, saved: Resolved | None = None) -> Resolved:
     """What a call is judged by, besides the settings. ``saved``: what it was, where the sender stays the
     same."""
-    given = asked.scheme
-    if asked.provider == "custom":
+    how: settings.SignatureAuthentication = asked.setting()
+    given = how.scheme
+    if how.provider == "custom":
         if given is None:
             raise _refused("authentication.scheme", "is required for a custom scheme")
         errors = [
@@ -23,9 +25,9 @@ def resolved(asked: SignatureAuthentication, saved: Resolved | None = None) -> R
         if errors:
             raise Refused("invalid_request", errors=errors)
         return Resolved(scheme=SignatureScheme.from_document(given))
-    if errors := provider_errors(asked.provider):
+    if errors := provider_errors(how.provider):
         raise Refused("invalid_request", errors=errors)
-    present = presets.get(asked.provider)
+    present = presets.get(how.provider)
     if saved is not None and asked.preset_version in (None, saved.preset_version):
         kept = saved
     elif asked.preset_version not in (None, present.version):

@@ -33,7 +33,12 @@ def presented(
     settings, calls = webhook.settings, tallies.get("calls")
     is_recording = webhook.armed_until is not None and webhook.armed_until > gateway.clock()
     waits = answer_timeout(settings, webhook.resolved) or settings.synchronous_response.timeout_seconds
+    shown = asdict(settings) | {
+        "authentication": _authentication(webhook, tallies, gateway.clock()),
+        "synchronous_response": replace(settings.synchronous_response, timeout_seconds=waits),
+    }
     return views.Webhook(
+        **shown,
         id=webhook.id,
         url=gateway.site.webhook_url(webhook.short_code),
         enabled=webhook.enabled,
@@ -44,21 +49,6 @@ def presented(
         updated_at=Time(webhook.updated_at),
         call_count=calls.count if calls else 0,
         last_call_at=Time(calls.last_at) if calls else None,
-        name=settings.name,
-        folder=settings.folder,
-        tags=settings.tags,
-        authentication=_authentication(webhook, tallies, gateway.clock()),
-        field_mapping=settings.field_mapping,
-        synchronous_response=replace(settings.synchronous_response, timeout_seconds=waits),
-        duplicate_protection=settings.duplicate_protection,
-        cors=settings.cors,
-        ip_allowlist=settings.ip_allowlist,
-        payload_limit_bytes=settings.payload_limit_bytes,
-        accepts_arrays=settings.accepts_arrays,
-        rate_limit=settings.rate_limit,
-        schedule=settings.schedule,
-        history_retention_days=settings.history_retention_days,
-        body_retention_days=settings.body_retention_days,
         schedule_state=schedule,
         answered_by=listener,
         warnings=warnings(webhook, schedule),

@@ -5,6 +5,7 @@ from typing import Any, Literal
 from postern.core.documents import Document
 from postern.core.signatures.credential import Placement
 from postern.core.webhooks import settings
+from postern.core.webhooks.settings import WebhookSettings
 from postern.usecases.answers import UNSET, Listing, Time, UnsetType, View
 from postern.usecases.listeners.views import Listener
 from postern.usecases.schedules.views import ScheduleState
@@ -91,7 +92,10 @@ class WithSignature(settings.SignatureAuthentication, frozen=True, kw_only=True)
 Authentication = WithoutAuthentication | WithToken | WithSignature
 
 
-class Webhook(View):
+class Webhook(WebhookSettings, frozen=True, kw_only=True):
+    """Its settings; of a schedule's headers the names alone."""
+
+    authentication: Authentication
     id: str
     url: str
     enabled: bool
@@ -102,23 +106,6 @@ class Webhook(View):
     updated_at: Time
     call_count: int
     last_call_at: Time | None
-    name: str
-    folder: str | None
-    tags: list[str]
-    authentication: Authentication
-    field_mapping: settings.FieldMapping
-    synchronous_response: settings.SynchronousResponse
-    duplicate_protection: settings.DuplicateProtection
-    cors: settings.CorsSetting
-    ip_allowlist: list[str]
-    payload_limit_bytes: int
-    accepts_arrays: bool | None
-    """Null: as its built-in sender does, otherwise not."""
-    rate_limit: settings.RateLimit
-    schedule: settings.ScheduleSetting | None
-    """Of its headers the names alone."""
-    history_retention_days: int | None
-    body_retention_days: int | None
     schedule_state: ScheduleState | None
     answered_by: Listener | None
     """The listener that answers its calls in the place of the workflow."""

@@ -15,8 +15,8 @@ from postern.usecases.listeners.listeners import answering
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.schedules.states import schedule_states
 from postern.usecases.webhooks import views
-from postern.usecases.webhooks.configuration import WebhookRequest
 from postern.usecases.webhooks.preparing import TAKES_OURS, altered, compiles, prepared
+from postern.usecases.webhooks.requests import WebhookRequest
 from postern.usecases.webhooks.showing import presented
 
 NO_WEBHOOK = "there is no webhook with this id"

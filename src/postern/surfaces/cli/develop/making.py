@@ -20,10 +20,10 @@ from postern.surfaces.cli.gateway.api import api, end_refused
 from postern.surfaces.cli.gateway.trust import trusted
 from postern.surfaces.cli.run import UNAVAILABLE, USAGE, end, plain
 from postern.surfaces.cli.secret import read_secret
+from postern.usecases.shapes import validated
 from postern.usecases.signatures import senders, sending
 from postern.usecases.signatures.sending import SendRequest
 from postern.usecases.signatures.views import SentCall
-from postern.usecases.webhooks.configuration import validated
 from postern.usecases.webhooks.views import Webhook, WithSignature, WithToken
 
 ANSWER_WITHIN = 60.0

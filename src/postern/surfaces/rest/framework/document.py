@@ -18,7 +18,7 @@ from postern.surfaces.rest.framework.problems import MEDIA_TYPE, Problem, proble
 from postern.surfaces.session import SAFE
 from postern.surfaces.static_files import content_of, file_response
 from postern.usecases.answers import Schema, as_json, schemas
-from postern.usecases.webhooks.configuration import WebhookRequest
+from postern.usecases.webhooks.requests import WebhookRequest
 
 REFERENCE = "#/components/schemas/{model}"
 

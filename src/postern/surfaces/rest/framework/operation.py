@@ -23,8 +23,7 @@ from postern.surfaces.rest.framework.bodies import LARGEST_BODY, LARGEST_BODY_OF
 from postern.usecases.access.idempotency import KeptAnswer, once
 from postern.usecases.answers import Schema, as_json
 from postern.usecases.runtime.gateway import Gateway, require
-from postern.usecases.shapes import Shape
-from postern.usecases.webhooks.configuration import field_errors
+from postern.usecases.shapes import Shape, field_errors
 
 PREFIX = "/api/v1"
 JSON = "application/json"

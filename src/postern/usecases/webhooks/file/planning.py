@@ -6,16 +6,21 @@ from typing import Any, Literal
 
 from postern.core.documents import Document
 from postern.core.problems import FieldError, Refused
-from postern.core.webhooks.settings import NoAuthentication, WebhookSettings, as_document
+from postern.core.webhooks.settings import (
+    NoAuthentication,
+    SignatureAuthentication,
+    WebhookSettings,
+    as_document,
+)
 from postern.core.webhooks.stored import StoredWebhook, UnreadableWebhook
 from postern.identity import is_id
 from postern.usecases.access.audit import differences
 from postern.usecases.runtime.gateway import Gateway
-from postern.usecases.webhooks.configuration import SignatureAuthentication, WebhookRequest, validated
+from postern.usecases.shapes import validated
 from postern.usecases.webhooks.file.references import References, SecretOf
 from postern.usecases.webhooks.preparing import prepared, replaced
+from postern.usecases.webhooks.requests import SECRET_PREFIX, WebhookRequest
 from postern.usecases.webhooks.resolving import provider_errors
-from postern.usecases.webhooks.schedule_setting import SECRET_PREFIX
 
 VERSION = 1
 
@@ -165,8 +170,9 @@ def _one(
     except Refused as refused:
         raise Refused("invalid_request", errors=[*refused.errors, *references.errors]) from None
     errors = list(references.errors)
-    if isinstance(request.authentication, SignatureAuthentication):
-        errors += provider_errors(request.authentication.provider)
+    how = request.authentication.setting()
+    if isinstance(how, SignatureAuthentication):
+        errors += provider_errors(how.provider)
     if errors:
         raise Refused("invalid_request", errors=errors)
     if before is None:

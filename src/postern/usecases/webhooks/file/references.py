@@ -7,8 +7,7 @@ from postern.core.documents import Document
 from postern.core.problems import FieldError
 from postern.core.webhooks.settings import as_document
 from postern.core.webhooks.stored import StoredWebhook
-from postern.usecases.webhooks.configuration import SECRETS
-from postern.usecases.webhooks.schedule_setting import SECRET_PREFIX
+from postern.usecases.webhooks.requests import SECRET_PREFIX, SECRETS
 
 SecretOf = Callable[[str, str], str | None]
 """``("env", NAME)`` or ``("file", PATH)`` to the secret, or None where there is nothing of that name."""

@@ -2,8 +2,8 @@
 
 from postern import presets
 from postern.usecases.answers import Schema
-from postern.usecases.webhooks.configuration import SECRETS, WebhookRequest
 from postern.usecases.webhooks.file.planning import VERSION
+from postern.usecases.webhooks.requests import SECRETS, WebhookRequest
 
 _REFERENCE: Schema = {"$ref": "#/$defs/SecretReference"}
 _SECRET_REFERENCE: Schema = {

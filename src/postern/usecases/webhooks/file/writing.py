@@ -6,7 +6,7 @@ from postern.core.documents import Document
 from postern.core.webhooks.settings import without_defaults
 from postern.core.webhooks.stored import StoredWebhook
 from postern.identity import is_stand_in
-from postern.usecases.webhooks.configuration import SECRETS
+from postern.usecases.webhooks.requests import SECRETS
 
 _NAMES = {"main": "", "second": "SECOND_", "verifyToken": "VERIFY_"}
 

@@ -13,11 +13,11 @@ from postern.surfaces.console.views import picker
 from postern.surfaces.console.visit import Form, Visit, problem_of
 from postern.usecases.history import history
 from postern.usecases.history.filters import filter_of, moment
+from postern.usecases.shapes import validated
 from postern.usecases.signatures import signatures
 from postern.usecases.signatures.signatures import SignatureTest
 from postern.usecases.signatures.views import SignatureResult
 from postern.usecases.webhooks import picking
-from postern.usecases.webhooks.configuration import validated
 
 
 async def ask(visit: Visit) -> Response:

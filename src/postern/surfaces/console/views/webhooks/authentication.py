@@ -23,8 +23,8 @@ from postern.surfaces.console.visit import Context, Form, Visit, problem_of, who
 from postern.usecases.answers import as_plain
 from postern.usecases.signatures.senders import names
 from postern.usecases.webhooks import webhooks
-from postern.usecases.webhooks.configuration import SECRETS
 from postern.usecases.webhooks.preparing import generated
+from postern.usecases.webhooks.requests import SECRETS
 from postern.usecases.webhooks.views import Authentication, WithSignature, WithToken
 
 GENERATE = {"generate": True}

@@ -15,11 +15,12 @@ from postern.surfaces.console.views.webhooks import authentication, first_steps,
 from postern.surfaces.console.views.webhooks.authentication import made_here, scheme_context, scheme_of
 from postern.surfaces.console.visit import Context, Form, Visit, problem_of
 from postern.usecases.runtime.gateway import require
+from postern.usecases.shapes import validated
 from postern.usecases.signatures import signatures
 from postern.usecases.signatures.senders import names, page_of
 from postern.usecases.signatures.signatures import TestedCall
 from postern.usecases.webhooks import picking, webhooks
-from postern.usecases.webhooks.configuration import WebhookRequest, validated
+from postern.usecases.webhooks.requests import WebhookRequest
 from postern.usecases.webhooks.views import Webhook, WithSignature
 
 GENERATE = {"generate": True}

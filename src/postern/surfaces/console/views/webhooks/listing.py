@@ -18,9 +18,9 @@ from postern.surfaces.console.visit import Visit, whole_number
 from postern.usecases.deliveries import holds
 from postern.usecases.history import volumes
 from postern.usecases.listeners import listeners
+from postern.usecases.shapes import validated
 from postern.usecases.webhooks import bin, webhooks
 from postern.usecases.webhooks import listing as use_case
-from postern.usecases.webhooks.configuration import validated
 from postern.usecases.webhooks.listing import WebhookFilterRequest
 from postern.usecases.webhooks.views import Unreadable, Webhook
 

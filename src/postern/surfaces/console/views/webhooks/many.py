@@ -9,8 +9,8 @@ from postern.surfaces.console.views.confirmations import Question
 from postern.surfaces.console.views.webhooks.listing import ACTIONS, FILTERS
 from postern.surfaces.console.visit import Visit, problem_of, read_pairs, whole_number
 from postern.usecases.runtime.gateway import require
+from postern.usecases.shapes import validated
 from postern.usecases.webhooks import many
-from postern.usecases.webhooks.configuration import validated
 from postern.usecases.webhooks.many import ManyRequest
 
 DONE = {

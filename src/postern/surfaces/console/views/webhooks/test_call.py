@@ -10,10 +10,10 @@ from postern.core.webhooks.making import PLACEHOLDERS
 from postern.surfaces.console.visit import Context, ShownProblem, Visit, problem_of
 from postern.usecases.history import history
 from postern.usecases.history.views.calls import Invocation
+from postern.usecases.shapes import validated
 from postern.usecases.signatures import sending
 from postern.usecases.signatures.sending import SendRequest
 from postern.usecases.signatures.views import SampleCall
-from postern.usecases.webhooks.configuration import validated
 
 WRONGS = [
     ("", "Nothing: as the sender makes it"),

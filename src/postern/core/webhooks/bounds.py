@@ -1,0 +1,137 @@
+"""What a setting has to be where somebody writes it, beside its type. What is stored was written under the bounds of
+its time, and is read whatever they are now."""
+
+import re
+from collections.abc import Callable
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from postern.core.address import Allowlist, InvalidRanges
+from postern.core.calls.cors import origin_problem
+from postern.core.calls.paths import path_problem
+from postern.core.problems import FieldRefused
+from postern.core.visible import on_one_line
+from postern.core.webhooks.grouping import MOST_TAGS, distinct, tag_problem
+
+LONGEST_URL = 2000
+SLOWEST_RATE = 0.00001
+"""Of rates that are much smaller the waits are beyond what can be counted, and nothing would be limited."""
+
+Problem = Callable[[str], str | None]
+"""Says what is wrong with a text, or None."""
+
+
+class Bounds(Struct, frozen=True, kw_only=True):
+    """The lengths are those of a text or of a list."""
+
+    ge: float | None = None
+    gt: float | None = None
+    le: float | None = None
+    min_length: int | None = None
+    max_length: int | None = None
+    check: Callable[[Any], Any] | None = None
+    """Gives the value as it is stored, or raises ``ValueError``."""
+
+
+def without(problem: Problem) -> Callable[[str], str]:
+    def check(value: str) -> str:
+        if found := problem(value):
+            raise ValueError(found)
+        return value
+
+    return check
+
+
+def each_without(problem: Problem) -> Callable[[list[str]], list[str]]:
+    def check(values: list[str]) -> list[str]:
+        for place, value in enumerate(values):
+            if found := problem(value):
+                raise FieldRefused(str(place), found)
+        return values
+
+    return check
+
+
+def name_problem(name: str) -> str | None:
+    return None if on_one_line(name) else "a name is printable text on one line"
+
+
+def mapped_path(path: str) -> str | None:
+    return without(path_problem)(path) if path else None
+
+
+def place_of_key(key: str) -> tuple[Literal["header", "body"], str]:
+    """Where the key of duplicate protection is to be found: ``header:Name``, or a path in the body, with ``body:`` before
+    it or without."""
+    if key.lower().startswith("header:"):
+        return "header", key[len("header:") :]
+    return "body", key.removeprefix("body:")
+
+
+def duplicate_key(key: str) -> str | None:
+    if not key:
+        return None
+    kind, name = place_of_key(key)
+    if kind == "body":
+        without(path_problem)(name)
+    elif not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", name) or not name.strip("-_"):
+        raise ValueError("write header: and a header's name, like header:X-Event-Id")
+    return key
+
+
+def tags(written: list[str]) -> list[str]:
+    found = distinct(each_without(tag_problem)(written))
+    if len(found) > MOST_TAGS:
+        raise ValueError(f"a webhook has at most {MOST_TAGS} tags")
+    return found
+
+
+origins = each_without(origin_problem)
+
+
+def ranges(written: list[str]) -> list[str]:
+    try:
+        Allowlist.parse(written)
+    except InvalidRanges as error:
+        place, message = next(iter(error.errors.items()))
+        raise FieldRefused(str(place), message) from None
+    # Otherwise as it was written: a program that compares the answer with what it sent must find no difference.
+    return [entry.strip() for entry in written]
+
+
+def countable(rate: float) -> float:
+    if rate < SLOWEST_RATE:
+        raise ValueError(f"write {SLOWEST_RATE:.5f} (about one call a day) or more")
+    return rate
+
+
+def url_problem(url: str) -> str | None:
+    if (
+        not url.startswith(("https://", "http://"))
+        or not url.isascii()
+        or not url.isprintable()
+        or " " in url
+        or len(url) > LONGEST_URL
+    ):
+        return "write the whole address, beginning with https://"
+    try:
+        parts = urlsplit(url)
+        named = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return "this is not a URL"
+    return None if named else "the URL names no host"
+
+
+def source_problem(url: str) -> str | None:
+    """Of the URL that a schedule fetches."""
+    if (problem := url_problem(url)) is None and "@" in urlsplit(url).netloc:
+        return "a URL carries no username or password; put them into a header"
+    return problem
+
+
+def public_url_problem(url: str) -> str | None:
+    if url_problem(url):
+        return "write the whole URL that the sender was given, beginning with https://"
+    return None

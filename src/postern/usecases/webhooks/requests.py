@@ -1,0 +1,244 @@
+"""What is asked of a webhook, as every surface writes it. The settings are those of ``core/webhooks/settings.py``, with
+their defaults and bounds; by hand stands only what a request has besides, which is mostly secrets: they come in here
+and never go out.
+"""
+
+from collections.abc import Callable
+from functools import cache, reduce
+from operator import or_
+from types import UnionType
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+import msgspec
+from msgspec.structs import replace
+from pydantic import AfterValidator, BeforeValidator, Field, create_model, field_validator, model_validator
+from pydantic.alias_generators import to_snake
+
+from postern.core.names import sent_header_problem
+from postern.core.problems import FieldRefused
+from postern.core.schedules.schedule import InvalidSchedule
+from postern.core.webhooks import settings
+from postern.core.webhooks.bounds import Bounds
+from postern.core.webhooks.settings import Setting, WebhookSettings
+from postern.usecases.shapes import WHOLE, Shape
+
+LONGEST_TOKEN = 1024
+MOST_HEADERS = 20
+LONGEST_HEADER = 4096
+
+SECRET_PREFIX = "header:"
+"""Of the vault's field for the value of a schedule's header."""
+
+
+class SettingRequest(Shape):
+    """What is asked of one setting. Its fields are made by ``asks_for``."""
+
+    kind: ClassVar[type[Setting]]
+
+    def setting(self) -> Any:
+        """The setting to store."""
+        return self.kind(**{name: self.stored(name) for name in self.kind.__struct_fields__})
+
+    def stored(self, name: str) -> Any:
+        value = getattr(self, name)
+        return value.setting() if isinstance(value, SettingRequest) else value
+
+
+Request = TypeVar("Request", bound=SettingRequest)
+
+
+def asks_for(kind: type[Setting]) -> Callable[[type[Request]], type[Request]]:
+    """Gives a request the fields of this setting, but those that it has by hand."""
+
+    def made(request: type[Request]) -> type[Request]:
+        config, hints = kind.__struct_config__, get_type_hints(kind, include_extras=True)
+        fields: Any = {}
+        if config.tag_field:
+            fields[config.tag_field] = (Literal[config.tag], ...)
+        for field in msgspec.structs.fields(kind):
+            if field.name in request.model_fields:
+                # Only its place: what is wrong is said in the order of the settings.
+                fields[field.name] = (Any, None)
+            else:
+                default = ... if field.required else _default(field)
+                fields[field.name] = (_asked(hints[field.name]), default)
+        stated = create_model(kind.__name__, __base__=SettingRequest, **fields)
+        model: Any = create_model(
+            request.__name__,
+            __base__=(request, stated),
+            __module__=request.__module__,
+            __doc__=vars(request).get("__doc__") or kind.__doc__,
+        )
+        model.kind = kind
+        return cast(type[Request], model)
+
+    return made
+
+
+@cache
+def request_of(kind: type[Setting]) -> type[SettingRequest]:
+    """The request for a setting that has nothing by hand."""
+    return asks_for(kind)(type(kind.__name__, (SettingRequest,), {"__module__": __name__}))
+
+
+_STATED = ("ge", "gt", "le", "min_length", "max_length", "description")
+
+
+def _asked(kind: Any) -> Any:
+    """The type of a request's field, from that of the setting."""
+    if get_origin(kind) is Annotated:
+        inner, *said = get_args(kind)
+        stated = {
+            name: value for one in said for name in _STATED if (value := getattr(one, name, None)) is not None
+        }
+        check = [AfterValidator(one.check) for one in said if isinstance(one, Bounds) and one.check]
+        return Annotated[_asked(inner), Field(**stated), *check, *([WHOLE] if inner is int else [])]
+    if get_origin(kind) in (UnionType, Union):
+        return reduce(or_, map(_asked, get_args(kind)))
+    return request_of(kind) if isinstance(kind, type) and issubclass(kind, Setting) else kind
+
+
+def _default(field: msgspec.structs.FieldInfo) -> Any:
+    default = settings.default_of(field)
+    return request_of(type(default))() if isinstance(default, Setting) else default
+
+
+class Generate(Shape):
+    """Have a strong random one made; it is then read in the console."""
+
+    generate: Literal[True]
+
+
+def _secret_length(value: object) -> object:
+    if isinstance(value, str) and not 1 <= len(value.encode("utf-8", "surrogatepass")) <= LONGEST_TOKEN:
+        raise ValueError(f"a secret has 1 to {LONGEST_TOKEN} bytes")
+    return value
+
+
+Secret = Annotated[str, BeforeValidator(_secret_length)] | Generate | None
+
+
+@asks_for(settings.NoAuthentication)
+class NoAuthentication(SettingRequest):
+    pass
+
+
+@asks_for(settings.TokenAuthentication)
+class TokenAuthentication(SettingRequest):
+    token: Secret = Field(default=None, repr=False)
+    second_token: Secret = Field(default=None, repr=False)
+
+    @model_validator(mode="after")
+    def _can_be_sent(self) -> "TokenAuthentication":
+        how: settings.TokenAuthentication = self.setting()
+        match how.placement:
+            case "basic":
+                if not how.username:
+                    message = "the Basic placement needs a username; the token is the password"
+                    raise FieldRefused("username", message)
+            case "header" | "bearer":
+                if not all(_fits_a_header(one) for one in (self.token, self.second_token)):
+                    message = "a token that travels in a header is printable ASCII without spaces at its ends"
+                    raise FieldRefused("token", message)
+            case "url":
+                pass
+        return self
+
+
+def _fits_a_header(secret: Secret) -> bool:
+    if not isinstance(secret, str):
+        return True
+    return secret == secret.strip() and secret.isascii() and secret.isprintable()
+
+
+@asks_for(settings.SignatureAuthentication)
+class SignatureAuthentication(SettingRequest):
+    secret: Secret = Field(default=None, repr=False)
+    second_secret: Secret = Field(default=None, repr=False)
+    verify_token: Secret = Field(default=None, repr=False)
+    preset_version: Annotated[int, WHOLE] | None = None
+
+
+Authentication = NoAuthentication | TokenAuthentication | SignatureAuthentication
+
+SECRETS: dict[str, dict[str, str]] = {
+    "none": {},
+    "token": {"token": "main", "secondToken": "second"},
+    "hmac": {"secret": "main", "secondSecret": "second", "verifyToken": "verifyToken"},
+}
+"""By authentication method: the names of its secrets, each with the field of the vault it is kept in."""
+
+
+@asks_for(settings.ScheduleSetting)
+class ScheduleSetting(SettingRequest):
+    headers: Annotated[dict[str, str | None], Field(max_length=MOST_HEADERS, repr=False)] = {}
+
+    @field_validator("headers", mode="before")
+    @classmethod
+    def _names_alone(cls, headers: Any) -> Any:
+        """As they are shown: the names. Their values stay."""
+        return (
+            dict.fromkeys(headers)
+            if isinstance(headers, list) and all(isinstance(name, str) for name in headers)
+            else headers
+        )
+
+    @field_validator("headers")
+    @classmethod
+    def _headers(cls, headers: dict[str, str | None]) -> dict[str, str | None]:
+        if len({name.lower() for name in headers}) < len(headers):
+            raise ValueError("a header is named twice")
+        for name, value in headers.items():
+            if problem := sent_header_problem(name):
+                raise FieldRefused(name, problem)
+            if value is not None and not (
+                1 <= len(value) <= LONGEST_HEADER and value.isascii() and value.isprintable()
+            ):
+                raise FieldRefused(name, f"a value has 1 to {LONGEST_HEADER} printable ASCII characters")
+        return headers
+
+    @model_validator(mode="after")
+    def _when(self) -> "ScheduleSetting":
+        try:
+            self.setting().times(0.0)
+        except InvalidSchedule as error:
+            raise FieldRefused(error.field, error.message) from None
+        return self
+
+    def stored(self, name: str) -> Any:
+        return sorted(self.headers) if name == "headers" else super().stored(name)
+
+
+@asks_for(WebhookSettings)
+class WebhookRequest(SettingRequest):
+    """Everything that can be set on a webhook."""
+
+    enabled: bool = True
+    authentication: Authentication = Field(discriminator="method")
+    schedule: ScheduleSetting | None = None
+
+    def parts(self) -> tuple[WebhookSettings, dict[str, str | Generate]]:
+        """The settings to store, and the secrets that were sent along, by their field in the vault."""
+        made: WebhookSettings = self.setting()
+        how = made.authentication
+        if isinstance(how, settings.SignatureAuthentication) and how.provider != "custom":
+            # The preset's own, which a client sends back with the rest.
+            made = replace(made, authentication=replace(how, scheme=None))
+        sent = {
+            field: getattr(self.authentication, to_snake(name))
+            for name, field in SECRETS[made.authentication.method].items()
+        }
+        if self.schedule is not None:
+            sent |= {SECRET_PREFIX + name.lower(): value for name, value in self.schedule.headers.items()}
+        return made, {field: value for field, value in sent.items() if value is not None}
