@@ -255,6 +255,20 @@ def surfaces_ask_use_cases(package: Path) -> list[str]:
     return found
 
 
+def a_folder_loads_none_of_its_files(package: Path) -> list[str]:
+    """Whoever imports one file of a folder runs its ``__init__.py`` first: what that imports comes along, and is a circle."""
+    found = []
+    for file, tree in sources(package):
+        if file.endswith("/__init__.py") and file != "workflows/__init__.py":  # that one is for users' files
+            for node in tree.body:
+                found += [
+                    f"{file}:{node.lineno} imports {module}"
+                    for module in imported(node)
+                    if module.startswith(module_of(file) + ".")
+                ]
+    return found
+
+
 def a_class_name_means_one_thing(package: Path) -> list[str]:
     """What is asked and answered at the edge may be called as the concept of the core that it shows."""
     places: dict[str, list[str]] = {}
@@ -272,6 +286,7 @@ def a_class_name_means_one_thing(package: Path) -> list[str]:
 
 
 RULES: list[Rule] = [
+    a_folder_loads_none_of_its_files,
     a_class_name_means_one_thing,
     core_is_pure,
     surfaces_ask_use_cases,
@@ -282,6 +297,11 @@ RULES: list[Rule] = [
 ]
 
 PLANTS: list[tuple[Rule, str, str]] = [
+    (
+        a_folder_loads_none_of_its_files,
+        "surfaces/console/__init__.py",
+        "from postern.surfaces.console.routes import console_routes",
+    ),
     (
         a_class_name_means_one_thing,
         "usecases/planted.py",
@@ -447,6 +467,23 @@ def test_who_reaches_past_the_use_cases_or_for_the_network_is_seen(copy: Path) -
     assert [
         pair for pair in pairs if not re.search(rf"postern\.{pair[0]}\b.* -> postern\.{pair[1]}\b", report)
     ] == []
+
+
+@pytest.mark.parametrize(
+    ("file", "needed"),
+    [
+        ("core/calls/paths.py", "core.webhooks.settings"),
+        ("usecases/history/rows.py", "usecases.deliveries.views"),
+        ("surfaces/console/views/history/listing.py", "surfaces.console.views.webhooks.listing"),
+    ],
+)
+def test_folders_that_need_each_other_are_seen(copy: Path, file: str, needed: str) -> None:
+    with (copy / "src" / "postern" / file).open("a") as end:
+        end.write(f"\nimport postern.{needed}\n")
+    code, report = lint_imports(copy)
+    folders = f"postern.{file}".replace("/", ".").split(".")
+    assert code != 0
+    assert f"No cycles are allowed in {'.'.join(folders[:-3])}" in report
 
 
 def test_a_module_outside_the_layers_is_seen(copy: Path) -> None:

@@ -149,7 +149,7 @@ def used_by(source: str, function: str = "") -> set[str]:
     modules: dict[str, str] = {}
     imported: dict[str, str] = {}
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("postern.usecases."):
+        if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith("postern.usecases."):
             modules |= {alias.asname or alias.name: alias.name for alias in node.names}
             imported |= {
                 alias.name: f"{str(node.module).rpartition('.')[2]}.{alias.name}" for alias in node.names

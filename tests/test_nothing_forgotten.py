@@ -123,7 +123,7 @@ CHOICES: list[tuple[Any, Any, str]] = [
     (Action, many_of_commands.DONE, "DONE in cli/webhooks/many.py"),
     (State, [name for name in listing.STATES if name], "STATES in console/views/webhooks/listing.py"),
     (Sort, {*listing.ORDERS, "folder"}, "ORDERS in console/views/webhooks/listing.py"),
-    (Language, WRITERS, "WRITERS in usecases/history/code"),
+    (Language, WRITERS, "WRITERS in usecases/history/code.py"),
     (Language, typed("call/menu.html", "for language, title"), "templates/call/menu.html"),
     (Encoding, typed("webhook/scheme.html", "'scheme.encoding"), "templates/webhook/scheme.html"),
     (SecretEncoding, typed("webhook/scheme.html", "'scheme.secretEncoding"), "templates/webhook/scheme.html"),

@@ -30,9 +30,9 @@ from postern.usecases.calls.intake import IncomingCall, Intake
 from postern.usecases.calls.receive import CallerState
 from postern.usecases.deliveries.dispatch import Dispatcher
 from postern.usecases.history import history
-from postern.usecases.history.views.calls import InvocationSummary
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.shapes import validated
+from postern.usecases.summary import InvocationSummary
 from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.requests import WebhookRequest
 from postern.usecases.webhooks.views import Webhook

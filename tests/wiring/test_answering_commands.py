@@ -17,8 +17,8 @@ from postern.core.history.invocation import StoreUnavailable
 from postern.settings import Settings
 from postern.surfaces.cli.gateway.beside import NAME, NOT_THIS_ONE, Asked, GatewaySocket
 from postern.surfaces.cli.gateway.source import HttpAnswer
-from postern.wiring.commands import answering as module
-from postern.wiring.commands.answering import answering
+from postern.wiring import answering as module
+from postern.wiring.answering import answering
 from support.house import House, a_house
 
 pytestmark = pytest.mark.anyio

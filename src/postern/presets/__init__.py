@@ -122,6 +122,11 @@ def names() -> list[str]:
     return list(load())
 
 
+def problem_of(name: str, secret: str) -> str | None:
+    """Why what was pasted does not look like a secret of this sender, where that can be said."""
+    return load()[name].secret_form.problem(secret) if name in load() else None
+
+
 def meant(name: str) -> str:
     """Which sender was meant by a name that is none, as a question; nothing where none is called like that."""
     called = {

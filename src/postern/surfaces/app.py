@@ -17,12 +17,14 @@ from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
 from postern.observe.logs import Log
 from postern.observe.metrics import own_numbers
-from postern.surfaces.console import console_routes, trouble_page
+from postern.surfaces.console.routes import console_routes
+from postern.surfaces.console.visit import trouble_page
 from postern.surfaces.mcp.endpoint import PATH as MCP
 from postern.surfaces.mcp.endpoint import McpEndpoint
 from postern.surfaces.rest.app import make_api
 from postern.surfaces.rest.framework.problems import STORE_AWAY, problem_page, problem_response
-from postern.usecases.operations.readiness import measure, offer_writer_waiting, readiness
+from postern.usecases.deliveries.dispatch import measure
+from postern.usecases.operations.readiness import offer_writer_waiting, readiness
 from postern.usecases.runtime.gateway import Gateway
 
 log = Log()

@@ -21,7 +21,7 @@ from postern.observe.metrics import own_numbers
 from postern.settings import Settings
 from postern.surfaces.app import make_app
 from postern.surfaces.cli.run import FAILED, USAGE
-from postern.surfaces.console import rehearse
+from postern.surfaces.console.rehearsal import rehearse
 from postern.surfaces.http.app_exchange import AppExchange
 from postern.surfaces.http.call_exchange import CallExchange
 from postern.surfaces.http.server import listen
@@ -39,8 +39,8 @@ from postern.usecases.operations.example import example_curl
 from postern.usecases.operations.retention import RetentionLoop
 from postern.usecases.runtime import notifications
 from postern.usecases.runtime.gateway import Gateway
-from postern.usecases.schedules.schedules import Scheduler
-from postern.wiring.commands.answering import answering
+from postern.usecases.schedules import Scheduler
+from postern.wiring.answering import answering
 from postern.wiring.gateway import alone, opened
 from postern.wiring.greeting import Greeting
 from postern.wiring.starting import CannotStart

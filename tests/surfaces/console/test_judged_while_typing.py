@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
+from postern import presets
 from postern.usecases.signatures import senders
 from surfaces.console.conftest import Console
 
@@ -69,7 +70,7 @@ def test_the_browser_judges_as_the_gateway_does(console: Console) -> None:
         }
         forms.append(json.dumps(shown))
         fits = form.like if form.pattern else ""
-        expected.append(["" if not secret else senders.problem_of(name, secret) or fits for secret in TRIED])
+        expected.append(["" if not secret else presets.problem_of(name, secret) or fits for secret in TRIED])
     typed = """(field, [forms, secrets]) => forms.map((form) => {
         field.dataset.secretForm = form;
         return secrets.map((secret) => {

@@ -17,6 +17,7 @@ from postern.core.access.accounts import Actor
 from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import FetchTrouble, Refused
 from postern.core.webhooks.announced import Announcement
+from postern.usecases import schedules
 from postern.usecases.access import accounts, audit
 from postern.usecases.calls import readmission
 from postern.usecases.deliveries import holds, replays
@@ -24,7 +25,6 @@ from postern.usecases.history import editing, history, marks, samples, saved_vie
 from postern.usecases.listeners import listeners
 from postern.usecases.listeners.listeners import EnterRequest
 from postern.usecases.operations import key_rotation, retention
-from postern.usecases.schedules import schedules
 from postern.usecases.shapes import validated
 from postern.usecases.signatures import remedies, sending
 from postern.usecases.signatures.sending import SendRequest

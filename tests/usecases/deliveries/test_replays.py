@@ -22,7 +22,7 @@ from postern.usecases.access import audit
 from postern.usecases.deliveries import replays, views
 from postern.usecases.deliveries.replays import Replayer
 from postern.usecases.history import history
-from postern.usecases.history.views.calls import InvocationSummary, summary_of
+from postern.usecases.summary import InvocationSummary, summary_of
 from postern.usecases.webhooks import webhooks
 from postern.wiring.gateway import opened
 from support.desk import ACTOR, Desk

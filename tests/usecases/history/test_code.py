@@ -18,8 +18,7 @@ from typing import Any
 import pytest
 
 from postern.core.history.invocation import Invocation
-from postern.usecases.history.code.python import python
-from postern.usecases.history.code.shell import curl, httpie
+from postern.usecases.history.code import curl, httpie, python
 
 CALLS = 250
 SHELLS = {

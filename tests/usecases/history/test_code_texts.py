@@ -6,10 +6,18 @@ import msgspec
 import pytest
 
 from postern.core.history.invocation import Invocation
-from postern.usecases.history.code import LANGUAGES, WRITERS
-from postern.usecases.history.code.python import python
-from postern.usecases.history.code.recorded import repeated
-from postern.usecases.history.code.shell import LONGEST_ARGUMENT, argument, curl, httpie, plain, printed
+from postern.usecases.history.code import (
+    LANGUAGES,
+    LONGEST_ARGUMENT,
+    WRITERS,
+    argument,
+    curl,
+    httpie,
+    plain,
+    printed,
+    python,
+    repeated,
+)
 
 BASE = "https://hooks.example.com"
 

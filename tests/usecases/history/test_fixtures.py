@@ -14,7 +14,7 @@ from postern.core.problems import Refused
 from postern.usecases.answers import as_json
 from postern.usecases.history import fixtures, history, samples
 from postern.usecases.history.fixture_file import as_file
-from postern.usecases.history.views.calls import InvocationSummary
+from postern.usecases.summary import InvocationSummary
 from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.views import Webhook
 from postern.workflows.testing import load_event

@@ -175,11 +175,3 @@ async def test_who_was_too_slow_hears_from_where_they_were_and_then_what_is_new(
     assert stream._watcher.lost
     found = await some(stream, 3)
     assert (found, stream._watcher.lost) == (calls, False)
-
-
-async def test_a_stream_of_a_webhook_needs_one(house: House) -> None:
-    webhook = await house.webhook()
-    assert (live.is_there(house.gateway, webhook.id), live.is_there(house.gateway, "wh_none")) == (
-        True,
-        False,
-    )

@@ -10,8 +10,8 @@ from postern.core.answer import WorkflowResponse
 from postern.core.history.invocation import AnswerHeard, Delivery
 from postern.core.history.marks import Marks
 from postern.usecases.history.views import calls as views
-from postern.usecases.history.views.calls import summary_of
 from postern.usecases.history.views.requests import request_of
+from postern.usecases.summary import summary_of
 from support.house import House
 
 pytestmark = pytest.mark.anyio

@@ -8,6 +8,7 @@ import pytest
 
 from postern.core.deliveries.delivery import EngineHealth, EngineUnavailable, Run, Workflow
 from postern.core.problems import Refused
+from postern.usecases import stored_webhook
 from postern.usecases.access import audit
 from postern.usecases.answers import as_plain
 from postern.usecases.operations import engine, example
@@ -173,7 +174,7 @@ async def test_the_example_is_a_command_that_works(house: House) -> None:
     assert (name, url, options[::2]) == ("curl", made.url, ["-H", "-H", "-d"])
     headers = dict(option.split(": ", 1) for option in options[1:4:2])
     assert headers["Content-Type"] == "application/json"
-    asked = webhooks.stored(house.gateway, made.id)
+    asked = stored_webhook.stored(house.gateway, made.id)
     assert headers["X-Api-Key"].encode() == (await asked).secrets["main"].value
     assert options[-1] == '{"orderNumber": "1001"}'
     calling = asyncio.create_task(

@@ -3,7 +3,7 @@
 import pytest
 
 from postern.observe.metrics import REGISTRY
-from postern.usecases.operations import readiness
+from postern.usecases.deliveries import dispatch
 from support.house import House
 
 pytestmark = pytest.mark.anyio
@@ -21,8 +21,8 @@ async def test_what_waits_to_be_started_is_counted_and_how_long_it_has(house: Ho
         await house.call(webhook)
     began = house.gateway.clock()
     house.gateway.clock = lambda: began + 50
-    await readiness.measure(house.gateway)
+    await dispatch.measure(house.gateway)
     assert measured() == (2, 50)
     await house.deliver()
-    await readiness.measure(house.gateway)
+    await dispatch.measure(house.gateway)
     assert measured() == (0, 0)

@@ -11,13 +11,13 @@ from postern.observe.metrics import REGISTRY
 from postern.settings import Settings
 from postern.stores.sql.tables import schedules as table
 from postern.stores.sql.tables import secrets
+from postern.usecases import schedules
 from postern.usecases.answers import as_plain
+from postern.usecases.deliveries import dispatch
 from postern.usecases.history import history
-from postern.usecases.operations import readiness
-from postern.usecases.schedules import schedules
-from postern.usecases.schedules.schedules import LEASE, Scheduler
-from postern.usecases.schedules.views import ScheduleRun, ScheduleState
+from postern.usecases.schedules import LEASE, Scheduler
 from postern.usecases.webhooks import webhooks
+from postern.usecases.webhooks.views import ScheduleRun, ScheduleState
 from postern.wiring.gateway import opened
 from stand_in import Received, Reply, StandIn, stand_in
 from support.desk import ACTOR, Desk
@@ -222,7 +222,7 @@ async def test_failures_are_recorded_and_after_some_the_schedule_pauses_and_says
 
 
 async def paused(desk: Desk) -> float | None:
-    await readiness.measure(desk.gateway)
+    await dispatch.measure(desk.gateway)
     return REGISTRY.get_sample_value("postern_schedules_paused")
 
 

@@ -10,6 +10,7 @@ import pytest
 from postern import presets
 from postern.core.access.accounts import Actor
 from postern.core.problems import PROBLEMS, Refused
+from postern.usecases import stored_webhook
 from postern.usecases.shapes import validated
 from postern.usecases.signatures import remedies, senders, signatures
 from postern.usecases.signatures.signatures import SignatureTest
@@ -267,7 +268,7 @@ async def test_a_fix_is_the_one_that_was_offered_under_its_number(house: House) 
     assert refused.value.code == "conflict"
     after = await remedies.apply(house.gateway, OWNER, invocation, 0)
     assert after.authentication.provider == offered[0].patch["provider"]  # type: ignore[union-attr]
-    stored = await webhooks.stored(house.gateway, webhook.id)
+    stored = await stored_webhook.stored(house.gateway, webhook.id)
     assert stored.secrets["main"].value == b"right", (
         "it was with this secret that the call was seen to verify"
     )
@@ -302,7 +303,7 @@ async def test_what_a_change_would_reject_is_counted_among_the_last_fifty_that_a
     assert await shown({"secret": None}, {"nonsense": 1}, {"provider": "stripe"}) == [None, None, (3, 3)]
     monkeypatch.setattr(remedies, "LAST_CALLS", 2)
     assert await shown({"secondSecret": None}) == [(0, 1)], "the last two, of which one is too large"
-    stored = await webhooks.stored(house.gateway, webhook.id)
+    stored = await stored_webhook.stored(house.gateway, webhook.id)
     assert (stored.version, stored.settings.authentication.provider) == (2, "github"), "only tried"  # type: ignore[union-attr]
 
 
@@ -361,5 +362,5 @@ async def test_what_is_reported_a_sender_is_what_its_preset_says(house: House) -
         (False, True, False),
         (True, False, True),
     )
-    assert (senders.page_of("custom"), senders.problem_of("custom", "x")) == ("", None)
-    assert senders.problem_of("stripe", "x") is not None
+    assert (senders.page_of("custom"), presets.problem_of("custom", "x")) == ("", None)
+    assert presets.problem_of("stripe", "x") is not None

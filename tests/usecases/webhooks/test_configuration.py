@@ -13,6 +13,7 @@ from postern.core.problems import Refused
 from postern.core.signatures.signature import SignatureCredential
 from postern.core.webhooks.settings import LARGEST_PAYLOAD_LIMIT, Resolved
 from postern.core.webhooks.webhook import Webhook
+from postern.usecases import stored_webhook
 from postern.usecases.shapes import MOST_MEANT, validated
 from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.compiling import compile_webhook
@@ -423,7 +424,7 @@ async def test_a_senders_scheme_that_was_sent_back_stands_in_no_newer_ones_way(
 
 async def test_one_that_was_stored_without_its_scheme_is_not_served_and_says_why(house: House) -> None:
     made = await house.webhook(authentication=CUSTOM)
-    stored = await webhooks.stored(house.gateway, made.id)
+    stored = await stored_webhook.stored(house.gateway, made.id)
     stored.resolved = Resolved()
     with pytest.raises(ValueError, match="the stored settings lack the signature scheme"):
         compile_webhook(stored)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from postern.core.problems import Refused
 from postern.core.webhooks.listing import WebhookFilter
-from postern.usecases import answers
+from postern.usecases import answers, stored_webhook
 from postern.usecases.access import audit
 from postern.usecases.history import volumes
 from postern.usecases.shapes import validated
@@ -104,7 +104,7 @@ async def test_what_fails_stands_first_and_is_found_by_its_state(desk: Desk) -> 
 
 async def test_the_list_knows_at_once_what_another_process_changed(desk: Desk) -> None:
     webhook = await desk.webhook("Ours", tags=["eu"])
-    stored = await webhooks.stored(desk.gateway, webhook)
+    stored = await stored_webhook.stored(desk.gateway, webhook)
     stored.version += 1
     stored.settings = replace(stored.settings, tags=["us"])
     await desk.gateway.store.webhooks.update_each(

@@ -9,8 +9,8 @@ from sqlalchemy import update
 from postern.core.problems import Refused
 from postern.stores.secrets.vault import Vault
 from postern.stores.sql.tables import secrets
+from postern.usecases import schedules
 from postern.usecases.operations import example
-from postern.usecases.schedules import schedules
 from postern.usecases.shapes import validated
 from postern.usecases.signatures import signatures
 from postern.usecases.signatures.signatures import SignatureTest

@@ -11,6 +11,7 @@ from sqlalchemy import update
 from postern.core.problems import Refused
 from postern.core.webhooks.listing import WebhookFilter
 from postern.stores.sql.tables import webhooks as table
+from postern.usecases import stored_webhook
 from postern.usecases.access import audit
 from postern.usecases.deliveries import holds
 from postern.usecases.shapes import validated
@@ -77,9 +78,11 @@ async def test_a_release_that_was_interrupted_goes_on(desk: Desk) -> None:
     made = await desk.webhook("A")
     await change(desk, "hold", webhookIds=[made])
     await desk.accepted(made, {})
-    webhook = await webhooks.stored(desk.gateway, made)
+    webhook = await stored_webhook.stored(desk.gateway, made)
     webhook.held = False  # as it is stored before what waits is moved
-    await webhooks.save(desk.gateway, webhook, {}, audit.noted(desk.gateway, ACTOR, "webhook released", made))
+    await stored_webhook.save(
+        desk.gateway, webhook, {}, audit.noted(desk.gateway, ACTOR, "webhook released", made)
+    )
     assert (await change(desk, "release", webhookIds=[made], dryRun=True)).released == 0
     done = await change(desk, "release", webhookIds=[made])
     assert (done.done, done.unchanged, done.released) == (0, 1, 1)

@@ -7,6 +7,7 @@ import pytest
 from postern.core.address import NOBODY, Allowlist
 from postern.core.problems import Refused
 from postern.core.webhooks.bounds import LONGEST_URL
+from postern.usecases import stored_webhook
 from postern.usecases.shapes import validated
 from postern.usecases.webhooks import as_code, webhooks
 from postern.usecases.webhooks.requests import LONGEST_HEADER, ScheduleSetting, WebhookRequest
@@ -53,7 +54,7 @@ async def change(house: House, webhook: Webhook, **setting: Any) -> Webhook:
 
 async def kept(house: House, webhook: Webhook) -> dict[str, str]:
     """The values that are stored, by the name of their header."""
-    stored = await webhooks.stored(house.gateway, webhook.id)
+    stored = await stored_webhook.stored(house.gateway, webhook.id)
     return {name.removeprefix("header:"): one.value.decode() for name, one in stored.secrets.items()}
 
 

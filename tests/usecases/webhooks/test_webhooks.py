@@ -15,6 +15,7 @@ from postern.core.access.accounts import Actor
 from postern.core.problems import Refused
 from postern.core.webhooks.announced import Announcement
 from postern.identity import is_stand_in
+from postern.usecases import stored_webhook
 from postern.usecases.access import audit
 from postern.usecases.history import samples
 from postern.usecases.webhooks import webhooks
@@ -36,7 +37,7 @@ async def change(house: House, webhook: Webhook, patch: dict[str, Any], seen: in
 
 
 async def kept(house: House, webhook: Webhook) -> dict[str, str]:
-    stored = await webhooks.stored(house.gateway, webhook.id)
+    stored = await stored_webhook.stored(house.gateway, webhook.id)
     return {field: secret.value.decode() for field, secret in stored.secrets.items()}
 
 

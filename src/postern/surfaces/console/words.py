@@ -16,8 +16,8 @@ from postern.core.webhooks.settings import Method
 from postern.settings import EngineName
 from postern.usecases.answers import as_plain
 from postern.usecases.deliveries.views import ReplayedCalls
-from postern.usecases.history.views.calls import InvocationSummary
 from postern.usecases.signatures.views import SecretForm
+from postern.usecases.summary import InvocationSummary
 from postern.usecases.webhooks.views import PLACED, Webhook, WithoutAuthentication, WithSignature, WithToken
 
 STATUS_WORDS: dict[Status, tuple[str, str]] = {

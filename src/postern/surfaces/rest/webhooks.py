@@ -10,12 +10,11 @@ from postern.core.documents import Patch
 from postern.core.problems import Refused
 from postern.core.webhooks.listing import Sort
 from postern.surfaces.rest.framework.operation import JSON, Limit, OnePage, Rows, Text
+from postern.usecases import schedules
 from postern.usecases.answers import Listing, whole
 from postern.usecases.deliveries import holds
 from postern.usecases.deliveries.views import Dropped, Hold, Released
 from postern.usecases.runtime.gateway import Gateway
-from postern.usecases.schedules import schedules
-from postern.usecases.schedules.views import ScheduleRun
 from postern.usecases.shapes import Shape
 from postern.usecases.signatures import sending
 from postern.usecases.signatures.views import SampleCall, Sent
@@ -23,7 +22,7 @@ from postern.usecases.webhooks import bin, listing, many, webhooks
 from postern.usecases.webhooks.listing import WebhookFilterRequest
 from postern.usecases.webhooks.many import ManyRequest
 from postern.usecases.webhooks.requests import WebhookRequest
-from postern.usecases.webhooks.views import Bin, Many, Webhook, Webhooks
+from postern.usecases.webhooks.views import Bin, Many, ScheduleRun, Webhook, Webhooks
 
 row = Rows("Webhooks")
 

@@ -18,6 +18,7 @@ from postern.usecases.access.audit import noted
 from postern.usecases.calls import views
 from postern.usecases.history.history import recorded
 from postern.usecases.runtime.gateway import Gateway, require
+from postern.usecases.stored_webhook import served
 
 MOST_RECHECKED = 1_000
 PAGE = 100
@@ -157,8 +158,7 @@ def _cannot_be_judged(invocation: Invocation) -> str:
 
 async def _rejected(gateway: Gateway, webhook_id: str) -> AsyncIterator[Invocation]:
     """The newest first."""
-    if gateway.runtime.directory.by_id(webhook_id) is None:
-        raise Refused("not_found", "there is no webhook with this id")
+    served(gateway, webhook_id)
     wanted, before = HistoryFilter(webhook_id=webhook_id, status="rejected"), None
     while True:
         page = await gateway.store.history.page(wanted, PAGE, before)

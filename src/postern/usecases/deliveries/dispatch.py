@@ -17,9 +17,9 @@ from postern.core.deliveries.delivery import (
 )
 from postern.core.history.invocation import Content, Delivery, StoreUnavailable, payload_of
 from postern.observe.logs import Log
+from postern.observe.metrics import Numbers
 from postern.usecases.deliveries.calls_first import CallsFirst
 from postern.usecases.deliveries.starting import start_delivery
-from postern.usecases.operations.readiness import measure
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.runtime.loop import Loop
 
@@ -189,3 +189,10 @@ class Dispatcher:
     async def _idle(self) -> None:
         await measure(self._gateway)
         await self._loop.rest(LOOK_EVERY, self._gateway.runtime.due.wait())
+
+
+async def measure(gateway: Gateway) -> None:
+    count, oldest = await gateway.store.deliveries.backlog(gateway.clock())
+    Numbers.deliveries_waiting.set(count)
+    Numbers.oldest_due_seconds.set(oldest)
+    Numbers.schedules_paused.set(await gateway.store.schedules.paused())

@@ -8,7 +8,7 @@ from postern.core.deliveries.delivery import State
 from postern.usecases.access.audit import noted
 from postern.usecases.deliveries import views
 from postern.usecases.runtime.gateway import Gateway, require
-from postern.usecases.webhooks.webhooks import check_version, save, stored
+from postern.usecases.stored_webhook import check_version, save, stored
 
 STEP = 500
 """How many deliveries one step moves: calls are stored between the steps."""

@@ -6,7 +6,7 @@ from postern.core.history.invocation import HistoryFilter, Status
 from postern.core.history.replay import Replay as StoredReplay
 from postern.core.history.replay import ReplayState, Values
 from postern.usecases.answers import UNSET, Time, UnsetType, View, shown
-from postern.usecases.history.views.calls import InvocationSummary
+from postern.usecases.summary import InvocationSummary
 
 
 class ReplayedCalls(View):

@@ -12,7 +12,6 @@ from postern.core.history.compare import LARGEST_READ, Changes
 from postern.core.history.invocation import HistoryFilter, Invocation, Story
 from postern.core.problems import Refused
 from postern.usecases.history.history import recorded
-from postern.usecases.history.views.calls import summary_of
 from postern.usecases.history.views.comparing import (
     BodyComparison,
     Comparison,
@@ -21,6 +20,7 @@ from postern.usecases.history.views.comparing import (
 )
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.runtime.one_at_a_time import OneAtATime
+from postern.usecases.summary import summary_of
 
 LOOKED_BACK = 1_000
 PAGE = 200

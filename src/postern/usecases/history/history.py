@@ -21,13 +21,14 @@ from postern.usecases.history.views import calls as views
 from postern.usecases.history.views.requests import RecordedRequest, request_of
 from postern.usecases.history.views.samples import Preview
 from postern.usecases.runtime.gateway import Gateway, require
+from postern.usecases.summary import InvocationSummary
 
 _HARD_TO_READ = re.compile(rb"\\u[dD][89a-fA-F]|\d{19}|\d[eE][+-]?\d{3}")
 
 
 async def listing(
     gateway: Gateway, actor: Actor, wanted: HistoryFilter, limit: int = 50, cursor: str | None = None
-) -> Listing[views.InvocationSummary]:
+) -> Listing[InvocationSummary]:
     """The calls that a filter names, newest first, rejected ones too."""
     require(actor, "read")
     page = await gateway.store.history.page(wanted, page_size(limit), cursor)

@@ -11,9 +11,9 @@ from postern.core.access.accounts import Actor
 from postern.core.history.invocation import HistoryFilter, Story
 from postern.core.problems import Refused
 from postern.identity import first_id_at, time_of
-from postern.usecases.history.views.calls import summary_of
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.runtime.live_feed import LiveEvent, Watcher
+from postern.usecases.summary import summary_of
 
 HEARTBEAT = 5.0
 CHECK_EVERY = 5.0
@@ -26,11 +26,6 @@ RESUMED = 1_000
 
 
 Check = Callable[[], Awaitable[Actor]]
-
-
-def is_there(gateway: Gateway, webhook_id: str) -> bool:
-    """Whether there is still a webhook to follow."""
-    return gateway.runtime.directory.by_id(webhook_id) is not None
 
 
 class Batch(Struct, frozen=True):

@@ -9,7 +9,7 @@ from postern.core.history.invocation import HistoryFilter, Invocation, payload_o
 from postern.core.problems import FieldError, Refused
 from postern.usecases.history.views.requests import PayloadTypes
 from postern.usecases.runtime.gateway import Gateway, require
-from postern.usecases.webhooks.webhooks import stored
+from postern.usecases.stored_webhook import stored
 from postern.workflows.scaffold import module_of_types
 from postern.workflows.shapes import JsonShape
 

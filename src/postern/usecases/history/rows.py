@@ -7,8 +7,8 @@ from postern.core.calls.content import Payload
 from postern.core.calls.paths import as_text, parse_path, walk_members
 from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.history.invocation import Invocation, Story, payload_of
-from postern.usecases.history.views.calls import InvocationSummary, summary_of
 from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.summary import InvocationSummary, summary_of
 
 LARGEST_READ = 16 * 1024
 """Of a larger body a list reads nothing."""

@@ -16,7 +16,7 @@ from postern.usecases.answers import Time, iso
 from postern.usecases.history.history import recorded
 from postern.usecases.history.views import samples as views
 from postern.usecases.runtime.gateway import Gateway, require
-from postern.usecases.webhooks.webhooks import stored
+from postern.usecases.stored_webhook import stored
 from postern.workflows.rehearsal import Rehearsal, rehearse
 from postern.workflows.scaffold import file_name, keep, skeleton
 

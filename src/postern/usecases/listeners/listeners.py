@@ -28,6 +28,7 @@ from postern.usecases.listeners import views
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.runtime.loop import Loop
 from postern.usecases.shapes import Shape, decoded
+from postern.usecases.stored_webhook import served
 
 ASK_EVERY = 4.0
 """Seconds for which asking for calls waits at most: two of them fit into a lease."""
@@ -300,10 +301,7 @@ async def _own(gateway: Gateway, actor: Actor, listener_id: str) -> Listener:
 
 
 def _check_can_be_answered(gateway: Gateway, webhook_id: str) -> None:
-    webhook = gateway.runtime.directory.by_id(webhook_id)
-    if webhook is None:
-        raise Refused("not_found", "there is no webhook with this id")
-    if webhook.answer_timeout is None:
+    if served(gateway, webhook_id).answer_timeout is None:
         raise Refused(
             "conflict",
             "its callers do not wait for an answer: switch on the synchronous response first, or listen without --answer",

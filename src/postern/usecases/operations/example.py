@@ -9,6 +9,7 @@ from postern.core.webhooks.stored import StoredWebhook
 from postern.identity import new_token
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.shapes import validated
+from postern.usecases.stored_webhook import stored
 from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.requests import WebhookRequest
 
@@ -45,8 +46,8 @@ async def _example(gateway: Gateway) -> StoredWebhook | None:
     there = gateway.runtime.directory.listed()
     if there:
         named = [one.id for one in there if one.name == NAME]
-        stored = await gateway.store.webhooks.get(max(named)) if named else None
-        return stored if isinstance(stored, StoredWebhook) else None
+        found = await gateway.store.webhooks.get(max(named)) if named else None
+        return found if isinstance(found, StoredWebhook) else None
     request: WebhookRequest = validated(
         WebhookRequest,
         {
@@ -57,4 +58,4 @@ async def _example(gateway: Gateway) -> StoredWebhook | None:
         },
     )
     made = await webhooks.create(gateway, Actor("first start", "write"), request)
-    return await webhooks.stored(gateway, made.id)
+    return await stored(gateway, made.id)

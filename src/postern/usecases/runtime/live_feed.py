@@ -17,8 +17,8 @@ from postern.core.history.invocation import HistoryFilter, Story
 from postern.core.problems import Refused
 from postern.observe.logs import Log
 from postern.stores.history.reading import History
-from postern.usecases.history.views.calls import InvocationSummary, summary_of
 from postern.usecases.runtime.loop import Loop
+from postern.usecases.summary import InvocationSummary, summary_of
 
 log = Log()
 

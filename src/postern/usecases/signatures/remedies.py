@@ -16,6 +16,7 @@ from postern.core.webhooks.stored import StoredWebhook
 from postern.usecases.history.history import recorded
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.signatures import signatures
+from postern.usecases.stored_webhook import stored
 from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.preparing import tried
 from postern.usecases.webhooks.requests import SECRETS
@@ -39,7 +40,7 @@ async def apply(gateway: Gateway, actor: Actor, invocation_id: str, number: int)
     if offered is None:
         raise Refused("conflict", "this fix is no longer on offer: the webhook was changed meanwhile")
     invocation = (await recorded(gateway, invocation_id)).invocation
-    webhook = await webhooks.stored(gateway, invocation.webhook_id)
+    webhook = await stored(gateway, invocation.webhook_id)
     patch = _with_secrets(webhook, offered)
     return await webhooks.change(gateway, actor, webhook.id, {"authentication": patch})
 
@@ -59,7 +60,7 @@ async def effects(
         if patch is None:
             found.append(None)
             continue
-        webhook = await webhooks.stored(gateway, webhook_id)
+        webhook = await stored(gateway, webhook_id)
         try:
             credential = tried(gateway, webhook, {"authentication": _with_secrets(webhook, patch)}).credential
         except (Refused, ValueError):

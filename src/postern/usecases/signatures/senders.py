@@ -72,11 +72,6 @@ def page_of(name: str) -> str:
     return presets.get(name).page if name in presets.names() else ""
 
 
-def problem_of(name: str, secret: str) -> str | None:
-    """Why what was pasted does not look like a secret of this sender, where that can be said."""
-    return presets.get(name).secret_form.problem(secret) if name in presets.names() else None
-
-
 def _seconds(number: float | None) -> float | None:
     """A file may have it as a whole number; the answer always has it as 10.0."""
     return None if number is None else float(number)

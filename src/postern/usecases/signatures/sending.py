@@ -36,8 +36,8 @@ from postern.usecases.ports import Fetched
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.shapes import WHOLE, Shape, given_body
 from postern.usecases.signatures import senders, views
+from postern.usecases.stored_webhook import check_secrets, stored
 from postern.usecases.webhooks.compiling import accepts_arrays, answer_timeout, credential_of
-from postern.usecases.webhooks.webhooks import check_secrets, stored
 
 RECORDED = "recorded"
 MINIMAL = "minimal"

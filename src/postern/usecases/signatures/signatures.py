@@ -24,10 +24,10 @@ from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.runtime.one_at_a_time import OneAtATime
 from postern.usecases.shapes import Shape, given_body
 from postern.usecases.signatures import senders, views
+from postern.usecases.stored_webhook import check_secrets
+from postern.usecases.stored_webhook import stored as stored_webhook
 from postern.usecases.webhooks.requests import Generate, SignatureAuthentication
 from postern.usecases.webhooks.resolving import resolved, scheme_of
-from postern.usecases.webhooks.webhooks import check_secrets
-from postern.usecases.webhooks.webhooks import stored as stored_webhook
 
 # Hundreds of HMACs: never so many at once that anybody's call waits for them.
 line = OneAtATime(

@@ -13,11 +13,11 @@ from postern.core.problems import Refused
 from postern.core.webhooks.stored import StoredWebhook, UnreadableWebhook
 from postern.usecases.access.audit import webhook_noted
 from postern.usecases.runtime.gateway import Gateway, require
+from postern.usecases.stored_webhook import save
 from postern.usecases.webhooks.file.planning import VERSION, Change, entries_of, free_ids, planned
 from postern.usecases.webhooks.file.references import SecretOf
 from postern.usecases.webhooks.file.writing import written
 from postern.usecases.webhooks.views import Applied, AppliedChange, Configuration, Named, SettingChange
-from postern.usecases.webhooks.webhooks import save
 
 
 async def export(gateway: Gateway, actor: Actor) -> Configuration:

@@ -27,10 +27,10 @@ from postern.usecases.answers import UNSET, page_size
 from postern.usecases.history.filters import Moment, moment
 from postern.usecases.listeners.listeners import answering
 from postern.usecases.runtime.gateway import Gateway, require
-from postern.usecases.schedules.states import schedule_states
 from postern.usecases.shapes import Shape
 from postern.usecases.webhooks import views
 from postern.usecases.webhooks.activity import activities
+from postern.usecases.webhooks.schedule_states import schedule_states
 from postern.usecases.webhooks.showing import presented, unreadable
 
 

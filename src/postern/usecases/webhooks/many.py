@@ -20,12 +20,12 @@ from postern.usecases.answers import UNSET
 from postern.usecases.deliveries.holds import move
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.shapes import Shape
+from postern.usecases.stored_webhook import NO_WEBHOOK
 from postern.usecases.webhooks import views
 from postern.usecases.webhooks.activity import activities
 from postern.usecases.webhooks.listing import WebhookFilterRequest, all_that_match
 from postern.usecases.webhooks.picking import names
 from postern.usecases.webhooks.preparing import compiles
-from postern.usecases.webhooks.webhooks import NO_WEBHOOK
 
 AT_ONCE = 100
 """Webhooks in one transaction: calls are stored between two."""

@@ -10,7 +10,6 @@ from postern.core.webhooks.stored import StoredSecret, StoredWebhook, Tally, Unr
 from postern.usecases.answers import UNSET, Time, UnsetType
 from postern.usecases.listeners.views import Listener
 from postern.usecases.runtime.gateway import Gateway
-from postern.usecases.schedules.views import ScheduleState
 from postern.usecases.webhooks import views
 from postern.usecases.webhooks.compiling import answer_timeout
 from postern.usecases.webhooks.resolving import preset_update, scheme_of
@@ -25,7 +24,7 @@ def presented(
     gateway: Gateway,
     webhook: StoredWebhook,
     tallies: dict[str, Tally],
-    schedule: ScheduleState | None,
+    schedule: views.ScheduleState | None,
     listener: Listener | None,
 ) -> views.Webhook:
     """A webhook as every surface shows it. Of secrets: whether they are set, how often each matched, and when

@@ -8,7 +8,6 @@ from postern.core.webhooks import settings
 from postern.core.webhooks.settings import WebhookSettings
 from postern.usecases.answers import UNSET, Listing, Time, UnsetType, View
 from postern.usecases.listeners.views import Listener
-from postern.usecases.schedules.views import ScheduleState
 
 
 class SecretUse(View):
@@ -90,6 +89,30 @@ class WithSignature(settings.SignatureAuthentication, frozen=True, kw_only=True)
 
 
 Authentication = WithoutAuthentication | WithToken | WithSignature
+
+
+class ScheduleState(View):
+    in_words: str
+    next_run_at: Time | None
+    last_run_at: Time | None
+    last_result: str | None
+    last_reason: str | None
+    last_duration_ms: int | None
+    consecutive_failures: int
+    paused_at: Time | None
+    paused_reason: str | None
+
+
+class ScheduleRun(View):
+    """What came of one fetch."""
+
+    webhook_id: str
+    result: str
+    reason: str | None
+    duration_ms: int
+    invocation_ids: list[str]
+    next_run_at: Time | None
+    paused: bool
 
 
 class Webhook(WebhookSettings, frozen=True, kw_only=True):

@@ -4,9 +4,8 @@ from postern import presets
 from postern.core.webhooks.settings import NoAuthentication, SignatureAuthentication, TokenAuthentication
 from postern.core.webhooks.stored import StoredWebhook
 from postern.identity import is_stand_in
-from postern.usecases.schedules.views import ScheduleState
-from postern.usecases.signatures.senders import problem_of
 from postern.usecases.webhooks.resolving import scheme_of
+from postern.usecases.webhooks.views import ScheduleState
 
 SHORT_TOKEN = 16
 NAMES = {"main": "signing secret", "second": "second signing secret"}
@@ -67,6 +66,6 @@ def _about_secrets(webhook: StoredWebhook, provider: str) -> list[str]:
         secret = webhook.secrets[field].value.decode("utf-8", "replace")
         if secret != secret.strip():
             found.append(f"The {name} has blanks around it, which are signed with. Senders rarely mean that.")
-        elif problem := problem_of(provider, secret):
+        elif problem := presets.problem_of(provider, secret):
             found.append(f"The {name}: {problem[:1].lower()}{problem[1:]}")
     return found

@@ -4,22 +4,19 @@ set. What a request makes of a webhook is in ``preparing.py``, how one is shown 
 from dataclasses import replace
 
 from postern.core.access.accounts import Actor
-from postern.core.access.audit import AuditEntry
 from postern.core.documents import Patch
 from postern.core.problems import Refused
 from postern.core.webhooks.announced import FIELD as ANNOUNCED
 from postern.core.webhooks.announced import announced
-from postern.core.webhooks.stored import StoredWebhook, UnreadableWebhook
 from postern.usecases.access.audit import noted, webhook_noted
 from postern.usecases.listeners.listeners import answering
 from postern.usecases.runtime.gateway import Gateway, require
-from postern.usecases.schedules.states import schedule_states
+from postern.usecases.stored_webhook import NO_WEBHOOK, check_secrets, check_version, save, stored
 from postern.usecases.webhooks import views
 from postern.usecases.webhooks.preparing import TAKES_OURS, altered, compiles, prepared
 from postern.usecases.webhooks.requests import WebhookRequest
+from postern.usecases.webhooks.schedule_states import schedule_states
 from postern.usecases.webhooks.showing import presented
-
-NO_WEBHOOK = "there is no webhook with this id"
 
 
 async def create(gateway: Gateway, actor: Actor, request: WebhookRequest) -> views.Webhook:
@@ -148,40 +145,3 @@ async def reveal(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, s
         noted(gateway, actor, "secret revealed", webhook_id, fields=sorted(revealed))
     )
     return revealed
-
-
-async def stored(gateway: Gateway, webhook_id: str) -> StoredWebhook:
-    """A webhook with its secrets, for use cases; or ``Refused``."""
-    webhook = await gateway.store.webhooks.get(webhook_id)
-    if webhook is None:
-        raise Refused("not_found", NO_WEBHOOK)
-    if isinstance(webhook, UnreadableWebhook):
-        raise Refused("temporarily_unavailable", webhook.explanation)
-    return webhook
-
-
-def check_version(webhook: StoredWebhook | UnreadableWebhook, seen_version: int | None) -> None:
-    if seen_version is not None and seen_version != webhook.version:
-        raise Refused("version_conflict")
-
-
-def check_secrets(webhook: StoredWebhook) -> None:
-    """``Refused`` where one of them cannot be decrypted."""
-    if webhook.unreadable_secrets:
-        raise Refused("temporarily_unavailable", "; ".join(webhook.unreadable_secrets.values()))
-
-
-async def save(
-    gateway: Gateway,
-    webhook: StoredWebhook,
-    changes: dict[str, bytes | None],
-    note: AuditEntry,
-    promote: bool = False,
-) -> None:
-    """Write a changed webhook, unless somebody else was faster."""
-    seen = webhook.version
-    webhook.version += 1
-    webhook.updated_at = gateway.clock()
-    if not await gateway.store.webhooks.update(webhook, seen, changes, note, promote):
-        raise Refused("version_conflict")
-    await gateway.runtime.directory.refresh()

@@ -10,9 +10,9 @@ from postern.core.history.invocation import StoreUnavailable
 from postern.surfaces.cli.run import counted, out, plain
 from postern.surfaces.cli.terminal import Style
 from postern.usecases.history import history, live
-from postern.usecases.history.views.calls import InvocationSummary
 from postern.usecases.operations.engine import problems_of
 from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.summary import InvocationSummary
 from postern.usecases.webhooks import picking
 
 ACTOR = Actor("command line", "admin")

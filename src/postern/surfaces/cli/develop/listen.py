@@ -25,8 +25,8 @@ from postern.surfaces.cli.options import Choice, json_option
 from postern.surfaces.cli.run import NOT_FOUND, USAGE, counted, end, err, out, plain, show_json_line, time_of
 from postern.surfaces.cli.terminal import Style
 from postern.usecases.access.views import Me
-from postern.usecases.history.views.calls import InvocationSummary
 from postern.usecases.history.views.requests import RecordedRequest
+from postern.usecases.summary import InvocationSummary
 from postern.usecases.webhooks.views import Webhook
 
 

@@ -11,7 +11,7 @@ from postern.surfaces.cli.develop.kept_place import ListenedTo
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.gateway.source import Away
 from postern.usecases.answers import Listing, Time, read_json
-from postern.usecases.history.views.calls import InvocationSummary
+from postern.usecases.summary import InvocationSummary
 
 OVERLAP = 10.0
 """Seconds. Calls that come in together may be recorded in another order."""

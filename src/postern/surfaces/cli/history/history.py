@@ -39,18 +39,11 @@ from postern.surfaces.cli.run import (
 from postern.usecases.answers import Listing, as_plain
 from postern.usecases.calls.views import Admitted, Recheck
 from postern.usecases.history.code import LANGUAGES, Language
-from postern.usecases.history.views.calls import (
-    Bookmark,
-    Count,
-    Invocation,
-    InvocationSummary,
-    LocalRun,
-    Note,
-    Replayed,
-)
+from postern.usecases.history.views.calls import Bookmark, Count, Invocation, LocalRun, Note, Replayed
 from postern.usecases.history.views.comparing import Comparison
 from postern.usecases.history.views.requests import RecordedRequest
 from postern.usecases.history.views.samples import Preview
+from postern.usecases.summary import InvocationSummary
 
 LOCAL_ANSWER_WITHIN = 30.0
 LOOK_EVERY = 0.3

@@ -37,10 +37,10 @@ from postern.surfaces.cli.secret import read_secret
 from postern.surfaces.cli.webhooks import filters
 from postern.usecases.deliveries.views import Dropped, Hold, Released
 from postern.usecases.runtime.site import out_of_reach
-from postern.usecases.schedules.views import ScheduleRun
 from postern.usecases.webhooks.views import (
     PLACED,
     Bin,
+    ScheduleRun,
     Webhook,
     Webhooks,
     WithoutAuthentication,

@@ -7,6 +7,7 @@ from postern.core.problems import Refused
 from postern.surfaces.console import words
 from postern.surfaces.console.visit import Visit
 from postern.usecases.history import volumes
+from postern.usecases.stored_webhook import NO_WEBHOOK
 from postern.usecases.webhooks import bin, picking, webhooks
 from postern.usecases.webhooks.views import Webhook
 
@@ -115,7 +116,7 @@ async def _name(visit: Visit, webhook_id: str) -> str:
         binned = (await bin.listing(visit.gateway, visit.actor, only=webhook_id)).items
         name = next((one.name for one in binned), None)
     if name is None:
-        raise Refused("not_found", webhooks.NO_WEBHOOK)
+        raise Refused("not_found", NO_WEBHOOK)
     return name
 
 

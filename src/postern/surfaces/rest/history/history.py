@@ -14,14 +14,7 @@ from postern.usecases.history import comparing, editing, fixtures, history, mark
 from postern.usecases.history.code import Language
 from postern.usecases.history.filters import FilterRequest
 from postern.usecases.history.marks import NoteText
-from postern.usecases.history.views.calls import (
-    Bookmark,
-    Count,
-    Invocation,
-    InvocationSummary,
-    Note,
-    Replayed,
-)
+from postern.usecases.history.views.calls import Bookmark, Count, Invocation, Note, Replayed
 from postern.usecases.history.views.charts import Chart
 from postern.usecases.history.views.comparing import Comparison
 from postern.usecases.history.views.requests import Fixture, RecordedRequest
@@ -30,6 +23,7 @@ from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.shapes import Shape
 from postern.usecases.signatures import signatures
 from postern.usecases.signatures.views import Explanation, SignatureExplanation
+from postern.usecases.summary import InvocationSummary
 
 row = Rows("History")
 

@@ -11,7 +11,7 @@ from postern.core.history.invocation import HistoryFilter
 from postern.surfaces.console.visit import Visit
 from postern.usecases.answers import as_json, as_plain
 from postern.usecases.history import history
-from postern.usecases.history.views.calls import InvocationSummary
+from postern.usecases.summary import InvocationSummary
 
 MOST = 10_000
 AT_ONCE = 200

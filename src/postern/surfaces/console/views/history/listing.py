@@ -19,7 +19,7 @@ from postern.surfaces.leaving import while_connected
 from postern.usecases.answers import Listing, Time
 from postern.usecases.history import findable, history, saved_views
 from postern.usecases.history.filters import filter_of
-from postern.usecases.history.views.calls import InvocationSummary
+from postern.usecases.summary import InvocationSummary
 from postern.usecases.webhooks import picking
 
 PAGE = 50

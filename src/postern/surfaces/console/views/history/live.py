@@ -14,7 +14,6 @@ from postern.core.access.accounts import Actor
 from postern.core.history.crowd import READABLE, Crowd
 from postern.core.history.invocation import HistoryFilter
 from postern.core.history.volume import OUTCOMES, outcome_of
-from postern.core.problems import Refused
 from postern.identity import first_id_at, time_of
 from postern.surfaces.console import looks, pages
 from postern.surfaces.console.views.history import asked, sent, sentences
@@ -25,8 +24,9 @@ from postern.surfaces.streaming import Feed
 from postern.usecases.answers import as_plain
 from postern.usecases.history import history
 from postern.usecases.history.filters import filter_of
-from postern.usecases.history.live import HEARTBEAT, OVERLAP, Batch, Stream, is_there, watch
-from postern.usecases.history.views.calls import InvocationSummary
+from postern.usecases.history.live import HEARTBEAT, OVERLAP, Batch, Stream, watch
+from postern.usecases.stored_webhook import served
+from postern.usecases.summary import InvocationSummary
 from postern.usecases.webhooks import picking
 
 MOST = 25
@@ -48,8 +48,8 @@ async def stream(visit: Visit) -> Response:
 
     async def still() -> Actor:
         # A page that says it listens to a webhook that is gone would wait for ever.
-        if wanted.webhook_id is not None and not is_there(visit.gateway, wanted.webhook_id):
-            raise Refused("not_found", "there is no webhook with this id")
+        if wanted.webhook_id is not None:
+            served(visit.gateway, wanted.webhook_id)
         return await actor_of(visit.gateway, visit.request)
 
     await still()

@@ -2,7 +2,8 @@
 
 from postern.surfaces.console import words
 from postern.usecases.answers import UnsetType
-from postern.usecases.history.views.calls import Delivery, Invocation, InvocationSummary
+from postern.usecases.history.views.calls import Delivery, Invocation
+from postern.usecases.summary import InvocationSummary
 
 
 def reason(item: InvocationSummary) -> str:

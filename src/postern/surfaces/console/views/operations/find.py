@@ -11,8 +11,8 @@ from postern.surfaces.console.views.operations import settings as settings_pages
 from postern.surfaces.console.visit import Visit
 from postern.usecases.history import findable, history, saved_views
 from postern.usecases.history.filters import filter_of
-from postern.usecases.history.views.calls import InvocationSummary
 from postern.usecases.operations import settings
+from postern.usecases.summary import InvocationSummary
 from postern.usecases.webhooks import picking
 
 EACH = 6

@@ -6,7 +6,7 @@ from postern.core.documents import Patch
 from postern.core.problems import FieldError, Refused
 from postern.surfaces.console.views.webhooks.webhook import loaded, refused_tab, save, tab, usual
 from postern.surfaces.console.visit import Form, Visit
-from postern.usecases.history import trying
+from postern.usecases.webhooks import trying
 
 
 async def show(visit: Visit) -> Response:

@@ -9,8 +9,8 @@ from postern.surfaces.console import senders
 from postern.surfaces.console.views.history import sentences
 from postern.surfaces.console.visit import Context, Visit
 from postern.usecases.history import history
-from postern.usecases.history.views.calls import InvocationSummary
 from postern.usecases.operations import engine
+from postern.usecases.summary import InvocationSummary
 from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.views import Webhook, WithoutAuthentication, WithSignature
 

@@ -31,11 +31,11 @@ from postern.usecases.calls.receive import entry_of
 from postern.usecases.ports import Fetched
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.runtime.loop import Loop
-from postern.usecases.schedules import views
-from postern.usecases.webhooks import views as webhook_views
+from postern.usecases.stored_webhook import stored
+from postern.usecases.webhooks import views
 from postern.usecases.webhooks.compiling import compile_webhook
 from postern.usecases.webhooks.requests import SECRET_PREFIX
-from postern.usecases.webhooks.webhooks import show, stored
+from postern.usecases.webhooks.webhooks import show
 
 AT_ONCE = 20
 LOOK_EVERY = 1.0
@@ -79,7 +79,7 @@ async def run_now(gateway: Gateway, actor: Actor, webhook_id: str) -> views.Sche
     return done
 
 
-async def resume(gateway: Gateway, actor: Actor, webhook_id: str) -> webhook_views.Webhook:
+async def resume(gateway: Gateway, actor: Actor, webhook_id: str) -> views.Webhook:
     """Go on after a pause, at the schedule's next time."""
     require(actor, "write")
     webhook = await stored(gateway, webhook_id)

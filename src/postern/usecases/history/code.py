@@ -1,11 +1,88 @@
-"""Any bytes as a word that every POSIX shell, and fish, reads back as exactly them. Strangers wrote most of what stands in
-these commands, so it must mean the same in every shell (`$'…'` does not), and nothing in it may run."""
+"""A recorded call as something to paste: into a shell for curl or HTTPie, or into Python.
+
+In a shell, any bytes are a word that every POSIX shell, and fish, reads back as exactly them. Strangers wrote most of what
+stands in these commands, so it must mean the same in every shell (`$'…'` does not), and nothing in it may run. A Python
+program needs nothing but Python, and `http.client` sends exactly what it is given: urllib and requests write headers and
+addresses anew.
+"""
 
 import re
 import shlex
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+from urllib.parse import urlsplit
+
+import msgspec
 
 from postern.core.history.invocation import Invocation
-from postern.usecases.history.code.recorded import repeated
+from postern.core.signatures.redact import MASK
+
+Language = Literal["curl", "httpie", "python"]
+LANGUAGES: tuple[Language, ...] = get_args(Language)
+
+# Whoever sends the call sets these itself, or they belonged to the connection it came over.
+_OWN = {
+    "host",
+    "content-length",
+    "connection",
+    "transfer-encoding",
+    "accept-encoding",
+    "expect",
+    "keep-alive",
+    "te",
+    "upgrade",
+}
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    method: str
+    url: str = field(repr=False)
+    headers: list[tuple[str, bytes]] = field(repr=False)
+    body: bytes = field(repr=False)
+    body_gone: bool
+    """It is no longer kept."""
+    placeholders: list[str]
+    """What whoever pastes it has to fill in."""
+
+    @property
+    def has_type(self) -> bool:
+        return any(name.lower() == "content-type" for name, _ in self.headers)
+
+
+def repeated(base_url: str, invocation: Invocation) -> Repeated:
+    if not invocation.path.startswith(b"/"):  # fetched by a schedule: what is recorded is the source's answer
+        return Repeated("GET", _url(invocation.path), [], b"", False, [])
+    placeholders = ["YOUR_TOKEN"] if MASK.encode() in invocation.query else []
+    query = invocation.query.replace(MASK.encode(), b"YOUR_TOKEN")
+    headers = []
+    for name, value in msgspec.json.decode(invocation.headers):
+        if name.lower() in _OWN or not _HEADER_NAME.fullmatch(name):
+            continue
+        if value == MASK:
+            value = f"YOUR_{_placeholder(name)}"
+            placeholders.append(value)
+        headers.append((name, value.strip(" \t").encode("latin-1")))
+    return Repeated(
+        invocation.method,
+        base_url + _url(invocation.path + (b"?" + query if query else b"")),
+        headers,
+        invocation.body or b"",
+        invocation.body_is_gone,
+        list(dict.fromkeys(placeholders)),
+    )
+
+
+def _url(target: bytes) -> str:
+    """As it was sent, but for the bytes that no URL holds, and a # that its sender would keep to itself."""
+    return re.sub(rb"[^!-~]|#", lambda found: b"%%%02X" % ord(found[0]), target).decode("ascii")
+
+
+def _placeholder(name: str) -> str:
+    return "".join(char if char.isalnum() else "_" for char in name.upper())
+
 
 # Linux takes 128 KiB for one argument of a program; what is built into a shell, as printf is, has no such limit.
 LONGEST_ARGUMENT = 100_000
@@ -132,3 +209,50 @@ def _as_read(item: str) -> tuple[str, str]:
         read.append(following if following in _SPECIAL and following else char + following)
     name, _, value = "".join(read).partition(":")
     return name, value
+
+
+def python(base_url: str, invocation: Invocation) -> str:
+    call = repeated(base_url, invocation)
+    parts = urlsplit(call.url)
+    secure = parts.scheme == "https"
+    kind = "HTTPSConnection" if secure else "HTTPConnection"
+    target = call.url[len(parts.scheme) + len("://") + len(parts.netloc) :] or "/"
+    lines = [f"from http.client import {kind}", ""]
+    if call.placeholders:
+        lines.append(f"# Masked when the call was stored, to be filled in: {', '.join(call.placeholders)}")
+    if call.body_gone:
+        lines.append("# The body is no longer kept: this call goes without it.")
+    lines += [
+        f"connection = {kind}({parts.netloc!r}, timeout=60)",
+        f"connection.putrequest({call.method!r}, {target!r}, skip_accept_encoding=True)",
+        *(f"connection.putheader({name!r}, {_value(value)})" for name, value in call.headers),
+        *_body(call),
+        "answer = connection.getresponse()",
+        "print(answer.status, answer.reason)",
+        'print(answer.read().decode("utf-8", "replace"))',
+    ]
+    return "\n".join(lines)
+
+
+def _body(call: Repeated) -> list[str]:
+    if not call.body:
+        return ["connection.endheaders()"]
+    return [
+        f"body = {_value(call.body)}",
+        'connection.putheader("Content-Length", str(len(body)))',
+        "connection.endheaders(body)",
+    ]
+
+
+def _value(value: bytes) -> str:
+    """Readable where it is text, and bytes wherever that would not be the same."""
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        return repr(value)
+    if text.isascii():
+        return repr(value)
+    return f"{text!r}.encode()"
+
+
+WRITERS: dict[Language, Callable[[str, Invocation], str]] = {"curl": curl, "httpie": httpie, "python": python}

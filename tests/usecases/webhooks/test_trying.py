@@ -3,8 +3,8 @@
 import pytest
 
 from postern.core.problems import Refused
-from postern.usecases.history import trying
 from postern.usecases.history.views.samples import TriedKey
+from postern.usecases.webhooks import trying
 from support.house import OWNER, House
 
 pytestmark = pytest.mark.anyio

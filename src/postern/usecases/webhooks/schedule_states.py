@@ -6,7 +6,7 @@ from postern.core.webhooks.settings import ScheduleSetting
 from postern.core.webhooks.stored import StoredWebhook
 from postern.usecases.answers import Time
 from postern.usecases.runtime.gateway import Gateway
-from postern.usecases.schedules import views
+from postern.usecases.webhooks import views
 
 
 async def schedule_states(

@@ -1,0 +1,136 @@
+"""A call in one line, as lists and the live feed show it."""
+
+from typing import Literal
+
+import msgspec
+
+from postern.core.history import invocation as recorded
+from postern.core.history.invocation import Status, status_of
+from postern.usecases.answers import UNSET, Time, UnsetType, View
+
+RunState = Literal["running", "completed", "failed", "unknown"]
+"""``unknown``: the engine does not tell how runs end, or knows them no longer (status ``lost``)."""
+
+
+class InvocationSummary(View, kw_only=True):
+    id: str
+    webhook_id: str
+    received_at: Time
+    status: Status
+    code: str
+    detail: str
+    http_status: int | None
+    method: str
+    address: str
+    body_size: int
+    duration_ms: float
+    matched: str | None
+    duplicate_of: str | None
+    config_version: int
+    answered_at: Time | None
+    caller_gone: bool
+    bookmarked: bool
+    edited_from: str | None
+    webhook_name: str | UnsetType | None = UNSET
+    """In lists, as are the next two. Null where the webhook is deleted."""
+    event: str | UnsetType = UNSET
+    """What has happened at the sender; empty where the call does not say."""
+    fields: dict[str, str] | UnsetType = UNSET
+    """The mapped values, the beginning of long ones. Of a call that started nothing: what the mapping finds now."""
+    runs: int | UnsetType | None = UNSET
+    nobody_listens: bool | UnsetType = UNSET
+    run_state: RunState | UnsetType | None = UNSET
+    ended_at: Time | UnsetType | None = UNSET
+    error: str | UnsetType | None = UNSET
+    workflows: list[str] | UnsetType | None = UNSET
+    listener: str | UnsetType | None = UNSET
+    """The `postern listen` that the call was handed to in the place of the engine."""
+
+
+def summary_of(story: recorded.Story) -> InvocationSummary:
+    """The status follows the newest delivery; what the caller heard is the first one's for ever."""
+    invocation, deliveries = story.invocation, story.deliveries
+    newest = deliveries[-1] if deliveries else None
+    first = deliveries[0] if deliveries and deliveries[0].emission == 1 else None
+    return InvocationSummary(
+        id=invocation.id,
+        webhook_id=invocation.webhook_id,
+        received_at=Time(invocation.received_at),
+        status=status_of(invocation.outcome, newest),
+        code=invocation.code,
+        detail=invocation.detail,
+        http_status=_http_status(story, first),
+        method=invocation.method,
+        address=invocation.address,
+        body_size=invocation.body_size,
+        duration_ms=_duration(story, first),
+        matched=invocation.matched or None,
+        duplicate_of=invocation.duplicate_of,
+        config_version=invocation.config_version,
+        answered_at=Time(story.answered.at) if story.answered else None,
+        caller_gone=story.answered is not None and not story.answered.reached,
+        bookmarked=story.bookmark is not None,
+        edited_from=story.edited.made_from if story.edited else None,
+        runs=newest.runs if newest else UNSET,
+        nobody_listens=newest.state == "started" and newest.runs == 0 if newest else UNSET,
+        run_state=run_state_of(newest) if newest else UNSET,
+        ended_at=Time.maybe(newest.ended_at) if newest else UNSET,
+        error=newest.error or None if newest else UNSET,
+        workflows=_workflows(newest) if newest else UNSET,
+        listener=listener_of(newest) if newest else UNSET,
+    )
+
+
+def listener_of(delivery: recorded.Delivery) -> str | None:
+    """Which one it was handed to in the place of the engine."""
+    for entry in reversed(delivery.log):
+        if "listener" in entry:
+            return msgspec.convert(entry["listener"], str)
+    return None
+
+
+def _workflows(delivery: recorded.Delivery) -> list[str] | None:
+    """Which ones the newest start that named any has started."""
+    for entry in reversed(delivery.log):
+        if "workflows" in entry:
+            return msgspec.convert(entry["workflows"], list[str])
+    return None
+
+
+def run_state_of(delivery: recorded.Delivery) -> RunState | None:
+    """None before the start, and where nothing runs."""
+    match delivery.state:
+        case "completed":
+            return "completed"
+        case "failed":
+            return "failed" if delivery.ended_at is not None else None
+        case "lost":
+            return "unknown"
+        case "started" if delivery.runs:
+            # Whoever it was handed to tells its end, or is ended.
+            return "running" if delivery.ask_at is not None or listener_of(delivery) else "unknown"
+        case "queued" | "held" | "started" | "dropped":
+            return None
+
+
+_DECIDED = {"completed": 200, "workflow_failed": 502, "response_timeout": 504}
+
+
+def _http_status(story: recorded.Story, first: recorded.Delivery | None) -> int | None:
+    """What the caller heard. Until that is noted, what was decided to tell it."""
+    if story.answered is not None:
+        return story.answered.status
+    if story.invocation.status or first is None:
+        return story.invocation.status or None
+    if first.answer_code == "accepted" and first.response is not None:
+        return first.response.status
+    return _DECIDED.get(first.answer_code)
+
+
+def _duration(story: recorded.Story, first: recorded.Delivery | None) -> float:
+    """Until the answer where that is noted, else until the verdict, which an ordinary answer follows at once."""
+    invocation = story.invocation
+    at = story.answered.at if story.answered else None
+    if at is None and first is not None and first.answer_code == "accepted":
+        at = first.responded_at
+    return invocation.duration_us / 1000 if at is None else round((at - invocation.received_at) * 1000, 3)
