@@ -33,7 +33,7 @@ for module in (
 for path in {*(one.path for one in operations()), *(path for _, path, _ in VIEWS)}:
     compile_path(path)
 for operation in operations():
-    for asked in (operation.query, operation.takes.get("body")):
+    for asked in (operation.query, operation.body):
         if isinstance(asked, type) and issubclass(asked, BaseModel):
             asked.model_rebuild()
 for template in pages.ENVIRONMENT.list_templates(extensions=["html"]):

@@ -156,7 +156,7 @@ def test_a_name_means_one_thing_in_all_actions_of_a_tool() -> None:
     for tool in TOOLS.values():
         met: dict[str, Any] = {}
         for action in tool.actions.values():
-            assert "request" not in action.operation.takes, "a tool has none to hand over"
+            assert "request" not in action.operation.takes.values(), "a tool has none to hand over"
             for name, field in short_schema(action.request)["properties"].items():
                 field = {key: one for key, one in field.items() if key not in ("default", "description")}
                 assert met.setdefault(name, field) == field, (tool.name, name)

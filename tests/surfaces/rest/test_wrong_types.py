@@ -40,10 +40,10 @@ def places(kind: Any, inside: Inside, depth: int = 0) -> Iterator[Inside]:
 
 
 REQUESTS = [
-    pytest.param(operation.takes[part], id=f"{operation.id}-{part}")
+    pytest.param(kind, id=f"{operation.id}-{part}")
     for operation in table.operations()
-    for part in ("body", "query")
-    if part in operation.takes
+    for part, kind in (("body", operation.body), ("query", operation.query))
+    if kind is not None
 ]
 
 

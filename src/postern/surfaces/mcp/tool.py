@@ -18,7 +18,7 @@ from postern.usecases.answers import Schema
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.shapes import WHOLE, Shape, validated
 
-OPERATIONS = {one.endpoint.__name__: one for one in operations()}
+OPERATIONS = {one.name: one for one in operations()}
 
 Id = Annotated[str, Field(max_length=80)]
 Limit = Annotated[Annotated[int, Field(ge=1, le=50)], WHOLE]
@@ -52,16 +52,16 @@ class Action:
     def request(self) -> type[Shape]:
         """The parts of the path, the query, the body and the version as one object. It is a subclass of the query's and
         the body's types, so it is checked as they are and taken in their place."""
-        takes = self.operation.takes
-        parts = tuple(takes[name] for name in ("query", "body") if takes.get(name, Patch) != Patch)
+        asked = (self.operation.query, self.operation.body)
+        parts = tuple(one for one in asked if one not in (None, Patch))
         added: Arguments = dict.fromkeys(self._in_path, (Id, ...))
-        if takes.get("body") == Patch:
+        if self.operation.body == Patch:
             added["changes"] = (Changes, ...)
-        if "if_match" in takes:
+        if "seen_version" in self.operation.takes:
             added["version"] = (Version, None)
         if any("limit" in part.model_fields for part in parts):
             added["limit"] = (Limit, 20)
-        made: type[Shape] = create_model(self.operation.endpoint.__name__, __base__=parts or Shape, **added)
+        made: type[Shape] = create_model(self.operation.name, __base__=parts or Shape, **added)
         return made
 
     async def run(self, gateway: Gateway, actor: Actor, given: Document) -> Document:
@@ -70,16 +70,15 @@ class Action:
         looked_for = [*self._in_path, *(self.operation.query.model_fields if self.operation.query else ())]
         if nul := [to_camel(name) for name in looked_for if "\0" in str(getattr(asked, name))]:
             raise Refused("invalid_request", errors=[FieldError(one, "holds a NUL character") for one in nul])
-        version = getattr(asked, "version", None)
         known = {
             "gateway": gateway,
             "actor": actor,
             "query": asked,
-            "body": asked.changes if self.operation.takes.get("body") == Patch else asked,
-            "if_match": None if version is None else f'"{version}"',
+            "body": asked.changes if self.operation.body == Patch else asked,
+            "seen_version": getattr(asked, "version", None),
             **{name: getattr(asked, name) for name in self._in_path},
         }
-        answer = await self.operation.endpoint(**{name: known[name] for name in self.operation.takes})
+        answer = await self.operation.run(known)
         return {"done": True} if answer is None else self.shown.of(answer)
 
     @property

@@ -10,7 +10,7 @@ from postern.core.access.accounts import Actor, Level
 from postern.surfaces import session
 from postern.surfaces.rest.framework.operation import JSON, PREFIX, OnePage, Rows, Text
 from postern.usecases.access import accounts, audit, views
-from postern.usecases.answers import Listing, as_json, whole
+from postern.usecases.answers import as_json
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.shapes import Shape
 
@@ -47,51 +47,30 @@ class PasswordChange(Shape):
     new_password: str = Field(min_length=8, max_length=256, repr=False)
 
 
-@row("GET", "/api-keys", "List API keys", level="admin")
-async def list_api_keys(gateway: Gateway, actor: Actor) -> Listing[views.ApiKey]:
-    return whole(await accounts.keys(gateway, actor))
-
-
-@row("POST", "/api-keys", "Make an API key", level="admin", status=201, place="api-keys", idempotent=True)
-async def create_api_key(gateway: Gateway, actor: Actor, body: ApiKeyRequest) -> views.NewApiKey:
-    return await accounts.create_key(gateway, actor, body.name, body.level)
-
-
-@row("DELETE", "/api-keys/{key_id}", "Delete an API key", level="admin", status=204)
-async def delete_api_key(gateway: Gateway, actor: Actor, key_id: str) -> None:
-    await accounts.delete_key(gateway, actor, key_id)
-
-
-@row("GET", "/audit", "List changes", level="admin")
-async def list_audit(gateway: Gateway, actor: Actor, query: AuditQuery) -> Listing[views.AuditEntry]:
-    return await audit.listing(gateway, actor, query.limit, query.cursor, query.subject)
-
-
-@row("GET", "/users", "List users", level="admin")
-async def list_users(gateway: Gateway, actor: Actor) -> Listing[views.User]:
-    return whole(await accounts.users(gateway, actor))
-
-
-@row("POST", "/users", "Make a user", level="admin", status=201, place="users", idempotent=True)
-async def create_user(gateway: Gateway, actor: Actor, body: UserRequest) -> views.User:
-    return await accounts.create_user(gateway, actor, body.name, body.password, body.level)
-
-
-@row("GET", "/users/{user_id}", "Show a user", level="admin")
-async def show_user(gateway: Gateway, actor: Actor, user_id: str) -> views.User:
-    return await accounts.user(gateway, actor, user_id)
-
-
-@row("PATCH", "/users/{user_id}", "Change a user", level="admin", refuses=("conflict",))
-async def change_user(gateway: Gateway, actor: Actor, user_id: str, body: UserChange) -> views.User:
-    """A new password ends the user's sessions."""
-    return await accounts.change_user(gateway, actor, user_id, body.level, body.password)
-
-
-@row("DELETE", "/users/{user_id}", "Delete a user", level="admin", status=204, refuses=("conflict",))
-async def delete_user(gateway: Gateway, actor: Actor, user_id: str) -> None:
-    """The last admin cannot be deleted."""
-    await accounts.delete_user(gateway, actor, user_id)
+row.of(accounts.keys, "list_api_keys", "GET", "/api-keys", "List API keys", level="admin")
+row.of(
+    accounts.create_key, "create_api_key", "POST", "/api-keys", "Make an API key",
+    level="admin", body=ApiKeyRequest, status=201, place="api-keys", idempotent=True,
+)  # fmt: skip
+row.of(
+    accounts.delete_key, "delete_api_key", "DELETE", "/api-keys/{key_id}", "Delete an API key",
+    level="admin", status=204,
+)  # fmt: skip
+row.of(audit.listing, "list_audit", "GET", "/audit", "List changes", level="admin", query=AuditQuery)
+row.of(accounts.users, "list_users", "GET", "/users", "List users", level="admin")
+row.of(
+    accounts.create_user, "create_user", "POST", "/users", "Make a user",
+    level="admin", body=UserRequest, status=201, place="users", idempotent=True,
+)  # fmt: skip
+row.of(accounts.user, "show_user", "GET", "/users/{user_id}", "Show a user", level="admin")
+row.of(
+    accounts.change_user, "change_user", "PATCH", "/users/{user_id}", "Change a user",
+    level="admin", body=UserChange, refuses=("conflict",),
+)  # fmt: skip
+row.of(
+    accounts.delete_user, "delete_user", "DELETE", "/users/{user_id}", "Delete a user",
+    level="admin", status=204, refuses=("conflict",),
+)  # fmt: skip
 
 
 @row(
@@ -111,10 +90,10 @@ async def sign_in(gateway: Gateway, request: Request, body: SignIn) -> Response:
     return response
 
 
-@row("GET", "/sessions", "List sessions", level="read", refuses=("access_denied",))
-async def list_sessions(gateway: Gateway, actor: Actor) -> Listing[views.Session]:
-    """An admin sees everybody's, everybody else their own."""
-    return whole(await accounts.sessions(gateway, actor))
+row.of(
+    accounts.sessions, "list_sessions", "GET", "/sessions", "List sessions",
+    level="read", refuses=("access_denied",),
+)  # fmt: skip
 
 
 @row("DELETE", "/sessions/{session_id}", "End a session", level="read", answers=None, status=204)
@@ -133,7 +112,7 @@ async def show_me(actor: Actor) -> views.Me:
     return views.me(actor)
 
 
-@row("POST", "/me/password", "Change one's own password", level="read", status=204, refuses=("rate_limited",))
-async def change_own_password(gateway: Gateway, actor: Actor, body: PasswordChange) -> None:
-    """Ends every other session of theirs."""
-    await accounts.change_own_password(gateway, actor, body.old_password, body.new_password)
+row.of(
+    accounts.change_own_password, "change_own_password", "POST", "/me/password", "Change one's own password",
+    level="read", body=PasswordChange, status=204, refuses=("rate_limited",),
+)  # fmt: skip

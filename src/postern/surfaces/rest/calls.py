@@ -6,12 +6,11 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 from starlette.requests import Request
 
-from postern.core.access.accounts import Actor
 from postern.surfaces.rest.framework.operation import Rows
 from postern.surfaces.session import bearer
 from postern.usecases.calls import readmission
 from postern.usecases.calls.respond import delivery_of_token, report_end, respond
-from postern.usecases.calls.views import Admitted, Answered, EndNoted, Recheck
+from postern.usecases.calls.views import Answered, EndNoted
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.shapes import WHOLE, Shape
 
@@ -50,31 +49,18 @@ class AdmitRequest(Shape):
     invocation_ids: list[str] = Field(min_length=1, max_length=1000)
 
 
-@webhooks_row(
-    "GET", "/webhooks/{webhook_id}/readmissible", "List rejected calls that would pass now", level="read"
-)
-async def list_readmissible(gateway: Gateway, actor: Actor, webhook_id: str) -> Recheck:
-    """Judged by the webhook's current settings, at the time they were received. Nothing is started."""
-    return await readmission.recheck(gateway, actor, webhook_id)
-
-
-@webhooks_row(
-    "POST", "/webhooks/{webhook_id}/readmissible", "Admit all rejected calls that pass now",
-    level="write", refuses=("conflict",),
+webhooks_row.of(
+    readmission.recheck, "list_readmissible", "GET", "/webhooks/{webhook_id}/readmissible",
+    "List rejected calls that would pass now", level="read",
 )  # fmt: skip
-async def admit_readmissible(
-    gateway: Gateway, actor: Actor, webhook_id: str, body: AdmitAllRequest
-) -> Admitted:
-    """The oldest first, as if each had been named."""
-    return await readmission.admit_all(gateway, actor, webhook_id, body.expected)
-
-
-@history_row(
-    "POST", "/readmissions", "Admit rejected calls that pass now", level="write", refuses=("not_found",)
-)
-async def admit_invocations(gateway: Gateway, actor: Actor, body: AdmitRequest) -> Admitted:
-    """Starts those of them that the current settings let in. What has been started meanwhile is left alone."""
-    return await readmission.admit(gateway, actor, body.invocation_ids)
+webhooks_row.of(
+    readmission.admit_all, "admit_readmissible", "POST", "/webhooks/{webhook_id}/readmissible",
+    "Admit all rejected calls that pass now", level="write", body=AdmitAllRequest, refuses=("conflict",),
+)  # fmt: skip
+history_row.of(
+    readmission.admit, "admit_invocations", "POST", "/readmissions", "Admit rejected calls that pass now",
+    level="write", body=AdmitRequest, refuses=("not_found",),
+)  # fmt: skip
 
 
 async def _holds_response_token(gateway: Gateway, request: Request) -> None:

@@ -10,7 +10,7 @@ from postern.surfaces.rest.framework.operation import Rows
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.shapes import Shape
 from postern.usecases.webhooks import as_code
-from postern.usecases.webhooks.views import Applied, Configuration
+from postern.usecases.webhooks.views import Applied
 
 row = Rows("Configuration")
 
@@ -32,10 +32,7 @@ class ApplyRequest(Shape):
     dry_run: Annotated[bool, Field(description="Only say what would be changed.")] = False
 
 
-@row("GET", "/configuration", "Export every webhook", level="read")
-async def export_configuration(gateway: Gateway, actor: Actor) -> Configuration:
-    """As `postern export` writes it. Of secrets it holds references, never values."""
-    return await as_code.export(gateway, actor)
+row.of(as_code.export, "export_configuration", "GET", "/configuration", "Export every webhook", level="read")
 
 
 @row(

@@ -4,13 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from postern.core.access.accounts import Actor
-from postern.core.operations.shown_setting import ShownSetting
 from postern.surfaces.rest.framework.operation import Limit, Rows, Text
-from postern.usecases.answers import Listing, whole
 from postern.usecases.operations import engine, readiness, settings
-from postern.usecases.operations.views import Run, Status, Workflows
-from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.shapes import Shape
 
 configuration_row = Rows("Configuration")
@@ -22,23 +17,28 @@ class RunsQuery(Shape):
     delivery_key: Annotated[Text | None, Field(description="Only the runs of one delivery.")] = None
 
 
-@configuration_row("GET", "/status", "Show how the gateway is", level="read")
-async def show_status(gateway: Gateway, actor: Actor) -> Status:
-    """Its version, its public address, and whether it can do its work."""
-    return await readiness.status(gateway, actor)
-
-
-@configuration_row("GET", "/settings", "List the gateway's settings", level="admin")
-async def list_settings(gateway: Gateway, actor: Actor) -> Listing[ShownSetting]:
-    """What the process was started with. Of secrets only whether they are set."""
-    return whole(await settings.in_force(gateway, actor))
-
-
-@engine_row("GET", "/workflows", "List workflows", level="read", refuses=("conflict",))
-async def list_workflows(gateway: Gateway, actor: Actor) -> Workflows:
-    return await engine.workflows(gateway, actor)
-
-
-@engine_row("GET", "/runs", "List runs", level="read", refuses=("conflict",))
-async def list_runs(gateway: Gateway, actor: Actor, query: RunsQuery) -> Listing[Run]:
-    return whole(await engine.runs(gateway, actor, query.limit, query.delivery_key))
+configuration_row.of(
+    readiness.status, "show_status", "GET", "/status", "Show how the gateway is", level="read"
+)
+configuration_row.of(
+    settings.in_force, "list_settings", "GET", "/settings", "List the gateway's settings", level="admin"
+)
+engine_row.of(
+    engine.workflows,
+    "list_workflows",
+    "GET",
+    "/workflows",
+    "List workflows",
+    level="read",
+    refuses=("conflict",),
+)
+engine_row.of(
+    engine.runs,
+    "list_runs",
+    "GET",
+    "/runs",
+    "List runs",
+    level="read",
+    query=RunsQuery,
+    refuses=("conflict",),
+)

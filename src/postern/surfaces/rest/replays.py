@@ -7,7 +7,6 @@ from pydantic import Field
 from postern.core.access.accounts import Actor
 from postern.surfaces.rest.framework.operation import OnePage, Rows
 from postern.surfaces.rest.history.history import ReplayQuery
-from postern.usecases.answers import Listing
 from postern.usecases.deliveries import replays
 from postern.usecases.deliveries.views import Replay
 from postern.usecases.history.filters import FilterRequest
@@ -36,31 +35,13 @@ async def plan_replay(gateway: Gateway, actor: Actor, body: ReplayRequest) -> Re
     return await replays.plan(gateway, actor, body.filter.wanted("filter."), body.include_completed)
 
 
-@row("GET", "/replays", "List replays", level="read")
-async def list_replays(gateway: Gateway, actor: Actor, query: OnePage) -> Listing[Replay]:
-    return await replays.listing(gateway, actor, query.limit, query.cursor)
-
-
-@row("GET", "/replays/{replay_id}", "Show a replay's progress", level="read")
-async def show_replay(gateway: Gateway, actor: Actor, replay_id: str) -> Replay:
-    return await replays.show(gateway, actor, replay_id)
-
-
-@row(
-    "POST",
-    "/replays/{replay_id}/run",
-    "Run a planned replay",
-    level="write",
-    status=202,
-    refuses=("conflict",),
-)
-async def run_replay(gateway: Gateway, actor: Actor, replay_id: str, query: ReplayQuery) -> Replay:
-    """In the background, the oldest call first, each from the first step of its workflow, with the values that its mapping finds now, or with those
-    that were recorded."""
-    return await replays.begin(gateway, actor, replay_id, query.fields)
-
-
-@row("POST", "/replays/{replay_id}/cancel", "Cancel a replay", level="write", refuses=("conflict",))
-async def cancel_replay(gateway: Gateway, actor: Actor, replay_id: str) -> Replay:
-    """What has been queued by then is started; the rest is not."""
-    return await replays.cancel(gateway, actor, replay_id)
+row.of(replays.listing, "list_replays", "GET", "/replays", "List replays", level="read", query=OnePage)
+row.of(replays.show, "show_replay", "GET", "/replays/{replay_id}", "Show a replay's progress", level="read")
+row.of(
+    replays.begin, "run_replay", "POST", "/replays/{replay_id}/run", "Run a planned replay",
+    level="write", query=ReplayQuery, status=202, refuses=("conflict",),
+)  # fmt: skip
+row.of(
+    replays.cancel, "cancel_replay", "POST", "/replays/{replay_id}/cancel", "Cancel a replay",
+    level="write", refuses=("conflict",),
+)  # fmt: skip

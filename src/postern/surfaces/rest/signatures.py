@@ -4,13 +4,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from postern.core.access.accounts import Actor
 from postern.surfaces.rest.framework.operation import Rows, Text
-from postern.usecases.answers import Listing, whole
-from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.shapes import WHOLE, Shape
-from postern.usecases.signatures import remedies, signatures, views
-from postern.usecases.webhooks.views import Webhook
+from postern.usecases.signatures import remedies, signatures
 
 row = Rows("Signatures")
 fix_row = Rows("History")
@@ -35,34 +31,6 @@ EXAMPLE = {
 }
 
 
-@row("GET", "/providers", "List the senders Postern knows", level="read")
-async def list_providers(gateway: Gateway, actor: Actor) -> Listing[views.Provider]:
-    return whole(await signatures.providers(gateway, actor))
-
-
-@row("GET", "/providers/{name}", "Show a sender", level="read")
-async def show_provider(gateway: Gateway, actor: Actor, name: str) -> views.Provider:
-    """How it signs, what to set up there, what to paste as the secret, and how it sends again."""
-    return await signatures.provider(gateway, actor, name)
-
-
-@row("GET", "/proposals", "Propose a scheme", level="read", refuses=("not_found",))
-async def propose_provider(gateway: Gateway, actor: Actor, query: ProposalQuery) -> Listing[views.Provider]:
-    """By what the sender is called, or by what a recorded call of it looks like. Best first."""
-    return whole(await signatures.propose(gateway, actor, query.description, query.invocation_id))
-
-
-@row(
-    "POST", "/signature-tests", "Test a signature",
-    level="read", refuses=("not_found", "conflict"), body_example=EXAMPLE,
-)  # fmt: skip
-async def test_signature(
-    gateway: Gateway, actor: Actor, body: signatures.SignatureTest
-) -> views.SignatureResult:
-    """Says whether a call verifies, why not, and what would make it. Nothing is recorded or started."""
-    return await signatures.test(gateway, actor, body)
-
-
 class FixRequest(Shape):
     number: Annotated[
         Annotated[int, Field(ge=0, le=100), WHOLE],
@@ -70,10 +38,25 @@ class FixRequest(Shape):
     ]
 
 
-@fix_row(
-    "POST", "/invocations/{invocation_id}/fix", "Change the webhook so that calls like this one verify",
-    level="write", versioned=True, refuses=("conflict",),
+row.of(
+    signatures.providers,
+    "list_providers",
+    "GET",
+    "/providers",
+    "List the senders Postern knows",
+    level="read",
+)
+row.of(signatures.provider, "show_provider", "GET", "/providers/{name}", "Show a sender", level="read")
+row.of(
+    signatures.propose, "propose_provider", "GET", "/proposals", "Propose a scheme",
+    level="read", query=ProposalQuery, refuses=("not_found",),
 )  # fmt: skip
-async def apply_fix(gateway: Gateway, actor: Actor, invocation_id: str, body: FixRequest) -> Webhook:
-    """The webhook's authentication is changed as the explanation of the rejected call offers; its stored secrets stay."""
-    return await remedies.apply(gateway, actor, invocation_id, body.number)
+row.of(
+    signatures.test, "test_signature", "POST", "/signature-tests", "Test a signature",
+    level="read", refuses=("not_found", "conflict"), body_example=EXAMPLE,
+)  # fmt: skip
+fix_row.of(
+    remedies.apply, "apply_fix", "POST", "/invocations/{invocation_id}/fix",
+    "Change the webhook so that calls like this one verify",
+    level="write", body=FixRequest, versioned=True, refuses=("conflict",),
+)  # fmt: skip

@@ -36,7 +36,7 @@ LAST_USED_EVERY = 60.0
 
 
 async def create_key(gateway: Gateway, actor: Actor, name: str, level: str) -> views.NewApiKey:
-    """The key itself is in this answer and nowhere else, ever."""
+    """A key for programs, with an access level. The key itself is in this answer and nowhere else, ever."""
     require(actor, "admin")
     name = name.strip()
     errors = [*_level_problem(level), *_name_problem(name, 200)]
@@ -287,7 +287,7 @@ async def delete_user(gateway: Gateway, actor: Actor, user_id: str) -> None:
         raise Refused("conflict", "the last admin cannot be deleted")
 
 
-async def change_own_password(gateway: Gateway, actor: Actor, old: str, new: str) -> None:
+async def change_own_password(gateway: Gateway, actor: Actor, old_password: str, new_password: str) -> None:
     """Ends every other session of theirs."""
     require(actor, "read")
     if not actor.session:
@@ -302,19 +302,19 @@ async def change_own_password(gateway: Gateway, actor: Actor, old: str, new: str
     user = await _user(gateway, actor.id)
     wrong = Refused("invalid_request", errors=[FieldError("oldPassword", "is not right")])
     try:
-        right = await matches(user.password_hash, old)
+        right = await matches(user.password_hash, old_password)
     except Refused:
         gateway.runtime.limits.give_back(tries)  # nobody has looked at the password
         raise
     if not right:
         raise wrong
     gateway.runtime.limits.give_back(tries)
-    check_password(new, "newPassword")
+    check_password(new_password, "newPassword")
     note = noted(gateway, actor, "password changed", user.id, password="set")
     if not await gateway.store.people.change(
         user.id,
         note,
-        password_hash=await hashed(new),
+        password_hash=await hashed(new_password),
         hash_was=user.password_hash,  # somebody may have changed it meanwhile
         end_sessions_but=actor.session,
     ):

@@ -26,8 +26,9 @@ DAY = 24 * 60
 
 
 async def recheck(gateway: Gateway, actor: Actor, webhook_id: str) -> views.Recheck:
-    """Which rejected calls of a webhook would be accepted with its current settings, the oldest of them if there are very
-    many, and which of them its sender has sent again and had accepted meanwhile. Nothing is started."""
+    """Which rejected calls of a webhook would be accepted with its current settings, at the time they were
+    received: the oldest of them if there are very many, and which of them its sender has sent again and had
+    accepted meanwhile. Nothing is started."""
     require(actor, "read")
     passing, again, failing = [], [], 0
     async for invocation in _rejected(gateway, webhook_id):

@@ -17,7 +17,7 @@ STEP = 500
 async def hold(
     gateway: Gateway, actor: Actor, webhook_id: str, seen_version: int | None = None
 ) -> views.Hold:
-    """Keep accepting calls and let their deliveries wait."""
+    """Keep accepting calls, recorded and answered as ever; their deliveries wait until somebody lets them go."""
     require(actor, "write")
     await _set(gateway, actor, webhook_id, True, seen_version)
     return views.Hold(**await _state(gateway, webhook_id))

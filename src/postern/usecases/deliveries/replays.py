@@ -72,13 +72,14 @@ async def plan(
     return await _shown(gateway, plan)
 
 
-async def begin(gateway: Gateway, actor: Actor, replay_id: str, values: Values = "recorded") -> views.Replay:
-    """Start a planned replay of many; it runs in whichever process serves. ``values``: the four fields of each
-    call as they were recorded when it was first started, or as the mapping finds them then."""
+async def begin(gateway: Gateway, actor: Actor, replay_id: str, fields: Values = "recorded") -> views.Replay:
+    """Start a planned replay of many. It runs in the background, in whichever process serves, the oldest call
+    first, each from the first step of its workflow. The four fields of each call are as they were recorded
+    when it was first started, or as the mapping finds them then."""
     require(actor, "write")
     found = await _found(gateway, replay_id)
-    note = noted(gateway, actor, "replay begun", replay_id, fields=values)
-    if not await gateway.store.replays.begin(replay_id, values, actor.name, gateway.clock(), note):
+    note = noted(gateway, actor, "replay begun", replay_id, fields=fields)
+    if not await gateway.store.replays.begin(replay_id, fields, actor.name, gateway.clock(), note):
         raise Refused("conflict", f"this replay is {found.state}; a plan is run once")
     return await show(gateway, actor, replay_id)
 

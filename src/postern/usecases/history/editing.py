@@ -35,9 +35,11 @@ async def replay_edited(
     values: dict[str, str] | None = None,
     fields: Values = "current",
 ) -> Replayed:
-    """Start the workflow with a changed copy of a recorded call. ``body``: another one, read as the first was;
-    ``values``: fields to be set by hand. The other fields are as the mapping finds them in the new body, or as they were
-    recorded. No signature is checked: whoever may write vouches for it."""
+    """Start the workflow with a changed copy of a recorded call: another ``body``, read as the first was, or
+    ``values`` set by hand; the other fields are as the mapping finds them in the body, or as they were
+    recorded. The answer names the copy, an invocation of its own, which says of which one it was made and
+    what was changed. The recorded call stays as it came. No signature is checked: whoever may write vouches
+    for it."""
     require(actor, "write")
     story = await recorded(gateway, invocation_id)
     original = story.invocation

@@ -22,8 +22,8 @@ _SIGNS = re.compile(r"signature|sign$|hmac|digest", re.IGNORECASE)
 
 
 async def fixture(gateway: Gateway, actor: Actor, invocation_id: str) -> Fixture:
-    """A recorded call as a file for tests: the event as a workflow gets it, and the headers without credentials and
-    signatures."""
+    """A recorded call as a file on which tests of workflow files run: the event as a workflow gets it, and
+    the headers without credentials and signatures."""
     require(actor, "read")
     story = await recorded(gateway, invocation_id)
     invocation = story.invocation

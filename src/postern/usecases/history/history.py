@@ -54,7 +54,8 @@ async def oldest(gateway: Gateway, actor: Actor) -> Time | None:
 
 
 async def show(gateway: Gateway, actor: Actor, invocation_id: str) -> views.Invocation:
-    """One call's whole story: what came, what was decided and why, what was started."""
+    """One call's whole story: what came (headers masked), what was decided and why with every step that led
+    there, what was started and how each attempt went."""
     require(actor, "read")
     story = await recorded(gateway, invocation_id)
     local_runs = await gateway.store.listeners.of_call(invocation_id)
@@ -63,10 +64,12 @@ async def show(gateway: Gateway, actor: Actor, invocation_id: str) -> views.Invo
 
 
 async def replay(
-    gateway: Gateway, actor: Actor, invocation_id: str, values: Values = "recorded"
+    gateway: Gateway, actor: Actor, invocation_id: str, fields: Values = "recorded"
 ) -> views.Replayed:
-    """Start the workflow again with the recorded payload. ``values``: the four fields as they were recorded
-    when the call was first started, or as the mapping finds them now."""
+    """Start the workflow again with the recorded payload, from its first step: steps that had finished run
+    once more. The four fields are as they were recorded when the call was first started, or as the mapping
+    finds them now. To replay a call that was never started is refused, and the detail says what to do
+    instead."""
     require(actor, "write")
     story = await recorded(gateway, invocation_id)
     invocation, before = story.invocation, story.deliveries
@@ -74,15 +77,15 @@ async def replay(
     payload = payload_of(invocation)
     if payload is None:
         raise Refused("conflict", "the call's body is no longer kept")
-    fields = before[0].fields if values == "recorded" else webhook.mapping.apply(payload)[0]
+    mapped = before[0].fields if fields == "recorded" else webhook.mapping.apply(payload)[0]
     now = gateway.clock()
     sample = None
     if webhook.recording_until > now:
-        sample = sample_of(webhook.id, invocation_id, fields, payload.text)
+        sample = sample_of(webhook.id, invocation_id, mapped, payload.text)
     note = noted(gateway, actor, "invocation replayed", invocation_id)
     state: State = "held" if webhook.held else "queued"
     delivery = await gateway.store.emissions.replay(
-        invocation_id, fields, now, state, actor.name, sample, note
+        invocation_id, mapped, now, state, actor.name, sample, note
     )
     gateway.runtime.due.set()
     gateway.runtime.live.touch(invocation_id)
@@ -118,7 +121,8 @@ def _never_started(invocation: Invocation) -> str:
 
 
 async def request(gateway: Gateway, actor: Actor, invocation_id: str) -> RecordedRequest:
-    """The recorded call to the byte, with its credentials masked, to be sent somewhere else."""
+    """The recorded call to the byte, for a program that takes the call in again: method, path, query, headers
+    and body. Signatures are there; credentials are masked."""
     require(actor, "read")
     return request_in(gateway, await recorded(gateway, invocation_id))
 
@@ -128,7 +132,9 @@ def request_in(gateway: Gateway, story: Story) -> RecordedRequest:
 
 
 async def as_code(gateway: Gateway, actor: Actor, invocation_id: str, language: Language = "curl") -> str:
-    """The recorded call as a command or a program to paste, with placeholders where its secrets were."""
+    """The recorded call to paste: for curl or HTTPie in a POSIX shell, or in Python, with placeholders where
+    its secrets were. curl and Python repeat the call byte for byte; HTTPie writes some addresses anew and
+    says what it leaves out."""
     require(actor, "read")
     invocation = (await recorded(gateway, invocation_id)).invocation
     return WRITERS[language](gateway.site.base_url, invocation)

@@ -20,8 +20,8 @@ NoteText = Annotated[str, Field(json_schema_extra={"maxLength": LONGEST_NOTE})]
 
 
 async def bookmark(gateway: Gateway, actor: Actor, invocation_id: str) -> Bookmark:
-    """For everybody, so that a call is found again. A second one changes nothing. It keeps nothing: retention takes the
-    call as it takes any other."""
+    """For everybody, so that a call is found again. A second one changes nothing. It keeps nothing: retention
+    takes a bookmarked call as any other."""
     require(actor, "write")
     await recorded(gateway, invocation_id)
     note = noted(gateway, actor, "call bookmarked", invocation_id)
@@ -38,7 +38,7 @@ async def remove_bookmark(gateway: Gateway, actor: Actor, invocation_id: str) ->
 
 
 async def add_note(gateway: Gateway, actor: Actor, invocation_id: str, text: str) -> Note:
-    """Write something beside a call, for everybody who looks at it."""
+    """Write something beside a call, for everybody who looks at it, with who wrote it and when."""
     require(actor, "write")
     written = text.strip()
     if problem := _problem_of(written):

@@ -25,8 +25,8 @@ AT_ONCE = 50
 
 
 async def payload_types(gateway: Gateway, actor: Actor, webhook_id: str, calls: int = CALLS) -> PayloadTypes:
-    """TypedDicts for what a webhook's payloads hold, from its newest recorded calls: what is there in some of them only,
-    null, and what is one thing or another."""
+    """TypedDicts, as Python source, for what a webhook's payloads hold, from its newest recorded calls: what
+    is there in some of them only, null, and what is one thing or another."""
     require(actor, "read")
     if not 1 <= calls <= MOST_CALLS:
         raise Refused("invalid_request", errors=[FieldError("calls", f"1 to {MOST_CALLS}")])

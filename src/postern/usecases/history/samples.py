@@ -28,8 +28,8 @@ EVERY_WEBHOOK = "every webhook"
 async def arm(
     gateway: Gateway, actor: Actor, webhook_id: str | None = None, seconds: float = ARMED_FOR
 ) -> views.Recording:
-    """The next accepted call (or replay) of the webhook is kept as its sample. None arms every webhook, each
-    for its own next event."""
+    """The next accepted call, or replay, of the webhook is kept as the sample from which a workflow's
+    variables are shown. Where none is named, each webhook waits for its own."""
     require(actor, "write")
     if not 1 <= seconds <= LONGEST_ARMED:
         raise Refused("invalid_request", errors=[FieldError("seconds", "1 second to one day")])
@@ -56,8 +56,8 @@ async def _set(gateway: Gateway, webhook_id: str | None, until: float | None, no
 
 
 async def sample(gateway: Gateway, actor: Actor, webhook_id: str) -> views.Sample:
-    """What was recorded last, and its variables with an example and what to write for each; ``event`` None
-    where nothing was yet, or a number in it is too large to be read."""
+    """The recorded event, and its variables with an example and what to write for each; ``event`` is null
+    where nothing was recorded yet, or a number in it is too large to be read."""
     require(actor, "read")
     await stored(gateway, webhook_id)
     found = await gateway.store.samples.get(webhook_id) or Sample(webhook_id)
@@ -84,8 +84,9 @@ async def forget(gateway: Gateway, actor: Actor, webhook_id: str) -> None:
 
 
 async def new_workflow(gateway: Gateway, actor: Actor, name: str, webhook_id: str) -> str:
-    """A typed beginning of a workflow for this webhook, as Python source: from the recorded event, or from the newest
-    call where none was recorded."""
+    """A typed beginning of a workflow for this webhook, as Python source for the embedded engine: its Webhook
+    ID filled in, the fields typed as they came in the recorded event, or in the newest call where none was
+    recorded. Nothing is saved."""
     require(actor, "read")
     return skeleton(name, await _event(gateway, actor, webhook_id), webhook_id)
 

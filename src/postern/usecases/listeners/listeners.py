@@ -100,14 +100,15 @@ async def enter(gateway: Gateway, actor: Actor, request: EnterRequest, address: 
 
 
 async def listing(gateway: Gateway, actor: Actor) -> list[views.Listener]:
-    """Who listens now, the oldest first."""
+    """Each `postern listen` that is connected now, the oldest first."""
     require(actor, "read")
     return [views.listener_of(one) for one in await _present(gateway)]
 
 
 async def ask(gateway: Gateway, actor: Actor, listener_id: str, request: AskRequest) -> views.HandedCalls:
-    """The calls that are there for a listener; waits a moment where there are none. Asking says that it is still
-    there. What it was given and has not answered it is given again, unless it says that it knows it."""
+    """The calls that are there for a listener; where there are none, the answer comes when there are, or
+    after a moment. Asking says that it is still there. What it was given and has not answered it is given
+    again, unless it says that it knows it."""
     require(actor, "read")
     listener = await _own(gateway, actor, listener_id)
     await _check_may_go_on(gateway, actor, listener)
@@ -136,8 +137,8 @@ async def ask(gateway: Gateway, actor: Actor, listener_id: str, request: AskRequ
 async def answer(
     gateway: Gateway, actor: Actor, listener_id: str, handed_id: str, request: LocalAnswer
 ) -> views.Taken:
-    """What a listener's program answered a call that it was handed. Where its caller waits, that hears it, under the
-    rules for a workflow's answer."""
+    """What a listener's program answered a call that it was handed. Where its caller waits, that hears it,
+    under the rules for a workflow's answer, which needs the access level write."""
     require(actor, "read")
     listener = await _own(gateway, actor, listener_id)
     call = await gateway.store.listeners.one_handed(handed_id)
@@ -167,8 +168,9 @@ async def answer(
 
 
 async def end(gateway: Gateway, actor: Actor, listener_id: str) -> None:
-    """A listener is there no more; from now on the engine is given its webhook's calls again. Of those that it has
-    not answered, the callers hear that the workflow has failed."""
+    """A listener is there no more; from now on the engine is given its webhook's calls again. Of those that
+    it has not answered, the callers hear that the workflow has failed. Somebody else's needs the access level
+    write."""
     require(actor, "read")
     listener = await gateway.store.listeners.get(listener_id)
     if listener is None:
@@ -181,8 +183,8 @@ async def end(gateway: Gateway, actor: Actor, listener_id: str) -> None:
 
 
 async def replay(gateway: Gateway, actor: Actor, listener_id: str, invocation_id: str) -> LocalRun:
-    """Send one recorded call to a listener's program. No workflow is started; how its program answered is shown at the
-    call."""
+    """Send one recorded call to a listener's program. No workflow is started; how its program answered is
+    shown at the call, under `localRuns`."""
     require(actor, "write")
     invocation = (await recorded(gateway, invocation_id)).invocation
     if invocation.body_is_gone or invocation.body_is_cut:

@@ -7,6 +7,7 @@ from postern.usecases.runtime.gateway import Gateway, require
 
 
 async def in_force(gateway: Gateway, actor: Actor) -> list[ShownSetting]:
-    """Every setting with its value and where that comes from; of secrets only whether they are set."""
+    """Every setting that the process was started with, its value and where that comes from; of secrets only
+    whether they are set."""
     require(actor, "admin")
     return gateway.settings

@@ -32,8 +32,8 @@ class Effect(Struct, frozen=True):
 
 
 async def apply(gateway: Gateway, actor: Actor, invocation_id: str, number: int) -> Webhook:
-    """The change with this number in the list that ``signatures.explain`` gives. Found again here: nobody
-    sends one along."""
+    """Change the webhook's authentication as the explanation of a rejected call offers under this number; its
+    stored secrets stay."""
     require(actor, "write")
     changes = (await signatures.explain(gateway, actor, invocation_id)).would_verify_if
     offered = changes[number].patch if number < len(changes) else None

@@ -80,14 +80,15 @@ class SendRequest(Shape):
 
 
 async def samples(gateway: Gateway, actor: Actor, webhook_id: str) -> list[views.SampleCall]:
-    """The calls that can be sent to a webhook as a test: its sender's usual events, and what was recorded of it."""
+    """The calls that can be sent to a webhook as a test: its sender's usual events, and what was recorded of
+    it. The first is what is sent by itself."""
     require(actor, "read")
     return await _samples(gateway, await stored(gateway, webhook_id))
 
 
 async def send(gateway: Gateway, actor: Actor, webhook_id: str, request: SendRequest) -> views.Sent:
-    """Make a call as the webhook's sender would, with its stored secret, and send it to the webhook's public URL.
-    The signature is not shown."""
+    """Make a call as the webhook's sender would, with its stored secret, and send it to the webhook's public
+    URL: it comes in, is recorded and starts workflows as any other call. The signature is not shown."""
     require(actor, "write")
     webhook = await stored(gateway, webhook_id)
     _check_can_be_made(webhook)

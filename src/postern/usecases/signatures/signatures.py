@@ -67,7 +67,7 @@ async def providers(gateway: Gateway, actor: Actor) -> list[views.Provider]:
 
 
 async def provider(gateway: Gateway, actor: Actor, name: str) -> views.Provider:
-    """One of them, by its name."""
+    """One sender: how it signs, what to set up there, what to paste as the secret, and how it sends again."""
     require(actor, "read")
     known = list(senders.names())
     if name not in known:
@@ -101,7 +101,8 @@ async def propose(
 
 
 async def test(gateway: Gateway, actor: Actor, request: SignatureTest) -> views.SignatureResult:
-    """Check a call and say why, in words. Nothing is recorded or started."""
+    """Check a call and say whether it verifies, why not, and what would make it. Nothing is recorded or
+    started."""
     require(actor, "read")
     if (request.authentication is None) == (request.webhook_id is None):
         raise Refused(
@@ -129,7 +130,7 @@ async def test(gateway: Gateway, actor: Actor, request: SignatureTest) -> views.
 async def explain(
     gateway: Gateway, actor: Actor, invocation_id: str
 ) -> views.SignatureExplanation | views.Explanation:
-    """Why a recorded call got its verdict, and what would fix it, checked against its webhook's present
+    """Why a recorded call got its verdict, and what would fix it, checked against its webhook's current
     settings."""
     require(actor, "read")
     invocation = (await recorded(gateway, invocation_id)).invocation

@@ -56,8 +56,8 @@ async def restore(gateway: Gateway, actor: Actor, webhook_id: str) -> views.Webh
 
 
 async def delete_for_good(gateway: Gateway, actor: Actor, webhook_id: str) -> None:
-    """Out of the bin before its seven days are over: its settings and secrets are deleted now. Its history stays
-    until retention takes it."""
+    """Out of the bin before its seven days are over: its settings and secrets are deleted now, and its URL is
+    never given out again. Its history stays until retention takes it."""
     require(actor, "write")
     one = await _in_the_bin(gateway, webhook_id)
     note = noted(gateway, actor, "webhook deleted for good", webhook_id, name=one.name)

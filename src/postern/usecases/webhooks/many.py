@@ -69,8 +69,9 @@ class _Result(Struct):
 
 
 async def change(gateway: Gateway, actor: Actor, request: ManyRequest) -> views.Many:
-    """Enable, disable, hold, release, tag, untag, move or delete many webhooks. Where it cannot be done with one, the
-    answer names that one and says why; it is done with the others."""
+    """Enable, disable, hold, release, tag, untag, move into a folder or delete the webhooks that are named,
+    or all that match a filter. One with which it cannot be done does not keep the others from it: the answer
+    says which and why."""
     require(actor, "write")
     _check(request)
     ids = await _meant(gateway, request)

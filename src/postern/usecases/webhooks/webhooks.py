@@ -43,8 +43,8 @@ async def show(gateway: Gateway, actor: Actor, webhook_id: str) -> views.Webhook
 async def change(
     gateway: Gateway, actor: Actor, webhook_id: str, patch: Patch, seen_version: int | None = None
 ) -> views.Webhook:
-    """A merge patch (RFC 7396). Secrets that are not named stay; another method or provider starts without
-    any."""
+    """A merge patch (RFC 7396): what is named is changed, null goes back to the default. Secrets that are not
+    named stay; another method or provider starts without any."""
     require(actor, "write")
     webhook = await stored(gateway, webhook_id)
     check_version(webhook, seen_version)
@@ -83,8 +83,9 @@ async def adopt(
     invocation_id: str | None = None,
     seen_version: int | None = None,
 ) -> views.Webhook:
-    """Take the secret that a sender announced in its set-up handshake as the main one, and forget the others. Whether
-    it was the sender, its owner must say: with the id of the call, where several were announced."""
+    """Take the secret that a sender (Notion, Asana) announced in its set-up handshake as the main one, and
+    forget the others, which until then are kept aside under authentication.announced. Whether it was the
+    sender, its owner must say: with the id of the call, where several were announced."""
     require(actor, "write")
     webhook = await stored(gateway, webhook_id)
     check_version(webhook, seen_version)

@@ -82,7 +82,7 @@ def description(operations: Sequence[Operation]) -> Schema:
     answers: dict[Any, Schema] = {kind: {} for one in operations for kind in answer_types(one)}
     found, components = _renamed(schemas([Problem, *answers], REFERENCE.format(model="{name}")))
     answers |= dict(zip([Problem, *answers], found, strict=True))
-    asked: dict[Any, Schema] = {one.takes["body"]: {} for one in operations if "body" in one.takes}
+    asked: dict[Any, Schema] = {one.body: {} for one in operations if one.body is not None}
     models = [kind for kind in asked if isinstance(kind, type) and issubclass(kind, BaseModel)]
     references, whole = models_json_schema(
         [(model, "validation") for model in models], ref_template=REFERENCE
@@ -194,9 +194,9 @@ def _headers(operation: Operation) -> list[Schema]:
 
 
 def _request_body(operation: Operation, asked: dict[Any, Schema]) -> Schema | None:
-    if "body" not in operation.takes:
+    if operation.body is None:
         return None
-    schemas = operation.body_schema or {JSON: asked[operation.takes["body"]]}
+    schemas = operation.body_schema or {JSON: asked[operation.body]}
     example = {} if operation.body_example is None else {"examples": [operation.body_example]}
     return {"required": True, "content": {kind: {"schema": one | example} for kind, one in schemas.items()}}
 
@@ -228,9 +228,9 @@ def problem_codes(operation: Operation) -> set[str]:
             codes |= {"access_denied"}
     if "{" in operation.path:
         codes |= {"not_found"}
-    if "body" in operation.takes:
+    if operation.body is not None:
         codes |= {"malformed_json", "payload_not_an_object", "payload_too_large", "unsupported_media_type"}
-    if "if_match" in operation.takes:
+    if "seen_version" in operation.takes:
         codes |= {"version_conflict"}
     if operation.idempotent:
         codes |= {"idempotency_mismatch", "conflict"}

@@ -1,15 +1,15 @@
 """One row per operation: who may, what may be refused, what is answered. The description at /docs is made
 from the same rows.
 
-What an operation is asked with is what its function takes: the parts of its path by their names, ``query`` and
-``body`` as the type they are declared with, the headers of ``HEADERS``. What it answers is what its function
-returns.
+What an operation does is a use case, or a function here that makes one of several. It is asked with what that takes: the
+parts of its path by their names, the version that If-Match names, the fields of the query and of the body by theirs, or these
+two whole. What it answers is what that returns.
 """
 
 import re
 from collections.abc import Awaitable, Callable, Coroutine
-from inspect import cleandoc
-from typing import Annotated, Any, get_type_hints
+from inspect import cleandoc, signature
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from msgspec import Struct
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
@@ -21,9 +21,10 @@ from postern.core.problems import FieldError, Refused
 from postern.surfaces.leaving import while_connected
 from postern.surfaces.rest.framework.bodies import LARGEST_BODY, LARGEST_BODY_OF_STRANGERS, read_json
 from postern.usecases.access.idempotency import KeptAnswer, once
-from postern.usecases.answers import Schema, as_json
+from postern.usecases.answers import Listing, Schema, as_json, whole
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.shapes import Shape, field_errors
+from postern.usecases.webhooks import webhooks
 
 PREFIX = "/api/v1"
 JSON = "application/json"
@@ -51,7 +52,7 @@ class Header(Struct, frozen=True):
 
 
 HEADERS = {
-    "if_match": Header(
+    "seen_version": Header(
         "If-Match",
         "has at most 1000 characters",
         'The ETag that was read, like "3", or *: refused with 412 when it has changed meanwhile.',
@@ -107,9 +108,13 @@ class Operation(Struct, frozen=True):
     title: str
     level: Level | None
     """None: there is no access level for it; ``check`` says who may, or everybody may."""
+    name: str
     endpoint: Endpoint
-    takes: Arguments
-    """The types of the function's arguments."""
+    takes: dict[str, str]
+    """What each of its arguments is: something given with every request, or, as ``query.limit``, a part of it."""
+    query: type[Shape] | None
+    body: Any
+    """Its type; None where there is none."""
     answers: Any
     """The type of the answer; None where it has no body."""
     status: int = 200
@@ -133,7 +138,7 @@ class Operation(Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        return self.endpoint.__name__.replace("_", "-")
+        return self.name.replace("_", "-")
 
     @property
     def description(self) -> str:
@@ -141,13 +146,18 @@ class Operation(Struct, frozen=True):
         return "\n\n".join(" ".join(one.split()) for one in paragraphs)
 
     @property
-    def query(self) -> type[Shape] | None:
-        return self.takes.get("query")
-
-    @property
     def headers(self) -> list[Header]:
         taken = [header for name, header in HEADERS.items() if name in self.takes]
         return [*taken, IDEMPOTENCY_KEY] if self.idempotent else taken
+
+    async def run(self, given: Arguments) -> Any:
+        """``given``: the gateway, who asks, the parts of the path and what else came with the request."""
+        asked = {}
+        for name, place in self.takes.items():
+            whole_one, _, field = place.partition(".")
+            asked[name] = getattr(given[whole_one], field) if field else given[whole_one]
+        answer = await self.endpoint(**asked)
+        return whole(answer) if isinstance(answer, list) else answer
 
 
 class Rows:
@@ -158,23 +168,71 @@ class Rows:
         self._tag = tag
 
     def __call__(
-        self, method: str, path: str, title: str, *, level: Level | None, answers: Any = ..., **how: Any
+        self, method: str, path: str, title: str, *, level: Level | None, **how: Any
     ) -> Callable[[Endpoint], Endpoint]:
-        """``answers`` only where the function makes the response itself; see ``Operation`` for that and the rest."""
+        """For a function that is written here; see ``Operation`` for the rest. ``answers`` only where it makes the response
+        itself."""
 
         def enter(endpoint: Endpoint) -> Endpoint:
-            takes = get_type_hints(endpoint)
-            returned = takes.pop("return")
-            body = _body_type(returned if answers is ... else answers)
-            one = Operation(self._tag, method, PREFIX + path, title, level, endpoint, takes, body, **how)
-            self.operations.append(one)
+            self.of(endpoint, endpoint.__name__, method, path, title, level=level, **how)
             return endpoint
 
         return enter
 
+    def of(
+        self,
+        endpoint: Endpoint,
+        name: str,
+        method: str,
+        path: str,
+        title: str,
+        *,
+        level: Level | None,
+        query: type[Shape] | None = None,
+        body: Any = None,
+        answers: Any = ...,
+        **how: Any,
+    ) -> None:
+        """``query`` and ``body`` where the function takes their fields: each of them has to be taken."""
+        hints = get_type_hints(endpoint)
+        returned = hints.pop("return")
+        query = query or hints.get("query")
+        body = body or next(
+            (kind for one, kind in hints.items() if one == "body" or _is_body(one, kind)), None
+        )
+        places = {one: _place_of(one, kind, path, query, body) for one, kind in hints.items()}
+        taken = {one: place for one, place in places.items() if place}
+        for part, shape in (("query", query), ("body", body)):
+            if part not in taken.values() and shape is not None:
+                lost = [field for field in shape.model_fields if f"{part}.{field}" not in taken.values()]
+                assert not lost, f"{name} does not take {lost}"
+        signature(endpoint).bind(**taken)  # or it lacks one that has no default
+        if answers is ...:
+            answers = Page[get_args(returned)] if get_origin(returned) is list else returned
+        if answers is type(None) or how.get("status") == 204:
+            answers = None
+        one = Operation(
+            self._tag, method, PREFIX + path, title, level, name, endpoint, taken, query, body, answers, **how
+        )
+        self.operations.append(one)
 
-def _body_type(answers: Any) -> Any:
-    return None if answers is type(None) else answers
+
+Page: Any = Listing
+
+
+def _is_body(name: str, kind: Any) -> bool:
+    return name != "query" and isinstance(kind, type) and issubclass(kind, Shape)
+
+
+def _place_of(name: str, kind: Any, path: str, query: type[Shape] | None, body: Any) -> str:
+    """Nowhere where the argument has its default."""
+    if kind == body:
+        return "body"
+    if name in ("gateway", "actor", "request", "query", *HEADERS) or f"{{{name}}}" in path:
+        return name
+    if query is not None and name in query.model_fields:
+        return f"query.{name}"
+    return f"body.{name}" if name in getattr(body, "model_fields", ()) else ""
 
 
 def handler(
@@ -184,7 +242,7 @@ def handler(
     parameters known, is the body JSON, is it right. Only then does the use case run."""
     query = TypeAdapter(operation.query) if operation.query is not None else None
     known = {field.alias for field in operation.query.model_fields.values()} if operation.query else set()
-    body = TypeAdapter(operation.takes["body"]) if "body" in operation.takes else None
+    body = TypeAdapter(operation.body) if operation.body is not None else None
     for_everybody = operation.level is None and operation.check is None
     largest = LARGEST_BODY_OF_STRANGERS if for_everybody else operation.largest_body
 
@@ -202,14 +260,15 @@ def handler(
         if body is not None:
             text = await read_json(request, largest)
             # Strictly: a number in quotes is refused, as the description says.
-            given["body"] = _valid(operation.takes["body"], body.validate_json, text, strict=True)
+            given["body"] = _valid(operation.body, body.validate_json, text, strict=True)
         if query is not None:
             given["query"] = _valid(None, query.validate_python, dict(request.query_params))
         given |= {name: header.read(request) for name, header in HEADERS.items() if name in operation.takes}
-        asked = {name: given[name] for name in operation.takes}
+        if "seen_version" in given:
+            given["seen_version"] = await _version(given, given["seen_version"])
 
         async def answered() -> Response:
-            work = operation.endpoint(**asked)
+            work = operation.run(given)
             if operation.may_take_long is not None and operation.may_take_long(given["query"]):
                 return _response(operation, await while_connected(request, work))
             return _response(operation, await work)
@@ -218,10 +277,23 @@ def handler(
         if key is None:
             return await answered()
         target = f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
-        whole = b"\0".join([operation.endpoint.__name__.encode(), target.encode(), text])
+        whole = b"\0".join([operation.name.encode(), target.encode(), text])
         return await _once(gateway, given["actor"], key, whole, answered)
 
     return handle
+
+
+async def _version(given: Arguments, if_match: str | None) -> int | None:
+    """What If-Match asks for, as the version that must still be the webhook's present one."""
+    if if_match is None or if_match.strip() == "*":
+        return None
+    versions = [int(tag) for tag in re.findall(r'(?<!W/)"(\d{1,9})"', if_match)]
+    if len(versions) == 1:
+        return versions[0]
+    present = (await webhooks.show(given["gateway"], given["actor"], given["webhook_id"])).version
+    if present not in versions:
+        raise Refused("version_conflict")
+    return present
 
 
 def _check_query(request: Request, known: set[str | None]) -> None:
@@ -248,7 +320,7 @@ def _valid(asked: Any, validate: Callable[..., Any], given: object, **how: bool)
 def _response(operation: Operation, answer: Any) -> Response:
     if isinstance(answer, Response):
         return answer
-    if answer is None:
+    if operation.answers is None:
         return Response(status_code=operation.status)
     if isinstance(answer, str):
         return PlainTextResponse(answer, operation.status, media_type=operation.media_type)

@@ -14,15 +14,13 @@ from postern.usecases.history import comparing, editing, fixtures, history, mark
 from postern.usecases.history.code import Language
 from postern.usecases.history.filters import FilterRequest
 from postern.usecases.history.marks import NoteText
-from postern.usecases.history.views.calls import Bookmark, Count, Invocation, Note, Replayed
+from postern.usecases.history.views.calls import Count
 from postern.usecases.history.views.charts import Chart
 from postern.usecases.history.views.comparing import Comparison
-from postern.usecases.history.views.requests import Fixture, RecordedRequest
 from postern.usecases.history.views.samples import Preview
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.shapes import Shape
 from postern.usecases.signatures import signatures
-from postern.usecases.signatures.views import Explanation, SignatureExplanation
 from postern.usecases.summary import InvocationSummary
 
 row = Rows("History")
@@ -103,39 +101,22 @@ async def count_invocations(gateway: Gateway, actor: Actor, query: FilterRequest
     return await history.count(gateway, actor, query.wanted())
 
 
-@row("GET", "/invocations/{invocation_id}", "Show an invocation", level="read")
-async def show_invocation(gateway: Gateway, actor: Actor, invocation_id: str) -> Invocation:
-    """Headers masked, payload, verdict with its trace, deliveries with their attempts."""
-    return await history.show(gateway, actor, invocation_id)
-
-
-@row(
-    "GET", "/invocations/{invocation_id}/code", "Show an invocation as a command or a program",
-    level="read", media_type="text/plain; charset=utf-8",
+row.of(
+    history.show, "show_invocation", "GET", "/invocations/{invocation_id}", "Show an invocation", level="read"
+)
+row.of(
+    history.as_code, "show_invocation_as_code", "GET", "/invocations/{invocation_id}/code",
+    "Show an invocation as a command or a program",
+    level="read", query=CodeQuery, media_type="text/plain; charset=utf-8",
 )  # fmt: skip
-async def show_invocation_as_code(
-    gateway: Gateway, actor: Actor, invocation_id: str, query: CodeQuery
-) -> str:
-    """For curl or HTTPie in a POSIX shell, or in Python, with placeholders where the secrets were. curl and Python
-    repeat the call byte for byte; HTTPie writes some addresses anew and says what it leaves out."""
-    return await history.as_code(gateway, actor, invocation_id, query.language)
-
-
-@row("GET", "/invocations/{invocation_id}/request", "Show a recorded call to the byte", level="read")
-async def show_request(gateway: Gateway, actor: Actor, invocation_id: str) -> RecordedRequest:
-    """Method, path, query, headers and body as they came in, for a program that takes the call in again. Signatures are
-    there; credentials are masked."""
-    return await history.request(gateway, actor, invocation_id)
-
-
-@row(
-    "GET", "/invocations/{invocation_id}/fixture", "Show a call as a fixture for tests",
-    level="read", refuses=("conflict",),
+row.of(
+    history.request, "show_request", "GET", "/invocations/{invocation_id}/request",
+    "Show a recorded call to the byte", level="read",
 )  # fmt: skip
-async def show_fixture(gateway: Gateway, actor: Actor, invocation_id: str) -> Fixture:
-    """The event as a workflow gets it, and the headers without credentials and signatures. Kept as a file, tests of
-    workflow files run on it."""
-    return await fixtures.fixture(gateway, actor, invocation_id)
+row.of(
+    fixtures.fixture, "show_fixture", "GET", "/invocations/{invocation_id}/fixture",
+    "Show a call as a fixture for tests", level="read", refuses=("conflict",),
+)  # fmt: skip
 
 
 @row("GET", "/invocations/{invocation_id}/preview", "Try a field mapping", level="read")
@@ -145,28 +126,15 @@ async def preview_mapping(gateway: Gateway, actor: Actor, invocation_id: str, qu
     return await history.preview(gateway, actor, invocation_id, query.paths())
 
 
-@row(
-    "POST", "/invocations/{invocation_id}/replay", "Replay an invocation",
-    level="write", status=202, refuses=("conflict",), idempotent=True,
+row.of(
+    history.replay, "replay_invocation", "POST", "/invocations/{invocation_id}/replay", "Replay an invocation",
+    level="write", query=ReplayQuery, status=202, refuses=("conflict",), idempotent=True,
 )  # fmt: skip
-async def replay_invocation(
-    gateway: Gateway, actor: Actor, invocation_id: str, query: ReplayQuery
-) -> Replayed:
-    """Starts the workflow again with the recorded payload, from its first step: steps that had finished run once more. To replay a call that was never started is refused, and the
-    problem's detail says what to do instead."""
-    return await history.replay(gateway, actor, invocation_id, query.fields)
-
-
-@row(
-    "POST", "/invocations/{invocation_id}/edited-replays", "Replay a changed copy of an invocation",
-    level="write", status=202, refuses=("conflict",), idempotent=True,
+row.of(
+    editing.replay_edited, "replay_edited_invocation", "POST", "/invocations/{invocation_id}/edited-replays",
+    "Replay a changed copy of an invocation",
+    level="write", body=EditedReplayRequest, status=202, refuses=("conflict",), idempotent=True,
 )  # fmt: skip
-async def replay_edited_invocation(
-    gateway: Gateway, actor: Actor, invocation_id: str, body: EditedReplayRequest
-) -> Replayed:
-    """The workflow is started with another body or other values. The answer names the copy, an invocation of its own, which
-    says of which one it was made and what was changed. The recorded call stays as it came."""
-    return await editing.replay_edited(gateway, actor, invocation_id, body.body, body.values, body.fields)
 
 
 @row("GET", "/invocations/{invocation_id}/comparison", "Compare two invocations", level="read")
@@ -178,12 +146,10 @@ async def compare_invocations(
     return await comparing.compared(gateway, actor, invocation_id, query.to or None)
 
 
-@row("GET", "/invocations/{invocation_id}/explanation", "Explain a verdict", level="read")
-async def explain_invocation(
-    gateway: Gateway, actor: Actor, invocation_id: str
-) -> SignatureExplanation | Explanation:
-    """Why the call was judged so and what would fix it, checked against its webhook's current settings."""
-    return await signatures.explain(gateway, actor, invocation_id)
+row.of(
+    signatures.explain, "explain_invocation", "GET", "/invocations/{invocation_id}/explanation",
+    "Explain a verdict", level="read",
+)  # fmt: skip
 
 
 @row("GET", "/volumes", "Count calls over time", level="read")
@@ -191,33 +157,20 @@ async def show_volumes(gateway: Gateway, actor: Actor, query: VolumeQuery) -> Ch
     return await volumes.chart(gateway, actor, query.webhook_id or None, query.range)
 
 
-@row("PUT", "/invocations/{invocation_id}/bookmark", "Bookmark an invocation", level="write")
-async def bookmark_invocation(gateway: Gateway, actor: Actor, invocation_id: str) -> Bookmark:
-    """For everybody. It keeps nothing: retention takes a bookmarked call as any other."""
-    return await marks.bookmark(gateway, actor, invocation_id)
-
-
-@row(
-    "DELETE", "/invocations/{invocation_id}/bookmark", "Take an invocation's bookmark away",
-    level="write", status=204,
+row.of(
+    marks.bookmark, "bookmark_invocation", "PUT", "/invocations/{invocation_id}/bookmark",
+    "Bookmark an invocation", level="write",
 )  # fmt: skip
-async def remove_invocation_bookmark(gateway: Gateway, actor: Actor, invocation_id: str) -> None:
-    await marks.remove_bookmark(gateway, actor, invocation_id)
-
-
-@row(
-    "POST", "/invocations/{invocation_id}/notes", "Write a note to an invocation",
-    level="write", status=201, refuses=("conflict",), idempotent=True,
+row.of(
+    marks.remove_bookmark, "remove_invocation_bookmark", "DELETE", "/invocations/{invocation_id}/bookmark",
+    "Take an invocation's bookmark away", level="write", status=204,
 )  # fmt: skip
-async def note_invocation(gateway: Gateway, actor: Actor, invocation_id: str, body: NoteRequest) -> Note:
-    """For everybody who looks at it, with who wrote it and when."""
-    return await marks.add_note(gateway, actor, invocation_id, body.text)
-
-
-@row(
-    "DELETE", "/invocations/{invocation_id}/notes/{note_id}", "Delete a note of an invocation",
-    level="write", status=204,
+row.of(
+    marks.add_note, "note_invocation", "POST", "/invocations/{invocation_id}/notes",
+    "Write a note to an invocation",
+    level="write", body=NoteRequest, status=201, refuses=("conflict",), idempotent=True,
 )  # fmt: skip
-async def delete_invocation_note(gateway: Gateway, actor: Actor, invocation_id: str, note_id: str) -> None:
-    """One's own, or, for an administrator, anybody's."""
-    await marks.delete_note(gateway, actor, invocation_id, note_id)
+row.of(
+    marks.delete_note, "delete_invocation_note", "DELETE", "/invocations/{invocation_id}/notes/{note_id}",
+    "Delete a note of an invocation", level="write", status=204,
+)  # fmt: skip
