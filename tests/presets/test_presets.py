@@ -11,8 +11,11 @@ import msgspec
 import pytest
 
 from postern import presets
+from postern.core.calls.call import Call
 from postern.core.calls.paths import parse_path, walk
 from postern.core.signatures.scheme import SignatureScheme, warnings
+from postern.core.signatures.signature import Reading, SignatureCredential
+from postern.core.webhooks.making import Draft, Occasion, signed
 from postern.core.webhooks.settings import Resolved, as_document
 from postern.usecases.answers import as_json
 from postern.usecases.signatures.senders import about
@@ -91,6 +94,25 @@ def test_the_id_of_a_delivery_is_found_in_one_place_alone(name: str, delivery: s
         sent = {header.lower(): value for header, value in sample.headers}
         assert sent.pop(delivery) == "{uuid}"
         assert "{uuid}" not in " ".join([*sent.values(), sample.body])
+
+
+def test_the_id_of_a_delivery_is_where_its_preset_says() -> None:
+    for name, preset in presets.load().items():
+        secret = (
+            b"whsec_aGVsbG8gd29ybGQgaGVsbG8=" if preset.scheme.secret_encoding == "base64" else b"a secret"
+        )
+        credential = SignatureCredential(preset.scheme, secret)
+        for sample in preset.samples if preset.scheme.delivery_id else ():
+            draft = Draft(sample.headers, sample.body.encode(), sample.event)
+            made = signed(
+                credential, draft, Occasion(0.0, b"chance", "https://hooks.example", "/webhook/a"), {}
+            )
+            headers = tuple((name.lower().encode(), value.encode("latin-1")) for name, value in made.headers)
+            query = made.query.encode()
+            reading = credential.read(
+                Call("POST", b"/webhook/a", query, headers, made.body, "", 0.0, "https://hooks.example")
+            )
+            assert isinstance(reading, Reading) and reading.delivery_id, (name, sample.event)
 
 
 def test_samples_are_not_read_when_the_program_starts() -> None:
