@@ -33,9 +33,8 @@ from postern.stores.calls.rows import delivery_of
 from postern.stores.history import filtering
 from postern.stores.history.reading import invocation_of
 from postern.stores.sql.tables import deliveries, invocations
+from postern.surfaces.cli import filters
 from postern.surfaces.cli.develop import send
-from postern.surfaces.cli.history import filters as options_of_calls
-from postern.surfaces.cli.webhooks import filters as options_of_webhooks
 from postern.surfaces.cli.webhooks import many as many_of_commands
 from postern.surfaces.console import rehearsal, words
 from postern.surfaces.console.routes import VIEWS
@@ -360,14 +359,14 @@ def test_a_field_of_the_history_s_filter_is_asked_for_everywhere() -> None:
     fields = set(HistoryFilter.__struct_fields__)
     assert set(FilterRequest.model_fields) == fields, "FilterRequest in usecases/history/filters.py"
     assert set(ReplayedCalls.__struct_fields__) == fields, "ReplayedCalls in usecases/deliveries/views.py"
-    assert set(options_of_calls.OPTIONS) == fields, "OPTIONS in surfaces/cli/history/filters.py"
+    assert set(filters.CALLS) == fields, "CALLS in surfaces/cli/filters.py"
     asked = set(re.findall(r"wanted\.(\w+)", Path(filtering.__file__).read_text("utf-8")))
     assert fields <= asked, f"stores/history/filtering.py asks nothing of {fields - asked}"
 
 
 def test_a_field_of_the_webhooks_filter_is_an_option() -> None:
     fields = set(webhooks_listing.WebhookFilterRequest.model_fields)
-    assert set(options_of_webhooks.OPTIONS) == fields, "OPTIONS in surfaces/cli/webhooks/filters.py"
+    assert set(filters.WEBHOOKS) == fields, "WEBHOOKS in surfaces/cli/filters.py"
 
 
 def test_a_metric_is_served() -> None:

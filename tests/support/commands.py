@@ -12,7 +12,6 @@ from postern.settings import Settings
 from postern.surfaces.cli.entry import run_typed
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.gateway.machine import Local
-from postern.surfaces.cli.run import output
 from postern.wiring.commands.local import LocalApi
 from postern.wiring.program import Wired
 from support.program import Program
@@ -42,7 +41,6 @@ def typed(folder: Path, *arguments: str, to: Program | None = None, **environmen
         with capture_logs():  # the real program logs to standard error
             return CliRunner(env=client_environment(folder, to)).invoke(Postern("postern"), arguments)
     finally:
-        output.as_json = False
         api.close()
 
 

@@ -10,8 +10,8 @@ import click
 from postern.core.access.accounts import LEVELS
 from postern.core.access.audit import Changes
 from postern.surfaces.cli.gateway.api import api
-from postern.surfaces.cli.options import Choice, Group, cursor_option, json_option, limit_option, yes_option
-from postern.surfaces.cli.run import USAGE, end, report, show_page
+from postern.surfaces.cli.options import Choice, Group, command, cursor_option, limit_option, yes_option
+from postern.surfaces.cli.run import USAGE, confirm, end, report, show_page
 from postern.surfaces.cli.secret import read_secret
 from postern.usecases.access.views import ApiKey, AuditEntry, NewApiKey, Session, User
 from postern.usecases.answers import Listing
@@ -27,46 +27,41 @@ A_LEVEL = f"{', '.join(LEVELS[:-1])} or {LEVELS[-1]}."
 @keys.command("create")
 @click.argument("name", help="What or whom it is for.")
 @click.option("--level", type=Choice(LEVELS), default="read", help="read, write or admin.")
-@json_option
-def create_key(name: str, level: str, as_json: bool) -> None:
+def create_key(name: str, level: str) -> None:
     """Make an API key. It is shown now and never again."""
     made = api.post(NewApiKey, "api-keys", body={"name": name, "level": level})
-    report(made, made.key, as_json)
+    report(made, made.key)
 
 
 @keys.command("list")
-@json_option
-def list_keys(as_json: bool) -> None:
+def list_keys() -> None:
     """The API keys: what they are for, what they may do, when they were last used."""
     found = api.get(Listing[ApiKey], "api-keys")
     columns = ["id", "name", "level", "prefix", "createdAt", "lastUsedAt"]
-    show_page(found, as_json, columns, "No API key yet: postern keys create NAME")
+    show_page(found, columns, "No API key yet: postern keys create NAME")
 
 
 @keys.command("delete")
 @click.argument("key", help="The key's id (key_…).")
-@json_option
-def delete_key(key: str, as_json: bool) -> None:
+def delete_key(key: str) -> None:
     """Revoke an API key at once."""
     api.delete("api-keys", key)
-    report({"deleted": key}, "Revoked.", as_json)
+    report({"deleted": key}, "Revoked.")
 
 
 @users.command("list")
-@json_option
-def list_users(as_json: bool) -> None:
+def list_users() -> None:
     """The users, what they may do, when they last signed in."""
     found = api.get(Listing[User], "users")
     columns = ["id", "name", "level", "createdAt", "createdBy", "lastSignedInAt"]
-    show_page(found, as_json, columns, "No user yet; the first start of the gateway makes one.")
+    show_page(found, columns, "No user yet; the first start of the gateway makes one.")
 
 
 @users.command("create")
 @click.argument("name", help="What they sign in as.")
 @click.option("--level", type=Choice(LEVELS), default="read", help=A_LEVEL)
 @click.option("--password", help="env:NAME, file:PATH or -. Left out: asked for.")
-@json_option
-def create_user(name: str, level: str, password: str | None, as_json: bool) -> None:
+def create_user(name: str, level: str, password: str | None) -> None:
     """Let somebody sign in to the console.
 
     Example:
@@ -75,15 +70,14 @@ def create_user(name: str, level: str, password: str | None, as_json: bool) -> N
     """
     secret = _password(password)
     made = api.post(User, "users", body={"name": name, "password": secret, "level": level})
-    report(made, f"{made.name} may sign in, with access level {made.level}: {made.id}", as_json)
+    report(made, f"{made.name} may sign in, with access level {made.level}: {made.id}")
 
 
 @users.command("change")
 @user_argument
 @click.option("--level", type=Choice(LEVELS), help=A_LEVEL)
 @click.option("--password", help="env:NAME, file:PATH or -. Ends the user's sessions.")
-@json_option
-def change_user(user: str, level: str | None, password: str | None, as_json: bool) -> None:
+def change_user(user: str, level: str | None, password: str | None) -> None:
     """Give a user another access level or a new password. This is also the way back in when the password of
     `admin` is lost."""
     if level is None and password is None:
@@ -92,57 +86,46 @@ def change_user(user: str, level: str | None, password: str | None, as_json: boo
     wanted = {"level": level, "password": secret}
     done = api.patch(User, "users", user, body={name: one for name, one in wanted.items() if one is not None})
     report(
-        done,
-        f"{done.name} has access level {done.level}{'; the new password holds now' if secret else ''}.",
-        as_json,
+        done, f"{done.name} has access level {done.level}{'; the new password holds now' if secret else ''}."
     )
 
 
 @users.command("delete")
 @user_argument
 @yes_option
-@json_option
-def delete_user(user: str, yes: bool, as_json: bool) -> None:
+def delete_user(user: str, yes: bool) -> None:
     """Remove a user and end their sessions. The last admin stays."""
-    if not yes and not as_json:
-        click.confirm("They can no longer sign in. Delete the user?", abort=True)
+    confirm("They can no longer sign in. Delete the user?", yes)
     api.delete("users", user)
-    report({"deleted": user}, "Deleted.", as_json)
+    report({"deleted": user}, "Deleted.")
 
 
 @sessions.command("list")
-@json_option
-def list_sessions(as_json: bool) -> None:
+def list_sessions() -> None:
     """Everybody's sessions in the console: from where, since when, when last used."""
     found = api.get(Listing[Session], "sessions")
     show_page(
-        found,
-        as_json,
-        ["id", "user", "createdAt", "lastSeenAt", "address", "userAgent"],
-        "Nobody is signed in.",
+        found, ["id", "user", "createdAt", "lastSeenAt", "address", "userAgent"], "Nobody is signed in."
     )
 
 
 @sessions.command("revoke")
 @click.argument("session_id", metavar="SESSION", help="The session's id (ses_…).")
-@json_option
-def revoke_session(session_id: str, as_json: bool) -> None:
+def revoke_session(session_id: str) -> None:
     """Sign a session out; its next request is refused."""
     api.delete("sessions", session_id)
-    report({"revoked": session_id}, "Signed out.", as_json)
+    report({"revoked": session_id}, "Signed out.")
 
 
-@click.command()
+@command()
 @click.option("--subject", help="Only what was done to this webhook, user, key … (its id).")
 @limit_option(50)
 @cursor_option
-@json_option
-def audit(subject: str | None, limit: int, cursor: str | None, as_json: bool) -> None:
+def audit(subject: str | None, limit: int, cursor: str | None) -> None:
     """Who changed what, newest first. No secret is in it: of one it only says that it was set."""
     page = api.get(Listing[AuditEntry], "audit", limit=limit, cursor=cursor, subject=subject)
     show_page(
         page,
-        as_json,
         ["at", "who", "did", "to", "changes"],
         "Nothing has been changed yet.",
         lambda one: [one.at, one.actor, one.action, one.subject, _changes(one.changes)],

@@ -11,7 +11,7 @@ from postern.core.visible import visible
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.main import program
 from postern.surfaces.cli.operations.completion import VARIABLE
-from postern.surfaces.cli.run import FAILED, err, show_problem
+from postern.surfaces.cli.run import FAILED, err, out, show_problem
 
 PROFILE = "--profile"
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -20,6 +20,7 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 def run_typed(arguments: list[str]) -> int:
     if asked := os.environ.get(VARIABLE):
         return shell_complete(program, {}, "postern", VARIABLE, asked)
+    out.as_json = False
     try:
         with program.make_context("postern", _profile_first(arguments)) as context:
             program.invoke(context)

@@ -1,14 +1,14 @@
 """Options that several commands have, and groups of commands."""
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
+from functools import partial, wraps
 from typing import Any, TypeVar, get_args
 
 import click
 
 from postern.core.history.replay import Values
-from postern.surfaces.cli.run import output
+from postern.surfaces.cli.run import out
 
 
 class Choice(click.Choice[str]):
@@ -26,7 +26,27 @@ class Choice(click.Choice[str]):
         return "TEXT" if isinstance(param, click.Option) else None
 
 
+def _json_asked(context: click.Context, option: click.Parameter, asked: bool) -> None:
+    out.as_json = asked
+
+
+class Command(click.Command):
+    """One that says something: to people, and as JSON to programs."""
+
+    def __init__(self, name: str | None, **of_click: Any) -> None:
+        super().__init__(name, **of_click)
+        said = "Print JSON, for scripts."
+        self.params.append(
+            click.Option(["--json"], is_flag=True, expose_value=False, help=said, callback=_json_asked)
+        )
+
+
+command = partial(click.command, cls=Command)
+
+
 class Group(click.Group):
+    command_class = Command
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         self.write_commands(formatter, "Commands", [self.commands[name] for name in sorted(self.commands)])
 
@@ -46,29 +66,21 @@ WHOLE = 1000
 
 Given = dict[str, Any]
 """What was typed for such options, by the names that the API has for them; what was not typed is not in it."""
-Command = Callable[..., Any]
-C = TypeVar("C", bound=Command)
+Function = Callable[..., Any]
+F = TypeVar("F", bound=Function)
+Options = Mapping[str, str | Callable[[Function], Function]]
 
-
-def _json_asked(context: click.Context, option: click.Parameter, asked: bool) -> bool:
-    output.as_json = asked
-    return asked
-
-
-json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print JSON, for scripts.", callback=_json_asked
-)
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 cursor_option = click.option("--cursor", help="Go on where a page ended (nextCursor).")
 
 
-def limit_option(default: int) -> Callable[[C], C]:
+def limit_option(default: int) -> Callable[[F], F]:
     return click.option(
         "--limit", type=click.IntRange(1, 200), default=default, help="How many, at most 200."
     )
 
 
-def fields_option(default: str) -> Callable[[C], C]:
+def fields_option(default: str) -> Callable[[F], F]:
     return click.option(
         "--fields",
         type=Choice(get_args(Values)),
@@ -77,18 +89,20 @@ def fields_option(default: str) -> Callable[[C], C]:
     )
 
 
-def together(options: Mapping[str, Callable[[Command], Command]]) -> Callable[[Command], Command]:
-    """The command has these options, and is given what was typed for them as its argument ``wanted``, by the names that the
-    API has for them."""
+def together(options: Options) -> Callable[[Function], Function]:
+    """The command has these options, and is given what was typed for them as its argument ``wanted``. They are said by the
+    names that the API has for them; a text is the help of an option of the same name."""
 
-    def enter(command: Command) -> Command:
-        @functools.wraps(command)
+    def enter(command: Function) -> Function:
+        @wraps(command)
         def run(**typed: Any) -> None:
             values = {name: typed.pop(name) for name in options}
             command(wanted={name: value for name, value in values.items() if value}, **typed)
 
-        decorated: Command = run
-        for option in reversed([*options.values()]):
+        decorated: Function = run
+        for name, option in reversed([*options.items()]):
+            if isinstance(option, str):
+                option = click.option(f"--{name.replace('_', '-')}", help=option)
             decorated = option(decorated)
         return decorated
 

@@ -7,11 +7,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NoReturn, TextIO, TypeVar
 
+import click
+
 from postern.core.documents import Document
 from postern.core.moment import moment
 from postern.core.problems import PROBLEMS
 from postern.core.visible import visible
-from postern.surfaces.cli.terminal import counted, err, out, plain, table
+from postern.surfaces.cli.terminal import Style, counted, err, out, plain, table
 from postern.usecases.answers import Listing, as_plain
 
 T = TypeVar("T")
@@ -19,14 +21,6 @@ T = TypeVar("T")
 OK, FAILED, USAGE, NOT_FOUND, CONFLICT, UNAVAILABLE, DIFFERS, NOT_ALLOWED = 0, 1, 2, 3, 4, 5, 6, 7
 INTERRUPTED = 130
 EXIT_CODES = "0 done · 1 failed · 2 wrong usage or invalid values · 3 not found · 4 the current state does not allow it · 5 gateway, store or engine not reachable · 6 a dry run found something to change · 7 the API key is not known, or may not do this"
-
-
-class Output:
-    as_json = False
-    """The command was typed with --json: what goes wrong is printed as JSON, too."""
-
-
-output = Output()
 
 
 __all__ = ["counted", "err", "out", "plain"]  # most commands print by themselves as well
@@ -42,7 +36,7 @@ def time_of(text: str, option: str) -> float:
 
 def end(message: str, status: int, code: str = "", fields: dict[str, str] | None = None) -> NoReturn:
     fields = fields or {}
-    if output.as_json:
+    if out.as_json:  # what goes wrong is then JSON, too
         show_problem(message, code, fields)
     else:
         # "Under errors" is where an answer names them.
@@ -82,36 +76,47 @@ def _escaped(char: str) -> str:
     return json.dumps(char)[1:-1]
 
 
-def report(done: Any, text: str, as_json: bool) -> None:
-    """What a command did: a line for people, the whole answer for scripts."""
-    if as_json:
-        show_json(done)
-    else:
-        out.print(plain(text))
-
-
-def show(found: Any, as_json: bool) -> None:
-    if as_json:
+def for_programs(found: Any) -> None:
+    """Printed as JSON where --json asks for that. What is printed for people afterwards is left out then."""
+    if out.as_json:
         show_json(found)
-    else:
-        show_tree(as_plain(found))
+
+
+def report(done: Any, text: str) -> None:
+    """What a command did: a line for people, the whole answer for scripts."""
+    for_programs(done)
+    out.print(plain(text))
+
+
+def note(text: str, style: Style = "") -> None:
+    """On standard error, for people: an answer in JSON has it in itself."""
+    if not out.as_json:
+        err.print(text, style)
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Ends the command unless somebody agrees. A script has agreed with --yes, or with --json."""
+    if not (yes or out.as_json):
+        click.confirm(question, abort=True)
+
+
+def show(found: Any) -> None:
+    for_programs(found)
+    show_tree(as_plain(found))
 
 
 def show_page(
     page: Listing[T],
-    as_json: bool,
     columns: list[str],
     when_empty: str,
     row: Callable[[T], list[Any]] | None = None,
 ) -> None:
     """Without ``row`` the columns are the names of what is shown."""
-    if as_json:
-        show_json(page)
-        return
+    for_programs(page)
     rows = [row(one) if row else [as_plain(one)[column] for column in columns] for one in page.items]
     show_table(columns, rows, when_empty)
     if page.next_cursor:
-        err.print(f"There are more: --cursor {page.next_cursor}")
+        note(f"There are more: --cursor {page.next_cursor}")
 
 
 def show_table(columns: list[str], rows: list[list[Any]], when_empty: str) -> None:

@@ -10,16 +10,16 @@ import msgspec
 
 from postern.core.documents import Document
 from postern.surfaces.cli.gateway.api import api
-from postern.surfaces.cli.options import Group, json_option
+from postern.surfaces.cli.options import Group
 from postern.surfaces.cli.run import (
     FAILED,
     USAGE,
     counted,
     end,
+    for_programs,
     out,
     plain,
     report,
-    show_json,
     show_page,
     time_of,
 )
@@ -34,10 +34,9 @@ secret_commands = Group("secrets", help="The encryption of stored secrets.")
 
 
 @commands.command("providers")
-@json_option
-def providers(as_json: bool) -> None:
+def providers() -> None:
     """The senders Postern knows: what to paste and where to find it."""
-    show_page(api.get(Listing[Provider], "providers"), as_json, _SENDER, "", _sender)
+    show_page(api.get(Listing[Provider], "providers"), _SENDER, "", _sender)
 
 
 @commands.command("test")
@@ -52,7 +51,6 @@ def providers(as_json: bool) -> None:
     "--at",
     help="When it arrived: 2026-11-21T09:00:00Z, seconds since 1970, or 45s, 30m, 1h, 2d ago. Default: now, or when it was recorded.",
 )
-@json_option
 def test(
     provider: str | None,
     secret: str | None,
@@ -62,7 +60,6 @@ def test(
     header: tuple[str, ...],
     body: str | None,
     at: str | None,
-    as_json: bool,
 ) -> None:
     """Check a signature and say why it does or does not match, and what would make it match.
 
@@ -92,36 +89,31 @@ def test(
             "bodyBase64": b64encode(read_file(body) if body else b"").decode(),
         }
     found = api.post(SignatureResult, "signature-tests", body=request)
-    if as_json:
-        show_json(found)
-    else:
-        out.print(plain(found.explanation))
-        for step in found.steps:
-            out.print(f"  {'ok ' if step.ok else 'no '} {plain(step.step)}: {plain(step.detail)}")
-        if found.signed_content is not None:
-            signed = found.signed_content
-            out.print(
-                f"  signed    {plain(repr(signed[:LONGEST_SHOWN]))}{' …' if len(signed) > LONGEST_SHOWN else ''}"
-            )
-        for signature in found.received:
-            out.print(f"  received  {plain(signature)}")
-        for one in found.expected:
-            out.print(f"  expected  {plain(one.signature)} ({one.secret} secret)")
-        _show_changes(found.would_verify_if)
+    for_programs(found)
+    out.print(plain(found.explanation))
+    for step in found.steps:
+        out.print(f"  {'ok ' if step.ok else 'no '} {plain(step.step)}: {plain(step.detail)}")
+    if found.signed_content is not None:
+        signed = found.signed_content
+        out.print(
+            f"  signed    {plain(repr(signed[:LONGEST_SHOWN]))}{' …' if len(signed) > LONGEST_SHOWN else ''}"
+        )
+    for signature in found.received:
+        out.print(f"  received  {plain(signature)}")
+    for one in found.expected:
+        out.print(f"  expected  {plain(one.signature)} ({one.secret} secret)")
+    _show_changes(found.would_verify_if)
     if not found.verified:
         sys.exit(FAILED)
 
 
 @commands.command("explain")
 @click.argument("invocation", metavar="INVOCATION", help="The invocation's id (inv_…).")
-@json_option
-def explain(invocation: str, as_json: bool) -> None:
+def explain(invocation: str) -> None:
     """Why a recorded call was judged as it was, and what would fix it, checked against its webhook's present
     settings."""
     answer = api.get(Document, "invocations", invocation, "explanation")
-    if as_json:
-        show_json(answer)  # where the signature is the trouble, it says more
-        return
+    for_programs(answer)  # where the signature is the trouble, it says more
     found = msgspec.convert(answer, Explanation)
     out.print(f"{found.code}: {plain(found.explanation)}")
     _show_changes(found.would_verify_if)
@@ -132,8 +124,7 @@ def explain(invocation: str, as_json: bool) -> None:
 @commands.command("propose")
 @click.argument("description", required=False, help="What the sender is called, or what it does.")
 @click.option("--invocation", help="Or a recorded call of it (inv_…).")
-@json_option
-def propose(description: str | None, invocation: str | None, as_json: bool) -> None:
+def propose(description: str | None, invocation: str | None) -> None:
     """Which built-in sender fits, best first: by a name, or by what a recorded call looks like.
 
     Examples:
@@ -147,7 +138,6 @@ def propose(description: str | None, invocation: str | None, as_json: bool) -> N
     found = api.get(Listing[Provider], "proposals", description=description, invocation_id=invocation)
     show_page(
         found,
-        as_json,
         _SENDER,
         "None that is known. The generic and custom schemes may do: postern signatures providers",
         _sender,
@@ -155,14 +145,13 @@ def propose(description: str | None, invocation: str | None, as_json: bool) -> N
 
 
 @secret_commands.command("rotate-key")
-@json_option
-def rotate_key(as_json: bool) -> None:
+def rotate_key() -> None:
     """Encrypt every stored secret with the first key of POSTERN_SECRET_KEYS.
 
     Put the new key first and keep the old one behind it, run this, then drop the old one.
     """
     done = api.machine("secrets rotate-key").rotate_key()
-    report({"reencrypted": done}, f"Encrypted with the new key now: {counted(done, 'secret')}.", as_json)
+    report({"reencrypted": done}, f"Encrypted with the new key now: {counted(done, 'secret')}.")
 
 
 _SENDER = ["provider", "sender", "paste"]

@@ -20,6 +20,9 @@ NARROWEST = 24
 class Terminal:
     """Standard output, or standard error."""
 
+    as_json = False
+    """The command was typed with --json. Standard output is for programs then: what is printed there for people is left out."""
+
     def __init__(self, stream: Literal["stdout", "stderr"]) -> None:
         self._name = stream
 
@@ -42,6 +45,8 @@ class Terminal:
         return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if style and colours and text else text
 
     def print(self, text: str = "", style: Style = "", end: str = "\n") -> None:
+        if self.as_json:
+            return
         self.stream.write(self.styled(text, style) + end)
         if end != "\n":
             self.stream.flush()

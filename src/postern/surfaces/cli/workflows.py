@@ -12,7 +12,7 @@ import click
 
 from postern.core.visible import visible
 from postern.surfaces.cli.gateway.api import api
-from postern.surfaces.cli.options import Group, json_option
+from postern.surfaces.cli.options import Group
 from postern.surfaces.cli.run import (
     CONFLICT,
     FAILED,
@@ -21,7 +21,8 @@ from postern.surfaces.cli.run import (
     USAGE,
     counted,
     end,
-    err,
+    for_programs,
+    note,
     out,
     plain,
     report,
@@ -49,19 +50,17 @@ commands = Group("workflows", help="The workflows that the embedded engine runs.
 
 
 @commands.command("list")
-@json_option
-def listing(as_json: bool) -> None:
+def listing() -> None:
     """The workflows in POSTERN_WORKFLOWS and the Webhook IDs each one wants."""
     found = api.get(Workflows, "workflows")
     show_page(
         found,
-        as_json,
         ["name", "webhook ids", "about"],
         "No workflow found in POSTERN_WORKFLOWS; `postern workflows new` writes one from a recorded event.",
         lambda one: [one.name, ", ".join(one.webhook_ids) or "every webhook", one.help],
     )
-    for problem in found.problems if not as_json else ():
-        err.print(plain(problem))
+    for problem in found.problems:
+        note(plain(problem))
 
 
 @commands.command("check")
@@ -72,18 +71,15 @@ def listing(as_json: bool) -> None:
     type=click.Path(exists=True, path_type=Path),
     help="Default: POSTERN_WORKFLOWS.",
 )
-@json_option
-def check(folder: Path | None, as_json: bool) -> None:
+def check(folder: Path | None) -> None:
     """Load workflow files as the engine does, and say what is wrong with them. Ends with 1 where something is: to be
     asked before they are copied to where they run."""
     loaded = api.here().load_workflows(folder)
     names, problems = [one.name for one in loaded.workflows], [one.error for one in loaded.broken]
-    if as_json:
-        show_json({"workflows": names, "problems": problems})
-    else:
-        out.print(f"{counted(len(names), 'workflow')}: {', '.join(names)}" if names else "No workflow found.")
-        for problem in problems:
-            err.print(plain(problem))
+    for_programs({"workflows": names, "problems": problems})
+    out.print(f"{counted(len(names), 'workflow')}: {', '.join(names)}" if names else "No workflow found.")
+    for problem in problems:
+        note(plain(problem))
     if problems:
         sys.exit(FAILED)
 
@@ -102,31 +98,27 @@ def check(folder: Path | None, as_json: bool) -> None:
 @click.option(
     "--with-test", is_flag=True, help="Also write a test, and the event as the fixture that it runs on."
 )
-@json_option
-def new(name: str, from_sample: str, only_print: bool, with_test: bool, as_json: bool) -> None:
+def new(name: str, from_sample: str, only_print: bool, with_test: bool) -> None:
     """Begin a workflow from a recorded event: its fields typed as they came, its Webhook ID condition filled
     in."""
     if only_print and with_test:
         end("--print writes no file, so there is none for --with-test", USAGE)
     if only_print:
         source = _beginning(name, from_sample)
-        if as_json:
-            show_json({"source": source})
-        else:
-            print(source, end="")
+        for_programs({"source": source})
+        out.print(source, end="")
         return
     if api.login() is None:
         file = api.here().write_workflow(name, from_sample)
     else:
         file = api.here().keep_workflow(name, _beginning(name, from_sample))
     if not with_test:
-        report({"written": str(file)}, f"Written: {file}", as_json)
+        report({"written": str(file)}, f"Written: {file}")
         return
     event = api.get(Sample, "webhooks", from_sample, "sample").event
     files = [str(one) for one in (file, *api.here().keep_test(file, event or {}))]
-    if as_json:
-        show_json({"written": str(file), "files": files})
-    for one in files if not as_json else ():
+    for_programs({"written": str(file), "files": files})
+    for one in files:
         out.print(f"Written: {plain(one)}")
 
 
@@ -160,8 +152,7 @@ class WrittenTypes(View):
     help="Where they are written. Default: POSTERN_WORKFLOWS.",
 )
 @click.option("--print", "only_print", is_flag=True, help="Print them instead of writing files.")
-@json_option
-def types(webhook: str | None, calls: int, to: Path | None, only_print: bool, as_json: bool) -> None:
+def types(webhook: str | None, calls: int, to: Path | None, only_print: bool) -> None:
     """Write the types of payloads, from recorded calls: a file for each webhook with the TypedDicts Event and Payload,
     for an editor and a type checker. A file that was written so is written anew; any other one stays as it is.
 
@@ -182,16 +173,13 @@ def types(webhook: str | None, calls: int, to: Path | None, only_print: bool, as
             end(f"No call of {one.id} is recorded that could be read", CONFLICT, "conflict")
         if only_print:
             written.append(WrittenTypes(one.id, found.calls, None, found.source))
-            if not as_json:
-                print(found.source, end="")
+            out.print(found.source, end="")
             continue
         file = _write_types(to or api.here().workflows_folder(), _module(one, every), found.source)
         written.append(WrittenTypes(one.id, found.calls, str(file)))
-        if not as_json:
-            out.print(f"Written: {file}, from {counted(found.calls, 'call')} of {plain(one.name)}")
-    if as_json:
-        show_json(whole(written))
-    elif not written:
+        out.print(f"Written: {file}, from {counted(found.calls, 'call')} of {plain(one.name)}")
+    for_programs(whole(written))
+    if not written:
         out.print("No webhook has a recorded call yet.")
 
 
@@ -228,8 +216,7 @@ def _write_types(folder: Path, name: str, source: str) -> Path:
     metavar="WEBHOOK",
     help="The webhook whose recorded event it is tried on (wh_…).",
 )
-@json_option
-def try_one(name: str, sample: str, as_json: bool) -> None:
+def try_one(name: str, sample: str) -> None:
     """Run a workflow once on a recorded event, without the engine, and print what it would answer. Its steps
     really run, and nothing is waited for."""
     if api.login() is None:
@@ -239,21 +226,18 @@ def try_one(name: str, sample: str, as_json: bool) -> None:
         if event is None:
             _beginning(name, sample)  # says why there is none
         went = api.here().rehearse(name, event or {})
-    if as_json:
-        show_json({"answer": went.answer, "error": went.error or None, "printed": went.printed})
-    else:
-        if went.printed:
-            out.print(visible(went.printed), end="")  # a part of it may be what a stranger has sent
-        if went.answer is not None:
-            out.print(f"Answer {went.answer.get('status', 200)}:", "bold")
-            show_json(went.answer.get("body"))
-        elif not went.error:
-            out.print("It ended without an answer: a waiting caller would hear 200 completed.")
+    for_programs({"answer": went.answer, "error": went.error or None, "printed": went.printed})
+    out.print(visible(went.printed), end="")  # a part of it may be what a stranger has sent
+    if went.answer is not None and not out.as_json:
+        out.print(f"Answer {went.answer.get('status', 200)}:", "bold")
+        show_json(went.answer.get("body"))
+    elif not went.error:
+        out.print("It ended without an answer: a waiting caller would hear 200 completed.")
     if went.error:
         end(went.error, FAILED)
 
 
-@commands.command("test")
+@commands.command("test", cls=click.Command)
 @click.argument(
     "what",
     nargs=-1,

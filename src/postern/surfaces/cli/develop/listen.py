@@ -21,8 +21,19 @@ from postern.surfaces.cli.develop.shown import CallLines, JsonLines, Lines, List
 from postern.surfaces.cli.develop.target import ASK_AGAIN, LocalTarget, checked, token_for_header
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.gateway.source import Away
-from postern.surfaces.cli.options import Choice, json_option
-from postern.surfaces.cli.run import NOT_FOUND, USAGE, counted, end, err, out, plain, show_json_line, time_of
+from postern.surfaces.cli.options import Choice, command
+from postern.surfaces.cli.run import (
+    NOT_FOUND,
+    USAGE,
+    counted,
+    end,
+    err,
+    note,
+    out,
+    plain,
+    show_json_line,
+    time_of,
+)
 from postern.surfaces.cli.terminal import Style
 from postern.usecases.access.views import Me
 from postern.usecases.history.views.requests import RecordedRequest
@@ -30,7 +41,7 @@ from postern.usecases.summary import InvocationSummary
 from postern.usecases.webhooks.views import Webhook
 
 
-@click.command()
+@command()
 @click.argument("webhooks", nargs=-1, metavar="[WEBHOOK]...", help="Only these webhooks (wh_…).")
 @click.option("--to", help="Where calls are sent: http://localhost:3000/path.")
 @click.option(
@@ -73,7 +84,6 @@ from postern.usecases.webhooks.views import Webhook
     "One webhook, and one listener at a time.",
 )
 @click.option("--name", help="What others see of this listener. Default: who and where, like ada@thinkpad.")
-@json_option
 def listen(
     webhooks: tuple[str, ...],
     to: str | None,
@@ -89,7 +99,6 @@ def listen(
     timeout: float,
     answer: bool,
     name: str | None,
-    as_json: bool,
 ) -> None:
     """Let calls of a gateway arrive at a program on this machine, as they come in: method, query, headers and body as
     they were sent, signatures included, and X-Postern-Invocation beside them. Nothing has to be reachable from outside.
@@ -120,17 +129,17 @@ def listen(
         api.get(Webhook, "webhooks", webhook)
     announced = name or own_name()
     if answer and target is not None:
-        _answer(announced, webhooks[0], to or "", target, as_json)
+        _answer(announced, webhooks[0], to or "", target)
         return
     kept = None if keep is None else _kept_place(keep, since, last)
-    shown = _shown(as_json, f"Listening for {announced}, to {to}" if to and out.is_terminal else "")
+    shown = _shown(f"Listening for {announced}, to {to}" if to and out.is_terminal else "")
     calls = Calls(
         webhooks,
         lambda why: _say(shown, f"{why} It goes on as soon as it can."),
         kept.place if kept else None,
     )
     presence = Presence(announced, None, target, shown, partial(_say, shown)) if target else None
-    if not as_json:
+    if not out.as_json:
         _say(shown, "Waiting for calls. Ctrl-C ends it.", "")
     if presence is not None:
         api.patient = True
@@ -147,7 +156,7 @@ def listen(
                 continue
             count += 1
             if target is None:
-                _print(call, request, as_json)
+                _print(call, request)
             else:
                 row = ShownRow(request, outcome=outcome_of(call.status), code=call.code)
                 shown.begin(row)
@@ -165,18 +174,17 @@ def listen(
             count += presence.count
         if target is not None:
             target.close()
-    if not as_json:
-        err.print(f"{counted(count, 'call')}.")
+    note(f"{counted(count, 'call')}.")
 
 
-def _answer(name: str, webhook: str, to: str, target: LocalTarget, as_json: bool) -> None:
+def _answer(name: str, webhook: str, to: str, target: LocalTarget) -> None:
     """In the place of the workflow, until somebody ends it."""
     shown: CallLines = Lines()
     presence = Presence(name, webhook, target, shown, lambda text: _say(shown, text))
     presence.enter()
-    shown = presence.shown = _shown(as_json, f"{name} answers {webhook} with {to}")
+    shown = presence.shown = _shown(f"{name} answers {webhook} with {to}")
     api.patient = True
-    if not as_json:
+    if not out.as_json:
         _say(
             shown,
             f"{webhook} is answered from here, and starts no workflow meanwhile. Ctrl-C gives it back to the workflow.",
@@ -189,8 +197,7 @@ def _answer(name: str, webhook: str, to: str, target: LocalTarget, as_json: bool
     finally:
         presence.close()
         target.close()
-    if not as_json:
-        err.print(f"{counted(presence.count, 'call')}.")
+    note(f"{counted(presence.count, 'call')}.")
 
 
 def _check_answering(webhooks: tuple[str, ...], to: str | None, *others: object) -> None:
@@ -204,8 +211,8 @@ def _check_answering(webhooks: tuple[str, ...], to: str | None, *others: object)
         )
 
 
-def _shown(as_json: bool, title: str) -> CallLines:
-    if as_json:
+def _shown(title: str) -> CallLines:
+    if out.as_json:
         return JsonLines()
     return LiveTable(title) if title and out.is_terminal else Lines()
 
@@ -280,8 +287,8 @@ def _request(invocation: str) -> RecordedRequest:
             time.sleep(ASK_AGAIN)
 
 
-def _print(call: InvocationSummary, request: RecordedRequest, as_json: bool) -> None:
-    if as_json:
+def _print(call: InvocationSummary, request: RecordedRequest) -> None:
+    if out.as_json:
         show_json_line(
             ListenedCall(
                 id=call.id,

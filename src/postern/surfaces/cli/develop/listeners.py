@@ -3,7 +3,7 @@
 import click
 
 from postern.surfaces.cli.gateway.api import api
-from postern.surfaces.cli.options import Group, json_option
+from postern.surfaces.cli.options import Group
 from postern.surfaces.cli.run import CONFLICT, NOT_FOUND, end, plain, report, show_page
 from postern.usecases.answers import Listing
 from postern.usecases.listeners.views import Listener
@@ -14,13 +14,11 @@ name_argument = click.argument("name", metavar="NAME", help="The listener's name
 
 
 @commands.command("list")
-@json_option
-def listing(as_json: bool) -> None:
+def listing() -> None:
     """Each `postern listen` that is connected, the oldest first."""
     page = api.get(Listing[Listener], "listeners")
     show_page(
         page,
-        as_json,
         ["id", "name", "by", "address", "since", "answers"],
         "Nobody listens: postern listen --to URL",
         lambda one: [one.id, one.name, one.by, one.address, one.since, one.answers],
@@ -29,15 +27,14 @@ def listing(as_json: bool) -> None:
 
 @commands.command("end")
 @name_argument
-@json_option
-def end_one(name: str, as_json: bool) -> None:
+def end_one(name: str) -> None:
     """End a listener. A webhook that it has answered is the workflow's again; its command ends and says so."""
     one = named(name)
     api.delete("listeners", one.id)
     text = f"{plain(one.name)} is ended."
     if one.answers:
         text += f" Calls of {one.answers} start its workflow again."
-    report({"id": one.id}, text, as_json)
+    report({"id": one.id}, text)
 
 
 def named(name: str) -> Listener:

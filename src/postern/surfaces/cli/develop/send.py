@@ -13,16 +13,16 @@ import click
 from postern.core.documents import BodyChanges, Document
 from postern.surfaces.cli.develop.senders import check_sender, complete_sender, samples_of, webhooks_of
 from postern.surfaces.cli.gateway.api import api
-from postern.surfaces.cli.options import Choice, json_option
+from postern.surfaces.cli.options import Choice, command
 from postern.surfaces.cli.run import (
     CONFLICT,
     FAILED,
     NOT_FOUND,
     USAGE,
     end,
+    for_programs,
     out,
     plain,
-    show_json,
     show_page,
 )
 from postern.surfaces.cli.secret import read_file
@@ -46,7 +46,7 @@ class SentFromHere(View):
     calls: list[SentCall]
 
 
-@click.command()
+@command()
 @click.argument(
     "target",
     shell_complete=complete_sender,
@@ -76,7 +76,6 @@ class SentFromHere(View):
 @click.option(
     "--list", "only_list", is_flag=True, help="Show the events of a sender or a webhook; send nothing."
 )
-@json_option
 def send(
     target: str,
     event: str | None,
@@ -88,7 +87,6 @@ def send(
     to: str | None,
     secret: str | None,
     only_list: bool,
-    as_json: bool,
 ) -> None:
     """Send a call as its sender would: its headers, ids, time and a correct signature. The gateway signs with the
     webhook's stored secret and calls the webhook's public URL, so that the whole way is tried; nobody is shown the
@@ -118,7 +116,7 @@ def send(
         asked["wrong"] = wrong
     if only_list:
         known = samples_of(target)
-        show_page(whole(known), as_json, ["event", "title"], "", lambda one: [one.event, one.title])
+        show_page(whole(known), ["event", "title"], "", lambda one: [one.event, one.title])
         return
     here = None if to is None else _from_here(target, to)
     webhook = "" if here else _webhook(target)
@@ -129,10 +127,8 @@ def send(
         parts = list(_over_the_gateway(webhook, asked, count, rate))
         url, sent_event = parts[0].url, parts[0].event
         calls = [call for part in parts for call in part.calls]
-    if as_json:
-        show_json(SentFromHere(url=url, event=sent_event, calls=calls))
-    else:
-        _show(sent_event, calls)
+    for_programs(SentFromHere(url=url, event=sent_event, calls=calls))
+    _show(sent_event, calls)
     taken = [call.status is not None and call.status < 400 for call in calls]
     if any(taken) if wrong else not all(taken):
         sys.exit(FAILED)

@@ -10,8 +10,8 @@ from postern.core.address import reach_of
 from postern.surfaces.cli.gateway import profiles
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.gateway.profiles import DEFAULT, LOCAL, Login, Profile
-from postern.surfaces.cli.options import json_option
-from postern.surfaces.cli.run import USAGE, end, err, out, plain, report, show_json
+from postern.surfaces.cli.options import command
+from postern.surfaces.cli.run import USAGE, end, err, for_programs, out, plain, report
 from postern.surfaces.cli.secret import read_secret
 from postern.usecases.access.views import Me
 from postern.usecases.answers import View
@@ -41,11 +41,10 @@ class Whereabouts(View):
     gateway: Status
 
 
-@click.command()
+@command()
 @click.argument("url", metavar="URL", help="The gateway, like https://hooks.example.com.")
 @click.option("--key", help="An API key of it: env:NAME, file:PATH or -. Left out: asked for.")
-@json_option
-def login(url: str, key: str | None, as_json: bool) -> None:
+def login(url: str, key: str | None) -> None:
     """Let commands go to a gateway over the network, with an API key of it.
 
     The console makes keys, and so does `postern keys create` on the gateway's machine. The key is kept in a file that
@@ -70,12 +69,11 @@ def login(url: str, key: str | None, as_json: bool) -> None:
     known.current = name
     profiles.write(known)
     text = f"Commands go to {address} now, as {me.name} with access level {me.level} (profile {name})."
-    report(LoggedIn(profile=name, url=address, name=me.name, level=me.level), text, as_json)
+    report(LoggedIn(profile=name, url=address, name=me.name, level=me.level), text)
 
 
-@click.command()
-@json_option
-def logout(as_json: bool) -> None:
+@command()
+def logout() -> None:
     """Forget a login: the one in use, or that of --profile. Its API key stays valid until it is deleted."""
     known = profiles.read()
     name = api.profile or known.current
@@ -89,13 +87,11 @@ def logout(as_json: bool) -> None:
     report(
         LoggedOut(profile=name, current=known.current),
         f"Profile {name} is forgotten. Commands go to {where} now.",
-        as_json,
     )
 
 
-@click.command()
-@json_option
-def status(as_json: bool) -> None:
+@command()
+def status() -> None:
     """Where commands go, as whom, and how that gateway is."""
     to = api.login()
     me = api.get(Me, "me")
@@ -132,11 +128,9 @@ def status(as_json: bool) -> None:
             else ["engine: not seen from here; /readyz of the gateway that serves says how it is"]
         ),
     ]
-    if as_json:
-        show_json(found)
-    else:
-        for line in lines:
-            out.print(plain(line))
+    for_programs(found)
+    for line in lines:
+        out.print(plain(line))
 
 
 def _key(source: str | None) -> str:

@@ -11,16 +11,16 @@ from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.problems import PROBLEMS
 from postern.surfaces.cli.develop.listeners import named
 from postern.surfaces.cli.develop.target import LocalTarget, checked, token_for_header
+from postern.surfaces.cli.filters import which_calls
 from postern.surfaces.cli.gateway.api import api
-from postern.surfaces.cli.history import filters
 from postern.surfaces.cli.history.story import show_story
 from postern.surfaces.cli.options import (
     Choice,
     Given,
     Group,
+    command,
     cursor_option,
     fields_option,
-    json_option,
     limit_option,
 )
 from postern.surfaces.cli.run import (
@@ -30,9 +30,9 @@ from postern.surfaces.cli.run import (
     USAGE,
     counted,
     end,
+    for_programs,
     out,
     report,
-    show_json,
     show_page,
     show_table,
 )
@@ -54,11 +54,10 @@ invocation_argument = click.argument("invocation", metavar="INVOCATION", help="T
 
 
 @commands.command("list")
-@filters.with_filter
+@which_calls
 @limit_option(50)
 @cursor_option
-@json_option
-def listing(wanted: Given, limit: int, cursor: str | None, as_json: bool) -> None:
+def listing(wanted: Given, limit: int, cursor: str | None) -> None:
     """The calls, newest first, rejected ones too."""
     page = api.get(
         Listing[InvocationSummary],
@@ -69,7 +68,6 @@ def listing(wanted: Given, limit: int, cursor: str | None, as_json: bool) -> Non
     )
     show_page(
         page,
-        as_json,
         ["received", "id", "webhook", "what", "status", "reason", "http", "ms", "from"],
         "No call matches." if wanted or cursor else "No call yet.",
         _row,
@@ -77,9 +75,8 @@ def listing(wanted: Given, limit: int, cursor: str | None, as_json: bool) -> Non
 
 
 @commands.command("count")
-@filters.with_filter
-@json_option
-def count(wanted: Given, as_json: bool) -> None:
+@which_calls
+def count(wanted: Given) -> None:
     """How many calls a filter finds, up to 10,000; where no index helps, among the newest ones."""
     found = api.get(
         Count,
@@ -89,21 +86,18 @@ def count(wanted: Given, as_json: bool) -> None:
     )
     among = f" among those since {found.looked_back_to}" if found.looked_back_to is not None else ""
     more = "more than " if found.or_more and not among else ""
-    report(found, f"{more}{counted(found.calls, 'call')}{among}", as_json)
+    report(found, f"{more}{counted(found.calls, 'call')}{among}")
 
 
 @commands.command("show")
 @invocation_argument
-@json_option
-def show(invocation: str, as_json: bool) -> None:
+def show(invocation: str) -> None:
     """One call's whole story: what came, what was decided and why, what was started."""
     if invocation == "count":  # at this place of a path the API has something else
         end(PROBLEMS["not_found"].help, NOT_FOUND, "not_found")
     found = api.get(Invocation, "invocations", invocation)
-    if as_json:
-        show_json(found)
-    else:
-        show_story(found)
+    for_programs(found)
+    show_story(found)
 
 
 @commands.command("code")
@@ -114,14 +108,11 @@ def show(invocation: str, as_json: bool) -> None:
     default="curl",
     help=f"What it is to be pasted into: {', '.join(LANGUAGES)}.",
 )
-@json_option
-def as_code(invocation: str, language: Language, as_json: bool) -> None:
+def as_code(invocation: str, language: Language) -> None:
     """A recorded call as a command or a program to paste, with placeholders where its secrets were."""
     text = api.text("invocations", invocation, "code", language=language)
-    if as_json:
-        show_json({"language": language, "code": text})
-    else:
-        print(text)
+    for_programs({"language": language, "code": text})
+    out.print(text)
 
 
 @commands.command("compare")
@@ -132,13 +123,10 @@ def as_code(invocation: str, language: Language, as_json: bool) -> None:
     metavar="OTHER",
     help="The other call; left out, the last one before it that went well.",
 )
-@json_option
-def compare(invocation: str, other: str | None, as_json: bool) -> None:
+def compare(invocation: str, other: str | None) -> None:
     """What differs between a call and another one: query, headers, values and body, JSON by path."""
     found = api.get(Comparison, "invocations", invocation, "comparison", to=other)
-    if as_json:
-        show_json(found)
-        return
+    for_programs(found)
     parts = (
         ("request", found.request), ("query", found.query), ("header", found.headers),
         ("value", found.values), ("body", found.body),
@@ -146,45 +134,41 @@ def compare(invocation: str, other: str | None, as_json: bool) -> None:
     rows = [[part, one.place, one.kind, one.before, one.after] for part, it in parts for one in it.items]
     show_table(["part", "place", "", "before", "now"], rows, "Nothing differs that is recorded.")
     if not found.body.items and found.body.compared not in ("same", "json"):
-        print(f"Bodies: {found.body.compared}.")
-    print(f"Compared with {found.compared_with}.")
+        out.print(f"Bodies: {found.body.compared}.")
+    out.print(f"Compared with {found.compared_with}.")
 
 
 @commands.command("bookmark")
 @invocation_argument
-@json_option
-def bookmark(invocation: str, as_json: bool) -> None:
+def bookmark(invocation: str) -> None:
     """Bookmark a call for everybody. It keeps nothing: retention takes it as any other."""
-    report(api.put(Bookmark, "invocations", invocation, "bookmark"), "Bookmarked.", as_json)
+    report(api.put(Bookmark, "invocations", invocation, "bookmark"), "Bookmarked.")
 
 
 @commands.command("forget-bookmark")
 @invocation_argument
-@json_option
-def forget_bookmark(invocation: str, as_json: bool) -> None:
+def forget_bookmark(invocation: str) -> None:
     """Take a call's bookmark away. The call stays."""
     api.delete("invocations", invocation, "bookmark")
-    report({"forgotten": invocation}, "No longer bookmarked.", as_json)
+    report({"forgotten": invocation}, "No longer bookmarked.")
 
 
 @commands.command("note")
 @invocation_argument
 @click.argument("text", help="What to write.")
-@json_option
-def note(invocation: str, text: str, as_json: bool) -> None:
+def note(invocation: str, text: str) -> None:
     """Write a note beside a call, for everybody who looks at it."""
     written = api.post(Note, "invocations", invocation, "notes", body={"text": text})
-    report(written, f"Noted: {written.id}", as_json)
+    report(written, f"Noted: {written.id}")
 
 
 @commands.command("delete-note")
 @invocation_argument
 @click.argument("note_id", metavar="NOTE", help="The note's id (note_…).")
-@json_option
-def delete_note(invocation: str, note_id: str, as_json: bool) -> None:
+def delete_note(invocation: str, note_id: str) -> None:
     """Delete a note of a call: one's own, or, for an administrator, anybody's."""
     api.delete("invocations", invocation, "notes", note_id)
-    report({"deleted": note_id}, "Deleted.", as_json)
+    report({"deleted": note_id}, "Deleted.")
 
 
 @commands.command("replay-edited")
@@ -203,10 +187,7 @@ def delete_note(invocation: str, note_id: str, as_json: bool) -> None:
     help="A field to be set by hand, like fieldOne=1002.",
 )
 @fields_option("current")
-@json_option
-def replay_edited(
-    invocation: str, body: Path | None, values: tuple[str, ...], fields: str, as_json: bool
-) -> None:
+def replay_edited(invocation: str, body: Path | None, values: tuple[str, ...], fields: str) -> None:
     """Start the workflow with a changed copy of a recorded call. The call itself stays as it came.
 
     Example:
@@ -219,11 +200,7 @@ def replay_edited(
         "fields": fields,
     }
     done = api.post(Replayed, "invocations", invocation, "edited-replays", body=asked)
-    report(
-        done,
-        f"{done.invocation_id} was made of {invocation}, and its workflow is {done.delivery.state}.",
-        as_json,
-    )
+    report(done, f"{done.invocation_id} was made of {invocation}, and its workflow is {done.delivery.state}.")
 
 
 def _text(file: Path) -> str:
@@ -239,8 +216,7 @@ def _text(file: Path) -> str:
 @commands.command("preview")
 @invocation_argument
 @click.argument("paths", nargs=-1, required=True, metavar="FIELD=PATH...", help="Like fieldOne=order.number.")
-@json_option
-def preview(invocation: str, paths: tuple[str, ...], as_json: bool) -> None:
+def preview(invocation: str, paths: tuple[str, ...]) -> None:
     """What field paths would take out of a recorded call, before you save them as its webhook's mapping.
 
     Example:
@@ -251,21 +227,15 @@ def preview(invocation: str, paths: tuple[str, ...], as_json: bool) -> None:
     if unknown := given.keys() - set(FIELD_NAMES):
         end(f"{min(unknown)!r} is no field; write {FIELD_NAMES[0]}=PATH, to {FIELD_NAMES[-1]}", USAGE)
     found = api.get(Preview, "invocations", invocation, "preview", **given)
-    if as_json:
-        show_json(found)
-    else:
-        values = as_plain(found)
-        show_table(
-            ["field", "path", "value"],
-            [
-                [name, given[name], "(nothing there)" if value is None else value]
-                for name, value in values.items()
-            ],
-            "",
-        )
+    for_programs(found)
+    rows = [
+        [name, given[name], "(nothing there)" if value is None else value]
+        for name, value in as_plain(found).items()
+    ]
+    show_table(["field", "path", "value"], rows, "")
 
 
-@click.command()
+@command()
 @invocation_argument
 @fields_option("recorded")
 @click.option(
@@ -281,26 +251,23 @@ def preview(invocation: str, paths: tuple[str, ...], as_json: bool) -> None:
 @click.option(
     "--token", help="With --to: what to send where a credential was masked: env:NAME, file:PATH or -."
 )
-@json_option
-def replay(
-    invocation: str, fields: str, to: str | None, listener: str | None, token: str | None, as_json: bool
-) -> None:
+def replay(invocation: str, fields: str, to: str | None, listener: str | None, token: str | None) -> None:
     """Start the workflow again with a recorded call's payload, or send the call to a program on this machine or to
     whoever listens."""
     if listener is not None:
         if to is not None:
             end("say --to URL or --listener NAME, one of them", USAGE)
-        _send_to_listener(invocation, listener, as_json)
+        _send_to_listener(invocation, listener)
         return
     if to is not None:
-        _send_here(invocation, to, token, as_json)
+        _send_here(invocation, to, token)
         return
     done = api.post(Replayed, "invocations", invocation, "replay", fields=fields)
     text = f"Replay {done.delivery.emission} of {invocation} is {done.delivery.state}. The workflow begins at its first step again."
-    report(done, text, as_json)
+    report(done, text)
 
 
-def _send_here(invocation: str, to: str, token: str | None, as_json: bool) -> None:
+def _send_here(invocation: str, to: str, token: str | None) -> None:
     target = LocalTarget(checked(to), token_for_header(token) if token else None, LOCAL_ANSWER_WITHIN)
     try:
         answer = target.send(api.get(RecordedRequest, "invocations", invocation, "request"), is_replay=True)
@@ -309,12 +276,12 @@ def _send_here(invocation: str, to: str, token: str | None, as_json: bool) -> No
     if answer.status is None:
         end(f"{to}: {answer.error}", UNAVAILABLE)
     text = f"{invocation} was answered {answer.status} in {answer.milliseconds:.0f} ms."
-    report({"id": invocation, "localStatus": answer.status, "localMs": answer.milliseconds}, text, as_json)
+    report({"id": invocation, "localStatus": answer.status, "localMs": answer.milliseconds}, text)
     if answer.status >= 400:
         sys.exit(FAILED)
 
 
-def _send_to_listener(invocation: str, name: str, as_json: bool) -> None:
+def _send_to_listener(invocation: str, name: str) -> None:
     listener = named(name)
     begun = api.post(LocalRun, "listeners", listener.id, "replays", body={"invocationId": invocation})
     until = time.monotonic() + LOCAL_ANSWER_WITHIN
@@ -326,7 +293,7 @@ def _send_to_listener(invocation: str, name: str, as_json: bool) -> None:
         end(
             f"{listener.name}: {begun.error or 'no answer yet; the call shows it when it comes'}", UNAVAILABLE
         )
-    report(begun, f"{listener.name} answered {begun.status} in {begun.ms or 0:.0f} ms.", as_json)
+    report(begun, f"{listener.name} answered {begun.status} in {begun.ms or 0:.0f} ms.")
     if begun.status >= 400:
         sys.exit(FAILED)
 
@@ -359,8 +326,7 @@ def _status(one: InvocationSummary) -> str:
 @commands.command("recheck")
 @click.argument("webhook", metavar="WEBHOOK", help="The webhook's id (wh_…).")
 @click.option("--admit", is_flag=True, help="Start those that pass.")
-@json_option
-def recheck(webhook: str, admit: bool, as_json: bool) -> None:
+def recheck(webhook: str, admit: bool) -> None:
     """Which rejected calls would pass with the settings as they are now? `--admit` starts them, none of them
     twice."""
     found = api.get(Recheck, "webhooks", webhook, "readmissible")
@@ -368,9 +334,7 @@ def recheck(webhook: str, admit: bool, as_json: bool) -> None:
     if admit:
         expected = {"expected": len(found.would_pass)}
         started = api.post(Admitted, "webhooks", webhook, "readmissible", body=expected)
-    if as_json:
-        show_json(as_plain(found) | (as_plain(started) or {}))
-        return
+    for_programs(as_plain(found) | (as_plain(started) or {}))
     out.print(
         f"{len(found.would_pass)} would pass now, {found.still_rejected} would still be rejected,"
         f" {len(found.came_again)} came again and were accepted."

@@ -4,9 +4,9 @@ import time
 
 import click
 
+from postern.surfaces.cli.filters import which_calls
 from postern.surfaces.cli.gateway.api import api, camel
-from postern.surfaces.cli.history import filters
-from postern.surfaces.cli.options import Given, Group, cursor_option, fields_option, json_option, limit_option
+from postern.surfaces.cli.options import Given, Group, cursor_option, fields_option, limit_option
 from postern.surfaces.cli.run import FAILED, counted, err, report, show_page
 from postern.usecases.answers import Listing
 from postern.usecases.deliveries.views import Replay
@@ -24,10 +24,9 @@ LOOK_EVERY = 0.5
 
 
 @commands.command("plan")
-@filters.with_filter
+@which_calls
 @click.option("--include-completed", is_flag=True, help="Also those whose workflow has completed.")
-@json_option
-def plan(wanted: Given, include_completed: bool, as_json: bool) -> None:
+def plan(wanted: Given, include_completed: bool) -> None:
     """Count the accepted calls that a replay would start again. Nothing is started, and what comes in later
     is not part of it. Calls whose workflow has completed are left out.
 
@@ -41,40 +40,36 @@ def plan(wanted: Given, include_completed: bool, as_json: bool) -> None:
     if made.completed:
         text += f"; {made.completed} of them have" if include_completed else f"; {made.completed} more have"
         text += " completed already" + ("" if include_completed else " and are left out")
-    report(made, f"{text}. To do it: postern replays run {made.id}", as_json)
+    report(made, f"{text}. To do it: postern replays run {made.id}")
 
 
 @commands.command("run")
 @replay_argument
 @fields_option("recorded")
 @watch_option
-@json_option
-def run(replay: str, fields: str, watch: bool, as_json: bool) -> None:
+def run(replay: str, fields: str, watch: bool) -> None:
     """Run a planned replay, the oldest call first. A running gateway works it off."""
     begun = api.post(Replay, "replays", replay, "run", fields=fields)
-    _report(_watched(replay) if watch else begun, as_json, watched=watch)
+    _report(_watched(replay) if watch else begun, watched=watch)
 
 
 @commands.command("show")
 @replay_argument
 @watch_option
-@json_option
-def show(replay: str, watch: bool, as_json: bool) -> None:
+def show(replay: str, watch: bool) -> None:
     """How far a replay is."""
     found = _watched(replay) if watch else api.get(Replay, "replays", replay)
-    _report(found, as_json, watched=watch)
+    _report(found, watched=watch)
 
 
 @commands.command("list")
 @limit_option(50)
 @cursor_option
-@json_option
-def listing(limit: int, cursor: str | None, as_json: bool) -> None:
+def listing(limit: int, cursor: str | None) -> None:
     """The replays, newest first."""
     page = api.get(Listing[Replay], "replays", limit=limit, cursor=cursor)
     show_page(
         page,
-        as_json,
         ["id", "state", "done", "skipped", "of", "became", "planned", "by", "run by"],
         "No replay yet: postern replays plan",
         lambda one: [
@@ -93,10 +88,9 @@ def listing(limit: int, cursor: str | None, as_json: bool) -> None:
 
 @commands.command("cancel")
 @replay_argument
-@json_option
-def cancel(replay: str, as_json: bool) -> None:
+def cancel(replay: str) -> None:
     """End a replay. What has been queued by then is started; the rest is not."""
-    _report(api.post(Replay, "replays", replay, "cancel"), as_json)
+    _report(api.post(Replay, "replays", replay, "cancel"))
 
 
 def _watched(replay: str) -> Replay:
@@ -116,7 +110,7 @@ def _watched(replay: str) -> Replay:
         time.sleep(LOOK_EVERY)
 
 
-def _report(replay: Replay, as_json: bool, watched: bool = False) -> None:
+def _report(replay: Replay, watched: bool = False) -> None:
     why = "their webhook is disabled or deleted, they are no longer kept, or they have completed meanwhile"
     skipped = f", {replay.skipped} skipped because {why}" if replay.skipped else ""
     became = f": {replay.outcomes}" if replay.done else ""
@@ -129,7 +123,6 @@ def _report(replay: Replay, as_json: bool, watched: bool = False) -> None:
     report(
         replay,
         f"{replay.state}: {replay.done} of {counted(replay.count, 'call')}{values}{skipped}{became}{failed}",
-        as_json,
     )
     if watched and (replay.state != "done" or replay.outcomes.failed):
         raise click.exceptions.Exit(FAILED)

@@ -7,7 +7,6 @@ import click
 
 from postern.surfaces.cli.gateway.api import PLACE, api
 from postern.surfaces.cli.history.history import commands, invocation_argument
-from postern.surfaces.cli.options import json_option
 from postern.surfaces.cli.run import CONFLICT, USAGE, end, report
 from postern.surfaces.cli.written import written_whole
 from postern.usecases.history.fixture_file import as_file, file_name
@@ -21,8 +20,7 @@ from postern.usecases.history.views.requests import Fixture
 )
 @click.option("--as", "name", metavar="NAME", help="What the file is called. Default: after its event.")
 @click.option("--replace", is_flag=True, help="Write over a file that is there.")
-@json_option
-def save(invocation: str, folder: Path, name: str | None, replace: bool, as_json: bool) -> None:
+def save(invocation: str, folder: Path, name: str | None, replace: bool) -> None:
     """Save a recorded call as a fixture: a JSON file on which tests of workflows run. It holds the event as a workflow
     gets it, and the headers without credentials and signatures. What the payload holds is in it, whatever that is.
 
@@ -45,7 +43,7 @@ def save(invocation: str, folder: Path, name: str | None, replace: bool, as_json
         )
     except OSError as error:
         end(f"{error.filename or folder} cannot be written: {error.strerror}", USAGE)
-    report({"written": str(file)}, f"Written: {file}" if written else f"It is there already: {file}", as_json)
+    report({"written": str(file)}, f"Written: {file}" if written else f"It is there already: {file}")
 
 
 def _keep(folder: Path, stem: str, text: str, replace: bool) -> tuple[Path, bool]:

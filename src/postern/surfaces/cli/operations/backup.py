@@ -5,8 +5,8 @@ from pathlib import Path
 import click
 
 from postern.surfaces.cli.gateway.api import api
-from postern.surfaces.cli.options import json_option
-from postern.surfaces.cli.run import USAGE, end, err, out, plain, show_json
+from postern.surfaces.cli.options import command
+from postern.surfaces.cli.run import USAGE, end, for_programs, note, out, plain
 from postern.surfaces.cli.secret import read_secret
 
 passphrase_option = click.option(
@@ -14,15 +14,14 @@ passphrase_option = click.option(
 )
 
 
-@click.command()
+@command()
 @click.argument("file", type=click.Path(path_type=Path), help="The file to write.")
 @click.option(
     "--keys", is_flag=True, help="Put the secret keys into it, in clear: whoever has the file has them."
 )
 @passphrase_option
 @click.option("--replace", is_flag=True, help="Overwrite the file if it is there.")
-@json_option
-def backup(file: Path, keys: bool, passphrase: str | None, replace: bool, as_json: bool) -> None:
+def backup(file: Path, keys: bool, passphrase: str | None, replace: bool) -> None:
     """Write everything into one file, while the gateway serves: the database and the engine's journal, as of one
     moment. SQLite only.
 
@@ -32,30 +31,25 @@ def backup(file: Path, keys: bool, passphrase: str | None, replace: bool, as_jso
     """
     machine = api.machine("backup")
     made = machine.back_up(file, with_keys=keys, passphrase=_passphrase(passphrase), replace=replace)
-    if as_json:
-        show_json(made)
-        return
+    for_programs(made)
     rows = made.rows
     out.print(
         f"{plain(str(file))}: {rows.get('invocations', 0):,} calls, {sum(rows.values()):,} rows in all."
     )
     if not keys and not passphrase and made.key_fingerprints:
-        err.print("The secret keys are not in it: keep them apart from it.")
+        note("The secret keys are not in it: keep them apart from it.")
 
 
-@click.command()
+@command()
 @click.argument("file", type=click.Path(path_type=Path), help="What `postern backup` has written.")
 @passphrase_option
 @click.option("--replace", is_flag=True, help="Move a database that is there aside; nothing is deleted.")
-@json_option
-def restore(file: Path, passphrase: str | None, replace: bool, as_json: bool) -> None:
+def restore(file: Path, passphrase: str | None, replace: bool) -> None:
     """Put a backup back into the data folder. Stop the gateway first. Everything in the file is checked before
     anything is changed."""
     machine = api.machine("restore")
     done = machine.restore(file, passphrase=_passphrase(passphrase), replace=replace)
-    if as_json:
-        show_json(done)
-        return
+    for_programs(done)
     rows = done.manifest.rows
     out.print(
         f"Restored what there was at {plain(done.manifest.made_at)}: {rows.get('invocations', 0):,} calls, "
@@ -68,7 +62,7 @@ def restore(file: Path, passphrase: str | None, replace: bool, as_json: bool) ->
         if done.keys_file.endswith("secret-keys"):
             out.print(f"Set POSTERN_SECRET_KEYS_FILE={done.keys_file} for the gateway.")
     if done.missing_keys:
-        err.print(
+        note(
             f"Its secrets need the key {plain(' or '.join(done.manifest.key_fingerprints))}, which is not here: set "
             "POSTERN_SECRET_KEYS, or put it into secret.key in the data folder.",
             "yellow",

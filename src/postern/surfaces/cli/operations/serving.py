@@ -8,8 +8,8 @@ from postern.core.access.accounts import LEVELS
 from postern.core.operations.shown_setting import ShownSetting
 from postern.extras import missing
 from postern.surfaces.cli.gateway.api import api
-from postern.surfaces.cli.options import Choice, json_option
-from postern.surfaces.cli.run import USAGE, end, err, out, report, show_json, show_page
+from postern.surfaces.cli.options import Choice, command
+from postern.surfaces.cli.run import USAGE, end, err, for_programs, out, report, show_page
 from postern.usecases.answers import Listing, whole
 
 
@@ -51,22 +51,20 @@ def dev(workflows: Path | None, port: int | None, example: bool) -> None:
     api.wiring.develop(workflows, port, example)
 
 
-@click.command()
-@json_option
-def migrate(as_json: bool) -> None:
+@command()
+def migrate() -> None:
     """Bring the database's schema up to date. Needed on Postgres only, for a new version: `serve` does it on SQLite, and sets up an
     empty Postgres database."""
     schema = api.wiring.migrate()
-    report({"schema": schema}, f"The schema is {schema}.", as_json)
+    report({"schema": schema}, f"The schema is {schema}.")
 
 
-@click.command()
+@command()
 @click.option("--from", "whence", required=True, help="The database to read, like sqlite:///data/postern.db.")
 @click.option(
     "--to", "where", required=True, help="The empty database to fill, like postgresql://user@host/name."
 )
-@json_option
-def copy(whence: str, where: str, as_json: bool) -> None:
+def copy(whence: str, where: str) -> None:
     """Move everything to another database. Stop every gateway first. Interrupted, it goes on where it
     was; at the end both are compared, row by row. The secret keys move separately: POSTERN_SECRET_KEYS
     stays what it is."""
@@ -76,7 +74,7 @@ def copy(whence: str, where: str, as_json: bool) -> None:
         if rows is None
         else f"Copied and compared: {sum(rows.values()):,} rows in {len(rows)} tables."
     )
-    report({"rows": rows}, text, as_json)
+    report({"rows": rows}, text)
 
 
 def _show_progress(table: str, done: int, total: int) -> None:
@@ -87,13 +85,11 @@ def _show_progress(table: str, done: int, total: int) -> None:
         err.print(f"{table}: {total:,} rows")
 
 
-@click.command()
-@json_option
-def settings(as_json: bool) -> None:
+@command()
+def settings() -> None:
     """Every setting: its environment variable, the value in force, what it is for."""
     show_page(
         whole(api.local().settings()) if api.login() is None else api.get(Listing[ShownSetting], "settings"),
-        as_json,
         ["variable", "value", "what it is for"],
         "",
         lambda one: [one.variable, one.value, one.help],
@@ -126,15 +122,14 @@ _NAMES = {
 }
 
 
-@click.command()
+@command()
 @click.option("--dry-run", is_flag=True, help="Only say what would be deleted.")
-@json_option
-def prune(dry_run: bool, as_json: bool) -> None:
+def prune(dry_run: bool) -> None:
     """Delete what is older than the settings allow, now. A running gateway does it by itself every ten
     minutes."""
 
     def report(what: str, so_far: int) -> None:
-        if err.is_terminal and not as_json:
+        if err.is_terminal and not out.as_json:
             err.print(f"\r{so_far:>12,} {_NAMES[what]} deleted", end="")
 
     machine = api.machine("prune")
@@ -142,11 +137,9 @@ def prune(dry_run: bool, as_json: bool) -> None:
         done = machine.plan_pruning()
     else:
         done = machine.prune(report)
-        if err.is_terminal and not as_json:
+        if err.is_terminal and not out.as_json:
             err.print()
-    if as_json:
-        show_json({"dryRun": dry_run, **done})
-        return
+    for_programs({"dryRun": dry_run, **done})
     for what, number in done.items():
         if number or what in ("invocations", "bodies", "rejected"):
             out.print(f"{number:>12,} {_NAMES[what]} {'would be ' if dry_run else ''}deleted")

@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from postern.surfaces.cli.gateway.api import api
-from postern.surfaces.cli.options import json_option
-from postern.surfaces.cli.run import DIFFERS, USAGE, end, err, out, plain, show_json
+from postern.surfaces.cli.options import command
+from postern.surfaces.cli.run import DIFFERS, USAGE, end, for_programs, note, out, plain, show_json
 from postern.surfaces.cli.secret import unicode_of
 from postern.surfaces.cli.terminal import Style
 from postern.surfaces.cli.written import written
@@ -29,7 +29,7 @@ HEAD = """\
 """
 
 
-@click.command()
+@command()
 @click.option(
     "--output",
     "-o",
@@ -43,8 +43,7 @@ HEAD = """\
     is_flag=True,
     help="Everything instead: webhooks, users, keys, changes and calls, as lines of JSON.",
 )
-@json_option
-def export(to: Path | None, all_of_it: bool, as_json: bool) -> None:
+def export(to: Path | None, all_of_it: bool) -> None:
     """Print every webhook as YAML, for a repository. Secrets are references, never values."""
     if to is not None and api.here().is_own(to):
         end(f"{to} is a file of the gateway's own; give the export another name", USAGE)
@@ -52,7 +51,7 @@ def export(to: Path | None, all_of_it: bool, as_json: bool) -> None:
         export_everything(to)
         return
     document = api.get(Configuration, "configuration")
-    if as_json:
+    if out.as_json:
         show_json(document)
         return
     text = HEAD + _yaml().written(as_plain(document))
@@ -63,14 +62,13 @@ def export(to: Path | None, all_of_it: bool, as_json: bool) -> None:
         stream.write(text.encode())
 
 
-@click.command()
+@command()
 @click.argument("file", metavar="FILE", help="The YAML file, or - for standard input.")
 @click.option(
     "--dry-run", is_flag=True, help="Only show what would be changed. Ends with 6 when something would."
 )
 @click.option("--prune", is_flag=True, help="Delete the webhooks that the file does not name.")
-@json_option
-def apply(file: str, dry_run: bool, prune: bool, as_json: bool) -> None:
+def apply(file: str, dry_run: bool, prune: bool) -> None:
     """Make the webhooks what a file says, and show the difference. All of it is checked first; applying twice
     changes nothing more.
 
@@ -80,10 +78,8 @@ def apply(file: str, dry_run: bool, prune: bool, as_json: bool) -> None:
     folder = Path(".") if file == "-" else Path(file).resolve().parent
     wanted = {"document": document, "secrets": _secrets(document, folder), "prune": prune, "dryRun": dry_run}
     done = api.post(Applied, "configuration", body=wanted)
-    if as_json:
-        show_json(done)
-    else:
-        _show(done)
+    for_programs(done)
+    _show(done)
     if dry_run and done.changes:
         raise click.exceptions.Exit(DIFFERS)
 
@@ -152,8 +148,8 @@ def _show(done: Applied) -> None:
                 plain("nothing" if one is None else str(one)) for one in (values.before, values.after)
             )
             out.print(f"    {plain(path)}: {after if change.action == 'create' else f'{before} → {after}'}")
-    for note in done.notes:
-        err.print(f"Note: {note}", "yellow")
+    for remark in done.notes:
+        note(f"Note: {remark}", "yellow")
     for other in done.not_named:
         out.print(f"  {plain(other.name)}  {other.id} is not in the file and stays; --prune would delete it.")
     verb = "would change" if done.dry_run else "changed"

@@ -5,10 +5,10 @@ from typing import Any
 import click
 
 from postern.core.webhooks.many import ACTIONS
+from postern.surfaces.cli.filters import which_webhooks
 from postern.surfaces.cli.gateway.api import api
-from postern.surfaces.cli.options import Choice, Given, json_option
-from postern.surfaces.cli.run import CONFLICT, USAGE, counted, end, err, out, plain, show_json
-from postern.surfaces.cli.webhooks import filters
+from postern.surfaces.cli.options import Choice, Given, yes_option
+from postern.surfaces.cli.run import CONFLICT, USAGE, counted, end, for_programs, note, out, plain
 from postern.surfaces.cli.webhooks.webhooks import commands
 from postern.usecases.webhooks.views import Many
 
@@ -31,13 +31,12 @@ DONE = {
 @commands.command("many")
 @click.argument("action", type=Choice(ACTIONS), metavar="ACTION", help=f"One of {', '.join(ACTIONS)}.")
 @click.argument("webhooks", nargs=-1, metavar="[WEBHOOK]...", help="Their ids. Or filter them.")
-@filters.with_filter
+@which_webhooks
 @click.option("--all", "everything", is_flag=True, help="Every webhook there is.")
 @click.option("--tags", help="For tag and untag: which, divided by commas.")
 @click.option("--to", help="For move: the folder they go to; - takes them out of theirs.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@json_option
+@yes_option
 def many(
     action: str,
     webhooks: tuple[str, ...],
@@ -47,7 +46,6 @@ def many(
     to: str | None,
     dry_run: bool,
     yes: bool,
-    as_json: bool,
 ) -> None:
     """Do the same with many webhooks: with those named, or with all that match the filter.
 
@@ -70,13 +68,13 @@ def many(
         request["tags"] = [one.strip() for one in tags.split(",") if one.strip()]
     if to is not None:
         request["folder"] = None if to == "-" else to
-    if dry_run or not (yes or as_json):
+    if dry_run or not (yes or out.as_json):
         seen = api.post(Many, "webhooks", "many", body={**request, "dryRun": True})
         if dry_run:
-            _report(seen, as_json)
+            _report(seen)
             return
         if not seen.done:
-            _report(seen, as_json)
+            _report(seen)
             _end(seen)
             return
         out.print(f"{action.capitalize()}: {seen.done} of {counted(seen.matched, 'webhook')} that match.")
@@ -84,14 +82,12 @@ def many(
         # What matches meanwhile was not agreed to.
         request["expected"] = seen.matched
     done = api.post(Many, "webhooks", "many", body=request)
-    _report(done, as_json)
+    _report(done)
     _end(done)
 
 
-def _report(done: Many, as_json: bool) -> None:
-    if as_json:
-        show_json(done)
-        return
+def _report(done: Many) -> None:
+    for_programs(done)
     would = "Would be: " if done.dry_run else ""
     out.print(f"{would}{DONE[done.action]}: {counted(done.done, 'webhook')}.")
     for webhook in done.webhooks or ():
@@ -103,9 +99,9 @@ def _report(done: Many, as_json: bool) -> None:
     if done.released:
         out.print(f"Due now: {counted(done.released, 'delivery', 'deliveries')} that waited.")
     for one in done.reasons:
-        err.print(f"Not done: {plain(one.name or one.id)} ({one.id}): {plain(one.reason)}", "yellow")
+        note(f"Not done: {plain(one.name or one.id)} ({one.id}): {plain(one.reason)}", "yellow")
     if done.not_done > len(done.reasons):
-        err.print(f"Not done: {done.not_done - len(done.reasons)} more.", "yellow")
+        note(f"Not done: {done.not_done - len(done.reasons)} more.", "yellow")
 
 
 def _end(done: Many) -> None:

@@ -3,8 +3,8 @@
 import click
 
 from postern.surfaces.cli.gateway.api import api
-from postern.surfaces.cli.options import Choice, json_option
-from postern.surfaces.cli.run import USAGE, end, report, show_json, show_table
+from postern.surfaces.cli.options import Choice
+from postern.surfaces.cli.run import USAGE, end, for_programs, report, show_table
 from postern.surfaces.cli.webhooks.webhooks import commands, webhook_argument
 from postern.usecases.answers import read_json
 from postern.usecases.history.views.samples import TOO_LARGE, NotRecording, Recording, Sample
@@ -22,8 +22,7 @@ LANGUAGES = ("python", "n8n", "nodeRed", "liquid")
 @click.option("--all", "every", is_flag=True, help="Every webhook, each until its own next event.")
 @click.option("--minutes", type=float, default=10, help="How long to wait for it.")
 @click.option("--off", is_flag=True, help="Stop waiting for it.")
-@json_option
-def record(webhook: str | None, every: bool, minutes: float, off: bool, as_json: bool) -> None:
+def record(webhook: str | None, every: bool, minutes: float, off: bool) -> None:
     """Record Events: keep the next accepted call or replay as the webhook's sample."""
     if (webhook is None) != every:
         end("name one webhook, or say --all", USAGE)
@@ -34,7 +33,6 @@ def record(webhook: str | None, every: bool, minutes: float, off: bool, as_json:
         f"Not recording {which}."
         if off
         else f"Recording the next event of {which}, until {done.recording_until}.",
-        as_json,
     )
 
 
@@ -61,17 +59,14 @@ def _stop_recording(webhook: str | None) -> NotRecording:
     help="Whose expressions to show: python, n8n, nodeRed or liquid.",
 )
 @click.option("--forget", is_flag=True, help="Delete what was recorded.")
-@json_option
-def sample(webhook: str, language: str, forget: bool, as_json: bool) -> None:
+def sample(webhook: str, language: str, forget: bool) -> None:
     """The recorded event: its variables, an example of each, and what to write to use it."""
     if forget:
         api.delete("webhooks", webhook, "sample")
-        report({"forgotten": webhook}, "Forgotten.", as_json)
+        report({"forgotten": webhook}, "Forgotten.")
         return
     found = api.get(Sample, "webhooks", webhook, "sample")
-    if as_json:
-        show_json(found)
-        return
+    for_programs(found)
     rows = [[one.path, one.type, one.example, one.expressions.get(language, "")] for one in found.variables]
     show_table(
         ["variable", "type", "example", "expression"],

@@ -10,31 +10,32 @@ from postern.core.signatures.credential import Placement
 from postern.core.webhooks.listing import Sort
 from postern.core.webhooks.settings import Method
 from postern.surfaces.cli.develop.senders import complete_sender
+from postern.surfaces.cli.filters import which_webhooks
 from postern.surfaces.cli.gateway.api import Declined, api
 from postern.surfaces.cli.options import (
     Choice,
     Given,
     Group,
     cursor_option,
-    json_option,
     limit_option,
+    yes_option,
 )
 from postern.surfaces.cli.run import (
     FAILED,
     NOT_FOUND,
     USAGE,
+    confirm,
     counted,
     end,
-    err,
+    for_programs,
+    note,
     out,
     plain,
     report,
-    show_json,
     show_page,
 )
 from postern.surfaces.cli.run import show as show_found
 from postern.surfaces.cli.secret import read_secret
-from postern.surfaces.cli.webhooks import filters
 from postern.usecases.deliveries.views import Dropped, Hold, Released
 from postern.usecases.runtime.site import out_of_reach
 from postern.usecases.webhooks.views import (
@@ -103,7 +104,6 @@ def assignments(pairs: tuple[str, ...]) -> Patch:
     "--secret", help="The token or signing secret: env:NAME, file:PATH or -. Left out: one is generated."
 )
 @click.option("--second-secret", help="The second valid secret, likewise.")
-@json_option
 def create(
     name: str,
     settings: tuple[str, ...],
@@ -112,7 +112,6 @@ def create(
     provider: str | None,
     secret: str | None,
     second_secret: str | None,
-    as_json: bool,
 ) -> None:
     """Create a webhook and print its URL.
 
@@ -141,9 +140,7 @@ def create(
     given = assignments(settings)
     authentication |= given.pop("authentication", {})
     made = api.post(Webhook, "webhooks", body={"name": name, "authentication": authentication, **given})
-    if as_json:
-        show_json(made)
-        return
+    for_programs(made)
     out.print(f"Created {out.styled(plain(made.name), 'bold')}  {made.id}")
     out.print(f"URL: {made.url}")
     address = made.url.rpartition("/webhook/")[0]
@@ -160,7 +157,7 @@ def create(
 
 
 @commands.command("list")
-@filters.with_filter
+@which_webhooks
 @click.option(
     "--sort",
     type=Choice(get_args(Sort)),
@@ -170,8 +167,7 @@ def create(
 @click.option("--reverse", is_flag=True, help="The other way round.")
 @limit_option(50)
 @cursor_option
-@json_option
-def listing(wanted: Given, sort: str, reverse: bool, limit: int, cursor: str | None, as_json: bool) -> None:
+def listing(wanted: Given, sort: str, reverse: bool, limit: int, cursor: str | None) -> None:
     """The webhooks, newest first. Every filter that is given must hold.
 
     Examples:
@@ -185,7 +181,6 @@ def listing(wanted: Given, sort: str, reverse: bool, limit: int, cursor: str | N
     )
     show_page(
         page,
-        as_json,
         ["id", "name", "folder", "tags", "authentication", "calls", "state", "url"],
         "No webhook matches." if wanted or cursor else "No webhook yet: postern webhooks create NAME",
         lambda one: [
@@ -199,16 +194,15 @@ def listing(wanted: Given, sort: str, reverse: bool, limit: int, cursor: str | N
             one.url,
         ],
     )
-    for unreadable in () if as_json else page.unreadable or ():
-        err.print(unreadable.detail)
+    for unreadable in page.unreadable or ():
+        note(unreadable.detail)
 
 
 @commands.command("show")
 @webhook_argument
-@json_option
-def show(webhook: str, as_json: bool) -> None:
+def show(webhook: str) -> None:
     """Everything about one webhook, except its secrets."""
-    show_found(api.get(Webhook, "webhooks", webhook), as_json)
+    show_found(api.get(Webhook, "webhooks", webhook))
 
 
 @commands.command("set")
@@ -218,10 +212,7 @@ def show(webhook: str, as_json: bool) -> None:
     "--secret", help="A new main token or signing secret: env:NAME, file:PATH or -. Takes effect at once."
 )
 @click.option("--second-secret", help="The second valid secret, likewise; `none` removes it.")
-@json_option
-def change(
-    webhook: str, settings: tuple[str, ...], secret: str | None, second_secret: str | None, as_json: bool
-) -> None:
+def change(webhook: str, settings: tuple[str, ...], secret: str | None, second_secret: str | None) -> None:
     """Change settings. What is not named stays.
 
     Examples:
@@ -242,39 +233,36 @@ def change(
         if second_secret:
             authentication[second_name] = None if second_secret == "none" else read_secret(second_secret)
     changed = api.patch(Webhook, "webhooks", webhook, body=patch)
-    report(changed, f"Changed {changed.name}; it is now version {changed.version}.", as_json)
+    report(changed, f"Changed {changed.name}; it is now version {changed.version}.")
 
 
 @commands.command("enable")
 @webhook_argument
-@json_option
-def enable(webhook: str, as_json: bool) -> None:
+def enable(webhook: str) -> None:
     """Accept calls again."""
-    _switch(webhook, True, as_json)
+    _switch(webhook, True)
 
 
 @commands.command("disable")
 @webhook_argument
-@json_option
-def disable(webhook: str, as_json: bool) -> None:
+def disable(webhook: str) -> None:
     """Reject every call with 403 until enabled again."""
-    _switch(webhook, False, as_json)
+    _switch(webhook, False)
 
 
 @commands.command("promote")
 @webhook_argument
-@json_option
-def promote(webhook: str, as_json: bool) -> None:
+def promote(webhook: str) -> None:
     """Make the second valid secret the main one, and clear the second."""
     how = api.get(Webhook, "webhooks", webhook).authentication
     rotation = how.rotation if isinstance(how, WithToken | WithSignature) else None
     done = api.post(Webhook, "webhooks", webhook, "promote")
-    if rotation and not rotation.safe_to_promote and not as_json:
-        err.print(
+    if rotation and not rotation.safe_to_promote:
+        note(
             "This was not known to be safe: the old main secret was used or set within the last hour, or nothing has "
             "used the second one yet. Calls that still carry the old one are rejected from now on.",
         )
-    report(done, f"The second secret of {done.name} is now the main one.", as_json)
+    report(done, f"The second secret of {done.name} is now the main one.")
 
 
 @commands.command("adopt-secret")
@@ -284,43 +272,35 @@ def promote(webhook: str, as_json: bool) -> None:
     required=False,
     help="The call that announced it. Needed where callers announced different ones.",
 )
-@json_option
-def adopt(webhook: str, invocation: str | None, as_json: bool) -> None:
+def adopt(webhook: str, invocation: str | None) -> None:
     """Take the secret that a sender announced in its set-up handshake (Notion, Asana) as the main one.
 
     Anybody may announce one: do it only if you were setting the sender up just then. `postern webhooks show` says which
     were announced, when and from where.
     """
     done = api.post(Webhook, "webhooks", webhook, "adopt-secret", invocation_id=invocation)
-    report(done, f"The announced secret is now the main one of {done.name}.", as_json)
+    report(done, f"The announced secret is now the main one of {done.name}.")
 
 
 @commands.command("delete")
 @webhook_argument
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@json_option
-def delete(webhook: str, yes: bool, as_json: bool) -> None:
+@yes_option
+def delete(webhook: str, yes: bool) -> None:
     """Delete a webhook: its URL answers 404. For seven days `postern webhooks restore` has it back; its history stays
     until retention takes it."""
-    if not yes and not as_json:
-        click.confirm(f"{_name(webhook)}: its URL will answer 404. Delete it?", abort=True)
+    if not (yes or out.as_json):
+        confirm(f"{_name(webhook)}: its URL will answer 404. Delete it?", yes)
     api.delete("webhooks", webhook)
-    report(
-        {"deleted": webhook},
-        f"Deleted. Until seven days from now: postern webhooks restore {webhook}",
-        as_json,
-    )
+    report({"deleted": webhook}, f"Deleted. Until seven days from now: postern webhooks restore {webhook}")
 
 
 @commands.command("bin")
 @limit_option(200)
 @cursor_option
-@json_option
-def in_the_bin(limit: int, cursor: str | None, as_json: bool) -> None:
+def in_the_bin(limit: int, cursor: str | None) -> None:
     """The webhooks that were deleted in the last seven days."""
     show_page(
         api.get(Bin, "bin", limit=limit, cursor=cursor),
-        as_json,
         ["id", "name", "calls", "deleted", "gone for good"],
         "The bin is empty.",
         lambda one: [one.id, one.name, one.call_count, str(one.deleted_at), str(one.gone_at)],
@@ -329,23 +309,20 @@ def in_the_bin(limit: int, cursor: str | None, as_json: bool) -> None:
 
 @commands.command("restore")
 @webhook_argument
-@json_option
-def restore(webhook: str, as_json: bool) -> None:
+def restore(webhook: str) -> None:
     """Take a deleted webhook out of the bin, as it was: URL, settings, secrets."""
     done = api.post(Webhook, "bin", webhook, "restore")
-    report(done, f"{done.name} is there again: {done.url}", as_json)
+    report(done, f"{done.name} is there again: {done.url}")
 
 
 @commands.command("delete-for-good")
 @webhook_argument
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@json_option
-def delete_for_good(webhook: str, yes: bool, as_json: bool) -> None:
+@yes_option
+def delete_for_good(webhook: str, yes: bool) -> None:
     """Delete the settings and secrets of a webhook that is in the bin, before its seven days are over."""
-    if not yes and not as_json:
-        click.confirm("Its settings and secrets cannot be had back. Delete them?", abort=True)
+    confirm("Its settings and secrets cannot be had back. Delete them?", yes)
     api.delete("bin", webhook)
-    report({"deleted": webhook}, "Deleted for good.", as_json)
+    report({"deleted": webhook}, "Deleted for good.")
 
 
 def _name(webhook: str) -> str:
@@ -359,9 +336,9 @@ def _name(webhook: str) -> str:
     return plain(msgspec.json.decode(found)["name"])
 
 
-def _switch(webhook: str, enabled: bool, as_json: bool) -> None:
+def _switch(webhook: str, enabled: bool) -> None:
     done = api.post(Webhook, "webhooks", webhook, "enable" if enabled else "disable")
-    report(done, f"{done.name} is {'enabled' if enabled else 'disabled'}.", as_json)
+    report(done, f"{done.name} is {'enabled' if enabled else 'disabled'}.")
 
 
 def needs_secret(webhook: Webhook) -> bool:
@@ -388,46 +365,39 @@ def _state(webhook: Webhook) -> str:
 
 @commands.command("hold")
 @webhook_argument
-@json_option
-def hold(webhook: str, as_json: bool) -> None:
+def hold(webhook: str) -> None:
     """Accept and record calls as ever, and start nothing until `release`: for maintenance without loss."""
     done = api.post(Hold, "webhooks", webhook, "hold")
-    report(done, "On hold: calls are recorded, and wait.", as_json)
+    report(done, "On hold: calls are recorded, and wait.")
 
 
 @commands.command("release")
 @webhook_argument
-@json_option
-def release(webhook: str, as_json: bool) -> None:
+def release(webhook: str) -> None:
     """End the hold and start what waited, the oldest first."""
     done = api.post(Released, "webhooks", webhook, "release")
-    report(done, f"Released. Due now: {counted(done.released, 'delivery', 'deliveries')}.", as_json)
+    report(done, f"Released. Due now: {counted(done.released, 'delivery', 'deliveries')}.")
 
 
 @commands.command("drop")
 @webhook_argument
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@json_option
-def drop(webhook: str, yes: bool, as_json: bool) -> None:
+@yes_option
+def drop(webhook: str, yes: bool) -> None:
     """Give up what waits behind a hold. Each call stays in the history and can be replayed. The hold goes
     on."""
-    if not yes and not as_json:
-        click.confirm("What waits now will not be started. Drop it?", abort=True)
+    confirm("What waits now will not be started. Drop it?", yes)
     done = api.post(Dropped, "webhooks", webhook, "drop")
-    report(done, f"Dropped {counted(done.dropped, 'delivery', 'deliveries')}.", as_json)
+    report(done, f"Dropped {counted(done.dropped, 'delivery', 'deliveries')}.")
 
 
 @commands.command("run")
 @webhook_argument
-@json_option
-def run(webhook: str, as_json: bool) -> None:
+def run(webhook: str) -> None:
     """Fetch a schedule's source once, now, and take in what comes."""
     done = api.post(ScheduleRun, "webhooks", webhook, "schedule", "run")
     started = ", ".join(done.invocation_ids) or "nothing started"
     report(
-        done,
-        f"{done.result} in {done.duration_ms} ms{': ' + done.reason if done.reason else ''} ({started})",
-        as_json,
+        done, f"{done.result} in {done.duration_ms} ms{': ' + done.reason if done.reason else ''} ({started})"
     )
     if done.result == "failed":
         raise click.exceptions.Exit(FAILED)
@@ -435,8 +405,7 @@ def run(webhook: str, as_json: bool) -> None:
 
 @commands.command("resume")
 @webhook_argument
-@json_option
-def resume(webhook: str, as_json: bool) -> None:
+def resume(webhook: str) -> None:
     """Let a schedule go on that has paused itself."""
     done = api.post(Webhook, "webhooks", webhook, "schedule", "resume")
-    report(done, f"It goes on at {done.schedule_state and done.schedule_state.next_run_at}.", as_json)
+    report(done, f"It goes on at {done.schedule_state and done.schedule_state.next_run_at}.")
