@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -18,7 +18,14 @@ from typing import Any
 import pytest
 
 from postern.core.history.invocation import Invocation
-from postern.usecases.history.code import curl, httpie, python
+from postern.usecases.history.code import WRITERS, Language, repeated
+
+
+def written(language: Language) -> Callable[[str, Invocation], str]:
+    return lambda base, call: WRITERS[language](repeated(base, call))
+
+
+curl, httpie, python = written("curl"), written("httpie"), written("python")
 
 CALLS = 250
 SHELLS = {

@@ -1,5 +1,6 @@
 """What a copied call says, word by word, where no shell and no program need be asked."""
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -10,16 +11,21 @@ from postern.usecases.history.code import (
     LANGUAGES,
     LONGEST_ARGUMENT,
     WRITERS,
+    Language,
     argument,
-    curl,
-    httpie,
     plain,
     printed,
-    python,
     repeated,
 )
 
 BASE = "https://hooks.example.com"
+
+
+def written(language: Language) -> Callable[[str, Invocation], str]:
+    return lambda base, call: WRITERS[language](repeated(base, call))
+
+
+curl, httpie, python = written("curl"), written("httpie"), written("python")
 
 
 def recorded(
@@ -87,7 +93,7 @@ def test_what_belonged_to_the_connection_is_not_repeated_and_the_rest_is_as_it_c
     )
     assert call.headers == [("X-Two", b"a"), ("X-Two", b"\xe9"), ("Content-Type", b"text/plain")]
     assert (call.method, call.url) == ("POST", f"{BASE}/webhook/a?a=1%23%FF%20b")
-    assert (call.body, call.body_gone, call.placeholders, call.has_type) == (b"x", False, [], True)
+    assert (call.body, call.body_gone, call.placeholders, call.has_type) == (b"x", False, (), True)
     assert repeated(BASE, recorded()).url == f"{BASE}/webhook/a"
     assert not repeated(BASE, recorded()).has_type
 
@@ -103,7 +109,7 @@ def test_each_secret_that_was_masked_is_one_placeholder() -> None:
             query=b"t=***&u=***",
         ),
     )
-    assert call.placeholders == ["YOUR_TOKEN", "YOUR_X_API_KEY", "YOUR_AUTHORIZATION"]
+    assert call.placeholders == ("YOUR_TOKEN", "YOUR_X_API_KEY", "YOUR_AUTHORIZATION")
     assert [value for _, value in call.headers] == [
         b"YOUR_X_API_KEY",
         b"YOUR_AUTHORIZATION",
@@ -136,9 +142,9 @@ def test_what_a_schedule_fetched_is_the_address_alone() -> None:
         [],
         b"",
         False,
-        [],
+        (),
     )
-    assert curl(BASE, call) == "curl --globoff --url 'http://10.1.2.3/orders?a=[1]'"
+    assert curl(BASE, call) == "curl --globoff 'http://10.1.2.3/orders?a=[1]'"
     assert httpie(BASE, call) == "http --ignore-stdin GET 'http://10.1.2.3/orders?a=[1]'"
     secure = python(BASE, recorded(path=b"https://10.1.2.3:8443"))
     assert "from http.client import HTTPSConnection\n" in secure
@@ -151,9 +157,14 @@ def lines(text: str) -> list[str]:
 
 
 def test_as_curl() -> None:
-    head = f"curl -X POST --globoff --url {BASE}/webhook/a"
+    head = f"curl {BASE}/webhook/a"
     json = ("content-type", "application/json")
-    assert lines(curl(BASE, recorded())) == [head]
+    assert lines(curl(BASE, recorded(method="GET"))) == [head]
+    assert lines(curl(BASE, recorded())) == [head.replace("curl", "curl -X POST")]
+    assert lines(curl(BASE, recorded(method="GET", body=b"x")))[0] == head.replace("curl", "curl -X GET")
+    assert lines(curl(BASE, recorded(query=b"a={1,2}", body=b"x")))[0] == (
+        f"curl --globoff '{BASE}/webhook/a?a={{1,2}}'"
+    )
     assert lines(curl(BASE, recorded(json, ("x-empty", ""), ("x-odd", "\xe9"), body=b"{}"))) == [
         head,
         "-H 'content-type: application/json'",
@@ -162,7 +173,7 @@ def test_as_curl() -> None:
         "--data-raw '{}'",
     ]
     assert lines(curl(BASE, recorded(body=b"x"))) == [head, "-H Content-Type:", "--data-raw x"]
-    assert lines(curl(BASE, recorded(method="HEAD"))) == [head.replace("-X POST", "--head")]
+    assert lines(curl(BASE, recorded(method="HEAD"))) == [head.replace("curl", "curl --head")]
     assert lines(curl(BASE, recorded(method="A B")))[0].startswith("curl -X 'A B' ")
     assert lines(curl(BASE, recorded(body=None, body_size=2))) == [
         head,

@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import quote as percent
 
 from postern.core.webhooks.making import carried
+from postern.usecases.history.code import Repeated, curl, python
 from postern.usecases.webhooks.views import Webhook, WithToken
 
 EXAMPLE_BODY = {"orderNumber": "1001"}
@@ -26,11 +27,19 @@ def target(webhook: Webhook, token: str) -> tuple[str, dict[str, str]]:
 
 def snippets(webhook: Webhook, token: str, body: Any = None) -> list[tuple[str, str, str]]:
     """For each way to call: a key, its title, and what to paste."""
+    how = webhook.authentication
     url, headers = target(webhook, token)
     text = json.dumps(EXAMPLE_BODY if body is None else body, ensure_ascii=False)
+    call = Repeated("POST", url, [(name, value.encode()) for name, value in headers.items()], text.encode())
+    by_curl = curl(call)
+    if (
+        isinstance(how, WithToken) and how.placement == "basic"
+    ):  # a placeholder in base64 could not be replaced
+        named = Repeated("POST", url, [one for one in call.headers if one[0] != "Authorization"], call.body)
+        by_curl = curl(named, f"-u {quote(f'{how.username}:{token}')}")
     return [
-        ("curl", "curl", curl(webhook, token, text)),
-        ("python", "Python", _python(url, headers, text)),
+        ("curl", "curl", by_curl),
+        ("python", "Python", python(call)),
         ("javascript", "JavaScript", fetch(url, headers, text)),
         (
             "headers",
@@ -40,30 +49,9 @@ def snippets(webhook: Webhook, token: str, body: Any = None) -> list[tuple[str, 
     ]
 
 
-def curl(webhook: Webhook, token: str, body: str) -> str:
-    how = webhook.authentication
-    url, headers = target(webhook, token)
-    if isinstance(how, WithToken) and how.placement == "basic":
-        del headers["Authorization"]
-        lines = [f"curl {quote(url)}", f"-u {quote(f'{how.username}:{token}')}"]
-    else:
-        lines = [f"curl {quote(url)}"]
-    lines += [f"-H {quote(f'{name}: {value}')}" for name, value in headers.items()]
-    return " \\\n  ".join([*lines, f"-d {quote(body)}"])
-
-
 def fetch(url: str, headers: dict[str, str], body: str) -> str:
     listed = ",\n".join(f"    {json.dumps(name)}: {json.dumps(value)}" for name, value in headers.items())
     return (
         f"const answer = await fetch({json.dumps(url)}, {{\n"
         f'  method: "POST",\n  headers: {{\n{listed}\n  }},\n  body: JSON.stringify({body})\n}});\nconsole.log(await answer.json());'
-    )
-
-
-def _python(url: str, headers: dict[str, str], body: str) -> str:
-    listed = ",\n".join(f"        {name!r}: {value!r}" for name, value in headers.items())
-    return (
-        "import json\nfrom urllib.request import Request, urlopen\n\n"
-        f"call = Request(\n    {url!r},\n    data=json.dumps({json.loads(body)!r}).encode(),\n    headers={{\n{listed},\n    }},\n)\n"
-        "print(urlopen(call).read().decode())"
     )

@@ -1,4 +1,4 @@
-"""A recorded call as something to paste: into a shell for curl or HTTPie, or into Python.
+"""A call as something to paste: into a shell for curl or HTTPie, or into Python.
 
 In a shell, any bytes are a word that every POSIX shell, and fish, reads back as exactly them. Strangers wrote most of what
 stands in these commands, so it must mean the same in every shell (`$'…'` does not), and nothing in it may run. A Python
@@ -38,13 +38,15 @@ _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
+    """A request that is to be made."""
+
     method: str
     url: str = field(repr=False)
     headers: list[tuple[str, bytes]] = field(repr=False)
     body: bytes = field(repr=False)
-    body_gone: bool
+    body_gone: bool = False
     """It is no longer kept."""
-    placeholders: list[str]
+    placeholders: tuple[str, ...] = ()
     """What whoever pastes it has to fill in."""
 
     @property
@@ -54,7 +56,7 @@ class Repeated:
 
 def repeated(base_url: str, invocation: Invocation) -> Repeated:
     if not invocation.path.startswith(b"/"):  # fetched by a schedule: what is recorded is the source's answer
-        return Repeated("GET", _url(invocation.path), [], b"", False, [])
+        return Repeated("GET", _url(invocation.path), [], b"")
     placeholders = ["YOUR_TOKEN"] if MASK.encode() in invocation.query else []
     query = invocation.query.replace(MASK.encode(), b"YOUR_TOKEN")
     headers = []
@@ -71,7 +73,7 @@ def repeated(base_url: str, invocation: Invocation) -> Repeated:
         headers,
         invocation.body or b"",
         invocation.body_is_gone,
-        list(dict.fromkeys(placeholders)),
+        tuple(dict.fromkeys(placeholders)),
     )
 
 
@@ -119,14 +121,16 @@ def _octal(found: re.Match[bytes]) -> bytes:
     return b"\\%03o" % ord(found[0])
 
 
-def curl(base_url: str, invocation: Invocation) -> str:
+def curl(call: Repeated, *options: str) -> str:
     """curl must take what is written there as it is: no file for an @, no series of URLs for brackets."""
-    call = repeated(base_url, invocation)
-    if not invocation.path.startswith(b"/"):
-        return f"curl --globoff --url {argument(call.url.encode())}"
-    # `-X HEAD` would wait for the body that never comes.
-    method = "--head" if call.method == "HEAD" else f"-X {shlex.quote(call.method)}"
-    lines = [f"curl {method} --globoff --url {argument(call.url.encode())}"]
+    words = ["curl", *options]
+    if call.method == "HEAD":
+        words.append("--head")  # `-X HEAD` would wait for the body that never comes
+    elif call.method != ("POST" if call.body or call.body_gone else "GET"):
+        words.append(f"-X {shlex.quote(call.method)}")
+    if set("[]{}") & set(call.url):
+        words.append("--globoff")
+    lines = [" ".join([*words, argument(call.url.encode())])]
     for name, value in call.headers:
         header = name.encode() + (b": " + value if value else b";")
         lines.append(f"-H {argument(header)}")
@@ -145,10 +149,9 @@ def curl(base_url: str, invocation: Invocation) -> str:
 _SPECIAL = frozenset(":;=@")
 
 
-def httpie(base_url: str, invocation: Invocation) -> str:
+def httpie(call: Repeated) -> str:
     """HTTPie reads `Name:value` by rules of its own, and sends text only: what it cannot send as it came is left out, and a line
     in front says so."""
-    call = repeated(base_url, invocation)
     if not (call.method.isascii() and call.method.isalpha()):
         return _comment("HTTPie sends no method like that of this call. Copy as curl repeats it.")
     items, left_out = [], []
@@ -211,8 +214,7 @@ def _as_read(item: str) -> tuple[str, str]:
     return name, value
 
 
-def python(base_url: str, invocation: Invocation) -> str:
-    call = repeated(base_url, invocation)
+def python(call: Repeated) -> str:
     parts = urlsplit(call.url)
     secure = parts.scheme == "https"
     kind = "HTTPSConnection" if secure else "HTTPConnection"
@@ -255,4 +257,4 @@ def _value(value: bytes) -> str:
     return f"{text!r}.encode()"
 
 
-WRITERS: dict[Language, Callable[[str, Invocation], str]] = {"curl": curl, "httpie": httpie, "python": python}
+WRITERS: dict[Language, Callable[[Repeated], str]] = {"curl": curl, "httpie": httpie, "python": python}

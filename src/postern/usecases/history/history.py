@@ -15,7 +15,7 @@ from postern.core.webhooks.webhook import Webhook
 from postern.identity import time_of
 from postern.usecases.access.audit import noted
 from postern.usecases.answers import Listing, Time, page_size
-from postern.usecases.history.code import WRITERS, Language
+from postern.usecases.history.code import WRITERS, Language, repeated
 from postern.usecases.history.rows import rows_of, sender_event_of
 from postern.usecases.history.views import calls as views
 from postern.usecases.history.views.requests import RecordedRequest, request_of
@@ -137,7 +137,7 @@ async def as_code(gateway: Gateway, actor: Actor, invocation_id: str, language: 
     says what it leaves out."""
     require(actor, "read")
     invocation = (await recorded(gateway, invocation_id)).invocation
-    return WRITERS[language](gateway.site.base_url, invocation)
+    return WRITERS[language](repeated(gateway.site.base_url, invocation))
 
 
 async def preview(gateway: Gateway, actor: Actor, invocation_id: str, paths: dict[str, str]) -> Preview:

@@ -15,6 +15,6 @@ def test_a_recorded_call_is_shown_as_a_curl_command_without_its_secret(api: Clie
     assert reply.headers["content-type"] == "text/plain; charset=utf-8"
     assert "a token of the tests" not in reply.text
     words = shlex.split(reply.text.replace("\\\n", " "))
-    assert words[:6] == ["curl", "-X", "POST", "--globoff", "--url", webhook["url"] + "?a=1"]
+    assert words[:2] == ["curl", webhook["url"] + "?a=1"]
     assert "x-api-key: YOUR_X_API_KEY" in words
     assert words[-2:] == ["--data-raw", '{"it\'s": "quoted"}']
