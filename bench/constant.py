@@ -12,7 +12,7 @@ from postern.surfaces.http.call_exchange import CallExchange
 from postern.surfaces.http.server import listen, serve
 from postern.usecases.calls.intake import IncomingCall, Intake
 
-ANSWER = answers.accepted("inv_019aa0b1c2d37e4f8a9b0c1d2e3f4a5b")
+ANSWER = answers.stored("accepted", "inv_019aa0b1c2d37e4f8a9b0c1d2e3f4a5b")
 
 
 class ConstantCall(IncomingCall):

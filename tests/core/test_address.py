@@ -8,7 +8,6 @@ from postern.core.address import (
     Allowlist,
     ClientAddresses,
     InvalidRanges,
-    client_address,
     forbidden,
     inside,
     limit_key,
@@ -107,6 +106,12 @@ def test_each_wrong_entry_is_named_with_what_to_write_instead() -> None:
     assert sorted(caught.value.errors) == [1, 2, 3, 4, 5, 6]
     assert "write 10.0.0.0/8" in caught.value.errors[2]
     assert "write 10.0.0.0/8" in caught.value.errors[3]
+
+
+def client_address(
+    peer: str | None, forwarded: list[bytes], trusted: Allowlist, header: bytes = b"x-forwarded-for"
+) -> str:
+    return ClientAddresses(trusted, header.decode()).client(peer, [(header, value) for value in forwarded])
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from postern.core.limits import (
     COST_OF_RECORDING,
     FAILED_AUTHENTICATIONS_PER_MINUTE,
     MOST_REJECTED_AT_ONCE,
-    NO_LIMITS,
     REJECTED_PER_SECOND,
     Buckets,
     Limits,
@@ -118,11 +117,6 @@ def test_tries_come_back_by_their_own_rate() -> None:
     assert waits(lambda: limits.reserve(Tries("a")), clock) == 3.0
     assert waits(lambda: limits.reserve(Tries("b", 1)), clock) == 60.0
     assert limits.owed(Tries("b", 1)) == 60.0
-
-
-def test_what_is_judged_again_meets_no_limit() -> None:
-    for _ in range(100):
-        assert (NO_LIMITS.handshake("wh_1"), NO_LIMITS.call("wh_1", 1, 1)) == (0.0, 0.0)
 
 
 def test_tries_are_reserved_all_or_none() -> None:

@@ -162,26 +162,6 @@ def _read_range(text: str) -> IPv4Network | IPv6Network | str:
     return network
 
 
-def client_address(
-    peer: str | None, forwarded: list[bytes], trusted: Allowlist, header: bytes = b"x-forwarded-for"
-) -> str:
-    """The right-most hop that is not a trusted proxy; the peer itself unless it is one.
-
-    ``forwarded`` holds every value of the one header that the proxies set, ``header`` is its lower-case name.
-    Hops to the left of the one found were written by whoever that is, and are worth nothing. A hop that is
-    empty or no address ends the search: then the client is unknown, and on no allowlist. Only a proxy that
-    sends no such header at all is itself the client.
-    """
-    client = _peer_address(peer)
-    if not trusted.allows(client):
-        return client
-    for hop in _hops_from_the_right(header, forwarded):
-        client = hop
-        if not trusted.allows(hop):
-            break
-    return client
-
-
 class ClientAddresses(Struct, frozen=True):
     """Whom to believe about where calls come from: the proxies, and the one header in which they name the
     client."""
@@ -190,12 +170,23 @@ class ClientAddresses(Struct, frozen=True):
     header: str
 
     def client(self, peer: str | None, headers: Iterable[tuple[bytes, bytes]]) -> str:
-        """The peer, or behind trusted proxies whom they name."""
+        """The right-most hop that is not a trusted proxy; the peer itself unless it is one.
+
+        Hops to the left of the one found were written by whoever that is, and are worth nothing. A hop that is
+        empty or no address ends the search: then the client is unknown, and on no allowlist. Only a proxy that
+        sends no such header at all is itself the client.
+        """
         if not self.trusted and peer is not None and ":" not in peer:
             return peer
+        client = _peer_address(peer)
+        if not self.trusted.allows(client):
+            return client
         name = self.header.lower().encode()
-        forwarded = [value for key, value in headers if key == name]
-        return client_address(peer, forwarded, self.trusted, name)
+        for hop in _hops_from_the_right(name, [value for key, value in headers if key == name]):
+            client = hop
+            if not self.trusted.allows(hop):
+                break
+        return client
 
 
 def names_another(address: str, forwarded: list[bytes], header: bytes) -> bool:

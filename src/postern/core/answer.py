@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from typing import Literal
 
 import msgspec
 
@@ -21,19 +22,8 @@ class CallerAnswer(msgspec.Struct):
     body: bytes = b""
 
 
-def accepted(invocation_id: str) -> CallerAnswer:
-    return _status_answer("accepted", invocation_id)
-
-
-def duplicate(first_invocation_id: str) -> CallerAnswer:
-    return _status_answer("duplicate", first_invocation_id)
-
-
-def completed(invocation_id: str) -> CallerAnswer:
-    return _status_answer("completed", invocation_id)
-
-
-def _status_answer(status: str, invocation_id: str) -> CallerAnswer:
+def stored(status: Literal["accepted", "duplicate", "completed"], invocation_id: str) -> CallerAnswer:
+    """It is on disk. Of a duplicate, the id is that of the first one."""
     name = invocation_id.encode()
     return CallerAnswer(
         200,

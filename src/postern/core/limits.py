@@ -123,19 +123,3 @@ class Limits:
     def owed(self, tries: Tries) -> float:
         """The more failures there were lately, the more."""
         return self._tries.owed(tries.key, self._clock())
-
-
-class _NoLimits(Limits):
-    """For calls that are judged again: they have come already, and nobody is slowed down by it."""
-
-    def __init__(self) -> None:
-        super().__init__(lambda: 0.0)
-
-    def call(self, webhook_id: str, rate: float, burst: float) -> float:
-        return 0.0
-
-    def handshake(self, webhook_id: str) -> float:
-        return 0.0
-
-
-NO_LIMITS: Limits = _NoLimits()

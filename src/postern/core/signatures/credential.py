@@ -10,7 +10,7 @@ from base64 import b64decode
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from itertools import islice
-from typing import Literal, Protocol
+from typing import Literal
 
 import msgspec
 
@@ -42,52 +42,43 @@ class Unproven(msgspec.Struct, frozen=True):
     detail: str
 
 
-class Credential(Protocol):
+class Credential:
     """How callers of one webhook prove themselves. Made once per configuration, asked once per call."""
 
-    challenge: bytes | None
+    challenge: bytes | None = None
     """The ``WWW-Authenticate`` value that goes with a 401, or None."""
 
-    masked_headers: frozenset[bytes]
+    masked_headers: frozenset[bytes] = frozenset()
     """Lower-case names of headers that carry the credential itself and must never be stored."""
 
-    masked_parameters: frozenset[bytes]
+    masked_parameters: frozenset[bytes] = frozenset()
     """Names of query parameters that carry the credential itself."""
 
-    secrets: tuple[bytes, ...]
+    secrets: tuple[bytes, ...] = ()
     """Secrets that a call may carry verbatim, so that one sent in the wrong place is masked there too."""
 
-    read_headers: frozenset[bytes]
+    read_headers: frozenset[bytes] = frozenset()
     """Headers the check itself reads and that are no credential: stored even where their names look like
     one."""
 
-    read_parameters: frozenset[bytes]
+    read_parameters: frozenset[bytes] = frozenset()
     """Query parameters, likewise."""
 
-    signature_headers: frozenset[bytes]
+    signature_headers: frozenset[bytes] = frozenset()
     """Headers that carry a signature: stored, so that a call can be checked again."""
 
-    signature_parameters: frozenset[bytes]
+    signature_parameters: frozenset[bytes] = frozenset()
     """Query parameters, likewise."""
 
-    body_is_signed: bool
+    body_is_signed: bool = False
     """False where whoever saw one call could send another body with it."""
 
-    def check(self, call: Call) -> VerifiedCall | Unproven: ...
+    def check(self, call: Call) -> VerifiedCall | Unproven:
+        raise NotImplementedError
 
 
-class NoCredential:
+class NoCredential(Credential):
     """Method None: anybody may call."""
-
-    challenge: bytes | None = None
-    masked_headers: frozenset[bytes] = frozenset()
-    masked_parameters: frozenset[bytes] = frozenset()
-    secrets: tuple[bytes, ...] = ()
-    read_headers: frozenset[bytes] = frozenset()
-    read_parameters: frozenset[bytes] = frozenset()
-    signature_headers: frozenset[bytes] = frozenset()
-    signature_parameters: frozenset[bytes] = frozenset()
-    body_is_signed = False
 
     def check(self, call: Call) -> VerifiedCall | Unproven:
         return VerifiedCall(call, "", "no authentication is asked for")
@@ -103,14 +94,8 @@ class OwnRequest(NoCredential):
         return VerifiedCall(call, "", self._step)
 
 
-class TokenCredential:
+class TokenCredential(Credential):
     """A fixed secret in one of four places: a header, Bearer, Basic, or a URL parameter."""
-
-    body_is_signed = False
-    read_headers: frozenset[bytes] = frozenset()
-    read_parameters: frozenset[bytes] = frozenset()
-    signature_headers: frozenset[bytes] = frozenset()
-    signature_parameters: frozenset[bytes] = frozenset()
 
     def __init__(
         self,
@@ -127,14 +112,11 @@ class TokenCredential:
         # Digests have one length, so that comparing them tells nothing about the token's length.
         self._main = sha256(main).digest()
         self._second = sha256(second).digest() if second is not None else None
-        self.secrets: tuple[bytes, ...] = (main,) if second is None else (main, second)
+        self.secrets = (main,) if second is None else (main, second)
         self.placement = placement
         self._header = header_name.lower().encode()
         self._username = username.encode()
         self._parameter = parameter_name.encode()
-        self.challenge: bytes | None = None
-        self.masked_headers: frozenset[bytes] = frozenset()
-        self.masked_parameters: frozenset[bytes] = frozenset()
         self._find: Callable[[Call], list[bytes] | Unproven]
         match placement:
             case "header":

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from postern.core.calls.call import Call
-from postern.core.signatures.credential import Matched, Unproven, VerifiedCall
+from postern.core.signatures.credential import Credential, Matched, Unproven, VerifiedCall
 from postern.core.signatures.encoding import DIGEST_DECODERS, ENCODING_WORDS, decode_digest, signing_key
 from postern.core.signatures.freshness import FORMAT_WORDS, out_of_window, parse_timestamp
 from postern.core.signatures.scheme import SignatureScheme
@@ -47,14 +47,9 @@ class _Located(Struct, frozen=True):
     signed: bool = False
 
 
-class SignatureCredential:
-    """An HMAC-SHA256 signature in the form a scheme says, made with the main or the second secret."""
-
-    challenge: bytes | None = None
-    # Signatures are stored with the call, so that a rejected one can be checked again once its secret is
-    # right.
-    masked_headers: frozenset[bytes] = frozenset()
-    masked_parameters: frozenset[bytes] = frozenset()
+class SignatureCredential(Credential):
+    """An HMAC-SHA256 signature in the form a scheme says, made with the main or the second secret. It is stored with the
+    call and not masked, so that a rejected one can be checked again once its secret is right."""
 
     def __init__(
         self,
@@ -70,7 +65,7 @@ class SignatureCredential:
         # Keyed once and copied for each call: that costs less than a new HMAC, or the library's `digest`.
         self._main = hmac.new(_key_of(scheme, main), digestmod=sha256)
         self._second = hmac.new(_key_of(scheme, second), digestmod=sha256) if second is not None else None
-        self.secrets: tuple[bytes, ...] = (main,) if second is None else (main, second)
+        self.secrets = (main,) if second is None else (main, second)
         self.tolerance = scheme.tolerance_seconds if tolerance_seconds is None else tolerance_seconds
         self.content = SignedContent(
             scheme.signed_content, public_url=public_url, url_unescape=scheme.url_unescape
@@ -101,7 +96,6 @@ class SignatureCredential:
         self.read_headers = frozenset(
             ref.name.encode() for ref in refs if ref.kind == "header" and not ref.is_glob
         )
-        """Headers the scheme reads: stored even where their names look like a credential's."""
         self.read_parameters = frozenset(ref.name.encode() for ref in refs if ref.kind == "query")
         # Of several headers whose names begin alike, the one that a test call carries (`making.py`).
         self.signature_headers = frozenset(

@@ -130,7 +130,7 @@ class Reception:
         if receipt.first is not None:
             invocation.outcome = invocation.code = "duplicate"
             if webhook.answer_timeout is None:
-                self._answer(answers.duplicate(receipt.first))
+                self._answer(answers.stored("duplicate", receipt.first))
             else:
                 self._wait_for(await_first_answer(gateway, webhook, receipt.first))
         elif delivery is None:
@@ -144,7 +144,7 @@ class Reception:
             self._wait_for(await_listener(gateway, delivery))
         elif delivery.deadline is None or delivery.state == "held":
             gateway.runtime.due.set()
-            self._answer(answers.accepted(invocation.id))
+            self._answer(answers.stored("accepted", invocation.id))
         else:
             self._wait_for(await_answer(gateway, delivery, self._payload))
 

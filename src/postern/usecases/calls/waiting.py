@@ -126,7 +126,11 @@ def answer_of(row: Delivery) -> CallerAnswer:
 
 
 def _answer_for(code: str, invocation_id: str) -> CallerAnswer:
-    return answers.completed(invocation_id) if code == "completed" else answers.problem(code, invocation_id)
+    return (
+        answers.stored("completed", invocation_id)
+        if code == "completed"
+        else answers.problem(code, invocation_id)
+    )
 
 
 async def await_first_answer(gateway: Gateway, webhook: Webhook, first_invocation_id: str) -> CallerAnswer:
@@ -139,7 +143,7 @@ async def await_first_answer(gateway: Gateway, webhook: Webhook, first_invocatio
         while True:
             row = await gateway.store.deliveries.get(key)
             if row is None or (row.deadline is None and not row.answer_code):
-                return answers.duplicate(first_invocation_id)
+                return answers.stored("duplicate", first_invocation_id)
             if row.answer_code:
                 return answer_of(row)
             if time.monotonic() > until or gateway.runtime.waiters.time_is_up:
