@@ -3,7 +3,18 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, Table, and_, case, func, literal_column, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    Table,
+    and_,
+    case,
+    func,
+    literal_column,
+    select,
+    true,
+)
 
 from postern.core.admit import UNPROVEN
 from postern.core.history.volume import is_call, outcomes
@@ -14,20 +25,25 @@ from postern.stores.sql.moments import milliseconds, seconds
 from postern.stores.sql.repository import Repository, reads
 from postern.stores.sql.tables import UNUSUAL_DELIVERIES, deliveries, tallies
 
+Webhooks = Sequence[str] | Select[tuple[str]]
+
 _CALLS, _PROVEN = tallies.c.name == "calls", tallies.c.name.startswith("secret:")
 
 
 class Activities(Repository):
     @reads
-    def all(self, connection: Connection, day: int, recent: int, until: int) -> Lately:
-        """Of those that were ever called. The minutes at which the last day and what is recent begin,
+    def all(
+        self, connection: Connection, day: int, recent: int, until: int, among: Sequence[str] | None = None
+    ) -> Lately:
+        """Of those, or of these, that were ever called. The minutes at which the last day and what is recent begin,
         and the one before which they end."""
-        last = select(tallies.c.webhook_id, func.max(tallies.c.last_at)).where(_CALLS)
+        these = true() if among is None else tallies.c.webhook_id.in_(among)
+        last = select(tallies.c.webhook_id, func.max(tallies.c.last_at)).where(_CALLS, these)
         called = {row[0]: row[1] for row in connection.execute(last.group_by(tallies.c.webhook_id))}
         in_day: dict[str, int] = {}
         latest: dict[str, dict[str, int]] = {}
         for table, first, end in parts(connection, day, until, 60):
-            counted = connection.execute(_counted(table, day, recent, first, end))
+            counted = connection.execute(_counted(table, among or _called_since(day), recent, first, end))
             for webhook_id, code, calls, now in counted:
                 if not is_call(code):
                     continue
@@ -35,7 +51,8 @@ class Activities(Repository):
                 if now and code not in UNPROVEN:
                     codes = latest.setdefault(webhook_id, {})
                     codes[code] = codes.get(code, 0) + int(now)
-        not_started, stopped = _not_started(connection, recent), _stopped(connection, recent, until)
+        not_started = _not_started(connection, recent, among or _called_since(recent))
+        stopped = _stopped(connection, recent, until, _PROVEN if among is None else these)
         found = {
             webhook_id: Activity(
                 seconds(last_at),
@@ -48,26 +65,12 @@ class Activities(Repository):
         }
         return Lately(found)
 
-    @reads
-    def not_started(self, connection: Connection, webhook_ids: list[str], recent: int) -> dict[str, int]:
-        """Of these webhooks."""
-        return _not_started(connection, recent, webhook_ids)
 
-    @reads
-    def stopped(
-        self, connection: Connection, webhook_ids: list[str], recent: int, until: int
-    ) -> dict[str, int]:
-        """Of these webhooks."""
-        return _stopped(connection, recent, until, tallies.c.webhook_id.in_(webhook_ids))
-
-
-def _stopped(
-    connection: Connection, recent: int, until: int, among: ColumnElement[bool] = _PROVEN
-) -> dict[str, int]:
+def _stopped(connection: Connection, recent: int, until: int, these: ColumnElement[bool]) -> dict[str, int]:
     """Rejected calls without proof since the last call with proof, where there was one: the sender may have stopped
     getting through. Any others may be a stranger's, who cannot make a webhook look as if it failed."""
     minute = (func.max(tallies.c.last_at) // 60_000).label("minute")
-    proven = select(tallies.c.webhook_id, minute).where(_PROVEN, among)
+    proven = select(tallies.c.webhook_id, minute).where(_PROVEN, these)
     last = proven.group_by(tallies.c.webhook_id).subquery()
     found: dict[str, int] = {}
     for table, first, end in parts(connection, recent, until, 60):
@@ -84,22 +87,22 @@ def _called_since(minute: int) -> Select[tuple[str]]:
     return select(tallies.c.webhook_id).where(_CALLS, tallies.c.last_at >= milliseconds(minute * 60))
 
 
-def _counted(table: Table, day: int, recent: int, first: int, end: int) -> Select[Any]:
+def _counted(table: Table, among: Webhooks, recent: int, first: int, end: int) -> Select[Any]:
     """Only the webhooks that were called at all are looked up: the key begins with the webhook."""
     now = func.sum(case((table.c.minute >= recent, table.c.calls), else_=0))
     statement = select(table.c.webhook_id, table.c.code, func.sum(table.c.calls), now)
     return statement.where(
-        table.c.webhook_id.in_(_called_since(day)), table.c.minute >= first, table.c.minute < end
+        table.c.webhook_id.in_(among), table.c.minute >= first, table.c.minute < end
     ).group_by(table.c.webhook_id, table.c.code)
 
 
-def _not_started(connection: Connection, recent: int, among: Sequence[str] | None = None) -> dict[str, int]:
+def _not_started(connection: Connection, recent: int, among: Webhooks) -> dict[str, int]:
     """Deliveries of the latest calls that were given up or had a run that failed, and those that are tried again: of these
     the ones that wait longest, and not many. That is enough to see who is in trouble."""
     given_up = select(deliveries.c.webhook_id, func.count()).where(
         deliveries.c.state == "failed",
         UNUSUAL_DELIVERIES,
-        deliveries.c.webhook_id.in_(_called_since(recent) if among is None else among),
+        deliveries.c.webhook_id.in_(among),
         deliveries.c.key >= first_id_at("inv", recent * 60),
     )
     found = {row[0]: int(row[1]) for row in connection.execute(given_up.group_by(deliveries.c.webhook_id))}

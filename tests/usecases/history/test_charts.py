@@ -1,10 +1,12 @@
 """What a chart's range covers, and how what was counted is told in it."""
 
+from collections import Counter
 from typing import Any
 
 import pytest
 
 from postern.core.history.volume import LATENCY_BOUNDS_MS, Volume, answer_name, end_name
+from postern.core.webhooks.listing import Activity, Lately
 from postern.usecases.answers import as_plain
 from postern.usecases.history import volumes
 from support.house import OWNER, House
@@ -25,7 +27,7 @@ def within(ms: float, count: int) -> list[int]:
 @pytest.fixture
 def asked(house: House, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What the counts are asked for, and what they answer."""
-    stored: dict[str, Any] = {"buckets": {}, "calls": {}, "trouble": {}}
+    stored: dict[str, Any] = {"buckets": {}, "calls": {}, "lately": Lately()}
 
     async def buckets(webhook_id: str | None, since: int, until: int, step: int) -> dict[int, Volume]:
         stored["range"] = (webhook_id, since, until, step)
@@ -36,14 +38,14 @@ def asked(house: House, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         stored["range"] = (ids, since, until, step)
         return stored["calls"]
 
-    async def not_started(ids: list[str], since: int) -> dict[str, int]:
-        stored["since"] = since
-        found: dict[str, int] = stored["trouble"]
+    async def lately(day: int, recent: int, until: int, ids: list[str]) -> Lately:
+        stored["since"] = day, recent, until, ids
+        found: Lately = stored["lately"]
         return found
 
     monkeypatch.setattr(house.gateway.store.volumes, "buckets", buckets)
     monkeypatch.setattr(house.gateway.store.volumes, "calls", calls)
-    monkeypatch.setattr(house.gateway.store.activities, "not_started", not_started)
+    monkeypatch.setattr(house.gateway.store.activities, "all", lately)
     house.gateway.clock = lambda: NOW
     return stored
 
@@ -108,21 +110,16 @@ async def test_a_day_of_a_webhook_ends_with_this_hour(house: House, asked: dict[
     this_hour = MINUTE - MINUTE % 60
     day_before, before = this_hour - 23 * 60, this_hour - 60
     asked["calls"] = {
-        "wh_1": {
-            day_before: {"accepted": 5},
-            before: {"accepted": 1, "malformed_json": 1},
-            this_hour: {"accepted": 1},
-        },
-        "wh_2": {this_hour: {"duplicate": 1}},
+        "wh_1": Counter({day_before: 5, before: 2, this_hour: 1}),
+        "wh_2": Counter({this_hour: 1}),
     }
-    asked["trouble"] = {"wh_2": 4}
+    asked["lately"] = Lately({"wh_2": Activity(not_started=4)})
     days = await volumes.last_day(house.gateway, OWNER, ["wh_1", "wh_2"])
     assert asked["range"] == (["wh_1", "wh_2"], day_before, MINUTE + 1, 60)
-    assert asked["since"] == before
+    assert asked["since"] == (day_before, before, MINUTE + 1, ["wh_1", "wh_2"])
     one, other = days["wh_1"], days["wh_2"]
     assert one.hours == [5, *[0] * 21, 2, 1]
-    assert (one.calls, one.recent_calls, one.recent_rejected, one.recent_not_started) == (8, 3, 1, 0)
-    assert (other.calls, other.recent_calls, other.recent_rejected, other.recent_not_started) == (1, 1, 0, 4)
+    assert (one.calls, one.lately, other.calls, other.lately.not_started) == (8, Activity(), 1, 4)
 
 
 async def test_of_no_webhook_nothing_is_asked(house: House, asked: dict[str, Any]) -> None:

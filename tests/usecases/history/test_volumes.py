@@ -11,6 +11,7 @@ from postern.core.deliveries.delivery import Started, delivery_key
 from postern.core.history.invocation import Delivery, Entry, Invocation
 from postern.core.history.volume import LATENCY_BOUNDS_MS, Counts
 from postern.core.problems import Refused
+from postern.core.webhooks.listing import Activity
 from postern.identity import first_id_at, new_id
 from postern.usecases.answers import as_plain
 from postern.usecases.history import volumes
@@ -90,7 +91,7 @@ async def test_all_webhooks_together_and_each_by_itself(room: tuple[Gateway, Clo
     assert (await volumes.chart(gateway, ADMIN, None, "hour")).total.calls == 2
     days = await volumes.last_day(gateway, ADMIN, [first, second])
     assert len(days[first].hours) == 24 and days[first].calls == 1
-    assert (days[first].rejecting, days[second].rejecting) == (False, True)
+    assert (days[first].lately.rejecting, days[second].lately.rejecting) == (False, True)
 
 
 async def test_deliveries_that_cannot_be_started_are_reported_with_their_webhook(
@@ -119,7 +120,7 @@ async def test_deliveries_that_cannot_be_started_are_reported_with_their_webhook
     await gateway.store.deliveries.started(well, Started(1, ()), clock.now)
     await gateway.store.deliveries.failed(long_ago, "the engine refused it", clock.now)
     days = await volumes.last_day(gateway, ADMIN, made)
-    assert [days[webhook].recent_not_started for webhook in made] == [1, 1, 0, 0]
+    assert [days[webhook].lately.not_started for webhook in made] == [1, 1, 0, 0]
 
 
 async def test_what_was_summed_up_is_reported_as_what_was_counted(room: tuple[Gateway, Clock]) -> None:
@@ -200,10 +201,4 @@ def test_what_is_slower_than_every_bound_is_reported_as_the_last_bound() -> None
 def test_a_webhook_that_rejects_half_of_its_latest_calls_is_failing(
     accepted: int, rejected: int, rejecting: bool
 ) -> None:
-    hours = [{"malformed_json": 99}, {"accepted": accepted}, {"malformed_json": rejected}]
-    day = volumes._day(hours, 0)
-    assert (day.rejecting, day.recent_calls, day.calls) == (
-        rejecting,
-        accepted + rejected,
-        99 + accepted + rejected,
-    )
+    assert Activity(recent_calls=accepted + rejected, recent_rejected=rejected).rejecting == rejecting

@@ -75,10 +75,14 @@ class Activity(Struct, frozen=True):
     not_started: int = 0
 
     @property
+    def rejecting(self) -> bool:
+        """Whether so many of the latest calls were rejected that somebody should look."""
+        return self.recent_rejected > 0 and self.recent_rejected * 2 >= self.recent_calls
+
+    @property
     def failing(self) -> int:
         """How much trouble there is: none, or how many calls had it."""
-        rejected = self.recent_rejected if rejecting(self.recent_calls, self.recent_rejected) else 0
-        return self.not_started + rejected
+        return self.not_started + (self.recent_rejected if self.rejecting else 0)
 
 
 NOTHING = Activity()
@@ -121,11 +125,6 @@ class WebhookFilter(Struct, frozen=True):
     @property
     def needs_activity(self) -> bool:
         return self.not_called_since is not None or self.state in ("failing", "never_called")
-
-
-def rejecting(calls: int, rejected: int) -> bool:
-    """Whether so many of the latest calls were rejected that somebody should look."""
-    return rejected > 0 and rejected * 2 >= calls
 
 
 def listed(stored: StoredWebhook, served: bool = True) -> Listed:

@@ -61,9 +61,9 @@ class Volumes(Repository):
     @reads
     def calls(
         self, connection: Connection, webhook_ids: list[str], since: int, until: int, step: int
-    ) -> dict[str, dict[int, dict[str, int]]]:
-        """By webhook, by the bucket's first minute, by code: how many calls."""
-        found: dict[str, dict[int, dict[str, int]]] = {webhook_id: {} for webhook_id in webhook_ids}
+    ) -> dict[str, Counter[int]]:
+        """By webhook, by the bucket's first minute: how many calls."""
+        found = {webhook_id: Counter[int]() for webhook_id in webhook_ids}
         for table, first, end in parts(connection, since, until, step):
             wanted = table.c.webhook_id.in_(webhook_ids)
             bucket = table.c.minute - table.c.minute % step
@@ -72,10 +72,8 @@ class Volumes(Repository):
             for webhook_id, minute, code, calls in connection.execute(
                 statement.group_by(table.c.webhook_id, bucket, table.c.code)
             ):
-                if not is_call(code):
-                    continue
-                codes = found[webhook_id].setdefault(int(minute), {})
-                codes[code] = codes.get(code, 0) + int(calls)
+                if is_call(code):
+                    found[webhook_id][int(minute)] += int(calls)
         return found
 
     @writes

@@ -3,10 +3,9 @@
 from msgspec import Struct
 
 from postern.core.access.accounts import Actor
-from postern.core.admit import UNPROVEN
-from postern.core.history.volume import Counts, Volume, outcomes
+from postern.core.history.volume import Counts, Volume
 from postern.core.problems import FieldError, Refused
-from postern.core.webhooks.listing import rejecting
+from postern.core.webhooks.listing import Activity
 from postern.usecases.answers import Time
 from postern.usecases.history.views.charts import Chart, Latency, Outcomes, Point, Total
 from postern.usecases.runtime.gateway import Gateway, require
@@ -29,14 +28,14 @@ SPARKLINE_STEP = 60
 
 
 class Day(Struct, frozen=True):
-    """A webhook's last 24 hours in a few figures; recent is this hour and the one before, without what strangers tried."""
+    """A webhook's last 24 hours, and how they went."""
 
     hours: list[int]
-    calls: int
-    recent_calls: int
-    recent_rejected: int
-    recent_not_started: int
-    rejecting: bool
+    lately: Activity
+
+    @property
+    def calls(self) -> int:
+        return sum(self.hours)
 
 
 async def chart(gateway: Gateway, actor: Actor, webhook_id: str | None = None, span: str = "day") -> Chart:
@@ -88,17 +87,9 @@ async def last_day(gateway: Gateway, actor: Actor, webhook_ids: list[str]) -> di
         return {}
     first, recent, until = last_hours(gateway.clock())
     found = await gateway.store.volumes.calls(webhook_ids, first, until, SPARKLINE_STEP)
-    trouble = await gateway.store.activities.not_started(webhook_ids, recent)
-    stopped = await gateway.store.activities.stopped(webhook_ids, recent, until)
+    lately = await gateway.store.activities.all(first, recent, until, webhook_ids)
     hours = range(first, until, SPARKLINE_STEP)
-    return {
-        webhook_id: _day(
-            [found[webhook_id].get(hour, {}) for hour in hours],
-            trouble.get(webhook_id, 0),
-            stopped.get(webhook_id, 0),
-        )
-        for webhook_id in webhook_ids
-    }
+    return {one: Day([found[one][hour] for hour in hours], lately.of(one)) for one in webhook_ids}
 
 
 def last_hours(now: float) -> tuple[int, int, int]:
@@ -106,21 +97,6 @@ def last_hours(now: float) -> tuple[int, int, int]:
     minute = int(now // 60)
     hour = minute - minute % SPARKLINE_STEP
     return hour - 23 * SPARKLINE_STEP, hour - SPARKLINE_STEP, minute + 1
-
-
-def _day(hours: list[dict[str, int]], not_started: int, stopped: int = 0) -> Day:
-    """``stopped``: how many of the latest were rejected without proof, and count as the sender's all the same."""
-    latest = [{code: calls for code, calls in hour.items() if code not in UNPROVEN} for hour in hours[-2:]]
-    recent = sum(sum(hour.values()) for hour in latest) + stopped
-    rejected = sum(outcomes(hour)["rejected"] for hour in latest) + stopped
-    return Day(
-        hours=[sum(hour.values()) for hour in hours],
-        calls=sum(sum(hour.values()) for hour in hours),
-        recent_calls=recent,
-        recent_rejected=rejected,
-        recent_not_started=not_started,
-        rejecting=rejecting(recent, rejected),
-    )
 
 
 def _outcomes(volume: Volume) -> Outcomes:
