@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from postern.core.access.audit import AuditEntry
 from postern.core.deliveries.delivery import delivery_key
 from postern.core.history.invocation import Delivery, Entry, Invocation, RecordedOutcome
 from postern.core.webhooks.settings import NoAuthentication, Resolved, WebhookSettings
@@ -145,3 +146,7 @@ def held_up(store: Store) -> Iterator[HeldUp]:
     yield hold
     for gate in gates:
         gate.set()
+
+
+def deletion(webhook_id: str) -> AuditEntry:
+    return AuditEntry(new_id("aud"), NOW, "ada", "write", "webhook deleted", webhook_id)

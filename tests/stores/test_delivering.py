@@ -13,7 +13,7 @@ from postern.core.history.invocation import Delivery
 from postern.core.problems import Gone, Refused
 from postern.stores.sql import writer
 from postern.stores.store import Store
-from stores.conftest import NOW, WEBHOOK, HeldUp, entry, recorded, webhook
+from stores.conftest import NOW, WEBHOOK, HeldUp, deletion, entry, recorded, webhook
 
 pytestmark = pytest.mark.anyio
 
@@ -272,8 +272,8 @@ async def test_where_nobody_waits_there_is_no_slot(store: Store) -> None:
 
 async def test_a_deleted_webhooks_code_is_never_given_out_again(store: Store) -> None:
     made = await webhook(store, code="the-code")
-    assert await store.bin.delete(WEBHOOK, NOW + 1)
-    assert not await store.bin.delete(WEBHOOK, NOW + 2)
+    assert await store.bin.delete(deletion(WEBHOOK), NOW + 1)
+    assert not await store.bin.delete(deletion(WEBHOOK), NOW + 2)
     assert await store.webhooks.get(WEBHOOK) is None
     assert await store.webhooks.page(10) == []
     with pytest.raises(Refused, match="once had"):

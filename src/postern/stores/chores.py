@@ -5,7 +5,7 @@ from sqlalchemy import Connection, or_, select, update
 from postern.stores.sql.moments import milliseconds, seconds
 from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import chores
-from postern.stores.sql.upsert import insert_into
+from postern.stores.sql.upsert import insert_first, insert_into
 
 
 class Chores(Repository):
@@ -22,9 +22,7 @@ class Chores(Repository):
 
     @writes
     def reach(self, connection: Connection, name: str, place: str, now: float, summary: str = "") -> None:
-        values = {"at": milliseconds(now), "reached": place, "summary": summary}
-        inserting = insert_into(chores, connection.dialect.name).values(name=name, **values)
-        connection.execute(inserting.on_conflict_do_update(index_elements=["name"], set_=values))
+        put_down(connection, name, place, now, summary)
 
     @writes
     def my_turn(self, connection: Connection, name: str, now: float, every: float) -> bool:
@@ -35,11 +33,15 @@ class Chores(Repository):
         )
         if connection.execute(due.values(at=milliseconds(now))).rowcount == 1:
             return True
-        inserting = insert_into(chores, connection.dialect.name)
-        first = inserting.values(name=name, at=milliseconds(now), reached="").on_conflict_do_nothing()
-        return connection.execute(first.returning(chores.c.name)).first() is not None
+        return insert_first(connection, chores, {"name": name, "at": milliseconds(now), "reached": ""})
 
 
 def how_far(connection: Connection, name: str) -> str:
     reached: str | None = connection.scalar(select(chores.c.reached).where(chores.c.name == name))
     return reached or ""
+
+
+def put_down(connection: Connection, name: str, place: str, now: float, summary: str = "") -> None:
+    values = {"at": milliseconds(now), "reached": place, "summary": summary}
+    inserting = insert_into(chores, connection.dialect.name).values(name=name, **values)
+    connection.execute(inserting.on_conflict_do_update(index_elements=["name"], set_=values))

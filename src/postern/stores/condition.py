@@ -10,11 +10,9 @@ from postern.core.deliveries.delivery import delivery_key
 from postern.core.history.invocation import Delivery, Entry, Invocation, StoreUnavailable
 from postern.identity import new_id
 from postern.stores.calls.recorder import record_all
+from postern.stores.chores import put_down
 from postern.stores.sql import schema
 from postern.stores.sql.database import Database
-from postern.stores.sql.moments import milliseconds
-from postern.stores.sql.tables import chores
-from postern.stores.sql.upsert import insert_into
 from postern.stores.sql.writer import Writer
 
 FRESH = 30.0
@@ -107,8 +105,4 @@ def _trial(connection: Connection) -> None:
     savepoint = connection.begin_nested()
     record_all(connection, [Entry(invocation, delivery)])
     savepoint.rollback()
-    statement = insert_into(chores, connection.dialect.name)
-    statement = statement.values(name=TRIAL, at=milliseconds(now), reached="")
-    connection.execute(
-        statement.on_conflict_do_update(index_elements=["name"], set_={"at": statement.excluded.at})
-    )
+    put_down(connection, TRIAL, "", now)

@@ -9,7 +9,7 @@ from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds
 from postern.stores.sql.repository import Repository, writes
 from postern.stores.sql.tables import idempotency
-from postern.stores.sql.upsert import insert_into
+from postern.stores.sql.upsert import insert_first
 from postern.stores.sql.writer import Writer
 
 RESEALED_AT_ONCE = 200
@@ -37,9 +37,7 @@ class Idempotency(Repository):
             "expires_at": milliseconds(until),
         }
         mine = (idempotency.c.actor == actor, idempotency.c.key == key)
-        made = insert_into(idempotency, connection.dialect.name).values(values).on_conflict_do_nothing()
-        # Asked for the row: of an insert, Postgres' driver does not say how many it made.
-        if connection.execute(made.returning(idempotency.c.key)).first() is not None:
+        if insert_first(connection, idempotency, values):
             return None
         row = connection.execute(select(idempotency).where(*mine)).first()
         try:
@@ -53,7 +51,7 @@ class Idempotency(Repository):
     def finish(self, connection: Connection, actor: str, key: str, answer: bytes, until: float) -> None:
         sealed = self._sealed(answer, actor, key)
         change = update(idempotency).where(idempotency.c.actor == actor, idempotency.c.key == key)
-        (connection.execute(change.values(answer=sealed, expires_at=milliseconds(until))))
+        connection.execute(change.values(answer=sealed, expires_at=milliseconds(until)))
 
     @writes
     def forget(self, connection: Connection, actor: str, key: str) -> None:

@@ -12,10 +12,10 @@ from postern.stores.access.audit import write_note
 from postern.stores.calls.recorder import hand_over, is_there
 from postern.stores.history.endings import write_ends
 from postern.stores.history.locking import lock_call
-from postern.stores.sql.moments import milliseconds, row_of, value_of
+from postern.stores.sql.moments import all_of, first_of, milliseconds, row_of, value_of
 from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import handed, listeners
-from postern.stores.sql.upsert import insert_into
+from postern.stores.sql.upsert import insert_first
 from postern.stores.sql.wake import HANDED, LISTENERS, announce
 
 WENT_AWAY = "the listener went away before it had answered"
@@ -28,12 +28,10 @@ class ListenerStore(Repository):
     @writes
     def enter(self, connection: Connection, listener: Listener, note: AuditEntry | None) -> None:
         """Raises ``AlreadyAnswered`` where another one has the webhook's lease. The insert decides."""
-        while not _entered(connection, listener):
-            holder = connection.execute(
-                select(listeners).where(listeners.c.answers == listener.answers)
-            ).first()
-            if holder is not None:
-                raise AlreadyAnswered(value_of(Listener, holder))
+        while not insert_first(connection, listeners, row_of(listener), one_of=listeners.c.answers):
+            held = select(listeners).where(listeners.c.answers == listener.answers)
+            if (holder := first_of(Listener, connection, held)) is not None:
+                raise AlreadyAnswered(holder)
             # Another process has just put the holder out: nothing stands in the way any more.
         write_note(connection, note)
         announce(connection, LISTENERS)
@@ -47,14 +45,11 @@ class ListenerStore(Repository):
     @reads
     def all(self, connection: Connection) -> list[Listener]:
         """The oldest first, those whose time is over among them."""
-        return [
-            value_of(Listener, row) for row in connection.execute(select(listeners).order_by(listeners.c.id))
-        ]
+        return all_of(Listener, connection, select(listeners).order_by(listeners.c.id))
 
     @reads
     def get(self, connection: Connection, listener_id: str) -> Listener | None:
-        row = connection.execute(select(listeners).where(listeners.c.id == listener_id)).first()
-        return None if row is None else value_of(Listener, row)
+        return first_of(Listener, connection, select(listeners).where(listeners.c.id == listener_id))
 
     @writes
     def end(
@@ -78,8 +73,7 @@ class ListenerStore(Repository):
         """Those whose time is over."""
         over = delete(listeners).where(listeners.c.lease_until <= milliseconds(now)).returning(listeners)
         gone = []
-        for row in connection.execute(over).all():
-            listener = value_of(Listener, row)
+        for listener in all_of(Listener, connection, over):
             write_note(connection, note_of(listener))
             gone.append(GoneListener(listener, _give_up(connection, listener.id, now)))
         if gone:
@@ -139,14 +133,6 @@ class ListenerStore(Repository):
             end = End("failed" if call.error else "completed", now, call.error)
             write_ends(connection, {call.delivery_key: end}, now)
         return True
-
-
-def _entered(connection: Connection, listener: Listener) -> bool:
-    """False where another one has the webhook's lease."""
-    entered = insert_into(listeners, connection.dialect.name).on_conflict_do_nothing(
-        index_elements=[listeners.c.answers]
-    )
-    return connection.execute(entered.values(row_of(listener)).returning(listeners.c.id)).first() is not None
 
 
 def _give_up(connection: Connection, listener_id: str, now: float) -> tuple[str, ...]:

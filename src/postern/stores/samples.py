@@ -5,7 +5,7 @@ from sqlalchemy import Connection, Select, delete, literal, select, update
 from postern.core.access.audit import AuditEntry
 from postern.core.history.sample import Sample
 from postern.stores.access.audit import changed_one, write_note
-from postern.stores.sql.moments import milliseconds, value_of
+from postern.stores.sql.moments import first_of, milliseconds
 from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import samples, webhooks
 from postern.stores.sql.upsert import insert_into
@@ -40,8 +40,7 @@ class Samples(Repository):
 
     @reads
     def get(self, connection: Connection, webhook_id: str) -> Sample | None:
-        row = connection.execute(select(samples).where(samples.c.webhook_id == webhook_id)).first()
-        return None if row is None else value_of(Sample, row)
+        return first_of(Sample, connection, select(samples).where(samples.c.webhook_id == webhook_id))
 
     @writes
     def forget(self, connection: Connection, webhook_id: str, note: AuditEntry) -> bool:

@@ -17,7 +17,7 @@ from postern.core.webhooks.stored import StoredWebhook
 from postern.stores.access.audit import changed_one
 from postern.stores.calls.recorder import record_all
 from postern.stores.sql.bulk import Parameters
-from postern.stores.sql.moments import milliseconds, seconds, stored, value_of
+from postern.stores.sql.moments import all_of, first_of, milliseconds, seconds, stored
 from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import schedules, webhooks
 from postern.stores.sql.upsert import insert_into
@@ -46,21 +46,15 @@ class Schedules(Repository):
             schedules.c.webhook_id.in_(due.with_for_update(skip_locked=True).scalar_subquery()),
             schedules.c.next_run_at.is_not(None),
         )
-        rows = connection.execute(
-            ours.values(lease_until=milliseconds(now + lease)).returning(schedules)
-        ).all()
-        return sorted(
-            (value_of(ScheduleState, row) for row in rows), key=lambda state: state.next_run_at or 0.0
-        )
+        taken = ours.values(lease_until=milliseconds(now + lease)).returning(schedules)
+        return sorted(all_of(ScheduleState, connection, taken), key=lambda state: state.next_run_at or 0.0)
 
     @writes
     def take(self, connection: Connection, webhook_id: str, now: float, lease: float) -> ScheduleState | None:
         """This one, due or not. None while a run of it is under way."""
         free = update(schedules).where(schedules.c.webhook_id == webhook_id, _nobody_at_it(now))
-        row = connection.execute(
-            free.values(lease_until=milliseconds(now + lease)).returning(schedules)
-        ).first()
-        return None if row is None else value_of(ScheduleState, row)
+        taken = free.values(lease_until=milliseconds(now + lease)).returning(schedules)
+        return first_of(ScheduleState, connection, taken)
 
     @reads
     def ahead(self, connection: Connection, now: float) -> list[ScheduleState]:
@@ -70,7 +64,7 @@ class Schedules(Repository):
             schedules.c.next_run_at > milliseconds(now),
             or_(schedules.c.last_at > later, schedules.c.anchor > later),
         )
-        return [value_of(ScheduleState, row) for row in connection.execute(found)]
+        return all_of(ScheduleState, connection, found)
 
     @writes
     def bring_forward(self, connection: Connection, state: ScheduleState, next_run_at: float) -> bool:
@@ -149,8 +143,8 @@ class Schedules(Repository):
 
     @reads
     def states(self, connection: Connection, webhook_ids: list[str]) -> dict[str, ScheduleState]:
-        rows = connection.execute(select(schedules).where(schedules.c.webhook_id.in_(webhook_ids)))
-        return {row.webhook_id: value_of(ScheduleState, row) for row in rows}
+        found = select(schedules).where(schedules.c.webhook_id.in_(webhook_ids))
+        return {one.webhook_id: one for one in all_of(ScheduleState, connection, found)}
 
 
 def follow(connection: Connection, webhook: StoredWebhook, touched: bool) -> None:

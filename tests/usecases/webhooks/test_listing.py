@@ -111,7 +111,8 @@ async def test_the_list_knows_at_once_what_another_process_changed(desk: Desk) -
         [(stored, audit.noted(desk.gateway, ACTOR, "webhook changed", webhook))]
     )
     assert (await listed(desk, tag="eu"), await listed(desk, tag="us")) == ([], ["Ours"])
-    await desk.gateway.store.bin.delete(webhook, desk.gateway.clock())
+    note = audit.noted(desk.gateway, ACTOR, "webhook deleted", webhook)
+    await desk.gateway.store.bin.delete(note, desk.gateway.clock())
     assert (await listing.listing(desk.gateway, ACTOR)).total == 0
 
 

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 from postern.core.access.accounts import ApiKey
 from postern.core.access.audit import AuditEntry
 from postern.stores.access.audit import changed_one, write_note
-from postern.stores.sql.moments import milliseconds, row_of, value_of
+from postern.stores.sql.moments import all_of, first_of, milliseconds, row_of
 from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import api_keys
 
@@ -20,15 +20,11 @@ class ApiKeys(Repository):
 
     @reads
     def of_secret(self, connection: Connection, secret: str) -> ApiKey | None:
-        row = connection.execute(select(api_keys).where(api_keys.c.digest == digest(secret))).first()
-        return None if row is None else value_of(ApiKey, row)
+        return first_of(ApiKey, connection, select(api_keys).where(api_keys.c.digest == digest(secret)))
 
     @reads
     def all(self, connection: Connection) -> list[ApiKey]:
-        return [
-            value_of(ApiKey, row)
-            for row in connection.execute(select(api_keys).order_by(api_keys.c.id.desc()))
-        ]
+        return all_of(ApiKey, connection, select(api_keys).order_by(api_keys.c.id.desc()))
 
     @writes
     def delete(self, connection: Connection, key_id: str, note: AuditEntry | None = None) -> bool:
@@ -37,7 +33,7 @@ class ApiKeys(Repository):
     @writes
     def used(self, connection: Connection, key_id: str, now: float) -> None:
         values = {"last_used_at": milliseconds(now)}
-        (connection.execute(update(api_keys).where(api_keys.c.id == key_id).values(values)))
+        connection.execute(update(api_keys).where(api_keys.c.id == key_id).values(values))
 
 
 def digest(secret: str) -> bytes:

@@ -10,7 +10,7 @@ from postern.core.access.accounts import Level, Session, User
 from postern.core.access.audit import AuditEntry
 from postern.stores.access.api_keys import digest
 from postern.stores.access.audit import changed_one, write_note
-from postern.stores.sql.moments import milliseconds, row_of, value_of
+from postern.stores.sql.moments import all_of, first_of, milliseconds, row_of
 from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import saved_views, sessions, users
 
@@ -30,7 +30,7 @@ class People(Repository):
 
     @reads
     def users(self, connection: Connection) -> list[User]:
-        return [value_of(User, row) for row in connection.execute(select(users).order_by(users.c.id.desc()))]
+        return all_of(User, connection, select(users).order_by(users.c.id.desc()))
 
     async def user(self, user_id: str) -> User | None:
         return await self._one(users.c.id == user_id)
@@ -40,8 +40,7 @@ class People(Repository):
 
     @reads
     def _one(self, connection: Connection, condition: Any) -> User | None:
-        row = connection.execute(select(users).where(condition)).first()
-        return None if row is None else value_of(User, row)
+        return first_of(User, connection, select(users).where(condition))
 
     @writes
     def change(
@@ -118,13 +117,12 @@ class People(Repository):
 
     @reads
     def _sessions(self, connection: Connection, *conditions: Any) -> list[tuple[Session, User]]:
-        rows = connection.execute(select(sessions).where(*conditions).order_by(sessions.c.id.desc())).all()
-        owners = {row.user_id for row in rows}
-        known = {
-            row.id: value_of(User, row)
-            for row in connection.execute(select(users).where(users.c.id.in_(owners)))
-        }
-        return [(value_of(Session, row), known[row.user_id]) for row in rows if row.user_id in known]
+        found = all_of(
+            Session, connection, select(sessions).where(*conditions).order_by(sessions.c.id.desc())
+        )
+        owners = select(users).where(users.c.id.in_({one.user_id for one in found}))
+        known = {user.id: user for user in all_of(User, connection, owners)}
+        return [(one, known[one.user_id]) for one in found if one.user_id in known]
 
     @writes
     def seen(self, connection: Connection, session_id: str, now: float) -> None:
@@ -138,11 +136,5 @@ class People(Repository):
 
 def _another_admin(connection: Connection, user_id: str) -> bool:
     """Locked until the commit: two admins who remove each other at the same moment must not both succeed."""
-    admins = (
-        connection.execute(
-            select(users.c.id).where(users.c.level == "admin").order_by(users.c.id).with_for_update()
-        )
-        .scalars()
-        .all()
-    )
-    return any(admin != user_id for admin in admins)
+    admins = select(users.c.id).where(users.c.level == "admin").order_by(users.c.id).with_for_update()
+    return any(admin != user_id for admin in connection.scalars(admins).all())

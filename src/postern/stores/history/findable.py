@@ -14,7 +14,7 @@ from postern.stores.sql.bulk import Parameters, execute_for_each
 from postern.stores.sql.moments import milliseconds
 from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import call_values, chores, deliveries, invocations
-from postern.stores.sql.upsert import insert_into
+from postern.stores.sql.upsert import insert_first, insert_into
 
 CHORE = "findable"
 
@@ -58,8 +58,7 @@ class Findable(Repository):
         """By call. False, and nothing written, where another process has kept them. ``reached``: from where it goes on, where
         that is not the last of them."""
         last = reached or max(keys)
-        insert_first = insert_into(chores, connection.dialect.name).values(name=CHORE, at=0, reached="")
-        connection.execute(insert_first.on_conflict_do_nothing())
+        insert_first(connection, chores, {"name": CHORE, "at": 0, "reached": ""})
         ours = update(chores).where(chores.c.name == CHORE, chores.c.reached == after)
         if connection.execute(ours.values(reached=last, at=milliseconds(now))).rowcount != 1:
             return False

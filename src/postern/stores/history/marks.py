@@ -10,10 +10,10 @@ from postern.core.access.audit import AuditEntry
 from postern.core.history.marks import Bookmark, CallNote, Edited, Marks
 from postern.stores.access.audit import changed_one, write_note
 from postern.stores.history.locking import lock_call
-from postern.stores.sql.moments import milliseconds, row_of, seconds, value_of
+from postern.stores.sql.moments import all_of, milliseconds, row_of, seconds
 from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import bookmarks, call_notes, edited_calls
-from postern.stores.sql.upsert import insert_into
+from postern.stores.sql.upsert import insert_first
 
 
 class CallMarks(Repository):
@@ -26,8 +26,8 @@ class CallMarks(Repository):
         """Of the calls from the one to the other that have any."""
         found: dict[str, Marks] = defaultdict(lambda: Marks([], []))
         notes = select(call_notes).where(call_notes.c.invocation_id.between(oldest, newest))
-        for row in connection.execute(notes.order_by(call_notes.c.id)):
-            found[row.invocation_id].notes.append(value_of(CallNote, row))
+        for one in all_of(CallNote, connection, notes.order_by(call_notes.c.id)):
+            found[one.invocation_id].notes.append(one)
         made = select(edited_calls).where(edited_calls.c.made_from.between(oldest, newest))
         for row in connection.execute(made.order_by(edited_calls.c.invocation_id)):
             found[row.made_from].edited.append(row.invocation_id)
@@ -39,11 +39,8 @@ class CallMarks(Repository):
     ) -> Bookmark:
         """Theirs, where somebody was first."""
         lock_call(connection, invocation_id)
-        inserting = insert_into(bookmarks, connection.dialect.name)
-        row = inserting.values(invocation_id=invocation_id, at=milliseconds(now), author=author)
-        # Asked for the row: of an insert, Postgres' driver does not say how many it made.
-        made = row.on_conflict_do_nothing().returning(bookmarks.c.invocation_id)
-        write_note(connection, note if connection.execute(made).first() is not None else None)
+        row = {"invocation_id": invocation_id, "at": milliseconds(now), "author": author}
+        write_note(connection, note if insert_first(connection, bookmarks, row) else None)
         kept = connection.execute(select(bookmarks).where(bookmarks.c.invocation_id == invocation_id)).one()
         return Bookmark(seconds(kept.at), kept.author)
 

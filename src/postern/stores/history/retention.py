@@ -227,7 +227,7 @@ class Retention(Repository):
 
     @writes
     def forgot(self, connection: Connection, keys: list[str]) -> None:
-        (connection.execute(delete(engine_deletions).where(engine_deletions.c.delivery_key.in_(keys))))
+        connection.execute(delete(engine_deletions).where(engine_deletions.c.delivery_key.in_(keys)))
 
     @writes
     def expire(

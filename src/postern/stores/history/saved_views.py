@@ -5,7 +5,7 @@ from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, 
 from postern.core.access.audit import AuditEntry
 from postern.core.history.saved_view import SavedView
 from postern.stores.access.audit import changed_one, write_note
-from postern.stores.sql.moments import row_of, value_of
+from postern.stores.sql.moments import all_of, row_of
 from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import saved_views
 
@@ -20,7 +20,7 @@ class SavedViews(Repository):
     @reads
     def _where(self, connection: Connection, *conditions: ColumnElement[bool]) -> list[SavedView]:
         found = select(saved_views).where(*conditions).order_by(saved_views.c.id)
-        return [value_of(SavedView, row) for row in connection.execute(found)]
+        return all_of(SavedView, connection, found)
 
     @writes
     def add(self, connection: Connection, view: SavedView, most: int, note: AuditEntry) -> bool:

@@ -15,7 +15,7 @@ from postern.stores.calls.recorder import count_unrecorded
 from postern.stores.sql.moments import milliseconds
 from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import LATENCY_BOUNDS_MS, chores, volume_rollups, volumes, webhooks
-from postern.stores.sql.upsert import insert_into
+from postern.stores.sql.upsert import insert_first
 
 QUARTER = 15
 STEP = 16 * QUARTER
@@ -117,14 +117,9 @@ def _begun(connection: Connection, over: int) -> int:
     oldest = select(func.min(volumes.c.minute)).where(volumes.c.webhook_id == webhooks.c.id).scalar_subquery()
     first = connection.scalar(select(func.min(oldest)).select_from(webhooks))
     first = over if first is None else min(int(first) - int(first) % QUARTER, over)
-    inserting = insert_into(chores, connection.dialect.name)
-    begun = (
-        inserting.values(name="volumes", at=0, reached=str(first))
-        .on_conflict_do_nothing()
-        .returning(chores.c.reached)
-    )
     # Where somebody else has begun meanwhile, nothing is left to do for us now.
-    return first if connection.scalar(begun) is not None else over
+    begun = insert_first(connection, chores, {"name": "volumes", "at": 0, "reached": str(first)})
+    return first if begun else over
 
 
 def _sum_up(

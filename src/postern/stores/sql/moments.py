@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar, get_type_hints, overload
 
-from sqlalchemy import Row
+from sqlalchemy import Connection, Executable, Row
 
 T = TypeVar("T")
 
@@ -39,6 +39,15 @@ def value_of(kind: Callable[..., T], row: Row[Any], /, **given: object) -> T:
     found = zip(row._fields, row, strict=True)
     read = {name: seconds(value) if is_time[name] else value for name, value in found if name in is_time}
     return kind(**{**read, **given})
+
+
+def all_of(kind: Callable[..., T], connection: Connection, statement: Executable) -> list[T]:
+    return [value_of(kind, row) for row in connection.execute(statement)]
+
+
+def first_of(kind: Callable[..., T], connection: Connection, statement: Executable) -> T | None:
+    row = connection.execute(statement).first()
+    return None if row is None else value_of(kind, row)
 
 
 def row_of(value: Any, /, **given: object) -> dict[str, Any]:

@@ -2,8 +2,10 @@
 
 from typing import Any
 
-from sqlalchemy import Table
+from sqlalchemy import Column, Connection, Table
 from sqlalchemy.dialects import sqlite
+
+from postern.stores.sql.bulk import Parameters
 
 
 def insert_into(table: Table, dialect_name: str) -> Any:
@@ -14,3 +16,13 @@ def insert_into(table: Table, dialect_name: str) -> Any:
     from sqlalchemy.dialects import postgresql
 
     return postgresql.insert(table)
+
+
+def insert_first(
+    connection: Connection, table: Table, values: Parameters, one_of: Column[Any] | None = None
+) -> bool:
+    """False where there is one already; ``one_of``: the column that no two may share, where it is not the key."""
+    inserting = insert_into(table, connection.dialect.name).values(values)
+    made = inserting.on_conflict_do_nothing(index_elements=None if one_of is None else [one_of])
+    # Asked for the row: of an insert, Postgres' driver does not say how many it made.
+    return connection.execute(made.returning(*table.primary_key)).first() is not None

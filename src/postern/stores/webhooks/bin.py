@@ -9,7 +9,7 @@ from postern.stores import schedules
 from postern.stores.access.audit import write_note, write_notes
 from postern.stores.sql import tables
 from postern.stores.sql.database import Database
-from postern.stores.sql.moments import milliseconds, seconds
+from postern.stores.sql.moments import all_of, milliseconds
 from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import (
     UNUSUAL_DELIVERIES,
@@ -34,16 +34,14 @@ class BinStore(Repository):
         super().__init__(database, writer)
         self._webhooks = kept
 
-    @writes
-    def delete(
-        self, connection: Connection, webhook_id: str, now: float, note: AuditEntry | None = None
-    ) -> bool:
-        """Into the bin: everything of it stays, and nothing of it is served."""
-        return _deleted(connection, webhook_id, now, note)
+    async def delete(self, note: AuditEntry, now: float) -> bool:
+        """The subject of the note."""
+        return (await self.delete_each([note], now))[0]
 
     @writes
     def delete_each(self, connection: Connection, notes: list[AuditEntry], now: float) -> list[bool]:
-        """The subjects of the notes into the bin; False for each that was not there any more."""
+        """The subjects of the notes into the bin, where everything of them stays, and nothing is served; False for each that
+        was not there any more."""
         there = versions(connection, [note.subject for note in notes])
         doing = [note for note in notes if note.subject in there]
         if doing:
@@ -117,23 +115,12 @@ class BinStore(Repository):
             at = select(webhooks.c.deleted_at).where(webhooks.c.id == after).scalar_subquery()
             same = and_(webhooks.c.deleted_at == at, webhooks.c.id > after)
             among = among.where(or_(webhooks.c.deleted_at < at, same))
-        return [
-            BinnedWebhook(row.id, row.short_code, row.name, seconds(row.deleted_at))
-            for row in connection.execute(among)
-        ]
+        return all_of(BinnedWebhook, connection, among)
 
     @reads
     def count(self, connection: Connection) -> int:
         counting = select(func.count()).select_from(webhooks).where(IN_THE_BIN)
         return int(connection.execute(counting).scalar_one())
-
-
-def _deleted(connection: Connection, webhook_id: str, now: float, note: AuditEntry | None) -> bool:
-    if not versions(connection, [webhook_id]):
-        return False
-    _delete_all(connection, [webhook_id], now)
-    write_note(connection, note)
-    return True
 
 
 def _delete_all(connection: Connection, webhook_ids: list[str], now: float) -> None:

@@ -1,11 +1,24 @@
 """Webhooks and their secrets: configuration, kept whole and versioned."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Row, bindparam, delete, false, func, insert, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    bindparam,
+    delete,
+    false,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
 from postern.core.access.audit import AuditEntry
@@ -27,7 +40,7 @@ from postern.stores.secrets import keys
 from postern.stores.secrets.vault import Vault, VaultError, envelopes_of
 from postern.stores.sql.bulk import Parameters
 from postern.stores.sql.database import Database
-from postern.stores.sql.moments import milliseconds, seconds
+from postern.stores.sql.moments import milliseconds, seconds, value_of
 from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import epochs, samples, secrets, tallies, webhooks
 from postern.stores.sql.writer import Writer
@@ -130,12 +143,8 @@ class WebhookStore(Repository):
             write_notes(connection, [note for _, note in doing])
         return done
 
-    @reads
-    def get(self, connection: Connection, webhook_id: str) -> Stored | None:
-        row = connection.execute(
-            select(webhooks).where(webhooks.c.id == webhook_id, webhooks.c.deleted_at.is_(None))
-        ).first()
-        return None if row is None else self.stored_all(connection, [row])[0]
+    async def get(self, webhook_id: str) -> Stored | None:
+        return (await self.some([webhook_id])).get(webhook_id)
 
     @reads
     def names(self, connection: Connection, among: list[str]) -> list[tuple[str, str, bool]]:
@@ -158,10 +167,8 @@ class WebhookStore(Repository):
     @reads
     def some(self, connection: Connection, webhook_ids: list[str]) -> dict[str, Stored]:
         """Those of them that are there, by id."""
-        rows: list[Row[Any]] = []
-        for start in range(0, len(webhook_ids), 500):
-            among = webhooks.c.id.in_(webhook_ids[start : start + 500])
-            rows += connection.execute(select(webhooks).where(among, webhooks.c.deleted_at.is_(None)))
+        found = select(webhooks).where(webhooks.c.deleted_at.is_(None))
+        rows = list(_of(connection, found, webhooks.c.id, webhook_ids))
         return {one.id: one for one in self.stored_all(connection, rows)}
 
     @reads
@@ -299,35 +306,31 @@ class WebhookStore(Repository):
         keep the others from being read."""
         held: dict[str, dict[str, StoredSecret]] = {}
         unreadable: dict[str, dict[str, str]] = {}
-        for start in range(0, len(webhook_ids), 500):
-            for row in connection.execute(
-                select(secrets).where(secrets.c.webhook_id.in_(webhook_ids[start : start + 500]))
-            ):
-                try:
-                    value = self._vault.open(row.envelope, row.webhook_id, row.field)
-                except VaultError as error:
-                    unreadable.setdefault(row.webhook_id, {})[row.field] = str(error)
-                    continue
-                held.setdefault(row.webhook_id, {})[row.field] = StoredSecret(
-                    row.id, value, seconds(row.created_at)
-                )
+        for row in _of(connection, select(secrets), secrets.c.webhook_id, webhook_ids):
+            try:
+                value = self._vault.open(row.envelope, row.webhook_id, row.field)
+            except VaultError as error:
+                unreadable.setdefault(row.webhook_id, {})[row.field] = str(error)
+                continue
+            held.setdefault(row.webhook_id, {})[row.field] = value_of(StoredSecret, row, value=value)
         return held, unreadable
 
     def stored_all(self, connection: Connection, rows: Sequence[Row[Any]]) -> list[Stored]:
         ids = [row.id for row in rows]
         kept, unreadable = self._secrets(connection, ids)
-        armed: dict[str, int] = {}
-        for start in range(0, len(ids), 500):
-            among = samples.c.webhook_id.in_(ids[start : start + 500]), samples.c.armed_until.is_not(None)
-            armed.update(
-                (one, until)
-                for one, until in connection.execute(
-                    select(samples.c.webhook_id, samples.c.armed_until).where(*among)
-                )
-            )
+        until = select(samples.c.webhook_id, samples.c.armed_until).where(samples.c.armed_until.is_not(None))
+        armed: dict[str, int] = dict(map(tuple, _of(connection, until, samples.c.webhook_id, ids)))
         return [
             _stored(row, kept.get(row.id, {}), unreadable.get(row.id, {}), armed.get(row.id)) for row in rows
         ]
+
+
+def _of(
+    connection: Connection, found: Select[Any], column: ColumnElement[str], webhook_ids: Sequence[str]
+) -> Iterator[Row[Any]]:
+    """Of these webhooks, however many they are: a statement takes a bounded number of parameters."""
+    for start in range(0, len(webhook_ids), 500):
+        yield from connection.execute(found.where(column.in_(webhook_ids[start : start + 500])))
 
 
 def _row(webhook: StoredWebhook, epoch: int) -> Parameters:
@@ -361,16 +364,11 @@ def _stored(
         settings, resolved = read_document(row.document)
     except UnreadableSettings as error:
         return UnreadableWebhook(row.id, row.short_code, row.name, row.version, str(error))
-    return StoredWebhook(
-        id=row.id,
-        short_code=row.short_code,
-        enabled=row.enabled,
-        held=row.held,
+    return value_of(
+        StoredWebhook,
+        row,
         settings=settings,
         resolved=resolved,
-        version=row.version,
-        created_at=seconds(row.created_at),
-        updated_at=seconds(row.updated_at),
         secrets=kept,
         unreadable_secrets=unreadable,
         armed_until=seconds(armed_until),

@@ -102,7 +102,7 @@ async def _carried_out(gateway: Gateway, actor: Actor, changes: list[Change], kn
                 await save(gateway, change.webhook, change.secrets, note)
             elif change.action == "delete":
                 note = webhook_noted(gateway, actor, "webhook deleted", change.webhook)
-                await gateway.store.bin.delete(change.webhook.id, gateway.clock(), note)
+                await gateway.store.bin.delete(note, gateway.clock())
         except Refused as refused:
             detail = f"{change.webhook.name} was changed by somebody else meanwhile; {done} of {len(changes)} changes are done. Apply again."
             raise Refused(refused.code, detail) from None

@@ -119,7 +119,7 @@ async def remove(gateway: Gateway, actor: Actor, webhook_id: str, seen_version: 
         raise Refused("not_found", NO_WEBHOOK)
     check_version(webhook, seen_version)
     note = noted(gateway, actor, "webhook deleted", webhook_id, name=webhook.name)
-    if not await gateway.store.bin.delete(webhook_id, gateway.clock(), note):
+    if not await gateway.store.bin.delete(note, gateway.clock()):
         raise Refused("not_found")
     await gateway.runtime.directory.refresh()
 
