@@ -43,7 +43,6 @@ HARMLESS = {
     "Response.headers": "said to whoever called",
     "ResponseAction.headers": "said to whoever called",
     "ScheduleSetting.headers": "names",
-    "EventSample.headers": "of an example",
     "SampleCall.headers": "of an example",
     **dict.fromkeys(
         (

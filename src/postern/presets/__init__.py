@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from postern.core.documents import Document
 from postern.core.signatures.scheme import SignatureScheme
-from postern.core.signatures.secret_form import SecretForm
+from postern.core.signatures.secret_form import MistakenSecret, SecretForm
 
 GENERIC = "generic"
 
@@ -37,9 +37,8 @@ class Sender(Struct, frozen=True):
     timeout_seconds: float | None = None
 
 
-class EventSample(Struct, frozen=True):
-    """A call as this sender makes it. Words in braces stand for what differs each time; see
-    ``core/webhooks/making.py``."""
+class SampleCall(Struct, frozen=True):
+    """A call as a sender makes it. Words in braces stand for what differs each time, like {uuid} and {timestamp}."""
 
     event: str
     title: str
@@ -81,13 +80,13 @@ class Preset(Struct, frozen=True):
             f"It does not look like a signing secret of {self.title}"
             + (f": they {secret.looks}." if secret.looks else "."),
             tuple(
-                (pattern, f"This looks like {what}, which is not the signing secret.")
+                MistakenSecret(pattern, f"This looks like {what}, which is not the signing secret.")
                 for pattern, what in secret.mistaken.items()
             ),
         )
 
     @property
-    def samples(self) -> tuple[EventSample, ...]:
+    def samples(self) -> tuple[SampleCall, ...]:
         return _samples(self.name)
 
     @property
@@ -159,13 +158,13 @@ def _preset(file_name: str, document: Document) -> Preset:
 
 
 @cache
-def _samples(name: str) -> tuple[EventSample, ...]:
+def _samples(name: str) -> tuple[SampleCall, ...]:
     text = (resources.files(__package__) / "samples" / f"{name}.toml").read_text("utf-8")
     try:
         document = tomllib.loads(text)
         headers = document.pop("headers")
         return tuple(
-            EventSample(headers=tuple((headers | sample.pop("headers", {})).items()), **sample)
+            SampleCall(headers=tuple((headers | sample.pop("headers", {})).items()), **sample)
             for sample in document.pop("samples")
         )
     except (KeyError, TypeError, ValueError) as error:

@@ -5,9 +5,9 @@ import re
 import pytest
 
 from postern import presets
-from postern.core.signatures.secret_form import SecretForm
+from postern.core.signatures.secret_form import MistakenSecret, SecretForm
 
-FORM = SecretForm("whsec_.+", "like", "unlike", (("sk_.*", "an API key"),))
+FORM = SecretForm("whsec_.+", "like", "unlike", (MistakenSecret("sk_.*", "an API key"),))
 
 
 @pytest.mark.parametrize(
@@ -60,4 +60,4 @@ def test_a_right_secret_looks_right_and_a_mistaken_one_does_not(name: str) -> No
     form = presets.get(name).secret_form
     assert form.problem(RIGHT[name]) is None
     assert form.problem("<>") == form.unlike
-    assert all(re.compile(pattern) for pattern, _ in form.others)
+    assert all(re.compile(other.pattern) for other in form.others)

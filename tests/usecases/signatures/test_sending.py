@@ -604,7 +604,7 @@ async def test_the_samples_of_a_webhook_are_its_senders_and_what_was_recorded(ho
     assert await known(**custom) == [("recorded", '{"n": 7}')]
     nobody = await sending.samples(house.gateway, OWNER, (await house.webhook(**custom)).id)
     assert [(one.event, one.headers, one.body) for one in nobody] == [
-        ("minimal", [("Content-Type", "application/json")], "{}")
+        ("minimal", (("Content-Type", "application/json"),), "{}")
     ]
     assert senders.samples_of("nobody") == []
     assert [one.event for one in senders.samples_of("stripe")] == [

@@ -346,11 +346,8 @@ async def test_what_is_reported_a_sender_is_what_its_preset_says(house: House) -
     assert [one.name for one in shown] == presets.names() == senders.names()
     for one in shown:
         preset = presets.get(one.name)
-        assert (one.title, one.version, one.aliases) == (preset.title, preset.version, list(preset.aliases))
-        assert (one.secret.paste, one.secret.where) == (preset.secret.paste, preset.secret.where)
-        assert one.scheme == preset.scheme.to_document() and one.setup == list(preset.setup)
-        assert one.sender.timeout_seconds in (None, preset.sender.timeout_seconds)
-        assert (one.sender.retries, one.sender.reactions) == (preset.sender.retries, preset.sender.reactions)
+        assert one.scheme == preset.scheme.to_document()
+        assert one.sender.timeout_seconds == preset.sender.timeout_seconds
         assert one.synchronous_timeout_seconds == preset.synchronous_timeout_seconds
         for seconds in (one.sender.timeout_seconds, one.synchronous_timeout_seconds):
             assert seconds is None or isinstance(seconds, float)

@@ -12,11 +12,11 @@ from markupsafe import Markup, escape
 from postern.core.history.invocation import Status
 from postern.core.history.volume import OUTCOMES as OUTCOMES
 from postern.core.signatures.credential import Placement
+from postern.core.signatures.secret_form import SecretForm
 from postern.core.webhooks.settings import Method
 from postern.settings import EngineName
 from postern.usecases.answers import as_plain
 from postern.usecases.deliveries.views import ReplayedCalls
-from postern.usecases.signatures.views import SecretForm
 from postern.usecases.summary import InvocationSummary
 from postern.usecases.webhooks.views import PLACED, Webhook, WithoutAuthentication, WithSignature, WithToken
 
@@ -344,7 +344,6 @@ TOKEN_FORM = SecretForm(
     pattern=".{16,}",
     like="",
     unlike="Short enough to be guessed: 16 characters or more are safe.",
-    others=[],
 )
 """What a token is judged by while it is typed."""
 

@@ -4,14 +4,9 @@ from functools import cache
 
 from postern import presets
 from postern.core.signatures.handshake import needs_verify_token
-from postern.usecases.signatures.views import (
-    MistakenSecret,
-    PastedSecret,
-    Provider,
-    SampleCall,
-    SecretForm,
-    Sender,
-)
+from postern.presets import SampleCall
+from postern.usecases.answers import shown
+from postern.usecases.signatures.views import PastedSecret, Provider, Sender
 
 
 def names() -> list[str]:
@@ -26,39 +21,15 @@ def meant(name: str) -> str:
 def about(name: str) -> Provider:
     """What its preset says to whoever sets it up."""
     preset = presets.get(name)
-    form = preset.secret_form
-    return Provider(
-        name=preset.name,
-        title=preset.title,
-        version=preset.version,
-        aliases=list(preset.aliases),
+    return shown(
+        Provider,
+        preset,
         scheme=preset.scheme.to_document(),
-        secret=PastedSecret(
-            paste=preset.secret.paste,
-            where=preset.secret.where,
-            form=SecretForm(
-                pattern=form.pattern,
-                like=form.like,
-                unlike=form.unlike,
-                others=[
-                    MistakenSecret(pattern=pattern, sentence=sentence) for pattern, sentence in form.others
-                ],
-            ),
-        ),
-        setup=list(preset.setup),
+        secret=shown(PastedSecret, preset.secret, form=preset.secret_form),
         needs_public_url=preset.signs_url,
         needs_verify_token=needs_verify_token(preset.scheme.handshake),
-        sender=Sender(
-            timeout_seconds=_seconds(preset.sender.timeout_seconds),
-            retries=preset.sender.retries,
-            reactions=preset.sender.reactions,
-        ),
-        sends_arrays=preset.sends_arrays,
+        sender=shown(Sender, preset.sender, timeout_seconds=_seconds(preset.sender.timeout_seconds)),
         synchronous_timeout_seconds=_seconds(preset.synchronous_timeout_seconds),
-        samples=[
-            SampleCall(event=sample.event, title=sample.title, headers=list(sample.headers), body=sample.body)
-            for sample in preset.samples
-        ],
     )
 
 

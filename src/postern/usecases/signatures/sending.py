@@ -3,7 +3,6 @@
 import asyncio
 import json
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from secrets import token_bytes
 from typing import Annotated
@@ -15,6 +14,7 @@ from postern.core.access.accounts import Actor
 from postern.core.calls.paths import InvalidPath, parse_path
 from postern.core.documents import BodyChanges
 from postern.core.problems import PROBLEMS, FetchTrouble, FieldError, Refused
+from postern.core.signatures.credential import Credential
 from postern.core.signatures.redact import TEST_CALL
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.signatures.signature import SignatureCredential
@@ -124,7 +124,7 @@ def draft_of(known: list[views.SampleCall], request: SendRequest) -> Draft:
     chosen = known[0 if request.event is None else events.index(request.event)]
     given = given_body(request.body, request.body_base64)
     body = chosen.body.encode() if given is None else given
-    return Draft(tuple(chosen.headers), body, chosen.event)
+    return Draft(chosen.headers, body, chosen.event)
 
 
 def made(
@@ -136,19 +136,11 @@ def made(
     request: SendRequest,
 ) -> Made:
     """A call with a secret that was given with it: nothing of it comes from a gateway."""
-    if isinstance(how, TokenAuthentication):
-        make: Make = _with_token(how, secret)
-    elif scheme is None:
-        make = _unproven
-    else:
-        try:
-            make = _signed(SignatureCredential(scheme, secret))
-        except ValueError as error:
-            raise Refused("invalid_request", errors=[FieldError("secret", str(error))]) from None
-    return _made(make, draft, occasion, request)
-
-
-Make = Callable[[Draft, Occasion, BodyChanges, Wrong | None], Made]
+    try:
+        credential = None if scheme is None else SignatureCredential(scheme, secret)
+    except ValueError as error:
+        raise Refused("invalid_request", errors=[FieldError("secret", str(error))]) from None
+    return _made(how, credential, secret, draft, occasion, request)
 
 
 # --- helpers ---------------------------------------------------------------------------------------------------------
@@ -165,14 +157,8 @@ class _Sender:
         self._url = url
         settings, resolved = webhook.settings, webhook.resolved
         how = settings.authentication
-        if how.method == "none":
-            self._make: Make = _unproven
-        elif isinstance(how, TokenAuthentication):
-            self._make = _with_token(how, webhook.secrets["main"].value)
-        else:
-            credential = credential_of(how, resolved, webhook.secrets)
-            assert isinstance(credential, SignatureCredential)
-            self._make = _signed(credential)
+        self._credential = credential_of(how, resolved, webhook.secrets)
+        self._main = webhook.secrets["main"].value if how.method != "none" else b""
         self._timeout = (answer_timeout(settings, resolved) or 0.0) + ANSWER_WITHIN
 
     def make(self) -> Made:
@@ -182,7 +168,8 @@ class _Sender:
             self._gateway.site.base_url,
             f"/webhook/{self._webhook.short_code}",
         )
-        return _made(self._make, self._draft, occasion, self._request)
+        how = self._webhook.settings.authentication
+        return _made(how, self._credential, self._main, self._draft, occasion, self._request)
 
     async def send_all(self) -> list[views.SentCall]:
         """The first shows whether the URL leads here; the others are sent only then."""
@@ -235,8 +222,8 @@ class _Sender:
         story = await self._gateway.store.history.get(invocation_id) if invocation_id else None
         answer = heard.body[:LONGEST_ANSWER].decode("utf-8", "replace")
         if story is None or story.invocation.webhook_id != self._webhook.id:
-            code = _problem_code(heard.body)
-            if code is None or code == "webhook_not_found":
+            code = _member(heard.body, "code")
+            if code not in PROBLEMS or code == "webhook_not_found":
                 raise Refused(
                     "conflict",
                     f"{self._url} answers {heard.status}, and no such call has come in here: the public URL leads "
@@ -247,7 +234,7 @@ class _Sender:
                 status=heard.status, code=code, invocation_id=None, detail=PROBLEMS[code].help, answer=answer, ms=ms
             )  # fmt: skip
         invocation = story.invocation
-        before = invocation.received_at < sent_at - SKEW or _status_in(heard.body) == "duplicate"
+        before = invocation.received_at < sent_at - SKEW or _member(heard.body, "status") == "duplicate"
         return views.SentCall(
             status=heard.status,
             code="duplicate" if before else invocation.code,
@@ -260,8 +247,8 @@ class _Sender:
 
 async def _samples(gateway: Gateway, webhook: StoredWebhook) -> list[views.SampleCall]:
     how = webhook.settings.authentication
-    found = senders.samples_of(how.provider) if how.method == "hmac" else []
-    headers = [("Content-Type", "application/json")]
+    found = [*senders.samples_of(how.provider)] if how.method == "hmac" else []
+    headers = (("Content-Type", "application/json"),)
     kept = await gateway.store.samples.get(webhook.id)
     if kept is not None and kept.trigger is not None:
         body = _payload(kept.trigger, accepts_arrays(webhook.settings, webhook.resolved))
@@ -290,40 +277,31 @@ def _check_can_be_made(webhook: StoredWebhook) -> None:
         )
 
 
-def _made(make: Make, draft: Draft, occasion: Occasion, request: SendRequest) -> Made:
+def _made(
+    how: Authentication,
+    credential: Credential | None,
+    main: bytes,
+    draft: Draft,
+    occasion: Occasion,
+    request: SendRequest,
+) -> Made:
+    changes, wrong = request.changes, request.wrong
     try:
-        return make(draft, occasion, request.changes, request.wrong)
+        if isinstance(how, TokenAuthentication):
+            return with_token(how, main, draft, occasion, changes, wrong)
+        if isinstance(credential, SignatureCredential):
+            return signed(credential, draft, occasion, changes, wrong)
+        if wrong is not None:
+            raise CannotMake("anybody may call this webhook, so nothing would be wrong")
+        return unsigned(draft, occasion, changes)
     except CannotMake as error:
         raise Refused("conflict", str(error)) from None
 
 
-def _unproven(draft: Draft, occasion: Occasion, changes: BodyChanges, wrong: Wrong | None) -> Made:
-    if wrong is not None:
-        raise CannotMake("anybody may call this webhook, so nothing would be wrong")
-    return unsigned(draft, occasion, changes)
-
-
-def _with_token(how: TokenAuthentication, token: bytes) -> Make:
-    return lambda draft, occasion, changes, wrong: with_token(how, token, draft, occasion, changes, wrong)
-
-
-def _signed(credential: SignatureCredential) -> Make:
-    return lambda draft, occasion, changes, wrong: signed(credential, draft, occasion, changes, wrong)
-
-
-def _problem_code(body: bytes) -> str | None:
-    code = _member(body, "code")
-    return code if code in PROBLEMS else None
-
-
-def _status_in(body: bytes) -> str | None:
-    return _member(body, "status")
-
-
-def _member(body: bytes, name: str) -> str | None:
+def _member(body: bytes, name: str) -> str:
     try:
         document = json.loads(body)
     except (ValueError, RecursionError):
-        return None
+        return ""
     value = document.get(name) if isinstance(document, dict) else None
-    return value if isinstance(value, str) else None
+    return value if isinstance(value, str) else ""

@@ -14,6 +14,7 @@ from postern.core.problems import PROBLEMS, FieldError, Refused
 from postern.core.signatures.diagnosis.diagnose import Diagnosis, diagnose, resembles, sentence
 from postern.core.signatures.diagnosis.variants import SenderSetup
 from postern.core.signatures.redact import TEST_CALL
+from postern.core.signatures.scheme import SignatureScheme
 from postern.core.webhooks import settings
 from postern.core.webhooks.settings import LARGEST_PAYLOAD_LIMIT
 from postern.core.webhooks.stored import StoredWebhook
@@ -167,15 +168,8 @@ async def _stored_setup(gateway: Gateway, webhook_id: str) -> SenderSetup:
     how = webhook.settings.authentication
     if how.method != "hmac":
         raise Refused("conflict", "this webhook's authentication method is not a signature")
-    second = webhook.secrets.get("second")
-    return SenderSetup(
-        scheme_of(webhook.resolved),
-        webhook.secrets["main"].value,
-        second.value if second else None,
-        how.public_url,
-        how.tolerance_seconds,
-        how.require_timestamp_and_digest,
-    )
+    second = webhook.secrets["second"].value if "second" in webhook.secrets else None
+    return _setup(how, scheme_of(webhook.resolved), webhook.secrets["main"].value, second)
 
 
 def _given_setup(asked: SignatureAuthentication) -> SenderSetup:
@@ -190,14 +184,15 @@ def _given_setup(asked: SignatureAuthentication) -> SenderSetup:
             "invalid_request",
             errors=[FieldError("authentication.secondSecret", "a test needs the secret itself")],
         )
-    how: settings.SignatureAuthentication = asked.setting()
+    second = asked.second_secret.encode() if asked.second_secret else None
+    return _setup(asked.setting(), scheme, asked.secret.encode(), second)
+
+
+def _setup(
+    how: settings.SignatureAuthentication, scheme: SignatureScheme, main: bytes, second: bytes | None
+) -> SenderSetup:
     return SenderSetup(
-        scheme,
-        asked.secret.encode(),
-        asked.second_secret.encode() if asked.second_secret else None,
-        how.public_url,
-        how.tolerance_seconds,
-        how.require_timestamp_and_digest,
+        scheme, main, second, how.public_url, how.tolerance_seconds, how.require_timestamp_and_digest
     )
 
 

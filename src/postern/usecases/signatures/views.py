@@ -3,25 +3,10 @@
 from typing import Literal
 
 from postern.core.documents import Document, Patch
+from postern.core.signatures.secret_form import SecretForm
+from postern.presets import SampleCall as SampleCall
 from postern.usecases.answers import View
 from postern.usecases.history.views.calls import Step
-
-
-class MistakenSecret(View):
-    """What is pasted in the place of a secret: what it matches, and what to say of it."""
-
-    pattern: str
-    sentence: str
-
-
-class SecretForm(View):
-    """What each secret of a sender looks like: ``pattern`` matches the whole of it, and is empty where its form says
-    nothing. Advice: nothing is refused by it."""
-
-    pattern: str
-    like: str
-    unlike: str
-    others: list[MistakenSecret]
 
 
 class PastedSecret(View):
@@ -36,31 +21,22 @@ class Sender(View):
     reactions: str
 
 
-class SampleCall(View):
-    """Words in braces stand for what differs each time, like {uuid} and {timestamp}."""
-
-    event: str
-    title: str
-    headers: list[tuple[str, str]]
-    body: str
-
-
 class Provider(View):
     """A built-in scheme: how the sender signs, what to paste where, how it behaves."""
 
     name: str
     title: str
     version: int
-    aliases: list[str]
+    aliases: tuple[str, ...]
     scheme: Document
     secret: PastedSecret
-    setup: list[str]
+    setup: tuple[str, ...]
     needs_public_url: bool
     needs_verify_token: bool
     sender: Sender
     sends_arrays: bool
     synchronous_timeout_seconds: float | None
-    samples: list[SampleCall]
+    samples: tuple[SampleCall, ...]
 
 
 class WouldVerify(View):
