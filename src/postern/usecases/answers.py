@@ -14,7 +14,7 @@ from msgspec import UNSET as UNSET
 from msgspec import UnsetType as UnsetType
 
 T = TypeVar("T")
-V = TypeVar("V", bound="View")
+V = TypeVar("V", bound=msgspec.Struct)
 
 MOST_ON_A_PAGE = 200
 

@@ -18,7 +18,7 @@ from postern.usecases.history import history
 from postern.usecases.history.views.calls import Invocation
 from postern.usecases.schedules import LEASE, Scheduler
 from postern.usecases.webhooks import webhooks
-from postern.usecases.webhooks.schedule_states import schedule_states
+from postern.usecases.webhooks.showing import presented
 from postern.usecases.webhooks.views import ScheduleRun, ScheduleState, Webhook
 from support.house import OWNER, House
 from support.waiting import PATIENCE
@@ -467,6 +467,6 @@ async def test_what_a_run_took_in_is_started_at_once(house: House) -> None:
 async def test_a_schedule_whose_webhook_is_deleted_meanwhile_has_nothing_to_tell(house: House) -> None:
     webhook = await scheduled(house)
     listed = await stored_webhook.stored(house.gateway, webhook.id)
-    assert (await schedule_states(house.gateway, [listed]))[webhook.id] is not None
-    gone = replace(listed, id="wh_gone")
-    assert await schedule_states(house.gateway, [gone]) == {"wh_gone": None}
+    there, gone = await presented(house.gateway, [listed, replace(listed, id="wh_gone")])
+    assert there.schedule_state is not None
+    assert gone.schedule_state is None

@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from postern.core.documents import Document
+from postern.core.signatures.diagnosis.variants import Variation
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.options import Group
 from postern.surfaces.cli.run import (
@@ -25,7 +26,7 @@ from postern.surfaces.cli.run import (
 )
 from postern.surfaces.cli.secret import read_file, read_secret
 from postern.usecases.answers import Listing
-from postern.usecases.signatures.views import Explanation, Provider, SignatureResult, WouldVerify
+from postern.usecases.signatures.views import Explanation, Provider, SignatureResult
 
 LONGEST_SHOWN = 500
 
@@ -161,7 +162,7 @@ def _sender(about: Provider) -> list[Any]:
     return [about.name, about.title, about.secret.paste]
 
 
-def _show_changes(changes: list[WouldVerify]) -> None:
+def _show_changes(changes: list[Variation]) -> None:
     for change in changes:
         out.print(f"It would verify if: {plain(change.change)}. {plain(change.explanation)}")
         if change.patch:

@@ -249,10 +249,7 @@ async def _result(
         expected=[
             views.Expected(secret=which, signature=signature) for which, signature in expected if which
         ],
-        would_verify_if=[
-            views.WouldVerify(change=one.change, explanation=one.explanation, patch=one.patch)
-            for one in found.would_verify_if
-        ],
+        would_verify_if=list(found.would_verify_if),
         resembles=resembles(call, presets.load()),
     )
 

@@ -2,7 +2,8 @@
 
 from typing import Literal
 
-from postern.core.documents import Document, Patch
+from postern.core.documents import Document
+from postern.core.signatures.diagnosis.variants import Variation
 from postern.core.signatures.secret_form import SecretForm
 from postern.presets import SampleCall as SampleCall
 from postern.usecases.answers import View
@@ -39,14 +40,6 @@ class Provider(View):
     samples: tuple[SampleCall, ...]
 
 
-class WouldVerify(View):
-    """``patch`` changes the webhook's authentication; null where the sender has to change."""
-
-    change: str
-    explanation: str
-    patch: Patch | None
-
-
 class Expected(View):
     secret: Literal["main", "second"]
     signature: str
@@ -64,7 +57,7 @@ class SignatureResult(View):
     signed_content_base64: str | None
     received: list[str]
     expected: list[Expected]
-    would_verify_if: list[WouldVerify]
+    would_verify_if: list[Variation]
     resembles: list[str]
 
 
@@ -74,7 +67,7 @@ class Explanation(View):
     invocation_id: str
     code: str
     explanation: str
-    would_verify_if: list[WouldVerify]
+    would_verify_if: list[Variation]
     resembles: list[str]
 
 

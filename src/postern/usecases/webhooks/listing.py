@@ -25,12 +25,10 @@ from postern.core.webhooks.listing import (
 from postern.core.webhooks.stored import StoredWebhook, UnreadableWebhook
 from postern.usecases.answers import UNSET, page_size
 from postern.usecases.history.filters import Moment, moment
-from postern.usecases.listeners.listeners import answering
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.shapes import Shape
 from postern.usecases.webhooks import views
 from postern.usecases.webhooks.activity import activities
-from postern.usecases.webhooks.schedule_states import schedule_states
 from postern.usecases.webhooks.showing import presented, unreadable
 
 
@@ -116,12 +114,12 @@ async def listing(
             detail = "the webhook that the page before ended with does not match any more: begin again"
             raise Refused("invalid_request", errors=[FieldError("cursor", detail)])
     page = found[begin : begin + limit]
-    shown = await _shown(gateway, page)
+    items, unread = await _shown(gateway, page)
     return views.Webhooks(
-        items=shown.items,
+        items=items,
         next_cursor=page[-1].id if begin + limit < len(found) else None,
         total=len(found),
-        unreadable=shown.unreadable or UNSET,
+        unreadable=unread or UNSET,
     )
 
 
@@ -156,11 +154,11 @@ async def page(
     pages = max(1, -(-len(found) // size))
     number = max(1, min(number, pages))
     here = found[(number - 1) * size : number * size]
-    shown = await _shown(gateway, here)
+    items, unread = await _shown(gateway, here)
     lately = gateway.runtime.counted.lately
     return WebhooksPage(
-        shown.items,
-        shown.unreadable,
+        items,
+        unread,
         [one.id for one in here],
         len(found),
         sum(1 for one in found if trouble(one, lately)),
@@ -215,20 +213,9 @@ async def _found(
     return in_order(found, sort, lately, reverse)
 
 
-class _Shown(Struct, frozen=True):
-    items: list[views.Webhook]
-    unreadable: list[views.Unreadable]
-
-
-async def _shown(gateway: Gateway, found: list[Listed]) -> _Shown:
+async def _shown(gateway: Gateway, found: list[Listed]) -> tuple[list[views.Webhook], list[views.Unreadable]]:
     ids = [one.id for one in found]
     stored = await gateway.store.webhooks.some(ids)
     there = [stored[one] for one in ids if one in stored]
-    readable = [webhook for webhook in there if isinstance(webhook, StoredWebhook)]
-    tallies = await gateway.store.webhooks.tallies([webhook.id for webhook in readable])
-    states = await schedule_states(gateway, readable)
-    listeners = await answering(gateway)
-    return _Shown(
-        [presented(gateway, one, tallies[one.id], states[one.id], listeners.get(one.id)) for one in readable],
-        [unreadable(gateway, one) for one in there if isinstance(one, UnreadableWebhook)],
-    )
+    readable = await presented(gateway, [one for one in there if isinstance(one, StoredWebhook)])
+    return readable, [unreadable(gateway, one) for one in there if isinstance(one, UnreadableWebhook)]

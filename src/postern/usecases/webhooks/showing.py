@@ -4,10 +4,18 @@ from collections.abc import Mapping
 
 from msgspec.structs import asdict, replace
 
+from postern.core.schedules.schedule import explain
+from postern.core.schedules.state import ScheduleState
 from postern.core.webhooks.announced import announced
-from postern.core.webhooks.settings import NoAuthentication, SignatureAuthentication, TokenAuthentication
+from postern.core.webhooks.settings import (
+    NoAuthentication,
+    ScheduleSetting,
+    SignatureAuthentication,
+    TokenAuthentication,
+)
 from postern.core.webhooks.stored import StoredSecret, StoredWebhook, Tally, UnreadableWebhook
-from postern.usecases.answers import UNSET, Time, UnsetType
+from postern.usecases.answers import UNSET, Time, UnsetType, shown
+from postern.usecases.listeners.listeners import answering
 from postern.usecases.listeners.views import Listener
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.webhooks import views
@@ -20,24 +28,34 @@ QUIET = 3600.0
 sender changes over server by server, and what it sends again was signed before."""
 
 
-def presented(
+async def presented(gateway: Gateway, webhooks: list[StoredWebhook]) -> list[views.Webhook]:
+    """Webhooks as every surface shows them."""
+    tallies = await gateway.store.webhooks.tallies([one.id for one in webhooks])
+    scheduled = [one.id for one in webhooks if one.settings.schedule]
+    states = await gateway.store.schedules.states(scheduled) if scheduled else {}
+    listeners = await answering(gateway)
+    return [
+        _presented(gateway, one, tallies[one.id], states.get(one.id), listeners.get(one.id))
+        for one in webhooks
+    ]
+
+
+def _presented(
     gateway: Gateway,
     webhook: StoredWebhook,
     tallies: dict[str, Tally],
-    schedule: views.ScheduleState | None,
+    state: ScheduleState | None,
     listener: Listener | None,
 ) -> views.Webhook:
-    """A webhook as every surface shows it. Of secrets: whether they are set, how often each matched, and when
-    last."""
     settings, calls = webhook.settings, tallies.get("calls")
     is_recording = webhook.armed_until is not None and webhook.armed_until > gateway.clock()
+    schedule = _schedule_state(settings.schedule, state)
     waits = answer_timeout(settings, webhook.resolved) or settings.synchronous_response.timeout_seconds
-    shown = asdict(settings) | {
-        "authentication": _authentication(webhook, tallies, gateway.clock()),
-        "synchronous_response": replace(settings.synchronous_response, timeout_seconds=waits),
-    }
-    return views.Webhook(
-        **shown,
+    return shown(
+        views.Webhook,
+        settings,
+        authentication=_authentication(webhook, tallies, gateway.clock()),
+        synchronous_response=replace(settings.synchronous_response, timeout_seconds=waits),
         id=webhook.id,
         url=gateway.site.webhook_url(webhook.short_code),
         enabled=webhook.enabled,
@@ -51,6 +69,25 @@ def presented(
         schedule_state=schedule,
         answered_by=listener,
         warnings=warnings(webhook, schedule),
+    )
+
+
+def _schedule_state(
+    setting: ScheduleSetting | None, state: ScheduleState | None
+) -> views.ScheduleState | None:
+    """In words, with its next and its last run."""
+    if setting is None or state is None:
+        return None
+    return views.ScheduleState(
+        in_words=explain(setting.times(state.anchor)),
+        next_run_at=Time.maybe(state.next_run_at),
+        last_run_at=Time.maybe(state.last_at),
+        last_result=state.last_result or None,
+        last_reason=state.last_reason or None,
+        last_duration_ms=state.last_duration_ms,
+        consecutive_failures=state.consecutive_failures,
+        paused_at=Time.maybe(state.paused_at),
+        paused_reason=state.paused_reason or None,
     )
 
 

@@ -9,13 +9,11 @@ from postern.core.problems import Refused
 from postern.core.webhooks.announced import FIELD as ANNOUNCED
 from postern.core.webhooks.announced import announced
 from postern.usecases.access.audit import noted, webhook_noted
-from postern.usecases.listeners.listeners import answering
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.stored_webhook import NO_WEBHOOK, check_secrets, check_version, save, stored
 from postern.usecases.webhooks import views
 from postern.usecases.webhooks.preparing import TAKES_OURS, altered, compiles, prepared
 from postern.usecases.webhooks.requests import WebhookRequest
-from postern.usecases.webhooks.schedule_states import schedule_states
 from postern.usecases.webhooks.showing import presented
 
 
@@ -33,11 +31,8 @@ async def create(gateway: Gateway, actor: Actor, request: WebhookRequest) -> vie
 async def show(gateway: Gateway, actor: Actor, webhook_id: str) -> views.Webhook:
     """One webhook: every setting, and of its secrets whether they are set."""
     require(actor, "read")
-    webhook = await stored(gateway, webhook_id)
-    tallies = await gateway.store.webhooks.tallies([webhook_id])
-    states = await schedule_states(gateway, [webhook])
-    listener = (await answering(gateway)).get(webhook_id)
-    return presented(gateway, webhook, tallies[webhook_id], states[webhook_id], listener)
+    (shown,) = await presented(gateway, [await stored(gateway, webhook_id)])
+    return shown
 
 
 async def change(

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from msgspec import structs
+
 from postern.core.calls.call import Call
 from postern.core.documents import Patch
 from postern.core.signatures.credential import Matched, Unproven, VerifiedCall
@@ -173,7 +175,7 @@ def _try(trials: Iterable[Trial], spent: _Spending, found: dict[tuple[str, str],
         change = trial.change
         late = trial.setup.rejection(trial.call)
         if late is not None:
-            change = replace(
+            change = structs.replace(
                 change,
                 explanation=f"{change.explanation} Then the time would still be rejected: {late.detail}.",
             )

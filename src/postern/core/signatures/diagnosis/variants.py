@@ -27,8 +27,7 @@ _LARGEST_REWRITTEN = 256 * 1024
 _WRAPPING = b" \t\r\n\"'"
 
 
-@dataclass(frozen=True, slots=True)
-class Variation:
+class Variation(msgspec.Struct, frozen=True):
     """What would make the call verify. ``patch`` changes the webhook's authentication; None where the sender
     has to change."""
 

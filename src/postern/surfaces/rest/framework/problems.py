@@ -9,15 +9,10 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Scope
 
-from postern.core.problems import PROBLEMS, Refused
+from postern.core.problems import PROBLEMS, FieldError, Refused
 from postern.usecases.answers import UNSET, UnsetType, View, as_json
 
 MEDIA_TYPE = "application/problem+json"
-
-
-class FieldProblem(View):
-    field: str
-    message: str
 
 
 class Problem(View):
@@ -28,7 +23,7 @@ class Problem(View):
     status: int
     detail: str
     code: str
-    errors: list[FieldProblem] | UnsetType = UNSET
+    errors: list[FieldError] | UnsetType = UNSET
 
 
 def problem_of(refused: Refused) -> Problem:
@@ -39,7 +34,7 @@ def problem_of(refused: Refused) -> Problem:
         status=problem.status,
         detail=refused.detail or problem.help,
         code=problem.code,
-        errors=[FieldProblem(field=one.field, message=one.message) for one in refused.errors] or UNSET,
+        errors=refused.errors or UNSET,
     )
 
 
