@@ -1,7 +1,7 @@
 """What engines outside this process are handed, and what goes for all of them."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -12,6 +12,7 @@ from postern.core.address import NOBODY, Allowlist
 from postern.core.answer import WorkflowResponse
 from postern.core.deliveries.delivery import End, ResponseSlot, Run, Trigger, Workflow
 from postern.core.documents import Document
+from postern.outbound.fetch import FetchedAnswer, Fetcher, parse_url
 
 NEAR = Allowlist.parse(
     ["127.0.0.0/8", "::1", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"]
@@ -75,6 +76,55 @@ class EngineElsewhere:
 
     async def forget(self, keys: list[str]) -> None:
         return None
+
+
+class EngineOverHttp(EngineElsewhere):
+    """One that is asked by requests."""
+
+    def __init__(self, url: str, timeout: float, allowed_ranges: Allowlist) -> None:
+        """Raises ``FetchFailed`` for what is no URL, so that the start says so."""
+        parse_url(url)
+        self._url, self._timeout = url, timeout
+        self._fetcher = Fetcher(allowed_ranges=allowed_ranges)
+
+    async def _fetch(
+        self,
+        content: bytes | None,
+        headers: Mapping[str, str],
+        most: int,
+        path: str = "",
+        timeout: float | None = None,
+    ) -> FetchedAnswer:
+        """Without content it is a GET. ``most``: bytes of the answer."""
+        return await self._fetcher.fetch(
+            self._url + path,
+            method="GET" if content is None else "POST",
+            headers=headers,
+            content=content,
+            timeout=timeout or self._timeout,
+            max_bytes=most,
+            max_redirects=0,
+        )
+
+    async def close(self) -> None:
+        await self._fetcher.aclose()
+
+
+ASKED_AT_ONCE = 20
+
+
+async def asked_each(
+    keys: list[str], ask: Callable[[str], Awaitable[tuple[bool, End | None]]]
+) -> dict[str, End | None]:
+    """How the runs of each delivery have ended, where ``ask`` knows of runs and they have."""
+    at_once = asyncio.Semaphore(ASKED_AT_ONCE)
+
+    async def asked(key: str) -> tuple[bool, End | None]:
+        async with at_once:
+            return await ask(key)
+
+    found = await asyncio.gather(*map(asked, keys))
+    return {key: end for key, (known, end) in zip(keys, found, strict=True) if known}
 
 
 WORKFLOW = "Webhook Trigger"

@@ -9,9 +9,8 @@ import base64
 import binascii
 import hmac
 import re
-import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal
 
@@ -29,8 +28,8 @@ from postern.core.deliveries.delivery import (
 )
 from postern.core.names import is_header_name
 from postern.core.signatures.redact import MASK
-from postern.engines.handover import NEAR, EngineElsewhere, document
-from postern.outbound.fetch import FetchedAnswer, Fetcher, parse_url
+from postern.engines.handover import NEAR, EngineOverHttp, document
+from postern.outbound.fetch import FetchedAnswer, parse_url
 from postern.outbound.guard import FetchFailed
 
 LONGEST_HOLD = 15.0
@@ -46,7 +45,7 @@ _NEVER_REACHED = {"address_not_allowed", "bad_request", "connection_failed", "na
 _TRY_AGAIN = {408, 425, 429, 500, 502, 503, 504}
 
 
-class HttpEngine(EngineElsewhere):
+class HttpEngine(EngineOverHttp):
     """``inline``: the engine's HTTP response is the workflow's answer to a synchronous call."""
 
     name = "http"
@@ -60,25 +59,20 @@ class HttpEngine(EngineElsewhere):
         inline: bool = False,
         timeout: float = 10.0,
         allowed_ranges: Allowlist = NEAR,
-        tls: ssl.SSLContext | None = None,
-        clock: Callable[[], float] = time.time,
     ) -> None:
         """Raises ``FetchFailed`` or ``ValueError`` for settings that cannot work, so that the start says
         so."""
+        super().__init__(url, timeout, allowed_ranges)
         query = parse_url(url).raw_query_string
-        self._url = url
         self._key = signing_key(secret) if secret else None
         self._headers = dict(headers or {})
         self._inline = inline
-        self._timeout = timeout
-        self._clock = clock
         self._exchanges: dict[str, asyncio.Task[Started]] = {}
         self._secrets = [word for value in (*self._headers.values(), query) for word in value.split()]
         self._secrets += [part.partition("=")[2] for part in query.split("&")]
-        self._fetcher = Fetcher(allowed_ranges=allowed_ranges, tls=tls)
 
     async def start(self, trigger: Trigger) -> Started:
-        asked_at = self._clock()
+        asked_at = time.time()
         left = trigger.response.deadline - asked_at if self._inline and trigger.response is not None else 0.0
         if left < SHORTEST_WAIT:
             try:
@@ -121,15 +115,8 @@ class HttpEngine(EngineElsewhere):
     async def _post(self, trigger: Trigger, timeout: float) -> FetchedAnswer:
         end = None if trigger.end is None else {"url": trigger.end.url, "token": trigger.end.token}
         body = msgspec.json.encode({**document(trigger), "end": end})
-        return await self._fetcher.fetch(
-            self._url,
-            method="POST",
-            headers=self._request_headers(trigger.key, body, int(self._clock())),
-            content=body,
-            timeout=timeout,
-            max_bytes=LARGEST_RESPONSE,
-            max_redirects=0,
-        )
+        headers = self._request_headers(trigger.key, body, int(time.time()))
+        return await self._fetch(body, headers, LARGEST_RESPONSE, timeout=timeout)
 
     def _keep(self, key: str, exchange: asyncio.Task[Started]) -> None:
         """For ``ended``, which is asked right after ``start``; dropped soon after the exchange is over if
@@ -176,7 +163,7 @@ class HttpEngine(EngineElsewhere):
             return Started(1, failed=detail)
         if fetched.status in _TRY_AGAIN:
             # 500 is what many engines make of an error in one workflow.
-            raise EngineUnavailable(detail, fetched.retry_after(self._clock()), fetched.status == 500)
+            raise EngineUnavailable(detail, fetched.retry_after(time.time()), fetched.status == 500)
         raise EngineRejected(detail)
 
     async def ended(self, key: str) -> Literal["completed", "failed"] | End | WorkflowResponse:
@@ -187,11 +174,11 @@ class HttpEngine(EngineElsewhere):
             try:
                 settled = await asyncio.shield(exchange)
                 if settled.failed:
-                    return End("failed", self._clock(), settled.failed)
+                    return End("failed", time.time(), settled.failed)
                 if settled.answer is not None:
                     return settled.answer
             except (EngineRejected, EngineUnavailable) as refusal:
-                return End("failed", self._clock(), refusal.detail)
+                return End("failed", time.time(), refusal.detail)
             except FetchFailed:
                 pass  # it may go on, and answer by callback
         return await super().ended(key)
@@ -207,7 +194,7 @@ class HttpEngine(EngineElsewhere):
         for exchange in self._exchanges.values():
             exchange.cancel()
         await asyncio.gather(*self._exchanges.values(), return_exceptions=True)
-        await self._fetcher.aclose()
+        await super().close()
 
 
 def read_headers(text: str) -> dict[str, str]:

@@ -7,14 +7,12 @@ the server's own affair, once it knows the service: what it took it keeps until 
 
 import asyncio
 import re
-import ssl
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
 
-from postern.core.address import Allowlist
 from postern.core.deliveries.delivery import (
     End,
     EngineHealth,
@@ -25,12 +23,11 @@ from postern.core.deliveries.delivery import (
     Workflow,
     end_of_runs,
 )
-from postern.engines.handover import NEAR, EngineElsewhere, Target, checked, document
-from postern.outbound.fetch import FetchedAnswer, Fetcher, parse_url
+from postern.engines.handover import NEAR, EngineOverHttp, Target, asked_each, checked, document
+from postern.outbound.fetch import FetchedAnswer, parse_url
 from postern.outbound.guard import FetchFailed
 
 DEFAULT_TARGET = Target("WebhookTrigger/run", "")
-ASKED_AT_ONCE = 20
 ATTACHED_FOR = 30.0
 """Seconds of one request that waits for a run's end; then another one goes on waiting."""
 
@@ -46,38 +43,26 @@ class _Refusal(msgspec.Struct):
     message: str = ""
 
 
-class RestateEngine(EngineElsewhere):
+class RestateEngine(EngineOverHttp):
     name = "restate"
     asked_after: float | None = 1.0
 
     def __init__(
-        self,
-        url: str,
-        *,
-        targets: Sequence[Target] = (DEFAULT_TARGET,),
-        api_key: str | None = None,
-        timeout: float = 10.0,
-        allowed_ranges: Allowlist = NEAR,
-        tls: ssl.SSLContext | None = None,
-        clock: Callable[[], float] = time.time,
+        self, url: str, *, targets: Sequence[Target] = (DEFAULT_TARGET,), api_key: str | None = None
     ) -> None:
-        parse_url(url)
+        super().__init__(url.rstrip("/"), 10.0, NEAR)
         for target in targets:
             if target.queue or not _HANDLER.fullmatch(target.workflow):
                 raise ValueError(f"{target.workflow!r} is no handler; write Service/handler")
-        self._url = url.rstrip("/")
         self._targets = checked(targets)
         self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-        self._timeout = timeout
-        self._clock = clock
-        self._fetcher = Fetcher(allowed_ranges=allowed_ranges, tls=tls)
 
     async def start(self, trigger: Trigger) -> Started:
         wanted = [target for target in self._targets if target.wants(trigger)]
         body = msgspec.json.encode(document(trigger))
         headers = {**self._headers, "Content-Type": "application/json", "Idempotency-Key": trigger.key}
         for target in wanted:
-            answer = await self._ask(f"/{target.workflow}/send", self._timeout, "POST", headers, body)
+            answer = await self._ask(f"/{target.workflow}/send", self._timeout, headers, body)
             if 200 <= answer.status < 300:
                 continue
             detail = f"Restate answered {answer.status}: {_message(answer)}"
@@ -85,27 +70,18 @@ class RestateEngine(EngineElsewhere):
                 raise EngineRejected(detail)
             # Wrong settings (no such service, no permission) included: while the operator puts them right,
             # nothing is lost.
-            raise EngineUnavailable(detail, answer.retry_after(self._clock()), answer.status == 404)
+            raise EngineUnavailable(detail, answer.retry_after(time.time()), answer.status == 404)
         return Started(len(wanted), tuple(target.workflow for target in wanted))
 
     async def _ask(
         self,
         path: str,
         timeout: float,
-        method: str = "GET",
         headers: dict[str, str] | None = None,
         content: bytes | None = None,
     ) -> FetchedAnswer:
         try:
-            return await self._fetcher.fetch(
-                self._url + path,
-                method=method,
-                headers=headers or self._headers,
-                content=content,
-                timeout=timeout,
-                max_bytes=_LARGEST_ANSWER,
-                max_redirects=0,
-            )
+            return await self._fetch(content, headers or self._headers, _LARGEST_ANSWER, path, timeout)
         except FetchFailed as failed:
             if failed.reason_code == "too_large" and failed.status is not None:
                 return FetchedAnswer(failed.status, (), b"", self._url + path)  # its status says all
@@ -128,17 +104,13 @@ class RestateEngine(EngineElsewhere):
                 return end
 
     async def ends(self, keys: list[str]) -> dict[str, End | None]:
-        at_once = asyncio.Semaphore(ASKED_AT_ONCE)
+        async def end(key: str) -> tuple[bool, End | None]:
+            asked = [await self._end(target, key, "output", self._timeout) for target in self._targets]
+            ends = [end for known, end in asked if known]
+            over = [(one.state, one.at, one.error) for one in ends if one is not None]
+            return bool(ends), end_of_runs(over) if ends and len(over) == len(ends) else None
 
-        async def end(key: str) -> tuple[str, bool, End | None]:
-            async with at_once:
-                asked = [await self._end(target, key, "output", self._timeout) for target in self._targets]
-                ends = [end for known, end in asked if known]
-                over = [(one.state, one.at, one.error) for one in ends if one is not None]
-                return key, bool(ends), end_of_runs(over) if ends and len(over) == len(ends) else None
-
-        found = await asyncio.gather(*map(end, keys))
-        return {key: end for key, known, end in found if known}
+        return await asked_each(keys, end)
 
     async def _end(self, target: Target, key: str, how: str, timeout: float) -> tuple[bool, End | None]:
         """Whether there is such a run, and how it has ended if it has. When it did, the ingress does not tell."""
@@ -146,9 +118,9 @@ class RestateEngine(EngineElsewhere):
         if answer.status == _NOT_YET:
             return True, None
         if 200 <= answer.status < 300:
-            return True, End("completed", self._clock())
+            return True, End("completed", time.time())
         if answer.header("x-restate-error-source") == "invocation":
-            return True, End("failed", self._clock(), f"{target.workflow}: {_message(answer)}")
+            return True, End("failed", time.time(), f"{target.workflow}: {_message(answer)}")
         if answer.status == 404:
             return False, None  # a target that did not want this trigger, or it is kept no longer
         raise EngineUnavailable(f"Restate answered {answer.status}: {_message(answer)}")
@@ -175,9 +147,6 @@ class RestateEngine(EngineElsewhere):
 
     async def workflows(self) -> list[Workflow] | None:
         return [target.shown("a handler") for target in self._targets]
-
-    async def close(self) -> None:
-        await self._fetcher.aclose()
 
 
 def _message(answer: FetchedAnswer) -> str:

@@ -6,9 +6,8 @@ again.
 """
 
 import re
-import ssl
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -21,8 +20,8 @@ from postern.core.deliveries.delivery import (
     Trigger,
 )
 from postern.core.documents import Document, Payload
-from postern.engines.handover import EngineElsewhere, deadline_text
-from postern.outbound.fetch import FetchedAnswer, Fetcher, parse_url
+from postern.engines.handover import EngineOverHttp, deadline_text
+from postern.outbound.fetch import FetchedAnswer
 from postern.outbound.guard import FetchFailed
 
 ALSO = ("payload", "responseUrl", "responseToken", "responseDeadline")
@@ -35,7 +34,7 @@ _VERSION = re.compile(r"\d{4}-\d{2}|unstable")
 _LARGEST_ANSWER = 256 * 1024
 
 
-class ShopifyFlowEngine(EngineElsewhere):
+class ShopifyFlowEngine(EngineOverHttp):
     """``also_send``: what a trigger carries besides the six variables; the trigger extension must declare
     each of them."""
 
@@ -50,11 +49,8 @@ class ShopifyFlowEngine(EngineElsewhere):
         api_version: str = "2026-10",
         also_send: Sequence[str] = (),
         payload_limit: int = 50_000,
-        timeout: float = 10.0,
         endpoint: str | None = None,
         allowed_ranges: Allowlist = NOBODY,
-        tls: ssl.SSLContext | None = None,
-        clock: Callable[[], float] = time.time,
     ) -> None:
         """``endpoint`` replaces the shop's own address: for a proxy in front of it, and for trying things
         out."""
@@ -66,15 +62,12 @@ class ShopifyFlowEngine(EngineElsewhere):
             raise ValueError("the access token must be the text that Shopify shows, shpat_…")
         if unknown := sorted(set(also_send) - set(ALSO)):
             raise ValueError(f"{unknown[0][:50]!r} cannot be sent; choose from {', '.join(ALSO)}")
-        self._url = endpoint or f"https://{shop}/admin/api/{api_version}/graphql.json"
-        parse_url(self._url)
+        url = endpoint or f"https://{shop}/admin/api/{api_version}/graphql.json"
+        super().__init__(url, 10.0, allowed_ranges)
         self._headers = {"Content-Type": "application/json", "X-Shopify-Access-Token": access_token}
         self._handle = handle
         self._also_send = tuple(also_send)
         self._payload_limit = payload_limit
-        self._timeout = timeout
-        self._clock = clock
-        self._fetcher = Fetcher(allowed_ranges=allowed_ranges, tls=tls)
 
     async def start(self, trigger: Trigger) -> Started:
         payload = self._payload(trigger)
@@ -109,19 +102,12 @@ class ShopifyFlowEngine(EngineElsewhere):
         """The answer to a GraphQL request that Shopify has taken; everything else is raised as what it means
         for a start."""
         try:
-            fetched = await self._fetcher.fetch(
-                self._url,
-                method="POST",
-                headers=self._headers,
-                content=msgspec.json.encode({"query": query, "variables": variables}),
-                timeout=self._timeout,
-                max_bytes=_LARGEST_ANSWER,
-                max_redirects=0,
-            )
+            content = msgspec.json.encode({"query": query, "variables": variables})
+            fetched = await self._fetch(content, self._headers, _LARGEST_ANSWER)
         except FetchFailed as failed:
             raise EngineUnavailable(f"Shopify cannot be reached: {failed.detail}") from failed
         if fetched.status in (408, 425, 429, 430) or fetched.status >= 500:
-            raise EngineUnavailable(f"Shopify answered {fetched.status}", fetched.retry_after(self._clock()))
+            raise EngineUnavailable(f"Shopify answered {fetched.status}", fetched.retry_after(time.time()))
         if fetched.status != 200:
             raise EngineRejected(f"Shopify answered {fetched.status}: {_meaning(fetched.status)}")
         try:
@@ -141,9 +127,6 @@ class ShopifyFlowEngine(EngineElsewhere):
         except (EngineUnavailable, EngineRejected) as failed:
             return EngineHealth(False, failed.detail)
         return EngineHealth(True, "Shopify answers")
-
-    async def close(self) -> None:
-        await self._fetcher.aclose()
 
 
 def _meaning(status: int) -> str:

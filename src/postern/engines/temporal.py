@@ -44,7 +44,7 @@ from postern.core.deliveries.delivery import (
     Workflow,
     end_of_runs,
 )
-from postern.engines.handover import EngineElsewhere, Target, checked, document
+from postern.engines.handover import EngineElsewhere, Target, asked_each, checked, document
 
 _NEVER = {RPCStatusCode.INVALID_ARGUMENT, RPCStatusCode.OUT_OF_RANGE, RPCStatusCode.UNIMPLEMENTED}
 
@@ -52,7 +52,7 @@ _NEVER = {RPCStatusCode.INVALID_ARGUMENT, RPCStatusCode.OUT_OF_RANGE, RPCStatusC
 _ADDRESS = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):\d{1,5}")
 
 
-ASKED_AT_ONCE = 20
+_TIMEOUT = timedelta(seconds=5)
 _AT_WORK = (None, WorkflowExecutionStatus.RUNNING, WorkflowExecutionStatus.CONTINUED_AS_NEW)
 """After one that is continued as new another run follows, with the same id."""
 
@@ -69,7 +69,6 @@ class TemporalEngine(EngineElsewhere):
         targets: Sequence[Target] = (Target(),),
         api_key: str | None = None,
         tls: TLSConfig | bool | None = None,
-        timeout: float = 5.0,
     ) -> None:
         """``tls`` is on by itself where an API key is given, as Temporal Cloud wants it."""
         if not _ADDRESS.fullmatch(address):
@@ -79,7 +78,6 @@ class TemporalEngine(EngineElsewhere):
         self._targets = checked(targets)
         self._api_key = api_key
         self._tls = tls
-        self._timeout = timedelta(seconds=timeout)
         self._client: Client | None = None
 
     async def open(self) -> None:
@@ -93,7 +91,7 @@ class TemporalEngine(EngineElsewhere):
                 api_key=self._api_key,
                 tls=self._tls,
                 lazy=True,
-                connect_timeout=self._timeout,
+                connect_timeout=_TIMEOUT,
                 # The delivery loop waits and tries again itself; the client's own patience would only hold a
                 # caller up.
                 retry_config=RetryConfig(
@@ -126,13 +124,15 @@ class TemporalEngine(EngineElsewhere):
                         id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
                         id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
                         memo={"webhookId": trigger.webhook_id, "invocationId": trigger.invocation_id},
-                        rpc_timeout=self._timeout,
+                        rpc_timeout=_TIMEOUT,
                     )
         return Started(len(wanted), tuple(target.workflow for target in wanted))
 
+    def _ids(self, *keys: str) -> list[str]:
+        return [*dict.fromkeys(target.workflow_id(key) for key in keys for target in self._targets)]
+
     async def ended(self, key: str) -> Literal["completed", "failed"]:
-        ids = dict.fromkeys(target.workflow_id(key) for target in self._targets)
-        outcomes = await asyncio.gather(*(self._ended(workflow_id) for workflow_id in ids))
+        outcomes = await asyncio.gather(*map(self._ended, self._ids(key)))
         return "failed" if "failed" in outcomes else "completed"
 
     async def _ended(self, workflow_id: str) -> Literal["completed", "failed", "absent"]:
@@ -152,24 +152,19 @@ class TemporalEngine(EngineElsewhere):
                 return "completed"
 
     async def ends(self, keys: list[str]) -> dict[str, End | None]:
-        at_once = asyncio.Semaphore(ASKED_AT_ONCE)
-
-        async def end(key: str) -> tuple[str, bool, End | None]:
-            async with at_once:
-                ids = dict.fromkeys(target.workflow_id(key) for target in self._targets)
-                described = [run for one in ids if (run := await self._described(one)) is not None]
-                if not described or any(run.status in _AT_WORK for run in described):
-                    return key, bool(described), None
-                return key, True, end_of_runs([await self._closed(run) for run in described])
+        async def end(key: str) -> tuple[bool, End | None]:
+            described = [run for one in self._ids(key) if (run := await self._described(one)) is not None]
+            if not described or any(run.status in _AT_WORK for run in described):
+                return bool(described), None
+            return True, end_of_runs([await self._closed(run) for run in described])
 
         with _errors_of_the_port():
-            found = await asyncio.gather(*map(end, keys))
-        return {key: end for key, known, end in found if known}
+            return await asked_each(keys, end)
 
     async def _described(self, workflow_id: str) -> WorkflowExecutionDescription | None:
         client = await self._connected()
         try:
-            return await client.get_workflow_handle(workflow_id).describe(rpc_timeout=self._timeout)
+            return await client.get_workflow_handle(workflow_id).describe(rpc_timeout=_TIMEOUT)
         except RPCError as error:
             if error.status == RPCStatusCode.NOT_FOUND:
                 return None  # a target that did not want this trigger, or it is kept no longer
@@ -182,7 +177,7 @@ class TemporalEngine(EngineElsewhere):
         client = await self._connected()
         try:
             handle = client.get_workflow_handle(run.id, run_id=run.run_id)
-            await handle.result(follow_runs=False, rpc_timeout=self._timeout)
+            await handle.result(follow_runs=False, rpc_timeout=_TIMEOUT)
         except WorkflowFailureError as failure:
             return "failed", at, f"{run.workflow_type}: {_root(failure)}"
         return "completed", at, ""
@@ -193,7 +188,7 @@ class TemporalEngine(EngineElsewhere):
                 client = await self._connected()
                 service = client.workflow_service
                 await service.describe_namespace(
-                    DescribeNamespaceRequest(namespace=self._namespace), timeout=self._timeout
+                    DescribeNamespaceRequest(namespace=self._namespace), timeout=_TIMEOUT
                 )
                 idle = [
                     queue
@@ -214,17 +209,14 @@ class TemporalEngine(EngineElsewhere):
             task_queue=TaskQueue(name=queue),
             task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
         )
-        return bool(
-            (await client.workflow_service.describe_task_queue(request, timeout=self._timeout)).pollers
-        )
+        return bool((await client.workflow_service.describe_task_queue(request, timeout=_TIMEOUT)).pollers)
 
     async def workflows(self) -> list[Workflow] | None:
         return [t.shown(f"on task queue {t.queue}") for t in self._targets]
 
     async def runs(self, limit: int = 50, delivery_key: str | None = None) -> list[Run] | None:
         if delivery_key is not None:
-            ids = dict.fromkeys(target.workflow_id(delivery_key) for target in self._targets)
-            query = " OR ".join(f"WorkflowId = {_quoted(workflow_id)}" for workflow_id in ids)
+            query = " OR ".join(f"WorkflowId = {_quoted(one)}" for one in self._ids(delivery_key))
         else:
             query = " OR ".join(
                 f"WorkflowType = {_quoted(name)}" for name in dict.fromkeys(t.workflow for t in self._targets)
@@ -241,28 +233,28 @@ class TemporalEngine(EngineElsewhere):
                     ended_at=found.close_time.timestamp() if found.close_time else None,
                 )
                 async for found in client.list_workflows(
-                    query, limit=limit, page_size=limit, rpc_timeout=self._timeout
+                    query, limit=limit, page_size=limit, rpc_timeout=_TIMEOUT
                 )
             ]
         except (RPCError, RuntimeError):
             return None
 
     async def forget(self, keys: list[str]) -> None:
-        for workflow_id in dict.fromkeys(target.workflow_id(key) for key in keys for target in self._targets):
+        for workflow_id in self._ids(*keys):
             with _errors_of_the_port():
                 await self._delete(workflow_id)
 
     async def _delete(self, workflow_id: str) -> None:
         client = await self._connected()
         try:
-            found = await client.get_workflow_handle(workflow_id).describe(rpc_timeout=self._timeout)
+            found = await client.get_workflow_handle(workflow_id).describe(rpc_timeout=_TIMEOUT)
             if found.status == WorkflowExecutionStatus.RUNNING:
                 return  # deleting would end it; a workflow may well sleep for longer than history is kept
             request = DeleteWorkflowExecutionRequest(
                 namespace=self._namespace,
                 workflow_execution=WorkflowExecution(workflow_id=workflow_id, run_id=found.run_id),
             )
-            await client.workflow_service.delete_workflow_execution(request, timeout=self._timeout)
+            await client.workflow_service.delete_workflow_execution(request, timeout=_TIMEOUT)
         except RPCError as error:
             if error.status != RPCStatusCode.NOT_FOUND:
                 raise
