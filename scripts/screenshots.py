@@ -47,12 +47,12 @@ PAGES: list[tuple[str, str, list[str]]] = [
     ("find", "/find?find=order", []),
     ("documentation", "/documentation", []),
     ("documentation-page", "/documentation/how-to/duplicates", []),
-    ("history", "/history", []),
+    ("calls", "/calls", []),
     ("replays", "/replays", []),
-    ("rejected-call", "/history/{rejected}", []),
-    ("accepted-call", "/history/{accepted}", []),
-    ("compare", "/history/{accepted}/compare?to={other}", []),
-    ("edit", "/history/{accepted}/edit", []),
+    ("rejected-call", "/calls/{rejected}", []),
+    ("accepted-call", "/calls/{accepted}", []),
+    ("compare", "/calls/{accepted}/compare?to={other}", []),
+    ("edit", "/calls/{accepted}/edit", []),
     ("volume", "/volume", []),
     ("tester", "/tester", []),
     ("workflows", "/workflows", []),
@@ -172,9 +172,9 @@ def _known(page: Page, base: str) -> dict[str, str]:
     return {
         "shop": id_behind("/webhooks", "a:has-text('Shopify orders')"),
         "tool": id_behind("/webhooks", "a:has-text('Example: order look-up')"),
-        "rejected": id_behind("/history?code=signature_mismatch", "a.opens"),
-        "accepted": id_behind("/history?status=started", "a.opens"),
-        "other": id_behind("/history?status=started", "tr:nth-of-type(4) a.opens"),
+        "rejected": id_behind("/calls?code=signature_mismatch", "a.opens"),
+        "accepted": id_behind("/calls?status=started", "a.opens"),
+        "other": id_behind("/calls?status=started", "tr:nth-of-type(4) a.opens"),
     }
 
 

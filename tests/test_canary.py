@@ -449,7 +449,7 @@ def looked_at(everything: Everything, session: str, webhooks: dict[str, dict[str
             ):
                 waiting.append(link)
     assert any(path.endswith("/authentication") for path in seen) and any(
-        path.startswith("/history/inv_") for path in seen
+        path.startswith("/calls/inv_") for path in seen
     )
 
 

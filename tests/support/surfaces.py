@@ -300,13 +300,11 @@ class Console:
 
     def history(self, webhook: str) -> list[str]:
         return list(
-            dict.fromkeys(
-                re.findall(r"/history/(inv_[0-9a-f]{32})", self._page(f"/history?webhook={webhook}"))
-            )
+            dict.fromkeys(re.findall(r"/calls/(inv_[0-9a-f]{32})", self._page(f"/calls?webhook={webhook}")))
         )
 
     def replay(self, invocation: str) -> None:
-        self._send(f"/history/{invocation}/replay")
+        self._send(f"/calls/{invocation}/replay")
 
 
 async def in_a_house(folder: Path, look: Callable[[House], Awaitable[Any]]) -> Any:

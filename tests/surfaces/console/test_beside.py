@@ -41,18 +41,18 @@ def fits(console: Console, what: str) -> None:
 
 
 def test_a_call_is_marked_and_the_history_shows_what_is(console: Console, calls: dict[str, Any]) -> None:
-    console.open(f"/history/{calls['old']}")
+    console.open(f"/calls/{calls['old']}")
     console.click("More actions")
     console.click("Bookmark")
     expect(console.page.get_by_text("Bookmarked. The list shows bookmarked calls")).to_be_visible()
-    console.open(f"/history?webhook={calls['webhook']['id']}")
+    console.open(f"/calls?webhook={calls['webhook']['id']}")
     rows = console.page.locator("table.calls tbody tr")
     expect(rows).to_have_count(2)
     console.ask("is:bookmarked")
     expect(rows).to_have_count(1)
     expect(rows.get_by_text("Bookmarked")).to_be_attached()
     assert console.violations() == []
-    console.open(f"/history/{calls['old']}")
+    console.open(f"/calls/{calls['old']}")
     console.click("More actions")
     console.click("Remove the bookmark")
     expect(console.page.get_by_text("No longer bookmarked.")).to_be_visible()
@@ -60,7 +60,7 @@ def test_a_call_is_marked_and_the_history_shows_what_is(console: Console, calls:
 
 
 def test_a_note_is_written_shown_as_text_and_deleted(console: Console, calls: dict[str, Any]) -> None:
-    console.open(f"/history/{calls['old']}")
+    console.open(f"/calls/{calls['old']}")
     console.page.get_by_text("Add a note").click()
     console.page.get_by_label("A note").fill("Asked the shop.\n<b>They</b> look into it.")
     console.click("Save the note")
@@ -80,7 +80,7 @@ def test_a_note_is_written_shown_as_text_and_deleted(console: Console, calls: di
 def test_a_call_is_compared_with_the_last_good_one_and_with_any(
     console: Console, calls: dict[str, Any]
 ) -> None:
-    console.open(f"/history/{calls['new']}/compare?to={calls['old']}")
+    console.open(f"/calls/{calls['new']}/compare?to={calls['old']}")
     row = console.page.get_by_role("row")
     for what in ("changed x-shop a b", 'changed orderNumber "1001" "1002"', "removed total 10.00 not there"):
         expect(row.filter(has_text=re.compile(re.escape(what).replace("\\ ", r"\s*")))).to_be_visible()
@@ -89,7 +89,7 @@ def test_a_call_is_compared_with_the_last_good_one_and_with_any(
     console.page.get_by_label("Compare with").fill("inv_nothing")
     console.click("Compare")
     expect(console.page.get_by_text("There is no invocation with this id")).to_be_visible()
-    console.open(f"/history/{calls['old']}")
+    console.open(f"/calls/{calls['old']}")
     console.click("More actions")
     console.click("Compare", "link")
     expect(console.page.get_by_text("is known to have gone well")).to_be_visible()
@@ -98,7 +98,7 @@ def test_a_call_is_compared_with_the_last_good_one_and_with_any(
 def test_a_changed_copy_starts_the_workflow_and_says_what_it_is(
     console: Console, calls: dict[str, Any]
 ) -> None:
-    console.open(f"/history/{calls['old']}")
+    console.open(f"/calls/{calls['old']}")
     console.click("More actions")
     console.click("Edit and replay", "link")
     assert console.violations() == []
@@ -131,13 +131,13 @@ def test_how_long_each_part_took_is_drawn_and_written(console: Console, calls: d
         lambda: console.api.get(f"invocations/{calls['new']}").json["deliveries"][0]["startedAt"] is not None,
         what="the start",
     )
-    console.open(f"/history/{calls['new']}")
+    console.open(f"/calls/{calls['new']}")
     console.page.get_by_text(re.compile(r"The call, .* ms")).click()
     life = console.page.get_by_role("table", name=re.compile("The call: .* in all"))
     expect(life.get_by_role("row", name=re.compile(r"Received and judged .* ms"))).to_be_visible()
     expect(life.get_by_role("row", name=re.compile(r"Waiting to be started .* ms"))).to_be_visible()
     assert console.api.post(f"invocations/{calls['new']}/replay").status == 202
-    console.open(f"/history/{calls['new']}")
+    console.open(f"/calls/{calls['new']}")
     expect(console.page.get_by_text(re.compile("Replay 1, .*")).first).to_be_visible()
     assert console.violations() == []
 
@@ -150,7 +150,7 @@ def test_many_long_differences_are_read_page_by_page(console: Console) -> None:
         ]
         for letter in ("\u2014", "\u2026")
     )
-    console.open(f"/history/{new}/compare?to={old}")
+    console.open(f"/calls/{new}/compare?to={old}")
     page, seen = console.page, []
     while True:
         assert len(page.content().encode()) < 120 * 1024
@@ -171,7 +171,7 @@ def test_an_edited_replay_of_a_webhook_on_hold_is_said_to_wait(console: Console)
     webhook = console.webhook(name="Edited on hold")
     called = console.call(webhook["url"], {"n": 1})[1]["invocationId"]
     assert console.api.post(f"webhooks/{webhook['id']}/hold").status == 200
-    console.open(f"/history/{called}/edit")
+    console.open(f"/calls/{called}/edit")
     console.page.get_by_label("Body", exact=True).fill('{"n": 2}')
     console.click("Replay the changed copy")
     expect(console.page.get_by_text("Made. The webhook is on hold, so its workflow waits")).to_be_visible()

@@ -47,7 +47,7 @@ def calls(console: Console, made: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_raw_marks_what_nobody_sees_and_is_copied_as_it_came(console: Console, calls: dict[str, Any]) -> None:
-    console.open(f"/history/{calls['json']}")
+    console.open(f"/calls/{calls['json']}")
     console.click("Raw", "link")
     code = console.page.locator(".bytes code")
     expect(code.locator("i.t")).to_have_count(1)
@@ -62,7 +62,7 @@ def test_raw_marks_what_nobody_sees_and_is_copied_as_it_came(console: Console, c
 def test_a_value_is_found_its_way_opened_and_its_path_copied(
     console: Console, clipboard: None, calls: dict[str, Any]
 ) -> None:
-    console.open(f"/history/{calls['json']}")
+    console.open(f"/calls/{calls['json']}")
     console.page.get_by_label("Search in the body").press_sequentially("EXAMPLE")
     expect(console.page.get_by_text("1 hit", exact=True)).to_be_visible()
     expect(console.page.locator(".tree mark")).to_have_text("example")
@@ -76,12 +76,12 @@ def test_a_value_is_found_its_way_opened_and_its_path_copied(
 
 def test_a_view_stays_when_the_story_is_shown_again(console: Console, calls: dict[str, Any]) -> None:
     """As a page does each second while a start is under way."""
-    console.open(f"/history/{calls['json']}")
+    console.open(f"/calls/{calls['json']}")
     console.click("Headers", "link")
     expect(console.page.locator(".pairs")).to_be_visible()
     story = f"#story-{calls['json']}"
     console.page.evaluate("story => document.querySelector(story).dataset.old = 'yes'", story)
-    again = f"htmx.ajax('GET', '/history/{calls['json']}', {{target: '{story}', select: '{story}', swap: 'outerHTML'}})"
+    again = f"htmx.ajax('GET', '/calls/{calls['json']}', {{target: '{story}', select: '{story}', swap: 'outerHTML'}})"
     console.page.evaluate(again)
     expect(console.page.locator(f"{story}[data-old]")).to_have_count(0)
     expect(console.page.locator(".pairs")).to_be_visible()
@@ -91,7 +91,7 @@ def test_a_view_stays_when_the_story_is_shown_again(console: Console, calls: dic
 def test_a_large_body_is_cut_in_true_words_and_every_part_of_it_is_reached(
     console: Console, calls: dict[str, Any]
 ) -> None:
-    console.open(f"/history/{calls['large']}")
+    console.open(f"/calls/{calls['large']}")
     assert len(console.page.content()) < 120_000
     console.page.locator(".tree summary", has_text="items").click()
     for _ in range(2):
@@ -119,7 +119,7 @@ def test_a_large_body_is_cut_in_true_words_and_every_part_of_it_is_reached(
 def test_other_bodies_have_views_of_their_own(
     console: Console, calls: dict[str, Any], kind: str, views: list[str], text: str
 ) -> None:
-    console.open(f"/history/{calls[kind]}")
+    console.open(f"/calls/{calls[kind]}")
     assert (
         console.page.get_by_role("navigation", name="Part of the call").locator("a").all_inner_texts()
         == views
@@ -132,7 +132,7 @@ def test_other_bodies_have_views_of_their_own(
 
 
 def test_headers_and_query_are_tables_with_secrets_masked(console: Console, calls: dict[str, Any]) -> None:
-    console.open(f"/history/{calls['json']}?show=headers")
+    console.open(f"/calls/{calls['json']}?show=headers")
     expect(console.page.get_by_role("row", name="x-api-key masked")).to_be_visible()
     expect(console.page.get_by_role("row", name="x-note <b>")).to_be_visible()
     console.click("Query", "link")
@@ -147,7 +147,7 @@ def test_headers_and_query_are_tables_with_secrets_masked(console: Console, call
 def test_the_call_is_copied_as_what_the_api_writes(
     console: Console, clipboard: None, calls: dict[str, Any], title: str, language: str
 ) -> None:
-    console.open(f"/history/{calls['json']}")
+    console.open(f"/calls/{calls['json']}")
     console.click("More actions")
     console.page.locator(".menu:popover-open").get_by_text(f"Copy as {title}", exact=True).click()
     expect(console.page.locator("#announced")).to_have_text("Copied")
@@ -165,39 +165,39 @@ def test_a_copied_program_makes_the_same_call_again(console: Console, calls: dic
 
 
 def test_what_is_downloaded_is_every_byte_and_never_a_page(console: Console, calls: dict[str, Any]) -> None:
-    console.open(f"/history/{calls['page']}")
+    console.open(f"/calls/{calls['page']}")
     console.click("More actions")
     with console.page.expect_download() as waited:
         console.page.get_by_role("link", name=re.compile("Body, ")).click()
     assert waited.value.suggested_filename == f"body-{calls['page'][-8:]}.xml"
     assert waited.value.path().read_bytes() == b"<html><script>document.title='owned'</script></html>"
     for path in ("body", "call.json", "code/curl"):
-        answer = console.page.request.get(f"{console.program.url}/history/{calls['page']}/{path}")
+        answer = console.page.request.get(f"{console.program.url}/calls/{calls['page']}/{path}")
         assert answer.headers["content-security-policy"].startswith("sandbox; default-src 'none'"), path
         assert answer.headers["x-content-type-options"] == "nosniff"
         kinds = {"body": "application/octet-stream", "call.json": "application/json"}
         assert answer.headers["content-type"].startswith(kinds.get(path, "text/plain"))
         assert ("attachment" in answer.headers.get("content-disposition", "")) == (path != "code/curl")
-    whole = console.page.request.get(f"{console.program.url}/history/{calls['json']}/call.json").json()
+    whole = console.page.request.get(f"{console.program.url}/calls/{calls['json']}/call.json").json()
     assert whole["id"] == calls["json"] and whole["trace"] and "the key" not in json.dumps(whole)
-    assert console.page.request.get(f"{console.program.url}/history/{calls['json']}/code/perl").status == 404
+    assert console.page.request.get(f"{console.program.url}/calls/{calls['json']}/code/perl").status == 404
 
 
 def test_a_link_to_a_call_leads_there_after_signing_in(
     browser: Browser, console: Console, clipboard: None, calls: dict[str, Any]
 ) -> None:
-    console.open(f"/history/{calls['json']}?show=headers")
+    console.open(f"/calls/{calls['json']}?show=headers")
     console.click("More actions")
     console.click("Copy link")
     link = console.page.evaluate("navigator.clipboard.readText()")
-    assert urlsplit(link).path == f"/history/{calls['json']}" and not urlsplit(link).query
+    assert urlsplit(link).path == f"/calls/{calls['json']}" and not urlsplit(link).query
     context = new_context(browser)
     page = context.new_page()
     page.goto(link + "?show=raw")
     page.get_by_label("Name").fill("admin")
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Sign in").click()
-    page.wait_for_url(f"**/history/{calls['json']}?show=raw")
+    page.wait_for_url(f"**/calls/{calls['json']}?show=raw")
     expect(page.locator(".bytes")).to_be_visible()
     context.close()
 
@@ -209,14 +209,14 @@ def test_every_view_works_without_javascript(
         browser, java_script_enabled=False, storage_state=console.page.context.storage_state()
     )
     page = context.new_page()
-    page.goto(f"{console.program.url}/history/{calls['json']}")
+    page.goto(f"{console.program.url}/calls/{calls['json']}")
     for title in ("Raw", "Pretty", "Headers", "Query", "Body"):
         page.get_by_role("link", name=title, exact=True).click()
         expect(page.locator(".segments [aria-current]").first).to_have_text(title)
     page.get_by_label("Search in the body").fill("ada")
     page.keyboard.press("Enter")
     expect(page.get_by_text("1 hit", exact=True)).to_be_visible()
-    page.goto(f"{console.program.url}/history/{calls['json']}/code/python")
+    page.goto(f"{console.program.url}/calls/{calls['json']}/code/python")
     expect(page.locator("pre")).to_contain_text("http.client")
     context.close()
 
@@ -225,7 +225,7 @@ def test_a_call_fits_a_phone(console: Console, calls: dict[str, Any]) -> None:
     console.page.set_viewport_size({"width": 360, "height": 740})
     fits = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
     for show in ("tree", "raw", "pretty", "headers", "query"):
-        console.open(f"/history/{calls['json']}?show={show}")
+        console.open(f"/calls/{calls['json']}?show={show}")
         wait_until(lambda: console.page.evaluate(fits), what=f"{show} to need no scrolling sideways")
-    console.open(f"/history/{calls['binary']}")
+    console.open(f"/calls/{calls['binary']}")
     wait_until(lambda: console.page.evaluate(fits), what="a dump to need no scrolling sideways")

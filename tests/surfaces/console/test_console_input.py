@@ -38,7 +38,7 @@ def browser(program: Program, cookie: str) -> Client:
     ],
 )
 def test_a_filter_that_is_none_is_refused(browser: Client, field: str, value: str) -> None:
-    assert browser.get(f"/history?{field}={quote(value)}").status == 422
+    assert browser.get(f"/calls?{field}={quote(value)}").status == 422
     assert browser.post("/replays", urlencode({field: value}).encode(), **FORM).status == 422
 
 
@@ -78,7 +78,7 @@ def test_a_form_that_is_too_large_is_refused(program: Program) -> None:
 
 
 def test_a_list_of_calls_is_kept_by_no_cache(browser: Client) -> None:
-    headers = browser.get("/history/export?format=csv").headers
+    headers = browser.get("/calls/export?format=csv").headers
     assert headers["content-disposition"] == 'attachment; filename="calls.csv"'
     assert (headers["cache-control"], headers["x-content-type-options"]) == ("no-store", "nosniff")
 
@@ -98,10 +98,10 @@ def test_a_way_back_with_line_breaks_in_it_adds_no_header(browser: Client, progr
     webhook = api.post("webhooks", {"name": "Orders", "authentication": {"method": "none"}}).json
     Client(program.port).post("/webhook/" + webhook["url"].rpartition("/")[2], {"a": 1})
     invocation = api.get(f"invocations?webhookId={webhook['id']}").json["items"][0]["id"]
-    form = {"invocation": invocation, "path": "a", "field": "fieldOne", "back": "/history\r\nX-Evil: 1\u2028"}
-    reply = browser.post("/history/map", urlencode(form).encode(), Hx_Request="true", **FORM)
+    form = {"invocation": invocation, "path": "a", "field": "fieldOne", "back": "/calls\r\nX-Evil: 1\u2028"}
+    reply = browser.post("/calls/map", urlencode(form).encode(), Hx_Request="true", **FORM)
     assert reply.status == 200 and "x-evil" not in reply.headers
-    assert reply.headers["hx-redirect"].startswith("/history%0D%0AX-Evil")
+    assert reply.headers["hx-redirect"].startswith("/calls%0D%0AX-Evil")
 
 
 def test_a_webhook_that_cannot_be_read_is_named_with_the_reason_and_can_be_deleted(

@@ -89,7 +89,7 @@ def test_a_sender_that_wants_the_url_first_gets_its_secret_afterwards(console: C
     ).click()
     expect(console.page.get_by_text("matched 0 calls")).to_be_hidden()
     expect(console.page.get_by_role("heading", name="Paste Shopify's secret")).to_be_visible()
-    console.open(f"/history/{rejected}")
+    console.open(f"/calls/{rejected}")
     expect(console.page.get_by_text("Shopify's secret is not set here yet")).to_be_visible()
     expect(console.page.get_by_role("link", name="Set the secret")).to_be_visible()
     for path in ("", "/authentication", "/ready"):
@@ -148,7 +148,7 @@ def test_a_service_is_found_by_a_call_that_it_has_sent(console: Console) -> None
     call = console.call(webhook["url"], b"{}", X_Shopify_Hmac_Sha256=shopify_signature("any", b"{}"))[1][
         "invocationId"
     ]
-    console.open(f"/history/{call}")
+    console.open(f"/calls/{call}")
     console.click("Which service signed it?", "link")
     expect(console.page.get_by_role("heading", name="It looks like Shopify")).to_be_visible()
     console.open("/webhooks/new/signed")

@@ -36,7 +36,7 @@ def orders(console: Console, made: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_value_leads_to_its_call(console: Console, orders: dict[str, Any]) -> None:
-    console.open("/history")
+    console.open("/calls")
     console.page.keyboard.press("/")
     box = console.page.get_by_label("Search calls")
     expect(box).to_be_focused()
@@ -79,10 +79,10 @@ def test_the_palette_finds_webhooks_calls_pages_and_settings(
 
 
 def test_enter_in_the_field_searches(console: Console, orders: dict[str, Any]) -> None:
-    console.open(f"/history?webhook={orders['id']}")
+    console.open(f"/calls?webhook={orders['id']}")
     before = len(console.api.get("replays").json["items"])
     console.ask("P-1001")
-    console.page.wait_for_url("**/history?*P-1001*")
+    console.page.wait_for_url("**/calls?*P-1001*")
     expect(console.page.get_by_role("heading", name="Calls")).to_be_attached()
     assert len(console.api.get("replays").json["items"]) == before
 
@@ -97,18 +97,18 @@ def test_enter_never_opens_another_call_than_the_one_typed(console: Console, ord
     expect(alike.first).to_contain_text("P-1001")
     assert console.violations() == []
     console.page.keyboard.press("Enter")
-    console.page.wait_for_url("**/history?search=P-100")
+    console.page.wait_for_url("**/calls?search=P-100")
     # Before anything is found for it.
     console.open("/volume")
     console.page.keyboard.press("Control+k")
     expect(found.first).to_be_visible()
     console.page.get_by_label("Find anything").fill("P-1001")
     console.page.keyboard.press("Enter")
-    console.page.wait_for_url(re.compile(r"/find\?find=P-1001|/history/inv_"))
+    console.page.wait_for_url(re.compile(r"/find\?find=P-1001|/calls/inv_"))
 
 
 def test_filters_by_address_and_time_are_in_the_address(console: Console, orders: dict[str, Any]) -> None:
-    at = f"/history?webhook={orders['id']}"
+    at = f"/calls?webhook={orders['id']}"
     rows = console.page.locator("table.calls tbody tr")
     console.open(f"{at}&address=127.0.0.1&since=2020-01-01T00:00:00")
     expect(rows).to_have_count(2)
@@ -121,7 +121,7 @@ def test_filters_by_address_and_time_are_in_the_address(console: Console, orders
 
 
 def test_a_filtered_list_is_taken_along_as_a_file(console: Console, orders: dict[str, Any]) -> None:
-    console.open(f"/history?webhook={orders['id']}")
+    console.open(f"/calls?webhook={orders['id']}")
     with console.page.expect_download() as begun:
         console.click("CSV", "link")
     table = list(csv.DictReader(io.StringIO(begun.value.path().read_text())))
@@ -131,14 +131,14 @@ def test_a_filtered_list_is_taken_along_as_a_file(console: Console, orders: dict
     lines = [json.loads(line) for line in begun.value.path().read_text().splitlines()]
     assert sorted(one["fields"]["fieldOne"] for one in lines) == ["=1+1", "P-1001"]
     for path in ("?format=exe", "?format=csv&status=nothing"):
-        assert console.page.request.get(f"{console.program.url}/history/export{path}").status == 422
+        assert console.page.request.get(f"{console.program.url}/calls/export{path}").status == 422
 
 
 def test_pages_go_forward_and_back(console: Console, orders: dict[str, Any]) -> None:
     webhook = console.webhook(name="Many calls")
     for number in range(51):
         assert console.call(webhook["url"], {"n": number})[0] == 200
-    console.open(f"/history?webhook={webhook['id']}")
+    console.open(f"/calls?webhook={webhook['id']}")
     first = console.page.locator("table.calls tbody tr a").first.get_attribute("href")
     console.click("Older calls", "link")
     expect(console.page.locator("table.calls tbody tr")).to_have_count(1)
@@ -153,9 +153,9 @@ def test_calls_are_found_by_header_and_by_a_value_of_their_payload(console: Cons
     console.call(webhook["url"], {"customer": {"id": 8}}, X_Topic="orders/made")
     rows = console.page.locator("table.calls tbody tr")
     for asked in ("header=x-topic%3Dorders/p*", "field=customer.id%3D7"):
-        console.open(f"/history?webhook={webhook['id']}&{asked}")
+        console.open(f"/calls?webhook={webhook['id']}&{asked}")
         expect(rows).to_have_count(1)
-        assert rows.locator("a").get_attribute("href") == f"/history/{paid}"
+        assert rows.locator("a").get_attribute("href") == f"/calls/{paid}"
         console.click("Count these calls")
         expect(console.page.locator(".counting")).to_have_text("1 call")
     expect(console.page.get_by_label("Remove field: customer.id=7")).to_be_visible()
@@ -163,12 +163,12 @@ def test_calls_are_found_by_header_and_by_a_value_of_their_payload(console: Cons
 
 
 def test_the_list_says_how_many_calls_there_are(console: Console, orders: dict[str, Any]) -> None:
-    console.open(f"/history?webhook={orders['id']}")
+    console.open(f"/calls?webhook={orders['id']}")
     expect(console.page.locator(".counting")).to_have_text("2 calls")
 
 
 def test_the_beginning_of_a_value_is_enough(console: Console, orders: dict[str, Any]) -> None:
-    console.open("/history?value=p-10")
+    console.open("/calls?value=p-10")
     console.page.get_by_role("link", name="Values that begin with it").click()
     expect(console.page.locator("table.calls tbody tr")).to_have_count(1)
     console.page.wait_for_load_state()  # the key is heard by a script
@@ -179,7 +179,7 @@ def test_the_beginning_of_a_value_is_enough(console: Console, orders: dict[str, 
 
 def test_filters_and_columns_are_kept_under_a_name(console: Console, orders: dict[str, Any]) -> None:
     page = console.page
-    console.open(f"/history?webhook={orders['id']}&status=rejected&columns=size")
+    console.open(f"/calls?webhook={orders['id']}&status=rejected&columns=size")
     console.click("View")
     page.get_by_label("Save as a tab").fill("Rejected orders")
     assert console.violations() == []
@@ -192,7 +192,7 @@ def test_filters_and_columns_are_kept_under_a_name(console: Console, orders: dic
     # Not in the list of all pages, which stands there before anything is typed and goes away.
     expect(found.filter(has_text="Volume")).to_have_count(0)
     found.filter(has_text="View").click()
-    page.wait_for_url(f"**/history?status=rejected&webhook={orders['id']}&columns=size")
+    page.wait_for_url(f"**/calls?status=rejected&webhook={orders['id']}&columns=size")
     expect(page.get_by_role("link", name="Rejected orders")).to_have_attribute("aria-current", "page")
     console.click("View")
     page.get_by_label("This view").fill("Only rejected")
@@ -205,7 +205,7 @@ def test_filters_and_columns_are_kept_under_a_name(console: Console, orders: dic
 
 
 def test_a_view_has_its_columns(console: Console, orders: dict[str, Any]) -> None:
-    console.open(f"/history?webhook={orders['id']}&columns=size.method")
+    console.open(f"/calls?webhook={orders['id']}&columns=size.method")
     heads = console.page.locator("table.calls th")
     expect(heads.filter(has_text="Size")).to_have_count(1)
     expect(heads.filter(has_text="Answer")).to_have_count(0)
@@ -230,8 +230,8 @@ def test_a_search_says_how_far_it_is_and_can_be_stopped(console: Console) -> Non
         database.execute(copied, (webhook["id"],))
     page = console.page
     held: list[Any] = []
-    page.route("**/history?*after=*", lambda route: held.append(route))
-    console.open(f"/history?webhook={webhook['id']}&search=nowhere-at-all")
+    page.route("**/calls?*after=*", lambda route: held.append(route))
+    console.open(f"/calls?webhook={webhook['id']}&search=nowhere-at-all")
     looking = page.locator("[data-looking]")
     expect(looking).to_contain_text("Searched back to")
     expect(looking.locator("progress")).to_have_attribute("value", re.compile(r"\d+"))
@@ -241,6 +241,6 @@ def test_a_search_says_how_far_it_is_and_can_be_stopped(console: Console) -> Non
     expect(page.locator("#announced")).to_have_text("Stopped")
     for route in held:
         route.abort()
-    page.unroute("**/history?*after=*")
+    page.unroute("**/calls?*after=*")
     console.click("Continue from here", "link")
     expect(page.get_by_text("No call matches")).to_be_visible()

@@ -62,16 +62,16 @@ def test_a_click_lets_the_next_call_in_and_a_second_one_changes_nothing(
     refused = calling.post(urlsplit(made["url"]).path, {})
     assert refused.status in (403, 404, 410), refused.text
     call = api.get(f"invocations?webhookId={made['id']}").json["items"][0]["id"]
-    page = console.get(f"/history/{call}").text
+    page = console.get(f"/calls/{call}").text
     assert label in page and f'value="{kind}"' in page
 
     def click() -> int:
-        return console.post(f"/history/{call}/fix", urlencode({"kind": kind}).encode(), **FORM).status
+        return console.post(f"/calls/{call}/fix", urlencode({"kind": kind}).encode(), **FORM).status
 
     assert click() == 303
     assert api.get(f"webhooks/{made['id']}").json[field] == after
     assert calling.post(urlsplit(made["url"]).path, {}).status == 200
-    assert f'value="{kind}"' not in console.get(f"/history/{call}").text
+    assert f'value="{kind}"' not in console.get(f"/calls/{call}").text
     assert click() == 404
     assert api.get(f"webhooks/{made['id']}").json[field] == after
 
@@ -95,7 +95,7 @@ def too_large(program: Program, limit: int, size: int, in_pieces: bool = False) 
 
 
 def raised(console: Client, call: str) -> int:
-    return console.post(f"/history/{call}/fix", urlencode({"kind": "raise-limit"}).encode(), **FORM).status
+    return console.post(f"/calls/{call}/fix", urlencode({"kind": "raise-limit"}).encode(), **FORM).status
 
 
 @pytest.mark.parametrize("in_pieces", [False, True])
@@ -114,16 +114,16 @@ def test_the_payload_limit_is_doubled_up_to_the_largest(
 
 def test_a_limit_into_which_the_call_fits_is_not_raised_further(console: Client, program: Program) -> None:
     webhook, call = too_large(program, 1024, 2048)
-    assert "Double the payload limit" in console.get(f"/history/{call}").text
+    assert "Double the payload limit" in console.get(f"/calls/{call}").text
     assert raised(console, call) == 303
-    assert "Double the payload limit" not in console.get(f"/history/{call}").text
+    assert "Double the payload limit" not in console.get(f"/calls/{call}").text
     assert raised(console, call) == 404
     assert admin_of(program).get(f"webhooks/{webhook}").json["payloadLimitBytes"] == 2048
 
 
 def test_no_limit_is_raised_for_what_fits_into_none(console: Client, program: Program) -> None:
     _, call = too_large(program, 1024, LARGEST_PAYLOAD_LIMIT + 1)
-    assert "Double the payload limit" not in console.get(f"/history/{call}").text
+    assert "Double the payload limit" not in console.get(f"/calls/{call}").text
     assert raised(console, call) == 404
 
 
@@ -134,6 +134,6 @@ def test_a_call_offers_no_other_fix_than_its_own(console: Client, program: Progr
     Client(program.port).post(urlsplit(made["url"]).path, {})
     call = api.get(f"invocations?webhookId={made['id']}").json["items"][0]["id"]
     for kind in ("allow-address", "raise-limit", "", "lost"):
-        refused = console.post(f"/history/{call}/fix", urlencode({"kind": kind}).encode(), **FORM)
+        refused = console.post(f"/calls/{call}/fix", urlencode({"kind": kind}).encode(), **FORM)
         assert refused.status == 404 and "nothing left to put right" in refused.text
     assert api.get(f"webhooks/{made['id']}").json["version"] == made["version"]

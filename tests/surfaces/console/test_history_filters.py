@@ -119,7 +119,7 @@ async def test_a_filter_finds_what_it_says(
     query = dict(query)
     wanted = [ids[name] for name in found.split()]
     page = await asked(desk, listing.listing, query)
-    assert re.findall(r'class="opens" href="/history/(inv_\w+)"', page) == wanted
+    assert re.findall(r'class="opens" href="/calls/(inv_\w+)"', page) == wanted
     if "webhook" in query:
         query["webhook"] = ids[query["webhook"].lower()]
     assert (await asked(desk, listing.count, query)).strip().startswith(f"{len(wanted)} call")
@@ -154,7 +154,7 @@ async def test_the_times_of_a_filter_are_its_ends(desk: Desk, ids: dict[str, str
     at = {name: time_of(ids[name]) for name in ("second", "third")}
     query = {"since": str(at["second"]), "until": str(at["third"])}
     page = await asked(desk, listing.listing, query)
-    assert re.findall(r'class="opens" href="/history/(inv_\w+)"', page) == [ids["second"]]
+    assert re.findall(r'class="opens" href="/calls/(inv_\w+)"', page) == [ids["second"]]
 
 
 async def test_pages_are_gone_back_one_by_one(desk: Desk) -> None:
@@ -164,7 +164,7 @@ async def test_pages_are_gone_back_one_by_one(desk: Desk) -> None:
     pages, addresses = [], [""]
     for _ in range(4):
         page = await asked(desk, listing.listing, dict(parse_qsl(addresses[-1].removeprefix("?"))))
-        pages.append(re.findall(r'class="opens" href="/history/(inv_\w+)"', page))
+        pages.append(re.findall(r'class="opens" href="/calls/(inv_\w+)"', page))
         if second := re.search(r'href="(\?[^"]*)">Older calls', page):
             addresses.append(unescape(second[1]))
     assert [len(one) for one in pages] == [50, 50, 50, 20] and len(
@@ -174,5 +174,5 @@ async def test_pages_are_gone_back_one_by_one(desk: Desk) -> None:
         newer = re.search(r'href="(\?[^"]*)">Newer calls', page)
         assert newer is not None
         page = await asked(desk, listing.listing, dict(parse_qsl(unescape(newer[1]).removeprefix("?"))))
-        assert re.findall(r'class="opens" href="/history/(inv_\w+)"', page) == pages[number]
+        assert re.findall(r'class="opens" href="/calls/(inv_\w+)"', page) == pages[number]
     assert "Newer calls" not in page

@@ -131,7 +131,7 @@ def done(reply: HttpReply) -> HttpReply:
     return reply
 
 
-NO_PAGE = {"/live/stream", "/history/{invocation}/body"}
+NO_PAGE = {"/live/stream", "/calls/{invocation}/body"}
 """A stream, and bytes as they came: `test_call_page.py` downloads them."""
 
 
@@ -151,7 +151,7 @@ def addresses(path: str, known: dict[str, list[str]]) -> list[str]:
         if (place := "{" + name + "}") in path:
             return [path.replace(place, one) for one in ids]
     asked = {
-        "/history": [*(f"?live=1&webhook={one}" for one in known["webhook"]), "?search=%3Cb%3E"],
+        "/calls": [*(f"?live=1&webhook={one}" for one in known["webhook"]), "?search=%3Cb%3E"],
         "/tester": [f"?what=recorded&webhook={one}" for one in known["webhook"]],
     }
     return [path, *(path + query for query in asked.get(path, []))]

@@ -54,7 +54,7 @@ def test_a_wrongly_signed_stripe_call_is_diagnosed_fixed_and_admitted(console: C
 
 def test_the_inspector_of_all_webhooks_says_whose_a_call_is_and_leads_to_both(console: Console) -> None:
     webhook = console.webhook(name="Whose & whose")
-    console.open("/history?live=1")
+    console.open("/calls?live=1")
     expect(console.page.get_by_text("Listening")).to_be_visible()
     call = console.call(webhook["url"], {})[1]["invocationId"]
     row = console.page.locator(f"#call-{call}")
@@ -64,7 +64,7 @@ def test_the_inspector_of_all_webhooks_says_whose_a_call_is_and_leads_to_both(co
     expect(open_call.get_by_role("link", name="Whose & whose")).to_have_attribute(
         "href", f"/webhooks/{webhook['id']}"
     )
-    console.page.wait_for_url(f"**/history/{call}")
+    console.page.wait_for_url(f"**/calls/{call}")
 
 
 def test_a_value_is_mapped_by_clicking_it(console: Console) -> None:
@@ -114,7 +114,7 @@ def test_the_four_values_follow_what_is_typed(console: Console) -> None:
 def test_a_call_is_replayed_from_its_page(console: Console) -> None:
     webhook = console.webhook(name="Replayed")
     call = console.call(webhook["url"], {"n": 1})[1]["invocationId"]
-    console.open(f"/history/{call}")
+    console.open(f"/calls/{call}")
     console.choose("Replay")
     expect(console.page.get_by_text("Replayed with the recorded payload")).to_be_visible()
     wait_until(
@@ -127,7 +127,7 @@ def test_many_calls_are_planned_and_replayed(console: Console) -> None:
     webhook = console.webhook(name="Many")
     for number in range(5):
         console.call(webhook["url"], {"n": number})
-    console.open(f"/history?webhook={webhook['id']}")
+    console.open(f"/calls?webhook={webhook['id']}")
     console.replay_all()
     expect(console.page.get_by_role("heading", name="Replay 5 calls?")).to_be_visible()
     console.click("Replay 5 calls")
@@ -144,9 +144,9 @@ def test_what_strangers_send_is_only_ever_text(console: Console, place: str) -> 
     body = json.dumps(bodies.get(place, {"a": 1})).encode()
     call = console.call(webhook["url"] + query, body, **headers)[1]
     shown = {"header": "headers", "query": "query"}.get(place, "tree")
-    for path in (f"/history/{call['invocationId']}?show={shown}", f"/webhooks/{webhook['id']}/mapping"):
+    for path in (f"/calls/{call['invocationId']}?show={shown}", f"/webhooks/{webhook['id']}/mapping"):
         console.open(path)
-        if "/history/" in path:
+        if "/calls/" in path:
             expect(console.page.locator(".sent")).to_contain_text(NASTY[0])
         assert console.page.title() != "owned"
         assert console.page.locator("main iframe, main script, main img").count() == 0

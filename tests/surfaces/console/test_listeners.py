@@ -38,7 +38,7 @@ def test_who_answers_is_seen_everywhere_and_can_be_ended(console: Console) -> No
     console.open("/webhooks")
     row = console.page.get_by_role("row").filter(has_text="At a laptop")
     expect(row.get_by_text("Answered by ada@thinkpad")).to_be_visible()
-    console.open(f"/history/{call['request']['invocationId']}")
+    console.open(f"/calls/{call['request']['invocationId']}")
     expect(console.page.get_by_text("ada@thinkpad answered, in the place of the workflow")).to_be_visible()
     console.open(f"/webhooks/{webhook['id']}/response")
     card = console.page.locator(".card").filter(has_text="ada@thinkpad answers its calls")
@@ -53,11 +53,11 @@ def test_who_answers_is_seen_everywhere_and_can_be_ended(console: Console) -> No
 def test_a_call_is_replayed_to_the_one_that_is_chosen(console: Console) -> None:
     webhook = console.webhook(name="Seen again")
     call = console.call(webhook["url"], {"n": 1})[1]["invocationId"]
-    console.open(f"/history/{call}")
+    console.open(f"/calls/{call}")
     console.click("More actions")
     expect(console.page.get_by_role("link", name="Replay to my laptop")).to_be_visible()
     first, second = enter(console, "ada@thinkpad"), enter(console, "bob@desk")
-    console.open(f"/history/{call}")
+    console.open(f"/calls/{call}")
     console.click("More actions")
     expect(console.page.get_by_role("button", name="Replay to ada@thinkpad")).to_be_visible()
     console.click("Replay to bob@desk")

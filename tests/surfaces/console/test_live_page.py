@@ -37,7 +37,7 @@ def live(console: Console, made: dict[str, str]) -> dict[str, str]:
     for name in ("Quick one", "Other one"):
         if name not in made:
             made[name] = console.webhook(name=name, rateLimit=WITHOUT_LIMIT)["url"]
-    console.open("/history?live=1")
+    console.open("/calls?live=1")
     expect(console.page.locator("[data-live-state]")).to_have_text("Listening")
     return made
 
@@ -50,7 +50,7 @@ def burst(console: Console, url: str, calls: int) -> None:
 
 def test_a_burst_is_counted_and_then_the_newest_calls_are_listed(console: Console) -> None:
     webhook = console.webhook(name="Bursting", rateLimit=WITHOUT_LIMIT)
-    console.open(f"/history?webhook={webhook['id']}&live=1")
+    console.open(f"/calls?webhook={webhook['id']}&live=1")
     expect(console.page.locator("[data-live-state]")).to_have_text("Listening")
     console.page.evaluate(WATCH)
     burst(console, webhook["url"], 240)
@@ -80,7 +80,7 @@ def test_a_burst_is_counted_and_then_the_newest_calls_are_listed(console: Consol
     )
     assert console.violations() == []
     console.page.get_by_role("link", name="Find them in the list").click()
-    console.page.wait_for_url(f"**/history?webhook={webhook['id']}")
+    console.page.wait_for_url(f"**/calls?webhook={webhook['id']}")
 
 
 def events_of_the_stream(console: Console, live: dict[str, str]) -> Callable[[str], str]:
@@ -147,7 +147,7 @@ def test_what_comes_is_announced_once_a_second_at_most(console: Console, live: d
 def test_only_what_was_asked_for_is_listed(console: Console, live: dict[str, str]) -> None:
     page = console.page
     console.ask('webhook:"Other one"')
-    page.wait_for_url("**/history?webhook=*")
+    page.wait_for_url("**/calls?webhook=*")
     console.click("Live Request Inspector", "switch")
     expect(page.locator("[data-live-state]")).to_have_text("Listening")
     left_out = console.call(live["Quick one"], {})[1]["invocationId"]

@@ -35,12 +35,12 @@ def test_a_long_name_widens_no_page(console: Console, webhook: dict[str, Any], w
     page.set_viewport_size({"width": width, "height": 800})
     (call,) = console.api.get(f"invocations?webhookId={webhook['id']}").json["items"]
     for path in (
-        f"/history/{call['id']}",
+        f"/calls/{call['id']}",
         "/webhooks",
         f"/webhooks/{webhook['id']}",
         f"/webhooks/{webhook['id']}/ready",
-        "/history",
-        "/history?live=1",
+        "/calls",
+        "/calls?live=1",
     ):
         console.open(path)
         assert page.evaluate("document.documentElement.scrollWidth") <= width, path
@@ -84,7 +84,7 @@ def test_differences_are_read_downwards_on_a_phone(console: Console, webhook: di
         one["id"] for one in console.api.get(f"invocations?webhookId={other['id']}").json["items"]
     )
     console.page.set_viewport_size({"width": 360, "height": 740})
-    console.open(f"/history/{newest}/compare?to={older}")
+    console.open(f"/calls/{newest}/compare?to={older}")
     wider = "[...document.querySelectorAll('.table-wrap')].some((one) => one.scrollWidth > one.clientWidth)"
     assert not console.page.evaluate(wider)
     was, now = (
@@ -99,7 +99,7 @@ def test_the_way_back_stands_above_the_head_however_wide_the_window(
 ) -> None:
     console.page.set_viewport_size({"width": 2560, "height": 1200})
     newest = console.api.get(f"invocations?webhookId={webhook['id']}").json["items"][0]["id"]
-    for path in ("/bin", "/replays", f"/history/{newest}", f"/history/{newest}/compare"):
+    for path in ("/bin", "/replays", f"/calls/{newest}", f"/calls/{newest}/compare"):
         console.open(path)
         crumb, head = (console.page.locator(one).first.bounding_box() for one in (".crumb", "h1"))
         assert crumb is not None and head is not None and abs(crumb["x"] - head["x"]) < 2, path
@@ -110,7 +110,7 @@ def test_what_strangers_send_turns_and_hides_nothing(console: Console, webhook: 
     assert console.call(hostile["url"], {"a": "\u202egnp.exe", "b": "nul\x00", "c\u2066": 1})[0] == 200
     page = console.page
     marks = page.locator(".m[data-m='U+202E']")
-    console.open(f"/history?webhook={hostile['id']}")
+    console.open(f"/calls?webhook={hostile['id']}")
     expect(page.locator("td.what").locator(marks)).to_have_count(1)
     expect(page.locator("td.what .m[data-m=NUL]")).to_have_count(1)
     page.locator("td.what a").click()
@@ -121,7 +121,7 @@ def test_what_strangers_send_turns_and_hides_nothing(console: Console, webhook: 
     expect(page.locator(".sent pre")).to_contain_text('"\\u202egnp.exe"')
     console.open(f"/webhooks/{hostile['id']}/mapping")
     expect(page.locator("#values").locator(marks)).to_have_count(1)
-    for path in (f"/history?webhook={hostile['id']}", f"/webhooks/{hostile['id']}/mapping"):
+    for path in (f"/calls?webhook={hostile['id']}", f"/webhooks/{hostile['id']}/mapping"):
         console.open(path)
         assert "\u202e" not in page.locator("main").inner_text(), path
 
@@ -131,8 +131,8 @@ def test_a_value_of_a_megabyte_is_shown_by_its_beginning(console: Console, webho
     assert console.call(large["url"], {"a": "x" * 900_000})[0] == 200
     newest = console.api.get(f"invocations?webhookId={large['id']}").json["items"][0]["id"]
     for path in (
-        f"/history/{newest}",
-        f"/history/{newest}/edit",
+        f"/calls/{newest}",
+        f"/calls/{newest}/edit",
         f"/webhooks/{large['id']}/mapping",
         f"/webhooks/{large['id']}/calls",
     ):
@@ -186,7 +186,7 @@ def test_what_moves_all_day_is_not_painted_anew_for_each_frame(
     console: Console, webhook: dict[str, Any]
 ) -> None:
     console.page.emulate_media(reduced_motion="no-preference")
-    console.open("/history?live=1")
+    console.open("/calls?live=1")
     expect(console.page.locator(".pulse.on")).to_be_visible()
     moving = """document.getAnimations().filter((one) => one.effect.getTiming().iterations === Infinity)
         .flatMap((one) => one.effect.getKeyframes().flatMap((frame) => Object.keys(frame)))"""
@@ -201,7 +201,7 @@ def test_a_mapping_that_finds_nothing_is_no_success(console: Console, webhook: d
         for body in ({"here": 1}, {"here": 1, "not": {"there": 2}})
     ]
     for invocation, mark in zip(ids, ("short", "ok"), strict=True):
-        console.open(f"/history/{invocation}")
+        console.open(f"/calls/{invocation}")
         told = console.page.locator(f".trace > li.{mark}", has_text="Field mapping")
         expect(told).to_have_count(1)
 
@@ -217,7 +217,7 @@ def test_promote_is_offered_once_and_only_what_is_typed_is_judged(
 
 
 def test_a_list_on_paper_is_the_list_alone(console: Console, webhook: dict[str, Any]) -> None:
-    console.open("/history")
+    console.open("/calls")
     console.page.emulate_media(media="print")
     expect(console.page.locator("table.calls")).to_be_visible()
     for gone in ("aside.side", "#asked", "main .tabs-row"):
@@ -228,7 +228,7 @@ def test_a_call_on_paper_has_all_of_its_text_and_nothing_to_press(
     console: Console, webhook: dict[str, Any]
 ) -> None:
     newest = console.api.get(f"invocations?webhookId={webhook['id']}").json["items"][0]["id"]
-    console.open(f"/history/{newest}?show=pretty")
+    console.open(f"/calls/{newest}?show=pretty")
     page = console.page
     page.emulate_media(media="print")
     body = page.get_by_label("body, indented", exact=True)
@@ -271,8 +271,8 @@ def test_a_list_that_is_on_its_way_is_busy_until_it_is_there(
     console: Console, webhook: dict[str, Any]
 ) -> None:
     page = console.page
-    console.open("/history")
-    held = Held(page, "**/history?*status*rejected*")
+    console.open("/calls")
+    held = Held(page, "**/calls?*status*rejected*")
     console.ask("status:rejected")
     expect(page.locator("#calls-page")).to_have_attribute("aria-busy", "true")
     held.let_one_go()
@@ -361,7 +361,7 @@ def test_what_a_list_can_look_like_is_chosen_beside_the_navigation_and_not_over_
 ) -> None:
     page = console.page
     page.set_viewport_size({"width": width, "height": 800})
-    for path in ("/history", f"/webhooks/{webhook['id']}/calls"):
+    for path in ("/calls", f"/webhooks/{webhook['id']}/calls"):
         console.open(path)
         begins = page.locator("main").bounding_box()
         page.get_by_role("button", name="View", exact=True).click()
@@ -378,7 +378,7 @@ def test_on_a_phone_what_stands_below_each_other_begins_at_one_line(
     page.set_viewport_size({"width": 360, "height": 800})
     for path, parts in (
         ("/webhooks?search=Long", (".filters", ".chips .chip", ".many .check")),
-        ("/history", (".asked", ".strip-of-time svg", ".tabs-row a")),
+        ("/calls", (".asked", ".strip-of-time svg", ".tabs-row a")),
     ):
         console.open(path)
         for part in parts:

@@ -186,9 +186,9 @@ def test_without_a_script_a_name_is_enough(console: Console) -> None:
     console.open("/volume?webhook=typed%20by%20hand")
     expect(console.page.get_by_text("Calls to one webhook")).to_be_visible()
     expect(console.page.get_by_role("combobox", name="Webhook")).to_have_value("Typed by hand")
-    answer = console.page.request.get(f"{console.program.url}/history?webhook=nobody")
+    answer = console.page.request.get(f"{console.program.url}/calls?webhook=nobody")
     assert (answer.status, "no webhook has this name" in answer.text()) == (422, True)
-    console.open("/history?q=webhook:%22Typed%20by%20hand%22")
+    console.open("/calls?q=webhook:%22Typed%20by%20hand%22")
     expect(console.page.get_by_label("Remove webhook: Typed by hand")).to_be_visible()
     assert console.violations() == []
 

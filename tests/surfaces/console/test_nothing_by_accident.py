@@ -309,7 +309,7 @@ def test_the_call_of_a_webhook_that_was_deleted_meanwhile_has_its_name_and_says_
 ) -> None:
     webhook = console.webhook(name="Gone meanwhile")
     called = console.call(webhook["url"])[1]["invocationId"]
-    console.open(f"/history/{called}")
+    console.open(f"/calls/{called}")
     assert console.api.delete(f"webhooks/{webhook['id']}").status == 204
     console.choose("Replay")
     expect(console.page.get_by_role("alert").get_by_text("Its webhook has been deleted")).to_be_visible()

@@ -45,16 +45,16 @@ PAGES = [
     "/documentation/reference/commands",
     "/find",
     "/find?find=sho",
-    "/history?value=1234&address=127.0.0.1",
-    "/history",
-    "/history?status=rejected",
-    "/history?search=not-there",
-    "/history/{accepted}",
-    "/history/{rejected}",
-    "/history/{accepted}/edit",
-    "/history/{accepted}/compare?to={rejected}",
+    "/calls?value=1234&address=127.0.0.1",
+    "/calls",
+    "/calls?status=rejected",
+    "/calls?search=not-there",
+    "/calls/{accepted}",
+    "/calls/{rejected}",
+    "/calls/{accepted}/edit",
+    "/calls/{accepted}/compare?to={rejected}",
     "/replays",
-    "/history?live=1",
+    "/calls?live=1",
     "/volume",
     "/tester",
     "/workflows",
@@ -148,7 +148,7 @@ def test_the_chosen_theme_stays(console: Console, known: dict[str, str]) -> None
     console.page.locator(".who").click()
     console.click("Dark")
     expect(console.page.locator("html")).to_have_attribute("data-theme", "dark")
-    console.open("/history")
+    console.open("/calls")
     assert console.page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "dark"
 
 
@@ -158,7 +158,7 @@ def test_the_menu_opens_on_a_phone(console: Console, known: dict[str, str]) -> N
     expect(console.page.get_by_role("link", name="Calls", exact=True)).to_be_hidden()
     console.click("Menu")
     console.page.get_by_role("navigation", name="Main").get_by_role("link", name="Calls").click()
-    console.page.wait_for_url("**/history")
+    console.page.wait_for_url("**/calls")
 
 
 def test_a_webhook_is_made_and_deleted_with_the_keyboard_alone(console: Console) -> None:

@@ -42,7 +42,7 @@ def shop(console: Console, made: dict[str, str]) -> str:
 
 
 def test_a_row_says_event_values_answer_and_address(console: Console, shop: str) -> None:
-    console.open(f"/history?webhook={shop}")
+    console.open(f"/calls?webhook={shop}")
     console.page.get_by_role("button", name="+2 duplicates").click()
     first = console.page.locator("table.calls tbody tr", has_text="#1234").first
     for text in ("orders/create", "#1234", "ada@example.com", "200", "127.0.0.1", "Shop of rows"):
@@ -64,7 +64,7 @@ def test_how_long_a_caller_waited_is_said_where_it_is_noted(console: Console) ->
     heard = console.page.locator("table.calls td.heard")
     expect(heard.first).to_have_text(re.compile(r"200\s+[\d,.]+ ms"))
     expect(heard.last).to_have_text("200")
-    console.open(f"/history/{at_once}")
+    console.open(f"/calls/{at_once}")
     expect(console.page.get_by_text("heard 200 at once")).to_be_visible()
     expect(console.page.locator(".call-head").get_by_text(" after ")).to_have_count(0)
     console.open(f"/webhooks/{one['id']}")
@@ -72,7 +72,7 @@ def test_how_long_a_caller_waited_is_said_where_it_is_noted(console: Console) ->
 
 
 def test_duplicates_are_folded_below_their_first_call(console: Console, shop: str) -> None:
-    console.open(f"/history?webhook={shop}")
+    console.open(f"/calls?webhook={shop}")
     rows = console.page.locator("table.calls tbody tr:visible")
     expect(rows).to_have_count(1)
     unfold = console.page.get_by_role("button", name="+2 duplicates")
@@ -94,7 +94,7 @@ def test_an_event_in_the_body_is_shown_too(console: Console) -> None:
 
 
 def test_columns_density_and_zone_are_chosen_once(console: Console, shop: str) -> None:
-    console.open(f"/history?webhook={shop}")
+    console.open(f"/calls?webhook={shop}")
     heads = console.page.locator("table.calls th")
     console.click("View")
     assert console.violations() == []
@@ -117,7 +117,7 @@ def test_times_are_in_one_named_zone(console: Console, shop: str) -> None:
     assert browser is not None
     away = new_context(browser, timezone_id="Asia/Tokyo", storage_state=console.page.context.storage_state())
     page = away.new_page()
-    page.goto(f"{console.program.url}/history?webhook={shop}")
+    page.goto(f"{console.program.url}/calls?webhook={shop}")
     zone, moment = page.locator(".zone [data-zone]"), page.locator("td.received time").first
     expect(zone).to_have_text("Asia/Tokyo")
     there = moment.inner_text()
@@ -136,7 +136,7 @@ def test_times_are_in_one_named_zone(console: Console, shop: str) -> None:
 
 def test_a_call_has_two_lines_on_a_phone(console: Console, shop: str) -> None:
     console.page.set_viewport_size({"width": 390, "height": 844})
-    console.open(f"/history?webhook={shop}")
+    console.open(f"/calls?webhook={shop}")
     rows = console.page.locator("table.calls tbody tr:visible")
     boxes = [box for row in rows.all() if (box := row.bounding_box()) is not None]
     assert boxes and max(box["height"] for box in boxes) < 65, (
@@ -149,4 +149,4 @@ def test_a_call_has_two_lines_on_a_phone(console: Console, shop: str) -> None:
 def test_whatever_a_cookie_says_there_is_a_page(console: Console) -> None:
     for value in ("column=nothing", "x" * 3000, "a&" * 50, "%ff", "rows=roomy&rows=dense"):
         console.page.context.add_cookies([{"name": "looks", "value": value, "url": console.program.url}])
-        console.open("/history")
+        console.open("/calls")

@@ -76,9 +76,9 @@ def test_signing_in_leads_to_our_own_pages_only(program: Program, onward: str) -
 
 
 def test_a_stranger_is_asked_to_sign_in_and_then_gets_where_they_wanted(program: Program) -> None:
-    status, headers, _ = ask(program, "GET", "/history?status=rejected")
-    assert (status, headers["location"]) == (303, "/sign-in?next=%2Fhistory%3Fstatus%3Drejected")
-    assert sign_in(program, onward="/history?status=rejected")[1]["location"] == "/history?status=rejected"
+    status, headers, _ = ask(program, "GET", "/calls?status=rejected")
+    assert (status, headers["location"]) == (303, "/sign-in?next=%2Fcalls%3Fstatus%3Drejected")
+    assert sign_in(program, onward="/calls?status=rejected")[1]["location"] == "/calls?status=rejected"
 
 
 @pytest.mark.parametrize(

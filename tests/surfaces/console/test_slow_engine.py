@@ -33,7 +33,7 @@ def test_a_cancelled_replay_stops_keeps_what_it_did_and_starts_nothing_more(
 
     engine.answers.clear()
     sign_in(context, program)
-    console.open(f"/history?webhook={webhook['id']}")
+    console.open(f"/calls?webhook={webhook['id']}")
     console.replay_all()
     typed = console.page.get_by_label("Type the number of calls")
     typed.fill("23")

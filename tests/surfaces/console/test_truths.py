@@ -18,10 +18,10 @@ from surfaces.console.conftest import Console, shopify_signature, sign_in
 def test_a_call_through_an_unlisted_proxy_says_what_to_set(console: Console) -> None:
     webhook = console.webhook(name="Proxied")
     call = console.call(webhook["url"], {}, X_Forwarded_For="203.0.113.7")[1]["invocationId"]
-    console.open(f"/history/{call}")
+    console.open(f"/calls/{call}")
     expect(console.page.get_by_text("POSTERN_TRUSTED_PROXIES=127.0.0.1")).to_be_visible()
     direct = console.call(webhook["url"], {})[1]["invocationId"]
-    console.open(f"/history/{direct}")
+    console.open(f"/calls/{direct}")
     expect(console.page.get_by_text("POSTERN_TRUSTED_PROXIES")).to_have_count(0)
 
 
@@ -50,7 +50,7 @@ def test_what_cannot_be_done_with_a_call_is_reported_on_its_page(console: Consol
         name="Stays", authentication={"method": "hmac", "provider": "shopify", "secret": "typo"}
     )
     call = console.call(webhook["url"], b"{}", X_Shopify_Hmac_Sha256=shopify_signature("right", b"{}"))[1]
-    console.open(f"/history/{call['invocationId']}")
+    console.open(f"/calls/{call['invocationId']}")
     console.click("Check again and admit")
     expect(console.page.locator(".call-page [role=alert]")).to_contain_text("It was not admitted")
     expect(console.page.locator("h1")).to_contain_text("Call")
@@ -61,7 +61,7 @@ def test_a_replay_may_carry_the_recorded_values_where_the_mapping_has_changed(co
     webhook = console.webhook(name="Chosen", fieldMapping={"fieldOne": "a"})
     call = console.call(webhook["url"], {"a": "x", "b": "y"})[1]["invocationId"]
     console.api.patch(f"webhooks/{webhook['id']}", {"fieldMapping": {"fieldOne": "b"}})
-    console.open(f"/history/{call}")
+    console.open(f"/calls/{call}")
     console.choose("Replay")
     expect(console.page.get_by_text("Replayed with the recorded payload")).to_be_visible()
     deliveries = console.api.get(f"invocations/{call}").json["deliveries"]
@@ -78,13 +78,13 @@ def test_many_are_replayed_with_todays_or_with_the_recorded_values_by_choice(con
         ("Replay 1 call", "1 of 1 call replayed as they were recorded"),
         ("Replay with today’s mapping", "1 of 1 call replayed with the mapping of that moment"),
     ):
-        console.open(f"/history?webhook={webhook['id']}")
+        console.open(f"/calls?webhook={webhook['id']}")
         console.replay_all()
         console.click(button)
         expect(console.page.get_by_text(notice)).to_be_visible()
     deliveries = console.api.get(f"invocations/{call}").json["deliveries"]
     assert [one["fields"]["fieldOne"] for one in deliveries] == ["x", "x", "y"]
-    console.open(f"/history/{call}")
+    console.open(f"/calls/{call}")
     trace = console.page.locator("ol.trace")
     expect(trace.get_by_text("Replay 1, by admin")).to_be_visible()
     expect(trace.get_by_text("Replay 2, by admin")).to_be_visible()
@@ -100,7 +100,7 @@ def test_an_admitted_call_says_who_admitted_it(console: Console) -> None:
     call = console.call(webhook["url"], body, X_Shopify_Hmac_Sha256=shopify_signature("right", body))[1]
     console.api.patch(f"webhooks/{webhook['id']}", {"authentication": {"secret": "right"}})
     assert console.api.get(f"invocations/{call['invocationId']}").json["payload"] is None
-    console.open(f"/history/{call['invocationId']}")
+    console.open(f"/calls/{call['invocationId']}")
     console.click("Check again and admit")
     expect(
         console.page.locator("ol.trace").get_by_text("Checked again and admitted, by admin")
@@ -249,12 +249,12 @@ def test_many_webhooks_keep_their_names_and_deleted_ones_too(console: Console) -
     console.api.delete(f"webhooks/{gone['id']}")
     for number in range(25):
         console.webhook(name=f"Many {number}")
-    console.open("/history")
+    console.open("/calls")
     rows = console.page.locator("#calls tr")
-    expect(rows.filter(has=console.page.locator(f"a[href='/history/{kept}']"))).to_contain_text(
+    expect(rows.filter(has=console.page.locator(f"a[href='/calls/{kept}']"))).to_contain_text(
         "The very first"
     )
-    expect(rows.filter(has=console.page.locator(f"a[href='/history/{lost}']"))).to_contain_text(
+    expect(rows.filter(has=console.page.locator(f"a[href='/calls/{lost}']"))).to_contain_text(
         "Gone again (deleted)"
     )
     console.ask('webhook:"Gone again"')
@@ -268,8 +268,8 @@ def test_dead_ends_are_pages_for_a_browser_and_problems_for_programs(console: Co
     assert response is not None and response.status == 404
     expect(console.page.get_by_role("link", name="Back to the console")).to_be_visible()
     call = console.call(console.webhook(name="Reloaded")["url"], {})[1]["invocationId"]
-    console.open(f"/history/{call}/replay")
-    assert console.path == f"/history/{call}"
+    console.open(f"/calls/{call}/replay")
+    assert console.path == f"/calls/{call}"
     text = console.api.get("/no/such/page")
     assert (text.status, text.json["code"]) == (404, "not_found")
 
@@ -279,7 +279,7 @@ def test_the_live_inspector_and_a_calls_page_tell_the_same_time_and_whose(
 ) -> None:
     context = new_context(browser, timezone_id="America/New_York", storage_state=signed_in)
     page = context.new_page()
-    page.goto(console.program.url + "/history?live=1")
+    page.goto(console.program.url + "/calls?live=1")
     expect(page.get_by_text("Listening")).to_be_visible()
     expect(page.get_by_text("times in America/New_York")).to_be_visible()
     call = console.call(console.webhook(name="Timed")["url"], {})[1]["invocationId"]
@@ -287,7 +287,7 @@ def test_the_live_inspector_and_a_calls_page_tell_the_same_time_and_whose(
     expect(time).to_have_text(re.compile(r"\d\d:\d\d:\d\d\.\d{3}"))
     hour, rest = int(time.inner_text().split(", ")[1][:2]), time.inner_text().split(", ")[1][2:8]
     text = f"{(hour - 1) % 12 + 1:02}{rest} {'AM' if hour < 12 else 'PM'}"
-    page.goto(console.program.url + f"/history/{call}")
+    page.goto(console.program.url + f"/calls/{call}")
     expect(page.locator("time[data-exact]").first).to_contain_text(text)
     expect(page.locator("time[data-exact]").first).to_contain_text(re.compile("E[SD]T"))
     page.goto(console.program.url + "/tester")
@@ -298,7 +298,7 @@ def test_the_live_inspector_and_a_calls_page_tell_the_same_time_and_whose(
 def test_raw_is_what_was_sent_to_the_byte(console: Console) -> None:
     body = '{"a":1,\r\n\t"b" : [2]}  \n'
     call = console.call(console.webhook(name="Raw")["url"], body.encode())[1]["invocationId"]
-    console.open(f"/history/{call}")
+    console.open(f"/calls/{call}")
     console.page.get_by_role("navigation", name="Part of the call").get_by_text("Raw").click()
     shown = console.page.locator(".sent .snippet")
     assert shown.locator("code").evaluate("one => one.textContent") == body
@@ -318,7 +318,7 @@ def test_a_fix_says_how_many_of_the_last_calls_it_would_reject(console: Console)
         )
     in_hex = hmac.digest(b"right", b"{}", "sha256").hex()
     call = console.call(webhook["url"], b"{}", X_Shopify_Hmac_Sha256=in_hex)[1]["invocationId"]
-    console.open(f"/history/{call}")
+    console.open(f"/calls/{call}")
     remedy = console.page.locator(".remedy", has_text="hex")
     expect(remedy.first).to_contain_text("Would reject 2 of the last 2 accepted calls.")
 
@@ -377,7 +377,7 @@ def test_a_workflow_that_failed_and_a_caller_without_its_answer_are_red_wherever
         ),
         what="the ends",
     )
-    console.open("/history")
+    console.open("/calls")
     rows = page.locator("table.calls tbody tr")
     expect(rows).to_contain_text(
         [
@@ -388,16 +388,16 @@ def test_a_workflow_that_failed_and_a_caller_without_its_answer_are_red_wherever
     expect(rows.nth(2)).to_contain_text("Run failed")
     console.ask("status:failed")
     expect(rows).to_have_count(1)
-    console.open("/history?answer=502")
+    console.open("/calls?answer=502")
     console.replay_all()
     console.click("Not now", "link")
     expect(rows).to_have_count(1)
-    console.open("/history?status=responded")
+    console.open("/calls?status=responded")
     console.replay_all()
     expect(page.get_by_role("heading", name="Replay 0 calls?")).to_be_visible()
     console.click("Include the completed…")
     expect(page.get_by_text("completed already, and would run again")).to_be_visible()
-    console.open("/history?status=failed")
+    console.open("/calls?status=failed")
     console.replay_all()
     console.click("Replay 1 call")
     expect(page.get_by_text("What became of them: 1 failed")).to_be_visible()
@@ -412,7 +412,7 @@ def test_a_workflow_that_failed_and_a_caller_without_its_answer_are_red_wherever
     page.get_by_role("link", name="order_in failed").click()
     expect(page.locator("[data-panel] h1 .badge.bad")).to_be_visible()
     expect(page.get_by_text("heard 502 after")).to_be_visible()
-    console.open("/history?answer=504")
+    console.open("/calls?answer=504")
     expect(rows).to_have_count(1)
     page.get_by_role("link", name="order_in completed; the caller heard 504").click()
     expect(page.get_by_text("too late, the caller had heard 504")).to_be_visible()
@@ -452,7 +452,7 @@ def test_no_calls_yet_is_reported_only_where_there_was_none(console: Console) ->
     console.open(f"/webhooks/{webhook['id']}/calls")
     expect(console.page.get_by_role("heading", name="No calls yet")).to_be_visible()
     console.call(webhook["url"], {})
-    console.open(f"/history?webhook={webhook['id']}&search=nothing-like-it")
+    console.open(f"/calls?webhook={webhook['id']}&search=nothing-like-it")
     expect(console.page.get_by_role("heading", name="No call matches")).to_be_visible()
     expect(console.page.get_by_text("No calls yet")).to_have_count(0)
 
@@ -517,7 +517,7 @@ def test_what_comes_within_a_minute_is_not_said_to_have_been(console: Console) -
 def test_a_list_is_not_emptied_by_a_database_that_is_away(console: Console) -> None:
     webhook = console.webhook(name="Stays listed")
     console.call(webhook["url"], {})
-    console.open("/history")
+    console.open("/calls")
     page, rows, away = console.page, console.page.locator("#calls tbody tr"), console.page.locator("#away")
     expect(rows).not_to_have_count(0)
     is_away = [True]
@@ -525,7 +525,7 @@ def test_a_list_is_not_emptied_by_a_database_that_is_away(console: Console) -> N
     def answer(route: Route) -> None:
         route.fulfill(status=503, body="<main>away</main>") if is_away[0] else route.continue_()
 
-    page.route(re.compile(r"/history\?"), answer)
+    page.route(re.compile(r"/calls\?"), answer)
     console.ask("status:rejected")
     expect(away).to_be_visible()
     expect(rows).not_to_have_count(0)
@@ -608,7 +608,7 @@ def test_without_scripts_nothing_waits_for_one(console: Console, browser: Browse
         browser, java_script_enabled=False, storage_state=console.page.context.storage_state()
     )
     page = context.new_page()
-    page.goto(console.program.url + "/history?live=1")
+    page.goto(console.program.url + "/calls?live=1")
     assert "This needs JavaScript." in page.locator(".live-about").inner_html()
     said = page.locator("noscript p")
     expect(page.locator(".feed-empty")).to_have_attribute("hidden", "")

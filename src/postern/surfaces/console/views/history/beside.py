@@ -30,9 +30,9 @@ async def bookmark(visit: Visit) -> Response:
     invocation = visit.at("invocation")
     if form.text("bookmark") == "off":
         await marks.remove_bookmark(visit.gateway, visit.actor, invocation)
-        return visit.to(f"/history/{invocation}", "unmarked")
+        return visit.to(f"/calls/{invocation}", "unmarked")
     await marks.bookmark(visit.gateway, visit.actor, invocation)
-    return visit.to(f"/history/{invocation}", "marked")
+    return visit.to(f"/calls/{invocation}", "marked")
 
 
 async def note(visit: Visit) -> Response:
@@ -50,13 +50,13 @@ async def note(visit: Visit) -> Response:
             refused.problem.status,
             **context | {"errors": errors, "problem": None if errors else problem_of(refused)},
         )
-    return visit.to(f"/history/{invocation}#notes", "")
+    return visit.to(f"/calls/{invocation}#notes", "")
 
 
 async def delete_note(visit: Visit) -> Response:
     invocation = visit.at("invocation")
     await marks.delete_note(visit.gateway, visit.actor, invocation, visit.at("note"))
-    return visit.to(f"/history/{invocation}#notes", "")
+    return visit.to(f"/calls/{invocation}#notes", "")
 
 
 async def compare(visit: Visit) -> Response:
@@ -192,9 +192,7 @@ async def replay_edited(visit: Visit) -> Response:
             **shown | form_again | {"errors": errors, "problem": None if errors else problem_of(refused)},
         )
     is_held = done.delivery.state == "held"
-    return visit.to(
-        f"/history/{done.invocation_id}", "replayed-edited-held" if is_held else "replayed-edited"
-    )
+    return visit.to(f"/calls/{done.invocation_id}", "replayed-edited-held" if is_held else "replayed-edited")
 
 
 def _as_it_was(typed: str, original: str) -> str | None:

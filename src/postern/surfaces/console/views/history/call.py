@@ -25,7 +25,7 @@ async def detail(visit: Visit) -> Response:
 async def told(visit: Visit, notice: str) -> Response:
     """The call's page with what was just done: in its place, or as a page of its own."""
     if not visit.wants_part:
-        return visit.to(f"/history/{visit.at('invocation')}", notice)
+        return visit.to(f"/calls/{visit.at('invocation')}", notice)
     context = await story.context(visit, visit.at("invocation"))
     return visit.page("call/page.html", **context | {"notice": pages.NOTICES[notice], "in_place": True})
 
@@ -118,4 +118,4 @@ async def map_value(visit: Visit) -> Response:
         visit.gateway, visit.actor, item.webhook_id, {"fieldMapping": {field: form.text("path")}}
     )
     back = form.text("back")
-    return visit.to(back if back.startswith(("/webhooks/", "/history")) else f"/history/{item.id}", "mapped")
+    return visit.to(back if back.startswith(("/webhooks/", "/calls")) else f"/calls/{item.id}", "mapped")

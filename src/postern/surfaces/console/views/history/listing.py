@@ -62,8 +62,8 @@ async def look(visit: Visit) -> Response:
     fields: dict[str, list[str]] = {}
     for name, value in await read_pairs(visit.request):
         fields.setdefault(name, []).append(value)
-    back = _without_columns((fields.get("back") or ["/history"])[0])
-    answer = visit.to(back if back.startswith(("/history", "/webhooks/")) else "/history")
+    back = _without_columns((fields.get("back") or ["/calls"])[0])
+    answer = visit.to(back if back.startswith(("/calls", "/webhooks/")) else "/calls")
     looks.remember(answer, looks.made(fields))
     return answer
 
@@ -89,7 +89,7 @@ async def export(visit: Visit) -> Response:
 
 
 async def listing(visit: Visit) -> Response:
-    return await page_of_calls(visit, "calls/page.html", "/history")
+    return await page_of_calls(visit, "calls/page.html", "/calls")
 
 
 async def page_of_calls(visit: Visit, template: str, path: str, **context: Any) -> Response:
@@ -207,19 +207,19 @@ async def save_view(visit: Visit) -> Response:
     fields = dict(parse_qsl(form.get("query", "")[: saved_views.LONGEST_QUERY]))
     query = asked.query_of(asked.chosen_in(fields), fields.get("columns"))
     await saved_views.save(visit.gateway, visit.actor, form.get("name", ""), query)
-    return visit.to(f"/history?{query}", "view-saved")
+    return visit.to(f"/calls?{query}", "view-saved")
 
 
 async def rename_view(visit: Visit) -> Response:
     await saved_views.rename(
         visit.gateway, visit.actor, visit.at("view"), (await visit.form()).get("name", "")
     )
-    return visit.to("/history", "view-renamed")
+    return visit.to("/calls", "view-renamed")
 
 
 async def delete_view(visit: Visit) -> Response:
     await saved_views.delete(visit.gateway, visit.actor, visit.at("view"))
-    return visit.to("/history", "view-deleted")
+    return visit.to("/calls", "view-deleted")
 
 
 def wanted(visit: Visit, chosen: dict[str, str]) -> HistoryFilter:

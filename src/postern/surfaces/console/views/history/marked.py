@@ -41,7 +41,7 @@ async def do(visit: Visit) -> Response:
         done=done,
         of=len(calls),
         refused=refused.most_common(),
-        back=back if back.startswith(("/history", "/webhooks/")) else "/history",
+        back=back if back.startswith(("/calls", "/webhooks/")) else "/calls",
     )
 
 

@@ -21,10 +21,10 @@ SHORTEST_BEGINNING = 3
 PAGES = [
     ("Webhooks", "/webhooks"),
     ("New webhook", "/webhooks/new"),
-    ("Calls: every call", "/history"),
-    ("Calls: rejected calls", "/history?status=rejected"),
-    ("Calls: failed calls", "/history?status=failed"),
-    ("Live Request Inspector", "/history?live=1"),
+    ("Calls: every call", "/calls"),
+    ("Calls: rejected calls", "/calls?status=rejected"),
+    ("Calls: failed calls", "/calls?status=failed"),
+    ("Live Request Inspector", "/calls?live=1"),
     ("Volume", "/volume"),
     ("Replays", "/replays"),
     ("Bin: restore a deleted webhook", "/bin"),
@@ -54,7 +54,7 @@ async def _found(visit: Visit, wanted: str) -> list[FoundItem]:
         FoundItem(title, path, "Page") for title, path in _pages(visit) if wanted.lower() in title.lower()
     ]
     saved = [
-        FoundItem(view.name, f"/history?{view.query}", "View")
+        FoundItem(view.name, f"/calls?{view.query}", "View")
         for view in await saved_views.listing(visit.gateway, visit.actor)
         if wanted.lower() in view.name.lower()
     ]
@@ -70,11 +70,10 @@ async def _found(visit: Visit, wanted: str) -> list[FoundItem]:
     names = await names_of(visit, {item.webhook_id for item in calls.items})
     kind = "Call" if is_whole else f"Begins with {value.rstrip('*')}"
     found_calls = [
-        FoundItem(_call(item, names), f"/history/{item.id}", kind, at=item.received_at)
-        for item in calls.items
+        FoundItem(_call(item, names), f"/calls/{item.id}", kind, at=item.received_at) for item in calls.items
     ]
     if calls.next_cursor:
-        every = f"/history?value={quote(value)}"
+        every = f"/calls?value={quote(value)}"
         found_calls.append(FoundItem(f"Every call with “{value}”", every, "Calls" if is_whole else kind))
     found_webhooks = [FoundItem(one.name, f"/webhooks/{one.id}", "Webhook", one.id) for one in named[:EACH]]
     if len(named) > EACH:
@@ -86,7 +85,7 @@ async def _found(visit: Visit, wanted: str) -> list[FoundItem]:
         behind = await findable.behind(visit.gateway, visit.actor)
         aside = f"{words.since_then(behind or visit.gateway.clock() - findable.USUAL)} aside"
         title = f"No call has the value “{wanted}”: search the text of every call"
-        found_calls.insert(0, FoundItem(title, f"/history?search={quote(wanted)}", "Search", aside))
+        found_calls.insert(0, FoundItem(title, f"/calls?search={quote(wanted)}", "Search", aside))
     # Whoever pastes a whole id or value has its call in mind, whoever types a word its webhook.
     found = [*found_calls, *saved, *found_webhooks] if is_whole else [*saved, *found_webhooks, *found_calls]
     found += pages[:EACH]
@@ -104,7 +103,7 @@ async def _found(visit: Visit, wanted: str) -> list[FoundItem]:
     return [
         *found,
         FoundItem(
-            f"Search the text of every call for “{wanted}”", f"/history?search={quote(wanted)}", "Search"
+            f"Search the text of every call for “{wanted}”", f"/calls?search={quote(wanted)}", "Search"
         ),
     ]
 

@@ -59,11 +59,11 @@ def _secret(webhook: Webhook) -> FirstStep:
 def _first_call(newest: InvocationSummary | None, accepted: InvocationSummary | None) -> FirstStep:
     title = "A call was accepted"
     if accepted is not None:
-        return FirstStep(title, True, "", f"/history/{accepted.id}", "See the newest")
+        return FirstStep(title, True, "", f"/calls/{accepted.id}", "See the newest")
     if newest is None:
         return FirstStep(title, False, "Send a test call below, or have the sender call.")
     return FirstStep(
-        title, False, f"The newest call: {sentences.reason(newest)}", f"/history/{newest.id}", "Why"
+        title, False, f"The newest call: {sentences.reason(newest)}", f"/calls/{newest.id}", "Why"
     )
 
 
@@ -96,6 +96,6 @@ async def _workflow(visit: Visit, webhook: Webhook, accepted: InvocationSummary 
         title,
         False,
         "The file goes into the folder that POSTERN_WORKFLOWS names.",
-        f"/history/{accepted.id}/workflow",
+        f"/calls/{accepted.id}/workflow",
         "Begin a workflow from this call",
     )
