@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
 
 def documents(before: str, after: str) -> list[tuple[str, str, str | None, str | None]]:
     found = compare.documents(compare.read(before.encode()), compare.read(after.encode()))
-    return [(one.place, one.kind, one.before, one.after) for one in found.shown]
+    return [(one.place, one.kind, one.before, one.after) for one in found.items]
 
 
 @pytest.mark.parametrize(
@@ -75,25 +75,25 @@ def test_a_very_long_key_is_not_repeated_for_each_value_below_it() -> None:
     found = compare.documents(before, after)
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert found.count == 12_000 and len(found.shown) == compare.MOST
-    assert {len(one.place) for one in found.shown} == {compare.LONGEST_TEXT}
+    assert found.count == 12_000 and len(found.items) == compare.MOST
+    assert {len(one.place) for one in found.items} == {compare.LONGEST_TEXT}
     assert most < 20_000_000
 
 
 def test_text_is_compared_by_line_and_much_of_it_is_counted() -> None:
     found = compare.lines("a\nb\nc\nd", "a\nB\nc\nd\ne")
     assert found is not None
-    assert [(one.place, one.before, one.after) for one in found.shown] == [
+    assert [(one.place, one.before, one.after) for one in found.items] == [
         ("line 2", "b", "B"),
         ("line 5", None, "e"),
     ]
     first = compare.lines("a\nb\nb", "A\nb\nb")
-    assert first is not None and [(one.place, one.kind) for one in first.shown] == [("line 1", "changed")]
+    assert first is not None and [(one.place, one.kind) for one in first.items] == [("line 1", "changed")]
     same = compare.lines("a\na", "a")
-    assert same is not None and [(one.place, one.kind) for one in same.shown] == [("line 2", "removed")]
+    assert same is not None and [(one.place, one.kind) for one in same.items] == [("line 2", "removed")]
     assert compare.lines("\n".join(map(str, range(1000))), "\n".join(map(str, range(1, 2000, 2)))) is None
     many = compare.documents(dict.fromkeys(map(str, range(1000)), "x"), {})
-    assert (many.count, len(many.shown)) == (1000, compare.MOST)
+    assert (many.count, len(many.items)) == (1000, compare.MOST)
     deep = '{"a":' * 150 + "1" + "}" * 150
     assert documents(deep, deep.replace("1", "2"))[0][1] == "changed"
 
@@ -104,7 +104,7 @@ def test_of_a_long_text_only_what_lies_between_its_changes_counts() -> None:
         changed = "\n".join([*long[:place], "changed", *long[place + 1 :]])
         for before, after in (("\n".join(long), changed), (changed, "\n".join(long))):
             found = compare.lines(before, after)
-            assert found is not None and [one.place for one in found.shown] == [f"line {place + 1}"]
+            assert found is not None and [one.place for one in found.items] == [f"line {place + 1}"]
 
 
 async def test_calls_are_compared_in_every_part(house: House) -> None:

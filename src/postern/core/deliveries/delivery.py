@@ -165,7 +165,7 @@ class Run(Struct, frozen=True):
     steps: tuple[str, ...] = ()
 
 
-class Workflow(Struct, frozen=True):
+class Workflow(Struct, frozen=True, rename="camel"):
     """A workflow the engine knows: its name, the Webhook IDs it wants (none: every webhook's), what its
     author says of it."""
 

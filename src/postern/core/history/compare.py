@@ -24,32 +24,34 @@ MOST_LINES = 400
 
 @dataclass(frozen=True, slots=True)
 class Difference:
+    """``kind``: as seen from the call that is compared with."""
+
     place: str
     kind: Kind
     before: str | None = field(repr=False)
     after: str | None = field(repr=False)
 
 
-class Changes(Struct):
-    """The first ones, and how many there are."""
+class Differences(Struct):
+    """The first ones; ``count`` is how many there are."""
 
-    shown: list[Difference] = []
     count: int = 0
+    items: list[Difference] = []
 
     def add(self, place: str, before: str | None, after: str | None) -> None:
         self.count += 1
         if self.has_room:
             kind: Kind = "added" if before is None else "removed" if after is None else "changed"
-            self.shown.append(Difference(_short(place), kind, _short(before), _short(after)))
+            self.items.append(Difference(_short(place), kind, _short(before), _short(after)))
 
     @property
     def has_room(self) -> bool:
-        return len(self.shown) < MOST
+        return len(self.items) < MOST
 
 
-def pairs(before: list[tuple[str, str]], after: list[tuple[str, str]]) -> Changes:
+def pairs(before: list[tuple[str, str]], after: list[tuple[str, str]]) -> Differences:
     """By name. A name that came more than once is compared with all its values, in their order."""
-    found, was, now = Changes(), _by_name(before), _by_name(after)
+    found, was, now = Differences(), _by_name(before), _by_name(after)
     for name in [*was, *(one for one in now if one not in was)]:
         if was.get(name) != now.get(name):
             found.add(name, _joined(was.get(name)), _joined(now.get(name)))
@@ -76,9 +78,9 @@ def read(text: bytes) -> Any:
     return json.loads(text.decode(), parse_float=Number, parse_int=Number, parse_constant=Number)
 
 
-def documents(before: Any, after: Any) -> Changes:
+def documents(before: Any, after: Any) -> Differences:
     """By path, as a field mapping writes it. The order of an object's keys does not count, that of a list does."""
-    found = Changes()
+    found = Differences()
     _walk([], before, after, found)
     return found
 
@@ -87,7 +89,7 @@ _NOTHING = object()
 """In the place of what one of the two does not have."""
 
 
-def _walk(way: list[str | int], before: Any, after: Any, found: Changes) -> None:
+def _walk(way: list[str | int], before: Any, after: Any, found: Differences) -> None:
     if len(way) < DEEPEST and isinstance(before, dict) and isinstance(after, dict):
         for name in [*before, *(one for one in after if one not in before)]:
             _step(way, name, before.get(name, _NOTHING), after.get(name, _NOTHING), found)
@@ -98,7 +100,7 @@ def _walk(way: list[str | int], before: Any, after: Any, found: Changes) -> None
         _add(way, before, after, found)
 
 
-def _step(way: list[str | int], step: str | int, before: Any, after: Any, found: Changes) -> None:
+def _step(way: list[str | int], step: str | int, before: Any, after: Any, found: Differences) -> None:
     way.append(step)
     if before is _NOTHING or after is _NOTHING:
         _add(way, before, after, found)
@@ -107,7 +109,7 @@ def _step(way: list[str | int], step: str | int, before: Any, after: Any, found:
     way.pop()
 
 
-def _add(way: list[str | int], before: Any, after: Any, found: Changes) -> None:
+def _add(way: list[str | int], before: Any, after: Any, found: Differences) -> None:
     if not found.has_room:
         found.count += 1  # its path is not put together: a key may be a million characters long
         return
@@ -134,7 +136,7 @@ def _text(value: Any) -> str:
             return json.dumps(value, ensure_ascii=False)
 
 
-def lines(before: str, after: str) -> Changes | None:
+def lines(before: str, after: str) -> Differences | None:
     """By line. None where too much of it differs to say how."""
     was, now = before.splitlines(), after.splitlines()
     start = 0
@@ -146,7 +148,7 @@ def lines(before: str, after: str) -> Changes | None:
     was, now = was[start : len(was) - end], now[start : len(now) - end]
     if max(len(was), len(now)) > MOST_LINES:
         return None
-    found = Changes()
+    found = Differences()
     for kind, a, b, c, d in SequenceMatcher(None, was, now, autojunk=False).get_opcodes():
         if kind == "equal":
             continue

@@ -9,6 +9,7 @@ from postern.core.address import Allowlist
 from postern.core.calls.content import Mapping
 from postern.core.calls.cors import Cors
 from postern.core.calls.paths import Path
+from postern.core.deliveries.delivery import State
 from postern.core.signatures.credential import Credential
 from postern.core.signatures.handshake import Handshake
 from postern.core.signatures.redact import Mask
@@ -55,6 +56,11 @@ class Webhook:
     """The stored secret behind "main" and "second", so that matches are counted where Promote does not lose
     them."""
     allowed_methods: frozenset[str] = field(init=False)
+
+    @property
+    def first_state(self) -> State:
+        """That of a delivery which is made now."""
+        return "held" if self.held else "queued"
 
     def __post_init__(self) -> None:
         self.allowed_methods = frozenset({"POST"}) | (

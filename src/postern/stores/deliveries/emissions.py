@@ -30,7 +30,15 @@ class Emissions(Repository):
         asked_by: str,
         sample: bytes | None = None,
         note: AuditEntry | None = None,
+        made: tuple[Invocation, Edited] | None = None,
     ) -> Delivery:
+        """``made``: an invocation that was made of another one, and is kept together with its start. It is no call: nothing
+        counts it."""
+        if made is not None:
+            invocation, edited = made
+            lock_call(connection, edited.made_from)
+            insert_invocation(connection, invocation)
+            insert_edited(connection, invocation.id, edited)
         delivery = emit(connection, invocation_id, fields, state, now, asked_by)
         if delivery is None:
             raise Gone
@@ -38,32 +46,7 @@ class Emissions(Repository):
         if sample is not None:
             keep_sample(connection, delivery, sample, now)
         if note is not None:
-            write_note(connection, replace(note, changes={"delivery": delivery.key}))
-        return delivery
-
-    @writes
-    def start_edited(
-        self,
-        connection: Connection,
-        made: Invocation,
-        edited: Edited,
-        fields: dict[str, str],
-        now: float,
-        state: State,
-        sample: bytes | None,
-        note: AuditEntry,
-    ) -> Delivery:
-        """An invocation that was made of another one, and its start, together. It is no call: nothing counts it."""
-        lock_call(connection, edited.made_from)
-        insert_invocation(connection, made)
-        insert_edited(connection, made.id, edited)
-        delivery = emit(connection, made.id, fields, state, now, edited.author)
-        if delivery is None:
-            raise Gone
-        announce(connection, DUE)
-        if sample is not None:
-            keep_sample(connection, delivery, sample, now)
-        write_note(connection, note)
+            write_note(connection, replace(note, changes=note.changes | {"delivery": delivery.key}))
         return delivery
 
     @writes

@@ -4,12 +4,11 @@ from collections import Counter
 from collections.abc import Iterable
 from functools import partial
 from itertools import islice
-from typing import Any
 
 import msgspec
 from sqlalchemy import (
+    ColumnElement,
     Connection,
-    Select,
     Table,
     and_,
     delete,
@@ -87,8 +86,7 @@ class Retention(Repository):
 
     async def before(self, webhook_id: str, moment: float, after: str) -> list[str]:
         """The oldest invocations from before that moment, beginning behind ``after``: one step's worth."""
-        wanted = invocations.c.id < first_id_at("inv", moment), invocations.c.webhook_id == webhook_id
-        return await self._step(select(invocations.c.id, invocations.c.body_size).where(*wanted), after)
+        return await self._step(after, *_older(webhook_id, moment))
 
     @reads
     def horizon(self, connection: Connection, rows: int) -> str | None:
@@ -99,9 +97,7 @@ class Retention(Repository):
 
     async def up_to(self, last: str, after: str) -> list[str]:
         """The oldest of all webhooks, up to that one: one step's worth."""
-        return await self._step(
-            select(invocations.c.id, invocations.c.body_size).where(invocations.c.id <= last), after
-        )
+        return await self._step(after, invocations.c.id <= last)
 
     @reads
     def rejected_beyond(self, connection: Connection, webhook_id: str, room: int) -> list[list[str]]:
@@ -121,17 +117,13 @@ class Retention(Repository):
 
     async def with_bodies(self, webhook_id: str, moment: float, after: str) -> list[str]:
         """The oldest that still have a body, from before that moment and behind ``after``."""
-        wanted = (
-            invocations.c.webhook_id == webhook_id,
-            invocations.c.id < first_id_at("inv", moment),
-            invocations.c.body.is_not(None),
-        )
-        return await self._step(select(invocations.c.id, invocations.c.body_size).where(*wanted), after)
+        return await self._step(after, *_older(webhook_id, moment), invocations.c.body.is_not(None))
 
     @reads
-    def _step(self, connection: Connection, statement: Select[Any], after: str) -> list[str]:
-        following = statement.where(invocations.c.id > after).order_by(invocations.c.id).limit(STEP)
-        return _one_step((row.id, row.body_size) for row in connection.execute(following))
+    def _step(self, connection: Connection, after: str, *wanted: ColumnElement[bool]) -> list[str]:
+        found = select(invocations.c.id, invocations.c.body_size).where(*wanted, invocations.c.id > after)
+        rows = connection.execute(found.order_by(invocations.c.id).limit(STEP))
+        return _one_step((row.id, row.body_size) for row in rows)
 
     async def delete(self, invocation_ids: list[str]) -> int:
         """These and their deliveries; what is still to be started stays. The engine's copies are noted down
@@ -262,26 +254,22 @@ class Retention(Repository):
         return some(connection, volumes) + some(connection, volume_rollups)
 
     async def count_before(self, webhook_id: str, moment: float) -> int:
-        wanted = invocations.c.webhook_id == webhook_id, invocations.c.id < first_id_at("inv", moment)
-        return await self._count(select(func.count()).select_from(invocations).where(*wanted))
+        return await self._count(*_older(webhook_id, moment))
 
     async def count_bodies(self, webhook_id: str, since: float, moment: float, after: str) -> int:
-        first = max(after, first_id_at("inv", since))
-        among = (
-            invocations.c.webhook_id == webhook_id,
-            invocations.c.id > first,
-            invocations.c.id < first_id_at("inv", moment),
-        )
-        return await self._count(
-            select(func.count()).select_from(invocations).where(*among, invocations.c.body.is_not(None))
-        )
+        there = invocations.c.id > max(after, first_id_at("inv", since)), invocations.c.body.is_not(None)
+        return await self._count(*_older(webhook_id, moment), *there)
 
     async def count_rows(self) -> int:
-        return await self._count(select(func.count()).select_from(invocations))
+        return await self._count()
 
     @reads
-    def _count(self, connection: Connection, statement: Select[Any]) -> int:
-        return int(connection.execute(statement).scalar_one())
+    def _count(self, connection: Connection, *wanted: ColumnElement[bool]) -> int:
+        return connection.scalar(select(func.count()).select_from(invocations).where(*wanted)) or 0
+
+
+def _older(webhook_id: str, moment: float) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    return invocations.c.webhook_id == webhook_id, invocations.c.id < first_id_at("inv", moment)
 
 
 def _own(document: str) -> OwnRetention | None:

@@ -9,7 +9,6 @@ from postern.core.access.accounts import Actor
 from postern.core.admit import NEVER_READ, Verdict, admit_head
 from postern.core.admit import admit as judge
 from postern.core.calls.content import UnreadableContent, read_object
-from postern.core.deliveries.delivery import State
 from postern.core.history.invocation import Delivery, HistoryFilter, Invocation
 from postern.core.limits import Limits
 from postern.core.problems import PROBLEMS, FieldError, Gone, Refused
@@ -109,11 +108,17 @@ async def _admit_one(gateway: Gateway, actor: Actor, invocation: Invocation) -> 
         return not_admitted(f"the sender sent it again, and it was accepted as {retried}")
     now = gateway.clock()
     until = now + webhook.duplicates.window_seconds if webhook.duplicates else 0.0
-    state: State = "held" if webhook.held else "queued"
     note = noted(gateway, actor, "rejected call admitted", invocation.id)
     try:
         admitted = await gateway.store.emissions.admit(
-            invocation, verdict.fields, now, state, verdict.duplicate_key, until, actor.name, note
+            invocation,
+            verdict.fields,
+            now,
+            webhook.first_state,
+            verdict.duplicate_key,
+            until,
+            actor.name,
+            note,
         )
     except Gone:
         return not_admitted("retention has taken it just now")

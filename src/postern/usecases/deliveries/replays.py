@@ -164,7 +164,7 @@ def _start_of(
     if invocation is None or webhook is None or not webhook.enabled or payload is None:
         return None
     fields = webhook.mapping.apply(payload)[0] if recorded is None else recorded
-    return invocation.id, fields, "held" if webhook.held else "queued"
+    return invocation.id, fields, webhook.first_state
 
 
 class Replayer:

@@ -8,7 +8,7 @@ from postern.core.access.accounts import Actor
 from postern.core.calls.call import query_pairs
 from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.history import compare
-from postern.core.history.compare import LARGEST_READ, Changes
+from postern.core.history.compare import LARGEST_READ, Differences
 from postern.core.history.invocation import HistoryFilter, Invocation, Story
 from postern.core.problems import Refused
 from postern.usecases.history.history import recorded
@@ -16,7 +16,6 @@ from postern.usecases.history.views.comparing import (
     BodyComparison,
     Comparison,
     body_comparison,
-    differences_of,
 )
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.runtime.one_at_a_time import OneAtATime
@@ -74,10 +73,10 @@ def _compared(story: Story, other: Story) -> Comparison:
         invocation_id=new.id,
         compared_with=old.id,
         same_webhook=new.webhook_id == old.webhook_id,
-        request=differences_of(line_of),
-        query=differences_of(compare.pairs(_query(old), _query(new))),
-        headers=differences_of(compare.pairs(_headers(old), _headers(new))),
-        values=differences_of(compare.pairs(_values(other), _values(story))),
+        request=line_of,
+        query=compare.pairs(_query(old), _query(new)),
+        headers=compare.pairs(_headers(old), _headers(new)),
+        values=compare.pairs(_values(other), _values(story)),
         body=_bodies(old, new),
     )
 
@@ -124,7 +123,7 @@ def _bodies(old: Invocation, new: Invocation) -> BodyComparison:
     )
 
 
-def document_changes(was: bytes, now: bytes) -> Changes | None:
+def document_changes(was: bytes, now: bytes) -> Differences | None:
     """None where one of them is no JSON."""
     try:
         return compare.documents(compare.read(was), compare.read(now))

@@ -8,19 +8,18 @@ from msgspec.structs import replace
 
 from postern.core.access.accounts import Actor
 from postern.core.calls.content import LONGEST_VALUE, UnreadableContent, read_object
-from postern.core.deliveries.delivery import FIELD_NAMES, State
+from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.history.compare import Difference
 from postern.core.history.invocation import Invocation
 from postern.core.history.marks import Edited
 from postern.core.history.replay import Values
-from postern.core.history.sample import sample_of
 from postern.core.problems import FieldError, Refused
 from postern.core.webhooks.settings import LARGEST_PAYLOAD_LIMIT
 from postern.identity import new_id
 from postern.usecases.access.audit import noted
 from postern.usecases.history.comparing import document_changes, line
-from postern.usecases.history.history import recorded, replayable
-from postern.usecases.history.views.calls import Replayed, delivery_of
+from postern.usecases.history.history import recorded, replayable, started_again
+from postern.usecases.history.views.calls import Replayed
 from postern.usecases.runtime.gateway import Gateway, require
 
 MOST_NAMED = 20
@@ -44,7 +43,6 @@ async def replay_edited(
     story = await recorded(gateway, invocation_id)
     original = story.invocation
     webhook = replayable(gateway, story)
-    now = gateway.clock()
     content = original.body if body is None else body.encode(errors="replace")
     if content is None:
         raise Refused("conflict", "the call's body is no longer kept")
@@ -53,7 +51,7 @@ async def replay_edited(
     made = replace(
         original,
         id=new_id("inv"),
-        received_at=now,
+        received_at=gateway.clock(),
         outcome="edited",
         code="edited",
         status=0,
@@ -80,19 +78,9 @@ async def replay_edited(
     made.trace = msgspec.json.encode(
         [("edited", True, f"made by {actor.name} from {original.id}: {'; '.join(changed)}")]
     )
-    started_with = found | by_hand
-    sample = None
-    if webhook.recording_until > now:
-        sample = sample_of(webhook.id, made.id, started_with, payload.text)
     note = noted(gateway, actor, "edited invocation replayed", original.id, made=made.id, changed=changed)
-    state: State = "held" if webhook.held else "queued"
-    edited = Edited(original.id, actor.name, changed)
-    delivery = await gateway.store.emissions.start_edited(
-        made, edited, started_with, now, state, sample, note
-    )
-    gateway.runtime.due.set()
-    gateway.runtime.live.touch(made.id)
-    return Replayed(invocation_id=made.id, delivery=delivery_of(delivery))
+    edited = made, Edited(original.id, actor.name, changed)
+    return await started_again(gateway, actor.name, webhook, made.id, found | by_hand, payload, note, edited)
 
 
 def _check(values: dict[str, str]) -> None:
@@ -123,7 +111,7 @@ def _changes(original: Invocation, content: bytes) -> list[str]:
         return ["body changed"]
     if not found.count:
         return ["body written differently"]
-    words = [_in_words(one) for one in found.shown[:MOST_NAMED]]
+    words = [_in_words(one) for one in found.items[:MOST_NAMED]]
     return words + ([f"and {found.count - MOST_NAMED} more"] if found.count > MOST_NAMED else [])
 
 

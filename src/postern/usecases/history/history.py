@@ -5,9 +5,11 @@ import re
 import msgspec
 
 from postern.core.access.accounts import Actor
+from postern.core.access.audit import AuditEntry
+from postern.core.calls.content import Payload
 from postern.core.calls.paths import as_text, parse_path, path_problem, walk_members
-from postern.core.deliveries.delivery import State
 from postern.core.history.invocation import HistoryFilter, Invocation, Story, payload_of
+from postern.core.history.marks import Edited
 from postern.core.history.replay import Values
 from postern.core.history.sample import sample_of
 from postern.core.problems import FieldError, Refused
@@ -78,14 +80,26 @@ async def replay(
     if payload is None:
         raise Refused("conflict", "the call's body is no longer kept")
     mapped = before[0].fields if fields == "recorded" else webhook.mapping.apply(payload)[0]
-    now = gateway.clock()
-    sample = None
-    if webhook.recording_until > now:
-        sample = sample_of(webhook.id, invocation_id, mapped, payload.text)
     note = noted(gateway, actor, "invocation replayed", invocation_id)
-    state: State = "held" if webhook.held else "queued"
+    return await started_again(gateway, actor.name, webhook, invocation_id, mapped, payload, note)
+
+
+async def started_again(
+    gateway: Gateway,
+    by: str,
+    webhook: Webhook,
+    invocation_id: str,
+    fields: dict[str, str],
+    payload: Payload,
+    note: AuditEntry,
+    made: tuple[Invocation, Edited] | None = None,
+) -> views.Replayed:
+    """``made``: of another invocation, and not kept yet."""
+    now, sample = gateway.clock(), None
+    if webhook.recording_until > now:
+        sample = sample_of(webhook.id, invocation_id, fields, payload.text)
     delivery = await gateway.store.emissions.replay(
-        invocation_id, mapped, now, state, actor.name, sample, note
+        invocation_id, fields, now, webhook.first_state, by, sample, note, made
     )
     gateway.runtime.due.set()
     gateway.runtime.live.touch(invocation_id)

@@ -45,8 +45,7 @@ async def workflows(gateway: Gateway, actor: Actor) -> views.Workflows:
         broken = list((await own_engine(gateway)).problems)
     if known is None:
         raise Refused("conflict", "this engine cannot say which workflows it has")
-    shown = [views.workflow_of(one) for one in known]
-    return views.Workflows(items=shown, next_cursor=None, problems=broken + problems_of(gateway, known))
+    return views.Workflows(items=known, next_cursor=None, problems=broken + problems_of(gateway, known))
 
 
 def problems_of(gateway: Gateway, known: Iterable[Workflow]) -> list[str]:

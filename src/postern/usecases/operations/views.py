@@ -4,14 +4,7 @@ from postern.core.deliveries import delivery
 from postern.usecases.answers import Listing, Time, View, shown
 
 
-class Workflow(View):
-    name: str
-    webhook_ids: list[str]
-    help: str
-    source: str
-
-
-class Workflows(Listing[Workflow]):
+class Workflows(Listing[delivery.Workflow]):
     """``problems``: what keeps a workflow from running, in a sentence each."""
 
     problems: list[str]
@@ -26,10 +19,6 @@ class Run(View):
     ended_at: Time | None
     error: str | None
     steps: list[str]
-
-
-def workflow_of(workflow: delivery.Workflow) -> Workflow:
-    return shown(Workflow, workflow, webhook_ids=list(workflow.webhook_ids))
 
 
 def run_of(run: delivery.Run) -> Run:

@@ -2,24 +2,8 @@
 
 from typing import Any, Literal
 
-from postern.core.history.compare import Changes
-from postern.usecases.answers import View, shown
-
-
-class Difference(View):
-    """``kind``: as seen from the call that is compared with."""
-
-    place: str
-    kind: Literal["added", "removed", "changed"]
-    before: str | None
-    after: str | None
-
-
-class Differences(View):
-    """The first ones; ``count`` is how many there are."""
-
-    count: int
-    items: list[Difference]
+from postern.core.history.compare import Difference, Differences
+from postern.usecases.answers import View
 
 
 class BodyComparison(View):
@@ -44,15 +28,6 @@ class Comparison(View):
     body: BodyComparison
 
 
-def differences_of(found: Changes) -> Differences:
-    return Differences(count=found.count, items=_differences(found))
-
-
-def body_comparison(compared: Any, found: Changes | None = None) -> BodyComparison:
-    return BodyComparison(
-        compared=compared, count=found.count if found else 0, items=_differences(found) if found else []
-    )
-
-
-def _differences(found: Changes) -> list[Difference]:
-    return [shown(Difference, one) for one in found.shown]
+def body_comparison(compared: Any, found: Differences | None = None) -> BodyComparison:
+    found = found or Differences()
+    return BodyComparison(compared=compared, count=found.count, items=found.items)
