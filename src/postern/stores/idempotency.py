@@ -1,9 +1,10 @@
 """What creations with an Idempotency-Key were answered. The insert decides who is first. Both sides are
 sealed: an answer may hold an API key, and a request a password, whose plain hash could be guessed at."""
 
+from dataclasses import dataclass, field
+
 from sqlalchemy import Connection, delete, select, tuple_, update
 
-from postern.core.access.idempotency import SeenRequest
 from postern.stores.secrets.vault import Vault, VaultError
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds
@@ -14,6 +15,14 @@ from postern.stores.sql.writer import Writer
 
 RESEALED_AT_ONCE = 200
 _REQUEST = "\0request\0"  # no key of a client holds a NUL: a sealed request can never pass for an answer
+
+
+@dataclass(frozen=True, slots=True)
+class SeenRequest:
+    """An earlier request with the same Idempotency-Key; no answer yet while it is still at work."""
+
+    request: bytes = field(repr=False)
+    answer: bytes | None = field(repr=False)
 
 
 class Idempotency(Repository):

@@ -10,8 +10,7 @@ from sqlalchemy import Connection, delete, func, or_, select, update
 
 from postern.core.access.audit import AuditEntry
 from postern.core.history.invocation import Entry, Receipt
-from postern.core.schedules.schedule import next_run
-from postern.core.schedules.state import ScheduleRun, ScheduleState
+from postern.core.schedules import ScheduleRun, ScheduleState, next_run
 from postern.core.webhooks.settings import ScheduleSetting
 from postern.core.webhooks.stored import StoredWebhook
 from postern.stores.access.audit import changed_one

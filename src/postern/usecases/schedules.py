@@ -10,16 +10,17 @@ from postern.core.admit import Step, Verdict, admit_fetched
 from postern.core.calls.call import Call
 from postern.core.history.invocation import Entry, StoreUnavailable
 from postern.core.problems import FetchTrouble, Refused
-from postern.core.schedules.fetched import calls_in
-from postern.core.schedules.schedule import (
+from postern.core.schedules import (
+    ScheduleRun,
+    ScheduleState,
     Seen,
     after_run,
+    calls_in,
     changed,
     conditions,
     next_run,
     seen,
 )
-from postern.core.schedules.state import ScheduleRun, ScheduleState
 from postern.core.webhooks.settings import ScheduleSetting
 from postern.core.webhooks.stored import StoredWebhook
 from postern.core.webhooks.webhook import Webhook

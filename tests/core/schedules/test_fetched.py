@@ -1,6 +1,6 @@
 """What a schedule has fetched becomes calls."""
 
-from postern.core.schedules.fetched import MOST_ELEMENTS, calls_in
+from postern.core.schedules import MOST_ELEMENTS, calls_in
 
 
 def test_an_answer_is_one_call_and_its_address_leaves_the_query_out() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postern.core.schedules.schedule import (
+from postern.core.schedules import (
     InvalidSchedule,
     Next,
     Schedule,

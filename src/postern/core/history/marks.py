@@ -1,5 +1,5 @@
 """What people add to a recorded call: bookmarks, notes, and the calls they make of it by editing. The call itself
-stays as it came."""
+stays as it came. And the views of the history that they keep."""
 
 from msgspec import Struct
 
@@ -34,3 +34,14 @@ class Marks(Struct, frozen=True):
     """The oldest first."""
     edited: list[str]
     """The calls that were made of this one."""
+
+
+class SavedView(Struct, frozen=True):
+    """A set of filters and columns of the history under a name, for one user."""
+
+    id: str
+    owner: str
+    name: str
+    query: str
+    """The filters and columns as the history's address has them."""
+    created_at: float

@@ -16,7 +16,7 @@ from msgspec import Meta
 from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.documents import Document
 from postern.core.names import header_name_problem, parameter_name_problem, username_problem
-from postern.core.schedules.schedule import Schedule, parse_schedule
+from postern.core.schedules import Schedule, parse_schedule
 from postern.core.signatures.credential import Placement
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.webhooks import bounds

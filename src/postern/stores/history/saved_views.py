@@ -3,7 +3,7 @@
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
 
 from postern.core.access.audit import AuditEntry
-from postern.core.history.saved_view import SavedView
+from postern.core.history.marks import SavedView
 from postern.stores.access.audit import changed_one, write_note
 from postern.stores.sql.moments import all_of, row_of
 from postern.stores.sql.repository import Repository, reads, writes

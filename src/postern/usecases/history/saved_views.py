@@ -1,7 +1,7 @@
 """Sets of filters and columns of the history that a user has given a name."""
 
 from postern.core.access.accounts import Actor
-from postern.core.history.saved_view import SavedView
+from postern.core.history.marks import SavedView
 from postern.core.problems import FieldError, Refused
 from postern.core.visible import on_one_line
 from postern.identity import new_id

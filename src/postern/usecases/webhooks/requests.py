@@ -27,7 +27,7 @@ from pydantic.alias_generators import to_snake
 
 from postern.core.names import sent_header_problem
 from postern.core.problems import FieldRefused
-from postern.core.schedules.schedule import InvalidSchedule
+from postern.core.schedules import InvalidSchedule
 from postern.core.webhooks import settings
 from postern.core.webhooks.bounds import Bounds
 from postern.core.webhooks.settings import Setting, WebhookSettings

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import asdict, replace
 
-from postern.core.schedules.schedule import explain
-from postern.core.schedules.state import ScheduleState
+from postern.core.schedules import ScheduleState, explain
 from postern.core.webhooks.announced import announced
 from postern.core.webhooks.settings import (
     NoAuthentication,

@@ -1,18 +1,21 @@
-"""Schedules: when a webhook fetches its source, in words and in numbers, and what follows from how a fetch
-went.
+"""Schedules: when a webhook fetches its source, in words and in numbers, where it stands, and what follows from what was
+fetched.
 
 A time of the schedule lies on a fixed grid, never "so long after the last one". Runs missed while nobody was
 there therefore collapse into the one that is due, and every replica computes the same next time.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from hashlib import sha256
 from zoneinfo import ZoneInfo
 
+import msgspec
 from cronsim import CronSim, CronSimError
 from msgspec import Struct
+
+from postern.core.calls.call import Call, Headers
 
 SHORTEST = 60
 LONGEST = 366 * 86400
@@ -204,3 +207,68 @@ def explain(schedule: Schedule) -> str:
     size, unit = next(one for one in sizes if schedule.every % one[0] == 0)
     count = schedule.every // size
     return f"every {unit}" if count == 1 else f"every {count} {unit}s"
+
+
+class ScheduleState(Struct, frozen=True):
+    """Where a webhook's schedule stands."""
+
+    webhook_id: str
+    anchor: float
+    """When it was saved: intervals are counted from then."""
+    next_run_at: float | None
+    """None while it is switched off or paused."""
+    lease_until: float | None
+    consecutive_failures: int
+    paused_at: float | None
+    paused_reason: str
+    last_at: float | None
+    last_result: str
+    last_reason: str
+    last_duration_ms: int | None
+    etag: str
+    last_modified: str
+    body_hash: str
+
+
+class ScheduleRun(Struct, frozen=True):
+    """What one run comes to, as it is written down together with what it started."""
+
+    at: float
+    result: str
+    reason: str
+    duration_ms: int
+    next_run_at: float | None
+    failures: int
+    paused: bool
+    seen: Seen | None = None
+    """To compare the next answer with; None leaves what was remembered as it is."""
+
+
+MOST_ELEMENTS = 1000
+
+_ARRAY = msgspec.json.Decoder(list[msgspec.Raw])
+
+# They tell how the bytes travelled. What is stored is what came out of them.
+_OF_THE_JOURNEY = frozenset(
+    {b"content-encoding", b"content-length", b"transfer-encoding", b"connection", b"keep-alive"}
+)
+
+
+def calls_in(
+    url: str, host: str, headers: Headers, body: bytes, at: float, split_array: bool
+) -> list[Call] | str:
+    """One call, or one for each element of an array where that was chosen; or why it cannot be divided."""
+    kept = tuple((name, value) for name, value in headers if name not in _OF_THE_JOURNEY)
+    bodies: Iterable[bytes] = (body,)
+    text = body.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if split_array and text[:1] == b"[":
+        try:
+            elements = _ARRAY.decode(text)
+        except (msgspec.DecodeError, RecursionError, ValueError) as error:
+            return f"the answer is not valid JSON: {error}"
+        if len(elements) > MOST_ELEMENTS:
+            return f"an array of {len(elements)} elements; one run takes at most {MOST_ELEMENTS}"
+        bodies = [bytes(element) for element in elements]
+    # A query may hold what nobody should read in the history.
+    path = url.partition("?")[0].encode("ascii", "replace")
+    return [Call("GET", path, b"", kept, one, host, at) for one in bodies]

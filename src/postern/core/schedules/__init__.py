@@ -1,1 +1,0 @@
-"""When a scheduled webhook runs, and what its source answered."""
