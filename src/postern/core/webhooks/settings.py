@@ -72,7 +72,10 @@ class SignatureAuthentication(Setting, frozen=True, tag_field="method", tag="hma
 Authentication = NoAuthentication | TokenAuthentication | SignatureAuthentication
 
 
-FieldPath = Annotated[str, Bounds(check=bounds.mapped_path)] | None
+FieldPath = Annotated[
+    Annotated[str, Bounds(check=bounds.mapped_path)] | None,
+    Meta(description="A field path, like customer.email or items[0].sku."),
+]
 
 
 class FieldMapping(Setting, frozen=True):

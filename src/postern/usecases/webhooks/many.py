@@ -15,7 +15,7 @@ from postern.core.webhooks import bounds
 from postern.core.webhooks.grouping import LONGEST_FOLDER, MOST_TAGS, distinct, folder_of
 from postern.core.webhooks.many import Action
 from postern.core.webhooks.stored import StoredWebhook, UnreadableWebhook
-from postern.usecases.access.audit import noted
+from postern.usecases.access.audit import noted, webhook_noted
 from postern.usecases.answers import UNSET
 from postern.usecases.deliveries.holds import move
 from postern.usecases.runtime.gateway import Gateway, require
@@ -273,11 +273,6 @@ def _note(
     after: StoredWebhook,
     of: int,
 ) -> AuditEntry:
-    pairs = {
-        "enabled": (before.enabled, after.enabled),
-        "folder": (before.settings.folder, after.settings.folder),
-        "tags": (before.settings.tags, after.settings.tags),
-    }
-    changes = {name: {"before": was, "after": now} for name, (was, now) in pairs.items() if was != now}
     action = _NOTED.get(request.action, "webhook changed")
-    return noted(gateway, actor, action, after.id, **changes, together=of)
+    note = webhook_noted(gateway, actor, action, after, before)
+    return replaced_in(note, changes={**note.changes, "together": of})

@@ -11,8 +11,10 @@ from postern.core.problems import FieldError, Refused
 from postern.core.webhooks.announced import FIELD as ANNOUNCED
 from postern.core.webhooks.settings import (
     Authentication,
+    NoAuthentication,
     Resolved,
     ScheduleSetting,
+    WebhookSettings,
     as_document,
 )
 from postern.core.webhooks.stored import StoredSecret, StoredWebhook
@@ -38,25 +40,19 @@ stands in for it."""
 def prepared(gateway: Gateway, request: WebhookRequest) -> tuple[StoredWebhook, dict[str, bytes | None]]:
     """The webhook that a request asks for, and its secrets, tried as a call would use them. Nothing is stored
     yet."""
-    settings, sent = request.parts()
-    secrets = _made(settings.authentication, sent)
-    _needs_main(settings.authentication, "main" in secrets)
-    _header_changes(settings.schedule, set(secrets))
-    _check_address(gateway.outbound.allowed, settings.schedule)
     now = gateway.clock()
     webhook = StoredWebhook(
         id=new_id("wh"),
         short_code=new_short_code(),
-        enabled=request.enabled,
+        enabled=True,
         held=False,
-        settings=settings,
-        resolved=_resolved(request),
+        settings=WebhookSettings(name="", authentication=NoAuthentication()),
+        resolved=Resolved(),
         version=1,
         created_at=now,
         updated_at=now,
     )
-    compiles(webhook, dict(secrets))
-    return webhook, dict(secrets)
+    return webhook, replaced(gateway, webhook, request, set())
 
 
 def altered(gateway: Gateway, webhook: StoredWebhook, patch: Patch) -> dict[str, bytes | None]:
@@ -85,25 +81,21 @@ def replaced(
     secrets change: those that the request brings, and those that are removed by their name. Nothing is stored
     yet."""
     settings, sent = request.parts()
-    changes: dict[str, bytes | None] = dict(_made(settings.authentication, sent))
-    keeps = _same_sender(webhook.settings.authentication, settings.authentication)
-    for name, field in SECRETS[settings.authentication.method].items():
-        if name in removed:
-            changes[field] = None
+    how = settings.authentication
+    changes: dict[str, bytes | None] = dict(_made(how, sent))
+    keeps = _same_sender(webhook.settings.authentication, how)
+    changes |= {field: None for name, field in SECRETS[how.method].items() if name in removed}
     if not keeps:
-        changes = {
-            **dict.fromkeys(field for field in webhook.secret_fields if not field.startswith(SECRET_PREFIX)),
-            **changes,
-        }
+        own = [field for field in webhook.secret_fields if not field.startswith(SECRET_PREFIX)]
+        changes = {**dict.fromkeys(own), **changes}
     if changes.get("main") and ANNOUNCED in webhook.secret_fields:
         changes[ANNOUNCED] = None  # which of them is the sender's has been decided
-    changes |= _header_changes(
-        settings.schedule, {field for field, value in changes.items() if value}, webhook
-    )
-    after = webhook.secret_fields - changes.keys() | {field for field, value in changes.items() if value}
-    _needs_main(settings.authentication, "main" in after)
+    brought = {field for field, value in changes.items() if value}
+    changes |= _header_changes(settings.schedule, brought, webhook)
+    _needs_main(how, "main" in (webhook.secret_fields - changes.keys() | brought))
     _check_address(gateway.outbound.allowed, settings.schedule, webhook.settings.schedule)
-    webhook.resolved = _resolved(request, webhook.resolved if keeps else None)
+    asked, saved = request.authentication, webhook.resolved if keeps else None
+    webhook.resolved = resolved(asked, saved) if isinstance(asked, SignatureAuthentication) else Resolved()
     webhook.settings, webhook.enabled = settings, request.enabled
     compiles(webhook, changes)
     return changes
@@ -132,11 +124,6 @@ def _as_request(webhook: StoredWebhook) -> Document:
     return asked
 
 
-def _resolved(request: WebhookRequest, saved: Resolved | None = None) -> Resolved:
-    asked = request.authentication
-    return resolved(asked, saved) if isinstance(asked, SignatureAuthentication) else Resolved()
-
-
 def _made(authentication: Authentication, sent: dict[str, str | Generate]) -> dict[str, bytes]:
     return {
         field: (_generated(authentication, field) if isinstance(value, Generate) else value).encode()
@@ -159,15 +146,10 @@ def _generated(authentication: Authentication, field: str) -> str:
 
 
 def _needs_main(authentication: Authentication, is_set: bool) -> None:
-    method = authentication.method
-    if method != "none" and not is_set:
-        name = "token" if method == "token" else "secret"
-        raise Refused(
-            "invalid_request",
-            errors=[
-                FieldError(f"authentication.{name}", 'is required; {"generate": true} has a strong one made')
-            ],
-        )
+    if authentication.method != "none" and not is_set:
+        field = "authentication.token" if authentication.method == "token" else "authentication.secret"
+        message = 'is required; {"generate": true} has a strong one made'
+        raise Refused("invalid_request", errors=[FieldError(field, message)])
 
 
 def _same_sender(before: Authentication, after: Authentication) -> bool:
@@ -190,9 +172,7 @@ def _merged(target: Any, patch: Any) -> Any:
 
 
 def _check_address(
-    opened: Allowlist | None,
-    schedule: ScheduleSetting | None,
-    before: ScheduleSetting | None = None,
+    opened: Allowlist | None, schedule: ScheduleSetting | None, before: ScheduleSetting | None
 ) -> None:
     """Refuses a new URL that names a private address which no fetch would reach. What a name leads to is
     judged at each fetch.
@@ -209,25 +189,21 @@ def _check_address(
 
 
 def _header_changes(
-    schedule: ScheduleSetting | None, sent: set[str], before: StoredWebhook | None = None
+    schedule: ScheduleSetting | None, sent: set[str], before: StoredWebhook
 ) -> dict[str, None]:
     """Which stored header values go. Refused where a header that is named has no value, or one given for
     another site."""
     wanted = {SECRET_PREFIX + name.lower(): name for name in (schedule.headers if schedule else [])}
-    kept = {field for field in before.secret_fields if field.startswith(SECRET_PREFIX)} if before else set()
-    readable = before.secrets.keys() if before else ()
-    errors = []
-    saved = before.settings.schedule if before else None
+    kept = {field for field in before.secret_fields if field.startswith(SECRET_PREFIX)}
+    saved = before.settings.schedule
     # Whoever may change the URL must not thereby learn what was stored for the old one's site.
     moved = saved is not None and schedule is not None and _site(saved.url) != _site(schedule.url)
-    for field, name in wanted.items():
-        if field not in sent and (field not in readable or moved):
-            errors.append(
-                FieldError(
-                    f"schedule.headers.{name}",
-                    "send its value again: the URL is another site's" if moved else "is required",
-                )
-            )
+    why = "send its value again: the URL is another site's" if moved else "is required"
+    errors = [
+        FieldError(f"schedule.headers.{name}", why)
+        for field, name in wanted.items()
+        if field not in sent and (moved or field not in before.secrets)
+    ]
     if errors:
         raise Refused("invalid_request", errors=errors)
     return dict.fromkeys(kept - wanted.keys())

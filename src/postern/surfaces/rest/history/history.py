@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from postern.core.access.accounts import Actor
-from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.history.part import looks_into_calls
 from postern.core.history.replay import Values
+from postern.core.webhooks.settings import FieldMapping
 from postern.surfaces.rest.framework.operation import Cursor, Limit, Rows, Text
 from postern.usecases.answers import Listing
 from postern.usecases.history import comparing, editing, fixtures, history, marks, volumes
@@ -22,29 +22,14 @@ from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.shapes import Shape
 from postern.usecases.signatures import signatures
 from postern.usecases.summary import InvocationSummary
+from postern.usecases.webhooks.requests import SettingRequest, request_of
 
 row = Rows("History")
-
-FieldPath = Annotated[
-    Annotated[str, Field(max_length=1000)] | None,
-    Field(description="A field path, like customer.email or items[0].sku."),
-]
 
 
 class HistoryQuery(FilterRequest):
     cursor: Cursor = None
     limit: Limit = 50
-
-
-class PreviewQuery(Shape):
-    field_one: FieldPath = None
-    field_two: FieldPath = None
-    field_three: FieldPath = None
-    field_four: FieldPath = None
-
-    def paths(self) -> dict[str, str]:
-        given = (self.field_one, self.field_two, self.field_three, self.field_four)
-        return {name: path for name, path in zip(FIELD_NAMES, given, strict=True) if path}
 
 
 class ReplayQuery(Shape):
@@ -119,11 +104,16 @@ row.of(
 )  # fmt: skip
 
 
-@row("GET", "/invocations/{invocation_id}/preview", "Try a field mapping", level="read")
-async def preview_mapping(gateway: Gateway, actor: Actor, invocation_id: str, query: PreviewQuery) -> Preview:
+@row(
+    "GET", "/invocations/{invocation_id}/preview", "Try a field mapping",
+    level="read", query=request_of(FieldMapping),
+)  # fmt: skip
+async def preview_mapping(
+    gateway: Gateway, actor: Actor, invocation_id: str, query: SettingRequest
+) -> Preview:
     """What these field paths would take out of the recorded call; null where there is nothing. Nothing is
     changed."""
-    return await history.preview(gateway, actor, invocation_id, query.paths())
+    return await history.preview(gateway, actor, invocation_id, query.setting().paths())
 
 
 row.of(
