@@ -160,7 +160,7 @@ _SENTENCES = {
         ("string_type", "write a text, in quotes"),
         ("string_too_short", "must have {min_length} characters or more"),
         ("string_too_long", "must have {max_length} characters or fewer"),
-        ("string_pattern_mismatch", "is not written as it has to be"),
+        ("string_pattern_mismatch", "is not a cursor of this list"),
         ("string_unicode", "has half of a character in it (a surrogate without the other one)"),
         ("list_type tuple_type", "write a list, between [ and ]"),
         ("too_short", "must have {min_length} entries or more"),

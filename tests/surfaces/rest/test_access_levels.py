@@ -7,6 +7,7 @@ from postern.core.access.accounts import LEVELS
 from postern.surfaces.rest import table
 from support.client import Client, admin_of, with_level
 from support.program import Program
+from support.rest import problem
 
 METHODS = ("get", "post", "put", "patch", "delete")
 
@@ -56,6 +57,9 @@ def test_a_stranger_is_let_in_nowhere_but_at_these_operations(
                 401,
                 403,
             ), (method, path)
+    of_a_workflow = "invocations/inv_0/response"
+    for headers, body in (({}, {"status": 99}), ({"Authorization": "Bearer rt_0"}, {"body": 1})):
+        assert problem(stranger.post(of_a_workflow, body, **headers)) == (401, "not_authenticated")
     open_doors = {(method, path) for method, path, level in every if level == "none"}
     assert open_doors == {
         ("POST", "/api/v1/sessions"),

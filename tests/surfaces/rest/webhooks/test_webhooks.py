@@ -24,29 +24,3 @@ def test_a_lost_update_is_refused(api: Client) -> None:
     assert api.patch(path, {"name": "Third"}, If_Match="*").json["version"] == 4
     assert api.delete(path, If_Match='"4"').status == 204
     assert api.get(path).status == 404
-
-
-def test_a_patch_changes_what_it_names(api: Client) -> None:
-    webhook = made(api, fieldMapping={"fieldOne": "a", "fieldTwo": "b"})
-    changed = api.patch(
-        f"webhooks/{webhook['id']}",
-        {"fieldMapping": {"fieldTwo": None}, "authentication": {"headerName": "X-Token"}},
-    ).json
-    assert changed["fieldMapping"] == {
-        "fieldOne": "a",
-        "fieldTwo": None,
-        "fieldThree": None,
-        "fieldFour": None,
-    }
-    assert (changed["authentication"]["headerName"], changed["authentication"]["tokenSet"]) == (
-        "X-Token",
-        True,
-    )
-
-
-def test_switching_and_promoting(api: Client) -> None:
-    path = f"webhooks/{made(api, authentication={'method': 'token', 'token': 'first', 'secondToken': 'second'})['id']}"
-    assert api.post(f"{path}/disable").json["enabled"] is False
-    assert api.post(f"{path}/enable").json["enabled"] is True
-    assert api.post(f"{path}/promote").json["authentication"]["secondTokenSet"] is False
-    assert problem(api.post(f"{path}/promote")) == (409, "conflict")

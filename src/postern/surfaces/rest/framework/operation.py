@@ -12,7 +12,7 @@ from inspect import cleandoc, signature
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from msgspec import Struct
-from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
@@ -51,6 +51,8 @@ class Header(Struct, frozen=True):
         return value
 
 
+INVOCATION_ID = "^inv_[0-9a-f]{32}$"
+
 HEADERS = {
     "seen_version": Header(
         "If-Match",
@@ -63,7 +65,7 @@ HEADERS = {
         "Last-Event-ID",
         "is not a cursor of this list",
         "The last event that was seen.",
-        {"anyOf": [{"type": "string", "pattern": "^inv_[0-9a-f]{32}$"}, {"type": "null"}]},
+        {"anyOf": [{"type": "string", "pattern": INVOCATION_ID}, {"type": "null"}]},
         re.compile("inv_[0-9a-f]{32}"),
     ),
 }
@@ -77,19 +79,9 @@ IDEMPOTENCY_KEY = Header(
 )
 
 
-_CURSOR = "^[a-z]{2,4}_[0-9a-f]{32}$"
-INVOCATION_ID = "^inv_[0-9a-f]{32}$"
-
-
-def _is_a_cursor(value: str) -> str:
-    if not re.fullmatch(_CURSOR, value):
-        raise ValueError("is not a cursor of this list")
-    return value
-
-
 # A page goes on where the last one ended: an id is all that takes, and callers need not know.
 Cursor = Annotated[
-    Annotated[str, AfterValidator(_is_a_cursor), Field(json_schema_extra={"pattern": _CURSOR})] | None,
+    Annotated[str, Field(pattern="^[a-z]{2,4}_[0-9a-f]{32}$")] | None,
     Field(description="nextCursor of the page before."),
 ]
 Limit = Annotated[int, Field(ge=1, le=200, description="How many at most.")]

@@ -1,10 +1,9 @@
 """Calls as they come in, as server-sent events."""
 
-import re
 from collections.abc import AsyncIterator
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -20,17 +19,10 @@ from postern.usecases.shapes import Shape
 row = Rows("History")
 
 
-def _is_an_invocation(value: str) -> str:
-    if not re.fullmatch(INVOCATION_ID, value):
-        raise ValueError("is not a cursor of this list")
-    return value
-
-
 class LiveQuery(Shape):
     webhook_id: Text | None = None
     after: Annotated[
-        Annotated[str, AfterValidator(_is_an_invocation), Field(json_schema_extra={"pattern": INVOCATION_ID})]
-        | None,
+        Annotated[str, Field(pattern=INVOCATION_ID)] | None,
         Field(description="Go on from this invocation, as Last-Event-ID does."),
     ] = None
 
