@@ -231,43 +231,42 @@ def entry_of(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict) -
         body = call.body[:LONGEST_HANDSHAKE_BODY]
     waits = accepted and webhook.answer_timeout is not None and not webhook.held
     is_test = call.first_header(TEST_CALL) is not None
-    # By position, here and for the delivery: naming this many costs more than all the rest of making one.
     invocation = Invocation(
-        new_id("inv"),
-        webhook.id,
-        call.received_at,
-        verdict.outcome,
-        verdict.code,
-        _status_of(verdict, waits),
-        webhook.version,
-        call.method[:20],
-        call.path,
-        webhook.mask.query(call.query, is_test),
-        webhook.mask.headers(call.headers, is_test),
-        body,
-        len(call.body),
-        call.address[:80],
-        max(0, int((now - call.received_at) * 1_000_000)),
-        verdict.matched,
-        verdict.detail,
-        _encode(verdict.trace),
+        id=new_id("inv"),
+        webhook_id=webhook.id,
+        received_at=call.received_at,
+        outcome=verdict.outcome,
+        code=verdict.code,
+        status=_status_of(verdict, waits),
+        config_version=webhook.version,
+        method=call.method[:20],
+        path=call.path,
+        query=webhook.mask.query(call.query, is_test),
+        headers=webhook.mask.headers(call.headers, is_test),
+        body=body,
+        body_size=len(call.body),
+        address=call.address[:80],
+        duration_us=max(0, int((now - call.received_at) * 1_000_000)),
+        matched=verdict.matched,
+        detail=verdict.detail,
+        trace=_encode(verdict.trace),
     )
     entry = Entry(invocation, secret_id=webhook.secret_ids.get(verdict.matched))
     if accepted:
         listener = gateway.runtime.listeners.answering(webhook.id, now) if waits else None
         entry.delivery = Delivery(
-            delivery_key(invocation.id, 1),
-            invocation.id,
-            webhook.id,
-            1,
-            "held" if webhook.held else "queued" if listener is None else "started",
-            0,
+            key=delivery_key(invocation.id, 1),
+            invocation_id=invocation.id,
+            webhook_id=webhook.id,
+            emission=1,
+            state="held" if webhook.held else "queued" if listener is None else "started",
+            attempts=0,
             # A caller that waits is not left to the loop: this process starts the workflow itself, under its
             # own lease.
-            now + LEASE if waits else now,
-            verdict.fields,
-            now,
-            call.received_at + webhook.answer_timeout if waits and webhook.answer_timeout else None,
+            next_at=now + LEASE if waits else now,
+            fields=verdict.fields,
+            created_at=now,
+            deadline=call.received_at + webhook.answer_timeout if waits and webhook.answer_timeout else None,
         )
         if listener is not None:
             entry.handed = Handed(
