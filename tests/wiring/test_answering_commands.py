@@ -142,7 +142,7 @@ async def test_what_was_begun_is_finished_before_the_gateway_ends(
         asyncio.get_running_loop().call_later(0.05, may_end.set)
     assert may_end.is_set(), "it was waited for"
     assert (await asked).body == b"done"
-    assert GatewaySocket(settings.data_dir, {}).ask("GET", "/webhooks", {}, None) is None
+    assert GatewaySocket(settings.data_dir, {}).ask(WEBHOOKS) is None
 
 
 def test_the_socket_is_closed_to_others_from_its_first_moment(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from postern.core.problems import Refused
 from postern.observe.logs import Log
 from postern.settings import Settings
 from postern.surfaces.cli.gateway.beside import NAME, NOT_THIS_ONE, Asked
-from postern.surfaces.cli.gateway.source import HttpAnswer
+from postern.surfaces.cli.gateway.source import HttpAnswer, Question
 from postern.surfaces.rest import inside
 from postern.surfaces.rest.framework.bodies import LARGEST_CONFIGURATION
 from postern.surfaces.rest.framework.problems import STORE_AWAY, problem_response
@@ -105,14 +105,19 @@ async def _answer_to(gateway: Gateway, own: dict[str, str], said: bytes | None) 
     if asked.version != __version__ or not asked.settings.items() <= own.items():
         return HttpAnswer(NOT_THIS_ONE, b"")
     try:
-        return _as_answer(
-            await inside.ask(gateway, inside.COMMAND_LINE, asked.method, asked.path, asked.query, asked.body)
-        )
+        return await answer_inside(gateway, asked)
     except StoreUnavailable:
         return _as_answer(problem_response(STORE_AWAY))
     except Exception:
         log.exception("a command failed", method=asked.method, path=asked.path)
         return _as_answer(problem_response(Refused("internal_error")))
+
+
+async def answer_inside(gateway: Gateway, asked: Question) -> HttpAnswer:
+    """By the application in this process."""
+    return _as_answer(
+        await inside.ask(gateway, inside.COMMAND_LINE, asked.method, asked.path, asked.query, asked.body)
+    )
 
 
 def _as_answer(response: Response) -> HttpAnswer:

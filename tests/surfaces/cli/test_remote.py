@@ -10,13 +10,12 @@ import sys
 from collections.abc import Iterator
 from difflib import unified_diff
 from pathlib import Path
-from typing import Any
 
 import pytest
 from reference import commands
 
 from postern.surfaces.cli.gateway.remote import Remote
-from postern.surfaces.cli.gateway.source import HttpAnswer
+from postern.surfaces.cli.gateway.source import HttpAnswer, Question
 from postern.surfaces.cli.run import CONFLICT, FAILED, NOT_ALLOWED, NOT_FOUND, OK, UNAVAILABLE, USAGE
 from postern.wiring.commands.machine import OnThisMachine
 from postern.workflows.testing import load_event
@@ -443,8 +442,10 @@ def test_an_older_gateway_that_lacks_an_operation_is_called_older(
     """Where its path had other methods already, it answers 405."""
     answered = Remote.ask
 
-    def older(self: Remote, method: str, path: str, *others: Any) -> HttpAnswer:
-        return answered(self, method, "/webhooks/wh_0" if path == "/webhooks/many" else path, *others)
+    def older(self: Remote, question: Question, within: float | None) -> HttpAnswer:
+        if question.path == "/webhooks/many":
+            question.path = "/webhooks/wh_0"
+        return answered(self, question, within)
 
     monkeypatch.setattr(Remote, "ask", older)
     asked = typed(tmp_path, "webhooks", "many", "enable", "wh_0", "--yes", to=program)

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 from postern.settings import Settings
 from postern.stores.secrets.vault import Vault, key_from_file
-from postern.surfaces.cli.gateway.backups import Manifest
+from postern.surfaces.cli.gateway.machine import Manifest
 from postern.wiring.backup.contents import KEYS, SEALED_KEYS, BackupFailed
 
 _BOUND_TO = b"postern backup keys v1"

@@ -21,7 +21,7 @@ import msgspec
 
 from postern import __version__
 from postern.settings import Settings
-from postern.surfaces.cli.gateway.backups import Manifest
+from postern.surfaces.cli.gateway.machine import Manifest
 from postern.usecases.answers import iso
 from postern.wiring.backup.contents import (
     DATABASE,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from postern.private_files import private_folder
 from postern.settings import Settings
-from postern.surfaces.cli.gateway.backups import Restored
+from postern.surfaces.cli.gateway.machine import Restored
 from postern.wiring.backup.contents import DATABASE, JOURNAL, SIDES, BackupFailed, sqlite_file
 from postern.wiring.backup.files import sync_folder, write_private
 from postern.wiring.backup.keys import keys_of_backup, where_keys_go

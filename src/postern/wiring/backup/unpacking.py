@@ -14,7 +14,7 @@ import msgspec
 
 from postern import __version__
 from postern.stores.sql import schema
-from postern.surfaces.cli.gateway.backups import Manifest
+from postern.surfaces.cli.gateway.machine import Manifest
 from postern.wiring.backup.contents import DATABASE, FORMAT, KEYS, MANIFEST, SEALED_KEYS, BackupFailed
 from postern.wiring.backup.files import quick_check, write_private
 

@@ -12,7 +12,7 @@ from postern.interruption import ends_at_once
 from postern.settings import Settings
 from postern.surfaces.cli.gateway.beside import GatewaySocket
 from postern.surfaces.cli.gateway.machine import Machine
-from postern.surfaces.cli.gateway.source import HttpAnswer
+from postern.surfaces.cli.gateway.source import HttpAnswer, Question
 from postern.surfaces.cli.run import USAGE, end
 from postern.wiring.settings import digests
 
@@ -59,17 +59,10 @@ class LocalApi:
         self._turn = threading.Lock()
         """`postern listen` asks from several threads, and there is one application."""
 
-    def ask(
-        self,
-        method: str,
-        path: str,
-        query: dict[str, str],
-        body: bytes | None,
-        within: float | None = None,
-    ) -> HttpAnswer:
-        answer = self._beside.ask(method, path, query, body, within)
+    def ask(self, question: Question, within: float | None = None) -> HttpAnswer:
+        answer = self._beside.ask(question, within)
         self.is_served = answer is not None
-        return answer or self._opened().ask(method, path, query, body)
+        return answer or self._opened().ask(question)
 
     def news(self, webhook: str | None) -> Iterator[bytes | None]:
         while True:

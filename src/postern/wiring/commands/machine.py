@@ -27,15 +27,15 @@ from postern.stores.sql import schema
 from postern.stores.sql.database import Database
 from postern.surfaces.cli.develop.dev_lines import DevLines
 from postern.surfaces.cli.gateway.api import end_refused
-from postern.surfaces.cli.gateway.backups import Manifest, Restored
-from postern.surfaces.cli.gateway.source import HttpAnswer
+from postern.surfaces.cli.gateway.machine import Manifest, Restored
+from postern.surfaces.cli.gateway.source import HttpAnswer, Question
 from postern.surfaces.cli.run import CONFLICT, FAILED, USAGE, end
 from postern.surfaces.mcp import load_sdk
-from postern.surfaces.rest import inside
 from postern.surfaces.rest.inside import COMMAND_LINE
 from postern.usecases.history import samples
 from postern.usecases.operations import export, key_rotation, retention
 from postern.usecases.runtime.gateway import Gateway
+from postern.wiring.answering import answer_inside
 from postern.wiring.backup.contents import BackupFailed, is_own
 from postern.wiring.backup.making import back_up
 from postern.wiring.backup.restoring import restore
@@ -62,12 +62,9 @@ class OnThisMachine:
         self._turn = threading.Lock()
         """`postern listen` asks from several threads, and there is one loop."""
 
-    def ask(self, method: str, path: str, query: dict[str, str], body: bytes | None) -> HttpAnswer:
-        async def answer(gateway: Gateway) -> HttpAnswer:
-            response = await inside.ask(gateway, COMMAND_LINE, method, path, query, body)
-            return HttpAnswer(response.status_code, bytes(response.body))
-
-        return self._run(answer, begins=method != "GET")
+    def ask(self, question: Question) -> HttpAnswer:
+        begins = question.method != "GET"
+        return self._run(lambda gateway: answer_inside(gateway, question), begins)
 
     def close(self) -> None:
         with ends_in_a_sentence():

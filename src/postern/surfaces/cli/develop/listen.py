@@ -282,7 +282,7 @@ def _wanted(outcomes: tuple[str, ...], where: tuple[str, ...]) -> Wanted:
 def _request(invocation: str) -> RecordedRequest:
     while True:
         try:
-            return api.get_within(ANSWER_WITHIN, RecordedRequest, "invocations", invocation, "request")
+            return api.get(RecordedRequest, "invocations", invocation, "request", within=ANSWER_WITHIN)
         except Away:
             time.sleep(ASK_AGAIN)
 

@@ -125,12 +125,12 @@ class Calls:
     def _page(
         self, limit: int = PAGE, since: str | None = None, cursor: str | None = None
     ) -> Listing[InvocationSummary]:
-        return api.get_within(
-            ANSWER_WITHIN,
+        return api.get(
             Listing[InvocationSummary],
             "invocations",
             webhook_id=self._webhook,
             since=since,
             limit=limit,
             cursor=cursor,
+            within=ANSWER_WITHIN,
         )

@@ -12,7 +12,7 @@ from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import PROBLEMS, Refused
 from postern.surfaces.cli.gateway.machine import Local, Machine, Wiring
 from postern.surfaces.cli.gateway.profiles import Login, chosen
-from postern.surfaces.cli.gateway.source import Away, HttpAnswer, Source
+from postern.surfaces.cli.gateway.source import Away, HttpAnswer, Question, Source
 from postern.surfaces.cli.run import CONFLICT, FAILED, NOT_ALLOWED, NOT_FOUND, UNAVAILABLE, USAGE, end
 from postern.usecases.answers import MOST_ON_A_PAGE, UNSET, Listing, UnsetType, View, as_json, read_json
 
@@ -24,20 +24,14 @@ PLACE = re.compile(r"(?!\.\.?$)[A-Za-z0-9_.-]{1,80}")
 MANY = ("webhooks", "many")
 """One operation, POST, at a place where other paths have an id."""
 
-EXIT_CODES = {
-    400: USAGE,
-    401: NOT_ALLOWED,
-    403: NOT_ALLOWED,
-    404: NOT_FOUND,
-    409: CONFLICT,
-    412: CONFLICT,
-    413: USAGE,
-    422: USAGE,
-    502: UNAVAILABLE,
-    503: UNAVAILABLE,
-    504: UNAVAILABLE,
+STATUSES = {
+    USAGE: (400, 413, 422),
+    NOT_FOUND: (404,),
+    CONFLICT: (409, 412),
+    UNAVAILABLE: (502, 503, 504),
+    NOT_ALLOWED: (401, 403),
 }
-"""By HTTP status."""
+EXIT_CODES = {status: code for code, statuses in STATUSES.items() for status in statuses}
 
 
 class WrongField(View):
@@ -74,8 +68,9 @@ class Api:
         self._local: Local | None = None
         self._remote: tuple[Login, Source] | None = None
 
-    def get(self, answer: type[T], /, *path: str, **query: Any) -> T:
-        return self._read(self.ask("GET", path, query), answer, "GET")
+    def get(self, answer: type[T], /, *path: str, within: float | None = None, **query: Any) -> T:
+        """``within``: seconds for the answer."""
+        return self._read(self.ask("GET", path, query, within=within), answer, "GET")
 
     def every(self, page: type[Listing[T]], /, *path: str, **query: Any) -> Iterator[T]:
         """Of all pages of a list."""
@@ -86,9 +81,6 @@ class Api:
             cursor = found.next_cursor
             if cursor is None:
                 return
-
-    def get_within(self, seconds: float, answer: type[T], /, *path: str, **query: Any) -> T:
-        return self._read(self.ask("GET", path, query, within=seconds), answer, "GET")
 
     def text(self, *path: str, **query: Any) -> str:
         return self.ask("GET", path, query).decode()
@@ -103,7 +95,7 @@ class Api:
         declines: bool = False,
         **query: Any,
     ) -> T:
-        """``within``: seconds for the answer. ``declines``: a refusal is raised, as ``Declined``."""
+        """``declines``: a refusal is raised, as ``Declined``."""
         return self._read(self.ask("POST", path, query, body, within, declines), answer, "POST")
 
     def put(self, answer: type[T], /, *path: str) -> T:
@@ -128,13 +120,10 @@ class Api:
         if not all(PLACE.fullmatch(part) for part in path) or (path == MANY and method != "POST"):
             end(PROBLEMS["not_found"].help, NOT_FOUND, "not_found")
         asked = {camel(name): _text(value) for name, value in query.items() if value is not None}
+        given = None if body is None else as_json(body)
         try:
             answer = self.source().ask(
-                method,
-                "/" + "/".join(map(quote, path)),
-                asked,
-                None if body is None else as_json(body),
-                within,
+                Question(method, "/" + "/".join(map(quote, path)), asked, given), within
             )
         except StoreUnavailable as trouble:
             end(f"The database cannot be used: {trouble}", UNAVAILABLE)

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from postern import __version__
-from postern.surfaces.cli.gateway.source import Away, HttpAnswer
+from postern.surfaces.cli.gateway.source import Away, HttpAnswer, Question
 
 NAME = "commands.sock"
 
@@ -20,12 +20,7 @@ NOT_THIS_ONE = 421
 """The status where it is another version, or has other settings than the command was given."""
 
 
-class Asked(msgspec.Struct):
-    method: str
-    path: str
-    """What follows the API's prefix."""
-    query: dict[str, str]
-    body: bytes | None
+class Asked(Question):
     settings: dict[str, str]
     """The digests of those that the command was given."""
     version: str = __version__
@@ -38,11 +33,11 @@ class GatewaySocket:
         self._is_named = is_named
         self._settings = settings
 
-    def ask(
-        self, method: str, path: str, query: dict[str, str], body: bytes | None, within: float | None = None
-    ) -> HttpAnswer | None:
+    def ask(self, question: Question, within: float | None = None) -> HttpAnswer | None:
         """None where no gateway runs that is the one which is meant: the command opens the database itself."""
-        asked = msgspec.msgpack.encode(Asked(method, path, query, body, self._settings))
+        asked = msgspec.msgpack.encode(
+            Asked(question.method, question.path, question.query, question.body, self._settings)
+        )
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
             line.settimeout(within or ANSWER_WITHIN)
             try:
@@ -65,7 +60,7 @@ class GatewaySocket:
             except TimeoutError:
                 raise Away("The gateway that serves this data does not answer.") from None
             except (OSError, msgspec.DecodeError):
-                may_be = "" if method == "GET" else "; it may have done what was asked"
+                may_be = "" if question.method == "GET" else "; it may have done what was asked"
                 raise Away(
                     f"The gateway that serves this data ended before it had answered{may_be}."
                 ) from None

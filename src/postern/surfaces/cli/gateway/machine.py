@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from postern.core.documents import Document
 from postern.core.operations.shown_setting import ShownSetting
-from postern.surfaces.cli.gateway.backups import Manifest, Restored
 from postern.surfaces.cli.gateway.source import Source
+from postern.usecases.answers import View
 
 if TYPE_CHECKING:
     from postern.workflows import Rehearsal
@@ -44,6 +44,30 @@ class Wiring(Protocol):
     ) -> dict[str, int] | None:
         """Everything from one database to another; how many rows each table has, or None where it was done before."""
         ...
+
+
+class Manifest(View):
+    """What a backup says about itself, in its first file."""
+
+    format: int
+    version: str
+    schema: str
+    made_at: str
+    key_fingerprints: list[str]
+    """Of the keys that encrypt the secrets in the database."""
+    rows: dict[str, int]
+    """By table."""
+    sha256: dict[str, str]
+    """By the name of each other file in the backup."""
+
+
+class Restored(View):
+    manifest: Manifest
+    moved_aside: list[str]
+    keys_file: str | None
+    """Where the keys that were in the backup are now."""
+    missing_keys: bool
+    """Nobody has given the keys that the secrets in it are encrypted with."""
 
 
 class Machine(Protocol):

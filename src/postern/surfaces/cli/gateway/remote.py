@@ -7,7 +7,7 @@ from typing import NoReturn
 import httpx2
 
 from postern.surfaces.cli.gateway.profiles import Login
-from postern.surfaces.cli.gateway.source import Away, HttpAnswer
+from postern.surfaces.cli.gateway.source import Away, HttpAnswer, Question
 from postern.surfaces.cli.gateway.trust import reason, trusted
 from postern.surfaces.cli.run import FAILED, NOT_ALLOWED, UNAVAILABLE, USAGE, end
 
@@ -35,22 +35,15 @@ class Remote:
         except (OSError, ssl.SSLError) as error:  # what SSL_CERT_FILE names cannot be used
             end(f"The certificates to trust cannot be read: {error}", USAGE)
 
-    def ask(
-        self,
-        method: str,
-        path: str,
-        query: dict[str, str],
-        body: bytes | None,
-        within: float | None = None,
-    ) -> HttpAnswer:
-        content = {} if body is None else {"Content-Type": "application/json"}
+    def ask(self, question: Question, within: float | None = None) -> HttpAnswer:
+        content = {} if question.body is None else {"Content-Type": "application/json"}
         waits = httpx2.Timeout(within or ANSWER_WITHIN, connect=min(within or ANSWER_WITHIN, CONNECT_WITHIN))
         try:
             response = self.http.request(
-                method,
-                self._login.url + PREFIX + path,
-                params=query,
-                content=body,
+                question.method,
+                self._login.url + PREFIX + question.path,
+                params=question.query,
+                content=question.body,
                 headers=content,
                 timeout=waits,
             )

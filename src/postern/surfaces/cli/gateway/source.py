@@ -4,6 +4,16 @@ same API on the local database."""
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
+import msgspec
+
+
+class Question(msgspec.Struct):
+    method: str
+    path: str
+    """What follows the API's prefix."""
+    query: dict[str, str]
+    body: bytes | None
+
 
 class HttpAnswer(NamedTuple):
     status: int
@@ -15,15 +25,8 @@ class Away(Exception):
 
 
 class Source(Protocol):
-    def ask(
-        self,
-        method: str,
-        path: str,
-        query: dict[str, str],
-        body: bytes | None,
-        within: float | None = None,
-    ) -> HttpAnswer:
-        """``path`` is what follows the API's prefix; ``within``: seconds for the answer. Whoever cannot answer at all ends the command."""
+    def ask(self, question: Question, within: float | None = None) -> HttpAnswer:
+        """``within``: seconds for the answer. Whoever cannot answer at all ends the command."""
         ...
 
     def news(self, webhook: str | None) -> Iterator[bytes | None]:

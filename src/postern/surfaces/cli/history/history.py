@@ -223,7 +223,7 @@ def preview(invocation: str, paths: tuple[str, ...]) -> None:
 
       postern history preview inv_… fieldOne=order.number 'fieldTwo=items[0].sku'
     """
-    given = dict(path.partition("=")[::2] for path in paths)
+    given: Given = dict(path.partition("=")[::2] for path in paths)
     if unknown := given.keys() - set(FIELD_NAMES):
         end(f"{min(unknown)!r} is no field; write {FIELD_NAMES[0]}=PATH, to {FIELD_NAMES[-1]}", USAGE)
     found = api.get(Preview, "invocations", invocation, "preview", **given)
