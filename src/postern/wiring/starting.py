@@ -2,7 +2,7 @@
 
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
@@ -28,7 +28,9 @@ class CannotStart(Exception):
 def ends_in_a_sentence(log_style: str = "") -> Iterator[None]:
     """What stops the program at its start is said in a sentence, not in a traceback; where the log is asked for as JSON, in a
     line of it."""
-    said = _end_in_the_log if log_style == "json" else _end_in_plain_words
+    said: Callable[[str, int], NoReturn] = end
+    if log_style == "json":
+        said = _end_in_the_log
     try:
         yield
     except CannotStart as error:
@@ -58,10 +60,6 @@ def ends_at_ctrl_c() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def _end_in_plain_words(message: str, exit_code: int) -> NoReturn:
-    end(message, exit_code)
 
 
 def _end_in_the_log(message: str, exit_code: int) -> NoReturn:

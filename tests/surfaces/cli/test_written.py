@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from postern.surfaces.cli.history.saving import _keep
+from postern.surfaces.cli.history.history import _keep
 from postern.surfaces.cli.run import USAGE
 from postern.surfaces.cli.workflows import WRITTEN, _write_types
 from postern.surfaces.cli.written import written

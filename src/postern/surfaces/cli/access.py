@@ -2,7 +2,6 @@
 sign in, who is, and who changed what."""
 
 import json
-import sys
 from typing import Any
 
 import click
@@ -12,7 +11,7 @@ from postern.core.access.audit import Changes
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.options import Choice, Group, command, cursor_option, limit_option, yes_option
 from postern.surfaces.cli.run import USAGE, confirm, end, report, show_page
-from postern.surfaces.cli.secret import read_secret
+from postern.surfaces.cli.secret import read_or_ask, read_secret
 from postern.usecases.access.views import ApiKey, AuditEntry, NewApiKey, Session, User
 from postern.usecases.answers import Listing
 
@@ -68,7 +67,7 @@ def create_user(name: str, level: str, password: str | None) -> None:
 
       PASSWORD=… postern users create maria --level write --password env:PASSWORD
     """
-    secret = _password(password)
+    secret = read_or_ask(password, "--password", "Password", twice=True)
     made = api.post(User, "users", body={"name": name, "password": secret, "level": level})
     report(made, f"{made.name} may sign in, with access level {made.level}: {made.id}")
 
@@ -82,7 +81,7 @@ def change_user(user: str, level: str | None, password: str | None) -> None:
     `admin` is lost."""
     if level is None and password is None:
         end("say --level or --password", USAGE)
-    secret = None if password is None else _password(password)
+    secret = None if password is None else read_secret(password)
     wanted = {"level": level, "password": secret}
     done = api.patch(User, "users", user, body={name: one for name, one in wanted.items() if one is not None})
     report(
@@ -139,12 +138,3 @@ def _changes(changes: Changes) -> str:
         return change if isinstance(change, str) else json.dumps(change, ensure_ascii=False)
 
     return ", ".join(f"{name}: {in_words(change)}" for name, change in changes.items())
-
-
-def _password(source: str | None) -> str:
-    if source is not None:
-        return read_secret(source)
-    if not sys.stdin.isatty():
-        end("--password: write env:NAME, file:PATH or - (standard input)", USAGE)
-    asked: str = click.prompt("Password", hide_input=True, confirmation_prompt=True)
-    return asked

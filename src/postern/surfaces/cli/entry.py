@@ -9,8 +9,7 @@ from click.shell_completion import shell_complete
 
 from postern.core.visible import visible
 from postern.surfaces.cli.gateway.api import api
-from postern.surfaces.cli.main import program
-from postern.surfaces.cli.operations.completion import VARIABLE
+from postern.surfaces.cli.main import VARIABLE, program
 from postern.surfaces.cli.run import FAILED, err, out, show_problem
 
 PROFILE = "--profile"

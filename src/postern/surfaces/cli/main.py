@@ -1,17 +1,41 @@
 """`postern …`: every command."""
 
 import click
+from click.shell_completion import get_completion_class
 
 from postern import __version__
 from postern.surfaces.cli import access, signatures, workflows
 from postern.surfaces.cli.develop import listen, listeners, send
 from postern.surfaces.cli.gateway import login
 from postern.surfaces.cli.gateway.api import api
-from postern.surfaces.cli.history import history, replays, saving
-from postern.surfaces.cli.operations import backup, completion, serving
-from postern.surfaces.cli.options import Group
+from postern.surfaces.cli.history import history, replays
+from postern.surfaces.cli.operations import backup, serving
+from postern.surfaces.cli.options import Choice, Group
 from postern.surfaces.cli.run import EXIT_CODES
 from postern.surfaces.cli.webhooks import configuration, many, samples, webhooks
+
+SHELLS = ("bash", "zsh", "fish")
+VARIABLE = "_POSTERN_COMPLETE"
+
+
+@click.command()
+@click.argument("shell", type=Choice(SHELLS), help="bash, zsh or fish.")
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print what makes a shell complete commands, options and their values on Tab.
+
+    Examples:
+
+      echo 'eval "$(postern completion bash)"' >> ~/.bashrc
+
+      echo 'eval "$(postern completion zsh)"' >> ~/.zshrc
+
+      postern completion fish > ~/.config/fish/completions/postern.fish
+    """
+    made = get_completion_class(shell)
+    assert made is not None
+    print(made(context.find_root().command, {}, "postern", VARIABLE).source())
+
 
 SECTIONS: dict[str, list[click.Command]] = {
     "Webhooks and their calls": [
@@ -42,11 +66,11 @@ SECTIONS: dict[str, list[click.Command]] = {
         signatures.secret_commands,
     ],
     "Who may do what": [access.keys, access.users, access.sessions, access.audit],
-    "This command": [login.login, login.logout, login.status, completion.completion, serving.mcp],
+    "This command": [login.login, login.logout, login.status, completion, serving.mcp],
 }
 """As `--help` shows them."""
 
-IN_GROUPS = [many, samples, saving]
+IN_GROUPS = [many, samples]
 """Each of these modules enters its commands in a group of another one."""
 
 

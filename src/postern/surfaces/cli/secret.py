@@ -4,6 +4,8 @@ import os
 import sys
 from pathlib import Path
 
+import click
+
 from postern.surfaces.cli.run import USAGE, end
 
 
@@ -30,6 +32,16 @@ def read_secret(source: str) -> str:
         except UnicodeDecodeError:
             end(f"{rest} is not text in UTF-8", USAGE)
     return end(f"{source!r}: write env:NAME, file:PATH or - (standard input)", USAGE)
+
+
+def read_or_ask(source: str | None, option: str, prompt: str, twice: bool = False) -> str:
+    """What the option names, or what somebody types who sits there."""
+    if source is not None:
+        return read_secret(source)
+    if not sys.stdin.isatty():
+        end(f"{option}: write env:NAME, file:PATH or - (standard input)", USAGE)
+    asked: str = click.prompt(prompt, hide_input=True, confirmation_prompt=twice)
+    return asked
 
 
 def unicode_of(text: str, where: str) -> str:

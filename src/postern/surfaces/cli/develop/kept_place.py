@@ -1,13 +1,11 @@
 """Where a listener was, kept from one run of the command to the next."""
 
-import os
-from pathlib import Path
-
 import msgspec
 
 from postern.surfaces.cli.gateway import profiles
 from postern.surfaces.cli.gateway.api import PLACE
 from postern.surfaces.cli.run import USAGE, end
+from postern.surfaces.cli.written import written_whole
 
 
 class ListenedTo(msgspec.Struct):
@@ -45,11 +43,9 @@ class KeptPlace:
         return stored.place
 
     def write(self, place: ListenedTo) -> None:
-        text = msgspec.json.encode(_Stored(self._gateway, place))
-        beside = Path(f"{self._file}.{os.getpid()}")
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)
-            beside.write_bytes(text)
-            beside.replace(self._file)
+            with written_whole(self._file) as opened:
+                opened.write(msgspec.json.encode(_Stored(self._gateway, place)))
         except OSError as error:
             end(f"{self._file} cannot be written: {error.strerror}", USAGE)

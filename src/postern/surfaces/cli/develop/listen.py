@@ -17,7 +17,7 @@ from postern.surfaces.cli.develop.kept_place import KeptPlace
 from postern.surfaces.cli.develop.new_calls import ANSWER_WITHIN, Calls
 from postern.surfaces.cli.develop.presence import Presence, own_name
 from postern.surfaces.cli.develop.senders import complete_sender, webhooks_of
-from postern.surfaces.cli.develop.shown import CallLines, JsonLines, Lines, ListenedCall, LiveTable, ShownRow
+from postern.surfaces.cli.develop.shown import CallLines, JsonLines, Lines, LiveTable, ShownRow
 from postern.surfaces.cli.develop.target import ASK_AGAIN, LocalTarget, checked, token_for_header
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.gateway.source import Away
@@ -289,17 +289,8 @@ def _request(invocation: str) -> RecordedRequest:
 
 def _print(call: InvocationSummary, request: RecordedRequest) -> None:
     if out.as_json:
-        show_json_line(
-            ListenedCall(
-                id=call.id,
-                webhook_id=call.webhook_id,
-                received_at=call.received_at,
-                method=call.method,
-                outcome=outcome_of(call.status),
-                code=call.code,
-                request=request,
-            )
-        )
+        row = ShownRow(request, outcome=outcome_of(call.status), code=call.code)
+        show_json_line(row.as_line(request=request))
         return
     out.print(
         f"{call.received_at}  {call.id}  {call.webhook_id}  {outcome_of(call.status)}  {plain(call.detail)}".rstrip(),

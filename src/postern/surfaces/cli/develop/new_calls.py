@@ -69,8 +69,8 @@ class Calls:
     def _begin(self, since: float | None, last: int) -> list[InvocationSummary]:
         """What there is to show before anything new. What is near to it and not wanted is known from now on."""
         newest = self._page(limit=1).items
-        recent = self._since(newest[0].received_at - OVERLAP) if newest else []
-        wanted = self._since(since) if since is not None else self._last(last) if last else []
+        recent = self._found(newest[0].received_at - OVERLAP) if newest else []
+        wanted = self._found(since) if since is not None else self._found(last=last) if last else []
         ids = {one.id for one in wanted}
         for one in recent:
             if one.id not in ids:
@@ -79,7 +79,7 @@ class Calls:
         return wanted
 
     def _missed(self) -> Iterator[InvocationSummary]:
-        yield from self._not_shown(self._since(max(0.0, self._newest - OVERLAP)))
+        yield from self._not_shown(self._found(max(0.0, self._newest - OVERLAP)))
 
     def _moved(self, one: InvocationSummary) -> Iterator[InvocationSummary]:
         if one.id in self._shown or one.received_at < max(self._from, self._newest - REMEMBERED):
@@ -91,7 +91,7 @@ class Calls:
         for one in found:
             if one.id not in self._shown:
                 self._note(one)
-                if not self._webhooks or one.webhook_id in self._webhooks:
+                if self._is_wanted(one):
                     yield one
 
     def _note(self, one: InvocationSummary) -> None:
@@ -100,36 +100,28 @@ class Calls:
         while (oldest := next(iter(self._shown))) and self._shown[oldest] < self._newest - REMEMBERED:
             del self._shown[oldest]
 
-    def _since(self, since: float) -> list[InvocationSummary]:
-        """The oldest first."""
+    def _found(self, since: float | None = None, last: int | None = None) -> list[InvocationSummary]:
+        """Those since then, or the last so many of the webhooks that are wanted. The oldest first."""
         found: list[InvocationSummary] = []
         cursor: str | None = None
         while True:
-            page = self._page(since=str(Time(since)), cursor=cursor)
-            found += page.items
+            page = self._page(PAGE if last is None else min(PAGE, last - len(found)), since, cursor)
+            found += [one for one in page.items if last is None or self._is_wanted(one)]
             cursor = page.next_cursor
-            if cursor is None:
+            if cursor is None or len(found) == last:
                 return sorted(found, key=lambda one: one.id)
 
-    def _last(self, count: int) -> list[InvocationSummary]:
-        found: list[InvocationSummary] = []
-        cursor: str | None = None
-        while len(found) < count:
-            page = self._page(limit=min(PAGE, count - len(found)), cursor=cursor)
-            found += [one for one in page.items if not self._webhooks or one.webhook_id in self._webhooks]
-            cursor = page.next_cursor
-            if cursor is None:
-                break
-        return sorted(found, key=lambda one: one.id)
+    def _is_wanted(self, one: InvocationSummary) -> bool:
+        return not self._webhooks or one.webhook_id in self._webhooks
 
     def _page(
-        self, limit: int = PAGE, since: str | None = None, cursor: str | None = None
+        self, limit: int, since: float | None = None, cursor: str | None = None
     ) -> Listing[InvocationSummary]:
         return api.get(
             Listing[InvocationSummary],
             "invocations",
             webhook_id=self._webhook,
-            since=since,
+            since=None if since is None else str(Time(since)),
             limit=limit,
             cursor=cursor,
             within=ANSWER_WITHIN,

@@ -4,7 +4,7 @@ import shutil
 import threading
 from collections import deque
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.surfaces.cli.develop.target import TargetAnswer
@@ -62,6 +62,20 @@ class ShownRow:
             return "answered the caller" if self.caller_heard is True else self.detail or "not heard"
         return "done" if self.answer.status is not None else "not taken"
 
+    def as_line(self, **more: Any) -> ListenedCall:
+        return ListenedCall(
+            id=self.call.invocation_id,
+            webhook_id=self.call.webhook_id,
+            received_at=self.call.received_at,
+            method=self.call.method,
+            outcome=self.outcome,
+            code=self.code,
+            kind=self.kind,
+            asked_by=self.asked_by,
+            caller_heard=self.caller_heard,
+            **more,
+        )
+
     @property
     def event(self) -> str:
         values = [self.call.fields[name] for name in FIELD_NAMES if self.call.fields.get(name)]
@@ -100,18 +114,9 @@ class JsonLines(Lines):
     def end(self, row: ShownRow) -> None:
         answer = row.answer
         assert answer is not None
-        line = ListenedCall(
-            id=row.call.invocation_id,
-            webhook_id=row.call.webhook_id,
-            received_at=row.call.received_at,
-            method=row.call.method,
-            outcome=row.outcome,
-            code=row.code,
-            kind=row.kind,
-            asked_by=row.asked_by,
+        line = row.as_line(
             local_status=answer.status,
             local_ms=round(answer.milliseconds, 1),
-            caller_heard=row.caller_heard,
             error=answer.error or row.detail or UNSET,
         )
         with self._turn:

@@ -1,6 +1,5 @@
 """`postern login`, `postern logout` and `postern status`: which gateway commands go to."""
 
-import sys
 from urllib.parse import urlsplit
 
 import click
@@ -12,7 +11,7 @@ from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.gateway.profiles import DEFAULT, LOCAL, Login, Profile
 from postern.surfaces.cli.options import command
 from postern.surfaces.cli.run import USAGE, end, err, for_programs, out, plain, report
-from postern.surfaces.cli.secret import read_secret
+from postern.surfaces.cli.secret import read_or_ask
 from postern.usecases.access.views import Me
 from postern.usecases.answers import View
 from postern.usecases.operations.views import Status
@@ -61,7 +60,8 @@ def login(url: str, key: str | None) -> None:
     parts = urlsplit(address)
     if parts.scheme == "http" and not reach_of(address):
         err.print("Note: over http:// anybody on the way can read the key. Is there no https:// ?")
-    given = profiles.checked_key(_key(key), "That is no API key: they begin with pk_")
+    typed = read_or_ask(key, "--key", "API key").strip()
+    given = profiles.checked_key(typed, "That is no API key: they begin with pk_")
     api.use(Login(address, given, name))
     me = api.get(Me, "me")
     known = profiles.read()
@@ -131,12 +131,3 @@ def status() -> None:
     for_programs(found)
     for line in lines:
         out.print(plain(line))
-
-
-def _key(source: str | None) -> str:
-    if source is not None:
-        return read_secret(source).strip()
-    if not sys.stdin.isatty():
-        end("--key: write env:NAME, file:PATH or - (standard input)", USAGE)
-    asked: str = click.prompt("API key", hide_input=True)
-    return asked.strip()

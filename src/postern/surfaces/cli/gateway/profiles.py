@@ -10,6 +10,7 @@ import msgspec
 
 from postern.private_files import make_folder
 from postern.surfaces.cli.run import USAGE, end, err
+from postern.surfaces.cli.written import written_whole
 
 LOCAL = "local"
 """The profile that is always there: the local database."""
@@ -62,13 +63,10 @@ def read() -> Credentials:
 def write(credentials: Credentials) -> None:
     """Whole or not at all: an interruption must not lose the other profiles."""
     path = file()
-    new = path.with_name(f"{path.name}.{os.getpid()}")
     try:
         make_folder(path.parent)
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with open(descriptor, "wb") as opened:
+        with written_whole(path, 0o600) as opened:
             opened.write(msgspec.json.format(msgspec.json.encode(credentials), indent=2) + b"\n")
-        new.replace(path)
     except OSError as error:
         end(f"{error.filename or path} cannot be written: {error.strerror}", USAGE)
 

@@ -1,5 +1,6 @@
 """`postern history …` and `postern replay`."""
 
+import errno
 import sys
 import time
 from pathlib import Path
@@ -12,7 +13,7 @@ from postern.core.problems import PROBLEMS
 from postern.surfaces.cli.develop.listeners import named
 from postern.surfaces.cli.develop.target import LocalTarget, checked, token_for_header
 from postern.surfaces.cli.filters import which_calls
-from postern.surfaces.cli.gateway.api import api
+from postern.surfaces.cli.gateway.api import PLACE, api
 from postern.surfaces.cli.history.story import show_story
 from postern.surfaces.cli.options import (
     Choice,
@@ -24,6 +25,7 @@ from postern.surfaces.cli.options import (
     limit_option,
 )
 from postern.surfaces.cli.run import (
+    CONFLICT,
     FAILED,
     NOT_FOUND,
     UNAVAILABLE,
@@ -36,12 +38,14 @@ from postern.surfaces.cli.run import (
     show_page,
     show_table,
 )
+from postern.surfaces.cli.written import written_whole
 from postern.usecases.answers import Listing, as_plain
 from postern.usecases.calls.views import Admitted, Recheck
 from postern.usecases.history.code import LANGUAGES, Language
+from postern.usecases.history.fixture_file import as_file, file_name
 from postern.usecases.history.views.calls import Bookmark, Count, Invocation, LocalRun, Note, Replayed
 from postern.usecases.history.views.comparing import Comparison
-from postern.usecases.history.views.requests import RecordedRequest
+from postern.usecases.history.views.requests import Fixture, RecordedRequest
 from postern.usecases.history.views.samples import Preview
 from postern.usecases.summary import InvocationSummary
 
@@ -347,3 +351,48 @@ def recheck(webhook: str, admit: bool) -> None:
         out.print(f"{started.admitted} of {len(started.items)} admitted.")
         rows = [[one.invocation_id, "started" if one.admitted else one.reason] for one in started.items]
         show_table(["invocation", "result"], rows, "")
+
+
+@commands.command("save")
+@invocation_argument
+@click.argument(
+    "folder", type=click.Path(path_type=Path), help="Where the file is written, like tests/events."
+)
+@click.option("--as", "name", metavar="NAME", help="What the file is called. Default: after its event.")
+@click.option("--replace", is_flag=True, help="Write over a file that is there.")
+def save(invocation: str, folder: Path, name: str | None, replace: bool) -> None:
+    """Save a recorded call as a fixture: a JSON file on which tests of workflows run. It holds the event as a workflow
+    gets it, and the headers without credentials and signatures. What the payload holds is in it, whatever that is.
+
+    Example:
+
+      postern history save inv_… tests/events --as paid
+    """
+    if name is not None and not PLACE.fullmatch(name):
+        end("--as: a name has up to 80 letters, digits, dots, dashes and underscores", USAGE)
+    found = api.get(Fixture, "invocations", invocation, "fixture")
+    stem = name.removesuffix(".json") if name else file_name(found, invocation)
+    text = as_file(found)
+    try:
+        file, written = _keep(folder, stem, text, replace)
+    except FileExistsError as error:
+        end(
+            f"{error.filename} exists already and says something else; --replace writes over it",
+            CONFLICT,
+            "conflict",
+        )
+    except OSError as error:
+        end(f"{error.filename or folder} cannot be written: {error.strerror}", USAGE)
+    report({"written": str(file)}, f"Written: {file}" if written else f"It is there already: {file}")
+
+
+def _keep(folder: Path, stem: str, text: str, replace: bool) -> tuple[Path, bool]:
+    file = folder / f"{stem}.json"
+    folder.mkdir(parents=True, exist_ok=True)
+    if not replace and file.exists():
+        if file.read_bytes() == text.encode():
+            return file, False
+        raise FileExistsError(errno.EEXIST, "exists", str(file))
+    with written_whole(file) as opened:
+        opened.write(text.encode())
+    return file, True
