@@ -15,7 +15,7 @@ from postern.core.problems import Refused
 from postern.observe.logs import Log
 from postern.settings import Settings
 from postern.surfaces.cli.gateway.beside import NAME, NOT_THIS_ONE, Asked
-from postern.surfaces.cli.gateway.source import HttpAnswer, Question
+from postern.surfaces.cli.gateway.source import HttpAnswer, HttpQuestion
 from postern.surfaces.rest import inside
 from postern.surfaces.rest.framework.bodies import LARGEST_CONFIGURATION
 from postern.surfaces.rest.framework.problems import STORE_AWAY, problem_response
@@ -113,7 +113,7 @@ async def _answer_to(gateway: Gateway, own: dict[str, str], said: bytes | None) 
         return _as_answer(problem_response(Refused("internal_error")))
 
 
-async def answer_inside(gateway: Gateway, asked: Question) -> HttpAnswer:
+async def answer_inside(gateway: Gateway, asked: HttpQuestion) -> HttpAnswer:
     """By the application in this process."""
     return _as_answer(
         await inside.ask(gateway, inside.COMMAND_LINE, asked.method, asked.path, asked.query, asked.body)

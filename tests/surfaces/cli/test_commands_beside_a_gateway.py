@@ -18,7 +18,7 @@ from postern.surfaces.cli.develop.target import LocalTarget
 from postern.surfaces.cli.gateway import beside
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.gateway.beside import NAME
-from postern.surfaces.cli.gateway.source import HttpAnswer, Question
+from postern.surfaces.cli.gateway.source import HttpAnswer, HttpQuestion
 from postern.surfaces.cli.run import UNAVAILABLE, USAGE
 from support.client import Client, admin_of
 from support.commands import typed
@@ -196,7 +196,7 @@ def test_who_listens_beside_a_gateway_waits_there_and_looks_into_a_database_by_i
 ) -> None:
     said: list[bytes | None] = []
 
-    def ask(question: Question, within: float | None) -> HttpAnswer:
+    def ask(question: HttpQuestion, within: float | None) -> HttpAnswer:
         said.append(question.body)
         return HttpAnswer(200, HEARD)
 

@@ -15,7 +15,7 @@ import pytest
 from reference import commands
 
 from postern.surfaces.cli.gateway.remote import Remote
-from postern.surfaces.cli.gateway.source import HttpAnswer, Question
+from postern.surfaces.cli.gateway.source import HttpAnswer, HttpQuestion
 from postern.surfaces.cli.run import CONFLICT, FAILED, NOT_ALLOWED, NOT_FOUND, OK, UNAVAILABLE, USAGE
 from postern.wiring.commands.machine import OnThisMachine
 from postern.workflows.testing import load_event
@@ -442,7 +442,7 @@ def test_an_older_gateway_that_lacks_an_operation_is_called_older(
     """Where its path had other methods already, it answers 405."""
     answered = Remote.ask
 
-    def older(self: Remote, question: Question, within: float | None) -> HttpAnswer:
+    def older(self: Remote, question: HttpQuestion, within: float | None) -> HttpAnswer:
         if question.path == "/webhooks/many":
             question.path = "/webhooks/wh_0"
         return answered(self, question, within)

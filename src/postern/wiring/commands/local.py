@@ -12,7 +12,7 @@ from postern.interruption import ends_at_once
 from postern.settings import Settings
 from postern.surfaces.cli.gateway.beside import GatewaySocket
 from postern.surfaces.cli.gateway.machine import Machine
-from postern.surfaces.cli.gateway.source import HttpAnswer, Question
+from postern.surfaces.cli.gateway.source import HttpAnswer, HttpQuestion
 from postern.surfaces.cli.run import USAGE, end
 from postern.wiring.settings import digests
 
@@ -59,7 +59,7 @@ class LocalApi:
         self._turn = threading.Lock()
         """`postern listen` asks from several threads, and there is one application."""
 
-    def ask(self, question: Question, within: float | None = None) -> HttpAnswer:
+    def ask(self, question: HttpQuestion, within: float | None = None) -> HttpAnswer:
         answer = self._beside.ask(question, within)
         self.is_served = answer is not None
         return answer or self._opened().ask(question)

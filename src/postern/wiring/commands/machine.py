@@ -28,7 +28,7 @@ from postern.stores.sql.database import Database
 from postern.surfaces.cli.develop.dev_lines import DevLines
 from postern.surfaces.cli.gateway.api import end_refused
 from postern.surfaces.cli.gateway.machine import Manifest, Restored
-from postern.surfaces.cli.gateway.source import HttpAnswer, Question
+from postern.surfaces.cli.gateway.source import HttpAnswer, HttpQuestion
 from postern.surfaces.cli.run import CONFLICT, FAILED, USAGE, end
 from postern.surfaces.mcp import load_sdk
 from postern.surfaces.rest.inside import COMMAND_LINE
@@ -62,7 +62,7 @@ class OnThisMachine:
         self._turn = threading.Lock()
         """`postern listen` asks from several threads, and there is one loop."""
 
-    def ask(self, question: Question) -> HttpAnswer:
+    def ask(self, question: HttpQuestion) -> HttpAnswer:
         begins = question.method != "GET"
         return self._run(lambda gateway: answer_inside(gateway, question), begins)
 

@@ -12,7 +12,7 @@ from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import PROBLEMS, Refused
 from postern.surfaces.cli.gateway.machine import Local, Machine, Wiring
 from postern.surfaces.cli.gateway.profiles import Login, chosen
-from postern.surfaces.cli.gateway.source import Away, HttpAnswer, Question, Source
+from postern.surfaces.cli.gateway.source import Away, HttpAnswer, HttpQuestion, Source
 from postern.surfaces.cli.run import CONFLICT, FAILED, NOT_ALLOWED, NOT_FOUND, UNAVAILABLE, USAGE, end
 from postern.usecases.answers import MOST_ON_A_PAGE, UNSET, Listing, UnsetType, View, as_json, read_json
 
@@ -123,7 +123,7 @@ class Api:
         given = None if body is None else as_json(body)
         try:
             answer = self.source().ask(
-                Question(method, "/" + "/".join(map(quote, path)), asked, given), within
+                HttpQuestion(method, "/" + "/".join(map(quote, path)), asked, given), within
             )
         except StoreUnavailable as trouble:
             end(f"The database cannot be used: {trouble}", UNAVAILABLE)

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from postern import __version__
-from postern.surfaces.cli.gateway.source import Away, HttpAnswer, Question
+from postern.surfaces.cli.gateway.source import Away, HttpAnswer, HttpQuestion
 
 NAME = "commands.sock"
 
@@ -20,7 +20,7 @@ NOT_THIS_ONE = 421
 """The status where it is another version, or has other settings than the command was given."""
 
 
-class Asked(Question):
+class Asked(HttpQuestion):
     settings: dict[str, str]
     """The digests of those that the command was given."""
     version: str = __version__
@@ -33,7 +33,7 @@ class GatewaySocket:
         self._is_named = is_named
         self._settings = settings
 
-    def ask(self, question: Question, within: float | None = None) -> HttpAnswer | None:
+    def ask(self, question: HttpQuestion, within: float | None = None) -> HttpAnswer | None:
         """None where no gateway runs that is the one which is meant: the command opens the database itself."""
         asked = msgspec.msgpack.encode(
             Asked(question.method, question.path, question.query, question.body, self._settings)

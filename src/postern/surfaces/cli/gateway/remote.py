@@ -7,7 +7,7 @@ from typing import NoReturn
 import httpx2
 
 from postern.surfaces.cli.gateway.profiles import Login
-from postern.surfaces.cli.gateway.source import Away, HttpAnswer, Question
+from postern.surfaces.cli.gateway.source import Away, HttpAnswer, HttpQuestion
 from postern.surfaces.cli.gateway.trust import reason, trusted
 from postern.surfaces.cli.run import FAILED, NOT_ALLOWED, UNAVAILABLE, USAGE, end
 
@@ -35,7 +35,7 @@ class Remote:
         except (OSError, ssl.SSLError) as error:  # what SSL_CERT_FILE names cannot be used
             end(f"The certificates to trust cannot be read: {error}", USAGE)
 
-    def ask(self, question: Question, within: float | None = None) -> HttpAnswer:
+    def ask(self, question: HttpQuestion, within: float | None = None) -> HttpAnswer:
         content = {} if question.body is None else {"Content-Type": "application/json"}
         waits = httpx2.Timeout(within or ANSWER_WITHIN, connect=min(within or ANSWER_WITHIN, CONNECT_WITHIN))
         try:

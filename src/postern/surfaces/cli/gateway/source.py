@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 
-class Question(msgspec.Struct):
+class HttpQuestion(msgspec.Struct):
     method: str
     path: str
     """What follows the API's prefix."""
@@ -25,7 +25,7 @@ class Away(Exception):
 
 
 class Source(Protocol):
-    def ask(self, question: Question, within: float | None = None) -> HttpAnswer:
+    def ask(self, question: HttpQuestion, within: float | None = None) -> HttpAnswer:
         """``within``: seconds for the answer. Whoever cannot answer at all ends the command."""
         ...
 
