@@ -9,7 +9,7 @@ import click
 from postern.core.access.accounts import LEVELS
 from postern.core.access.audit import Changes
 from postern.surfaces.cli.gateway.api import api
-from postern.surfaces.cli.options import Choice, Group, command, cursor_option, limit_option, yes_option
+from postern.surfaces.cli.options import Choice, Group, command, limit_option
 from postern.surfaces.cli.run import USAGE, confirm, end, report, show_page
 from postern.surfaces.cli.secret import read_or_ask, read_secret
 from postern.usecases.access.views import ApiKey, AuditEntry, NewApiKey, Session, User
@@ -19,7 +19,6 @@ keys = Group("keys", help="API keys.")
 users = Group("users", help="Who may sign in to the console.")
 sessions = Group("sessions", help="Who is signed in.")
 
-user_argument = click.argument("user", metavar="USER", help="The user's id (usr_…).")
 A_LEVEL = f"{', '.join(LEVELS[:-1])} or {LEVELS[-1]}."
 
 
@@ -73,7 +72,6 @@ def create_user(name: str, level: str, password: str | None) -> None:
 
 
 @users.command("change")
-@user_argument
 @click.option("--level", type=Choice(LEVELS), help=A_LEVEL)
 @click.option("--password", help="env:NAME, file:PATH or -. Ends the user's sessions.")
 def change_user(user: str, level: str | None, password: str | None) -> None:
@@ -90,8 +88,6 @@ def change_user(user: str, level: str | None, password: str | None) -> None:
 
 
 @users.command("delete")
-@user_argument
-@yes_option
 def delete_user(user: str, yes: bool) -> None:
     """Remove a user and end their sessions. The last admin stays."""
     confirm("They can no longer sign in. Delete the user?", yes)
@@ -119,7 +115,6 @@ def revoke_session(session_id: str) -> None:
 @command()
 @click.option("--subject", help="Only what was done to this webhook, user, key … (its id).")
 @limit_option(50)
-@cursor_option
 def audit(subject: str | None, limit: int, cursor: str | None) -> None:
     """Who changed what, newest first. No secret is in it: of one it only says that it was set."""
     page = api.get(Listing[AuditEntry], "audit", limit=limit, cursor=cursor, subject=subject)

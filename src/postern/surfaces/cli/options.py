@@ -3,12 +3,16 @@
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial, wraps
+from inspect import signature
 from typing import Any, TypeVar, get_args
 
 import click
 
 from postern.core.history.replay import Values
 from postern.surfaces.cli.run import out
+
+Function = Callable[..., Any]
+F = TypeVar("F", bound=Function)
 
 
 class Choice(click.Choice[str]):
@@ -30,15 +34,30 @@ def _json_asked(context: click.Context, option: click.Parameter, asked: bool) ->
     out.as_json = asked
 
 
+USUAL: dict[str, click.Parameter] = {
+    "webhook": click.Argument(["webhook"], metavar="WEBHOOK", help="The webhook's id (wh_…)."),
+    "invocation": click.Argument(["invocation"], metavar="INVOCATION", help="The invocation's id (inv_…)."),
+    "replay": click.Argument(["replay"], metavar="REPLAY", help="The replay's id (rpl_…)."),
+    "user": click.Argument(["user"], metavar="USER", help="The user's id (usr_…)."),
+    "yes": click.Option(["--yes"], is_flag=True, help="Do not ask."),
+    "cursor": click.Option(["--cursor"], help="Go on where a page ended (nextCursor)."),
+}
+"""What many commands are given. A command has it that takes an argument of this name, and says nothing else of that."""
+JSON = click.Option(
+    ["--json"], is_flag=True, expose_value=False, help="Print JSON, for scripts.", callback=_json_asked
+)
+
+
 class Command(click.Command):
     """One that says something: to people, and as JSON to programs."""
 
-    def __init__(self, name: str | None, **of_click: Any) -> None:
-        super().__init__(name, **of_click)
-        said = "Print JSON, for scripts."
-        self.params.append(
-            click.Option(["--json"], is_flag=True, expose_value=False, help=said, callback=_json_asked)
-        )
+    def __init__(self, name: str | None, callback: Function, **of_click: Any) -> None:
+        super().__init__(name, callback=callback, **of_click)
+        stated, taken = {one.name for one in self.params}, signature(callback).parameters
+        usual = [one for name, one in USUAL.items() if name in taken and name not in stated]
+        arguments = [one for one in usual if isinstance(one, click.Argument)]
+        options = [one for one in usual if isinstance(one, click.Option)]
+        self.params = [*arguments, *self.params, *options, JSON]
 
 
 command = partial(click.command, cls=Command)
@@ -66,12 +85,7 @@ WHOLE = 1000
 
 Given = dict[str, Any]
 """What was typed for such options, by the names that the API has for them; what was not typed is not in it."""
-Function = Callable[..., Any]
-F = TypeVar("F", bound=Function)
 Options = Mapping[str, str | Callable[[Function], Function]]
-
-yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
-cursor_option = click.option("--cursor", help="Go on where a page ended (nextCursor).")
 
 
 def limit_option(default: int) -> Callable[[F], F]:

@@ -109,7 +109,6 @@ def test(
 
 
 @commands.command("explain")
-@click.argument("invocation", metavar="INVOCATION", help="The invocation's id (inv_…).")
 def explain(invocation: str) -> None:
     """Why a recorded call was judged as it was, and what would fix it, checked against its webhook's present
     settings."""

@@ -20,7 +20,6 @@ from postern.surfaces.cli.options import (
     Given,
     Group,
     command,
-    cursor_option,
     fields_option,
     limit_option,
 )
@@ -54,13 +53,10 @@ LOOK_EVERY = 0.3
 
 commands = Group("history", help="Look at what was called, and at what became of it.")
 
-invocation_argument = click.argument("invocation", metavar="INVOCATION", help="The invocation's id (inv_…).")
-
 
 @commands.command("list")
 @which_calls
 @limit_option(50)
-@cursor_option
 def listing(wanted: Given, limit: int, cursor: str | None) -> None:
     """The calls, newest first, rejected ones too."""
     page = api.get(
@@ -94,7 +90,6 @@ def count(wanted: Given) -> None:
 
 
 @commands.command("show")
-@invocation_argument
 def show(invocation: str) -> None:
     """One call's whole story: what came, what was decided and why, what was started."""
     if invocation == "count":  # at this place of a path the API has something else
@@ -105,7 +100,6 @@ def show(invocation: str) -> None:
 
 
 @commands.command("code")
-@invocation_argument
 @click.option(
     "--language",
     type=Choice(LANGUAGES),
@@ -120,7 +114,6 @@ def as_code(invocation: str, language: Language) -> None:
 
 
 @commands.command("compare")
-@invocation_argument
 @click.argument(
     "other",
     required=False,
@@ -143,14 +136,12 @@ def compare(invocation: str, other: str | None) -> None:
 
 
 @commands.command("bookmark")
-@invocation_argument
 def bookmark(invocation: str) -> None:
     """Bookmark a call for everybody. It keeps nothing: retention takes it as any other."""
     report(api.put(Bookmark, "invocations", invocation, "bookmark"), "Bookmarked.")
 
 
 @commands.command("forget-bookmark")
-@invocation_argument
 def forget_bookmark(invocation: str) -> None:
     """Take a call's bookmark away. The call stays."""
     api.delete("invocations", invocation, "bookmark")
@@ -158,7 +149,6 @@ def forget_bookmark(invocation: str) -> None:
 
 
 @commands.command("note")
-@invocation_argument
 @click.argument("text", help="What to write.")
 def note(invocation: str, text: str) -> None:
     """Write a note beside a call, for everybody who looks at it."""
@@ -167,7 +157,6 @@ def note(invocation: str, text: str) -> None:
 
 
 @commands.command("delete-note")
-@invocation_argument
 @click.argument("note_id", metavar="NOTE", help="The note's id (note_…).")
 def delete_note(invocation: str, note_id: str) -> None:
     """Delete a note of a call: one's own, or, for an administrator, anybody's."""
@@ -176,7 +165,6 @@ def delete_note(invocation: str, note_id: str) -> None:
 
 
 @commands.command("replay-edited")
-@invocation_argument
 @click.option(
     "--body",
     type=click.Path(path_type=Path),
@@ -218,7 +206,6 @@ def _text(file: Path) -> str:
 
 
 @commands.command("preview")
-@invocation_argument
 @click.argument("paths", nargs=-1, required=True, metavar="FIELD=PATH...", help="Like fieldOne=order.number.")
 def preview(invocation: str, paths: tuple[str, ...]) -> None:
     """What field paths would take out of a recorded call, before you save them as its webhook's mapping.
@@ -240,7 +227,6 @@ def preview(invocation: str, paths: tuple[str, ...]) -> None:
 
 
 @command()
-@invocation_argument
 @fields_option("recorded")
 @click.option(
     "--to",
@@ -328,7 +314,6 @@ def _status(one: InvocationSummary) -> str:
 
 
 @commands.command("recheck")
-@click.argument("webhook", metavar="WEBHOOK", help="The webhook's id (wh_…).")
 @click.option("--admit", is_flag=True, help="Start those that pass.")
 def recheck(webhook: str, admit: bool) -> None:
     """Which rejected calls would pass with the settings as they are now? `--admit` starts them, none of them
@@ -354,7 +339,6 @@ def recheck(webhook: str, admit: bool) -> None:
 
 
 @commands.command("save")
-@invocation_argument
 @click.argument(
     "folder", type=click.Path(path_type=Path), help="Where the file is written, like tests/events."
 )

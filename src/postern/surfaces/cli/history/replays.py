@@ -6,14 +6,13 @@ import click
 
 from postern.surfaces.cli.filters import which_calls
 from postern.surfaces.cli.gateway.api import api, camel
-from postern.surfaces.cli.options import Given, Group, cursor_option, fields_option, limit_option
+from postern.surfaces.cli.options import Given, Group, fields_option, limit_option
 from postern.surfaces.cli.run import FAILED, counted, err, report, show_page
 from postern.usecases.answers import Listing
 from postern.usecases.deliveries.views import Replay
 
 commands = Group("replays", help="Replay many recorded calls: plan it, look at the count, run it.")
 
-replay_argument = click.argument("replay", metavar="REPLAY", help="The replay's id (rpl_…).")
 watch_option = click.option(
     "--watch",
     is_flag=True,
@@ -44,7 +43,6 @@ def plan(wanted: Given, include_completed: bool) -> None:
 
 
 @commands.command("run")
-@replay_argument
 @fields_option("recorded")
 @watch_option
 def run(replay: str, fields: str, watch: bool) -> None:
@@ -54,7 +52,6 @@ def run(replay: str, fields: str, watch: bool) -> None:
 
 
 @commands.command("show")
-@replay_argument
 @watch_option
 def show(replay: str, watch: bool) -> None:
     """How far a replay is."""
@@ -64,7 +61,6 @@ def show(replay: str, watch: bool) -> None:
 
 @commands.command("list")
 @limit_option(50)
-@cursor_option
 def listing(limit: int, cursor: str | None) -> None:
     """The replays, newest first."""
     page = api.get(Listing[Replay], "replays", limit=limit, cursor=cursor)
@@ -87,7 +83,6 @@ def listing(limit: int, cursor: str | None) -> None:
 
 
 @commands.command("cancel")
-@replay_argument
 def cancel(replay: str) -> None:
     """End a replay. What has been queued by then is started; the rest is not."""
     _report(api.post(Replay, "replays", replay, "cancel"))

@@ -7,7 +7,7 @@ import click
 from postern.core.webhooks.many import ACTIONS
 from postern.surfaces.cli.filters import which_webhooks
 from postern.surfaces.cli.gateway.api import api
-from postern.surfaces.cli.options import Choice, Given, yes_option
+from postern.surfaces.cli.options import Choice, Given
 from postern.surfaces.cli.run import CONFLICT, USAGE, counted, end, for_programs, note, out, plain
 from postern.surfaces.cli.webhooks.webhooks import commands
 from postern.usecases.webhooks.views import Many
@@ -36,7 +36,6 @@ DONE = {
 @click.option("--tags", help="For tag and untag: which, divided by commas.")
 @click.option("--to", help="For move: the folder they go to; - takes them out of theirs.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
-@yes_option
 def many(
     action: str,
     webhooks: tuple[str, ...],

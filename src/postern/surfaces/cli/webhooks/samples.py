@@ -5,7 +5,7 @@ import click
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.options import Choice
 from postern.surfaces.cli.run import USAGE, end, for_programs, report, show_table
-from postern.surfaces.cli.webhooks.webhooks import commands, webhook_argument
+from postern.surfaces.cli.webhooks.webhooks import commands
 from postern.usecases.answers import read_json
 from postern.usecases.history.views.samples import TOO_LARGE, NotRecording, Recording, Sample
 
@@ -50,7 +50,6 @@ def _stop_recording(webhook: str | None) -> NotRecording:
 
 
 @commands.command("sample")
-@webhook_argument
 @click.option(
     "--for",
     "language",

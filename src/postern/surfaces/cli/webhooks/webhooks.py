@@ -16,9 +16,7 @@ from postern.surfaces.cli.options import (
     Choice,
     Given,
     Group,
-    cursor_option,
     limit_option,
-    yes_option,
 )
 from postern.surfaces.cli.run import (
     FAILED,
@@ -51,7 +49,6 @@ from postern.usecases.webhooks.views import (
 
 commands = Group("webhooks", help="Create, look at and change webhooks.")
 
-webhook_argument = click.argument("webhook", metavar="WEBHOOK", help="The webhook's id (wh_…).")
 settings_argument = click.argument(
     "settings",
     nargs=-1,
@@ -166,7 +163,6 @@ def create(
 )
 @click.option("--reverse", is_flag=True, help="The other way round.")
 @limit_option(50)
-@cursor_option
 def listing(wanted: Given, sort: str, reverse: bool, limit: int, cursor: str | None) -> None:
     """The webhooks, newest first. Every filter that is given must hold.
 
@@ -199,14 +195,12 @@ def listing(wanted: Given, sort: str, reverse: bool, limit: int, cursor: str | N
 
 
 @commands.command("show")
-@webhook_argument
 def show(webhook: str) -> None:
     """Everything about one webhook, except its secrets."""
     show_found(api.get(Webhook, "webhooks", webhook))
 
 
 @commands.command("set")
-@webhook_argument
 @settings_argument
 @click.option(
     "--secret", help="A new main token or signing secret: env:NAME, file:PATH or -. Takes effect at once."
@@ -237,21 +231,18 @@ def change(webhook: str, settings: tuple[str, ...], secret: str | None, second_s
 
 
 @commands.command("enable")
-@webhook_argument
 def enable(webhook: str) -> None:
     """Accept calls again."""
     _switch(webhook, True)
 
 
 @commands.command("disable")
-@webhook_argument
 def disable(webhook: str) -> None:
     """Reject every call with 403 until enabled again."""
     _switch(webhook, False)
 
 
 @commands.command("promote")
-@webhook_argument
 def promote(webhook: str) -> None:
     """Make the second valid secret the main one, and clear the second."""
     how = api.get(Webhook, "webhooks", webhook).authentication
@@ -266,7 +257,6 @@ def promote(webhook: str) -> None:
 
 
 @commands.command("adopt-secret")
-@webhook_argument
 @click.argument(
     "invocation",
     required=False,
@@ -283,8 +273,6 @@ def adopt(webhook: str, invocation: str | None) -> None:
 
 
 @commands.command("delete")
-@webhook_argument
-@yes_option
 def delete(webhook: str, yes: bool) -> None:
     """Delete a webhook: its URL answers 404. For seven days `postern webhooks restore` has it back; its history stays
     until retention takes it."""
@@ -296,7 +284,6 @@ def delete(webhook: str, yes: bool) -> None:
 
 @commands.command("bin")
 @limit_option(200)
-@cursor_option
 def in_the_bin(limit: int, cursor: str | None) -> None:
     """The webhooks that were deleted in the last seven days."""
     show_page(
@@ -308,7 +295,6 @@ def in_the_bin(limit: int, cursor: str | None) -> None:
 
 
 @commands.command("restore")
-@webhook_argument
 def restore(webhook: str) -> None:
     """Take a deleted webhook out of the bin, as it was: URL, settings, secrets."""
     done = api.post(Webhook, "bin", webhook, "restore")
@@ -316,8 +302,6 @@ def restore(webhook: str) -> None:
 
 
 @commands.command("delete-for-good")
-@webhook_argument
-@yes_option
 def delete_for_good(webhook: str, yes: bool) -> None:
     """Delete the settings and secrets of a webhook that is in the bin, before its seven days are over."""
     confirm("Its settings and secrets cannot be had back. Delete them?", yes)
@@ -364,7 +348,6 @@ def _state(webhook: Webhook) -> str:
 
 
 @commands.command("hold")
-@webhook_argument
 def hold(webhook: str) -> None:
     """Accept and record calls as ever, and start nothing until `release`: for maintenance without loss."""
     done = api.post(Hold, "webhooks", webhook, "hold")
@@ -372,7 +355,6 @@ def hold(webhook: str) -> None:
 
 
 @commands.command("release")
-@webhook_argument
 def release(webhook: str) -> None:
     """End the hold and start what waited, the oldest first."""
     done = api.post(Released, "webhooks", webhook, "release")
@@ -380,8 +362,6 @@ def release(webhook: str) -> None:
 
 
 @commands.command("drop")
-@webhook_argument
-@yes_option
 def drop(webhook: str, yes: bool) -> None:
     """Give up what waits behind a hold. Each call stays in the history and can be replayed. The hold goes
     on."""
@@ -391,7 +371,6 @@ def drop(webhook: str, yes: bool) -> None:
 
 
 @commands.command("run")
-@webhook_argument
 def run(webhook: str) -> None:
     """Fetch a schedule's source once, now, and take in what comes."""
     done = api.post(ScheduleRun, "webhooks", webhook, "schedule", "run")
@@ -404,7 +383,6 @@ def run(webhook: str) -> None:
 
 
 @commands.command("resume")
-@webhook_argument
 def resume(webhook: str) -> None:
     """Let a schedule go on that has paused itself."""
     done = api.post(Webhook, "webhooks", webhook, "schedule", "resume")
