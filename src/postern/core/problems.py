@@ -241,6 +241,11 @@ class Refused(Exception):
         return f"{self.code}: {self.detail or self.problem.help}"
 
 
+def invalid(field: str, message: str) -> Refused:
+    """One field of a request is wrong."""
+    return Refused("invalid_request", errors=[FieldError(field, message)])
+
+
 class Gone(Refused):
     """Retention has taken the invocation between the look at it and what was to become of it."""
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
-from postern.core.problems import FieldError, FieldRefused, Refused
+from postern.core.problems import FieldError, FieldRefused, Refused, invalid
 from postern.core.webhooks.settings import Method
 
 
@@ -41,7 +41,7 @@ def decoded(text: str, field: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except ValueError:  # also of a letter that is not ASCII, which is no error of base64's own
-        raise Refused("invalid_request", errors=[FieldError(field, "is not base64")]) from None
+        raise invalid(field, "is not base64") from None
 
 
 def given_body(body: str | None, body_base64: str | None, within: str = "") -> bytes | None:

@@ -10,7 +10,7 @@ from pydantic.alias_generators import to_camel
 
 from postern.core.access.accounts import Actor, Level
 from postern.core.documents import Document, Patch
-from postern.core.problems import FieldError, Refused
+from postern.core.problems import FieldError, Refused, invalid
 from postern.surfaces.mcp.shown import Shown
 from postern.surfaces.rest.framework.operation import Arguments, Operation
 from postern.surfaces.rest.table import operations
@@ -113,7 +113,7 @@ class Tool:
         chosen = given.get(self._choice, next(iter(self.actions)) if self.reads else None)
         if not isinstance(chosen, str) or chosen not in self.actions:
             detail = f"choose one of: {', '.join(self.actions)}"
-            raise Refused("invalid_request", errors=[FieldError(self._choice, detail)])
+            raise invalid(self._choice, detail)
         rest = {name: value for name, value in given.items() if name != self._choice}
         taken = {field.alias for field in self.actions[chosen].request.model_fields.values()}
         if others := [name for name in rest if name in self.schema["properties"] and name not in taken]:

@@ -9,7 +9,7 @@ from postern.core.access.audit import Changes
 from postern.core.address import limit_key
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.limits import Tries
-from postern.core.problems import FieldError, Refused
+from postern.core.problems import FieldError, Refused, invalid
 from postern.identity import new_api_key, new_id, new_password, new_session_secret
 from postern.usecases.access import views
 from postern.usecases.access.audit import noted
@@ -300,7 +300,7 @@ async def change_own_password(gateway: Gateway, actor: Actor, old_password: str,
             retry_after=int(wait) + 1,
         )
     user = await _user(gateway, actor.id)
-    wrong = Refused("invalid_request", errors=[FieldError("oldPassword", "is not right")])
+    wrong = invalid("oldPassword", "is not right")
     try:
         right = await matches(user.password_hash, old_password)
     except Refused:

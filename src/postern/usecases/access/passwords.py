@@ -7,7 +7,7 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
 from postern.core.address import neighbourhood
-from postern.core.problems import FieldError, Refused
+from postern.core.problems import invalid
 from postern.usecases.runtime.one_at_a_time import OneAtATime
 
 T = TypeVar("T")
@@ -26,9 +26,7 @@ line = OneAtATime("passwords", 100, "Too many are signing in at once; try again 
 
 def check_password(password: str, field: str = "password") -> None:
     if not SHORTEST <= len(password) <= LONGEST:
-        raise Refused(
-            "invalid_request", errors=[FieldError(field, f"has {SHORTEST} to {LONGEST} characters")]
-        )
+        raise invalid(field, f"has {SHORTEST} to {LONGEST} characters")
 
 
 async def hashed(password: str) -> str:

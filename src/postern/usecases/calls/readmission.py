@@ -11,7 +11,7 @@ from postern.core.admit import admit as judge
 from postern.core.calls.content import UnreadableContent, read_object
 from postern.core.history.invocation import Delivery, HistoryFilter, Invocation
 from postern.core.limits import Limits
-from postern.core.problems import PROBLEMS, FieldError, Gone, Refused
+from postern.core.problems import PROBLEMS, Gone, Refused, invalid
 from postern.core.webhooks.webhook import Webhook
 from postern.usecases.access.audit import noted
 from postern.usecases.calls import views
@@ -56,9 +56,7 @@ async def admit(gateway: Gateway, actor: Actor, invocation_ids: list[str]) -> vi
     """Start rejected calls that pass now. What has been started meanwhile, in whatever way, is left alone."""
     require(actor, "write")
     if len(invocation_ids) > MOST_RECHECKED:
-        raise Refused(
-            "invalid_request", errors=[FieldError("invocationIds", f"at most {MOST_RECHECKED} at once")]
-        )
+        raise invalid("invocationIds", f"at most {MOST_RECHECKED} at once")
     results = []
     for invocation_id in invocation_ids:
         invocation = (await recorded(gateway, invocation_id)).invocation

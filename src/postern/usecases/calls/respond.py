@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from postern.core.answer import InvalidResponse, workflow_response
 from postern.core.deliveries.delivery import LONGEST_ERROR, End, invocation_of_key
-from postern.core.problems import FieldError, Refused
+from postern.core.problems import Refused, invalid
 from postern.observe.logs import Log
 from postern.observe.metrics import counter_of_ends
 from postern.usecases.calls.waiting import CODE_OF_END
@@ -26,7 +26,7 @@ async def respond(
             gateway, key, 200 if status is None else status, headers or {}, body
         )
     except InvalidResponse as error:
-        raise Refused("invalid_request", errors=[FieldError(error.field, str(error))]) from None
+        raise invalid(error.field, str(error)) from None
     if not in_time:
         raise Refused("gone")
 

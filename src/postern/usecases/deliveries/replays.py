@@ -12,7 +12,7 @@ from postern.core.deliveries.delivery import State
 from postern.core.history.invocation import HistoryFilter, Invocation, payload_of
 from postern.core.history.part import path_of
 from postern.core.history.replay import Replay, Values
-from postern.core.problems import FieldError, Refused
+from postern.core.problems import Refused, invalid
 from postern.identity import new_id
 from postern.observe.logs import Log
 from postern.usecases.access.audit import noted
@@ -44,15 +44,13 @@ async def plan(
         detail = (
             "a replay cannot be planned by a value that is not mapped; name a mapped one, like fieldOne=1001"
         )
-        raise Refused("invalid_request", errors=[FieldError("filter.field", detail)])
+        raise invalid("filter.field", detail)
     now = gateway.clock()
     until = now + 0.001  # ids know milliseconds: what came in just now is part of it
     asked = replace(wanted, until=until if wanted.until is None else min(wanted.until, until))
     found, completed = await gateway.store.replays.count(asked, MOST + 1)
     if found > MOST:
-        raise Refused(
-            "invalid_request", errors=[FieldError("filter", f"finds more than {MOST} calls; narrow it")]
-        )
+        raise invalid("filter", f"finds more than {MOST} calls; narrow it")
     count = found if include_completed else found - completed
     if found and wanted.webhook_id is not None:
         webhook = gateway.runtime.directory.by_id(wanted.webhook_id)

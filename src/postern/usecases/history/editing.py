@@ -13,7 +13,7 @@ from postern.core.history.compare import Difference
 from postern.core.history.invocation import Invocation
 from postern.core.history.marks import Edited
 from postern.core.history.replay import Values
-from postern.core.problems import FieldError, Refused
+from postern.core.problems import FieldError, Refused, invalid
 from postern.core.webhooks.settings import LARGEST_PAYLOAD_LIMIT
 from postern.identity import new_id
 from postern.usecases.access.audit import noted
@@ -67,7 +67,7 @@ async def replay_edited(
     )
     payload = read_object(made.as_call(), wrap_arrays=True)
     if isinstance(payload, UnreadableContent):
-        raise Refused("invalid_request", errors=[FieldError("body", payload.detail)])
+        raise invalid("body", payload.detail)
     found = webhook.mapping.apply(payload)[0] if fields == "current" else story.deliveries[0].fields
     by_hand = {name: value for name, value in (values or {}).items() if found.get(name, "") != value}
     _check(values or {})

@@ -11,7 +11,7 @@ from postern.core.calls.paths import InvalidPath, parse_path
 from postern.core.history.invocation import STATUSES, HistoryFilter, Status
 from postern.core.history.part import part_of
 from postern.core.moment import moment as read_moment
-from postern.core.problems import FieldError, Refused
+from postern.core.problems import FieldError, Refused, invalid
 from postern.core.visible import can_be_stored
 from postern.usecases.shapes import Shape
 
@@ -128,4 +128,4 @@ def moment(text: str | None, field: str) -> float | None:
     try:
         return read_moment(text, time.time())
     except ValueError as error:
-        raise Refused("invalid_request", errors=[FieldError(field, str(error))]) from None
+        raise invalid(field, str(error)) from None

@@ -12,7 +12,7 @@ from postern.core.history.invocation import HistoryFilter, Invocation, Story, pa
 from postern.core.history.marks import Edited
 from postern.core.history.replay import Values
 from postern.core.history.sample import sample_of
-from postern.core.problems import FieldError, Refused
+from postern.core.problems import Refused, invalid
 from postern.core.webhooks.webhook import Webhook
 from postern.identity import time_of
 from postern.usecases.access.audit import noted
@@ -163,7 +163,7 @@ async def preview(gateway: Gateway, actor: Actor, invocation_id: str, paths: dic
     values: dict[str, str | None] = {}
     for name, path in paths.items():
         if problem := path_problem(path):
-            raise Refused("invalid_request", errors=[FieldError(f"fieldMapping.{name}", problem)])
+            raise invalid(f"fieldMapping.{name}", problem)
         value = walk_members(payload.members, parse_path(path)) if payload is not None else None
         values[name] = None if value is None else as_text(value)
     return msgspec.convert(values, Preview)

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from postern.core.access.accounts import Actor
 from postern.core.history.marks import LONGEST_NOTE, MOST_NOTES, CallNote
-from postern.core.problems import FieldError, Refused
+from postern.core.problems import Refused, invalid
 from postern.core.visible import can_be_stored
 from postern.identity import new_id
 from postern.usecases.access.audit import noted
@@ -42,7 +42,7 @@ async def add_note(gateway: Gateway, actor: Actor, invocation_id: str, text: str
     require(actor, "write")
     written = text.strip()
     if problem := _problem_of(written):
-        raise Refused("invalid_request", errors=[FieldError("text", problem)])
+        raise invalid("text", problem)
     await recorded(gateway, invocation_id)
     one = CallNote(new_id("note"), invocation_id, round(gateway.clock(), 3), actor.name, written)
     note = noted(gateway, actor, "call noted", invocation_id, note=one.id)

@@ -6,7 +6,7 @@ import msgspec
 
 from postern.core.access.accounts import Actor
 from postern.core.history.invocation import HistoryFilter, Invocation, payload_of
-from postern.core.problems import FieldError, Refused
+from postern.core.problems import invalid
 from postern.usecases.history.views.requests import PayloadTypes
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.stored_webhook import stored
@@ -29,7 +29,7 @@ async def payload_types(gateway: Gateway, actor: Actor, webhook_id: str, calls: 
     is there in some of them only, null, and what is one thing or another."""
     require(actor, "read")
     if not 1 <= calls <= MOST_CALLS:
-        raise Refused("invalid_request", errors=[FieldError("calls", f"1 to {MOST_CALLS}")])
+        raise invalid("calls", f"1 to {MOST_CALLS}")
     webhook = await stored(gateway, webhook_id)
     shape, read, looked_at, size, before = JsonShape(), 0, 0, 0, None
     while read < calls and size < MOST_BYTES and looked_at < MOST_LOOKED_AT:

@@ -10,7 +10,7 @@ from postern.core.access.audit import AuditEntry
 from postern.core.documents import Document
 from postern.core.history.invocation import HistoryFilter, payload_of
 from postern.core.history.sample import Sample, event_in, sample_of, variables
-from postern.core.problems import FieldError, Refused
+from postern.core.problems import Refused, invalid
 from postern.usecases.access.audit import LONGEST_VALUE, noted
 from postern.usecases.answers import Time, iso
 from postern.usecases.history.history import recorded
@@ -32,7 +32,7 @@ async def arm(
     variables are shown. Where none is named, each webhook waits for its own."""
     require(actor, "write")
     if not 1 <= seconds <= LONGEST_ARMED:
-        raise Refused("invalid_request", errors=[FieldError("seconds", "1 second to one day")])
+        raise invalid("seconds", "1 second to one day")
     until = gateway.clock() + seconds
     note = noted(gateway, actor, "recording armed", webhook_id or EVERY_WEBHOOK, until=iso(until))
     webhooks = await _set(gateway, webhook_id, until, note)

@@ -2,7 +2,7 @@
 
 from postern.core.access.accounts import Actor
 from postern.core.history.marks import SavedView
-from postern.core.problems import FieldError, Refused
+from postern.core.problems import Refused, invalid
 from postern.core.visible import on_one_line
 from postern.identity import new_id
 from postern.usecases.access.audit import noted
@@ -51,7 +51,5 @@ async def delete(gateway: Gateway, actor: Actor, view_id: str) -> None:
 def _named(name: str) -> str:
     name = " ".join(name.split())
     if not 1 <= len(name) <= LONGEST_NAME or not on_one_line(name):
-        raise Refused(
-            "invalid_request", errors=[FieldError("name", f"write a name of 1 to {LONGEST_NAME} characters")]
-        )
+        raise invalid("name", f"write a name of 1 to {LONGEST_NAME} characters")
     return name

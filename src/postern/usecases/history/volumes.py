@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from postern.core.access.accounts import Actor
 from postern.core.history.volume import Counts, Volume
-from postern.core.problems import FieldError, Refused
+from postern.core.problems import invalid
 from postern.core.webhooks.listing import Activity
 from postern.usecases.answers import Time
 from postern.usecases.history.views.charts import Chart, Latency, Outcomes, Point, Total
@@ -42,7 +42,7 @@ async def chart(gateway: Gateway, actor: Actor, webhook_id: str | None = None, s
     """One webhook's calls, or all webhooks', point by point, with the totals of the range."""
     require(actor, "read")
     if span not in RANGES:
-        raise Refused("invalid_request", errors=[FieldError("range", f"choose one of: {', '.join(RANGES)}")])
+        raise invalid("range", f"choose one of: {', '.join(RANGES)}")
     chosen = RANGES[span]
     until = int(gateway.clock() // 60) + 1
     since = until - chosen.minutes

@@ -16,7 +16,7 @@ from postern.core.access.audit import AuditEntry
 from postern.core.answer import InvalidResponse, WorkflowResponse, response_of_http
 from postern.core.deliveries.delivery import invocation_of_key
 from postern.core.listeners import LEASE, AlreadyAnswered, GoneListener, Handed, Listener
-from postern.core.problems import FieldError, Refused
+from postern.core.problems import Refused, invalid
 from postern.identity import new_id
 from postern.observe.metrics import counter_of_ends
 from postern.usecases.access.audit import noted
@@ -69,7 +69,7 @@ async def enter(gateway: Gateway, actor: Actor, request: EnterRequest, address: 
     calls are answered by this listener and no workflow is started for them."""
     require(actor, "read" if request.answers is None else "write")
     if not request.name.isprintable() or not request.name.strip():
-        raise Refused("invalid_request", errors=[FieldError("name", "may hold printable characters only")])
+        raise invalid("name", "may hold printable characters only")
     if request.answers is not None:
         _check_can_be_answered(gateway, request.answers)
     await sweep(gateway)

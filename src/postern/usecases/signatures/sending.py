@@ -13,7 +13,7 @@ from pydantic import Field
 from postern.core.access.accounts import Actor
 from postern.core.calls.paths import InvalidPath, parse_path
 from postern.core.documents import BodyChanges
-from postern.core.problems import PROBLEMS, FetchTrouble, FieldError, Refused
+from postern.core.problems import PROBLEMS, FetchTrouble, Refused, invalid
 from postern.core.signatures.credential import Credential
 from postern.core.signatures.redact import TEST_CALL
 from postern.core.signatures.scheme import SignatureScheme
@@ -114,13 +114,10 @@ def draft_of(known: list[views.SampleCall], request: SendRequest) -> Draft:
         try:
             parse_path(path)
         except InvalidPath as error:
-            raise Refused("invalid_request", errors=[FieldError("changes", str(error))]) from None
+            raise invalid("changes", str(error)) from None
     events = [one.event for one in known]
     if request.event is not None and request.event not in events:
-        raise Refused(
-            "invalid_request",
-            errors=[FieldError("event", f"there is no such sample; there are {', '.join(events)}")],
-        )
+        raise invalid("event", f"there is no such sample; there are {', '.join(events)}")
     chosen = known[0 if request.event is None else events.index(request.event)]
     given = given_body(request.body, request.body_base64)
     body = chosen.body.encode() if given is None else given
@@ -139,7 +136,7 @@ def made(
     try:
         credential = None if scheme is None else SignatureCredential(scheme, secret)
     except ValueError as error:
-        raise Refused("invalid_request", errors=[FieldError("secret", str(error))]) from None
+        raise invalid("secret", str(error)) from None
     return _made(how, credential, secret, draft, occasion, request)
 
 

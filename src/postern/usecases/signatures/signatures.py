@@ -10,7 +10,7 @@ from pydantic import Field
 from postern import presets
 from postern.core.access.accounts import Actor
 from postern.core.calls.call import Call
-from postern.core.problems import PROBLEMS, FieldError, Refused
+from postern.core.problems import PROBLEMS, Refused, invalid
 from postern.core.signatures.diagnosis.diagnose import Diagnosis, diagnose, resembles, sentence
 from postern.core.signatures.diagnosis.variants import SenderSetup
 from postern.core.signatures.redact import TEST_CALL
@@ -88,7 +88,7 @@ async def propose(
     require(actor, "read")
     if description is None and invocation_id is None and call is None:
         detail = "give description or invocationId, one of them"
-        raise Refused("invalid_request", errors=[FieldError("description", detail)])
+        raise invalid("description", detail)
     if invocation_id is not None:
         invocation = (await recorded(gateway, invocation_id)).invocation
         names = resembles(invocation.as_call(gateway.site.base_url), presets.load())
@@ -106,14 +106,9 @@ async def test(gateway: Gateway, actor: Actor, request: SignatureTest) -> views.
     started."""
     require(actor, "read")
     if (request.authentication is None) == (request.webhook_id is None):
-        raise Refused(
-            "invalid_request",
-            errors=[FieldError("authentication", "give authentication or webhookId, one of them")],
-        )
+        raise invalid("authentication", "give authentication or webhookId, one of them")
     if (request.call is None) == (request.invocation_id is None):
-        raise Refused(
-            "invalid_request", errors=[FieldError("call", "give call or invocationId, one of them")]
-        )
+        raise invalid("call", "give call or invocationId, one of them")
     if request.webhook_id is not None:
         setup = await _stored_setup(gateway, request.webhook_id)
     else:
@@ -176,14 +171,9 @@ def _given_setup(asked: SignatureAuthentication) -> SenderSetup:
     """The same with secrets that came with the request."""
     scheme = scheme_of(resolved(asked))
     if not isinstance(asked.secret, str):
-        raise Refused(
-            "invalid_request", errors=[FieldError("authentication.secret", "is required for a test")]
-        )
+        raise invalid("authentication.secret", "is required for a test")
     if isinstance(asked.second_secret, Generate):
-        raise Refused(
-            "invalid_request",
-            errors=[FieldError("authentication.secondSecret", "a test needs the secret itself")],
-        )
+        raise invalid("authentication.secondSecret", "a test needs the secret itself")
     second = asked.second_secret.encode() if asked.second_secret else None
     return _setup(asked.setting(), scheme, asked.secret.encode(), second)
 
@@ -200,7 +190,7 @@ def _call_of(tested: TestedCall, now: float) -> Call:
     try:
         url = urlsplit(tested.url)
     except ValueError:
-        raise Refused("invalid_request", errors=[FieldError("call.url", "is not a URL")]) from None
+        raise invalid("call.url", "is not a URL") from None
     try:
         body = given_body(tested.body, tested.body_base64, "call.") or b""
         headers = tuple(
@@ -208,10 +198,7 @@ def _call_of(tested: TestedCall, now: float) -> Call:
         )
         path, query = url.path.encode("latin-1"), url.query.encode("latin-1")
     except UnicodeEncodeError:
-        raise Refused(
-            "invalid_request",
-            errors=[FieldError("call", "headers and url hold Latin-1, a body as text holds Unicode")],
-        ) from None
+        raise invalid("call", "headers and url hold Latin-1, a body as text holds Unicode") from None
     return Call(
         tested.method,
         path,

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from postern import presets
 from postern.core.access.accounts import Actor
-from postern.core.problems import FieldError, Refused
+from postern.core.problems import invalid
 from postern.core.webhooks.grouping import NO_FOLDER
 from postern.core.webhooks.listing import (
     NOT_COUNTED,
@@ -82,9 +82,7 @@ def _known_sender(asked: str, within: str) -> str:
     sender = asked.strip().lower()
     known = [*presets.names(), "custom", "token", "none", SCHEDULE]
     if sender and sender not in known:
-        raise Refused(
-            "invalid_request", errors=[FieldError(f"{within}sender", f"choose one of: {', '.join(known)}")]
-        )
+        raise invalid(f"{within}sender", f"choose one of: {', '.join(known)}")
     return sender
 
 
@@ -112,7 +110,7 @@ async def listing(
         begin = next((place for place, one in enumerate(found, 1) if one.id == cursor), 0)
         if not begin:
             detail = "the webhook that the page before ended with does not match any more: begin again"
-            raise Refused("invalid_request", errors=[FieldError("cursor", detail)])
+            raise invalid("cursor", detail)
     page = found[begin : begin + limit]
     items, unread = await _shown(gateway, page)
     return views.Webhooks(

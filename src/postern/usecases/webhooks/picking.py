@@ -6,7 +6,7 @@ from heapq import nlargest, nsmallest
 from msgspec import Struct
 
 from postern.core.access.accounts import Actor
-from postern.core.problems import FieldError, Refused
+from postern.core.problems import invalid
 from postern.core.webhooks.listing import NOT_COUNTED, WebhookFilter, matching
 from postern.usecases.runtime.gateway import Gateway, require
 
@@ -82,7 +82,7 @@ async def meant(gateway: Gateway, actor: Actor, typed: str, *, field: str = "web
     wrong = (
         f"{len(found)} webhooks have this name: choose one by its id" if found else "no webhook has this name"
     )
-    raise Refused("invalid_request", errors=[FieldError(field, wrong)])
+    raise invalid(field, wrong)
 
 
 async def _deleted(gateway: Gateway, text: str) -> list[str]:

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from postern.core.address import METADATA, Allowlist, closed, read_address
 from postern.core.documents import Document, Patch
-from postern.core.problems import FieldError, Refused
+from postern.core.problems import FieldError, Refused, invalid
 from postern.core.webhooks.announced import FIELD as ANNOUNCED
 from postern.core.webhooks.settings import (
     Authentication,
@@ -110,7 +110,7 @@ def compiles(webhook: StoredWebhook, changes: dict[str, bytes | None]) -> Webhoo
     try:
         return compile_webhook(replace(webhook, secrets=secrets, unreadable_secrets=unreadable))
     except ValueError as error:
-        raise Refused("invalid_request", errors=[FieldError("authentication.secret", str(error))]) from None
+        raise invalid("authentication.secret", str(error)) from None
 
 
 # --- its parts -------------------------------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ def _needs_main(authentication: Authentication, is_set: bool) -> None:
     if authentication.method != "none" and not is_set:
         field = "authentication.token" if authentication.method == "token" else "authentication.secret"
         message = 'is required; {"generate": true} has a strong one made'
-        raise Refused("invalid_request", errors=[FieldError(field, message)])
+        raise invalid(field, message)
 
 
 def _same_sender(before: Authentication, after: Authentication) -> bool:
@@ -185,7 +185,7 @@ def _check_address(
         message = f"{host} is {reason}; nothing is fetched from there" + (
             "" if reason == METADATA else " unless POSTERN_OUTBOUND_ALLOWED opens it"
         )
-        raise Refused("invalid_request", errors=[FieldError("schedule.url", message)])
+        raise invalid("schedule.url", message)
 
 
 def _header_changes(

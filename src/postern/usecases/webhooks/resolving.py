@@ -2,7 +2,7 @@
 authenticates until its owner has seen the difference and accepted it."""
 
 from postern import presets
-from postern.core.problems import FieldError, Refused
+from postern.core.problems import FieldError, Refused, invalid
 from postern.core.signatures import scheme as schemes
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.webhooks import settings
@@ -18,7 +18,7 @@ def resolved(asked: SignatureAuthentication, saved: Resolved | None = None) -> R
     given = how.scheme
     if how.provider == "custom":
         if given is None:
-            raise _refused("authentication.scheme", "is required for a custom scheme")
+            raise invalid("authentication.scheme", "is required for a custom scheme")
         errors = [
             FieldError(f"authentication.scheme.{one.field}", one.message) for one in schemes.problems(given)
         ]
@@ -31,7 +31,7 @@ def resolved(asked: SignatureAuthentication, saved: Resolved | None = None) -> R
     if saved is not None and asked.preset_version in (None, saved.preset_version):
         kept = saved
     elif asked.preset_version not in (None, present.version):
-        raise _refused("authentication.presetVersion", f"the present version is {present.version}")
+        raise invalid("authentication.presetVersion", f"the present version is {present.version}")
     else:
         kept = Resolved(
             scheme=present.scheme,
@@ -40,7 +40,7 @@ def resolved(asked: SignatureAuthentication, saved: Resolved | None = None) -> R
             sends_arrays=present.sends_arrays,
         )
     if given is not None and given != scheme_of(kept).to_document():
-        raise _refused("authentication.scheme", "belongs to the provider custom; a preset brings its own")
+        raise invalid("authentication.scheme", "belongs to the provider custom; a preset brings its own")
     return kept
 
 
@@ -49,10 +49,6 @@ def scheme_of(resolved: Resolved) -> SignatureScheme:
     if resolved.scheme is None:
         raise ValueError("the stored settings lack the signature scheme")
     return resolved.scheme
-
-
-def _refused(field: str, message: str) -> Refused:
-    return Refused("invalid_request", errors=[FieldError(field, message)])
 
 
 def provider_errors(provider: str) -> list[FieldError]:

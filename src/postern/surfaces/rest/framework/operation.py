@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from postern.core.access.accounts import Actor, Level
-from postern.core.problems import FieldError, Refused
+from postern.core.problems import FieldError, Refused, invalid
 from postern.surfaces.leaving import while_connected
 from postern.surfaces.rest.framework.bodies import LARGEST_BODY, LARGEST_BODY_OF_STRANGERS, read_json
 from postern.usecases.access.idempotency import KeptAnswer, once
@@ -47,7 +47,7 @@ class Header(Struct, frozen=True):
     def read(self, request: Request) -> str | None:
         value = request.headers.get(self.name.lower())
         if value is not None and not self.matches.fullmatch(value):
-            raise Refused("invalid_request", errors=[FieldError(self.name, self.wrong)])
+            raise invalid(self.name, self.wrong)
         return value
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from postern.core.documents import Document
-from postern.core.problems import FieldError, Refused
+from postern.core.problems import FieldError, Refused, invalid
 from postern.core.webhooks.settings import (
     NoAuthentication,
     SignatureAuthentication,
@@ -61,12 +61,9 @@ def planned(
             before = known.meant(entry)
             for key in (_key("id", entry), _key("name", entry)):
                 if before is None and key in closed:
-                    raise Refused("invalid_request", errors=[FieldError("id", closed[key].explanation)])
+                    raise invalid("id", closed[key].explanation)
             if taken & _taken_by(entry, before):
-                raise Refused(
-                    "invalid_request",
-                    errors=[FieldError("name", "an entry before this one is the same webhook")],
-                )
+                raise invalid("name", "an entry before this one is the same webhook")
             change = _one(gateway, entry, before, free, References(entry, before, secret_of, notes))
             plan.append(change)
             taken |= {("id", change.webhook.id), ("name", change.webhook.name)}
@@ -83,9 +80,7 @@ def planned(
 
 def entries_of(document: Any) -> list[Document]:
     if not isinstance(document, dict) or document.get("version") != VERSION:
-        raise Refused(
-            "invalid_request", errors=[FieldError("version", f"write version: {VERSION} at the top")]
-        )
+        raise invalid("version", f"write version: {VERSION} at the top")
     errors = [
         FieldError(str(name), "is not known here") for name in document if name not in ("version", "webhooks")
     ]
@@ -150,10 +145,7 @@ class _Known:
             same = [webhook for webhook in same if webhook.id not in self._named]
         if len(same) > 1:
             ids = ", ".join(webhook.id for webhook in same)
-            raise Refused(
-                "invalid_request",
-                errors=[FieldError("id", f"several webhooks have this name; choose one of {ids}")],
-            )
+            raise invalid("id", f"several webhooks have this name; choose one of {ids}")
         return same[0] if same else None
 
 

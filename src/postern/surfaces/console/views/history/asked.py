@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from msgspec import Struct
 
 from postern.core.history.invocation import STATUSES
-from postern.core.problems import FieldError, Refused
+from postern.core.problems import invalid
 from postern.surfaces.console import words
 
 TOKENS = {
@@ -98,4 +98,4 @@ def offered() -> dict[str, list[str]]:
 
 def checked(chosen: Mapping[str, str]) -> None:
     if chosen["marked"] not in ("", MARKED, "on"):
-        raise Refused("invalid_request", errors=[FieldError("is", f"choose one of: {MARKED}")])
+        raise invalid("is", f"choose one of: {MARKED}")

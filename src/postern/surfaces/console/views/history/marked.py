@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 from starlette.responses import Response
 
-from postern.core.problems import FieldError, Refused
+from postern.core.problems import Refused, invalid
 from postern.surfaces.console.views.history import exported
 from postern.surfaces.console.visit import Visit, read_pairs
 from postern.usecases.calls import readmission
@@ -20,7 +20,7 @@ async def do(visit: Visit) -> Response:
     calls = list(dict.fromkeys(value for name, value in pairs if name == "call"))
     fields = dict(pairs)
     if not 0 < len(calls) <= MOST:
-        raise Refused("invalid_request", errors=[FieldError("call", f"mark 1 to {MOST} calls")])
+        raise invalid("call", f"mark 1 to {MOST} calls")
     match fields.get("do"):
         case "export":
             return exported.answer("csv", exported.heading("csv"), _lines(visit, calls))
@@ -33,7 +33,7 @@ async def do(visit: Visit) -> Response:
                 one.reason or "it was started already" for one in found.items if not one.admitted
             )
         case _:
-            raise Refused("invalid_request", errors=[FieldError("do", "choose replay, admit or export")])
+            raise invalid("do", "choose replay, admit or export")
     back = fields.get("back", "")
     return visit.page(
         "calls/done.html",

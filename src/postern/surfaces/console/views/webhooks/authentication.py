@@ -6,7 +6,7 @@ from typing import Any
 from starlette.responses import Response
 
 from postern.core.documents import Document, Patch
-from postern.core.problems import FieldError, Refused
+from postern.core.problems import Refused, invalid
 from postern.surfaces.console import senders, snippets
 from postern.surfaces.console.pages import NOTICES
 from postern.surfaces.console.views.confirmations import came_lately
@@ -203,7 +203,7 @@ async def _costs(visit: Visit, patch: Document, form: Form) -> None:
     if others or main in patch:
         opens = patch.get("method") == "none"
         what = "everybody may call" if opens else "callers with the current one are rejected"
-        raise Refused("invalid_request", errors=[FieldError("understood", f"tick that {what}")])
+        raise invalid("understood", f"tick that {what}")
 
 
 def request_of(form: Form) -> Document:

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from starlette.responses import Response
 
-from postern.core.problems import FieldError, Refused
+from postern.core.problems import invalid
 from postern.core.webhooks.grouping import NO_FOLDER
 from postern.core.webhooks.listing import SORTS, Sort, WebhookFilter
 from postern.surfaces.console.senders import titles
@@ -102,7 +102,7 @@ def _order(fields: Mapping[str, str]) -> tuple[Sort, bool]:
     for sort in SORTS:
         if sort == asked:
             return sort, fields.get("reverse") == "1"
-    raise Refused("invalid_request", errors=[FieldError("sort", f"choose one of: {', '.join(SORTS)}")])
+    raise invalid("sort", f"choose one of: {', '.join(SORTS)}")
 
 
 async def listing(visit: Visit) -> Response:
