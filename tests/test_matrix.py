@@ -337,7 +337,8 @@ def test_one_story_ends_in_the_same_rows_codes_and_refusals(surface: Surface, tm
 async def rows_of(house: House) -> dict[str, Any]:
     webhooks = await house.gateway.store.webhooks.page(50)
     page = await house.gateway.store.history.page(HistoryFilter(), 50)
-    found = await house.gateway.store.history.many([row.invocation.id for row in page.rows])
+    stories = await house.gateway.store.history.brief([row.invocation.id for row in page.rows])
+    found = {one.invocation.id: one.invocation for one in stories}
     deliveries = {row.invocation.id: row.deliveries for row in page.rows}
     return {
         "webhooks": [

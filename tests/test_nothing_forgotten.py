@@ -22,14 +22,13 @@ from postern.core.signatures import handshake
 from postern.core.signatures.credential import Placement
 from postern.core.signatures.encoding import DIGEST_DECODERS, Encoding, SecretEncoding
 from postern.core.signatures.freshness import _PARSERS, TimestampFormat
-from postern.core.webhooks.listing import Sort, State
+from postern.core.webhooks.listing import Action, Sort, State
 from postern.core.webhooks.making import Wrong
-from postern.core.webhooks.many import Action
 from postern.core.webhooks.settings import Authentication, Method
 from postern.observe import metrics
 from postern.settings import ENGINES, EngineName, Settings
 from postern.stores.calls import recorder
-from postern.stores.calls.rows import delivery_of
+from postern.stores.calls.recorder import delivery_of
 from postern.stores.history import filtering
 from postern.stores.history.reading import invocation_of
 from postern.stores.sql.tables import deliveries, invocations

@@ -52,8 +52,8 @@ async def test_what_calls_carried_is_read_together(store: Store) -> None:
     first, second = await recorded(store, entry(body=b"one"), entry(body=b"two"))
     found = await store.history.contents([second, first, "inv_nowhere"])
     assert {id: content.body for id, content in found.items()} == {first: b"one", second: b"two"}
-    whole = await store.history.many([first])
-    assert found[first].headers == whole[first].headers
+    (whole,) = await store.history.brief([first])
+    assert found[first].headers == whole.invocation.headers
 
 
 async def test_what_is_not_due_yet_is_left_alone(store: Store) -> None:

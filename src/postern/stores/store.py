@@ -15,7 +15,6 @@ from postern.stores.chores import Chores
 from postern.stores.condition import Condition
 from postern.stores.deliveries.deliveries import Deliveries
 from postern.stores.deliveries.emissions import Emissions
-from postern.stores.deliveries.holds import Holds
 from postern.stores.deliveries.replays import Replays
 from postern.stores.deliveries.slots import Slots
 from postern.stores.history.endings import EndingStore
@@ -55,7 +54,6 @@ class Store:
         self.findable = Findable(self.database, self.writer)
         self.deliveries = Deliveries(self.database, self.writer)
         self.emissions = Emissions(self.database, self.writer)
-        self.holds = Holds(self.database, self.writer)
         self.slots = Slots(self.database, self.writer)
         self.marks = CallMarks(self.database, self.writer)
         self.endings = EndingStore(self.database, self.writer)

@@ -74,7 +74,7 @@ async def test_release_starts_what_waited_in_the_order_it_came(
     assert await everything_due(desk) == came
     await holds.hold(desk.gateway, ACTOR, webhook)
     first, second = [await desk.accepted(webhook, {"n": n}) for n in range(2)]
-    assert await desk.store.holds.unhold(webhook, "queued", desk.gateway.clock(), 1) == 1
+    assert await desk.store.deliveries.unhold(webhook, "queued", desk.gateway.clock(), 1) == 1
     assert await everything_due(desk) == [first], f"a step at a time, and {second} is in the next one"
 
 

@@ -385,10 +385,10 @@ async def test_calls_that_retention_takes_meanwhile_are_skipped(
 ) -> None:
     await desk.accepted(await desk.webhook(), {})
 
-    async def taken(ids: list[str]) -> dict[str, object]:
-        return {}
+    async def taken(ids: list[str], largest_body: int | None = None) -> list[object]:
+        return []
 
-    monkeypatch.setattr(desk.store.history, "many", taken)
+    monkeypatch.setattr(desk.store.history, "brief", taken)
     result = await run(desk)
     assert (result.state, result.done, result.skipped) == ("done", 0, 1)
 

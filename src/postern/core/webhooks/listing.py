@@ -19,7 +19,9 @@ STATES: tuple[State, ...] = get_args(State)
 Sort = Literal["created", "failing", "name", "folder", "last_call", "last_day"]
 """The newest, those with most trouble, A to Z, by folder and name, the last called, the most called first."""
 SORTS: tuple[Sort, ...] = get_args(Sort)
-
+Action = Literal["enable", "disable", "hold", "release", "tag", "untag", "move", "delete"]
+ACTIONS: tuple[Action, ...] = get_args(Action)
+"""What can be done with many at once."""
 
 SCHEDULE = "schedule"
 """Asked for in the place of a sender: the webhooks that fetch by themselves."""

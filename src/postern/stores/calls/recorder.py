@@ -7,7 +7,7 @@ everything else here together.
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -15,13 +15,14 @@ import msgspec
 from msgspec.structs import astuple, replace
 from sqlalchemy import Connection, func, insert, select, update
 
+from postern.core.answer import WorkflowResponse
 from postern.core.deliveries.delivery import State, delivery_key
 from postern.core.history.invocation import Delivery, Entry, Invocation, Receipt
 from postern.core.history.volume import UNKEPT
 from postern.core.listeners import Handed
 from postern.stores.calls.claims import claim_keys
 from postern.stores.sql.bulk import execute_for_each, insert_rows
-from postern.stores.sql.moments import milliseconds
+from postern.stores.sql.moments import milliseconds, seconds
 from postern.stores.sql.tables import (
     LATENCY_BOUNDS_MS,
     belongs,
@@ -155,6 +156,26 @@ def keep_sample(connection: Connection, delivery: Delivery, trigger: bytes, now:
         "trigger": trigger,
     }
     connection.execute(armed.values(kept))
+
+
+_READ_COLUMNS = tuple(deliveries.c.keys())
+_READ_TIMES = (
+    *("next_at", "created_at", "deadline", "started_at"),
+    *("responded_at", "released_at", "ended_at", "ask_at"),
+)
+
+
+def delivery_of(row: Sequence[Any]) -> Delivery:
+    """All columns in the table's order, as the driver gives them."""
+    one = dict(zip(_READ_COLUMNS, row, strict=True))
+    for name in _READ_TIMES:
+        one[name] = seconds(one[name])
+    status, headers, body = (one.pop(f"response_{part}") for part in ("status", "headers", "body"))
+    if status is not None:
+        pairs = tuple((name, value) for name, value in msgspec.json.decode(headers or b"[]"))
+        one["response"] = WorkflowResponse(status, pairs, body or b"")
+    one["fields"], one["log"] = msgspec.json.decode(one["fields"]), msgspec.json.decode(one["log"] or b"[]")
+    return Delivery(**one)
 
 
 def insert_delivery(connection: Connection, delivery: Delivery) -> None:

@@ -7,13 +7,14 @@ from typing import Any
 import msgspec
 from sqlalchemy import BigInteger, Connection, bindparam, func, literal_column, select, update
 
-from postern.core.deliveries.delivery import Started
+from postern.core.deliveries.delivery import Started, State
 from postern.core.history.invocation import Delivery
-from postern.stores.calls.rows import delivery_of, key_of
+from postern.stores.calls.recorder import delivery_of
 from postern.stores.sql.bulk import Parameters, execute_for_each, fetch
 from postern.stores.sql.moments import milliseconds, seconds
 from postern.stores.sql.repository import Repository, reads, writes
-from postern.stores.sql.tables import deliveries, invocations
+from postern.stores.sql.tables import UNUSUAL_DELIVERIES, deliveries, invocations
+from postern.stores.sql.wake import DUE, announce
 
 LONGEST_LOG = 20
 MOST_CAUGHT_UP = 1_000
@@ -151,6 +152,33 @@ class Deliveries(Repository):
         due = update(deliveries).where(deliveries.c.key.in_(chosen)).values(next_at=milliseconds(now))
         return await self._writer.write(lambda connection: connection.execute(due).rowcount)
 
+    @writes
+    def unhold(self, connection: Connection, webhook_id: str, state: State, now: float, limit: int) -> int:
+        """The oldest of what is held, now due (or dropped); how many. They keep their times, so the oldest is
+        started first."""
+        oldest = (
+            select(deliveries.c.key)
+            .where(deliveries.c.state == "held", UNUSUAL_DELIVERIES, deliveries.c.webhook_id == webhook_id)
+            .order_by(deliveries.c.key)
+            .limit(limit)
+            .with_for_update()
+        )
+        # As a subquery, Postgres might ask it again for each row, and find others each time.
+        keys = connection.scalars(oldest).all()
+        moved = update(deliveries).where(deliveries.c.key.in_(keys), deliveries.c.state == "held")
+        if state == "queued":
+            announce(connection, DUE)
+        return connection.execute(moved.values(state=state, released_at=milliseconds(now))).rowcount
+
+    @reads
+    def held(self, connection: Connection, webhook_ids: list[str]) -> dict[str, int]:
+        """How many wait behind each hold."""
+        among = deliveries.c.state == "held", UNUSUAL_DELIVERIES, deliveries.c.webhook_id.in_(webhook_ids)
+        rows = connection.execute(
+            select(deliveries.c.webhook_id, func.count()).where(*among).group_by(deliveries.c.webhook_id)
+        )
+        return {row[0]: row[1] for row in rows}
+
     @reads
     def backlog(self, connection: Connection, now: float) -> tuple[int, float]:
         """How many wait (counted up to 10,000), and for how long the oldest has been due: one that was tried in vain, and is
@@ -237,3 +265,9 @@ _SETTLE = (
 def _settle_all(connection: Connection, settled: list[Parameters]) -> list[None]:
     execute_for_each(connection, _SETTLE, sorted(settled, key=key_of))
     return [None] * len(settled)
+
+
+def key_of(one: Parameters) -> str:
+    """What is to be done to deliveries is done in one order everywhere: two processes that write to the same ones do not
+    wait for each other in a circle."""
+    return str(one["of"])

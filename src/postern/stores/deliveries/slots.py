@@ -6,7 +6,7 @@ import msgspec
 from sqlalchemy import Connection, Executable, bindparam, update
 
 from postern.core.answer import WorkflowResponse
-from postern.stores.calls.rows import key_of
+from postern.stores.deliveries.deliveries import key_of
 from postern.stores.sql.bulk import Parameters, changed_by_each, execute_for_each
 from postern.stores.sql.moments import milliseconds
 from postern.stores.sql.repository import Repository

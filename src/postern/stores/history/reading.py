@@ -14,6 +14,7 @@ from sqlalchemy import (
     null,
     or_,
     select,
+    true,
 )
 
 from postern.core.history.invocation import (
@@ -26,7 +27,7 @@ from postern.core.history.invocation import (
     Invocation,
     Story,
 )
-from postern.stores.calls.rows import delivery_of
+from postern.stores.calls.recorder import delivery_of
 from postern.stores.history.looking import LONGEST_LOOK, Look, look_up
 from postern.stores.history.marks import shown_marks
 from postern.stores.sql.bulk import among, in_the_driver
@@ -130,8 +131,10 @@ class History(Repository):
         return HistoryPage(list(made.values()), oldest)
 
     @reads
-    def brief(self, connection: Connection, invocation_ids: list[str], largest_body: int) -> list[Story]:
-        """With headers, and with bodies up to that size."""
+    def brief(
+        self, connection: Connection, invocation_ids: list[str], largest_body: int | None = None
+    ) -> list[Story]:
+        """With headers, and with bodies, or those up to that size."""
         wanted = brief(largest_body).where(invocations.c.id.in_(invocation_ids))
         return _stories(connection, [invocation_of(row) for row in connection.execute(wanted)])
 
@@ -139,19 +142,6 @@ class History(Repository):
     def some(self, connection: Connection, invocation_ids: list[str]) -> list[Story]:
         rows = connection.execute(select(*_LISTED).where(invocations.c.id.in_(invocation_ids)))
         return _stories(connection, [invocation_of(row) for row in rows])
-
-    @reads
-    def first_fields(self, connection: Connection, invocation_ids: list[str]) -> dict[str, dict[str, str]]:
-        """Of those that were ever started: the four values that they were first started with."""
-        if not invocation_ids:
-            return {}
-        newest_first = reversed(_deliveries(connection, _of(invocation_ids)))
-        return {delivery.invocation_id: delivery.fields for delivery in newest_first}
-
-    @reads
-    def many(self, connection: Connection, invocation_ids: list[str]) -> dict[str, Invocation]:
-        rows = connection.execute(select(invocations).where(invocations.c.id.in_(invocation_ids)))
-        return {row.id: invocation_of(row) for row in rows}
 
     @reads
     def contents(self, connection: Connection, invocation_ids: list[str]) -> dict[str, Content]:
@@ -162,9 +152,10 @@ class History(Repository):
             return {id: Content(headers, body) for id, headers, body in driver.execute(text, (asked,))}
 
 
-def brief(largest_body: int) -> Select[Any]:
-    """Calls with their headers, and with bodies up to that size."""
-    body = case((invocations.c.body_size <= largest_body, invocations.c.body)).label("body")
+def brief(largest_body: int | None) -> Select[Any]:
+    """Calls with their headers, and with bodies, or those up to that size."""
+    small = true() if largest_body is None else invocations.c.body_size <= largest_body
+    body = case((small, invocations.c.body)).label("body")
     return select(*_LISTED, invocations.c.headers, body, null().label("trace"))
 
 

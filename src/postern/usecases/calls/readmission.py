@@ -168,7 +168,7 @@ async def _rejected(gateway: Gateway, webhook_id: str) -> AsyncIterator[Invocati
     while True:
         page = await gateway.store.history.page(wanted, PAGE, before)
         ids = [row.invocation.id for row in page.rows]
-        whole = await gateway.store.history.many(ids)
+        whole = {one.invocation.id: one.invocation for one in await gateway.store.history.brief(ids)}
         for id in ids:
             if id in whole:
                 yield whole[id]

@@ -59,13 +59,13 @@ async def _set(gateway: Gateway, actor: Actor, webhook_id: str, held: bool, seen
 async def move(gateway: Gateway, webhook_id: str, state: State) -> int:
     """All that wait, the oldest first."""
     moved = 0
-    while step := await gateway.store.holds.unhold(webhook_id, state, gateway.clock(), STEP):
+    while step := await gateway.store.deliveries.unhold(webhook_id, state, gateway.clock(), STEP):
         moved += step
         gateway.runtime.due.set()
     return moved
 
 
 async def _state(gateway: Gateway, webhook_id: str) -> dict[str, Any]:
-    waiting = await gateway.store.holds.held([webhook_id])
+    waiting = await gateway.store.deliveries.held([webhook_id])
     held = (await stored(gateway, webhook_id)).held
     return {"webhook_id": webhook_id, "held": held, "waiting": waiting.get(webhook_id, 0)}

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from postern.core.access.accounts import Actor
 from postern.core.deliveries.delivery import State
-from postern.core.history.invocation import HistoryFilter, Invocation, payload_of
+from postern.core.history.invocation import HistoryFilter, Story, payload_of
 from postern.core.history.part import path_of
 from postern.core.history.replay import Replay, Values
 from postern.core.problems import Refused, invalid
@@ -131,11 +131,9 @@ async def _found(gateway: Gateway, replay_id: str) -> Replay:
 async def step(gateway: Gateway, replay: Replay) -> Replay | None:
     """Queue the next few; the replay as it is then, or None when there is nothing left for us to do."""
     ids, position = await gateway.store.replays.next_of(replay, STEP)
-    whole = await gateway.store.history.many(ids)
-    recorded = await gateway.store.history.first_fields(ids) if replay.fields == "recorded" else {}
-    starts = [
-        start for one in ids if (start := _start_of(gateway, whole.get(one), recorded.get(one))) is not None
-    ]
+    stories = {one.invocation.id: one for one in await gateway.store.history.brief(ids)}
+    found = [_start_of(gateway, stories[one], replay.fields) for one in ids if one in stories]
+    starts = [one for one in found if one is not None]
     skipped = len(ids) - len(starts)
     now = gateway.clock()
     if not await gateway.store.replays.step(
@@ -152,17 +150,15 @@ async def step(gateway: Gateway, replay: Replay) -> Replay | None:
     return replace(replay, position=position)
 
 
-def _start_of(
-    gateway: Gateway, invocation: Invocation | None, recorded: dict[str, str] | None
-) -> tuple[str, dict[str, str], State] | None:
-    """With the recorded values where they are given, else with what the mapping finds now; None where the
-    webhook is disabled, or it or the body is gone."""
-    webhook = None if invocation is None else gateway.runtime.directory.by_id(invocation.webhook_id)
-    payload = None if invocation is None else payload_of(invocation)
-    if invocation is None or webhook is None or not webhook.enabled or payload is None:
+def _start_of(gateway: Gateway, story: Story, values: Values) -> tuple[str, dict[str, str], State] | None:
+    """None where the webhook is disabled, or it or the body is gone."""
+    webhook = gateway.runtime.directory.by_id(story.invocation.webhook_id)
+    payload = payload_of(story.invocation)
+    if webhook is None or not webhook.enabled or payload is None:
         return None
-    fields = webhook.mapping.apply(payload)[0] if recorded is None else recorded
-    return invocation.id, fields, webhook.first_state
+    is_recorded = values == "recorded" and story.deliveries
+    fields = story.deliveries[0].fields if is_recorded else webhook.mapping.apply(payload)[0]
+    return story.invocation.id, fields, webhook.first_state
 
 
 class Replayer:

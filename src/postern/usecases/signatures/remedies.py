@@ -53,8 +53,8 @@ async def effects(
     require(actor, "read")
     page = await gateway.store.history.page(HistoryFilter(webhook_id, code="accepted"), LAST_CALLS)
     small = [row.invocation.id for row in page.rows if row.invocation.body_size <= LARGEST_TRIED]
-    kept = [call for call in (await gateway.store.history.many(small)).values() if call.body is not None]
-    calls = [call.as_call(gateway.site.base_url) for call in kept]
+    kept = [story.invocation for story in await gateway.store.history.brief(small)]
+    calls = [call.as_call(gateway.site.base_url) for call in kept if call.body is not None]
     found: list[Effect | None] = []
     for patch in patches:
         if patch is None:

@@ -13,7 +13,7 @@ from postern.core.access.audit import AuditEntry
 from postern.core.problems import FieldError, Refused
 from postern.core.webhooks import bounds
 from postern.core.webhooks.grouping import LONGEST_FOLDER, MOST_TAGS, distinct, folder_of
-from postern.core.webhooks.many import Action
+from postern.core.webhooks.listing import Action
 from postern.core.webhooks.stored import StoredWebhook, UnreadableWebhook
 from postern.usecases.access.audit import noted, webhook_noted
 from postern.usecases.answers import UNSET
@@ -124,7 +124,7 @@ async def effects(gateway: Gateway, actor: Actor, request: ManyRequest) -> Effec
     lately = await activities(gateway)
     waiting = 0
     for start in range(0, len(ids) if request.action == "release" else 0, 500):
-        waiting += sum((await gateway.store.holds.held(ids[start : start + 500])).values())
+        waiting += sum((await gateway.store.deliveries.held(ids[start : start + 500])).values())
     return Effects(
         len(ids),
         list((await names(gateway, actor, ids[:MOST_SHOWN], deleted=True)).values()),
@@ -211,7 +211,7 @@ async def _released(gateway: Gateway, ids: list[str]) -> int:
     """Only where something waits: thousands of webhooks are not each asked in a transaction of their own."""
     released = 0
     for start in range(0, len(ids), 500):
-        for webhook_id in await gateway.store.holds.held(ids[start : start + 500]):
+        for webhook_id in await gateway.store.deliveries.held(ids[start : start + 500]):
             released += await move(gateway, webhook_id, "queued")
     return released
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from postern.core.webhooks.many import ACTIONS
+from postern.core.webhooks.listing import ACTIONS
 from postern.surfaces.cli.filters import which_webhooks
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.options import Choice, Given
