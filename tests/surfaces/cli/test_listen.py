@@ -474,11 +474,12 @@ def test_what_cannot_work_is_one_line_and_a_code(gateway: Program, tmp_path: Pat
     assert typed(tmp_path, "listen", "--print", to=gateway).exit_code == UNAVAILABLE
 
 
-def test_a_command_that_ends_says_nothing_of_the_question_it_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
-    notices: list[str] = []
+def test_a_command_that_ends_says_nothing_of_the_question_it_cuts(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     with no_certificates_read():
         target = LocalTarget(checked("http://127.0.0.1:9"), None, 1)
-    presence = Presence("ada@laptop", None, target, Lines(), notices.append)
+    presence = Presence("ada@laptop", None, target, Lines())
 
     def cut() -> list[HandedCall]:
         presence.close()
@@ -487,4 +488,4 @@ def test_a_command_that_ends_says_nothing_of_the_question_it_cuts(monkeypatch: p
     monkeypatch.setattr(presence, "_asked", cut)
     presence.follow()
     target.close()
-    assert notices == []
+    assert capsys.readouterr().err == ""

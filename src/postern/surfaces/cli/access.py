@@ -36,7 +36,7 @@ def list_keys() -> None:
     """The API keys: what they are for, what they may do, when they were last used."""
     found = api.get(Listing[ApiKey], "api-keys")
     columns = ["id", "name", "level", "prefix", "createdAt", "lastUsedAt"]
-    show_page(found, columns, "No API key yet: postern keys create NAME")
+    show_page(found, "No API key yet: postern keys create NAME", columns)
 
 
 @keys.command("delete")
@@ -52,7 +52,7 @@ def list_users() -> None:
     """The users, what they may do, when they last signed in."""
     found = api.get(Listing[User], "users")
     columns = ["id", "name", "level", "createdAt", "createdBy", "lastSignedInAt"]
-    show_page(found, columns, "No user yet; the first start of the gateway makes one.")
+    show_page(found, "No user yet; the first start of the gateway makes one.", columns)
 
 
 @users.command("create")
@@ -99,9 +99,8 @@ def delete_user(user: str, yes: bool) -> None:
 def list_sessions() -> None:
     """Everybody's sessions in the console: from where, since when, when last used."""
     found = api.get(Listing[Session], "sessions")
-    show_page(
-        found, ["id", "user", "createdAt", "lastSeenAt", "address", "userAgent"], "Nobody is signed in."
-    )
+    columns = ["id", "user", "createdAt", "lastSeenAt", "address", "userAgent"]
+    show_page(found, "Nobody is signed in.", columns)
 
 
 @sessions.command("revoke")
@@ -120,9 +119,14 @@ def audit(subject: str | None, limit: int, cursor: str | None) -> None:
     page = api.get(Listing[AuditEntry], "audit", limit=limit, cursor=cursor, subject=subject)
     show_page(
         page,
-        ["at", "who", "did", "to", "changes"],
         "Nothing has been changed yet.",
-        lambda one: [one.at, one.actor, one.action, one.subject, _changes(one.changes)],
+        {
+            "at": "at",
+            "who": "actor",
+            "did": "action",
+            "to": "subject",
+            "changes": lambda one: _changes(one.changes),
+        },
     )
 
 

@@ -3,7 +3,7 @@
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn, TextIO, TypeVar
 
@@ -107,14 +107,17 @@ def show(found: Any) -> None:
 
 def show_page(
     page: Listing[T],
-    columns: list[str],
     when_empty: str,
-    row: Callable[[T], list[Any]] | None = None,
+    columns: Sequence[str] | Mapping[str, str | Callable[[T], Any]],
 ) -> None:
-    """Without ``row`` the columns are the names of what is shown."""
+    """``columns``: what they show, by its name in JSON or as what is made of a row; by their titles, where these are others."""
     for_programs(page)
-    rows = [row(one) if row else [as_plain(one)[column] for column in columns] for one in page.items]
-    show_table(columns, rows, when_empty)
+    shown = columns if isinstance(columns, Mapping) else {one: one for one in columns}
+    rows = [
+        [plain_row.get(cell) if isinstance(cell, str) else cell(one) for cell in shown.values()]
+        for one, plain_row in ((one, as_plain(one)) for one in page.items)
+    ]
+    show_table([*shown], rows, when_empty)
     if page.next_cursor:
         note(f"There are more: --cursor {page.next_cursor}")
 

@@ -3,7 +3,7 @@
 import json
 import sys
 from base64 import b64encode
-from typing import Any
+from collections.abc import Callable
 
 import click
 import msgspec
@@ -31,13 +31,18 @@ from postern.usecases.signatures.views import Explanation, Provider, SignatureRe
 LONGEST_SHOWN = 500
 
 commands = Group("signatures", help="Signature schemes, and why a signature does not match.")
+_SENDER: dict[str, str | Callable[[Provider], str]] = {
+    "provider": "name",
+    "sender": "title",
+    "paste": lambda about: about.secret.paste,
+}
 secret_commands = Group("secrets", help="The encryption of stored secrets.")
 
 
 @commands.command("providers")
 def providers() -> None:
     """The senders Postern knows: what to paste and where to find it."""
-    show_page(api.get(Listing[Provider], "providers"), _SENDER, "", _sender)
+    show_page(api.get(Listing[Provider], "providers"), "", _SENDER)
 
 
 @commands.command("test")
@@ -136,12 +141,8 @@ def propose(description: str | None, invocation: str | None) -> None:
     if (description is None) == (invocation is None):
         end("say what the sender is called, or name a call with --invocation", USAGE)
     found = api.get(Listing[Provider], "proposals", description=description, invocation_id=invocation)
-    show_page(
-        found,
-        _SENDER,
-        "None that is known. The generic and custom schemes may do: postern signatures providers",
-        _sender,
-    )
+    otherwise = "None that is known. The generic and custom schemes may do: postern signatures providers"
+    show_page(found, otherwise, _SENDER)
 
 
 @secret_commands.command("rotate-key")
@@ -152,13 +153,6 @@ def rotate_key() -> None:
     """
     done = api.machine("secrets rotate-key").rotate_key()
     report({"reencrypted": done}, f"Encrypted with the new key now: {counted(done, 'secret')}.")
-
-
-_SENDER = ["provider", "sender", "paste"]
-
-
-def _sender(about: Provider) -> list[Any]:
-    return [about.name, about.title, about.secret.paste]
 
 
 def _show_changes(changes: list[Variation]) -> None:

@@ -55,9 +55,12 @@ def listing() -> None:
     found = api.get(Workflows, "workflows")
     show_page(
         found,
-        ["name", "webhook ids", "about"],
         "No workflow found in POSTERN_WORKFLOWS; `postern workflows new` writes one from a recorded event.",
-        lambda one: [one.name, ", ".join(one.webhook_ids) or "every webhook", one.help],
+        {
+            "name": "name",
+            "webhook ids": lambda one: ", ".join(one.webhook_ids) or "every webhook",
+            "about": "help",
+        },
     )
     for problem in found.problems:
         note(plain(problem))

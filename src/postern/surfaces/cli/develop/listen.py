@@ -2,7 +2,6 @@
 
 import time
 from base64 import b64decode
-from functools import partial
 from typing import NamedTuple
 
 import click
@@ -27,14 +26,12 @@ from postern.surfaces.cli.run import (
     USAGE,
     counted,
     end,
-    err,
     note,
     out,
     plain,
     show_json_line,
     time_of,
 )
-from postern.surfaces.cli.terminal import Style
 from postern.usecases.access.views import Me
 from postern.usecases.history.views.requests import RecordedRequest
 from postern.usecases.summary import InvocationSummary
@@ -135,12 +132,12 @@ def listen(
     shown = _shown(f"Listening for {announced}, to {to}" if to and out.is_terminal else "")
     calls = Calls(
         webhooks,
-        lambda why: _say(shown, f"{why} It goes on as soon as it can."),
+        lambda why: shown.say(f"{why} It goes on as soon as it can."),
         kept.place if kept else None,
     )
-    presence = Presence(announced, None, target, shown, partial(_say, shown)) if target else None
+    presence = Presence(announced, None, target, shown) if target else None
     if not out.as_json:
-        _say(shown, "Waiting for calls. Ctrl-C ends it.", "")
+        shown.say("Waiting for calls. Ctrl-C ends it.", "")
     if presence is not None:
         api.patient = True
         presence.in_background()
@@ -179,14 +176,12 @@ def listen(
 
 def _answer(name: str, webhook: str, to: str, target: LocalTarget) -> None:
     """In the place of the workflow, until somebody ends it."""
-    shown: CallLines = Lines()
-    presence = Presence(name, webhook, target, shown, lambda text: _say(shown, text))
+    presence = Presence(name, webhook, target, Lines())
     presence.enter()
     shown = presence.shown = _shown(f"{name} answers {webhook} with {to}")
     api.patient = True
     if not out.as_json:
-        _say(
-            shown,
+        shown.say(
             f"{webhook} is answered from here, and starts no workflow meanwhile. Ctrl-C gives it back to the workflow.",
             "",
         )
@@ -215,13 +210,6 @@ def _shown(title: str) -> CallLines:
     if out.as_json:
         return JsonLines()
     return LiveTable(title) if title and out.is_terminal else Lines()
-
-
-def _say(shown: CallLines, text: str, style: Style = "yellow") -> None:
-    if isinstance(shown, LiveTable):
-        shown.say(text, style)
-    else:
-        err.print(text, style)
 
 
 def _of_sender(webhooks: tuple[str, ...], sender: str) -> tuple[str, ...]:

@@ -10,23 +10,16 @@ from postern.usecases.listeners.views import Listener
 
 commands = Group("listeners", help="Who listens with `postern listen` now, and ending one.")
 
-name_argument = click.argument("name", metavar="NAME", help="The listener's name, or its id (lsn_…).")
-
 
 @commands.command("list")
 def listing() -> None:
     """Each `postern listen` that is connected, the oldest first."""
-    page = api.get(Listing[Listener], "listeners")
-    show_page(
-        page,
-        ["id", "name", "by", "address", "since", "answers"],
-        "Nobody listens: postern listen --to URL",
-        lambda one: [one.id, one.name, one.by, one.address, one.since, one.answers],
-    )
+    columns = ["id", "name", "by", "address", "since", "answers"]
+    show_page(api.get(Listing[Listener], "listeners"), "Nobody listens: postern listen --to URL", columns)
 
 
 @commands.command("end")
-@name_argument
+@click.argument("name", metavar="NAME", help="The listener's name, or its id (lsn_…).")
 def end_one(name: str) -> None:
     """End a listener. A webhook that it has answered is the workflow's again; its command ends and says so."""
     one = named(name)

@@ -9,7 +9,6 @@ import socket
 import threading
 import time
 from base64 import b64encode
-from collections.abc import Callable
 
 from postern.surfaces.cli.develop.shown import CallLines, ShownRow
 from postern.surfaces.cli.develop.target import LARGEST_ANSWER, LocalTarget, TargetAnswer
@@ -30,8 +29,6 @@ AGAIN_AFTER = 0.5
 READABLE = {"", "identity", "gzip", "x-gzip", "deflate"}
 """Ways to compress that are undone on the way to the caller, who hears nothing of them."""
 
-Say = Callable[[str], None]
-
 
 def own_name() -> str:
     try:
@@ -42,13 +39,10 @@ def own_name() -> str:
 
 
 class Presence:
-    def __init__(
-        self, name: str, answers: str | None, target: LocalTarget, shown: CallLines, say: Say
-    ) -> None:
+    def __init__(self, name: str, answers: str | None, target: LocalTarget, shown: CallLines) -> None:
         self._wanted = {"name": name, "answers": answers}
         self._target = target
         self.shown = shown
-        self._say = say
         self._known: set[str] = set()
         # Every command loads this file, and this takes `logging` along.
         from concurrent.futures import ThreadPoolExecutor
@@ -70,13 +64,13 @@ class Presence:
             try:
                 calls = self._asked()
                 if away:
-                    self._say("Connected again.")
+                    self.shown.say("Connected again.")
                     away = False
             except Away as trouble:
                 if self._ended.is_set():
                     return  # the command has closed the connection under the question
                 if not away:
-                    self._say(f"{trouble} It goes on as soon as it can.")
+                    self.shown.say(f"{trouble} It goes on as soon as it can.")
                 away = True
                 self._ended.wait(AGAIN_AFTER)
                 continue
@@ -110,7 +104,7 @@ class Presence:
             except Away:
                 self._ended.wait(AGAIN_AFTER)
             except Declined as why:
-                self._say(f"Calls cannot be replayed to here: {why}")
+                self.shown.say(f"Calls cannot be replayed to here: {why}")
                 return
             except SystemExit:
                 return
@@ -150,7 +144,7 @@ class Presence:
             self._listener = api.post(Entered, "listeners", body=self._wanted, declines=True)
         except Declined as refused:
             self._stop(str(refused))
-        self._say("It was not there for a moment, and is again.")
+        self.shown.say("It was not there for a moment, and is again.")
 
     def _stop(self, why: str) -> None:
         self._listener = None

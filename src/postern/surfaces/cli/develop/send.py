@@ -116,7 +116,7 @@ def send(
         asked["wrong"] = wrong
     if only_list:
         known = samples_of(target)
-        show_page(whole(known), ["event", "title"], "", lambda one: [one.event, one.title])
+        show_page(whole(known), "", ["event", "title"])
         return
     here = None if to is None else _from_here(target, to)
     webhook = "" if here else _webhook(target)

@@ -91,6 +91,10 @@ class CallLines(Protocol):
         """The program has answered, or has not."""
         ...
 
+    def say(self, text: str, style: Style = "yellow") -> None:
+        """Something else, on standard error."""
+        ...
+
 
 class Lines:
     def __init__(self) -> None:
@@ -108,6 +112,9 @@ class Lines:
         with self._turn:
             out.print(f"{what}  {out.styled(text, style)}  {answer.milliseconds:.0f} ms{more}")
             out.stream.flush()
+
+    def say(self, text: str, style: Style = "yellow") -> None:
+        err.print(text, style)
 
 
 class JsonLines(Lines):
@@ -148,7 +155,7 @@ class LiveTable:
         with self._turn:
             self._draw()
 
-    def say(self, text: str, style: Style) -> None:
+    def say(self, text: str, style: Style = "yellow") -> None:
         with self._turn:
             self._erase()
             err.print(text, style)

@@ -4,7 +4,6 @@ import errno
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -59,18 +58,21 @@ commands = Group("history", help="Look at what was called, and at what became of
 @limit_option(50)
 def listing(wanted: Given, limit: int, cursor: str | None) -> None:
     """The calls, newest first, rejected ones too."""
-    page = api.get(
-        Listing[InvocationSummary],
-        "invocations",
-        **wanted,
-        limit=limit,
-        cursor=cursor,
-    )
+    page = api.get(Listing[InvocationSummary], "invocations", **wanted, limit=limit, cursor=cursor)
     show_page(
         page,
-        ["received", "id", "webhook", "what", "status", "reason", "http", "ms", "from"],
         "No call matches." if wanted or cursor else "No call yet.",
-        _row,
+        {
+            "received": "receivedAt",
+            "id": "id",
+            "webhook": lambda one: one.webhook_name or one.webhook_id,
+            "what": _what,
+            "status": _status,
+            "reason": lambda one: one.detail or one.code,
+            "http": "httpStatus",
+            "ms": "durationMs",
+            "from": "address",
+        },
     )
 
 
@@ -78,12 +80,7 @@ def listing(wanted: Given, limit: int, cursor: str | None) -> None:
 @which_calls
 def count(wanted: Given) -> None:
     """How many calls a filter finds, up to 10,000; where no index helps, among the newest ones."""
-    found = api.get(
-        Count,
-        "invocations",
-        "count",
-        **wanted,
-    )
+    found = api.get(Count, "invocations", "count", **wanted)
     among = f" among those since {found.looked_back_to}" if found.looked_back_to is not None else ""
     more = "more than " if found.or_more and not among else ""
     report(found, f"{more}{counted(found.calls, 'call')}{among}")
@@ -286,21 +283,6 @@ def _send_to_listener(invocation: str, name: str) -> None:
     report(begun, f"{listener.name} answered {begun.status} in {begun.ms or 0:.0f} ms.")
     if begun.status >= 400:
         sys.exit(FAILED)
-
-
-def _row(one: InvocationSummary) -> list[Any]:
-    reason = one.detail or one.code
-    return [
-        one.received_at,
-        one.id,
-        one.webhook_name or one.webhook_id,
-        _what(one),
-        _status(one),
-        reason,
-        one.http_status,
-        one.duration_ms,
-        one.address,
-    ]
 
 
 def _what(one: InvocationSummary) -> str:

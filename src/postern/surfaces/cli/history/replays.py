@@ -66,19 +66,18 @@ def listing(limit: int, cursor: str | None) -> None:
     page = api.get(Listing[Replay], "replays", limit=limit, cursor=cursor)
     show_page(
         page,
-        ["id", "state", "done", "skipped", "of", "became", "planned", "by", "run by"],
         "No replay yet: postern replays plan",
-        lambda one: [
-            one.id,
-            one.state,
-            one.done,
-            one.skipped,
-            one.count,
-            str(one.outcomes) or "-",
-            one.created_at,
-            one.created_by,
-            one.started_by or "-",
-        ],
+        {
+            "id": "id",
+            "state": "state",
+            "done": "done",
+            "skipped": "skipped",
+            "of": "count",
+            "became": lambda one: str(one.outcomes) or "-",
+            "planned": "createdAt",
+            "by": "createdBy",
+            "run by": lambda one: one.started_by or "-",
+        },
     )
 
 

@@ -90,9 +90,8 @@ def settings() -> None:
     """Every setting: its environment variable, the value in force, what it is for."""
     show_page(
         whole(api.local().settings()) if api.login() is None else api.get(Listing[ShownSetting], "settings"),
-        ["variable", "value", "what it is for"],
         "",
-        lambda one: [one.variable, one.value, one.help],
+        {"variable": "variable", "value": "value", "what it is for": "help"},
     )
 
 

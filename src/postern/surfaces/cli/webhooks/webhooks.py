@@ -47,6 +47,9 @@ from postern.usecases.webhooks.views import (
     WithToken,
 )
 
+SECRETS = {"token": ("token", "secondToken"), "hmac": ("secret", "secondSecret")}
+"""By method: what the API calls the main one and the second one."""
+
 commands = Group("webhooks", help="Create, look at and change webhooks.")
 
 settings_argument = click.argument(
@@ -120,20 +123,12 @@ def create(
       STRIPE=whsec_… postern webhooks create Payments --auth hmac --provider stripe --secret env:STRIPE
     """
     authentication: Document = {"method": auth}
-    if auth == "token":
-        authentication |= {
-            "placement": placement,
-            "token": read_secret(secret) if secret else {"generate": True},
-        }
+    if auth in SECRETS:
+        main, second = SECRETS[auth]
+        how = {"placement": placement} if auth == "token" else {"provider": provider or "generic"}
+        authentication |= {**how, main: read_secret(secret) if secret else {"generate": True}}
         if second_secret:
-            authentication["secondToken"] = read_secret(second_secret)
-    elif auth == "hmac":
-        authentication |= {
-            "provider": provider or "generic",
-            "secret": read_secret(secret) if secret else {"generate": True},
-        }
-        if second_secret:
-            authentication["secondSecret"] = read_secret(second_secret)
+            authentication[second] = read_secret(second_secret)
     given = assignments(settings)
     authentication |= given.pop("authentication", {})
     made = api.post(Webhook, "webhooks", body={"name": name, "authentication": authentication, **given})
@@ -177,18 +172,17 @@ def listing(wanted: Given, sort: str, reverse: bool, limit: int, cursor: str | N
     )
     show_page(
         page,
-        ["id", "name", "folder", "tags", "authentication", "calls", "state", "url"],
         "No webhook matches." if wanted or cursor else "No webhook yet: postern webhooks create NAME",
-        lambda one: [
-            one.id,
-            one.name,
-            one.folder or "",
-            ", ".join(one.tags),
-            _authentication(one),
-            one.call_count,
-            _state(one),
-            one.url,
-        ],
+        {
+            "id": "id",
+            "name": "name",
+            "folder": "folder",
+            "tags": lambda one: ", ".join(one.tags),
+            "authentication": _authentication,
+            "calls": "callCount",
+            "state": _state,
+            "url": "url",
+        },
     )
     for unreadable in page.unreadable or ():
         note(unreadable.detail)
@@ -220,7 +214,7 @@ def change(webhook: str, settings: tuple[str, ...], secret: str | None, second_s
         end("Say what to change: SETTING=VALUE, --secret or --second-secret.", USAGE)
     if secret or second_secret:
         method = api.get(Webhook, "webhooks", webhook).authentication.method
-        main_name, second_name = ("token", "secondToken") if method == "token" else ("secret", "secondSecret")
+        main_name, second_name = SECRETS.get(method, SECRETS["hmac"])
         authentication = patch.setdefault("authentication", {})
         if secret:
             authentication[main_name] = read_secret(secret)
@@ -288,9 +282,8 @@ def in_the_bin(limit: int, cursor: str | None) -> None:
     """The webhooks that were deleted in the last seven days."""
     show_page(
         api.get(Bin, "bin", limit=limit, cursor=cursor),
-        ["id", "name", "calls", "deleted", "gone for good"],
         "The bin is empty.",
-        lambda one: [one.id, one.name, one.call_count, str(one.deleted_at), str(one.gone_at)],
+        {"id": "id", "name": "name", "calls": "callCount", "deleted": "deletedAt", "gone for good": "goneAt"},
     )
 
 
