@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import yaml
 
-from postern.core.access.accounts import Actor
 from postern.core.problems import Refused
 from postern.core.webhooks.listing import WebhookFilter
 from postern.core.webhooks.stored import StoredWebhook
@@ -288,13 +287,6 @@ async def test_an_own_id_does_not_make_two_of_what_a_name_alone_means(house: Hou
     done = await apply(house, document)
     assert {change["id"] for change in done["changes"]} <= {lonely.id}
     assert len(await rows(house)) == 3
-
-
-async def test_a_reader_may_export_and_not_apply(house: House) -> None:
-    reader = Actor("reader", "read")
-    await as_code.export(house.gateway, reader)
-    with pytest.raises(Refused, match="access_denied"):
-        await as_code.apply(house.gateway, reader, DOCUMENT, secret_of)
 
 
 async def test_folder_and_tags_go_through_a_file_and_come_back(house: House) -> None:
