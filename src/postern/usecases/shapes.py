@@ -48,8 +48,7 @@ def given_body(body: str | None, body_base64: str | None, within: str = "") -> b
     """The body that a request gives, as text or to the byte; None where it gives none. What is wrong is refused by its
     field's name, with what it stands ``within`` before it."""
     if body is not None and body_base64 is not None:
-        wrong = FieldError(f"{within}body", "give body or bodyBase64, one of them")
-        raise Refused("invalid_request", errors=[wrong])
+        raise invalid(f"{within}body", "give body or bodyBase64, one of them")
     if body_base64 is not None:
         return decoded(body_base64, f"{within}bodyBase64")
     return None if body is None else body.encode()

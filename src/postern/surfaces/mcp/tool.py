@@ -112,8 +112,7 @@ class Tool:
             return await self.actions[""].run(gateway, actor, given)
         chosen = given.get(self._choice, next(iter(self.actions)) if self.reads else None)
         if not isinstance(chosen, str) or chosen not in self.actions:
-            detail = f"choose one of: {', '.join(self.actions)}"
-            raise invalid(self._choice, detail)
+            raise invalid(self._choice, f"choose one of: {', '.join(self.actions)}")
         rest = {name: value for name, value in given.items() if name != self._choice}
         taken = {field.alias for field in self.actions[chosen].request.model_fields.values()}
         if others := [name for name in rest if name in self.schema["properties"] and name not in taken]:

@@ -87,8 +87,7 @@ async def propose(
     looks like. Best first."""
     require(actor, "read")
     if description is None and invocation_id is None and call is None:
-        detail = "give description or invocationId, one of them"
-        raise invalid("description", detail)
+        raise invalid("description", "give description or invocationId, one of them")
     if invocation_id is not None:
         invocation = (await recorded(gateway, invocation_id)).invocation
         names = resembles(invocation.as_call(gateway.site.base_url), presets.load())

@@ -53,15 +53,8 @@ def scheme_of(resolved: Resolved) -> SignatureScheme:
 
 def provider_errors(provider: str) -> list[FieldError]:
     known = [*presets.names(), "custom"]
-    return (
-        []
-        if provider in known
-        else [
-            FieldError(
-                "authentication.provider", f"{presets.meant(provider)}choose one of: {', '.join(known)}"
-            )
-        ]
-    )
+    message = f"{presets.meant(provider)}choose one of: {', '.join(known)}"
+    return [] if provider in known else [FieldError("authentication.provider", message)]
 
 
 def preset_update(provider: str, saved: Resolved) -> PresetUpdate | None:
