@@ -4,19 +4,23 @@ A document holds all settings that differ from their defaults, and of secrets a 
 is to be found. What it leaves out has its default; a secret it leaves out stays as it is.
 """
 
+import re
 from typing import Any
 
 import msgspec
 
 from postern.core.access.accounts import Actor
+from postern.core.documents import Document
 from postern.core.problems import Refused
+from postern.core.webhooks.settings import without_defaults
 from postern.core.webhooks.stored import StoredWebhook, UnreadableWebhook
+from postern.identity import is_stand_in
 from postern.usecases.access.audit import webhook_noted
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.stored_webhook import save
 from postern.usecases.webhooks.file.planning import VERSION, Change, entries_of, free_ids, planned
 from postern.usecases.webhooks.file.references import SecretOf
-from postern.usecases.webhooks.file.writing import written
+from postern.usecases.webhooks.requests import SECRETS
 from postern.usecases.webhooks.views import Applied, AppliedChange, Configuration, Named, SettingChange
 
 
@@ -29,7 +33,7 @@ async def export(gateway: Gateway, actor: Actor) -> Configuration:
     if unreadable:
         # Applied again with --prune, a file without it would delete it.
         raise Refused("temporarily_unavailable", unreadable[0].explanation)
-    return Configuration(version=VERSION, webhooks=[written(webhook, taken) for webhook in stored])
+    return Configuration(version=VERSION, webhooks=[_written(webhook, taken) for webhook in stored])
 
 
 async def apply(
@@ -107,3 +111,41 @@ async def _carried_out(gateway: Gateway, actor: Actor, changes: list[Change], kn
             detail = f"{change.webhook.name} was changed by somebody else meanwhile; {done} of {len(changes)} changes are done. Apply again."
             raise Refused(refused.code, detail) from None
     await gateway.runtime.directory.refresh()
+
+
+# --- what an export writes ------------------------------------------------------------------------------------------
+
+_NAMED = {"main": "", "second": "SECOND_", "verifyToken": "VERIFY_"}
+
+
+def _written(webhook: StoredWebhook, taken: set[str]) -> Document:
+    """All that differs from the defaults, and of secrets where to look for them."""
+    settings = without_defaults(webhook.settings)
+    authentication = settings["authentication"]
+    for name, kept in SECRETS[authentication["method"]].items():
+        if kept in webhook.secrets:
+            kind = "TOKEN" if authentication["method"] == "token" or kept == "verifyToken" else "SECRET"
+            if is_stand_in(webhook.secrets[kept].value):
+                # A name to look under would promise a secret that nobody has.
+                authentication[name] = {"generate": True}
+            else:
+                authentication[name] = {"env": _variable(webhook, _NAMED[kept] + kind, taken)}
+    if webhook.settings.schedule is not None and webhook.settings.schedule.headers:
+        settings["schedule"]["headers"] = {
+            name: {"env": _variable(webhook, f"HEADER_{name}", taken)}
+            for name in webhook.settings.schedule.headers
+        }
+    switched_off = {} if webhook.enabled else {"enabled": False}
+    return {"name": settings.pop("name"), "id": webhook.id, **switched_off, **settings}
+
+
+def _variable(webhook: StoredWebhook, what: str, taken: set[str]) -> str:
+    stem, end = (re.sub(r"[^A-Z0-9]+", "_", text.upper()).strip("_") for text in (webhook.name, what))
+    if not stem[:1].isalpha() or stem.startswith("POSTERN"):
+        # The program's own settings begin with POSTERN_, and it refuses those it does not know.
+        stem = f"WEBHOOK_{stem}".rstrip("_")
+    name = f"{stem}_{end}"
+    if name in taken:
+        name = f"{name}_{webhook.id[-6:].upper()}"
+    taken.add(name)
+    return name

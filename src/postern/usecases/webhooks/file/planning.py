@@ -12,7 +12,7 @@ from postern.core.webhooks.settings import (
     WebhookSettings,
     as_document,
 )
-from postern.core.webhooks.stored import StoredWebhook, UnreadableWebhook
+from postern.core.webhooks.stored import StoredSecret, StoredWebhook, UnreadableWebhook
 from postern.identity import is_id
 from postern.usecases.access.audit import differences
 from postern.usecases.runtime.gateway import Gateway
@@ -32,9 +32,12 @@ _BARE: Document = {
 }
 
 
+Action = Literal["create", "change", "keep", "delete"]
+
+
 @dataclass(slots=True)
 class Change:
-    action: Literal["create", "change", "keep", "delete"]
+    action: Action
     webhook: StoredWebhook
     secrets: dict[str, bytes | None] = field(default_factory=dict, repr=False)
     differences: Document = field(default_factory=dict)
@@ -168,20 +171,27 @@ def _one(
     if errors:
         raise Refused("invalid_request", errors=errors)
     if before is None:
-        made, secrets = prepared(gateway, request)
+        after, changes = prepared(gateway, request)
         if (own := _own_id(entry)) in free:
-            made.id = own
-        return Change("create", made, secrets, differences(_BARE, _shown(made) | _secrets_shown({}, secrets)))
-    after = replace(before)
-    changes = replaced(gateway, after, request, references.removed)
-    changes = {name: value for name, value in changes.items() if not _is_stored(before, name, value)}
-    found = differences(_shown(before), _shown(after)) | differences(*_both_secrets(before, changes))
-    return Change("change" if found else "keep", after, changes, found, before)
+            after.id = own
+    else:
+        after = replace(before)
+        changes = replaced(gateway, after, request, references.removed)
+    stored = before.secrets if before is not None else {}
+    changes = {name: value for name, value in changes.items() if not _is_stored(stored.get(name), value)}
+    was = {_secret(name): "set" for name in changes if name in stored}
+    now = {_secret(name): "another" if name in stored else "set" for name, value in changes.items() if value}
+    found = differences((_BARE if before is None else _shown(before)) | was, _shown(after) | now)
+    action: Action = "create" if before is None else "change" if found else "keep"
+    return Change(action, after, changes, found, before)
 
 
-def _is_stored(webhook: StoredWebhook, name: str, value: bytes | None) -> bool:
-    kept = webhook.secrets.get(name)
+def _is_stored(kept: StoredSecret | None, value: bytes | None) -> bool:
     return kept is None if value is None else kept is not None and hmac.compare_digest(kept.value, value)
+
+
+def _secret(name: str) -> str:
+    return f"secret {name.removeprefix(SECRET_PREFIX)}"
 
 
 def _shown(webhook: StoredWebhook) -> Document:
@@ -194,16 +204,3 @@ def _shown(webhook: StoredWebhook) -> Document:
 
     shown: Document = without_nothing({**as_document(webhook.settings), "enabled": webhook.enabled})
     return shown
-
-
-def _secrets_shown(before: dict[str, str], changes: dict[str, bytes | None]) -> dict[str, str]:
-    return {
-        f"secret {name.removeprefix(SECRET_PREFIX)}": "another" if name in before else "set"
-        for name, value in changes.items()
-        if value
-    }
-
-
-def _both_secrets(before: StoredWebhook, changes: dict[str, bytes | None]) -> tuple[Document, Document]:
-    was = {f"secret {name.removeprefix(SECRET_PREFIX)}": "set" for name in changes if name in before.secrets}
-    return was, _secrets_shown(dict.fromkeys(before.secrets, ""), changes)
