@@ -10,8 +10,7 @@ import pytest
 from postern.settings import SETTINGS, SettingError, Settings
 from postern.surfaces.cli.run import FAILED, USAGE
 from postern.usecases.deliveries.starting import START_TIMEOUT
-from postern.wiring import program
-from postern.wiring.commands import machine
+from postern.wiring import machine, program
 from postern.wiring.engines import make_engine
 
 RUBBISH = [

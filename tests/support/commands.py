@@ -12,8 +12,7 @@ from postern.settings import Settings
 from postern.surfaces.cli.entry import run_typed
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.gateway.machine import Local
-from postern.wiring.commands.local import LocalApi
-from postern.wiring.program import Wired
+from postern.wiring.program import LocalApi, Wired
 from support.program import Program
 
 

@@ -26,7 +26,7 @@ LOADED = [
     "alembic.command",
     "postern.observe.metrics",
     "postern.wiring.program",
-    "postern.wiring.commands.machine",
+    "postern.wiring.machine",
     "postern.wiring.serving",
     "uvloop",
     "support.warm",

@@ -17,7 +17,7 @@ from reference import commands
 from postern.surfaces.cli.gateway.remote import Remote
 from postern.surfaces.cli.gateway.source import HttpAnswer, HttpQuestion
 from postern.surfaces.cli.run import CONFLICT, FAILED, NOT_ALLOWED, NOT_FOUND, OK, UNAVAILABLE, USAGE
-from postern.wiring.commands.machine import OnThisMachine
+from postern.wiring.machine import OnThisMachine
 from postern.workflows.testing import load_event
 from support.client import admin_of
 from support.commands import typed

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from postern.surfaces.cli.files import written
 from postern.surfaces.cli.history.history import _keep
 from postern.surfaces.cli.run import USAGE
 from postern.surfaces.cli.workflows import WRITTEN, _write_types
-from postern.surfaces.cli.written import written
 from postern.workflows.scaffold import keep
 from support.commands import typed
 from support.fresh import fresh_data

@@ -24,7 +24,7 @@ from postern.engines.embedded.journal import Journal, JournalUnavailable
 from postern.engines.embedded.printing import printing_for
 from postern.engines.embedded.turns import RunAtWork, Turns
 from postern.workflows.language import Declared, StepFailed
-from postern.workflows.places import place_of
+from postern.workflows.load import place_of
 from postern.workflows.replay import Forgotten, LeftOff, Recorded, StepReplay, carry_on
 
 log = logging.getLogger("postern.engine")

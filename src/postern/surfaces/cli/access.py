@@ -8,10 +8,10 @@ import click
 
 from postern.core.access.accounts import LEVELS
 from postern.core.access.audit import Changes
+from postern.surfaces.cli.files import read_or_ask, read_secret
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.options import Choice, Group, command, limit_option
 from postern.surfaces.cli.run import USAGE, confirm, end, report, show_page
-from postern.surfaces.cli.secret import read_or_ask, read_secret
 from postern.usecases.access.views import ApiKey, AuditEntry, NewApiKey, Session, User
 from postern.usecases.answers import Listing
 

@@ -10,6 +10,7 @@ import msgspec
 
 from postern.core.documents import Document
 from postern.core.signatures.diagnosis.variants import Variation
+from postern.surfaces.cli.files import read_file, read_secret
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.options import Group
 from postern.surfaces.cli.run import (
@@ -24,7 +25,6 @@ from postern.surfaces.cli.run import (
     show_page,
     time_of,
 )
-from postern.surfaces.cli.secret import read_file, read_secret
 from postern.usecases.answers import Listing
 from postern.usecases.signatures.views import Explanation, Provider, SignatureResult
 

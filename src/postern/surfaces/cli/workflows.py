@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 import click
 
 from postern.core.visible import visible
+from postern.surfaces.cli.files import written_whole
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.options import Group
 from postern.surfaces.cli.run import (
@@ -29,7 +30,6 @@ from postern.surfaces.cli.run import (
     show_json,
     show_page,
 )
-from postern.surfaces.cli.written import written_whole
 from postern.usecases.answers import UNSET, UnsetType, View, whole
 from postern.usecases.history.views.requests import PayloadTypes
 from postern.usecases.history.views.samples import Sample

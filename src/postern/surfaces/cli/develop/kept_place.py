@@ -2,10 +2,10 @@
 
 import msgspec
 
+from postern.surfaces.cli.files import written_whole
 from postern.surfaces.cli.gateway import profiles
 from postern.surfaces.cli.gateway.api import PLACE
 from postern.surfaces.cli.run import USAGE, end
-from postern.surfaces.cli.written import written_whole
 
 
 class ListenedTo(msgspec.Struct):

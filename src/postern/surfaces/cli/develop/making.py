@@ -16,10 +16,10 @@ from postern.core.webhooks import settings
 from postern.core.webhooks.making import Made, Occasion
 from postern.surfaces.cli.develop.senders import samples_of
 from postern.surfaces.cli.develop.target import checked
+from postern.surfaces.cli.files import read_secret
 from postern.surfaces.cli.gateway.api import api, end_refused
 from postern.surfaces.cli.gateway.trust import trusted
 from postern.surfaces.cli.run import UNAVAILABLE, USAGE, end, plain
-from postern.surfaces.cli.secret import read_secret
 from postern.usecases.shapes import validated
 from postern.usecases.signatures import senders, sending
 from postern.usecases.signatures.sending import SendRequest

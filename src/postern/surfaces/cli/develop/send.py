@@ -12,6 +12,7 @@ import click
 
 from postern.core.documents import BodyChanges, Document
 from postern.surfaces.cli.develop.senders import check_sender, complete_sender, samples_of, webhooks_of
+from postern.surfaces.cli.files import read_file
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.options import Choice, command
 from postern.surfaces.cli.run import (
@@ -25,7 +26,6 @@ from postern.surfaces.cli.run import (
     plain,
     show_page,
 )
-from postern.surfaces.cli.secret import read_file
 from postern.surfaces.cli.terminal import Style
 from postern.usecases.answers import View, whole
 from postern.usecases.signatures.views import Sent, SentCall

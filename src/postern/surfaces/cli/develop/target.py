@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from postern.core.signatures.redact import MASK
+from postern.surfaces.cli.files import read_secret
 from postern.surfaces.cli.gateway.trust import read_trusted, reason
 from postern.surfaces.cli.run import USAGE, end, err, plain
-from postern.surfaces.cli.secret import read_secret
 from postern.usecases.history.views.requests import RecordedRequest
 
 if TYPE_CHECKING:

@@ -6,12 +6,12 @@ import click
 
 from postern import __version__
 from postern.core.address import reach_of
+from postern.surfaces.cli.files import read_or_ask
 from postern.surfaces.cli.gateway import profiles
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.gateway.profiles import DEFAULT, LOCAL, Login, Profile
 from postern.surfaces.cli.options import command
 from postern.surfaces.cli.run import USAGE, end, err, for_programs, out, plain, report
-from postern.surfaces.cli.secret import read_or_ask
 from postern.usecases.access.views import Me
 from postern.usecases.answers import View
 from postern.usecases.operations.views import Status

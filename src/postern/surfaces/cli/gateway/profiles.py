@@ -9,8 +9,8 @@ from typing import NamedTuple
 import msgspec
 
 from postern.private_files import make_folder
+from postern.surfaces.cli.files import written_whole
 from postern.surfaces.cli.run import USAGE, end, err
-from postern.surfaces.cli.written import written_whole
 
 LOCAL = "local"
 """The profile that is always there: the local database."""

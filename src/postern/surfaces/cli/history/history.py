@@ -11,6 +11,7 @@ from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.problems import PROBLEMS
 from postern.surfaces.cli.develop.listeners import named
 from postern.surfaces.cli.develop.target import LocalTarget, checked, token_for_header
+from postern.surfaces.cli.files import written_whole
 from postern.surfaces.cli.filters import which_calls
 from postern.surfaces.cli.gateway.api import PLACE, api
 from postern.surfaces.cli.history.story import show_story
@@ -36,7 +37,6 @@ from postern.surfaces.cli.run import (
     show_page,
     show_table,
 )
-from postern.surfaces.cli.written import written_whole
 from postern.usecases.answers import Listing, as_plain
 from postern.usecases.calls.views import Admitted, Recheck
 from postern.usecases.history.code import LANGUAGES, Language

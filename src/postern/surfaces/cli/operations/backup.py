@@ -4,10 +4,10 @@ from pathlib import Path
 
 import click
 
+from postern.surfaces.cli.files import read_secret
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.options import command
 from postern.surfaces.cli.run import USAGE, end, for_programs, note, out, plain
-from postern.surfaces.cli.secret import read_secret
 
 passphrase_option = click.option(
     "--passphrase", metavar="SOURCE", help="Of the sealed keys: env:NAME, file:PATH or -."

@@ -8,12 +8,11 @@ from typing import Any
 
 import click
 
+from postern.surfaces.cli.files import unicode_of, written
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.options import command
 from postern.surfaces.cli.run import DIFFERS, USAGE, end, for_programs, note, out, plain, show_json
-from postern.surfaces.cli.secret import unicode_of
 from postern.surfaces.cli.terminal import Style
-from postern.surfaces.cli.written import written
 from postern.usecases.answers import as_plain
 from postern.usecases.webhooks.views import Applied, Configuration
 

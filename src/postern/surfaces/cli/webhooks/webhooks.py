@@ -10,6 +10,7 @@ from postern.core.signatures.credential import Placement
 from postern.core.webhooks.listing import Sort
 from postern.core.webhooks.settings import Method
 from postern.surfaces.cli.develop.senders import complete_sender
+from postern.surfaces.cli.files import read_secret
 from postern.surfaces.cli.filters import which_webhooks
 from postern.surfaces.cli.gateway.api import Declined, api
 from postern.surfaces.cli.options import (
@@ -33,7 +34,6 @@ from postern.surfaces.cli.run import (
     show_page,
 )
 from postern.surfaces.cli.run import show as show_found
-from postern.surfaces.cli.secret import read_secret
 from postern.usecases.deliveries.views import Dropped, Hold, Released
 from postern.usecases.runtime.site import out_of_reach
 from postern.usecases.webhooks.views import (
