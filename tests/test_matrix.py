@@ -210,7 +210,7 @@ def by_commands() -> set[str]:
     asked = asked_of_rest(PACKAGE / "surfaces" / "cli")
     known = {(one.method, re.sub(r"{\w+}", "{}", one.path.removeprefix(PREFIX))): one for one in operations()}
     assert asked - known.keys() == set(), "there is no such operation"
-    found = asked_for(PACKAGE / "wiring" / "commands" / "machine.py")
+    found = asked_for(PACKAGE / "wiring" / "machine.py")
     return found.union(*(by_operation(known[one]) for one in asked))
 
 
