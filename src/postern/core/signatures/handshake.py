@@ -8,12 +8,13 @@ import re
 from collections.abc import Callable
 from hashlib import sha256
 from hmac import compare_digest
-from typing import Literal, TypeVar, get_args
+from typing import Literal, get_args
 
 import msgspec
 
 from postern.core.answer import JSON, NOSNIFF, CallerAnswer
 from postern.core.calls.call import Call, query_pairs
+from postern.core.calls.paths import as_text, members, walk
 from postern.core.signatures.credential import Unproven, VerifiedCall
 
 HandshakeKind = Literal[
@@ -96,10 +97,10 @@ class Handshake:
         return _echo(challenge, "hub.challenge")
 
     def _zoom(self, call: Call) -> Reply:
-        probe = _decode(call, b"endpoint.url_validation", _ZoomValidation)
-        if probe is None or probe.event != "endpoint.url_validation":
+        word = b"endpoint.url_validation"
+        token = _text(call, word, "payload", "plainToken")
+        if token is None or _text(call, word, "event") != word:
             return None
-        token = probe.payload.plainToken.encode("utf-8", "replace")
         if self._sign is None or not _PLAIN_TOKEN.fullmatch(token):
             return Unproven(
                 "signature_malformed",
@@ -127,49 +128,15 @@ def wants_empty_answers(kind: HandshakeKind) -> bool:
     return kind == "xero"
 
 
-class _SlackVerification(msgspec.Struct):
-    type: str
-    challenge: str
+def _text(call: Call, word: bytes, *path: str) -> bytes | None:
+    """What the probe has there, if this is one. Ordinary calls are recognised by one word and never parsed here."""
+    found = _value(call, word, *path) or b""
+    return as_text(found).encode("utf-8", "replace") if found[:1] == b'"' else None
 
 
-class _ZoomToken(msgspec.Struct):
-    plainToken: str
-
-    def __repr__(self) -> str:
-        return type(self).__name__
-
-
-class _ZoomValidation(msgspec.Struct):
-    event: str
-    payload: _ZoomToken
-
-
-class _TwitchVerification(msgspec.Struct):
-    challenge: str
-
-
-class _NotionVerification(msgspec.Struct, forbid_unknown_fields=True):
-    verification_token: str
-
-    def __repr__(self) -> str:
-        return type(self).__name__  # what it carries becomes the secret
-
-
-class _XeroIntent(msgspec.Struct):
-    events: list[msgspec.Raw]
-
-
-_Probe = TypeVar("_Probe", bound=msgspec.Struct)
-
-
-def _decode(call: Call, word: bytes, shape: type[_Probe]) -> _Probe | None:
-    """The probe, if this is one. Ordinary calls are recognised by one word and never parsed here."""
-    if call.method != "POST" or len(call.body) > _LONGEST_PROBE or word not in call.body:
-        return None
-    try:
-        return msgspec.json.decode(call.body, type=shape)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return None
+def _value(call: Call, word: bytes, *path: str) -> bytes | None:
+    is_probe = call.method == "POST" and len(call.body) <= _LONGEST_PROBE and word in call.body
+    return walk(call.body, path) if is_probe else None
 
 
 def _echo(challenge: bytes, name: str) -> Reply:
@@ -185,10 +152,9 @@ def _empty(detail: str, announced: bytes | None = None) -> HandshakeAnswer:
 
 
 def _slack(call: Call) -> Reply:
-    probe = _decode(call, b"url_verification", _SlackVerification)
-    if probe is None or probe.type != "url_verification":
-        return None
-    return _echo(probe.challenge.encode("utf-8", "replace"), "challenge")
+    word = b"url_verification"
+    challenge = _text(call, word, "challenge")
+    return None if challenge is None or _text(call, word, "type") != word else _echo(challenge, "challenge")
 
 
 def _slack_ssl_check(call: Call) -> Reply:
@@ -204,17 +170,14 @@ def _slack_ssl_check(call: Call) -> Reply:
 def _twitch(call: Call) -> Reply:
     if call.header(b"twitch-eventsub-message-type") != [b"webhook_callback_verification"]:
         return None
-    probe = _decode(call, b"challenge", _TwitchVerification)
-    return _echo(probe.challenge.encode("utf-8", "replace"), "challenge") if probe else None
+    challenge = _text(call, b"challenge", "challenge")
+    return None if challenge is None else _echo(challenge, "challenge")
 
 
 def _xero(call: Call) -> Reply:
-    probe = _decode(call, b'"events"', _XeroIntent)
-    return (
-        _empty("the sender's intent to receive was answered")
-        if probe is not None and not probe.events
-        else None
-    )
+    events = _value(call, b'"events"', "events")
+    is_none = events is not None and b"".join(events.split()) == b"[]"
+    return _empty("the sender's intent to receive was answered") if is_none else None
 
 
 def _dropbox(call: Call) -> Reply:
@@ -233,11 +196,10 @@ def _woocommerce_ping(call: Call) -> Reply:
 def _notion(call: Call) -> Reply:
     """The first call brings the token that later calls are signed with. Only its owner can say whether it is
     the real one."""
-    probe = _decode(call, b"verification_token", _NotionVerification)
-    token = probe.verification_token.encode("utf-8", "replace") if probe else b""
+    token = _text(call, b"verification_token", "verification_token") or b""
     if call.first_header(b"x-notion-signature") is not None or not _SECRET.fullmatch(token):
         return None
-    return _empty(ANNOUNCED, token)
+    return _empty(ANNOUNCED, token) if len(members(call.body)) == 1 else None
 
 
 def _asana(call: Call) -> Reply:
