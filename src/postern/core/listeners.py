@@ -45,7 +45,7 @@ class Handed(Struct, frozen=True):
     ended_at: float | None = None
     status: int | None = None
     """What the listener's program answered."""
-    milliseconds: float | None = None
+    duration_us: int | None = None
     error: str = ""
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, select, update
+from sqlalchemy import Connection, delete, select, update
 
 from postern.core.access.audit import AuditEntry
 from postern.core.deliveries.delivery import End
@@ -12,7 +12,7 @@ from postern.stores.access.audit import write_note
 from postern.stores.calls.recorder import hand_over, is_there
 from postern.stores.history.endings import write_ends
 from postern.stores.history.locking import lock_call
-from postern.stores.sql.moments import all_of, first_of, milliseconds, row_of, value_of
+from postern.stores.sql.moments import all_of, first_of, milliseconds, row_of
 from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import handed, listeners
 from postern.stores.sql.upsert import insert_first
@@ -112,7 +112,7 @@ class ListenerStore(Repository):
 
     @reads
     def _handed(self, connection: Connection, statement: Any) -> list[Handed]:
-        return [_handed_of(row) for row in connection.execute(statement)]
+        return all_of(Handed, connection, statement)
 
     @writes
     def ended(self, connection: Connection, call: Handed) -> bool:
@@ -124,7 +124,7 @@ class ListenerStore(Repository):
         values = {
             "ended_at": milliseconds(now),
             "status": call.status,
-            "duration_us": None if call.milliseconds is None else round(call.milliseconds * 1000),
+            "duration_us": call.duration_us,
             "error": call.error,
         }
         if connection.execute(open_.values(values)).rowcount != 1:
@@ -143,8 +143,3 @@ def _give_up(connection: Connection, listener_id: str, now: float) -> tuple[str,
     if keys:
         write_ends(connection, {key: End("failed", now, WENT_AWAY) for key in keys}, now)
     return keys
-
-
-def _handed_of(row: Row[Any]) -> Handed:
-    lasted = None if row.duration_us is None else row.duration_us / 1000
-    return value_of(Handed, row, milliseconds=lasted)

@@ -57,20 +57,19 @@ def spellings(text: str) -> set[str]:
 def in_headers(part: ContentPart) -> bytes:
     """What is in the recorded headers where a header is among them. They are compact JSON, names in lower case, so that
     no other header's value can look like it."""
-    name = json.encode(part.name.lower())
-    if part.value is None:
-        return b"[" + name + b","
-    value = json.encode(part.value)
-    return b"[" + name + b"," + (value[:-1] if part.begins else value + b"]")
+    return b"[" + json.encode(part.name.lower()) + b"," + _in_json(part, b"]")
 
 
 def in_fields(part: ContentPart) -> bytes:
     """The same for a mapped value among those that a call was started with."""
-    name = json.encode(part.name)
+    return json.encode(part.name) + b":" + _in_json(part)
+
+
+def _in_json(part: ContentPart, end: bytes = b"") -> bytes:
     if part.value is None:
-        return name + b":"
+        return b""
     value = json.encode(part.value)
-    return name + b":" + (value[:-1] if part.begins else value)
+    return value[:-1] if part.begins else value + end
 
 
 def is_in_payload(part: ContentPart, headers: bytes, body: bytes) -> bool:

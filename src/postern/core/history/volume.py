@@ -45,9 +45,7 @@ class Counts(Struct):
     """How many lasted no longer than each bound and longer than the one before it."""
 
     def add(self, name: str, count: int, within: list[int]) -> None:
-        self.total += count
-        self.by_name[name] = self.by_name.get(name, 0) + count
-        self.within = [mine + more for mine, more in zip(self.within, within, strict=True)]
+        self.add_all(Counts(count, {name: count}, within))
 
     def add_all(self, other: "Counts") -> None:
         self.total += other.total
@@ -91,10 +89,8 @@ class Volume(Struct):
         self.calls.add(name, count, within)
 
     def add_all(self, other: "Volume") -> None:
-        self.calls.add_all(other.calls)
-        self.answers.add_all(other.answers)
-        self.ends.add_all(other.ends)
-        self.unkept.add_all(other.unkept)
+        for name in self.__struct_fields__:
+            getattr(self, name).add_all(getattr(other, name))
 
     def outcomes(self) -> dict[str, int]:
         return outcomes(self.calls.by_name)

@@ -45,10 +45,6 @@ LONGEST_REMEMBERED = 100
 _encode = msgspec.json.Encoder().encode
 
 
-def _is_secret_header(name: bytes) -> bool:
-    return name in _COOKIES or _LOOKS_SECRET.search(name) is not None
-
-
 class _Header(msgspec.Struct):
     """What is known of a header: most come again with the value they had in the call before."""
 
@@ -92,7 +88,8 @@ class Mask:
             # Nearly always none of them holds the webhook's own secret: one look at all of them together says so.
             suspect = _holds(self._secrets, b"\n".join([value for _, _, value in unseen]))
             for place, known, value in unseen:
-                masked = suspect and _holds(self._secrets_in(known.name), value)
+                secrets = self._long_secrets if known.name in _HOW_TO_READ else self._secrets
+                masked = suspect and _holds(secrets, value)
                 pair = _encode((known.name, MASK if masked else value.decode("latin-1")))
                 written[place] = pair
                 if len(value) <= LONGEST_REMEMBERED:
@@ -100,7 +97,8 @@ class Mask:
         return b"[" + b",".join(written) + b"]"
 
     def _learn(self, name: bytes) -> "_Header":
-        is_masked = name in self._names or (_is_secret_header(name) and name not in self._keep)
+        looks_secret = name in _COOKIES or _LOOKS_SECRET.search(name) is not None
+        is_masked = name in self._names or (looks_secret and name not in self._keep)
         text = name.decode("latin-1")
         known = _Header(text, is_masked, None, _encode((text, MASK)))
         # Bounded, for strangers choose names, too.
@@ -124,9 +122,6 @@ class Mask:
             else:
                 parts.append(part)
         return b"&".join(parts)
-
-    def _secrets_in(self, name: str) -> tuple[bytes, ...]:
-        return self._long_secrets if name in _HOW_TO_READ else self._secrets
 
 
 def _holds(secrets: tuple[bytes, ...], value: bytes) -> bool:

@@ -35,16 +35,14 @@ def check(database: Database, vault: Vault) -> None:
         )
     if vault.current not in known:
         with database.writer.begin() as connection:
-            _note(connection, known | {vault.current})
+            _write(connection, _noted(connection) | known | {vault.current})
 
 
 def forget_unused(connection: Connection, vault: Vault) -> None:
     """Once everything is encrypted with the first key, the others do not belong to this database any more."""
-    _write(connection, _in_use(connection) | {vault.current})
-
-
-def _note(connection: Connection, fingerprints: set[str]) -> None:
-    _write(connection, fingerprints | _noted(connection))
+    fingerprint = func.substr(secrets.c.envelope, len(f"{VERSION}.") + 1, FINGERPRINT_LENGTH)
+    in_use = connection.execute(select(fingerprint).distinct()).scalars()
+    _write(connection, {*in_use, vault.current})
 
 
 def _write(connection: Connection, fingerprints: set[str]) -> None:
@@ -58,11 +56,6 @@ def _write(connection: Connection, fingerprints: set[str]) -> None:
 
 def _known(connection: Connection) -> set[str]:
     return _noted(connection) if has_table(connection, "meta") else set()
-
-
-def _in_use(connection: Connection) -> set[str]:
-    fingerprint = func.substr(secrets.c.envelope, len(f"{VERSION}.") + 1, FINGERPRINT_LENGTH)
-    return set(connection.execute(select(fingerprint).distinct()).scalars())
 
 
 def _noted(connection: Connection) -> set[str]:

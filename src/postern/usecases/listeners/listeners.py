@@ -75,7 +75,7 @@ async def enter(gateway: Gateway, actor: Actor, request: EnterRequest, address: 
     await sweep(gateway)
     # Not those that were ended: their rows stay for a while, so that they can be answered why.
     present = [one for one in await gateway.store.listeners.all() if one.ended_by is None]
-    if len(present) >= MOST_LISTENERS or _count_of(actor, present) >= MOST_OF_ONE:
+    if len(present) >= MOST_LISTENERS or sum(_is_own(actor, one) for one in present) >= MOST_OF_ONE:
         raise Refused("rate_limited", "Too many listeners are there; end one first.", retry_after=10)
     now = gateway.clock()
     listener = Listener(
@@ -94,7 +94,9 @@ async def enter(gateway: Gateway, actor: Actor, request: EnterRequest, address: 
     try:
         await gateway.store.listeners.enter(listener, note)
     except AlreadyAnswered as taken:
-        raise Refused("conflict", _held_by(taken.holder)) from None
+        said = f"Somebody answers this webhook already: {held_by(taken.holder)}. "
+        said += f"{taken.holder.id} can be ended with `postern listeners end`."
+        raise Refused("conflict", said) from None
     await refresh(gateway)
     return views.entered_of(listener)
 
@@ -159,8 +161,9 @@ async def answer(
             )
         except InvalidResponse as wrong:
             error = f"its answer cannot be sent: {wrong}"
+    took = round(request.ms * 1000)
     ended = replace(
-        call, ended_at=gateway.clock(), status=request.status, milliseconds=request.ms, error=error[:1000]
+        call, ended_at=gateway.clock(), status=request.status, duration_us=took, error=error[:1000]
     )
     taken = await _end(gateway, ended, response)
     gateway.runtime.live.touch(call.invocation_id)
@@ -246,10 +249,6 @@ def held_by(listener: Listener) -> str:
 # --- helpers ---------------------------------------------------------------------------------------------------------
 
 
-def _held_by(holder: Listener) -> str:
-    return f"Somebody answers this webhook already: {held_by(holder)}. {holder.id} can be ended with `postern listeners end`."
-
-
 def _ran_out(gateway: Gateway, listener: Listener) -> AuditEntry | None:
     if listener.answers is None:
         return None
@@ -283,10 +282,6 @@ async def _end_waits(gateway: Gateway, gone: list[GoneListener]) -> None:
 async def _present(gateway: Gateway) -> list[Listener]:
     now = gateway.clock()
     return [one for one in await gateway.store.listeners.all() if one.is_there(now)]
-
-
-def _count_of(actor: Actor, present: list[Listener]) -> int:
-    return sum(_is_own(actor, one) for one in present)
 
 
 def _is_own(actor: Actor, listener: Listener) -> bool:

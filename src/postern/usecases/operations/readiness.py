@@ -5,7 +5,7 @@ from contextlib import suppress
 from time import monotonic
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from postern import __version__
 from postern.core.access.accounts import Actor
@@ -59,7 +59,10 @@ async def readiness(gateway: Gateway) -> Readiness:
         ready=store.ok and gateway.runtime.directory.trouble is None and not engine.cannot_start,
         store=store,
         webhooks=webhooks,
-        engine=Part(ok=engine.ok, detail=_detail(engine)),
+        engine=Part(
+            ok=engine.ok,
+            detail=f"it cannot be started: {engine.detail}" if engine.cannot_start else engine.detail,
+        ),
     )
 
 
@@ -67,18 +70,7 @@ async def status(gateway: Gateway, actor: Actor) -> Status:
     """Which version this is, its public address, and whether it can do its work."""
     require(actor, "read")
     now = await readiness(gateway)
-    return Status(
-        version=__version__,
-        base_url=gateway.site.base_url,
-        ready=now.ready,
-        store=now.store,
-        webhooks=now.webhooks,
-        engine=now.engine,
-    )
-
-
-def _detail(engine: EngineHealth) -> str:
-    return f"it cannot be started: {engine.detail}" if engine.cannot_start else engine.detail
+    return Status(version=__version__, base_url=gateway.site.base_url, **asdict(now))
 
 
 def _alarm(kind: AlarmKind, what: str, why: str) -> Alarm:

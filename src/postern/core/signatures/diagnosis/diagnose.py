@@ -186,18 +186,14 @@ def _other_presets(setup: SenderSetup, call: Call, presets: Mapping[str, Known])
     for name in resembles(call, presets):
         preset = presets[name]
         if preset.scheme != setup.scheme:
-            explanation = f"The call is signed the way {preset.title} signs: {_in_short(preset.scheme)}."
+            scheme, place = preset.scheme, preset.scheme.signature[0].partition(":")[2]
+            how = f"{scheme.encoding} HMAC-SHA256 of {scheme.signed_content} in {place}"
+            explanation = f"The call is signed the way {preset.title} signs: {how}."
             patch: Patch = {"provider": name, "scheme": None}
             if setup.tolerance_seconds is not None:
                 patch["toleranceSeconds"] = None
             change = Variation(f"Choose {preset.title} as the sender", explanation, patch)
             yield Trial(replace(setup, scheme=preset.scheme, tolerance_seconds=None), call, change)
-
-
-def _in_short(scheme: SignatureScheme) -> str:
-    return (
-        f"{scheme.encoding} HMAC-SHA256 of {scheme.signed_content} in {scheme.signature[0].partition(':')[2]}"
-    )
 
 
 def _steps(

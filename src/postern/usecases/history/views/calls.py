@@ -199,4 +199,5 @@ def delivery_of(one: recorded.Delivery) -> Delivery:
 
 def run_of(one: Handed) -> LocalRun:
     kind = "replay" if one.delivery_key is None else "answer"
-    return shown(LocalRun, one, kind=kind, by=one.owner, ms=one.milliseconds)
+    ms = None if one.duration_us is None else one.duration_us / 1000
+    return shown(LocalRun, one, kind=kind, by=one.owner, ms=ms)
