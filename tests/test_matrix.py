@@ -76,6 +76,7 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
     "engine.runs": {"cli": NO_ENGINE},
     "engine.state": dict.fromkeys(("rest", "mcp", "cli"), "`/readyz` tells it"),
     "export.everything": dict.fromkeys(("rest", "mcp", "console"), PAGE_BY_PAGE),
+    "history.failures": dict.fromkeys(("rest", "mcp", "cli"), FOR_PAGES),
     "history.request": {"mcp": "it is for a program that takes a call in again; a model is shown the call"},
     "findable.behind": dict.fromkeys(("rest", "mcp", "cli"), FOR_PAGES),
     "history.oldest": dict.fromkeys(("rest", "mcp", "cli"), FOR_PAGES),

@@ -416,6 +416,21 @@ def test_a_workflow_that_failed_and_a_caller_without_its_answer_are_red_wherever
     expect(rows).to_have_count(1)
     page.get_by_role("link", name="order_in completed; the caller heard 504").click()
     expect(page.get_by_text("too late, the caller had heard 504")).to_be_visible()
+    assert console.call(webhook["url"], {"fails": True})[0] == 502
+    wait_until(
+        lambda: len(console.api.get("invocations?status=failed").json["items"]) == 2, what="another end"
+    )
+    console.open("/calls?status=failed")
+    alike = page.get_by_role("list", name="Calls that failed alike")
+    expect(alike.get_by_role("listitem")).to_contain_text(["2 × no order … in the shop"])
+    assert console.violations() == []
+    alike.get_by_role("link").click()
+    expect(rows).to_have_count(2)
+    expect(page.get_by_label("Remove error")).to_be_visible()
+    console.open("/calls?status=failed")
+    console.click("Replay those that failed")
+    expect(page.get_by_role("heading", name="Replay 2 calls?")).to_be_visible()
+    expect(page.get_by_text("that failed with “no order … in the shop”")).to_be_visible()
     console.open("/webhooks")
     expect(page.get_by_role("link", name="Failing", exact=True)).to_be_visible()
     for tab in ("authentication", "mapping", "response", "schedule", "advanced"):

@@ -248,7 +248,7 @@ async def test_a_replay_tells_what_became_of_what_it_started(desk: Desk) -> None
     now = desk.gateway.clock()
     started, broken = [await desk.store.deliveries.get(f"{one}.2") for one in ids[2:4]]
     await desk.store.deliveries.started(started, Started(1), now)
-    await desk.store.deliveries.failed(broken, "ERP said 503", now)
+    await desk.store.deliveries.failed(broken, "ERP said 503 to job 10_42%", now)
 
     shown = await replays.show(desk.gateway, ACTOR, replay.id)
     assert (shown.state, shown.done) == ("done", 5)
@@ -272,6 +272,14 @@ async def test_a_replay_tells_what_became_of_what_it_started(desk: Desk) -> None
     assert await found(replay=before.id) == await found(replay="rpl_none") == []
     failed = sorted([ids[1], ids[3]])
     assert await found(replay=replay.id, status="failed") == failed
+    for error, those in (
+        ("ERP said 503 to job …", [ids[3]]),
+        ("ERP said 503", []),
+        ("…10_42%", [ids[3]]),
+        ("…10?42…", []),
+        ("…1042%", []),
+    ):
+        assert await found(error=error) == those, error
     again = await run(desk, replay=replay.id, status="failed")
     assert (again.count, str(again.outcomes)) == (2, "2 waiting")
     assert await found(replay=again.id) == failed

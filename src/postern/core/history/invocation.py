@@ -211,6 +211,8 @@ class HistoryFilter(msgspec.Struct, frozen=True):
     """The same of a mapped value (``fieldOne=1001``) or of a value in the payload (``customer.id=7``)."""
     replay: str | None = None
     """Those that this replay of many has replayed."""
+    error: str | None = None
+    """Those that failed with this; a ``…`` in it stands for any text."""
 
 
 class Story(msgspec.Struct):

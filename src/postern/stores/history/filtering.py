@@ -20,6 +20,7 @@ from sqlalchemy import (
     select,
 )
 
+from postern.core.history.failures import ANYTHING
 from postern.core.history.findable import address_key, beginning_key, value_key
 from postern.core.history.invocation import HistoryFilter
 from postern.core.history.part import in_fields, in_headers, part_of, path_of, spellings
@@ -62,6 +63,7 @@ def conditions_of(
     asked = [
         *_received(wanted),
         *_with_status(connection, wanted, all_of_them),
+        *_with_error(connection, wanted, all_of_them),
         *_with_code(wanted),
         *_answered(connection, wanted, all_of_them),
         *_with_values(connection, wanted, all_of_them),
@@ -104,6 +106,17 @@ def _with_status(connection: Connection, wanted: HistoryFilter, all_of_them: boo
     yield _newest_state() == status, few
     if few:
         yield invocations.c.id.in_(there), True
+
+
+def _with_error(connection: Connection, wanted: HistoryFilter, all_of_them: bool) -> Iterator[Condition]:
+    if wanted.error is None:
+        return
+    yield from _with_status(connection, HistoryFilter(status="failed"), all_of_them)
+    texts = [
+        text.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_")
+        for text in wanted.error.split(ANYTHING)
+    ]
+    yield _value_of_newest(deliveries.c.error).like("%".join(texts), escape="\\"), True
 
 
 def _with_code(wanted: HistoryFilter) -> Iterator[Condition]:

@@ -22,6 +22,7 @@ CALLS: Options = {
     "bookmarked": click.option("--bookmarked", is_flag=True, help="Only those that somebody has bookmarked."),
     "header": "Only those with this header: x-topic, x-topic=paid, x-topic='pa*'.",
     "field": "Only those with this value: fieldOne=1001, or at a path of the payload, customer.id=7.",
+    "error": "Only those that failed with this error, a … in it for any text: 'ERP said 503'.",
     "replay": "Only those that this replay of many has replayed (rpl_…).",
 }
 WEBHOOKS: Options = {

@@ -272,6 +272,8 @@ def filter_in_words(wanted: ReplayedCalls, names: dict[str, str]) -> Markup:
         sentence += f" with the value “{wanted.field}”"
     if wanted.replay:
         sentence += f" that the replay …{wanted.replay[-8:]} replayed"
+    if wanted.error:
+        sentence += f" that failed with “{wanted.error}”"
     if wanted.search:
         sentence += f" that {'hold' if several else 'holds'} “{wanted.search}”"
     said = escape(sentence)

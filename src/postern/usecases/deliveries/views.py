@@ -23,6 +23,7 @@ class ReplayedCalls(View):
     header: str | None = None
     field: str | None = None
     replay: str | None = None
+    error: str | None = None
 
 
 class ReplayOutcomes(View):

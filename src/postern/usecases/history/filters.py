@@ -80,6 +80,12 @@ class FilterRequest(Shape):
     replay: Annotated[
         Id | None, Field(description="Only calls that this replay of many has replayed (rpl_…).")
     ] = None
+    error: Annotated[
+        Annotated[str, Field(max_length=500)] | None,
+        Field(
+            description="Only calls that failed with this error, the whole of it; a … in it stands for any text."
+        ),
+    ] = None
 
     def wanted(self, within: str = "") -> HistoryFilter:
         asked = {name: getattr(self, name) for name in FilterRequest.model_fields}
@@ -95,7 +101,7 @@ def filter_of(within: str = "", **asked: Any) -> HistoryFilter:
     def refuse(field: str, why: str) -> None:
         errors.append(FieldError(within + field, why))
 
-    for name in ("webhook_id", "code", "search", "value", "header", "field"):
+    for name in ("webhook_id", "code", "search", "value", "header", "field", "error"):
         # It cannot be in what is stored, and Postgres will not even be asked for it.
         if not can_be_stored(given.get(name, "")):
             refuse(to_camel(name), "holds a character that no text has")

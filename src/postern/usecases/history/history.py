@@ -8,6 +8,7 @@ from postern.core.access.accounts import Actor
 from postern.core.access.audit import AuditEntry
 from postern.core.calls.content import Payload
 from postern.core.calls.paths import as_text, parse_path, path_problem, walk_members
+from postern.core.history.failures import FailureGroup, groups_of
 from postern.core.history.invocation import HistoryFilter, Invocation, Story, payload_of
 from postern.core.history.marks import Edited
 from postern.core.history.replay import Values
@@ -24,6 +25,9 @@ from postern.usecases.history.views.requests import RecordedRequest, request_of
 from postern.usecases.history.views.samples import Preview
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.summary import InvocationSummary
+
+MOST_FAILURES = 500
+"""Calls, the newest, that are looked at for errors alike."""
 
 _HARD_TO_READ = re.compile(rb"\\u[dD][89a-fA-F]|\d{19}|\d[eE][+-]?\d{3}")
 
@@ -46,6 +50,18 @@ async def count(gateway: Gateway, actor: Actor, wanted: HistoryFilter) -> views.
         or_more=found.or_more,
         looked_back_to=None if found.back_to is None else Time(time_of(found.back_to)),
     )
+
+
+async def failures(gateway: Gateway, actor: Actor, wanted: HistoryFilter) -> tuple[list[FailureGroup], bool]:
+    """Which errors calls have failed with, several of them alike; and whether more failed than were looked at."""
+    require(actor, "read")
+    page = await gateway.store.history.page(wanted, MOST_FAILURES)
+    failed = (
+        (row.invocation.webhook_id, row.deliveries[-1].error, Time(row.invocation.received_at))
+        for row in page.rows
+        if row.deliveries and row.deliveries[-1].state == "failed"
+    )
+    return groups_of(failed), page.next_before is not None
 
 
 async def oldest(gateway: Gateway, actor: Actor) -> Time | None:

@@ -24,6 +24,7 @@ TOKENS = {
     "text": "search",
     "is": "marked",
     "replay": "replay",
+    "error": "error",
 }
 """What is typed before the colon, and the part of the filter that it sets."""
 

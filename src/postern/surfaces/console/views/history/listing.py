@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from starlette.responses import Response
 
+from postern.core.history.failures import FailureGroup
 from postern.core.history.invocation import HistoryFilter
 from postern.core.history.part import looks_into_calls
 from postern.core.problems import Refused
@@ -110,7 +111,12 @@ async def page_of_calls(visit: Visit, template: str, path: str, **context: Any) 
     wanted_calls = wanted(visit, chosen)
     page, is_text = await _found(visit, wanted_calls, after)
     is_slow = looks_into_calls(wanted_calls) or is_text
-    known = await names(visit, {chosen["webhook"], *(item.webhook_id for item in page.items)} - {""})
+    failures: list[FailureGroup] = []
+    more_failed = False
+    if chosen["status"] == "failed" and not (after or chosen["error"] or is_live):
+        failures, more_failed = await history.failures(visit.gateway, visit.actor, wanted_calls)
+    shown_webhooks = {one.webhook_id for one in page.items}.union(*(one.webhook_ids for one in failures))
+    known = await names(visit, {chosen["webhook"], *shown_webhooks} - {""})
     if is_text:
         query = asked.query_of(own | {"value": "", "search": chosen["value"]}, columns)
     answer = visit.page(
@@ -131,6 +137,8 @@ async def page_of_calls(visit: Visit, template: str, path: str, **context: Any) 
         chosen=chosen,
         chips=asked.chips(own, columns, known),
         offered=asked.offered(),
+        failures=failures,
+        more_failed=more_failed,
         kept=query,
         tabs=await _tabs(visit, own, columns),
         filtered=any(own.values()),
