@@ -90,10 +90,7 @@ async def sign_in(gateway: Gateway, request: Request, body: SignIn) -> Response:
     return response
 
 
-row.of(
-    accounts.sessions, "list_sessions", "GET", "/sessions", "List sessions",
-    level="read", refuses=("access_denied",),
-)  # fmt: skip
+row.of(accounts.sessions, "list_sessions", "GET", "/sessions", "List sessions", refuses=("access_denied",))
 
 
 @row("DELETE", "/sessions/{session_id}", "End a session", level="read", answers=None, status=204)
@@ -107,7 +104,7 @@ async def end_session(gateway: Gateway, actor: Actor, session_id: str) -> Respon
     return response
 
 
-@row("GET", "/me", "Who am I", level="read")
+@row("GET", "/me", "Who am I")
 async def show_me(actor: Actor) -> views.Me:
     return views.me(actor)
 

@@ -51,15 +51,15 @@ class AdmitRequest(Shape):
 
 webhooks_row.of(
     readmission.recheck, "list_readmissible", "GET", "/webhooks/{webhook_id}/readmissible",
-    "List rejected calls that would pass now", level="read",
+    "List rejected calls that would pass now",
 )  # fmt: skip
 webhooks_row.of(
     readmission.admit_all, "admit_readmissible", "POST", "/webhooks/{webhook_id}/readmissible",
-    "Admit all rejected calls that pass now", level="write", body=AdmitAllRequest, refuses=("conflict",),
+    "Admit all rejected calls that pass now", body=AdmitAllRequest, refuses=("conflict",),
 )  # fmt: skip
 history_row.of(
     readmission.admit, "admit_invocations", "POST", "/readmissions", "Admit rejected calls that pass now",
-    level="write", body=AdmitRequest, refuses=("not_found",),
+    body=AdmitRequest, refuses=("not_found",),
 )  # fmt: skip
 
 

@@ -32,12 +32,12 @@ class ApplyRequest(Shape):
     dry_run: Annotated[bool, Field(description="Only say what would be changed.")] = False
 
 
-row.of(as_code.export, "export_configuration", "GET", "/configuration", "Export every webhook", level="read")
+row.of(as_code.export, "export_configuration", "GET", "/configuration", "Export every webhook")
 
 
 @row(
     "POST", "/configuration", "Make the webhooks what a document says",
-    level="write", refuses=("version_conflict", "not_found"), largest_body=LARGEST_CONFIGURATION,
+    refuses=("version_conflict", "not_found"), largest_body=LARGEST_CONFIGURATION,
 )  # fmt: skip
 async def apply_configuration(gateway: Gateway, actor: Actor, body: ApplyRequest) -> Applied:
     """All of it is checked before any of it is changed; what is right already is left alone. `secrets` says what

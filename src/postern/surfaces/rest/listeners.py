@@ -17,12 +17,13 @@ class ReplayToListener(Shape):
     invocation_id: Text
 
 
-row.of(listeners.listing, "list_listeners", "GET", "/listeners", "List who listens", level="read")
+row.of(listeners.listing, "list_listeners", "GET", "/listeners", "List who listens")
 
 
 @row(
-    "POST", "/listeners", "Be there as a listener", level="read", status=201, place="listeners",
-    refuses=("conflict", "not_found", "rate_limited"), body_example={"name": "ada@thinkpad"},
+    "POST", "/listeners", "Be there as a listener",
+    level="read", status=201, place="listeners", refuses=("conflict", "not_found", "rate_limited"),
+    body_example={"name": "ada@thinkpad"},
 )  # fmt: skip
 async def enter_listener(
     gateway: Gateway, request: Request, actor: Actor, body: listeners.EnterRequest
@@ -42,8 +43,8 @@ row.of(
     body_example={"status": 200, "headers": [["Content-Type", "text/plain"]], "bodyBase64": "b2s=", "ms": 12.5},
 )  # fmt: skip
 row.of(
-    listeners.replay, "replay_to_listener", "POST", "/listeners/{listener_id}/replays",
-    "Replay a call to a listener", level="write", body=ReplayToListener, refuses=("conflict",),
+    listeners.replay, "replay_to_listener", "POST", "/listeners/{listener_id}/replays", "Replay a call to a listener",
+    body=ReplayToListener, refuses=("conflict",),
 )  # fmt: skip
 row.of(
     listeners.end, "end_listener", "DELETE", "/listeners/{listener_id}", "End a listener",

@@ -17,28 +17,11 @@ class RunsQuery(Shape):
     delivery_key: Annotated[Text | None, Field(description="Only the runs of one delivery.")] = None
 
 
-configuration_row.of(
-    readiness.status, "show_status", "GET", "/status", "Show how the gateway is", level="read"
-)
+configuration_row.of(readiness.status, "show_status", "GET", "/status", "Show how the gateway is")
 configuration_row.of(
     settings.in_force, "list_settings", "GET", "/settings", "List the gateway's settings", level="admin"
 )
 engine_row.of(
-    engine.workflows,
-    "list_workflows",
-    "GET",
-    "/workflows",
-    "List workflows",
-    level="read",
-    refuses=("conflict",),
+    engine.workflows, "list_workflows", "GET", "/workflows", "List workflows", refuses=("conflict",)
 )
-engine_row.of(
-    engine.runs,
-    "list_runs",
-    "GET",
-    "/runs",
-    "List runs",
-    level="read",
-    query=RunsQuery,
-    refuses=("conflict",),
-)
+engine_row.of(engine.runs, "list_runs", "GET", "/runs", "List runs", query=RunsQuery, refuses=("conflict",))

@@ -28,20 +28,20 @@ class ReplayRequest(Shape):
     ] = False
 
 
-@row("POST", "/replays", "Plan a replay of many", level="write", status=201, place="replays", idempotent=True)
+@row("POST", "/replays", "Plan a replay of many", status=201, place="replays", idempotent=True)
 async def plan_replay(gateway: Gateway, actor: Actor, body: ReplayRequest) -> Replay:
     """Counts what the filter finds; nothing is started yet. What comes in later is not part of it, and what has
     completed already only with `includeCompleted`."""
     return await replays.plan(gateway, actor, body.filter.wanted("filter."), body.include_completed)
 
 
-row.of(replays.listing, "list_replays", "GET", "/replays", "List replays", level="read", query=OnePage)
-row.of(replays.show, "show_replay", "GET", "/replays/{replay_id}", "Show a replay's progress", level="read")
+row.of(replays.listing, "list_replays", "GET", "/replays", "List replays", query=OnePage)
+row.of(replays.show, "show_replay", "GET", "/replays/{replay_id}", "Show a replay's progress")
 row.of(
     replays.begin, "run_replay", "POST", "/replays/{replay_id}/run", "Run a planned replay",
-    level="write", query=ReplayQuery, status=202, refuses=("conflict",),
+    query=ReplayQuery, status=202, refuses=("conflict",),
 )  # fmt: skip
 row.of(
     replays.cancel, "cancel_replay", "POST", "/replays/{replay_id}/cancel", "Cancel a replay",
-    level="write", refuses=("conflict",),
+    refuses=("conflict",),
 )  # fmt: skip

@@ -38,18 +38,11 @@ class FixRequest(Shape):
     ]
 
 
-row.of(
-    signatures.providers,
-    "list_providers",
-    "GET",
-    "/providers",
-    "List the senders Postern knows",
-    level="read",
-)
-row.of(signatures.provider, "show_provider", "GET", "/providers/{name}", "Show a sender", level="read")
+row.of(signatures.providers, "list_providers", "GET", "/providers", "List the senders Postern knows")
+row.of(signatures.provider, "show_provider", "GET", "/providers/{name}", "Show a sender")
 row.of(
     signatures.propose, "propose_provider", "GET", "/proposals", "Propose a scheme",
-    level="read", query=ProposalQuery, refuses=("not_found",),
+    query=ProposalQuery, refuses=("not_found",),
 )  # fmt: skip
 row.of(
     signatures.test, "test_signature", "POST", "/signature-tests", "Test a signature",
@@ -57,6 +50,5 @@ row.of(
 )  # fmt: skip
 fix_row.of(
     remedies.apply, "apply_fix", "POST", "/invocations/{invocation_id}/fix",
-    "Change the webhook so that calls like this one verify",
-    level="write", body=FixRequest, versioned=True, refuses=("conflict",),
+    "Change the webhook so that calls like this one verify", body=FixRequest, versioned=True, refuses=("conflict",),
 )  # fmt: skip

@@ -56,7 +56,7 @@ class AnnouncedQuery(Shape):
     ] = None
 
 
-@row("GET", "/webhooks", "List webhooks", level="read")
+@row("GET", "/webhooks", "List webhooks")
 async def list_webhooks(gateway: Gateway, actor: Actor, query: WebhookQuery) -> Webhooks:
     """The webhooks that match, the newest first or in another order."""
     return await listing.listing(
@@ -66,40 +66,28 @@ async def list_webhooks(gateway: Gateway, actor: Actor, query: WebhookQuery) -> 
 
 row.of(
     webhooks.create, "create_webhook", "POST", "/webhooks", "Make a webhook",
-    level="write", status=201, place="webhooks", idempotent=True, versioned=True, body_example=EXAMPLE,
+    status=201, place="webhooks", idempotent=True, versioned=True, body_example=EXAMPLE,
 )  # fmt: skip
 row.of(
     many.change, "change_many_webhooks", "POST", "/webhooks/many", "Change many webhooks",
-    level="write", refuses=("conflict",), body_example=MANY,
+    refuses=("conflict",), body_example=MANY,
 )  # fmt: skip
-row.of(
-    webhooks.show, "show_webhook", "GET", "/webhooks/{webhook_id}", "Show a webhook",
-    level="read", versioned=True,
-)  # fmt: skip
+row.of(webhooks.show, "show_webhook", "GET", "/webhooks/{webhook_id}", "Show a webhook", versioned=True)
 row.of(
     webhooks.change, "change_webhook", "PATCH", "/webhooks/{webhook_id}", "Change a webhook",
-    level="write", versioned=True, refuses=("conflict",), body=Patch, body_schema=PATCH,
+    versioned=True, refuses=("conflict",), body=Patch, body_schema=PATCH,
 )  # fmt: skip
-row.of(
-    webhooks.remove, "delete_webhook", "DELETE", "/webhooks/{webhook_id}", "Delete a webhook",
-    level="write", status=204,
-)  # fmt: skip
+row.of(webhooks.remove, "delete_webhook", "DELETE", "/webhooks/{webhook_id}", "Delete a webhook", status=204)
 
 
-@row(
-    "POST", "/webhooks/{webhook_id}/enable", "Enable a webhook",
-    level="write", versioned=True, refuses=("conflict",),
-)  # fmt: skip
+@row("POST", "/webhooks/{webhook_id}/enable", "Enable a webhook", versioned=True, refuses=("conflict",))
 async def enable_webhook(
     gateway: Gateway, actor: Actor, webhook_id: str, seen_version: int | None
 ) -> Webhook:
     return await webhooks.switch(gateway, actor, webhook_id, True, seen_version)
 
 
-@row(
-    "POST", "/webhooks/{webhook_id}/disable", "Disable a webhook",
-    level="write", versioned=True, refuses=("conflict",),
-)  # fmt: skip
+@row("POST", "/webhooks/{webhook_id}/disable", "Disable a webhook", versioned=True, refuses=("conflict",))
 async def disable_webhook(
     gateway: Gateway, actor: Actor, webhook_id: str, seen_version: int | None
 ) -> Webhook:
@@ -107,40 +95,38 @@ async def disable_webhook(
 
 
 row.of(
-    webhooks.promote, "promote_secret", "POST", "/webhooks/{webhook_id}/promote", "Make the second secret the main one",
-    level="write", versioned=True, refuses=("conflict",),
+    webhooks.promote, "promote_secret", "POST", "/webhooks/{webhook_id}/promote",
+    "Make the second secret the main one", versioned=True, refuses=("conflict",),
 )  # fmt: skip
 row.of(
-    webhooks.adopt, "adopt_secret", "POST", "/webhooks/{webhook_id}/adopt-secret", "Take the secret that a sender announced",
-    level="write", query=AnnouncedQuery, versioned=True, refuses=("conflict",),
+    webhooks.adopt, "adopt_secret", "POST", "/webhooks/{webhook_id}/adopt-secret",
+    "Take the secret that a sender announced", query=AnnouncedQuery, versioned=True, refuses=("conflict",),
 )  # fmt: skip
-row.of(bin.listing, "list_bin", "GET", "/bin", "List deleted webhooks", level="read", query=BinQuery)
+row.of(bin.listing, "list_bin", "GET", "/bin", "List deleted webhooks", query=BinQuery)
 row.of(
     bin.restore, "restore_webhook", "POST", "/bin/{webhook_id}/restore", "Restore a deleted webhook",
-    level="write", versioned=True,
+    versioned=True,
 )  # fmt: skip
 row.of(
     bin.delete_for_good, "delete_for_good", "DELETE", "/bin/{webhook_id}", "Delete a webhook for good",
-    level="write", status=204,
+    status=204,
 )  # fmt: skip
 row.of(
-    sending.samples, "list_test_calls", "GET", "/webhooks/{webhook_id}/test-calls", "List the test calls that can be sent",
-    level="read",
+    sending.samples, "list_test_calls", "GET", "/webhooks/{webhook_id}/test-calls",
+    "List the test calls that can be sent",
 )  # fmt: skip
 row.of(
     sending.send, "send_test_calls", "POST", "/webhooks/{webhook_id}/test-calls", "Send a test call",
-    level="write", refuses=("conflict", "temporarily_unavailable"), body_example=TEST_CALL,
+    refuses=("conflict", "temporarily_unavailable"), body_example=TEST_CALL,
 )  # fmt: skip
 row.of(
     schedules.run_now, "run_schedule", "POST", "/webhooks/{webhook_id}/schedule/run", "Fetch now",
-    level="write", refuses=("conflict",),
+    refuses=("conflict",),
 )  # fmt: skip
 row.of(
     schedules.resume, "resume_schedule", "POST", "/webhooks/{webhook_id}/schedule/resume", "Go on after a pause",
-    level="write", versioned=True, refuses=("conflict",),
+    versioned=True, refuses=("conflict",),
 )  # fmt: skip
-row.of(holds.hold, "hold_webhook", "POST", "/webhooks/{webhook_id}/hold", "Hold", level="write")
-row.of(
-    holds.release, "release_webhook", "POST", "/webhooks/{webhook_id}/release", "End the hold", level="write"
-)
-row.of(holds.drop, "drop_held", "POST", "/webhooks/{webhook_id}/drop", "Drop what is held", level="write")
+row.of(holds.hold, "hold_webhook", "POST", "/webhooks/{webhook_id}/hold", "Hold")
+row.of(holds.release, "release_webhook", "POST", "/webhooks/{webhook_id}/release", "End the hold")
+row.of(holds.drop, "drop_held", "POST", "/webhooks/{webhook_id}/drop", "Drop what is held")

@@ -159,14 +159,12 @@ class Rows:
         self.operations: list[Operation] = []
         self._tag = tag
 
-    def __call__(
-        self, method: str, path: str, title: str, *, level: Level | None, **how: Any
-    ) -> Callable[[Endpoint], Endpoint]:
-        """For a function that is written here; see ``Operation`` for the rest. ``answers`` only where it makes the response
-        itself."""
+    def __call__(self, method: str, path: str, title: str, **how: Any) -> Callable[[Endpoint], Endpoint]:
+        """For a function that is written here; see ``of`` and ``Operation`` for the rest. ``answers`` only where it makes
+        the response itself."""
 
         def enter(endpoint: Endpoint) -> Endpoint:
-            self.of(endpoint, endpoint.__name__, method, path, title, level=level, **how)
+            self.of(endpoint, endpoint.__name__, method, path, title, **how)
             return endpoint
 
         return enter
@@ -179,13 +177,16 @@ class Rows:
         path: str,
         title: str,
         *,
-        level: Level | None,
+        level: Any = ...,
         query: type[Shape] | None = None,
         body: Any = None,
         answers: Any = ...,
         **how: Any,
     ) -> None:
-        """``query`` and ``body`` where the function takes their fields: each of them has to be taken."""
+        """``level`` where it is not read for what is got, and write for all else. ``query`` and ``body`` where the function
+        takes their fields: each of them has to be taken."""
+        if level is ...:
+            level = "read" if method == "GET" else "write"
         hints = get_type_hints(endpoint)
         returned = hints.pop("return")
         query = query or hints.get("query")

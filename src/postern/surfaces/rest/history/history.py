@@ -75,39 +75,33 @@ def _may_take_long(query: FilterRequest) -> bool:
     return looks_into_calls(query.wanted())
 
 
-@row("GET", "/invocations", "List invocations", level="read", may_take_long=_may_take_long)
+@row("GET", "/invocations", "List invocations", may_take_long=_may_take_long)
 async def list_invocations(gateway: Gateway, actor: Actor, query: HistoryQuery) -> Listing[InvocationSummary]:
     return await history.listing(gateway, actor, query.wanted(), query.limit, query.cursor)
 
 
-@row("GET", "/invocations/count", "Count invocations", level="read", may_take_long=_may_take_long)
+@row("GET", "/invocations/count", "Count invocations", may_take_long=_may_take_long)
 async def count_invocations(gateway: Gateway, actor: Actor, query: FilterRequest) -> Count:
     """Up to 10,000. Where no index helps, as with a text, among the newest ones."""
     return await history.count(gateway, actor, query.wanted())
 
 
-row.of(
-    history.show, "show_invocation", "GET", "/invocations/{invocation_id}", "Show an invocation", level="read"
-)
+row.of(history.show, "show_invocation", "GET", "/invocations/{invocation_id}", "Show an invocation")
 row.of(
     history.as_code, "show_invocation_as_code", "GET", "/invocations/{invocation_id}/code",
-    "Show an invocation as a command or a program",
-    level="read", query=CodeQuery, media_type="text/plain; charset=utf-8",
+    "Show an invocation as a command or a program", query=CodeQuery, media_type="text/plain; charset=utf-8",
 )  # fmt: skip
 row.of(
     history.request, "show_request", "GET", "/invocations/{invocation_id}/request",
-    "Show a recorded call to the byte", level="read",
+    "Show a recorded call to the byte",
 )  # fmt: skip
 row.of(
     fixtures.fixture, "show_fixture", "GET", "/invocations/{invocation_id}/fixture",
-    "Show a call as a fixture for tests", level="read", refuses=("conflict",),
+    "Show a call as a fixture for tests", refuses=("conflict",),
 )  # fmt: skip
 
 
-@row(
-    "GET", "/invocations/{invocation_id}/preview", "Try a field mapping",
-    level="read", query=request_of(FieldMapping),
-)  # fmt: skip
+@row("GET", "/invocations/{invocation_id}/preview", "Try a field mapping", query=request_of(FieldMapping))
 async def preview_mapping(
     gateway: Gateway, actor: Actor, invocation_id: str, query: SettingRequest
 ) -> Preview:
@@ -118,16 +112,15 @@ async def preview_mapping(
 
 row.of(
     history.replay, "replay_invocation", "POST", "/invocations/{invocation_id}/replay", "Replay an invocation",
-    level="write", query=ReplayQuery, status=202, refuses=("conflict",), idempotent=True,
+    query=ReplayQuery, status=202, refuses=("conflict",), idempotent=True,
 )  # fmt: skip
 row.of(
     editing.replay_edited, "replay_edited_invocation", "POST", "/invocations/{invocation_id}/edited-replays",
-    "Replay a changed copy of an invocation",
-    level="write", body=EditedReplayRequest, status=202, refuses=("conflict",), idempotent=True,
+    "Replay a changed copy of an invocation", body=EditedReplayRequest, status=202, refuses=("conflict",), idempotent=True,
 )  # fmt: skip
 
 
-@row("GET", "/invocations/{invocation_id}/comparison", "Compare two invocations", level="read")
+@row("GET", "/invocations/{invocation_id}/comparison", "Compare two invocations")
 async def compare_invocations(
     gateway: Gateway, actor: Actor, invocation_id: str, query: CompareQuery
 ) -> Comparison:
@@ -138,29 +131,28 @@ async def compare_invocations(
 
 row.of(
     signatures.explain, "explain_invocation", "GET", "/invocations/{invocation_id}/explanation",
-    "Explain a verdict", level="read",
+    "Explain a verdict",
 )  # fmt: skip
 
 
-@row("GET", "/volumes", "Count calls over time", level="read")
+@row("GET", "/volumes", "Count calls over time")
 async def show_volumes(gateway: Gateway, actor: Actor, query: VolumeQuery) -> Chart:
     return await volumes.chart(gateway, actor, query.webhook_id or None, query.range)
 
 
 row.of(
     marks.bookmark, "bookmark_invocation", "PUT", "/invocations/{invocation_id}/bookmark",
-    "Bookmark an invocation", level="write",
+    "Bookmark an invocation",
 )  # fmt: skip
 row.of(
     marks.remove_bookmark, "remove_invocation_bookmark", "DELETE", "/invocations/{invocation_id}/bookmark",
-    "Take an invocation's bookmark away", level="write", status=204,
+    "Take an invocation's bookmark away", status=204,
 )  # fmt: skip
 row.of(
-    marks.add_note, "note_invocation", "POST", "/invocations/{invocation_id}/notes",
-    "Write a note to an invocation",
-    level="write", body=NoteRequest, status=201, refuses=("conflict",), idempotent=True,
+    marks.add_note, "note_invocation", "POST", "/invocations/{invocation_id}/notes", "Write a note to an invocation",
+    body=NoteRequest, status=201, refuses=("conflict",), idempotent=True,
 )  # fmt: skip
 row.of(
     marks.delete_note, "delete_invocation_note", "DELETE", "/invocations/{invocation_id}/notes/{note_id}",
-    "Delete a note of an invocation", level="write", status=204,
+    "Delete a note of an invocation", status=204,
 )  # fmt: skip

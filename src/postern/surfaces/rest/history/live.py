@@ -29,7 +29,7 @@ class LiveQuery(Shape):
 
 @row(
     "GET", "/live", "Follow invocations",
-    level="read", answers=str, media_type="text/event-stream", refuses=("rate_limited",),
+    answers=str, media_type="text/event-stream", refuses=("rate_limited",),
 )  # fmt: skip
 async def follow_invocations(
     gateway: Gateway, request: Request, actor: Actor, query: LiveQuery, last_event_id: str | None

@@ -28,38 +28,29 @@ class NewWorkflowQuery(Shape):
 
 row.of(
     samples.arm, "record_events", "POST", "/webhooks/{webhook_id}/record-events", "Record the next event",
-    level="write", query=RecordQuery,
+    query=RecordQuery,
 )  # fmt: skip
 row.of(
-    samples.disarm, "stop_recording", "DELETE", "/webhooks/{webhook_id}/record-events",
-    "Stop waiting for an event", level="write", status=204,
+    samples.disarm, "stop_recording", "DELETE", "/webhooks/{webhook_id}/record-events", "Stop waiting for an event",
+    status=204,
 )  # fmt: skip
 row.of(
     samples.arm, "record_all_events", "POST", "/record-events", "Record every webhook's next event",
-    level="write", query=RecordQuery,
+    query=RecordQuery,
 )  # fmt: skip
 row.of(
-    samples.disarm, "stop_recording_all", "DELETE", "/record-events", "Stop waiting for every webhook's event",
-    level="write",
-)  # fmt: skip
-row.of(
-    samples.sample,
-    "show_sample",
-    "GET",
-    "/webhooks/{webhook_id}/sample",
-    "Show the recorded event",
-    level="read",
+    samples.disarm, "stop_recording_all", "DELETE", "/record-events", "Stop waiting for every webhook's event"
 )
+row.of(samples.sample, "show_sample", "GET", "/webhooks/{webhook_id}/sample", "Show the recorded event")
 row.of(
     samples.new_workflow, "new_workflow", "GET", "/webhooks/{webhook_id}/new-workflow",
-    "Begin a workflow from the recorded event",
-    level="read", query=NewWorkflowQuery, media_type="text/x-python; charset=utf-8", refuses=("conflict",),
+    "Begin a workflow from the recorded event", query=NewWorkflowQuery, media_type="text/x-python; charset=utf-8", refuses=("conflict",),
 )  # fmt: skip
 row.of(
     payload_types.payload_types, "show_payload_types", "GET", "/webhooks/{webhook_id}/payload-types",
-    "Show the types of a webhook's payload", level="read", query=PayloadTypesQuery,
+    "Show the types of a webhook's payload", query=PayloadTypesQuery,
 )  # fmt: skip
 row.of(
     samples.forget, "forget_sample", "DELETE", "/webhooks/{webhook_id}/sample", "Forget the recorded event",
-    level="write", status=204,
+    status=204,
 )  # fmt: skip
