@@ -29,14 +29,13 @@ line = OneAtATime("comparisons", 20, "Many calls are being compared. Try again i
 """What is large is compared behind the calls of senders."""
 
 
-async def compared(
-    gateway: Gateway, actor: Actor, invocation_id: str, other_id: str | None = None
-) -> Comparison:
+async def compared(gateway: Gateway, actor: Actor, invocation_id: str, to: str | None = None) -> Comparison:
     """What differs between a call and another one, or, without one, the last call to the same webhook before it that
-    went well: method, path, query, headers, mapped values and body."""
+    went well: method, path, query, headers, mapped values and body. JSON is compared by path, whatever the order of its
+    keys."""
     require(actor, "read")
     story = await recorded(gateway, invocation_id)
-    other = await recorded(gateway, other_id or await _last_good(gateway, story.invocation))
+    other = await recorded(gateway, to or await _last_good(gateway, story.invocation))
     if other.invocation.id == invocation_id:
         raise Refused("invalid_request", "a call is compared with another one")
     return await line.run(partial(_compared, story, other))

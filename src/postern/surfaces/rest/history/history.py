@@ -16,7 +16,6 @@ from postern.usecases.history.filters import FilterRequest
 from postern.usecases.history.marks import NoteText
 from postern.usecases.history.views.calls import Count
 from postern.usecases.history.views.charts import Chart
-from postern.usecases.history.views.comparing import Comparison
 from postern.usecases.history.views.samples import Preview
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.shapes import Shape
@@ -120,15 +119,10 @@ row.of(
 )  # fmt: skip
 
 
-@row("GET", "/invocations/{invocation_id}/comparison", "Compare two invocations")
-async def compare_invocations(
-    gateway: Gateway, actor: Actor, invocation_id: str, query: CompareQuery
-) -> Comparison:
-    """What differs in method, path, query, headers, mapped values and body, as seen from the other one. JSON is compared by
-    path, whatever the order of its keys."""
-    return await comparing.compared(gateway, actor, invocation_id, query.to or None)
-
-
+row.of(
+    comparing.compared, "compare_invocations", "GET", "/invocations/{invocation_id}/comparison",
+    "Compare two invocations", query=CompareQuery,
+)  # fmt: skip
 row.of(
     signatures.explain, "explain_invocation", "GET", "/invocations/{invocation_id}/explanation",
     "Explain a verdict",
