@@ -52,18 +52,6 @@ async def test_a_signed_call_is_accepted_and_an_altered_one_rejected_with_a_reas
     assert "whsec_right" not in str(await house.history())
 
 
-async def test_a_preset_is_written_into_the_webhook_with_its_version(house: House) -> None:
-    webhook = await house.webhook(authentication=signed_by("stripe"))
-    seen = webhook.authentication
-    assert (seen.secret_set, seen.second_secret_set, seen.preset_version, seen.preset_update) == (
-        True,
-        False,
-        1,
-        None,
-    )
-    assert seen.scheme["signedContent"] == "{timestamp}.{body}"
-
-
 async def test_a_sender_that_is_added_to_the_shelf_can_be_chosen_and_no_other(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -92,29 +92,6 @@ def test_an_address_may_be_long_and_have_a_port() -> None:
         assert written(url).url == url
 
 
-async def test_what_is_left_out_has_its_default(house: House) -> None:
-    made = (await scheduled(house)).schedule
-    assert made is not None
-    assert (made.time_zone, made.timeout_seconds, made.pause_after_failures, made.headers) == (
-        "UTC",
-        10,
-        10,
-        [],
-    )
-    assert (made.enabled, made.only_when_changed, made.split_array) == (True, False, False)
-
-
-@pytest.mark.parametrize(
-    ("field", "least", "most", "outside"),
-    [("timeoutSeconds", 1, 60, (0.9, 60.1)), ("pauseAfterFailures", 1, 1000, (0, 1001))],
-)
-def test_a_number_has_its_bounds(field: str, least: int, most: int, outside: tuple[float, float]) -> None:
-    for number in (least, most):
-        written(**{field: number})
-    for beyond in outside:
-        assert misread(**{field: beyond}).keys() == {f"schedule.{field}"}
-
-
 async def test_headers_have_their_bounds(house: House) -> None:
     many = {f"X-{number}": "v" for number in range(20)}
     assert len(await kept(house, await scheduled(house, headers=many))) == 20

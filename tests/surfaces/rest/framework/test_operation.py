@@ -11,23 +11,6 @@ from support.reply import HttpReply
 from support.rest import WEBHOOK, fields, made, problem
 
 
-def test_every_wrong_field_is_named_at_once(api: Client) -> None:
-    wrong = {
-        "name": "",
-        "authentication": {"method": "token", "headerName": "Host", "token": "x"},
-        "payloadLimitBytes": "1024",
-        "rateLimit": {"burst": 0},
-        "colour": "red",
-    }
-    assert fields(api.post("webhooks", wrong)) == {
-        "name",
-        "authentication.headerName",
-        "payloadLimitBytes",
-        "rateLimit.burst",
-        "colour",
-    }
-
-
 @pytest.mark.parametrize(
     "path", ["webhooks?limit=0", "webhooks?limit=201", "webhooks?limit=many", "invocations?limit=1&limit=2"]
 )
