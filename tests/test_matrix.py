@@ -38,7 +38,6 @@ SIGNED_IN = "it concerns a person's own sign-in, and whoever asks here is not si
 ADMIN_AT_THE_MACHINE = "it is done once in a long while, at the machine, by whoever keeps its keys"
 PEOPLE = "who may do what is decided by people, in the console or by API, and not by a model"
 BY_FILE = "it reads secrets from the environment and files of the machine on which it is asked"
-RUNS_CODE = "it has code run or written on the machine, so it is done at the machine"
 SHOWS_SECRETS = "secrets are shown in the console alone"
 IS_A_STREAM = "it is a stream for a page or a program that listens; here one asks again"
 IS_FOR_EYES = "whoever looks on wants the newest, and a program everything"
@@ -106,8 +105,6 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
         for name in ("listing", "save", "rename", "delete")
     },
     "samples.workflow_of_call": dict.fromkeys(("rest", "mcp", "cli"), ONE_OF_A_RECORDED),
-    "samples.try_workflow": {"rest": RUNS_CODE, "mcp": RUNS_CODE, "console": RUNS_CODE},
-    "samples.write_workflow": {"rest": RUNS_CODE, "mcp": RUNS_CODE, "console": RUNS_CODE},
     "key_rotation.rotate_key": {
         "rest": ADMIN_AT_THE_MACHINE,
         "mcp": ADMIN_AT_THE_MACHINE,

@@ -32,7 +32,6 @@ from postern.surfaces.cli.gateway.source import HttpAnswer, HttpQuestion
 from postern.surfaces.cli.run import CONFLICT, FAILED, USAGE, end
 from postern.surfaces.mcp import load_sdk
 from postern.surfaces.rest.inside import COMMAND_LINE
-from postern.usecases.history import samples
 from postern.usecases.operations import export, key_rotation, retention
 from postern.usecases.runtime.gateway import Gateway
 from postern.wiring.answering import answer_inside
@@ -41,7 +40,7 @@ from postern.wiring.backup.making import back_up
 from postern.wiring.backup.restoring import restore
 from postern.wiring.gateway import database_file, database_held, load_workflows, opened, workflows_of
 from postern.wiring.serving import BackgroundWork, serve, serve_with
-from postern.wiring.starting import CannotStart, ends_at_ctrl_c, ends_in_a_sentence
+from postern.wiring.starting import CannotStart, ends_in_a_sentence
 from postern.wiring.workers.slot import WorkerSlot
 from postern.workflows import Rehearsal, rehearse
 from postern.workflows.example import EXAMPLE
@@ -189,19 +188,13 @@ class OnThisMachine:
         path = workflows_of(self._settings)
         return (path.parent if path.suffix == ".py" else path).resolve()
 
-    def write_workflow(self, name: str, webhook: str) -> Path:
-        return self._run(lambda gateway: samples.write_workflow(gateway, COMMAND_LINE, name, webhook))
-
-    def try_workflow(self, name: str, webhook: str) -> Rehearsal:
-        async def tried(gateway: Gateway) -> Rehearsal:
-            with ends_at_ctrl_c():
-                return await samples.try_workflow(gateway, COMMAND_LINE, name, webhook)
-
-        return self._run(tried)
-
     def keep_workflow(self, name: str, text: str) -> Path:
+        folder = workflows_of(self._settings)
+        if folder.suffix == ".py":
+            file_named = "POSTERN_WORKFLOWS names a file and not a folder: print the workflow and put it where you want it"
+            end(file_named, CONFLICT, "conflict")
         try:
-            return keep(self._settings.workflows, name, text)
+            return keep(folder, name, text)
         except FileExistsError as error:
             end(f"{error.filename} exists already", CONFLICT, "conflict")
         except OSError as error:
@@ -216,7 +209,7 @@ class OnThisMachine:
             end(f"{workflow} is written. {error.filename} cannot be written: {error.strerror}", USAGE)
 
     def rehearse(self, name: str, event: dict[str, Any]) -> Rehearsal:
-        return rehearse(self._settings.workflows, name, event)
+        return rehearse(workflows_of(self._settings), name, event)
 
 
 @contextmanager

@@ -220,6 +220,7 @@ def tell(way: Way) -> None:
     way("workflows", "types", orders, "--to", str(way.folder / "t"))
     way("webhooks", "sample", orders, "--forget")
     way("webhooks", "sample", orders, "--forget", "--json")
+    way("workflows", "try", "Greet", "--sample", orders)  # on the newest call
     twice("webhooks", "run", orders)
     twice("webhooks", "resume", orders)
 

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from postern.settings import Settings
 from postern.surfaces.cli.files import written
 from postern.surfaces.cli.history.history import _keep
-from postern.surfaces.cli.run import USAGE
+from postern.surfaces.cli.run import CONFLICT, USAGE
 from postern.surfaces.cli.workflows import WRITTEN, _write_types
+from postern.wiring.machine import OnThisMachine
 from postern.workflows.scaffold import keep
 from support.commands import typed
 from support.fresh import fresh_data
@@ -115,3 +117,15 @@ def test_an_export_never_takes_the_place_of_what_the_gateway_needs(tmp_path: Pat
         assert ran.exit_code == USAGE, file
         assert "is a file of the gateway's own; give the export another name" in " ".join(ran.stderr.split())
     assert {file: file.read_bytes() for file in own if file.exists()} == before
+
+
+def test_a_workflow_is_written_into_a_folder_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine = OnThisMachine(
+        Settings({"POSTERN_DATA_DIR": str(tmp_path / "data"), "POSTERN_WORKFLOWS": str(tmp_path / "one.py")})
+    )
+    with pytest.raises(SystemExit) as ended:
+        machine.keep_workflow("greet", "")
+    assert (ended.value.code, [*tmp_path.iterdir()]) == (CONFLICT, [])
+    assert "names a file and not a folder" in capsys.readouterr().err

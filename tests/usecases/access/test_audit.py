@@ -254,11 +254,6 @@ given("replays.begin", Stage.planned, lambda on, plan: replays.begin(on.gateway,
 given("replays.cancel", Stage.planned, lambda on, plan: replays.cancel(on.gateway, WHO, plan))
 given("remedies.apply", Stage.rejected, lambda on, call: remedies.apply(on.gateway, WHO, call, 0))
 given("samples.forget", Stage.recorded, lambda on, _: samples.forget(on.gateway, WHO, on.id))
-given(
-    "samples.write_workflow",
-    Stage.recorded,
-    lambda on, _: samples.write_workflow(on.gateway, WHO, "orders", on.id),
-)
 given("schedules.run_now", Stage.scheduled, lambda on, webhook: schedules.run_now(on.gateway, WHO, webhook))
 given(
     "accounts.change_user",
@@ -320,13 +315,6 @@ async def admit(stage: Stage) -> Deed:
 async def admit_all(stage: Stage) -> Deed:
     fixed = await remedies.apply(stage.gateway, WHO, await stage.rejected(), 0)
     return lambda: readmission.admit_all(stage.gateway, WHO, fixed.id)
-
-
-@changes("samples.try_workflow")
-async def try_workflow(stage: Stage) -> Deed:
-    await stage.recorded()
-    await samples.write_workflow(stage.gateway, WHO, "orders", stage.id)
-    return lambda: samples.try_workflow(stage.gateway, WHO, "orders", stage.id)
 
 
 @changes("schedules.resume")

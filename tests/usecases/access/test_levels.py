@@ -68,7 +68,7 @@ saved_views.delete saved_views.listing saved_views.rename saved_views.save
 ADMIN = """
 accounts.change_user accounts.create_key accounts.create_user accounts.delete_key accounts.delete_user accounts.keys
 accounts.revoke_session accounts.sessions accounts.user accounts.users audit.listing export.everything webhooks.reveal
-key_rotation.rotate_key retention.plan retention.prune samples.try_workflow samples.write_workflow settings.in_force
+key_rotation.rotate_key retention.plan retention.prune settings.in_force
 webhooks.reveal
 """
 

@@ -1,8 +1,6 @@
 import asyncio
-from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
 from postern.core.history.invocation import HistoryFilter
 from postern.core.history.sample import variables
@@ -84,7 +82,7 @@ async def test_all_webhooks_can_be_armed_and_disarmed_at_once(desk: Desk) -> Non
     assert (await samples.sample(desk.gateway, ACTOR, second)).event is None
 
 
-async def test_a_workflow_is_written_from_the_sample_and_tried_on_it(desk: Desk) -> None:
+async def test_a_workflow_is_begun_from_the_sample_or_the_newest_call(desk: Desk) -> None:
     webhook = await desk.webhook(fieldMapping=MAPPED)
     with pytest.raises(Refused, match="no accepted call of this webhook is kept"):
         await samples.new_workflow(desk.gateway, ACTOR, "greet", webhook)
@@ -92,13 +90,8 @@ async def test_a_workflow_is_written_from_the_sample_and_tried_on_it(desk: Desk)
     assert "newest" in await samples.new_workflow(desk.gateway, ACTOR, "greet", webhook)
     await samples.arm(desk.gateway, ACTOR, webhook)
     await desk.accepted(webhook, ORDER)
-    file = await samples.write_workflow(desk.gateway, ACTOR, "greet", webhook)
-    assert webhook in Path(file).read_text()
-    went = await samples.try_workflow(desk.gateway, ACTOR, "greet", webhook)
-    assert (went.error, went.answer and went.answer["body"]) == ("", {"ok": True})
-    assert "1001" in went.printed
-    with pytest.raises(Refused, match="exists already"):
-        await samples.write_workflow(desk.gateway, ACTOR, "greet", webhook)
+    begun = await samples.new_workflow(desk.gateway, ACTOR, "greet", webhook)
+    assert webhook in begun and "newest" not in begun
 
 
 async def test_forgetting_leaves_nothing(desk: Desk) -> None:
@@ -241,32 +234,3 @@ async def test_the_file_of_a_call_has_what_the_mapping_finds_now(desk: Desk) -> 
     (rejected, *_) = (await history.listing(desk.gateway, ACTOR, HistoryFilter(other))).items
     with pytest.raises(Refused, match="started nothing"):
         await samples.workflow_of_call(desk.gateway, ACTOR, rejected.id)
-
-
-async def test_a_workflow_is_written_where_there_is_a_folder_and_tried_where_there_are_files(
-    desk: Desk, tmp_path: Path
-) -> None:
-    webhook = await desk.webhook()
-    await samples.arm(desk.gateway, ACTOR, webhook)
-    await desk.accepted(webhook, ORDER)
-    files = desk.gateway.workflow_files
-    for path in (None, tmp_path / "one.py"):
-        files.path = path
-        with pytest.raises(Refused) as caught:
-            await samples.write_workflow(desk.gateway, ACTOR, "greet", webhook)
-        assert caught.value.code == "conflict"
-    files.path = None
-    with pytest.raises(Refused, match="no workflow files"):
-        await samples.try_workflow(desk.gateway, ACTOR, "greet", webhook)
-    files.path = tmp_path
-    written = await samples.write_workflow(desk.gateway, ACTOR, "greet", webhook)
-    assert written.parent == tmp_path
-    await samples.try_workflow(desk.gateway, ACTOR, "greet", webhook)
-    tried, wrote, *_ = (await audit.listing(desk.gateway, ACTOR, subject=webhook)).items
-    assert (tried.action, tried.changes) == ("workflow tried", {"workflow": "greet"})
-    assert (wrote.action, wrote.changes) == ("workflow written", {"file": written.name})
-    writer = replace(ACTOR, level="write")
-    for asked in (samples.write_workflow, samples.try_workflow):
-        with pytest.raises(Refused) as caught:
-            await asked(desk.gateway, writer, "greet", webhook)
-        assert caught.value.code == "access_denied"

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 
 import click
 
+from postern.core.documents import Document
 from postern.core.visible import visible
 from postern.surfaces.cli.files import written_whole
 from postern.surfaces.cli.gateway.api import api
@@ -30,10 +31,11 @@ from postern.surfaces.cli.run import (
     show_json,
     show_page,
 )
-from postern.usecases.answers import UNSET, UnsetType, View, whole
-from postern.usecases.history.views.requests import PayloadTypes
+from postern.usecases.answers import UNSET, Listing, UnsetType, View, whole
+from postern.usecases.history.views.requests import Fixture, PayloadTypes
 from postern.usecases.history.views.samples import Sample
 from postern.usecases.operations.views import Workflows
+from postern.usecases.summary import InvocationSummary
 from postern.usecases.webhooks.views import Webhook, Webhooks
 
 WRITTEN = "# Written by `postern workflows types`"
@@ -111,15 +113,11 @@ def new(name: str, from_sample: str, only_print: bool, with_test: bool) -> None:
         for_programs({"source": source})
         out.print(source, end="")
         return
-    if api.login() is None:
-        file = api.here().write_workflow(name, from_sample)
-    else:
-        file = api.here().keep_workflow(name, _beginning(name, from_sample))
+    file = api.here().keep_workflow(name, _beginning(name, from_sample))
     if not with_test:
         report({"written": str(file)}, f"Written: {file}")
         return
-    event = api.get(Sample, "webhooks", from_sample, "sample").event
-    files = [str(one) for one in (file, *api.here().keep_test(file, event or {}))]
+    files = [str(one) for one in (file, *api.here().keep_test(file, _event(name, from_sample)))]
     for_programs({"written": str(file), "files": files})
     for one in files:
         out.print(f"Written: {plain(one)}")
@@ -127,6 +125,17 @@ def new(name: str, from_sample: str, only_print: bool, with_test: bool) -> None:
 
 def _beginning(name: str, webhook: str) -> str:
     return api.text("webhooks", webhook, "new-workflow", name=name)
+
+
+def _event(name: str, webhook: str) -> Document:
+    """The recorded one, or that of the newest call, of which a workflow is begun where none was recorded."""
+    event = api.get(Sample, "webhooks", webhook, "sample").event
+    if event is not None:
+        return event
+    _beginning(name, webhook)  # says why there is none
+    calls = Listing[InvocationSummary]
+    (newest,) = api.get(calls, "invocations", webhook_id=webhook, code="accepted", limit=1).items
+    return api.get(Fixture, "invocations", newest.id, "fixture").event
 
 
 class WrittenTypes(View):
@@ -222,13 +231,7 @@ def _write_types(folder: Path, name: str, source: str) -> Path:
 def try_one(name: str, sample: str) -> None:
     """Run a workflow once on a recorded event, without the engine, and print what it would answer. Its steps
     really run, and nothing is waited for."""
-    if api.login() is None:
-        went = api.here().try_workflow(name, sample)
-    else:
-        event = api.get(Sample, "webhooks", sample, "sample").event
-        if event is None:
-            _beginning(name, sample)  # says why there is none
-        went = api.here().rehearse(name, event or {})
+    went = api.here().rehearse(name, _event(name, sample))
     for_programs({"answer": went.answer, "error": went.error or None, "printed": went.printed})
     out.print(visible(went.printed), end="")  # a part of it may be what a stranger has sent
     if went.answer is not None and not out.as_json:

@@ -1,8 +1,6 @@
 """Record Events: keep the next event of a webhook, so that a workflow can be written and tried with what
 really comes."""
 
-from pathlib import Path
-
 from msgspec.structs import asdict
 
 from postern.core.access.accounts import Actor
@@ -11,14 +9,13 @@ from postern.core.documents import Document
 from postern.core.history.invocation import HistoryFilter, payload_of
 from postern.core.history.sample import Sample, event_in, sample_of, variables
 from postern.core.problems import Refused, invalid
-from postern.usecases.access.audit import LONGEST_VALUE, noted
+from postern.usecases.access.audit import noted
 from postern.usecases.answers import Time, iso
 from postern.usecases.history.history import recorded
 from postern.usecases.history.views import samples as views
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.stored_webhook import stored
-from postern.workflows.rehearsal import Rehearsal, rehearse
-from postern.workflows.scaffold import file_name, keep, skeleton
+from postern.workflows.scaffold import file_name, skeleton
 
 ARMED_FOR = 600.0
 LONGEST_ARMED = 86_400.0
@@ -99,36 +96,6 @@ async def workflow_of_call(gateway: Gateway, actor: Actor, invocation_id: str) -
     webhook = gateway.runtime.directory.by_id(event["webhookId"])
     name = webhook.name if webhook else "my workflow"
     return file_name(name), skeleton(name, event, event["webhookId"])
-
-
-async def write_workflow(gateway: Gateway, actor: Actor, name: str, webhook_id: str) -> Path:
-    """The same as a new file among the workflows; never over one that is there."""
-    require(actor, "admin")  # whoever writes a workflow has code run on this machine
-    source = await new_workflow(gateway, actor, name, webhook_id)
-    folder = gateway.workflow_files.path
-    if folder is None or folder.suffix == ".py":
-        raise Refused(
-            "conflict",
-            "POSTERN_WORKFLOWS names a file and not a folder: print the workflow and put it where you want it",
-        )
-    try:
-        file = keep(folder, name, source)
-    except FileExistsError as error:
-        raise Refused("conflict", f"{error.filename} exists already") from None
-    await gateway.store.audit.write(noted(gateway, actor, "workflow written", webhook_id, file=file.name))
-    return file
-
-
-async def try_workflow(gateway: Gateway, actor: Actor, name: str, webhook_id: str) -> Rehearsal:
-    """Run a workflow on the recorded event without the engine; nothing is started, stored or answered."""
-    require(actor, "admin")
-    event = await _event(gateway, actor, webhook_id)
-    if gateway.workflow_files.path is None:
-        raise Refused("conflict", "this gateway has no workflow files")
-    await gateway.store.audit.write(
-        noted(gateway, actor, "workflow tried", webhook_id, workflow=name[:LONGEST_VALUE])
-    )
-    return rehearse(gateway.workflow_files.path, name, event)
 
 
 async def _event(gateway: Gateway, actor: Actor, webhook_id: str) -> Document:

@@ -99,12 +99,8 @@ class Machine(Protocol):
         """Where the workflow files of this machine are, whether it is there or not."""
         ...
 
-    def write_workflow(self, name: str, webhook: str) -> Path: ...
-
-    def try_workflow(self, name: str, webhook: str) -> "Rehearsal": ...
-
     def keep_workflow(self, name: str, text: str) -> Path:
-        """The same with a text that another gateway has written."""
+        """A new file among the workflows, never over one that is there."""
         ...
 
     def keep_test(self, workflow: Path, event: Document) -> list[Path]:
@@ -112,5 +108,5 @@ class Machine(Protocol):
         ...
 
     def rehearse(self, name: str, event: dict[str, Any]) -> "Rehearsal":
-        """The same with an event that another gateway has recorded."""
+        """Run the workflow of this name once, without an engine."""
         ...
