@@ -66,6 +66,7 @@ ONLY_READ = {
         "comparing.compared",
         "retention.kept_until",
         "fixtures.fixture",
+        "history.failures",
         "history.listing",
         "history.preview",
         "trying.duplicate_key",
