@@ -13,7 +13,6 @@ from postern.core.webhooks.listing import WebhookFilter
 from postern.stores.sql.tables import webhooks as table
 from postern.usecases import stored_webhook
 from postern.usecases.access import audit
-from postern.usecases.deliveries import holds
 from postern.usecases.shapes import validated
 from postern.usecases.webhooks import bin, listing, many, webhooks
 from postern.usecases.webhooks.many import ManyRequest
@@ -58,20 +57,6 @@ async def test_disabling_and_enabling_many_is_followed_by_calls(desk: Desk) -> N
     assert (await change(desk, "disable", webhookIds=made)).unchanged == 2
     await change(desk, "enable", filter={"state": "disabled"})
     assert [(await desk.call(one, {})).status for one in made] == [200, 200]
-
-
-async def test_what_waited_behind_many_holds_is_started(desk: Desk) -> None:
-    made = [await desk.webhook(name) for name in "ABC"]
-    await change(desk, "hold", filter={})
-    for one in made[:2]:
-        await desk.accepted(one, {})
-    found = await many.effects(
-        desk.gateway, ACTOR, validated(ManyRequest, {"action": "release", "filter": {}})
-    )
-    assert (found.count, found.waiting) == (3, 2)
-    done = await change(desk, "release", filter={"state": "held"})
-    assert (done.done, done.released) == (3, 2)
-    assert (await holds.release(desk.gateway, ACTOR, made[0])).released == 0
 
 
 async def test_a_release_that_was_interrupted_goes_on(desk: Desk) -> None:
@@ -126,21 +111,6 @@ async def test_one_that_somebody_else_changed_meanwhile_is_left_to_them(
     assert (done.done, done.not_done) == (0, 1)
     assert "somebody else" in done.reasons[0].reason
     assert (await webhooks.show(desk.gateway, ACTOR, webhook)).tags == ["theirs"]
-
-
-async def test_deleted_ones_are_in_the_bin_page_by_page(desk: Desk) -> None:
-    made = [await desk.webhook(f"Number {number}") for number in range(5)]
-    kept = await desk.webhook("Kept", tags=["keep"])
-    await change(desk, "delete", webhookIds=made, expected=5)
-    assert await listed(desk) == ["Kept"]
-    first = await bin.listing(desk.gateway, ACTOR, 3)
-    rest = await bin.listing(desk.gateway, ACTOR, 3, first.next_cursor)
-    assert first.total == 5
-    assert sorted(one.id for one in [*first.items, *rest.items]) == sorted(made)
-    assert rest.next_cursor is None
-    await bin.restore(desk.gateway, ACTOR, made[0])
-    assert (await desk.call(made[0], {})).status == 200
-    assert (await desk.call(kept, {})).status == 200
 
 
 async def test_a_dry_run_does_nothing_and_another_number_than_expected_is_refused(desk: Desk) -> None:

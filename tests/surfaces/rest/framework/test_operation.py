@@ -1,13 +1,11 @@
 """What holds for every operation: reading, refusing, pages, versions, the same request again."""
 
-import threading
 from http.client import HTTPConnection
 
 import pytest
 
 from support.client import Client
 from support.program import Program
-from support.reply import HttpReply
 from support.rest import WEBHOOK, fields, made, problem
 
 
@@ -125,22 +123,6 @@ def test_the_same_creation_sent_again_makes_nothing_twice(api: Client) -> None:
         "idempotency_mismatch",
     )
     assert len(api.get("webhooks?search=once").json["items"]) == 1
-
-
-def test_many_at_once_with_one_key_make_one(api: Client) -> None:
-    answers: list[HttpReply] = []
-
-    def create() -> None:
-        answers.append(api.post("api-keys", {"name": "Raced", "level": "read"}, Idempotency_Key="race"))
-
-    racers = [threading.Thread(target=create) for _ in range(8)]
-    for racer in racers:
-        racer.start()
-    for racer in racers:
-        racer.join()
-    assert {answer.status for answer in answers} == {201}
-    assert len({answer.json["key"] for answer in answers}) == 1
-    assert len([key for key in api.get("api-keys").json["items"] if key["name"] == "Raced"]) == 1
 
 
 def test_a_request_id_is_echoed_and_one_is_made_up(api: Client) -> None:
