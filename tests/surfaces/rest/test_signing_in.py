@@ -212,15 +212,6 @@ async def test_a_session_ends_when_it_is_not_used_and_at_the_latest_after_thirty
     assert (await refusal(accounts.actor_of_session(gateway, used))).code == "not_authenticated"
 
 
-async def test_signing_out_ends_the_session_on_the_server(room: Room) -> None:
-    gateway, _ = room
-    await accounts.ensure_admin(gateway, PASSWORD)
-    secret = await sign_in(gateway)
-    await accounts.sign_out(gateway, secret)
-    assert (await refusal(accounts.actor_of_session(gateway, secret))).code == "not_authenticated"
-    await accounts.sign_out(gateway, secret)
-
-
 async def test_a_new_password_ends_the_sessions_of_whoever_knew_the_old_one(room: Room) -> None:
     gateway, _ = room
     await accounts.ensure_admin(gateway, PASSWORD)

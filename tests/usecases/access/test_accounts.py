@@ -24,15 +24,16 @@ PASSWORD = "a password of the tests"
 
 
 @pytest.mark.parametrize(
-    ("name", "taken"), [("k", True), (" k ", True), ("k" * 200, True), ("k" * 201, False), (" ", False)]
+    ("name", "taken"),
+    [("k", True), (" k ", True), ("k" * 200, True), ("k" * 201, False), (" ", False), ("a\nb", False)],
 )
 async def test_a_keys_name_has_1_to_200_characters(house: House, name: str, taken: bool) -> None:
     if taken:
         assert (await accounts.create_key(house.gateway, OWNER, name, "read")).name == name.strip()
     else:
         with pytest.raises(Refused) as refused:
-            await accounts.create_key(house.gateway, OWNER, name, "read")
-        assert [error.field for error in refused.value.errors] == ["name"]
+            await accounts.create_key(house.gateway, OWNER, name, "all")
+        assert [error.field for error in refused.value.errors] == ["level", "name"]
 
 
 @pytest.mark.parametrize(
@@ -136,6 +137,7 @@ async def test_a_session_says_where_and_when_it_began_and_was_last_used(house: H
         (session,) = await accounts.sessions(house.gateway, actor)
         assert session.last_seen_at == clock.began + seen, "once a minute is exact enough"
     await accounts.sign_out(house.gateway, secret)
+    assert (await refused(accounts.actor_of_session(house.gateway, secret))).code == "not_authenticated"
     assert await last_note(house) == ("ada", "signed out", actor.session, {})
     before = (await audit.listing(house.gateway, OWNER)).items
     await accounts.sign_out(house.gateway, secret)
@@ -343,9 +345,6 @@ async def test_a_key_is_shown_with_what_it_is_for_and_never_again_itself(house: 
         clock.now += after
         await accounts.actor_of_key(house.gateway, made.key)
         assert (await accounts.keys(house.gateway, OWNER))[0].last_used_at == clock.began + used
-    for name in ("x" * 201, "  ", "two\nlines", "nul\0"):
-        refusal = await refused(accounts.create_key(house.gateway, OWNER, name, "all"))
-        assert {error.field for error in refusal.errors} == {"name", "level"}
     await accounts.delete_key(house.gateway, OWNER, made.id)
     assert await last_note(house) == ("owner", "api-key deleted", made.id, {})
 
