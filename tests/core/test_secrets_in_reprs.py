@@ -59,7 +59,7 @@ HARMLESS = {
 NEVER_HARMLESS = {
     "NewApiKey.key",
     "SignatureAuthentication.secret",
-    "requests.ScheduleSetting.headers",
+    "ScheduleRequest.headers",
 }
 
 

@@ -10,7 +10,7 @@ from postern.core.webhooks.bounds import LONGEST_URL
 from postern.usecases import stored_webhook
 from postern.usecases.shapes import validated
 from postern.usecases.webhooks import as_code, webhooks
-from postern.usecases.webhooks.requests import LONGEST_HEADER, ScheduleSetting, WebhookRequest
+from postern.usecases.webhooks.requests import LONGEST_HEADER, ScheduleRequest, WebhookRequest
 from postern.usecases.webhooks.views import Webhook
 from support.house import OWNER, House
 
@@ -23,7 +23,7 @@ async def scheduled(house: House, url: str = URL, **setting: Any) -> Webhook:
     return await house.webhook(schedule={"url": url, "every": "15m", **setting})
 
 
-def written(url: str = URL, **setting: Any) -> ScheduleSetting:
+def written(url: str = URL, **setting: Any) -> ScheduleRequest:
     """As it is read, before any webhook has it."""
     given = {"url": url, "every": "15m", **setting}
     request: WebhookRequest = validated(

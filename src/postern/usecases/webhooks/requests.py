@@ -89,7 +89,7 @@ def asks_for(kind: type[Setting]) -> Callable[[type[Request]], type[Request]]:
 @cache
 def request_of(kind: type[Setting]) -> type[SettingRequest]:
     """The request for a setting that has nothing by hand."""
-    return asks_for(kind)(type(kind.__name__, (SettingRequest,), {"__module__": __name__}))
+    return asks_for(kind)(type(f"{kind.__name__}Request", (SettingRequest,), {"__module__": __name__}))
 
 
 _STATED = ("ge", "gt", "le", "min_length", "max_length", "description")
@@ -181,7 +181,7 @@ SECRETS: dict[str, dict[str, str]] = {
 
 
 @asks_for(settings.ScheduleSetting)
-class ScheduleSetting(SettingRequest):
+class ScheduleRequest(SettingRequest):
     headers: Annotated[dict[str, str | None], Field(max_length=MOST_HEADERS, repr=False)] = {}
 
     @field_validator("headers", mode="before")
@@ -209,7 +209,7 @@ class ScheduleSetting(SettingRequest):
         return headers
 
     @model_validator(mode="after")
-    def _when(self) -> "ScheduleSetting":
+    def _when(self) -> "ScheduleRequest":
         try:
             self.setting().times(0.0)
         except InvalidSchedule as error:
@@ -226,7 +226,7 @@ class WebhookRequest(SettingRequest):
 
     enabled: bool = True
     authentication: Authentication = Field(discriminator="method")
-    schedule: ScheduleSetting | None = None
+    schedule: ScheduleRequest | None = None
 
     def parts(self) -> tuple[WebhookSettings, dict[str, str | Generate]]:
         """The settings to store, and the secrets that were sent along, by their field in the vault."""

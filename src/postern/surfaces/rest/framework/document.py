@@ -48,16 +48,6 @@ Send an API key as `Authorization: Bearer pk_…`; a signed-in console session w
 Errors are problem documents (RFC 9457) with a stable `code`. Lists are newest first, a page at a time.
 """
 
-# An answer's part and a request's part of one name differ: one always says everything, the other need not.
-ANSWERED_AS = {
-    "CorsSetting": "Cors",
-    "DuplicateProtection": "Duplicates",
-    "FieldMapping": "MappedFields",
-    "RateLimit": "Rate",
-    "ScheduleSetting": "Schedule",
-    "SynchronousResponse": "Waiting",
-}
-
 SECURITY = {
     "apiKey": {
         "type": "http",
@@ -80,7 +70,7 @@ SECURITY = {
 
 def description(operations: Sequence[Operation]) -> Schema:
     answers: dict[Any, Schema] = {kind: {} for one in operations for kind in answer_types(one)}
-    found, components = _renamed(schemas([Problem, *answers], REFERENCE.format(model="{name}")))
+    found, components = schemas([Problem, *answers], REFERENCE.format(model="{name}"))
     answers |= dict(zip([Problem, *answers], found, strict=True))
     asked: dict[Any, Schema] = {one.body: {} for one in operations if one.body is not None}
     models = [kind for kind in asked if isinstance(kind, type) and issubclass(kind, BaseModel)]
@@ -107,17 +97,6 @@ def description(operations: Sequence[Operation]) -> Schema:
             "securitySchemes": SECURITY,
         },
     }
-
-
-def _renamed(schema: Any) -> Any:
-    if isinstance(schema, dict):
-        return {ANSWERED_AS.get(name, name): _renamed(one) for name, one in schema.items()}
-    if isinstance(schema, list | tuple):
-        return [_renamed(one) for one in schema]
-    if isinstance(schema, str) and schema.startswith("#/components/schemas/"):
-        name = schema.rpartition("/")[2]
-        return REFERENCE.format(model=ANSWERED_AS.get(name, name))
-    return schema
 
 
 def _without_null_defaults(schema: Any) -> Any:

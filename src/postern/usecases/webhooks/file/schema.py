@@ -45,7 +45,7 @@ def schema() -> Schema:
         "description": "The sender, or custom with a scheme.",
         "enum": ["custom", *presets.names()],
     }
-    headers = definitions["ScheduleSetting"]["properties"]["headers"]
+    headers = definitions["ScheduleRequest"]["properties"]["headers"]
     headers["additionalProperties"] = _REFERENCE
     webhook["properties"] = {
         "id": {
