@@ -9,6 +9,8 @@ from pathlib import Path
 from starlette.requests import Request
 from starlette.responses import Response
 
+mimetypes.add_type("font/woff2", ".woff2")  # not known to each machine
+
 
 @cache
 def content_of(file: Path) -> bytes | None:

@@ -2,7 +2,7 @@
 
 import re
 
-from postern.surfaces.console.assets import FOLDER, SHEETS, STATIC, icon, styles
+from postern.surfaces.console.assets import FOLDER, SHEETS, STATIC, asset, icon, styles
 from postern.surfaces.console.views.webhooks.creation import ANSWERS
 from postern.surfaces.console.views.webhooks.listing import ACTIONS
 
@@ -10,7 +10,10 @@ from postern.surfaces.console.views.webhooks.listing import ACTIONS
 def test_the_styles_are_those_of_every_sheet() -> None:
     sheets = {one.stem: one.read_bytes() for one in (STATIC / "css").iterdir()}
     assert sorted(SHEETS) == sorted(sheets)
-    assert styles() == b"".join(sheets[name] for name in SHEETS)
+    written = b"".join(sheets[name] for name in SHEETS)
+    font = asset("vendor/inter.woff2").encode()
+    assert written.count(b"../vendor/inter.woff2") == 1
+    assert styles() == written.replace(b"../vendor/inter.woff2", font)
 
 
 def test_every_icon_that_is_named_can_be_drawn() -> None:

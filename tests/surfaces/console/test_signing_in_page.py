@@ -36,7 +36,7 @@ def ask(
         return (
             response.status,
             {name.lower(): value for name, value in response.getheaders()},
-            response.read().decode(),
+            response.read().decode("utf-8", "replace"),
         )
     finally:
         connection.close()
@@ -255,11 +255,12 @@ def test_assets_are_kept_by_the_browser_for_as_long_as_they_stay_the_same(
     addresses = re.findall(r'(?:src|href)="(/static/[^"#]+)"', page)
     assert [urlsplit(address).path.rpartition("/")[2] for address in addresses] == [
         "mark.svg",
+        "inter.woff2",
         "console.css",
         "console.js",
         "htmx.js",
     ]
-    entry = addresses[2]
+    entry = addresses[3]
     imported = urljoin(entry, "./live.js")
     for address in (*addresses, imported):
         status, headers, _ = ask(program, "GET", address)

@@ -39,7 +39,8 @@ def mark_of_scripts() -> str:
 
 @cache
 def styles() -> bytes:
-    return b"".join((STATIC / "css" / f"{sheet}.css").read_bytes() for sheet in SHEETS)
+    written = b"".join((STATIC / "css" / f"{sheet}.css").read_bytes() for sheet in SHEETS)
+    return written.replace(b"../vendor/inter.woff2", asset("vendor/inter.woff2").encode())
 
 
 @cache

@@ -19,6 +19,7 @@ POLICY = "; ".join(
         "default-src 'self'",
         "script-src 'self'",
         "style-src 'self'",
+        "font-src 'self'",
         "img-src 'self' data:",
         "object-src 'none'",
         "base-uri 'none'",
