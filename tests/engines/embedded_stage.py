@@ -10,7 +10,7 @@ from typing import Any
 
 from postern.core.deliveries.delivery import End, EngineUnavailable, ResponseSlot, Started, Trigger
 from postern.engines.embedded.engine import EmbeddedEngine
-from postern.engines.embedded.watching import Watch
+from postern.observe.watching import Watch
 from support.waiting import PATIENCE
 
 

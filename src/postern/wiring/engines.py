@@ -4,13 +4,13 @@ import sys
 from functools import partial
 
 from postern.engines.embedded.engine import EmbeddedEngine
-from postern.engines.embedded.watching import Watch
 from postern.engines.handover import Target, read_ranges, read_targets
 from postern.engines.http import HttpEngine, read_headers
 from postern.engines.restate import DEFAULT_TARGET as RESTATE_TARGET
 from postern.engines.restate import RestateEngine
 from postern.engines.shopify_flow import ShopifyFlowEngine
 from postern.observe.logs import log_style
+from postern.observe.watching import Watch
 from postern.outbound.guard import FetchFailed
 from postern.settings import SettingError, Settings
 from postern.stores.sql.database import ensure_sqlite

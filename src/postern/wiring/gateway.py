@@ -15,9 +15,9 @@ from postern.core.address import Allowlist
 from postern.core.answer import LARGEST_RESPONSE
 from postern.core.deliveries.delivery import EngineUnavailable, Workflow
 from postern.core.operations.retention import RetentionPolicy
-from postern.engines.embedded.watching import Watch
 from postern.observe.calls import CallLog
 from postern.observe.logs import Log
+from postern.observe.watching import Watch
 from postern.outbound.fetch import FetchedAnswer, Fetcher
 from postern.private_files import openness, private_file, private_folder
 from postern.settings import Settings

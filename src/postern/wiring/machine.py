@@ -13,11 +13,8 @@ import uvloop
 from sqlalchemy.engine import make_url
 
 from postern.core.access.accounts import LEVELS, Actor
-from postern.core.deliveries.delivery import Workflow
 from postern.core.documents import Document
 from postern.core.problems import Refused
-from postern.engines.embedded.frames import RunOver
-from postern.engines.embedded.watching import Watch
 from postern.extras import missing
 from postern.observe.logs import set_up_logs
 from postern.private_files import make_folder
@@ -39,7 +36,7 @@ from postern.wiring.backup.contents import BackupFailed, is_own
 from postern.wiring.backup.making import back_up
 from postern.wiring.backup.restoring import restore
 from postern.wiring.gateway import database_file, database_held, load_workflows, opened, workflows_of
-from postern.wiring.serving import BackgroundWork, serve, serve_with
+from postern.wiring.serving import serve, serve_with
 from postern.wiring.starting import CannotStart, ends_in_a_sentence
 from postern.wiring.workers.slot import WorkerSlot
 from postern.workflows import Rehearsal, rehearse
@@ -113,7 +110,7 @@ class OnThisMachine:
         with ends_in_a_sentence(), suppress(KeyboardInterrupt):  # while it starts or ends
             if example:
                 _write_example(self._settings.workflows)
-            uvloop.run(develop(self._settings))
+            uvloop.run(serve(self._settings, lines=DevLines()))
 
     def migrate(self) -> str:
         with ends_in_a_sentence():
@@ -230,32 +227,3 @@ def _write_example(workflows: Path) -> None:
             file.write_bytes(EXAMPLE.read_bytes())
     except OSError as error:
         raise CannotStart(f"The example cannot be written to {file}: {error.strerror}", USAGE) from error
-
-
-class _ShownOnTerminal(Watch):
-    look_every = 0.1
-    wants_runs = True
-
-    def __init__(self, lines: DevLines) -> None:
-        self._lines = lines
-
-    def changed(self, files: list[str]) -> None:
-        self._lines.changed(files)
-
-    def ready(self, workflows: list[Workflow]) -> None:
-        self._lines.ready(workflows)
-
-    def broken(self, error: str, line: str, sentence: str) -> None:
-        self._lines.broken(error, line, sentence.removeprefix(f"{error}; "))
-
-    def died(self, because: str, seconds: float) -> None:
-        self._lines.died(because)
-
-    def run_over(self, run: RunOver) -> None:
-        self._lines.run_over(run.key, run.workflow, run.error, run.place, run.line)
-
-
-async def develop(settings: Settings) -> None:
-    """The gateway and its embedded engine in one terminal, for whoever writes workflow files."""
-    lines = DevLines()
-    await serve(settings, beside=BackgroundWork(_ShownOnTerminal(lines), lines.follow))

@@ -6,20 +6,18 @@ import gc
 import os
 import signal
 import socket
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from contextlib import nullcontext, suppress
 from functools import partial
 from typing import Any
 
-from msgspec import Struct
-
 from postern.core.address import ClientAddresses
 from postern.core.history.invocation import StoreUnavailable
-from postern.engines.embedded.watching import Watch
 from postern.observe.logs import Log
 from postern.observe.metrics import own_numbers
 from postern.settings import Settings
 from postern.surfaces.app import make_app
+from postern.surfaces.cli.develop.dev_lines import DevLines
 from postern.surfaces.cli.run import FAILED, USAGE
 from postern.surfaces.console.rehearsal import rehearse
 from postern.surfaces.http.app_exchange import AppExchange
@@ -53,22 +51,13 @@ LOOK_EVERY = 1.0
 log = Log()
 
 
-class BackgroundWork(Struct, frozen=True):
-    """What goes on beside the serving: who watches the embedded engine's files and runs, and what follows the calls."""
-
-    watch: Watch
-    follow: Callable[[Gateway], Coroutine[Any, Any, None]]
-
-
-async def serve(
-    settings: Settings, slot: WorkerSlot | None = None, beside: BackgroundWork | None = None
-) -> None:
+async def serve(settings: Settings, slot: WorkerSlot | None = None, lines: DevLines | None = None) -> None:
     """``slot``: in a worker, what its parent has given it. The parent holds the data folder and has greeted the
-    user."""
+    user. ``lines``: in which a terminal shows the embedded engine's files and runs, and the calls."""
     listener = socket.socket(fileno=slot.listener) if slot else _listener(settings)
     with listener, nullcontext() if slot else alone(settings):
         address = _address(settings, listener)
-        async with opened(settings, address, beside.watch if beside else None) as gateway:
+        async with opened(settings, address, lines) as gateway:
             greeting: Greeting | None = None
             lifeline = Lifeline(slot) if slot else None
             worker_metrics = WorkerMetrics(slot, own_numbers) if slot else None
@@ -95,7 +84,7 @@ async def serve(
                 going_on(_stay_alone(gateway)),
                 going_on(RetentionLoop(gateway).run()),
                 going_on(rehearse(gateway)),
-                *([going_on(beside.follow(gateway))] if beside else []),
+                *([going_on(lines.follow(gateway))] if lines else []),
             ]
             endings = EndingsLoop(gateway)
             workers = [*_workers(gateway), endings]

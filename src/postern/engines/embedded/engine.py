@@ -20,8 +20,8 @@ from postern.core.deliveries.delivery import (
 from postern.engines.embedded import frames
 from postern.engines.embedded.link import OnEnd, TakeAnswer
 from postern.engines.embedded.supervisor import Supervisor
-from postern.engines.embedded.watching import Watch
 from postern.observe.logs import Log
+from postern.observe.watching import Watch
 from postern.private_files import make_folder, private_folder
 
 log = Log()

@@ -52,7 +52,7 @@ class Link(asyncio.Protocol):
         on_end: OnEnd = lambda _, __: None,
         ready: Callable[[frames.Ready], None] = lambda _: None,
         trouble: Callable[[str], None] = lambda _: None,
-        run_over: Callable[[frames.RunOver], None] = lambda _: None,
+        run_over: Callable[[str, str, str, str, str], None] = lambda *_: None,
     ) -> None:
         self._take_answer = take_answer
         self._on_end = on_end
@@ -173,7 +173,7 @@ class Link(asyncio.Protocol):
             case frames.RunsEndedFrame(key, end):
                 self._on_end(key, end)
             case frames.RunOver():
-                self._run_over(frame)
+                self._run_over(frame.key, frame.workflow, frame.error, frame.place, frame.line)
             case frames.Ready():
                 self._ready(frame)
             case frames.Trouble(detail):

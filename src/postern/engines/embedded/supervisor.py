@@ -20,8 +20,8 @@ import msgspec
 from postern.core.deliveries.delivery import EngineUnavailable, Workflow
 from postern.engines.embedded import frames
 from postern.engines.embedded.link import Link, OnEnd, TakeAnswer, nobody_waits
-from postern.engines.embedded.watching import Watch
 from postern.observe.logs import Log
+from postern.observe.watching import Watch
 from postern.workflows.load import workflow_files
 
 log = Log()

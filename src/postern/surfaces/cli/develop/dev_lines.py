@@ -2,11 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
 
 from postern.core.access.accounts import Actor
 from postern.core.deliveries.delivery import Workflow, invocation_of_key
 from postern.core.history.invocation import StoreUnavailable
+from postern.observe.watching import Watch
 from postern.surfaces.cli.run import counted, out, plain
 from postern.surfaces.cli.terminal import Style
 from postern.usecases.history import history, live
@@ -23,7 +23,12 @@ LONGEST_BODY = 200
 AGAIN_AFTER = 1.0
 
 
-class DevLines:
+class DevLines(Watch):
+    """The gateway and its embedded engine in one terminal, for whoever writes workflow files."""
+
+    look_every = 0.1
+    wants_runs = True
+
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
         self._named: dict[str, bool] = {}
@@ -33,7 +38,7 @@ class DevLines:
         self._changed_at: float | None = None
         self.broken_now = False
         self._gateway: Gateway | None = None
-        self._known: Sequence[Workflow] = ()
+        self._known: list[Workflow] = []
 
     # --- the workflow files ------------------------------------------------------------------------------------
 
@@ -41,7 +46,7 @@ class DevLines:
         self._changed_at = time.monotonic()
         self._line(f"{', '.join(map(plain, files)) or 'the workflow files'} changed")
 
-    def ready(self, workflows: Sequence[Workflow]) -> None:
+    def ready(self, workflows: list[Workflow]) -> None:
         self.broken_now = False
         took, self._changed_at = self._changed_at, None
         count = counted(len(workflows), "workflow")
@@ -59,16 +64,17 @@ class DevLines:
         if self._gateway is not None:
             for problem in problems_of(self._gateway, self._known):
                 self._more(plain(problem), "red")
-            self._known = ()
+            self._known = []
 
-    def broken(self, error: str, line: str, therefore: str) -> None:
+    def broken(self, error: str, line: str, sentence: str) -> None:
+        therefore = sentence.removeprefix(f"{error}; ")
         self.broken_now, self._changed_at = True, None
         self._line(plain(error), "red")
         if line:
             self._more(f"    {plain(line)}")
         self._more(f"{plain(therefore)[:1].upper()}{plain(therefore)[1:]}.")
 
-    def died(self, because: str) -> None:
+    def died(self, because: str, seconds: float) -> None:
         self._line(f"{plain(because)}. It is started again.", "red")
 
     # --- calls and runs ----------------------------------------------------------------------------------------

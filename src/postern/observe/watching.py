@@ -1,7 +1,6 @@
 """Who is called when something becomes of the workflow files or of runs."""
 
 from postern.core.deliveries.delivery import Workflow
-from postern.engines.embedded.frames import RunOver
 from postern.observe.logs import Log
 
 log = Log()
@@ -28,4 +27,5 @@ class Watch:
     def died(self, because: str, seconds: float) -> None:
         log.error("the engine process is started again", because=because, seconds=seconds)
 
-    def run_over(self, run: RunOver) -> None: ...
+    def run_over(self, key: str, workflow: str, error: str, place: str, line: str) -> None:
+        """``error``: what it failed with; ``place`` and ``line``: where in the user's files."""
