@@ -397,7 +397,7 @@ def test_a_command_over_the_network_loads_nothing_that_it_does_not_use(
     words: list[str], tmp_path: Path
 ) -> None:
     """Nine tenths of the time in which such a command starts."""
-    heavy = {"sqlalchemy", "starlette", "uvicorn", "prometheus_client", "structlog", "pydantic"}
+    heavy = {"sqlalchemy", "starlette", "uvicorn", "prometheus_client", "structlog", "pydantic", "tomllib"}
     heavy |= set() if words == ["webhooks", "list"] else {"httpx2", "ssl"}
     code = (
         "import sys; from postern.__main__ import main\ntry: main()\n"

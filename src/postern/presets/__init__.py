@@ -4,10 +4,9 @@ lies in a file of the same name in ``samples/`` and is read when somebody asks f
 A preset is data. When a webhook is saved, the preset's scheme is written into it, so that a newer preset never changes how an existing webhook judges its calls.
 """
 
-import tomllib
 from difflib import get_close_matches
 from functools import cache
-from importlib import resources
+from pathlib import Path
 
 from msgspec import Struct, field
 
@@ -99,13 +98,17 @@ class UnknownPreset(LookupError):
     """There is no preset of this name."""
 
 
+def _read(file: Path) -> Document:
+    import tomllib  # commands know the types of this module, and read no preset
+
+    return tomllib.loads(file.read_text("utf-8"))
+
+
 @cache
 def load() -> dict[str, Preset]:
     """Every preset by name, in the order of their titles, the generic scheme last."""
-    files = (file for file in resources.files(__package__).iterdir() if file.name.endswith(".toml"))
-    presets = [
-        _preset(file.name.removesuffix(".toml"), tomllib.loads(file.read_text("utf-8"))) for file in files
-    ]
+    files = Path(__file__).parent.glob("*.toml")
+    presets = [_preset(file.stem, _read(file)) for file in files]
     presets.sort(key=lambda preset: (preset.name == GENERIC, preset.title.lower()))
     return {preset.name: preset for preset in presets}
 
@@ -159,9 +162,8 @@ def _preset(file_name: str, document: Document) -> Preset:
 
 @cache
 def _samples(name: str) -> tuple[SampleCall, ...]:
-    text = (resources.files(__package__) / "samples" / f"{name}.toml").read_text("utf-8")
     try:
-        document = tomllib.loads(text)
+        document = _read(Path(__file__).parent / "samples" / f"{name}.toml")
         headers = document.pop("headers")
         return tuple(
             SampleCall(headers=tuple((headers | sample.pop("headers", {})).items()), **sample)
