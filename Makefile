@@ -15,7 +15,7 @@ SETUP := scripts/install.py pyproject.toml requirements.lock requirements-build.
 RELEASE = "$(VERSION)" $(if $(REPOSITORY),--repository "$(REPOSITORY)")
 
 .DEFAULT_GOAL := help
-.PHONY: help run test tests quick mutants check lint types lock bench screenshots schema reference release releasable clean
+.PHONY: help run test tests quick mutants check lint types lock bench screenshots schema written reference release releasable clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 22
@@ -59,6 +59,10 @@ screenshots: .venv/.test ## take the pictures in docs/ again
 
 schema: .venv/.test ## write the first migration's SQL from the tables, until the first release
 	$(BIN)/python scripts/schema.py
+	$(BIN)/python scripts/written.py
+
+written: .venv/.test ## write tests/written/ again: a database, a journal and a sealed backup that later versions have to open
+	$(BIN)/python scripts/written.py
 
 reference: .venv/.test ## write docs/reference again from the code
 	$(BIN)/python scripts/reference.py
