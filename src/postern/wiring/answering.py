@@ -14,13 +14,12 @@ from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
 from postern.observe.logs import Log
 from postern.settings import Settings
-from postern.surfaces.cli.gateway.beside import NAME, NOT_THIS_ONE, Asked
+from postern.surfaces.cli.gateway.beside import NAME, NOT_THIS_ONE, Asked, digests
 from postern.surfaces.cli.gateway.source import HttpAnswer, HttpQuestion
 from postern.surfaces.rest import inside
 from postern.surfaces.rest.framework.bodies import LARGEST_CONFIGURATION
 from postern.surfaces.rest.framework.problems import STORE_AWAY, problem_response
 from postern.usecases.runtime.gateway import Gateway
-from postern.wiring.settings import digests
 
 LARGEST = LARGEST_CONFIGURATION + 64 * 1024
 """What a command may say: the largest body, and what is around it."""

@@ -38,7 +38,7 @@ from postern.wiring.backup.restoring import restore
 from postern.wiring.gateway import database_file, database_held, load_workflows, opened, workflows_of
 from postern.wiring.serving import serve, serve_with
 from postern.wiring.starting import CannotStart, ends_in_a_sentence
-from postern.wiring.workers.slot import WorkerSlot
+from postern.wiring.workers.worker import WorkerSlot
 from postern.workflows import Rehearsal, rehearse
 from postern.workflows.example import EXAMPLE
 from postern.workflows.load import Loaded

@@ -5,20 +5,20 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from postern.core.operations.shown_setting import ShownSetting
 from postern.interruption import ends_at_once
-from postern.settings import Settings
+from postern.settings import SettingError, Settings
 from postern.surfaces.cli.entry import run_typed
 from postern.surfaces.cli.gateway.api import api
-from postern.surfaces.cli.gateway.beside import GatewaySocket
+from postern.surfaces.cli.gateway.beside import GatewaySocket, digests
 from postern.surfaces.cli.gateway.machine import Local, Machine
 from postern.surfaces.cli.gateway.source import HttpAnswer, HttpQuestion
 from postern.surfaces.cli.run import NOT_FOUND, USAGE, end
-from postern.wiring.settings import digests, settings_or_end
 
 if TYPE_CHECKING:
     from postern.wiring.machine import OnThisMachine
@@ -88,6 +88,15 @@ class LocalApi:
             if self._machine is None:
                 self._machine = on_this_machine()(self._settings)
             return self._machine
+
+
+def settings_or_end(also: Mapping[str, str] = MappingProxyType({})) -> Settings:
+    try:
+        return Settings({**os.environ, **also})
+    except SettingError as error:
+        end(str(error), USAGE)
+    except FileNotFoundError:  # a relative path has no beginning
+        end("The folder in which this was typed has been deleted; go to another one", USAGE)
 
 
 class Wired:

@@ -42,9 +42,8 @@ from postern.wiring.answering import answering
 from postern.wiring.gateway import alone, opened
 from postern.wiring.greeting import Greeting
 from postern.wiring.starting import CannotStart
-from postern.wiring.workers.metrics import WorkerMetrics
 from postern.wiring.workers.parent import Workers
-from postern.wiring.workers.slot import Lifeline, WorkerSlot
+from postern.wiring.workers.worker import Lifeline, WorkerMetrics, WorkerSlot
 
 LOOK_EVERY = 1.0
 

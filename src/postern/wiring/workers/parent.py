@@ -19,7 +19,7 @@ from pathlib import Path
 
 from postern.observe.logs import Log
 from postern.surfaces.http.server import DRAIN_SECONDS, pass_over_others
-from postern.wiring.workers.slot import WorkerSlot
+from postern.wiring.workers.worker import WorkerSlot
 
 LONGEST_PAUSE = 10.0
 START_SECONDS = 180.0

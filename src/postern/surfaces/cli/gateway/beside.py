@@ -4,11 +4,13 @@ whoever may open that may open the database, too. A command that is answered the
 import os
 import socket
 import struct
+from hashlib import sha256
 from pathlib import Path
 
 import msgspec
 
 from postern import __version__
+from postern.settings import SETTINGS, Settings
 from postern.surfaces.cli.gateway.source import Away, HttpAnswer, HttpQuestion
 
 NAME = "commands.sock"
@@ -24,6 +26,16 @@ class Asked(HttpQuestion):
     settings: dict[str, str]
     """The digests of those that the command was given."""
     version: str = __version__
+
+
+def digests(settings: Settings) -> dict[str, str]:
+    """Of each setting's value, by its name: a command and the gateway that it asks are compared by them, and no secret
+    goes from one to the other."""
+    return {one.name: sha256(_as_text(vars(settings)[one.name]).encode()).hexdigest() for one in SETTINGS}
+
+
+def _as_text(value: object) -> str:
+    return str(value.resolve()) if isinstance(value, Path) else repr(value)
 
 
 class GatewaySocket:
