@@ -2,7 +2,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, insert, select
 from structlog.testing import capture_logs
 
 from postern.core.deliveries.delivery import EngineRejected, EngineUnavailable, Run, Started
@@ -14,12 +14,14 @@ from postern.core.operations.retention import (
     rejected_to_delete,
 )
 from postern.stores.history import retention as stored
+from postern.stores.sql.moments import milliseconds
 from postern.stores.sql.tables import (
     deliveries,
     duplicate_keys,
     engine_deletions,
     idempotency,
     invocations,
+    sessions,
     volumes,
 )
 from postern.usecases.access import audit
@@ -142,6 +144,26 @@ async def test_over_the_cap_the_oldest_go_first(desk: Desk) -> None:
     assert (await plan(desk.gateway, ACTOR))["overTheCap"] == 5
     await prune(desk.gateway, ACTOR)
     assert await ids(desk) == came[-4:]
+
+
+async def test_a_session_goes_that_nobody_has_used_for_half_a_day_however_old_it_is(desk: Desk) -> None:
+    now = desk.gateway.clock()
+    ages = {"old_in_use": (90, 1), "left_behind": (14, 13)}
+    rows = [
+        {
+            "id": name,
+            "digest": name.encode(),
+            "user_id": "usr",
+            "created_at": milliseconds(now - created * 3600),
+            "seen_at": milliseconds(now - seen * 3600),
+            "address": "",
+            "user_agent": "",
+        }
+        for name, (created, seen) in ages.items()
+    ]
+    await desk.store.writer.write(lambda connection: connection.execute(insert(sessions), rows))
+    await prune(desk.gateway, ACTOR)
+    assert [row.id for row in await desk.rows(select(sessions.c.id))] == ["old_in_use"]
 
 
 async def test_expired_keys_and_old_counts_go(desk: Desk) -> None:
