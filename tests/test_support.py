@@ -18,7 +18,7 @@ from support.browser import WINDOW, Notes, OnePage, new_context
 from support.postgres import PostgresServer, find_binaries, running
 from support.program import Program, StartProgram, clean_environment, run_postern
 from support.shells import postern_in_shells
-from support.waiting import wait_until
+from support.waiting import free_port, wait_until
 
 
 def test_waiting_gives_up_with_words_that_help() -> None:
@@ -33,6 +33,13 @@ def test_waiting_gives_up_with_words_that_help() -> None:
 def test_waiting_returns_what_came() -> None:
     answers = iter([None, 0, "here"])
     assert wait_until(lambda: next(answers)) == "here"
+
+
+def test_a_port_is_given_once_although_nobody_listens_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    again = iter([0, 0, 1, 1, 2])
+    port = free_port()
+    monkeypatch.setattr("random.randrange", lambda _: port % 2_000 + next(again))
+    assert (free_port() - port, free_port() - port) == (1, 2)
 
 
 def test_each_database_is_new_and_a_template_is_copied(postgres: PostgresServer, postgres_url: str) -> None:

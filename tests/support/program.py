@@ -87,6 +87,8 @@ class Program:
         assert self.process.poll() is None, (
             f"postern ended with {self.process.returncode} before it was ready:\n{self.output()}"
         )
+        # Python says so and goes on, with less planted than the test believes.
+        assert "Error in sitecustomize" not in self.output(), self.output()
 
     def is_ready(self) -> bool:
         connection = HTTPConnection("127.0.0.1", self.port, timeout=2)

@@ -44,16 +44,23 @@ def wait_until(
         time.sleep(every or min(SELDOM, max(OFTEN, waited * PART)))
 
 
+_taken: list[socket.socket] = []
+
+
 def free_port() -> int:
-    """A port nobody listens on. Below the range that outgoing connections take theirs from, and a range for
-    each worker."""
+    """A port nobody listens on, nor was given by another run of the tests: until its program listens, that one's would answer in its
+    place. Below the range that outgoing connections take theirs from, and a range for each worker."""
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     first = 12_000 + worker % 10 * 2_000
     while True:
         port = first + random.randrange(2_000)
-        with socket.socket() as probe:
-            try:
+        taken = socket.socket(socket.AF_UNIX)
+        try:
+            taken.bind(f"\0a port of Postern's tests: {port}")
+            with socket.socket() as probe:
                 probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
+        except OSError:
+            taken.close()
+            continue
+        _taken.append(taken)
+        return port

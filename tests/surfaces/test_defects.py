@@ -37,7 +37,7 @@ async def broken_for_one(self, secret, was=postern.stores.access.api_keys.ApiKey
     return await was(self, secret)
 
 
-postern.stores.webhooks.webhooks.Webhooks.some = broken
+postern.stores.webhooks.webhooks.WebhookStore.some = broken
 postern.stores.access.api_keys.ApiKeys.of_secret = broken_for_one
 postern.usecases.history.live.Stream.events = broken_stream
 """
