@@ -20,8 +20,9 @@ from postern.core.history.volume import CountedOutcome
 from postern.core.problems import PROBLEMS
 from postern.core.signatures import handshake
 from postern.core.signatures.credential import Placement
-from postern.core.signatures.encoding import DIGEST_DECODERS, Encoding, SecretEncoding
+from postern.core.signatures.encoding import Encoding, SecretEncoding
 from postern.core.signatures.freshness import _PARSERS, TimestampFormat
+from postern.core.signatures.keys import ALGORITHM_WORDS, SIZES, Algorithm
 from postern.core.webhooks.listing import Action, Sort, State
 from postern.core.webhooks.making import Wrong
 from postern.core.webhooks.settings import Authentication, Method
@@ -127,7 +128,9 @@ CHOICES: list[tuple[Any, Any, str]] = [
     (SecretEncoding, typed("webhook/scheme.html", "'scheme.secretEncoding"), "templates/webhook/scheme.html"),
     (TimestampFormat, typed("webhook/scheme.html", "'scheme.timestampFormat"), "templates/webhook/scheme.html"),
     (TimestampFormat, _PARSERS, "_PARSERS in core/signatures/freshness.py"),
-    (Encoding, DIGEST_DECODERS, "DIGEST_DECODERS in core/signatures/encoding.py"),
+    (Algorithm, typed("webhook/scheme.html", "'scheme.algorithm"), "templates/webhook/scheme.html"),
+    (Algorithm, ALGORITHM_WORDS, "ALGORITHM_WORDS in core/signatures/keys.py"),
+    (Algorithm, SIZES, "SIZES in core/signatures/keys.py"),
 ]  # fmt: skip
 """A choice, and a place that says something of each of its values. What a ``match`` says is for mypy to compare."""
 

@@ -7,6 +7,8 @@ import string
 
 import uuid_utils
 
+from postern.core.signatures.encoding import STAND_IN
+
 _BASE62 = string.ascii_letters + string.digits
 
 
@@ -45,18 +47,9 @@ def new_signing_secret() -> str:
     return "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
 
 
-_STAND_IN = "whsec_" + base64.b64encode(b"stand-in for").decode()
-
-
 def new_stand_in() -> str:
-    """In the place of a sender's secret that is not known here yet: nobody signs with it. It says itself what
-    it is, so nothing has to be kept beside it, and cleared, wherever a secret is set, promoted or taken
-    over."""
-    return _STAND_IN + base64.b64encode(secrets.token_bytes(24)).decode()
-
-
-def is_stand_in(secret: bytes) -> bool:
-    return secret.startswith(_STAND_IN.encode())
+    """In the place of a sender's secret that is not known here yet."""
+    return STAND_IN + base64.b64encode(secrets.token_bytes(24)).decode()
 
 
 def new_api_key() -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from postern.core.documents import Document
+from postern.core.signatures.keys import is_shared
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.signatures.secret_form import MistakenSecret, SecretForm
 
@@ -71,15 +72,20 @@ class Preset(Struct, frozen=True):
         return "{url}" in self.scheme.signed_content
 
     @property
+    def has_public_key(self) -> bool:
+        """What is pasted is the sender's public key, which is no secret."""
+        return not is_shared(self.scheme.algorithm)
+
+    @property
     def secret_form(self) -> SecretForm:
-        secret = self.secret
+        secret, kind = self.secret, "public key" if self.has_public_key else "signing secret"
         return SecretForm(
             secret.pattern,
-            f"It looks like a signing secret of {self.title}.",
-            f"It does not look like a signing secret of {self.title}"
+            f"It looks like a {kind} of {self.title}.",
+            f"It does not look like a {kind} of {self.title}"
             + (f": they {secret.looks}." if secret.looks else "."),
             tuple(
-                MistakenSecret(pattern, f"This looks like {what}, which is not the signing secret.")
+                MistakenSecret(pattern, f"This looks like {what}, which is not the {kind}.")
                 for pattern, what in secret.mistaken.items()
             ),
         )

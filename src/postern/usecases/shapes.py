@@ -58,7 +58,7 @@ def given_body(body: str | None, body_base64: str | None, within: str = "") -> b
 
 # What pydantic names in a path beside the fields: the member of a union that it tried.
 _METHODS = get_args(Method)
-_KINDS_OF_VALUE = {"str", "int", "function-before[_secret_length(), str]"}
+_KINDS_OF_VALUE = {"str", "int", "function-before[secret_length(), str]"}
 _GENERATE = "Generate"
 
 

@@ -150,10 +150,10 @@ def test_what_can_be_chosen_is_listed() -> None:
         ),
         (lambda text: {"authentication": {**TOKEN, "token": text}}, 1024, "authentication.token"),
         (lambda text: {"authentication": {**TOKEN, "secondToken": text}}, 1024, "authentication.secondToken"),
-        (lambda text: {"authentication": {**HMAC, "secret": text}}, 1024, "authentication.secret"),
+        (lambda text: {"authentication": {**HMAC, "secret": text}}, 4096, "authentication.secret"),
         (
             lambda text: {"authentication": {**HMAC, "secondSecret": text}},
-            1024,
+            4096,
             "authentication.secondSecret",
         ),
         (lambda text: {"authentication": {**HMAC, "verifyToken": text}}, 1024, "authentication.verifyToken"),
@@ -312,8 +312,8 @@ def test_only_a_token_in_a_header_is_printable_ascii(placement: str) -> None:
 
 
 async def test_a_secret_may_be_bytes_that_are_no_text_of_one_alphabet(house: House) -> None:
-    assert wrong(authentication={**HMAC, "secret": "é" * 513}).keys() == {"authentication.secret"}
-    made = await compiled(house, authentication={**HMAC, "secret": "é" * 512})
+    assert wrong(authentication={**HMAC, "secret": "é" * 2049}).keys() == {"authentication.secret"}
+    made = await compiled(house, authentication={**HMAC, "secret": "é" * 2048})
     assert isinstance(made.credential, SignatureCredential)
 
 

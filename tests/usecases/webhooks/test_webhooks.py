@@ -13,8 +13,8 @@ import pytest
 from postern import presets
 from postern.core.access.accounts import Actor
 from postern.core.problems import Refused
+from postern.core.signatures.encoding import is_stand_in
 from postern.core.webhooks.announced import Announcement
-from postern.identity import is_stand_in
 from postern.usecases import stored_webhook
 from postern.usecases.access import audit
 from postern.usecases.history import samples

@@ -84,6 +84,11 @@ def _object(call: Call, wrap_arrays: bool) -> Payload | UnreadableContent:
     return _form_object(call.body)
 
 
+def is_form(call: Call) -> bool:
+    """Whether its body is read as a form, as ``read_object`` does it."""
+    return _kind_of.__wrapped__(call.first_header(b"content-type") or b"") == "form"
+
+
 @lru_cache(maxsize=1000)
 def _kind_of(content_type: bytes) -> Literal["json", "text", "form"] | UnreadableContent:
     kind, _, parameters = content_type.partition(b";")

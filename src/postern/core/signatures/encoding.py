@@ -4,25 +4,25 @@ import base64
 import binascii
 import unicodedata
 from collections.abc import Callable
-from hashlib import sha256
-from typing import Literal, get_args
+from hashlib import sha1, sha256
+from typing import Literal, assert_never, get_args
 
 Encoding = Literal["hex", "base64", "base64url", "auto"]
-SecretEncoding = Literal["utf8", "utf8_nfkd", "base64", "hex"]
-"""NFKD takes letters and their accents apart, as EasyPost does with its secret."""
+SecretEncoding = Literal["utf8", "utf8_nfkd", "base64", "hex", "sha1"]
+"""NFKD takes letters and their accents apart, as EasyPost does with its secret; Braintree's key is the SHA-1 of the text."""
 
 ENCODINGS: tuple[Encoding, ...] = get_args(Encoding)
 SECRET_ENCODINGS: tuple[SecretEncoding, ...] = get_args(SecretEncoding)
-ENCODING_WORDS: dict[Encoding, str] = {
-    "hex": "hex (64 digits)",
-    "base64": "base64 (44 characters)",
-    "base64url": "URL-safe base64 (43 characters)",
-    "auto": "hex or base64",
-}
 
-_BYTES = sha256().digest_size
-_HEX_DIGITS = 2 * _BYTES
+_DIGEST_SIZES = range(sha256().digest_size, sha256().digest_size + 1)
+STAND_IN = "whsec_" + base64.b64encode(b"stand-in for").decode()
+"""How what stands in the place of a secret or key begins that is not known here yet: nobody signs with it. It says itself
+what it is, so nothing has to be kept beside it, and cleared, wherever a secret is set, promoted or taken over."""
 _URL_SAFE = bytes.maketrans(b"-_", b"+/")
+
+
+def is_stand_in(secret: bytes) -> bool:
+    return secret.startswith(STAND_IN.encode())
 
 
 def signing_key(secret: bytes, encoding: SecretEncoding = "utf8", prefix: str = "") -> bytes:
@@ -37,6 +37,8 @@ def signing_key(secret: bytes, encoding: SecretEncoding = "utf8", prefix: str = 
             text = unicodedata.normalize("NFKD", text.decode()).encode()
         elif encoding == "hex":
             text = binascii.unhexlify(text.strip())
+        elif encoding == "sha1" and text:
+            text = sha1(text, usedforsecurity=False).digest()
     except (binascii.Error, ValueError):
         raise ValueError(
             f"the secret is not {encoding}; copy it again, whole and without anything around it"
@@ -47,30 +49,55 @@ def signing_key(secret: bytes, encoding: SecretEncoding = "utf8", prefix: str = 
     return text
 
 
-def _hex(text: bytes) -> bytes | None:
-    try:
-        return binascii.unhexlify(text) if len(text) == _HEX_DIGITS else None
-    except binascii.Error:
-        return None
+def decoder(encoding: Encoding, sizes: range = _DIGEST_SIZES) -> Callable[[bytes], bytes | None]:
+    """Reads digests and signatures of that many bytes; None for what is none. They are decoded, then compared as bytes:
+    the same one has more than one spelling."""
+
+    def hexadecimal(text: bytes) -> bytes | None:
+        try:
+            return binascii.unhexlify(text) if len(text) in digits else None
+        except binascii.Error:
+            return None
+
+    def base_64(text: bytes) -> bytes | None:
+        if len(text) > longest:
+            return None
+        try:
+            found = binascii.a2b_base64(text + b"=" * (-len(text) % 4), strict_mode=True)
+        except (binascii.Error, ValueError):
+            return None
+        return found if len(found) in sizes else None
+
+    def url_safe(text: bytes) -> bytes | None:
+        return None if b"+" in text or b"/" in text else base_64(text.translate(_URL_SAFE))
+
+    digits = range(2 * sizes[0], 2 * sizes[-1] + 1, 2)
+    longest = (sizes[-1] + 2) // 3 * 4
+    match encoding:
+        case "hex":
+            return hexadecimal
+        case "base64":
+            return base_64
+        case "base64url":
+            return url_safe
+        case "auto":
+            return lambda text: hexadecimal(text) if len(text) in digits else base_64(text)
+        case _:
+            assert_never(encoding)
 
 
-def _base64(text: bytes) -> bytes | None:
-    if len(text) == 43:
-        text += b"="
-    try:
-        digest = binascii.a2b_base64(text, strict_mode=True) if len(text) == 44 else b""
-    except (binascii.Error, ValueError):
-        return None
-    return digest if len(digest) == _BYTES else None
+decode_digest = decoder("auto")
+"""A SHA-256 digest in hex or base64, told apart by its length."""
 
 
-def _base64url(text: bytes) -> bytes | None:
-    return None if b"+" in text or b"/" in text else _base64(text.translate(_URL_SAFE))
-
-
-def decode_digest(text: bytes) -> bytes | None:
-    """A SHA-256 digest in hex or base64, told apart by its length."""
-    return _hex(text) if len(text) == _HEX_DIGITS else _base64(text)
+def encoding_words(encoding: Encoding, sizes: range) -> str:
+    words = {"hex": "hex", "base64": "base64", "base64url": "URL-safe base64", "auto": "hex or base64"}[
+        encoding
+    ]
+    if encoding == "auto" or len(sizes) > 1:
+        return words
+    written = write_digest(bytes(sizes[0]), encoding)
+    return f"{words} ({len(written)} {'digits' if encoding == 'hex' else 'characters'})"
 
 
 def write_digest(digest: bytes, encoding: Encoding) -> str:
@@ -80,12 +107,3 @@ def write_digest(digest: bytes, encoding: Encoding) -> str:
     if encoding == "base64url":
         return base64.urlsafe_b64encode(digest).decode().rstrip("=")
     return digest.hex()
-
-
-DIGEST_DECODERS: dict[Encoding, Callable[[bytes], bytes | None]] = {
-    "hex": _hex,
-    "base64": _base64,
-    "base64url": _base64url,
-    "auto": decode_digest,
-}
-"""Digests are decoded, then compared as bytes: the same digest has more than one spelling."""

@@ -14,8 +14,9 @@ from postern.core.problems import FieldError
 from postern.core.signatures.encoding import ENCODINGS, SECRET_ENCODINGS, Encoding, SecretEncoding
 from postern.core.signatures.freshness import TIMESTAMP_FORMATS, TimestampFormat
 from postern.core.signatures.handshake import HANDSHAKES, HandshakeKind
+from postern.core.signatures.keys import ALGORITHMS, Algorithm, is_shared
 from postern.core.signatures.select import InvalidReference, Ref, covers, parse_ref
-from postern.core.signatures.signed_content import InvalidTemplate, Token, parse_template
+from postern.core.signatures.signed_content import SIGNS_BODY, InvalidTemplate, Token, parse_template
 
 USUAL_TOLERANCE = 300
 LONGEST_TOLERANCE = 30 * 24 * 3600
@@ -23,7 +24,9 @@ _MOST_REFS = 8
 _LONGEST_TEXT = 64
 
 # What a form or a person may write for a separator; the character itself is what is kept.
-_SEPARATOR_WORDS = {"none": "", "space": " ", "comma": ",", "semicolon": ";", "equals": "="}
+_SEPARATOR_WORDS = {
+    "none": "", "space": " ", "comma": ",", "semicolon": ";", "equals": "=", "ampersand": "&", "bar": "|"
+}  # fmt: skip
 
 
 class InvalidScheme(ValueError):
@@ -134,13 +137,16 @@ class SignatureScheme(msgspec.Struct, frozen=True, rename="camel", forbid_unknow
         "header:X-Signature",
     )
     """Where signatures are. Every one that is present is a candidate."""
-    item_separator: Annotated[str, _separator(",; ", "none, comma, semicolon, space")] = ""
+    item_separator: Annotated[str, _separator(",; &", "none, comma, semicolon, space, ampersand")] = ""
     """Splits a value into several items."""
-    key_separator: Annotated[str, _separator("=,", "none, equals, comma")] = ""
+    key_separator: Annotated[str, _separator("=,|", "none, equals, comma, bar")] = ""
     """Splits an item at its first occurrence into key and value."""
     signature_key: Annotated[str, Written(_text)] = ""
     """Only items with this key count. A prefix such as ``sha256=`` is the key ``sha256`` before the separator
     ``=``."""
+    algorithm: Annotated[Algorithm, _one_of(ALGORITHMS, "hmac_sha256")] = "hmac_sha256"
+    """What signatures are made with: a shared secret (HMAC), or the private half of a pair of keys of which the public one
+    is set here."""
     encoding: Annotated[Encoding, _one_of(ENCODINGS, "hex")] = "hex"
     signed_content: Annotated[str, Written(_template)] = "{body}"
     secret_encoding: Annotated[SecretEncoding, _one_of(SECRET_ENCODINGS, "utf8")] = "utf8"
@@ -182,7 +188,7 @@ class SignatureScheme(msgspec.Struct, frozen=True, rename="camel", forbid_unknow
 
     @property
     def signs_body(self) -> bool:
-        return any(token.kind in ("body", "body_sha256") for token in parse_template(self.signed_content))
+        return any(token.kind in SIGNS_BODY for token in parse_template(self.signed_content))
 
     def signs(self, ref: Ref) -> bool:
         """Is what this reference finds covered by the signature?"""
@@ -199,6 +205,9 @@ def problems(document: Mapping[str, Any]) -> list[FieldError]:
 def warnings(scheme: SignatureScheme) -> list[FieldError]:
     """What is allowed and weaker than its owner may think."""
     found = []
+    if scheme.algorithm == "hmac_sha1":
+        message = "SHA-1 is weak, though no way is known to forge an HMAC of it: choose SHA-256 where the sender has it"
+        found.append(FieldError("algorithm", message))
     kinds = {token.kind for token in parse_template(scheme.signed_content)}
     signed_digest = any(scheme.signs(parse_ref(text)) for text in scheme.body_digest)
     if not scheme.signs_body:
@@ -266,21 +275,33 @@ def _disagreements(scheme: SignatureScheme) -> list[FieldError]:
                 "keySeparator", "items, and the key within an item, cannot be divided by the same character"
             )
         )
-    if (
-        any(text.startswith("item:") for text in (*scheme.timestamp, *scheme.delivery_id))
-        and not scheme.key_separator
-    ):
+    items = [text for text in (*scheme.timestamp, *scheme.delivery_id) if text.startswith("item:")]
+    by_place = scheme.item_separator and all(text.removeprefix("item:").isdecimal() for text in items)
+    if items and not scheme.key_separator and not by_place:
         found.append(
             FieldError(
                 "keySeparator",
-                "a reference to an item of the signature needs a separator between key and value",
+                "a reference to an item of the signature needs a separator between key and value, or is item:1 for the first of a list",
             )
         )
+    if not is_shared(scheme.algorithm):
+        if scheme.encoding == "auto":
+            found.append(FieldError("encoding", "with a public key say which one: hex, base64 or base64url"))
+        if scheme.secret_encoding != "utf8" or scheme.secret_prefix:
+            found.append(
+                FieldError(
+                    "secretEncoding", "a public key is told by its own form: leave this, and the prefix"
+                )
+            )
     tokens = parse_template(scheme.signed_content)
     if _uses(tokens, "timestamp") and not scheme.timestamp:
         found.append(FieldError("timestamp", "{timestamp} is signed, so say where the timestamp is"))
     if _uses(tokens, "timestamp") and not scheme.timestamp_required:
         found.append(FieldError("timestampRequired", "{timestamp} is signed, so it is always required"))
+    if _uses(tokens, "form") and not scheme.body_digest:
+        found.append(
+            FieldError("bodyDigest", "{form} is signed, so say where the digest of a body is that is no form")
+        )
     if _uses(tokens, "id") and not scheme.delivery_id:
         found.append(FieldError("deliveryId", "{id} is signed, so say where the id is"))
     return found

@@ -11,15 +11,19 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from postern.core.calls.call import Call
+from postern.core.calls.content import is_form
 from postern.core.signatures.credential import Credential, Matched, Unproven, VerifiedCall
-from postern.core.signatures.encoding import DIGEST_DECODERS, ENCODING_WORDS, decode_digest, signing_key
+from postern.core.signatures.encoding import decode_digest, decoder, encoding_words
 from postern.core.signatures.freshness import FORMAT_WORDS, out_of_window, parse_timestamp
+from postern.core.signatures.keys import SIGNATURE_WORDS, SIZES, Key, is_shared, key_of
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.signatures.select import Find, Ref, finder, in_words, parse_ref
 from postern.core.signatures.signed_content import Missing, SignedContent
 
 MOST_CANDIDATES = 128
 """DocuSign sends one header for each of up to 100 keys; nobody honest sends more."""
+MOST_OF_PAIRS = 8
+"""The same where a public key checks them, which takes some fifty times as long."""
 
 
 class Reading(Struct):
@@ -48,7 +52,7 @@ class _Located(Struct, frozen=True):
 
 
 class SignatureCredential(Credential):
-    """An HMAC-SHA256 signature in the form a scheme says, made with the main or the second secret. It is stored with the
+    """A signature in the form a scheme says, made with the main or the second secret or key. It is stored with the
     call and not masked, so that a rejected one can be checked again once its secret is right."""
 
     def __init__(
@@ -62,10 +66,15 @@ class SignatureCredential(Credential):
         require_timestamp_and_digest: bool = False,
     ) -> None:
         self.scheme = scheme
-        # Keyed once and copied for each call: that costs less than a new HMAC, or the library's `digest`.
-        self._main = hmac.new(_key_of(scheme, main), digestmod=sha256)
-        self._second = hmac.new(_key_of(scheme, second), digestmod=sha256) if second is not None else None
-        self.secrets = (main,) if second is None else (main, second)
+        self._main = _key_of(scheme, main)
+        self._second = _key_of(scheme, second) if second is not None else None
+        shared = is_shared(scheme.algorithm)
+        if shared:
+            self.secrets = (main,) if second is None else (main, second)
+        self.can_sign = self._main.can_sign
+        self.sizes = SIZES[scheme.algorithm]
+        self._most = MOST_CANDIDATES if shared else MOST_OF_PAIRS
+        self._secret = "secret" if shared else "key"
         self.tolerance = scheme.tolerance_seconds if tolerance_seconds is None else tolerance_seconds
         self.content = SignedContent(
             scheme.signed_content, public_url=public_url, url_unescape=scheme.url_unescape
@@ -77,7 +86,7 @@ class SignatureCredential(Credential):
         self._item_separator = scheme.item_separator.encode()
         self._key_separator = scheme.key_separator.encode()
         self._key = scheme.signature_key.encode()
-        self._decode = DIGEST_DECODERS[scheme.encoding]
+        self._decode = decoder(scheme.encoding, self.sizes)
         self._timestamp = _located(scheme.timestamp)
         self._digest = _located(scheme.body_digest)
         self._needs_timestamp = bool(scheme.timestamp) and (
@@ -87,6 +96,7 @@ class SignatureCredential(Credential):
         digest_binds = self._needs_digest and all(scheme.signs(place.ref) for place in self._digest)
         self.body_is_signed = scheme.signs_body or digest_binds
         self._signs_id = "id" in self.content.kinds
+        self._signs_form = "form" in self.content.kinds
         self._id = [
             replace(place, signed=self._signs_id or self._is_signed(place.ref))
             for place in _located(scheme.delivery_id)
@@ -103,7 +113,7 @@ class SignatureCredential(Credential):
         )
         self.signature_parameters = frozenset(ref.name.encode() for ref in signatures if ref.kind == "query")
         self._steps = {
-            which: f"the signature in {self._place} was made with the {which} secret"
+            which: f"the signature in {self._place} was made with the {which} {self._secret}"
             for which in ("main", "second")
         }
 
@@ -111,18 +121,13 @@ class SignatureCredential(Credential):
         reading = self.read(call)
         if isinstance(reading, Unproven):
             return reading
-        main = self.sign(reading.content)
-        second = self.sign(reading.content, second=True) if self._second is not None else None
-        is_main = is_second = False
-        # No early way out: every candidate meets every secret, so that the time taken tells nothing.
-        for candidate in reading.candidates:
-            is_main |= hmac.compare_digest(candidate, main)
-            if second is not None:
-                is_second |= hmac.compare_digest(candidate, second)
+        # Both are asked, so that the time taken does not tell which one it was.
+        is_main = self._main.matches(reading.content, reading.candidates)
+        is_second = self._second is not None and self._second.matches(reading.content, reading.candidates)
         if not (is_main or is_second):
             return Unproven(
                 "signature_mismatch",
-                f"the signature in {self._place} was made with another secret or over other bytes",
+                f"the signature in {self._place} was made with another {self._secret} or over other bytes",
             )
         rejected = self._digest_rejected(call) if self._digest else None
         if rejected is None and reading.signed_at is not None:
@@ -134,11 +139,12 @@ class SignatureCredential(Credential):
             call, matched, self._steps[matched], reading.delivery_id, reading.delivery_id_signed
         )
 
-    def sign(self, content: bytes, *, second: bool = False) -> bytes:
-        """The digest that a genuine sender would have made."""
-        keyed = (self._second or self._main if second else self._main).copy()
-        keyed.update(content)
-        return keyed.digest()
+    def sign(self, content: bytes) -> bytes:
+        """The signature that a genuine sender would have made, where ``can_sign``."""
+        return self._main.sign(content)
+
+    def keys(self) -> dict[Matched, Key]:
+        return {"main": self._main} if self._second is None else {"main": self._main, "second": self._second}
 
     def read(self, call: Call) -> Reading | Unproven:
         """Everything that is signed and every signature, or why there is nothing to compare."""
@@ -185,16 +191,18 @@ class SignatureCredential(Credential):
             values = _Values()
             for value in found:
                 self._take_items(value, values)
-        if len(values.candidates) > MOST_CANDIDATES:
+        if len(values.candidates) > self._most:
             return Unproven(
                 "signature_malformed",
-                f"{len(values.candidates)} signatures were sent, more than {MOST_CANDIDATES}",
+                f"{len(values.candidates)} signatures were sent, more than {self._most}",
             )
         return values
 
     def _take_items(self, value: bytes, values: _Values) -> None:
         seen: set[bytes] = set()
-        for item in value.split(self._item_separator) if self._item_separator else (value,):
+        for number, item in enumerate(
+            value.split(self._item_separator) if self._item_separator else (value,), 1
+        ):
             item = item.strip()
             key, separator, rest = (
                 item.partition(self._key_separator) if self._key_separator else (b"", b"", item)
@@ -210,11 +218,14 @@ class SignatureCredential(Credential):
                     values.candidates.append(rest or item)
             elif not self._key:
                 values.candidates.append(item)
+                if not self._key_separator:
+                    values.items.setdefault(b"%d" % number, []).append(item)
 
     def _why_malformed(self, values: _Values) -> str:
         if not values.candidates:
             return f"what was sent in {self._place} has no item {self.scheme.signature_key}{self.scheme.key_separator}…"
-        return f"what was sent in {self._place} is not a SHA-256 digest in {ENCODING_WORDS[self.scheme.encoding]}"
+        what = SIGNATURE_WORDS[self.scheme.algorithm]
+        return f"what was sent in {self._place} is not {what} in {encoding_words(self.scheme.encoding, self.sizes)}"
 
     def _timestamp_text(self, call: Call, values: _Values) -> bytes | Unproven | None:
         for place in self._timestamp:
@@ -246,7 +257,7 @@ class SignatureCredential(Credential):
 
     def _digest_rejected(self, call: Call) -> tuple[str, str] | None:
         digests = [(place.ref, value) for place in self._digest for value in place.find(call) if value]
-        if not digests and self._needs_digest:
+        if not digests and (self._needs_digest or (self._signs_form and call.body and not is_form(call))):
             return (
                 "signature_malformed",
                 f"the SHA-256 of the body is required in {in_words(*self.scheme.body_digest)}, and was not sent",
@@ -281,5 +292,5 @@ def _at(place: _Located, call: Call, values: _Values) -> list[bytes]:
     return found if name in values.repeated else list(dict.fromkeys(found))
 
 
-def _key_of(scheme: SignatureScheme, secret: bytes) -> bytes:
-    return signing_key(secret, scheme.secret_encoding, scheme.secret_prefix)
+def _key_of(scheme: SignatureScheme, secret: bytes) -> Key:
+    return key_of(scheme.algorithm, secret, scheme.secret_encoding, scheme.secret_prefix)

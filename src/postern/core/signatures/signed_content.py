@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from postern.core.calls.call import Call
-from postern.core.calls.content import UnreadableContent, read_object
+from postern.core.calls.call import Call, query_pairs
+from postern.core.calls.content import UnreadableContent, is_form, read_object
 from postern.core.signatures.select import (
     InvalidReference,
     Ref,
@@ -28,12 +28,23 @@ from postern.core.signatures.select import (
 MOST_TOKENS = 32
 LONGEST = 1000
 
-PLAIN_TOKENS: tuple["TokenKind", ...] = ("body", "body_sha256", "timestamp", "id", "method", "url", "path")
+PLAIN_TOKENS: tuple["TokenKind", ...] = (
+    "body",
+    "body_sha256",
+    "form",
+    "timestamp",
+    "id",
+    "method",
+    "url",
+    "path",
+)
+SIGNS_BODY: frozenset["TokenKind"] = frozenset({"body", "body_sha256", "form"})
 NAMED_EXAMPLES = ("{header:Name}", "{headers:Prefix-*}", "{query:name}", "{bodyfield:path}")
 TokenKind = Literal[
     "literal",
     "body",
     "body_sha256",
+    "form",
     "timestamp",
     "id",
     "method",
@@ -167,6 +178,7 @@ class SignedContent:
             "literal": lambda call, timestamp, delivery_id: text,
             "body": lambda call, timestamp, delivery_id: call.body,
             "body_sha256": lambda call, timestamp, delivery_id: sha256(call.body).hexdigest().encode(),
+            "form": lambda call, timestamp, delivery_id: _sorted_form(call.body) if is_form(call) else b"",
             "timestamp": lambda call, timestamp, delivery_id: timestamp,
             "id": lambda call, timestamp, delivery_id: delivery_id,
             "method": lambda call, timestamp, delivery_id: call.method.encode("utf-8", "surrogatepass"),
@@ -176,6 +188,12 @@ class SignedContent:
             ),
         }
         return pieces[token.kind]
+
+
+def _sorted_form(body: bytes) -> bytes:
+    """Names and values, decoded and in the order of the names, with nothing between them; of a name that was sent twice, its
+    different values in their order."""
+    return b"".join(name + value for name, value in sorted(set(query_pairs(body))))
 
 
 def _named_piece(kind: TokenKind, ref: Ref) -> Piece:

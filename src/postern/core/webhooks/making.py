@@ -5,7 +5,6 @@ the two cannot disagree. Words in braces are filled in, the same everywhere in o
 """
 
 import base64
-import hmac
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -45,6 +44,13 @@ _TOO_LATE = 60
 """Seconds beyond the time for which a signature is valid."""
 
 Value = str | int | float | bool | list[Any] | dict[str, Any] | None
+
+
+ONLY_ITS_SENDER = (
+    "this webhook has the sender's public key, and only the sender has the private one, with which calls are signed: have the "
+    "sender send a test event. A webhook that is there for trying can be given the private half of a key pair of your own; "
+    "then test calls are signed with it"
+)
 
 
 class CannotMake(ValueError):
@@ -135,6 +141,8 @@ def signed(
 ) -> Made:
     """A call with the signature that this credential accepts, or one that is wrong in one way."""
     scheme = credential.scheme
+    if not credential.can_sign and wrong != "missing":
+        raise CannotMake(ONLY_ITS_SENDER)
     draft = _completed(scheme, draft)
     if wrong == "stale":
         if not scheme.timestamp:
@@ -159,13 +167,11 @@ def signed(
     draft = replace(
         draft, headers=_put(draft.headers, _DIGEST, digest), query=_put(draft.query, _DIGEST, digest)
     )
-    stand_in = write_digest(bytes(32), scheme.encoding)
+    stand_in = write_digest(bytes(credential.sizes[0]), scheme.encoding)
     content = _content(credential, draft, occasion, stand_in)
     to_sign = content + (other if scheme.signs_body else b"")
-    if wrong == "secret":
-        signature = hmac.digest(occasion.chance, to_sign, "sha256")
-    else:
-        signature = credential.sign(to_sign)
+    # With another secret every bit is another one, as it is over other bytes.
+    signature = credential.sign(occasion.chance + to_sign if wrong == "secret" else to_sign)
     text = write_digest(signature, scheme.encoding)
     if _content(credential, draft, occasion, text) != content:
         raise CannotMake("by this scheme the signature is a part of what it signs")

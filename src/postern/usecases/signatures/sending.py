@@ -15,10 +15,13 @@ from postern.core.calls.paths import InvalidPath, parse_path
 from postern.core.documents import BodyChanges
 from postern.core.problems import PROBLEMS, FetchTrouble, Refused, invalid
 from postern.core.signatures.credential import Credential
+from postern.core.signatures.encoding import is_stand_in
+from postern.core.signatures.keys import is_shared
 from postern.core.signatures.redact import TEST_CALL
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.signatures.signature import SignatureCredential
 from postern.core.webhooks.making import (
+    ONLY_ITS_SENDER,
     CannotMake,
     Draft,
     Made,
@@ -30,7 +33,6 @@ from postern.core.webhooks.making import (
 )
 from postern.core.webhooks.settings import LARGEST_PAYLOAD_LIMIT, Authentication, TokenAuthentication
 from postern.core.webhooks.stored import StoredWebhook
-from postern.identity import is_stand_in
 from postern.usecases.access.audit import noted
 from postern.usecases.ports import Fetched
 from postern.usecases.runtime.gateway import Gateway, require
@@ -38,6 +40,7 @@ from postern.usecases.shapes import WHOLE, Shape, given_body
 from postern.usecases.signatures import senders, views
 from postern.usecases.stored_webhook import check_secrets, stored
 from postern.usecases.webhooks.compiling import accepts_arrays, answer_timeout, credential_of
+from postern.usecases.webhooks.resolving import scheme_of
 
 RECORDED = "recorded"
 MINIMAL = "minimal"
@@ -270,7 +273,9 @@ def _check_can_be_made(webhook: StoredWebhook) -> None:
     if how.method == "hmac" and is_stand_in(webhook.secrets["main"].value):
         raise Refused(
             "conflict",
-            "the sender's secret has not been set here yet: with it, test calls are signed as the sender signs",
+            "the sender's secret has not been set here yet: with it, test calls are signed as the sender signs"
+            if is_shared(scheme_of(webhook.resolved).algorithm)
+            else ONLY_ITS_SENDER,
         )
 
 

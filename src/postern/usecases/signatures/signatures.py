@@ -13,12 +13,12 @@ from postern.core.calls.call import Call
 from postern.core.problems import PROBLEMS, Refused, invalid
 from postern.core.signatures.diagnosis.diagnose import Diagnosis, diagnose, resembles, sentence
 from postern.core.signatures.diagnosis.variants import SenderSetup
+from postern.core.signatures.encoding import is_stand_in
 from postern.core.signatures.redact import TEST_CALL
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.webhooks import settings
 from postern.core.webhooks.settings import LARGEST_PAYLOAD_LIMIT
 from postern.core.webhooks.stored import StoredWebhook
-from postern.identity import is_stand_in
 from postern.usecases.history.history import recorded
 from postern.usecases.history.views.calls import Step
 from postern.usecases.runtime.gateway import Gateway, require
@@ -35,7 +35,9 @@ line = OneAtATime(
     "diagnosis", 8, "Too many signatures are being explained at once; try again in a few seconds."
 )
 
-SECRET_AWAITED = "The sender's secret has not been set here yet. Until it is, no signature can match."
+SECRET_AWAITED = (
+    "The sender's secret, or its public key, has not been set here yet. Until it is, no signature can match."
+)
 
 
 class TestedCall(Shape):

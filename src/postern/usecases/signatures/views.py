@@ -32,6 +32,7 @@ class Provider(View):
     scheme: Document
     secret: PastedSecret
     setup: tuple[str, ...]
+    has_public_key: bool
     needs_public_url: bool
     needs_verify_token: bool
     sender: Sender

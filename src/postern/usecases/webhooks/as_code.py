@@ -12,9 +12,9 @@ import msgspec
 from postern.core.access.accounts import Actor
 from postern.core.documents import Document
 from postern.core.problems import Refused
+from postern.core.signatures.encoding import is_stand_in
 from postern.core.webhooks.settings import without_defaults
 from postern.core.webhooks.stored import StoredWebhook, UnreadableWebhook
-from postern.identity import is_stand_in
 from postern.usecases.access.audit import webhook_noted
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.stored_webhook import save

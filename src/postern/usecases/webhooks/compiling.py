@@ -102,7 +102,7 @@ def _handshake(credential: Credential, secrets: dict[str, StoredSecret]) -> Hand
     return Handshake(
         credential.scheme.handshake,
         verify_token=verify_token.value if verify_token else None,
-        sign=credential.sign,
+        sign=credential.sign if credential.can_sign else None,
     )
 
 

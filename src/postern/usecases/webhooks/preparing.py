@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from postern.core.address import METADATA, Allowlist, closed, read_address
 from postern.core.documents import Document, Patch
 from postern.core.problems import FieldError, Refused, invalid
+from postern.core.signatures.keys import ALGORITHMS, is_shared, new_private_key
 from postern.core.webhooks.announced import FIELD as ANNOUNCED
 from postern.core.webhooks.settings import (
     Authentication,
@@ -131,18 +132,25 @@ def _made(authentication: Authentication, sent: dict[str, str | Generate]) -> di
     }
 
 
-def generated(method: str, provider: str) -> str | None:
-    """A strong one that callers are told. None where the sender makes its own."""
+def generated(method: str, provider: str, scheme: Document | None) -> str | None:
+    """A strong one that callers are told; of a pair of keys the private half. None where the sender makes its own."""
     if method == "token":
         return new_token()
-    return new_signing_secret() if provider in TAKES_OURS else None
+    if provider not in TAKES_OURS:
+        return None
+    algorithm = (scheme or {}).get("algorithm")
+    if algorithm in ALGORITHMS and not is_shared(algorithm):
+        return new_private_key(algorithm)
+    return new_signing_secret()
 
 
 def _generated(authentication: Authentication, field: str) -> str:
     if field == "verifyToken":
         return new_signing_secret()
-    provider = authentication.provider if authentication.method == "hmac" else ""
-    return generated(authentication.method, provider) or new_stand_in()
+    provider, scheme = (
+        ("", None) if authentication.method != "hmac" else (authentication.provider, authentication.scheme)
+    )
+    return generated(authentication.method, provider, scheme) or new_stand_in()
 
 
 def _needs_main(authentication: Authentication, is_set: bool) -> None:

@@ -34,6 +34,8 @@ from postern.core.webhooks.settings import Setting, WebhookSettings
 from postern.usecases.shapes import WHOLE, Shape
 
 LONGEST_TOKEN = 1024
+LONGEST_SIGNING_SECRET = 4096
+"""It may be a key: RSA's are long."""
 MOST_HEADERS = 20
 LONGEST_HEADER = 4096
 
@@ -120,13 +122,17 @@ class Generate(Shape):
     generate: Literal[True]
 
 
-def _secret_length(value: object) -> object:
-    if isinstance(value, str) and not 1 <= len(value.encode("utf-8", "surrogatepass")) <= LONGEST_TOKEN:
-        raise ValueError(f"a secret has 1 to {LONGEST_TOKEN} bytes")
-    return value
+def _at_most(longest: int) -> BeforeValidator:
+    def secret_length(value: object) -> object:
+        if isinstance(value, str) and not 1 <= len(value.encode("utf-8", "surrogatepass")) <= longest:
+            raise ValueError(f"a secret has 1 to {longest} bytes")
+        return value
+
+    return BeforeValidator(secret_length)
 
 
-Secret = Annotated[str, BeforeValidator(_secret_length)] | Generate | None
+Secret = Annotated[str, _at_most(LONGEST_TOKEN)] | Generate | None
+SigningSecret = Annotated[str, _at_most(LONGEST_SIGNING_SECRET)] | Generate | None
 
 
 @asks_for(settings.NoAuthentication)
@@ -164,8 +170,8 @@ def _fits_a_header(secret: Secret) -> bool:
 
 @asks_for(settings.SignatureAuthentication)
 class SignatureAuthentication(SettingRequest):
-    secret: Secret = Field(default=None, repr=False)
-    second_secret: Secret = Field(default=None, repr=False)
+    secret: SigningSecret = Field(default=None, repr=False)
+    second_secret: SigningSecret = Field(default=None, repr=False)
     verify_token: Secret = Field(default=None, repr=False)
     preset_version: Annotated[int, WHOLE] | None = None
 

@@ -1,9 +1,9 @@
 """What a webhook's owner should know of its settings although they are allowed."""
 
 from postern import presets
+from postern.core.signatures.encoding import is_stand_in
 from postern.core.webhooks.settings import NoAuthentication, SignatureAuthentication, TokenAuthentication
 from postern.core.webhooks.stored import StoredWebhook
-from postern.identity import is_stand_in
 from postern.usecases.webhooks.resolving import scheme_of
 from postern.usecases.webhooks.views import ScheduleState
 
@@ -46,7 +46,7 @@ def _about_signatures(webhook: StoredWebhook, authentication: SignatureAuthentic
     if awaits_secret(webhook):
         sender = presets.get(authentication.provider)
         found.append(
-            f"Every call is rejected until the signing secret of {sender.title} is set here. Where it is: {sender.secret.where}."
+            f"Every call is rejected until the {'public key' if sender.has_public_key else 'signing secret'} of {sender.title} is set here. Where it is: {sender.secret.where}."
         )
     else:
         found += _about_secrets(webhook, authentication.provider)

@@ -25,7 +25,8 @@ from postern.core.signatures.diagnosis.variants import (
     changed_times,
     changed_urls,
 )
-from postern.core.signatures.encoding import write_digest
+from postern.core.signatures.encoding import STAND_IN, write_digest
+from postern.core.signatures.keys import ALGORITHM_WORDS, is_shared
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.signatures.select import finder, parse_ref
 from postern.core.signatures.signature import Reading, SignatureCredential
@@ -102,9 +103,9 @@ def diagnose(
 
     reading = credential.read(call)
     verdict = credential.check(call)
-    steps = tuple(_steps(credential, setup, reading, verdict))
+    steps = tuple(_steps(credential, reading, verdict))
     content = reading.content if isinstance(reading, Reading) else None
-    expected = tuple(_expected(credential, setup, content)) if content is not None else ()
+    expected = tuple(_expected(credential, content)) if content is not None else ()
     if isinstance(verdict, VerifiedCall):
         return Diagnosis(
             True, verdict.matched, None, sentence(verdict.step), steps, content, received, expected, ()
@@ -126,7 +127,8 @@ def resembles(call: Call, presets: Mapping[str, Known]) -> list[str]:
     scores = {}
     for name, preset in presets.items():
         present = any(finder(parse_ref(text))(call) for text in preset.scheme.signature)
-        if present and isinstance(SignatureCredential(preset.scheme, _ANY_SECRET).read(call), Reading):
+        secret = _ANY_SECRET if is_shared(preset.scheme.algorithm) else STAND_IN.encode()
+        if present and isinstance(SignatureCredential(preset.scheme, secret).read(call), Reading):
             scores[name] = len(preset.identifying_headers & names)
     return sorted(scores, key=lambda name: -scores[name])
 
@@ -185,9 +187,11 @@ def _try(trials: Iterable[Trial], spent: _Spending, found: dict[tuple[str, str],
 def _other_presets(setup: SenderSetup, call: Call, presets: Mapping[str, Known]) -> Iterator[Trial]:
     for name in resembles(call, presets):
         preset = presets[name]
-        if preset.scheme != setup.scheme:
+        if preset.scheme != setup.scheme and _takes(preset.scheme, setup):
             scheme, place = preset.scheme, preset.scheme.signature[0].partition(":")[2]
-            how = f"{scheme.encoding} HMAC-SHA256 of {scheme.signed_content} in {place}"
+            how = (
+                f"{scheme.encoding} {ALGORITHM_WORDS[scheme.algorithm]} of {scheme.signed_content} in {place}"
+            )
             explanation = f"The call is signed the way {preset.title} signs: {how}."
             patch: Patch = {"provider": name, "scheme": None}
             if setup.tolerance_seconds is not None:
@@ -196,9 +200,16 @@ def _other_presets(setup: SenderSetup, call: Call, presets: Mapping[str, Known])
             yield Trial(replace(setup, scheme=preset.scheme, tolerance_seconds=None), call, change)
 
 
+def _takes(scheme: SignatureScheme, setup: SenderSetup) -> bool:
+    """Whether what was set can be a key of this scheme at all."""
+    try:
+        return bool(replace(setup, scheme=scheme).credential())
+    except ValueError:
+        return False
+
+
 def _steps(
     credential: SignatureCredential,
-    setup: SenderSetup,
     reading: Reading | Unproven,
     verdict: VerifiedCall | Unproven,
 ) -> Iterator[Step]:
@@ -219,24 +230,29 @@ def _steps(
         f"{credential.scheme.signed_content}: {len(reading.content)} bytes",
     )
     matches = False
-    for which in ("main", "second") if setup.second is not None else ("main",):
-        made = credential.sign(reading.content, second=which == "second") in reading.candidates
+    shared = is_shared(credential.scheme.algorithm)
+    for which, key in credential.keys().items():
+        made = key.matches(reading.content, reading.candidates)
         matches |= made
-        yield (f"compare with the {which} secret", made, "the same" if made else "another signature")
+        if shared:
+            yield (f"compare with the {which} secret", made, "the same" if made else "another signature")
+        else:
+            words = (
+                "made with its private half" if made else "not made with its private half over these bytes"
+            )
+            yield (f"compare with the {which} key", made, words)
     if matches and isinstance(verdict, Unproven):
         yield ("check time and body digest", False, verdict.detail)
     elif matches and reading.signed_at is not None and credential.tolerance:
         yield ("check time and body digest", True, f"within {credential.tolerance} s of the time of receipt")
 
 
-def _expected(
-    credential: SignatureCredential, setup: SenderSetup, content: bytes
-) -> Iterator[tuple[Matched, str]]:
+def _expected(credential: SignatureCredential, content: bytes) -> Iterator[tuple[Matched, str]]:
     scheme = credential.scheme
     before = scheme.signature_key + scheme.key_separator if scheme.signature_key else ""
-    yield "main", before + write_digest(credential.sign(content), scheme.encoding)
-    if setup.second is not None:
-        yield "second", before + write_digest(credential.sign(content, second=True), scheme.encoding)
+    for which, key in credential.keys().items():
+        if is_shared(scheme.algorithm):  # of a pair of keys nobody but the sender can say it
+            yield which, before + write_digest(key.sign(content), scheme.encoding)
 
 
 def _received(scheme: SignatureScheme, call: Call) -> tuple[str, ...]:
@@ -249,13 +265,14 @@ def _remarks(
     setup: SenderSetup, call: Call, verdict: Unproven, changes: tuple[Variation, ...]
 ) -> Iterator[str]:
     for algorithm in other_digests(call) if not changes and verdict.code.startswith("signature") else ():
-        yield f"The call carries a digest as long as {algorithm} makes them; only HMAC-SHA256 is verified here."
+        yield f"The call carries a digest as long as {algorithm} makes them, and no signature of it is verified here."
+    secret = "secret" if is_shared(setup.scheme.algorithm) else "key"
     if verdict.code == "signature_mismatch" and not changes:
         if "{url}" in setup.scheme.signed_content:
             url = setup.public_url or call.base_url + call.path.decode("latin-1")
-            yield f"Nothing else that was tried matched either. This sender signs the URL it was given: where that is not {url}, set the public URL to it. Else the secret is another one, or something changed the body on its way."
+            yield f"Nothing else that was tried matched either. This sender signs the URL it was given: where that is not {url}, set the public URL to it. Else the {secret} is another one, or something changed the body on its way."
         else:
-            yield "Nothing else that was tried matched either: most likely the secret is another one, or something changed the body on its way."
+            yield f"Nothing else that was tried matched either: most likely the {secret} is another one, or something changed the body on its way."
 
 
 def sentence(text: str) -> str:

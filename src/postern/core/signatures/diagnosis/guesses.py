@@ -4,6 +4,8 @@ sign."""
 from collections.abc import Iterator
 from dataclasses import replace
 
+from msgspec import structs
+
 from postern.core.calls.call import Call
 from postern.core.signatures.diagnosis.sightings import ids, moments, shapes
 from postern.core.signatures.diagnosis.variants import (
@@ -14,6 +16,7 @@ from postern.core.signatures.diagnosis.variants import (
     secret_forms,
     secret_words,
 )
+from postern.core.signatures.keys import ALGORITHM_WORDS, ALGORITHMS, DIGESTS, Algorithm, is_shared
 from postern.core.signatures.scheme import InvalidScheme, SignatureScheme
 from postern.core.signatures.select import finder, in_words, parse_ref
 
@@ -37,8 +40,9 @@ def other_schemes(setup: SenderSetup, call: Call) -> Iterator[Trial]:
     """Everything in the call that looks like a digest, over everything senders usually sign, with every form
     of the secret."""
     secrets = [setup.scheme, *(scheme for scheme, _ in secret_forms(setup))]
+    seen = shapes(call, tuple(DIGESTS) if is_shared(setup.scheme.algorithm) else tuple(_of_this_key(setup)))
     for content, timestamp, form, delivery_id in _contents(setup, call):
-        for shape in shapes(call):
+        for shape in seen:
             for secret in secrets:
                 document = {
                     **setup.scheme.to_document(),
@@ -46,6 +50,7 @@ def other_schemes(setup: SenderSetup, call: Call) -> Iterator[Trial]:
                     "itemSeparator": shape.item_separator,
                     "keySeparator": shape.key_separator,
                     "signatureKey": shape.key,
+                    "algorithm": shape.algorithm,
                     "encoding": shape.encoding,
                     "signedContent": content,
                     "secretEncoding": secret.secret_encoding,
@@ -64,6 +69,18 @@ def other_schemes(setup: SenderSetup, call: Call) -> Iterator[Trial]:
                 yield Trial(
                     replace(setup, scheme=scheme), call, _described(setup.scheme, scheme, shape.words)
                 )
+
+
+def _of_this_key(setup: SenderSetup) -> Iterator[Algorithm]:
+    """The algorithms whose key it may be."""
+    for algorithm in ALGORITHMS:
+        if not is_shared(algorithm):
+            scheme = structs.replace(setup.scheme, algorithm=algorithm)
+            try:
+                replace(setup, scheme=scheme).credential()
+            except ValueError:
+                continue
+            yield algorithm
 
 
 def _contents(setup: SenderSetup, call: Call) -> Iterator[tuple[str, str, str, str]]:
@@ -102,6 +119,8 @@ def _described(now: SignatureScheme, then: SignatureScheme, seen: str) -> Variat
         then.encoding,
     ):
         differing.append(f"read the signature as {seen}")
+    if now.algorithm != then.algorithm:
+        differing.append(f"take it as {ALGORITHM_WORDS[then.algorithm]}")
     if now.signed_content != then.signed_content:
         differing.append(f"take {then.signed_content} as what is signed")
     if (now.secret_encoding, now.secret_prefix) != (then.secret_encoding, then.secret_prefix):

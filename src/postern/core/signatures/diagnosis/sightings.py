@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from postern.core.calls.call import Call
-from postern.core.signatures.encoding import DIGEST_DECODERS, Encoding
+from postern.core.signatures.encoding import ENCODINGS, Encoding, decoder
 from postern.core.signatures.freshness import TIMESTAMP_FORMATS, TimestampFormat, parse_timestamp
+from postern.core.signatures.keys import ALGORITHMS, DIGESTS, SIZES, Algorithm
 from postern.core.signatures.select import in_words
 
 _LONGEST_VALUE = 2000
@@ -16,18 +17,25 @@ _NEVER = frozenset({b"authorization", b"cookie", b"if-none-match", b"etag", b"tr
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,20}")
 _ITEM_SEPARATORS = ("", ",", ";", " ")
 _KEY_SEPARATORS = ("", "=", ",")
-_OTHER_LENGTHS = {40: "SHA-1", 128: "SHA-512", 96: "SHA-384", 32: "MD5"}
+_OTHER_LENGTHS = {96: "SHA-384", 32: "MD5"}
+_DECODERS = {
+    (encoding, algorithm): decoder(encoding, SIZES[algorithm])
+    for encoding in ENCODINGS
+    if encoding != "auto"
+    for algorithm in ALGORITHMS
+}
 
 
 @dataclass(frozen=True, slots=True)
 class SignatureShape:
-    """One way in which a SHA-256 digest can be read out of the call."""
+    """One way in which a signature can be read out of the call."""
 
     ref: str
     item_separator: str
     key_separator: str
     key: str
     encoding: Encoding
+    algorithm: Algorithm
 
     @property
     def words(self) -> str:
@@ -43,11 +51,11 @@ class Moment:
     form: TimestampFormat
 
 
-def shapes(call: Call) -> list[SignatureShape]:
-    """Every way to read a digest out of headers and query, simplest first."""
+def shapes(call: Call, algorithms: tuple[Algorithm, ...] = tuple(DIGESTS)) -> list[SignatureShape]:
+    """Every way to read a signature of one of these algorithms out of headers and query, simplest first."""
     found: dict[SignatureShape, None] = {}
     for ref, value in _values(call):
-        for shape in _shapes_of(ref, value):
+        for shape in _shapes_of(ref, value, algorithms):
             found.setdefault(shape)
     return list(found)[:_MOST_SHAPES]
 
@@ -100,7 +108,7 @@ def _values(call: Call) -> Iterator[tuple[str, str]]:
             yield f"query:{name.decode('latin-1')}", value.decode("latin-1")
 
 
-def _shapes_of(ref: str, value: str) -> Iterator[SignatureShape]:
+def _shapes_of(ref: str, value: str, algorithms: tuple[Algorithm, ...]) -> Iterator[SignatureShape]:
     for item_separator in _ITEM_SEPARATORS:
         if item_separator and item_separator not in value:
             continue
@@ -113,18 +121,13 @@ def _shapes_of(ref: str, value: str) -> Iterator[SignatureShape]:
                     key_separator and not (separator and _NAME.fullmatch(key))
                 ):
                     continue
-                encoding = _encoding_of(rest)
-                if encoding is not None:
-                    yield SignatureShape(ref, item_separator, key_separator, key, encoding)
+                for algorithm in algorithms:
+                    encoding = _encoding_of(rest, algorithm)
+                    if encoding is not None:
+                        yield SignatureShape(ref, item_separator, key_separator, key, encoding, algorithm)
 
 
-def _encoding_of(text: str) -> Encoding | None:
-    candidates: tuple[Encoding, ...] = ("hex", "base64", "base64url")
-    return next(
-        (
-            encoding
-            for encoding in candidates
-            if DIGEST_DECODERS[encoding](text.encode("latin-1")) is not None
-        ),
-        None,
-    )
+def _encoding_of(text: str, algorithm: Algorithm) -> Encoding | None:
+    """The first encoding in which it is a signature as long as this algorithm makes them."""
+    known = (encoding for encoding, one in _DECODERS if one == algorithm)
+    return next((one for one in known if _DECODERS[one, algorithm](text.encode("latin-1")) is not None), None)

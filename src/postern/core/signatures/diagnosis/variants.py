@@ -18,6 +18,7 @@ from postern.core.documents import Patch
 from postern.core.signatures.credential import Unproven
 from postern.core.signatures.encoding import SECRET_ENCODINGS, signing_key
 from postern.core.signatures.freshness import FORMAT_WORDS, TIMESTAMP_FORMATS
+from postern.core.signatures.keys import is_shared
 from postern.core.signatures.scheme import LONGEST_TOLERANCE, InvalidScheme, SignatureScheme
 from postern.core.signatures.signature import Reading, SignatureCredential
 from postern.core.signatures.signed_content import MOST_TOKENS, parse_template
@@ -133,7 +134,10 @@ def changed_secrets(setup: SenderSetup, call: Call) -> Iterator[Trial]:
 
 
 def secret_forms(setup: SenderSetup) -> Iterator[tuple[SignatureScheme, str]]:
-    """The ways to read the secret that make another key of it, each key once: what changes nothing is no change."""
+    """The ways to read the secret that make another key of it, each key once: what changes nothing is no change. A public
+    key says itself what it is."""
+    if not is_shared(setup.scheme.algorithm):
+        return
     seen = {_keys(setup, setup.scheme)}
     prefix = _PREFIX.match(setup.main)
     prefixes = dict.fromkeys(["", prefix[0].decode() if prefix else "", setup.scheme.secret_prefix])
@@ -147,9 +151,11 @@ def secret_forms(setup: SenderSetup) -> Iterator[tuple[SignatureScheme, str]]:
 
 
 def secret_words(scheme: SignatureScheme) -> str:
-    how = {"utf8": "as the plain text it is", "utf8_nfkd": "with its accents taken apart (NFKD)"}.get(
-        scheme.secret_encoding, f"decoded from {scheme.secret_encoding}"
-    )
+    how = {
+        "utf8": "as the plain text it is",
+        "utf8_nfkd": "with its accents taken apart (NFKD)",
+        "sha1": "by its SHA-1 digest",
+    }.get(scheme.secret_encoding, f"decoded from {scheme.secret_encoding}")
     return f"{how}, after taking {scheme.secret_prefix} off its front" if scheme.secret_prefix else how
 
 

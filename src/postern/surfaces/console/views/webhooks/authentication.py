@@ -181,9 +181,10 @@ def made_here(patch: Document, saved: Authentication | None = None) -> dict[str,
     *Reveal* does. What stands in for a sender's own secret is not shown."""
     method = patch.get("method") or (saved.method if saved else "")
     provider = patch.get("provider") or (saved.provider if isinstance(saved, WithSignature) else "")
+    scheme = patch.get("scheme") or (saved.scheme if isinstance(saved, WithSignature) else None)
     shown = {}
     for name, field in SECRETS.get(method, {}).items():
-        if patch.get(name) == GENERATE and (one := generated(method, provider)):
+        if patch.get(name) == GENERATE and (one := generated(method, provider, scheme)):
             patch[name] = shown[field] = one
     return shown
 
