@@ -255,12 +255,16 @@ def test_what_cannot_be_a_workflow_or_an_answer_is_refused_where_it_is_written()
             "@workflow takes no webhook: did you mean webhook_id?",
         ),
         ("@workflow(zzz=1)\ndef flow(event): pass\n", "@workflow takes no zzz: webhook_id, name, at_once"),
+        (
+            "async def a(): pass\n\n@workflow\nasync def flow(event):\n    a()\n",
+            "line 6: a is not awaited: write await",
+        ),
     ],
 )
 def test_what_could_never_run_is_refused_with_its_line(tmp_path: Path, source: str, error: str) -> None:
     loaded = load(flow(tmp_path, source))
     assert loaded.failed is not None and error in loaded.failed.error
-    assert loaded.failed.error.startswith("flows.py, line 2: TypeError: ")
+    assert loaded.failed.error.startswith(("flows.py, line 2: TypeError: ", "flows.py, line 6: a is not"))
 
 
 def test_what_takes_the_event_in_its_own_way_is_loaded(tmp_path: Path) -> None:

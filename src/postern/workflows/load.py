@@ -1,6 +1,7 @@
 """Read the user's workflow files: what they declare, which files that took, or what is wrong with them in one
 line."""
 
+import ast
 import importlib.util
 import linecache
 import os
@@ -10,8 +11,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, FileFinder, SourceFileLoader
+from inspect import iscoroutinefunction
 from pathlib import Path
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import NoReturn
 
 from postern.workflows.language import Declared, StepFailed, collecting
@@ -207,9 +209,21 @@ def _run(file: Path) -> None:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
+        _all_awaited(module, file)
     except BaseException:
         sys.modules.pop(name, None)
         raise
+
+
+def _all_awaited(module: ModuleType, file: Path) -> None:
+    """A call of an async function that nothing awaits does nothing, and nobody would be told."""
+    for node in ast.walk(ast.parse(_Source(module.__name__, str(file)).get_data(str(file)))):
+        match node:
+            case ast.Expr(ast.Call(ast.Name(name))) if iscoroutinefunction(vars(module).get(name)):
+                error = (
+                    f"{name} is not awaited: write await before it, in a function that begins with async def"
+                )
+                raise SyntaxError(error, (str(file), node.lineno, None, None))
 
 
 def _take_note(known: set[str], folder: Path) -> set[Path]:
