@@ -339,7 +339,7 @@ async def test_a_secret_goes_in_and_never_comes_out(served: Program) -> None:
     async with over_http(served, served.admin_key) as client:
         made = await done(client, "create_webhook", **webhook())
         shown = await done(client, "show_webhook", webhookId=made["id"])
-        assert shown["authentication"]["tokenSet"] is True
+        assert (shown["authentication"]["method"], shown["authentication"]["tokenSet"]) == ("token", True)
         assert TOKEN not in json.dumps([made, shown])
         # What an answer says of a secret is nothing that can be handed back.
         refused = await refusal(

@@ -49,8 +49,10 @@ class Shown(msgspec.Struct, frozen=True):
 def _filled(value: Any) -> Any:
     """The answer as plain JSON, without those of its fields that have no value. What is a document stays whole."""
     if isinstance(value, msgspec.Struct):
+        config = value.__struct_config__  # which of several kinds it is, like an authentication's method
+        kind = {config.tag_field: config.tag} if config.tag_field else {}
         pairs = [(field.encode_name, getattr(value, field.name)) for field in msgspec.structs.fields(value)]
-        return {name: _filled(one) for name, one in pairs if one not in (None, "", msgspec.UNSET)}
+        return kind | {name: _filled(one) for name, one in pairs if one not in (None, "", msgspec.UNSET)}
     if isinstance(value, list | tuple):
         return [_filled(one) for one in value]
     return as_plain(value)
