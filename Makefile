@@ -82,5 +82,5 @@ clean: ## remove what was installed and built; your data stays
 .venv/.run: $(SETUP) $(OTHER_PYTHON)
 	@$(PYTHON) scripts/install.py $(if $(OTHER_PYTHON),anew)
 
-.venv/.test: $(SETUP) requirements-dev.lock $(OTHER_PYTHON)
+.venv/.test: $(SETUP) requirements-dev.lock tests/npm/package-lock.json $(OTHER_PYTHON)
 	@$(PYTHON) scripts/install.py test $(if $(OTHER_PYTHON),anew)

@@ -73,7 +73,18 @@ def main() -> None:
             say(f"no {', '.join(missing)} to be had: the tests that run shell commands will skip")
         if not has_postgres() and not (install_from_debian("postgresql") and has_postgres()):
             say("no Postgres to be had: its tests will fail unless POSTERN_TEST_DATABASE_URL is set")
+        if not install_from_npm():
+            say("no npm to be had: the test of the client in TypeScript will skip")
         (VENV / ".test").touch()
+
+
+def install_from_npm() -> bool:
+    npm, folder = shutil.which("npm"), TOOLS / "npm"
+    if npm is None:
+        return False
+    shutil.copytree(ROOT / "tests" / "npm", folder, dirs_exist_ok=True)
+    shutil.copy(ROOT / ".npmrc", folder)
+    return subprocess.run([npm, "ci", "--silent"], cwd=folder, check=False).returncode == 0
 
 
 def find_uv() -> str | None:

@@ -43,4 +43,6 @@ for group in ("build", "uv"):
     )
 
 if shutil.which("npm"):
-    run("npm", "install", "--package-lock-only", "--ignore-scripts", "--no-audit", "--no-fund")
+    update = ("npm", "install", "--package-lock-only", "--ignore-scripts", "--no-audit", "--no-fund")
+    run(*update)
+    run(*update, "--omit-lockfile-registry-resolved", "--prefix", "tests/npm")

@@ -71,6 +71,7 @@ def test_a_lock_holds_names_versions_and_hashes_only(lock: str) -> None:
 
 def test_the_assets_lock_holds_no_addresses() -> None:
     assert "://" not in (ROOT / "package-lock.json").read_text()
+    assert '"resolved"' not in (ROOT / "tests" / "npm" / "package-lock.json").read_text()
 
 
 def build_wheel(source: Path, target: Path, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -78,7 +78,7 @@ def description(operations: Sequence[Operation]) -> Schema:
         [(model, "validation") for model in models], ref_template=REFERENCE
     )
     asked |= {model: references[model, "validation"] for model in models}
-    components |= _without_null_defaults(whole["$defs"])
+    components = _as_makers_of_clients_read_it(components | whole["$defs"])
     for name, component in components.items():
         component["title"] = name
     request = WebhookRequest.model_json_schema(ref_template=REFERENCE)
@@ -99,12 +99,14 @@ def description(operations: Sequence[Operation]) -> Schema:
     }
 
 
-def _without_null_defaults(schema: Any) -> Any:
-    """What may be left out may be null: makers of clients take a default for something that is always there."""
+def _as_makers_of_clients_read_it(schema: Any) -> Any:
+    """What may be left out may be null: they take a default for something that is always there. And that there is no other
+    item, which the number of items says, they do not know."""
     if isinstance(schema, dict):
-        kept = {name: one for name, one in schema.items() if name != "default" or one is not None}
-        return {name: _without_null_defaults(one) for name, one in kept.items()}
-    return [_without_null_defaults(one) for one in schema] if isinstance(schema, list) else schema
+        unread = [("default", None), ("items", False)]
+        kept = {name: one for name, one in schema.items() if (name, one) not in unread}
+        return {name: _as_makers_of_clients_read_it(one) for name, one in kept.items()}
+    return [_as_makers_of_clients_read_it(one) for one in schema] if isinstance(schema, list) else schema
 
 
 def answer_types(operation: Operation) -> tuple[Any, ...]:
@@ -146,7 +148,7 @@ def _path_parameters(operation: Operation) -> list[Schema]:
 def _query_parameters(operation: Operation) -> list[Schema]:
     if operation.query is None:
         return []
-    schema = _without_null_defaults(operation.query.model_json_schema())
+    schema = _as_makers_of_clients_read_it(operation.query.model_json_schema())
     return [
         {
             "name": name,
