@@ -79,7 +79,7 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
     "history.request": {"mcp": "it is for a program that takes a call in again; a model is shown the call"},
     "findable.behind": dict.fromkeys(("rest", "mcp", "cli"), FOR_PAGES),
     "history.oldest": dict.fromkeys(("rest", "mcp", "cli"), FOR_PAGES),
-    "payload_types.payload_types": {
+    "samples.payload_types": {
         "console": "it is a file beside the workflow files, which an editor reads"
     },
     "idempotency.once": {"mcp": OWN_MEANS, "cli": OWN_MEANS, "console": OWN_MEANS},
@@ -105,7 +105,7 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
         for name in ("listing", "save", "rename", "delete")
     },
     "samples.workflow_of_call": dict.fromkeys(("rest", "mcp", "cli"), ONE_OF_A_RECORDED),
-    "key_rotation.rotate_key": {
+    "settings.rotate_key": {
         "rest": ADMIN_AT_THE_MACHINE,
         "mcp": ADMIN_AT_THE_MACHINE,
         "console": ADMIN_AT_THE_MACHINE,

@@ -47,7 +47,7 @@ from postern.usecases.deliveries.views import ReplayedCalls
 from postern.usecases.deliveries.views import ReplayOutcomes as OfReplay
 from postern.usecases.history.code import WRITERS, Language
 from postern.usecases.history.filters import FilterRequest
-from postern.usecases.history.views.charts import Outcomes
+from postern.usecases.history.views.calls import Outcomes
 from postern.usecases.webhooks import listing as webhooks_listing
 from postern.usecases.webhooks.many import _CHANGES
 from postern.usecases.webhooks.requests import SECRETS
@@ -108,7 +108,7 @@ CHOICES: list[tuple[Any, Any, str]] = [
     (Method, [one.__struct_config__.tag for one in get_args(Authentication)], "Authentication in core"),
     (Method, [one.__struct_config__.tag for one in get_args(Shown)], "Authentication in usecases/webhooks/views.py"),
     (DeliveryState, OfReplay.__struct_fields__, "Outcomes in usecases/deliveries/views.py"),
-    (CountedOutcome, Outcomes.__struct_fields__, "Outcomes in usecases/history/views/charts.py"),
+    (CountedOutcome, Outcomes.__struct_fields__, "Outcomes in usecases/history/views/calls.py"),
     (CountedOutcome, re.findall('"(.+?)"', re.findall("OUTCOMES = (.+);", CHARTS)[0]), "OUTCOMES in charts.js"),
     (CountedOutcome, {*get_args(RecordedOutcome)} - {"edited"}, "RecordedOutcome in core/history/invocation.py"),
     (CountedOutcome, {*filtering._NOT_STARTED, "accepted"}, "_NOT_STARTED in stores/history/filtering.py"),

@@ -197,9 +197,7 @@ class Settings:
         secret=True,
     )
     engine = EnvironmentSetting(
-        _one_of(*ENGINES),
-        "embedded",
-        f"The workflow engine: {', '.join(ENGINES[:-1])}, or {ENGINES[-1]}.",
+        _one_of(*ENGINES), "embedded", f"The workflow engine: {', '.join(ENGINES[:-1])}, or {ENGINES[-1]}."
     )
     http_url = EnvironmentSetting(_address, "", "Engine http: the URL that starts a workflow.")
     http_secret = EnvironmentSetting(

@@ -15,8 +15,8 @@ from postern.core.problems import Refused
 from postern.stores.secrets.vault import VaultError, key_from_file
 from postern.stores.sql.tables import secrets
 from postern.stores.store import Store
-from postern.usecases.operations.key_rotation import rotate_key
 from postern.usecases.operations.readiness import readiness
+from postern.usecases.operations.settings import rotate_key
 from postern.usecases.webhooks import listing, webhooks
 from stores.conftest import webhook
 from support.fresh import fresh_database

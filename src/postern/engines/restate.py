@@ -74,11 +74,7 @@ class RestateEngine(EngineOverHttp):
         return Started(len(wanted), tuple(target.workflow for target in wanted))
 
     async def _ask(
-        self,
-        path: str,
-        timeout: float,
-        headers: dict[str, str] | None = None,
-        content: bytes | None = None,
+        self, path: str, timeout: float, headers: dict[str, str] | None = None, content: bytes | None = None
     ) -> FetchedAnswer:
         try:
             return await self._fetch(content, headers or self._headers, _LARGEST_ANSWER, path, timeout)

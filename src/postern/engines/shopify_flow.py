@@ -12,13 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from postern.core.address import NOBODY, Allowlist
-from postern.core.deliveries.delivery import (
-    EngineHealth,
-    EngineRejected,
-    EngineUnavailable,
-    Started,
-    Trigger,
-)
+from postern.core.deliveries.delivery import EngineHealth, EngineRejected, EngineUnavailable, Started, Trigger
 from postern.core.documents import Document, Payload
 from postern.engines.handover import EngineOverHttp, deadline_text
 from postern.outbound.fetch import FetchedAnswer

@@ -70,8 +70,7 @@ class Schedules(Repository):
         """False where it has changed meanwhile."""
         assert state.next_run_at is not None
         unchanged = update(schedules).where(
-            schedules.c.webhook_id == state.webhook_id,
-            schedules.c.next_run_at == stored(state.next_run_at),
+            schedules.c.webhook_id == state.webhook_id, schedules.c.next_run_at == stored(state.next_run_at)
         )
         return connection.execute(unchanged.values(next_run_at=milliseconds(next_run_at))).rowcount == 1
 
@@ -105,10 +104,7 @@ class Schedules(Repository):
         where no other process serves this database, every one that the loop of a dead one took. A run by
         hand, before its time, is a command's that may live."""
         if claimed is None:
-            given_back = (
-                schedules.c.next_run_at <= milliseconds(now),
-                schedules.c.lease_until.is_not(None),
-            )
+            given_back = (schedules.c.next_run_at <= milliseconds(now), schedules.c.lease_until.is_not(None))
             return connection.execute(update(schedules).where(*given_back).values(lease_until=None)).rowcount
         return sum(
             connection.execute(update(schedules).where(*_still(one)).values(lease_until=None)).rowcount

@@ -19,10 +19,9 @@ from postern.stores.deliveries.replays import Replays
 from postern.stores.deliveries.slots import Slots
 from postern.stores.history.endings import EndingStore
 from postern.stores.history.findable import Findable
-from postern.stores.history.marks import CallMarks
+from postern.stores.history.marks import CallMarks, SavedViews
 from postern.stores.history.reading import History
 from postern.stores.history.retention import Retention
-from postern.stores.history.saved_views import SavedViews
 from postern.stores.history.volumes import Volumes
 from postern.stores.idempotency import Idempotency
 from postern.stores.listeners import ListenerStore

@@ -29,7 +29,7 @@ from postern.surfaces.cli.gateway.source import HttpAnswer, HttpQuestion
 from postern.surfaces.cli.run import CONFLICT, FAILED, USAGE, end
 from postern.surfaces.mcp import load_sdk
 from postern.surfaces.rest.inside import COMMAND_LINE
-from postern.usecases.operations import export, key_rotation, retention
+from postern.usecases.operations import export, retention, settings
 from postern.usecases.runtime.gateway import Gateway
 from postern.wiring.answering import answer_inside
 from postern.wiring.backup.contents import BackupFailed, is_own
@@ -157,7 +157,7 @@ class OnThisMachine:
         return self._run(lambda gateway: retention.prune(gateway, COMMAND_LINE, report))
 
     def rotate_key(self) -> int:
-        return self._run(lambda gateway: key_rotation.rotate_key(gateway, COMMAND_LINE))
+        return self._run(lambda gateway: settings.rotate_key(gateway, COMMAND_LINE))
 
     def back_up(self, file: Path, *, with_keys: bool, passphrase: str | None, replace: bool) -> Manifest:
         with _fails_in_a_sentence():

@@ -21,10 +21,7 @@ def skeleton(name: str, sample: dict[str, Any], webhook_id: str) -> str:
     title = name if WORKFLOW_NAME.fullmatch(name) else function
     classes = Classes()
     event = classes.type_of(shape_of(sample), "Event")
-    shown = next(
-        (field for field in FIELD_NAMES if sample.get(field)),
-        "webhookId",
-    )
+    shown = next((field for field in FIELD_NAMES if sample.get(field)), "webhookId")
     declared = quoted(webhook_id) + (f", name={quoted(title)}" if title != function else "")
     definitions = "\n\n\n".join(classes.definitions)
     return f'''"""{title}: say here what it does; the console shows the text below the function's first line."""

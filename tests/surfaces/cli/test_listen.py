@@ -20,9 +20,8 @@ import httpx2
 import pytest
 
 from engines.relay import Relay
-from postern.surfaces.cli.develop.kept_place import KeptPlace
 from postern.surfaces.cli.develop.listen import _request
-from postern.surfaces.cli.develop.new_calls import Calls
+from postern.surfaces.cli.develop.new_calls import Calls, KeptPlace
 from postern.surfaces.cli.develop.presence import Presence
 from postern.surfaces.cli.develop.shown import Lines
 from postern.surfaces.cli.develop.target import LocalTarget, checked

@@ -24,7 +24,7 @@ from postern.usecases.deliveries import holds, replays
 from postern.usecases.history import editing, history, marks, samples, saved_views
 from postern.usecases.listeners import listeners
 from postern.usecases.listeners.listeners import EnterRequest
-from postern.usecases.operations import key_rotation, retention
+from postern.usecases.operations import retention, settings
 from postern.usecases.shapes import validated
 from postern.usecases.signatures import remedies, sending
 from postern.usecases.signatures.sending import SendRequest
@@ -178,7 +178,7 @@ simple("saved_views.save", lambda on: saved_views.save(on.gateway, WHO, "Mine", 
 simple("retention.prune", lambda on: retention.prune(on.gateway, WHO))
 simple("samples.arm", lambda on: samples.arm(on.gateway, WHO, on.id))
 simple("samples.disarm", lambda on: samples.disarm(on.gateway, WHO))
-simple("key_rotation.rotate_key", lambda on: key_rotation.rotate_key(on.gateway, WHO))
+simple("settings.rotate_key", lambda on: settings.rotate_key(on.gateway, WHO))
 simple("webhooks.change", lambda on: webhooks.change(on.gateway, WHO, on.id, {"name": "Other"}))
 simple(
     "many.change", lambda on: many.change(on.gateway, WHO, ManyRequest(action="hold", webhook_ids=[on.id]))

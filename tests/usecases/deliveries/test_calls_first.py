@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from postern.observe.calls import call_counts
-from postern.usecases.deliveries import calls_first
-from postern.usecases.deliveries.calls_first import BUSY, LONGEST, LOOK, THEIRS, CallsFirst, time_used
+from postern.usecases.deliveries import dispatch
+from postern.usecases.deliveries.dispatch import BUSY, LONGEST, LOOK, THEIRS, CallsFirst, time_used
 from support.house import House
 
 pytestmark = pytest.mark.anyio
@@ -19,8 +19,8 @@ class Busy:
         self.now = self.used = 100.0
         self.calls_need = 0.0
         self.pauses: list[float] = []
-        monkeypatch.setattr(calls_first, "monotonic", lambda: self.now)
-        monkeypatch.setattr(calls_first, "time_used", lambda: self.used)
+        monkeypatch.setattr(dispatch, "monotonic", lambda: self.now)
+        monkeypatch.setattr(dispatch, "time_used", lambda: self.used)
         self.calls_first = CallsFirst(self._pause)
 
     async def _pause(self, seconds: float) -> None:
@@ -107,8 +107,8 @@ async def test_a_short_look_is_not_the_whole_truth(busy: Busy) -> None:
 def test_to_be_ready_and_not_at_work_is_as_good_as_work(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(calls_first, "process_time", lambda: 3.0)
-    monkeypatch.setattr(calls_first, "_SCHEDULING", tmp_path / "schedstat")
+    monkeypatch.setattr(dispatch, "process_time", lambda: 3.0)
+    monkeypatch.setattr(dispatch, "_SCHEDULING", tmp_path / "schedstat")
     assert time_used() == 3.0  # a system that does not tell
     (tmp_path / "schedstat").write_text("7000000000 1500000000 12\n")
     assert time_used() == 4.5

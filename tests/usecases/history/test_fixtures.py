@@ -13,7 +13,7 @@ from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import Refused
 from postern.usecases.answers import as_json
 from postern.usecases.history import fixtures, history, samples
-from postern.usecases.history.fixture_file import as_file
+from postern.usecases.history.views.requests import as_file
 from postern.usecases.summary import InvocationSummary
 from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.views import Webhook

@@ -6,7 +6,7 @@ from postern.core.access.accounts import Actor
 from postern.core.history.marks import LONGEST_NOTE, MOST_NOTES
 from postern.core.operations.retention import RetentionPolicy
 from postern.core.problems import Refused
-from postern.surfaces.rest.history.history import NoteRequest
+from postern.surfaces.rest.history import NoteRequest
 from postern.usecases.access import audit
 from postern.usecases.deliveries import replays
 from postern.usecases.history import history, marks

@@ -12,8 +12,8 @@ from typing import Any, get_type_hints
 import pytest
 
 from postern.core.problems import Refused
-from postern.usecases.history import payload_types as payload_types_module
-from postern.usecases.history.payload_types import payload_types
+from postern.usecases.history import samples as payload_types_module
+from postern.usecases.history.samples import payload_types
 from postern.workflows.scaffold import module_of_types
 from postern.workflows.shapes import JsonShape
 from support.house import OWNER, House

@@ -13,7 +13,7 @@ from postern.usecases import answers, stored_webhook
 from postern.usecases.access import audit
 from postern.usecases.history import volumes
 from postern.usecases.shapes import validated
-from postern.usecases.webhooks import activity, listing, many, webhooks
+from postern.usecases.webhooks import listing, many, webhooks
 from postern.usecases.webhooks.listing import WebhookFilterRequest
 from support.desk import ACTOR, Desk
 from support.house import OWNER, House
@@ -76,7 +76,7 @@ async def test_strangers_do_not_make_a_webhook_fail_that_its_sender_reaches(
     webhook, now = await desk.webhook("Guarded", authentication=GUARDED), desk.gateway.clock()
     for ago, header in enumerate(reversed(calls)):
         await desk.call(webhook, {}, header, at=now - 60 - 120 * ago)
-    assert (await activity.activities(desk.gateway)).of(webhook).failing == failing
+    assert (await listing.activities(desk.gateway)).of(webhook).failing == failing
     day = (await volumes.last_day(desk.gateway, ACTOR, [webhook]))[webhook]
     assert day.lately.failing == failing, "the page says the same"
     assert day.calls == len(calls)
@@ -263,12 +263,12 @@ class Counting:
             return await count(*given)
 
         monkeypatch.setattr(house.gateway.store.activities, "all", counted)
-        monkeypatch.setattr(activity, "time", SimpleNamespace(monotonic=lambda: self.now))
+        monkeypatch.setattr(listing, "time", SimpleNamespace(monotonic=lambda: self.now))
 
     async def asked(self, after: float) -> int:
         """How often it has been counted when somebody asks so long after."""
         self.now += after
-        await activity.activities(self.house.gateway)
+        await listing.activities(self.house.gateway)
         if (task := self.house.gateway.runtime.counted.task) is not None:
             await task
         return self.times
@@ -277,7 +277,7 @@ class Counting:
 async def test_few_webhooks_are_counted_each_time_and_more_only_now_and_then(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(activity, "EXACT_UP_TO", 1)
+    monkeypatch.setattr(listing, "EXACT_UP_TO", 1)
     counting = Counting(house, monkeypatch)
     await house.webhook()
     assert [await counting.asked(0) for _ in range(3)] == [1, 2, 3]
@@ -288,7 +288,7 @@ async def test_few_webhooks_are_counted_each_time_and_more_only_now_and_then(
 async def test_counting_takes_a_twentieth_of_the_time_at_most(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(activity, "EXACT_UP_TO", 0)
+    monkeypatch.setattr(listing, "EXACT_UP_TO", 0)
     counting = Counting(house, monkeypatch)
     await house.webhook()
     counting.takes = 2.0
@@ -299,17 +299,17 @@ async def test_counting_takes_a_twentieth_of_the_time_at_most(
 
 async def test_what_was_counted_long_ago_is_waited_for(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is told about it would be wrong, however many webhooks there are."""
-    monkeypatch.setattr(activity, "EXACT_UP_TO", 0)
+    monkeypatch.setattr(listing, "EXACT_UP_TO", 0)
     counting = Counting(house, monkeypatch)
     webhook = await house.webhook()
     await counting.asked(0)
     await house.call(webhook)
     counting.now += 60
-    assert (await activity.activities(house.gateway)).of(webhook.id).last_day == 0, "counted behind it"
+    assert (await listing.activities(house.gateway)).of(webhook.id).last_day == 0, "counted behind it"
     task = house.gateway.runtime.counted.task
     assert task is not None
     await task
     await house.call(webhook)
     counting.now += 61
-    assert (await activity.activities(house.gateway)).of(webhook.id).last_day == 2
+    assert (await listing.activities(house.gateway)).of(webhook.id).last_day == 2
     assert house.gateway.runtime.counted.task is task

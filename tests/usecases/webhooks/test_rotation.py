@@ -13,7 +13,7 @@ from postern.stores.secrets.vault import VaultError
 from postern.usecases.access import audit
 from postern.usecases.access.idempotency import once
 from postern.usecases.calls.respond import respond
-from postern.usecases.operations import key_rotation
+from postern.usecases.operations import settings
 from postern.usecases.webhooks import webhooks
 from support.house import OWNER, House, a_house
 from support.reply import HttpReply
@@ -122,7 +122,7 @@ async def test_the_key_of_stored_secrets_is_changed_without_losing_one(tmp_path:
         assert trigger.response is not None
     async with a_house(tmp_path, POSTERN_SECRET_KEYS=f"{NEW_KEY},{OLD_KEY}") as house:
         assert (await house.call(webhook, headers={"X-Api-Key": "old-old-old"})).status == 200
-        assert await key_rotation.rotate_key(house.gateway, OWNER) == 2
+        assert await settings.rotate_key(house.gateway, OWNER) == 2
         note = (await audit.listing(house.gateway, OWNER)).items[0]
         assert (note.action, note.subject, note.changes) == ("key rotated", "secrets", {"reencrypted": 2})
         with pytest.raises(
@@ -133,7 +133,7 @@ async def test_the_key_of_stored_secrets_is_changed_without_losing_one(tmp_path:
         with pytest.raises(Refused) as stranger:
             await respond(house.gateway, invocation, "rt_guessed", 200, {}, {})
         assert stranger.value.code == "not_authenticated"
-        assert await key_rotation.rotate_key(house.gateway, OWNER) == 0
+        assert await settings.rotate_key(house.gateway, OWNER) == 0
     async with a_house(tmp_path, POSTERN_SECRET_KEYS=NEW_KEY) as house:
         assert (await house.call(webhook, headers={"X-Api-Key": "old-old-old"})).status == 200
         assert await once(house.gateway, OWNER, "again", b"a request", create) == (made[0], True)

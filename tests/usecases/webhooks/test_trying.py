@@ -3,7 +3,7 @@
 import pytest
 
 from postern.core.problems import Refused
-from postern.usecases.history.views.samples import TriedKey
+from postern.usecases.history.views.requests import TriedKey
 from postern.usecases.webhooks import trying
 from support.house import OWNER, House
 

@@ -11,7 +11,7 @@ from itertools import count
 import msgspec
 
 from postern.engines.embedded import frames
-from postern.engines.embedded.others_first import MOST_LOOKS, others_first
+from postern.engines.embedded.journal import MOST_LOOKS, others_first
 from postern.workflows.language import StepFailed
 from postern.workflows.replay import LeftOff
 

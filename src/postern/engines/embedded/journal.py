@@ -19,7 +19,6 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from postern.engines.embedded.others_first import MOST_LOOKS, others_first
 from postern.left_log import note_log, put_left_log_aside
 
 log = logging.getLogger("postern.engine")
@@ -385,3 +384,10 @@ def _bring_up_to_date(connection: sqlite3.Connection) -> None:
             connection.execute(statement)
         connection.execute(f"PRAGMA user_version={VERSION}")
         connection.execute("COMMIT")
+
+
+MOST_LOOKS = 4
+"""So many times what others have brought is looked at. One of them may hold the interpreter for long."""
+
+others_first: Callable[[], None] = getattr(os, "sched_yield", lambda: None)
+"""Let go of the interpreter and the core. Waits for nobody: it comes back at once where no other thread is ready."""

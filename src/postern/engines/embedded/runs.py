@@ -213,9 +213,7 @@ class WorkflowRuns:
     def _carry_on(self, run: RunAtWork) -> None:
         steps = [] if run.fresh else self._recorded(run)
         replay = StepReplay(
-            steps,
-            lambda *step: self._record(run, *step),
-            lambda document: self._respond(run, document),
+            steps, lambda *step: self._record(run, *step), lambda document: self._respond(run, document)
         )
         with printing_for(run.workflow, run.id):
             stopped = carry_on(self._turns.function_of(run), run.event, replay).reason

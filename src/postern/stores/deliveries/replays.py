@@ -184,10 +184,7 @@ class Replays(Repository):
             for invocation_id, fields, state in starts
         ]
         done = sum(one is not None for one in made)
-        counted = {
-            "done": replays.c.done + done,
-            "skipped": replays.c.skipped + skipped + len(made) - done,
-        }
+        counted = {"done": replays.c.done + done, "skipped": replays.c.skipped + skipped + len(made) - done}
         connection.execute(update(replays).where(replays.c.id == replay.id).values(counted))
         if done:
             announce(connection, DUE)

@@ -4,18 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import methodcaller
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Row,
-    Select,
-    case,
-    func,
-    null,
-    or_,
-    select,
-    true,
-)
+from sqlalchemy import ColumnElement, Connection, Row, Select, case, func, null, or_, select, true
 
 from postern.core.history.invocation import (
     AnswerHeard,
@@ -33,12 +22,7 @@ from postern.stores.history.marks import shown_marks
 from postern.stores.sql.bulk import among, in_the_driver
 from postern.stores.sql.moments import seconds, value_of
 from postern.stores.sql.repository import Repository, reads
-from postern.stores.sql.tables import (
-    answers,
-    belongs,
-    deliveries,
-    invocations,
-)
+from postern.stores.sql.tables import answers, belongs, deliveries, invocations
 
 MOST_COUNTED = 10_000
 

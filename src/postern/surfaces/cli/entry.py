@@ -55,9 +55,5 @@ def _profile_first(arguments: list[str]) -> list[str]:
     for place, argument in enumerate(own):
         width = 2 if argument == PROFILE else 1 if argument.startswith(f"{PROFILE}=") else 0
         if width:
-            return [
-                *arguments[place : place + width],
-                *arguments[:place],
-                *arguments[place + width :],
-            ]
+            return [*arguments[place : place + width], *arguments[:place], *arguments[place + width :]]
     return arguments

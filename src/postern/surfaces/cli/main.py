@@ -80,11 +80,7 @@ class Program(Group):
             self.write_commands(formatter, title, commands)
 
 
-@click.group(
-    cls=Program,
-    epilog=f"Exit codes: {EXIT_CODES}.",
-    context_settings={"show_default": True},
-)
+@click.group(cls=Program, epilog=f"Exit codes: {EXIT_CODES}.", context_settings={"show_default": True})
 @click.version_option(
     __version__, prog_name="postern", message="%(prog)s %(version)s", help="Print the version and end."
 )

@@ -106,9 +106,7 @@ def show(found: Any) -> None:
 
 
 def show_page(
-    page: Listing[T],
-    when_empty: str,
-    columns: Sequence[str] | Mapping[str, str | Callable[[T], Any]],
+    page: Listing[T], when_empty: str, columns: Sequence[str] | Mapping[str, str | Callable[[T], Any]]
 ) -> None:
     """``columns``: what they show, by its name in JSON or as what is made of a row; by their titles, where these are others."""
     for_programs(page)

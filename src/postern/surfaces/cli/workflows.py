@@ -32,8 +32,7 @@ from postern.surfaces.cli.run import (
     show_page,
 )
 from postern.usecases.answers import UNSET, Listing, UnsetType, View, whole
-from postern.usecases.history.views.requests import Fixture, PayloadTypes
-from postern.usecases.history.views.samples import Sample
+from postern.usecases.history.views.requests import Fixture, PayloadTypes, Sample
 from postern.usecases.operations.views import Workflows
 from postern.usecases.summary import InvocationSummary
 from postern.usecases.webhooks.views import Webhook, Webhooks

@@ -18,15 +18,7 @@ log = Log()
 
 
 class CallExchange:
-    __slots__ = (
-        "_asks_first",
-        "_incoming",
-        "_line",
-        "_request",
-        "_to_head",
-        "keep_alive",
-        "started",
-    )
+    __slots__ = ("_asks_first", "_incoming", "_line", "_request", "_to_head", "keep_alive", "started")
 
     listens_on = True
     makes: type[IncomingCall] = IncomingCall

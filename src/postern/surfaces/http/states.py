@@ -182,11 +182,7 @@ _ROWS: dict[State, dict[ConnectionEvent, Transition]] = {
     },
 }
 
-_IN_ANY_STATE = {
-    E.LEFT: _CLOSE,
-    E.HOPELESS: _ABORT,
-    E.LOST: _LOST,
-}
+_IN_ANY_STATE = {E.LEFT: _CLOSE, E.HOPELESS: _ABORT, E.LOST: _LOST}
 
 IMPOSSIBLE = Transition(S.CLOSED, Do.GIVE_UP)
 """We have lost count of requests and answers."""

@@ -1,15 +1,58 @@
-"""How the gateway is, what it was started with and what the engine knows, over HTTP."""
+"""How the gateway is, what it was started with, the webhooks as one document, and what the engine knows, over HTTP."""
 
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from postern.core.access.accounts import Actor
+from postern.surfaces.rest.framework.bodies import LARGEST_CONFIGURATION
 from postern.surfaces.rest.framework.operation import Limit, Rows, Text
 from postern.usecases.operations import engine, readiness, settings
+from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.shapes import Shape
+from postern.usecases.webhooks import as_code
+from postern.usecases.webhooks.views import Applied
 
-configuration_row = Rows("Configuration")
+row = Rows("Configuration")
 engine_row = Rows("Engine")
+
+
+class ReferencedSecret(Shape):
+    """What `{env: NAME}` or `{file: PATH}` in a document stands for."""
+
+    kind: Literal["env", "file"]
+    name: str = Field(min_length=1, max_length=4096)
+    value: str = Field(min_length=1, max_length=65_536, repr=False)
+
+
+class ApplyRequest(Shape):
+    """``document`` as `GET /configuration` answers it."""
+
+    document: Any
+    secrets: list[ReferencedSecret] = Field([], max_length=100_000, repr=False)
+    prune: Annotated[bool, Field(description="Delete the webhooks that the document does not name.")] = False
+    dry_run: Annotated[bool, Field(description="Only say what would be changed.")] = False
+
+
+row.of(as_code.export, "export_configuration", "GET", "/configuration", "Export every webhook")
+
+
+@row(
+    "POST", "/configuration", "Make the webhooks what a document says",
+    refuses=("version_conflict", "not_found"), largest_body=LARGEST_CONFIGURATION,
+)  # fmt: skip
+async def apply_configuration(gateway: Gateway, actor: Actor, body: ApplyRequest) -> Applied:
+    """All of it is checked before any of it is changed; what is right already is left alone. `secrets` says what
+    the document's references stand for; a stored secret whose reference is not among them stays."""
+    found = {(str(one.kind), one.name): one.value for one in body.secrets}
+    return await as_code.apply(
+        gateway,
+        actor,
+        body.document,
+        lambda kind, name: found.get((kind, name)),
+        prune=body.prune,
+        dry_run=body.dry_run,
+    )
 
 
 class RunsQuery(Shape):
@@ -17,10 +60,8 @@ class RunsQuery(Shape):
     delivery_key: Annotated[Text | None, Field(description="Only the runs of one delivery.")] = None
 
 
-configuration_row.of(readiness.status, "show_status", "GET", "/status", "Show how the gateway is")
-configuration_row.of(
-    settings.in_force, "list_settings", "GET", "/settings", "List the gateway's settings", level="admin"
-)
+row.of(readiness.status, "show_status", "GET", "/status", "Show how the gateway is")
+row.of(settings.in_force, "list_settings", "GET", "/settings", "List the gateway's settings", level="admin")
 engine_row.of(
     engine.workflows, "list_workflows", "GET", "/workflows", "List workflows", refuses=("conflict",)
 )

@@ -5,11 +5,10 @@ from typing import Annotated
 from pydantic import Field
 
 from postern.surfaces.rest.framework.operation import Rows, Text
-from postern.usecases.shapes import WHOLE, Shape
-from postern.usecases.signatures import remedies, signatures
+from postern.usecases.shapes import Shape
+from postern.usecases.signatures import signatures
 
 row = Rows("Signatures")
-fix_row = Rows("History")
 
 
 class ProposalQuery(Shape):
@@ -31,13 +30,6 @@ EXAMPLE = {
 }
 
 
-class FixRequest(Shape):
-    number: Annotated[
-        Annotated[int, Field(ge=0, le=100), WHOLE],
-        Field(description="Its place in wouldVerifyIf of the call's explanation; the first is 0."),
-    ]
-
-
 row.of(signatures.providers, "list_providers", "GET", "/providers", "List the senders Postern knows")
 row.of(signatures.provider, "show_provider", "GET", "/providers/{name}", "Show a sender")
 row.of(
@@ -47,8 +39,4 @@ row.of(
 row.of(
     signatures.test, "test_signature", "POST", "/signature-tests", "Test a signature",
     level="read", refuses=("not_found", "conflict"), body_example=EXAMPLE,
-)  # fmt: skip
-fix_row.of(
-    remedies.apply, "apply_fix", "POST", "/invocations/{invocation_id}/fix",
-    "Change the webhook so that calls like this one verify", body=FixRequest, versioned=True, refuses=("conflict",),
 )  # fmt: skip

@@ -1,4 +1,5 @@
-"""Webhooks over HTTP: their settings and secrets, the bin, test calls, running a schedule, holding deliveries."""
+"""Webhooks over HTTP: their settings and secrets, the bin, test calls, running a schedule, holding deliveries, recording an
+event and beginning a workflow from it, and rejected calls that would pass now."""
 
 from typing import Annotated
 
@@ -9,9 +10,12 @@ from postern.core.documents import Patch
 from postern.core.webhooks.listing import Sort
 from postern.surfaces.rest.framework.operation import JSON, Limit, OnePage, Rows, Text
 from postern.usecases import schedules
+from postern.usecases.calls import readmission
 from postern.usecases.deliveries import holds
+from postern.usecases.history import samples
+from postern.usecases.history.samples import CALLS, MOST_CALLS
 from postern.usecases.runtime.gateway import Gateway
-from postern.usecases.shapes import Shape
+from postern.usecases.shapes import WHOLE, Shape
 from postern.usecases.signatures import sending
 from postern.usecases.webhooks import bin, listing, many, webhooks
 from postern.usecases.webhooks.listing import WebhookFilterRequest
@@ -130,3 +134,64 @@ row.of(
 row.of(holds.hold, "hold_webhook", "POST", "/webhooks/{webhook_id}/hold", "Hold")
 row.of(holds.release, "release_webhook", "POST", "/webhooks/{webhook_id}/release", "End the hold")
 row.of(holds.drop, "drop_held", "POST", "/webhooks/{webhook_id}/drop", "Drop what is held")
+
+
+class RecordQuery(Shape):
+    seconds: Annotated[float, Field(ge=1, le=86_400, description="How long to wait for it.")] = 600
+
+
+class PayloadTypesQuery(Shape):
+    calls: Annotated[
+        int, Field(ge=1, le=MOST_CALLS, description="How many of the newest recorded calls are read at most.")
+    ] = CALLS
+
+
+class NewWorkflowQuery(Shape):
+    name: Annotated[str, Field(min_length=1, max_length=80, description="What to call it.")]
+
+
+row.of(
+    samples.arm, "record_events", "POST", "/webhooks/{webhook_id}/record-events", "Record the next event",
+    query=RecordQuery,
+)  # fmt: skip
+row.of(
+    samples.disarm, "stop_recording", "DELETE", "/webhooks/{webhook_id}/record-events", "Stop waiting for an event",
+    status=204,
+)  # fmt: skip
+row.of(
+    samples.arm, "record_all_events", "POST", "/record-events", "Record every webhook's next event",
+    query=RecordQuery,
+)  # fmt: skip
+row.of(
+    samples.disarm, "stop_recording_all", "DELETE", "/record-events", "Stop waiting for every webhook's event"
+)
+row.of(samples.sample, "show_sample", "GET", "/webhooks/{webhook_id}/sample", "Show the recorded event")
+row.of(
+    samples.new_workflow, "new_workflow", "GET", "/webhooks/{webhook_id}/new-workflow",
+    "Begin a workflow from the recorded event", query=NewWorkflowQuery, media_type="text/x-python; charset=utf-8", refuses=("conflict",),
+)  # fmt: skip
+row.of(
+    samples.payload_types, "show_payload_types", "GET", "/webhooks/{webhook_id}/payload-types",
+    "Show the types of a webhook's payload", query=PayloadTypesQuery,
+)  # fmt: skip
+row.of(
+    samples.forget, "forget_sample", "DELETE", "/webhooks/{webhook_id}/sample", "Forget the recorded event",
+    status=204,
+)  # fmt: skip
+
+
+class AdmitAllRequest(Shape):
+    expected: Annotated[
+        Annotated[int, Field(ge=0), WHOLE] | None,
+        Field(description="How many they were: refused where it is another number now."),
+    ] = None
+
+
+row.of(
+    readmission.recheck, "list_readmissible", "GET", "/webhooks/{webhook_id}/readmissible",
+    "List rejected calls that would pass now",
+)  # fmt: skip
+row.of(
+    readmission.admit_all, "admit_readmissible", "POST", "/webhooks/{webhook_id}/readmissible",
+    "Admit all rejected calls that pass now", body=AdmitAllRequest, refuses=("conflict",),
+)  # fmt: skip

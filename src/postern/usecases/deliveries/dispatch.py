@@ -7,6 +7,9 @@ twice.
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from time import monotonic, process_time
 
 from postern.core.calls.content import Payload
 from postern.core.deliveries.delivery import (
@@ -16,9 +19,9 @@ from postern.core.deliveries.delivery import (
     wait_before_retry,
 )
 from postern.core.history.invocation import Content, Delivery, StoreUnavailable, payload_of
+from postern.observe.calls import call_counts
 from postern.observe.logs import Log
 from postern.observe.metrics import Numbers
-from postern.usecases.deliveries.calls_first import CallsFirst
 from postern.usecases.deliveries.starting import start_delivery
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.runtime.loop import Loop
@@ -196,3 +199,50 @@ async def measure(gateway: Gateway) -> None:
     Numbers.deliveries_waiting.set(count)
     Numbers.oldest_due_seconds.set(oldest)
     Numbers.schedules_paused.set(await gateway.store.schedules.paused())
+
+
+THEIRS = 4.0
+"""Times as long as a round of starts has taken, calls have the process to themselves before the next one."""
+BUSY = 0.5
+"""The part of the time that calls need for this. A start costs more than a call: where calls need half of the time, the other half is
+too little for their starts, and these would wait in any case."""
+LOOK = 0.003
+"""Seconds that show whether calls keep the process busy, where the last rounds did not."""
+REMEMBERED = 0.1
+LONGEST = 0.5
+"""Seconds after which the next round comes, however many calls there are."""
+
+_SCHEDULING = Path("/proc/self/schedstat")
+
+
+class CallsFirst:
+    def __init__(self, pause: Callable[[float], Awaitable[None]]) -> None:
+        self._pause = pause
+        self._need = 0.0
+        """The part of the time that calls have needed lately, between rounds."""
+        self.begin()
+
+    def begin(self) -> None:
+        """A round of starts."""
+        self._answered, self._used = call_counts.answered, time_used()
+
+    async def let_calls_in(self) -> None:
+        """After a round."""
+        if call_counts.answered == self._answered:
+            return
+        began, used = monotonic(), time_used()
+        theirs = min(LONGEST, (used - self._used) * THEIRS)
+        await self._pause(theirs if self._need >= BUSY else min(LOOK, theirs))
+        lasted = monotonic() - began
+        needed = (time_used() - used) / lasted
+        self._need += (needed - self._need) * min(1.0, lasted / REMEMBERED)
+
+
+def time_used() -> float:
+    """Seconds that this process has worked, or was ready to and could not: where others use the processor, or a container has a
+    part of one, that is as good as work. Only Linux tells the second."""
+    try:
+        waited = int(_SCHEDULING.read_bytes().split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        waited = 0.0
+    return process_time() + waited

@@ -12,11 +12,7 @@ from postern.core.history.compare import LARGEST_READ, Differences
 from postern.core.history.invocation import HistoryFilter, Invocation, Story
 from postern.core.problems import Refused
 from postern.usecases.history.history import recorded
-from postern.usecases.history.views.comparing import (
-    BodyComparison,
-    Comparison,
-    body_comparison,
-)
+from postern.usecases.history.views.calls import BodyComparison, Comparison, body_comparison
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.runtime.one_at_a_time import OneAtATime
 from postern.usecases.summary import summary_of

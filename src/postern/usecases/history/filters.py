@@ -59,8 +59,7 @@ class FilterRequest(Shape):
         ),
     ] = None
     address: Annotated[
-        Id | None,
-        Field(description="Only calls from this address. Found some seconds after the call."),
+        Id | None, Field(description="Only calls from this address. Found some seconds after the call.")
     ] = None
     bookmarked: Annotated[bool, Field(description="Only calls that somebody has bookmarked.")] = False
     header: Annotated[

@@ -13,8 +13,7 @@ from postern.core.webhooks.webhook import Webhook
 from postern.usecases.answers import Time
 from postern.usecases.history.history import recorded
 from postern.usecases.history.rows import sender_event_of
-from postern.usecases.history.views.requests import Fixture
-from postern.usecases.history.views.samples import TOO_LARGE
+from postern.usecases.history.views.requests import TOO_LARGE, Fixture
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.workflows.testing import VERSION
 

@@ -21,8 +21,7 @@ from postern.usecases.answers import Listing, Time, page_size
 from postern.usecases.history.code import WRITERS, Language, repeated
 from postern.usecases.history.rows import rows_of, sender_event_of
 from postern.usecases.history.views import calls as views
-from postern.usecases.history.views.requests import RecordedRequest, request_of
-from postern.usecases.history.views.samples import Preview
+from postern.usecases.history.views.requests import Preview, RecordedRequest, request_of
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.summary import InvocationSummary
 
@@ -162,9 +161,8 @@ def request_in(gateway: Gateway, story: Story) -> RecordedRequest:
 
 
 async def as_code(gateway: Gateway, actor: Actor, invocation_id: str, language: Language = "curl") -> str:
-    """The recorded call to paste: for curl or HTTPie in a POSIX shell, or in Python, with placeholders where
-    its secrets were. curl and Python repeat the call byte for byte; HTTPie writes some addresses anew and
-    says what it leaves out."""
+    """The recorded call to paste, byte for byte: for curl in a POSIX shell, or in Python, with placeholders where its
+    secrets were."""
     require(actor, "read")
     invocation = (await recorded(gateway, invocation_id)).invocation
     return WRITERS[language](repeated(gateway.site.base_url, invocation))

@@ -1,21 +1,26 @@
 """Record Events: keep the next event of a webhook, so that a workflow can be written and tried with what
 really comes."""
 
+import asyncio
+
+import msgspec
 from msgspec.structs import asdict
 
 from postern.core.access.accounts import Actor
 from postern.core.access.audit import AuditEntry
 from postern.core.documents import Document
-from postern.core.history.invocation import HistoryFilter, payload_of
+from postern.core.history.invocation import HistoryFilter, Invocation, payload_of
 from postern.core.history.sample import Sample, event_in, sample_of, variables
 from postern.core.problems import Refused, invalid
 from postern.usecases.access.audit import noted
 from postern.usecases.answers import Time, iso
 from postern.usecases.history.history import recorded
-from postern.usecases.history.views import samples as views
+from postern.usecases.history.views import requests as views
+from postern.usecases.history.views.requests import PayloadTypes
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.stored_webhook import stored
-from postern.workflows.scaffold import file_name, skeleton
+from postern.workflows.scaffold import file_name, module_of_types, skeleton
+from postern.workflows.shapes import JsonShape
 
 ARMED_FOR = 600.0
 LONGEST_ARMED = 86_400.0
@@ -123,3 +128,56 @@ async def _event_of_call(gateway: Gateway, invocation_id: str) -> Document:
     if event is None:
         raise Refused("conflict", f"its payload holds {views.TOO_LARGE}")
     return event
+
+
+CALLS = 100
+MOST_CALLS = 1_000
+LARGEST_BODY = 512 * 1024
+"""A larger one is not read."""
+MOST_BYTES = 32 * 1024 * 1024
+"""Of all bodies together; then what has been read is enough."""
+MOST_LOOKED_AT = 5_000
+"""Calls, where most of them have no body that is kept and can be read."""
+AT_ONCE = 50
+
+
+async def payload_types(gateway: Gateway, actor: Actor, webhook_id: str, calls: int = CALLS) -> PayloadTypes:
+    """TypedDicts, as Python source, for what a webhook's payloads hold, from its newest recorded calls: what
+    is there in some of them only, null, and what is one thing or another."""
+    require(actor, "read")
+    if not 1 <= calls <= MOST_CALLS:
+        raise invalid("calls", f"1 to {MOST_CALLS}")
+    webhook = await stored(gateway, webhook_id)
+    shape, read, looked_at, size, before = JsonShape(), 0, 0, 0, None
+    while read < calls and size < MOST_BYTES and looked_at < MOST_LOOKED_AT:
+        page = await gateway.store.history.page(
+            HistoryFilter(webhook_id=webhook_id, code="accepted"), AT_ONCE, before
+        )
+        ids = [row.invocation.id for row in page.rows][: calls - read]
+        looked_at += len(ids)
+        stories = await gateway.store.history.brief(ids, LARGEST_BODY)
+        found = [story.invocation for story in stories]
+        # The shape is the same whatever comes first, and reading goes on beside the calls of senders.
+        read += await asyncio.to_thread(_add, shape, found)
+        size += sum(len(one.body or b"") for one in found)
+        before = page.next_before
+        if before is None:
+            break
+    return PayloadTypes(
+        webhook_id=webhook_id, name=webhook.name, calls=read, source=module_of_types(webhook_id, shape, read)
+    )
+
+
+def _add(shape: JsonShape, invocations: list[Invocation]) -> int:
+    """How many could be read."""
+    read = 0
+    for invocation in invocations:
+        payload = payload_of(invocation)
+        if payload is None:
+            continue
+        try:
+            shape.add(msgspec.json.decode(payload.text))
+        except (msgspec.DecodeError, RecursionError):
+            continue
+        read += 1
+    return read

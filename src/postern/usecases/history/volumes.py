@@ -7,7 +7,7 @@ from postern.core.history.volume import Counts, Volume
 from postern.core.problems import invalid
 from postern.core.webhooks.listing import Activity
 from postern.usecases.answers import Time
-from postern.usecases.history.views.charts import Chart, Latency, Outcomes, Point, Total
+from postern.usecases.history.views.calls import Chart, Latency, Outcomes, Point, Total
 from postern.usecases.runtime.gateway import Gateway, require
 
 

@@ -89,7 +89,7 @@ class Waiters:
 
 
 class CountedRejections(msgspec.Struct):
-    """What came to each webhook lately, as it was last counted; see ``usecases/webhooks/activity.py``."""
+    """What came to each webhook lately, as it was last counted; see ``usecases/webhooks/listing.py``."""
 
     lately: Lately = msgspec.field(default_factory=Lately)
     at: float = float("-inf")

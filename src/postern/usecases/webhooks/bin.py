@@ -16,11 +16,7 @@ NOT_IN_THE_BIN = "there is no webhook with this id in the bin"
 
 
 async def listing(
-    gateway: Gateway,
-    actor: Actor,
-    limit: int = 200,
-    cursor: str | None = None,
-    only: str | None = None,
+    gateway: Gateway, actor: Actor, limit: int = 200, cursor: str | None = None, only: str | None = None
 ) -> views.Bin:
     """The webhooks that were deleted in the last seven days, the last one first. Their URLs answer 404."""
     require(actor, "read")

@@ -1,5 +1,6 @@
 """The list of webhooks: filtered, in order, page by page, however many there are."""
 
+import time
 from collections import Counter
 from typing import Annotated
 
@@ -14,6 +15,7 @@ from postern.core.webhooks.listing import (
     NOT_COUNTED,
     SCHEDULE,
     Groups,
+    Lately,
     Listed,
     Sort,
     State,
@@ -25,10 +27,10 @@ from postern.core.webhooks.listing import (
 from postern.core.webhooks.stored import StoredWebhook, UnreadableWebhook
 from postern.usecases.answers import UNSET, page_size
 from postern.usecases.history.filters import Moment, moment
+from postern.usecases.history.volumes import last_hours
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.shapes import Shape
 from postern.usecases.webhooks import views
-from postern.usecases.webhooks.activity import activities
 from postern.usecases.webhooks.showing import presented, unreadable
 
 
@@ -138,13 +140,7 @@ class WebhooksPage(Struct, frozen=True):
 
 
 async def page(
-    gateway: Gateway,
-    actor: Actor,
-    wanted: WebhookFilter,
-    sort: Sort,
-    reverse: bool,
-    number: int,
-    size: int,
+    gateway: Gateway, actor: Actor, wanted: WebhookFilter, sort: Sort, reverse: bool, number: int, size: int
 ) -> WebhooksPage:
     """One page of the webhooks that match, by its number; one that is beyond the end is the last one."""
     require(actor, "read")
@@ -217,3 +213,31 @@ async def _shown(gateway: Gateway, found: list[Listed]) -> tuple[list[views.Webh
     there = [stored[one] for one in ids if one in stored]
     readable = await presented(gateway, [one for one in there if isinstance(one, StoredWebhook)])
     return readable, [unreadable(gateway, one) for one in there if isinstance(one, UnreadableWebhook)]
+
+
+EXACT_UP_TO = 500
+"""So many webhooks are counted for each page. Of more, a page shows what was counted some seconds ago."""
+KEPT_FOR = 5.0
+SHARE = 20
+"""Counting takes at most one of so many parts of the time, however long it takes."""
+TOO_OLD = 60.0
+
+
+async def activities(gateway: Gateway) -> Lately:
+    """What came to each webhook."""
+    counted = gateway.runtime.counted
+    age = time.monotonic() - counted.at
+    if len(gateway.runtime.directory.listed()) <= EXACT_UP_TO or age > max(TOO_OLD, counted.took * SHARE):
+        return await _count(gateway)
+    if age > max(KEPT_FOR, counted.took * SHARE) and (counted.task is None or counted.task.done()):
+        # Whoever asks now need not wait for it.
+        counted.task = gateway.runtime.background(_count(gateway))
+    return counted.lately
+
+
+async def _count(gateway: Gateway) -> Lately:
+    began = time.monotonic()
+    found = await gateway.store.activities.all(*last_hours(gateway.clock()))
+    counted = gateway.runtime.counted
+    counted.lately, counted.at, counted.took = found, time.monotonic(), time.monotonic() - began
+    return found

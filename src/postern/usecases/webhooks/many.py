@@ -22,8 +22,7 @@ from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.shapes import Shape
 from postern.usecases.stored_webhook import NO_WEBHOOK
 from postern.usecases.webhooks import views
-from postern.usecases.webhooks.activity import activities
-from postern.usecases.webhooks.listing import WebhookFilterRequest, all_that_match
+from postern.usecases.webhooks.listing import WebhookFilterRequest, activities, all_that_match
 from postern.usecases.webhooks.picking import names
 from postern.usecases.webhooks.preparing import compiles
 
@@ -41,9 +40,7 @@ class ManyRequest(Shape):
     webhook_ids: Annotated[list[str], Field(min_length=1, max_length=MOST_NAMED)] | None = None
     filter: WebhookFilterRequest | None = None
     tags: Annotated[
-        list[str],
-        Field(max_length=MOST_TAGS, description="For tag and untag."),
-        AfterValidator(bounds.tags),
+        list[str], Field(max_length=MOST_TAGS, description="For tag and untag."), AfterValidator(bounds.tags)
     ] = []
     folder: Annotated[
         Annotated[str, Field(max_length=LONGEST_FOLDER), AfterValidator(folder_of)] | None,
@@ -266,12 +263,7 @@ _NOTED = {"hold": "webhook held", "release": "webhook released"}
 
 
 def _note(
-    gateway: Gateway,
-    actor: Actor,
-    request: ManyRequest,
-    before: StoredWebhook,
-    after: StoredWebhook,
-    of: int,
+    gateway: Gateway, actor: Actor, request: ManyRequest, before: StoredWebhook, after: StoredWebhook, of: int
 ) -> AuditEntry:
     action = _NOTED.get(request.action, "webhook changed")
     note = webhook_noted(gateway, actor, action, after, before)

@@ -5,7 +5,7 @@ from postern.core.calls.paths import as_text, parse_path, path_problem, walk_mem
 from postern.core.history.invocation import HistoryFilter, Invocation, payload_of
 from postern.core.webhooks.bounds import place_of_key
 from postern.core.webhooks.settings import DuplicateProtection
-from postern.usecases.history.views.samples import TriedKey
+from postern.usecases.history.views.requests import TriedKey
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.shapes import validated
 from postern.usecases.webhooks.requests import request_of

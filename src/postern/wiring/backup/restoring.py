@@ -20,10 +20,7 @@ def restore(settings: Settings, file: Path, *, passphrase: str | None, replace: 
     journal = settings.data_dir / JOURNAL
     private_folder(settings.data_dir)
     private_folder(database.parent)
-    with (
-        alone(settings),
-        unpacked(file, {DATABASE: database, JOURNAL: journal}) as contents,
-    ):
+    with alone(settings), unpacked(file, {DATABASE: database, JOURNAL: journal}) as contents:
         if (database.exists() or journal.exists()) and not replace:
             raise BackupFailed(
                 f"There is a database already in {settings.data_dir}; --replace moves it aside"

@@ -12,8 +12,7 @@ from postern.core.calls.content import UnreadableContent, read_object
 from postern.core.calls.paths import InvalidPath, as_text, parse_path, walk_members
 from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.history.volume import OUTCOMES, outcome_of
-from postern.surfaces.cli.develop.kept_place import KeptPlace
-from postern.surfaces.cli.develop.new_calls import ANSWER_WITHIN, Calls
+from postern.surfaces.cli.develop.new_calls import ANSWER_WITHIN, Calls, KeptPlace
 from postern.surfaces.cli.develop.presence import Presence, own_name
 from postern.surfaces.cli.develop.senders import complete_sender, webhooks_of
 from postern.surfaces.cli.develop.shown import CallLines, JsonLines, Lines, LiveTable, ShownRow
@@ -21,17 +20,7 @@ from postern.surfaces.cli.develop.target import ASK_AGAIN, LocalTarget, checked,
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.gateway.source import Away
 from postern.surfaces.cli.options import Choice, command
-from postern.surfaces.cli.run import (
-    NOT_FOUND,
-    USAGE,
-    counted,
-    end,
-    note,
-    out,
-    plain,
-    show_json_line,
-    time_of,
-)
+from postern.surfaces.cli.run import NOT_FOUND, USAGE, counted, end, note, out, plain, show_json_line, time_of
 from postern.usecases.access.views import Me
 from postern.usecases.history.views.requests import RecordedRequest
 from postern.usecases.summary import InvocationSummary
@@ -131,9 +120,7 @@ def listen(
     kept = None if keep is None else _kept_place(keep, since, last)
     shown = _shown(f"Listening for {announced}, to {to}" if to and out.is_terminal else "")
     calls = Calls(
-        webhooks,
-        lambda why: shown.say(f"{why} It goes on as soon as it can."),
-        kept.place if kept else None,
+        webhooks, lambda why: shown.say(f"{why} It goes on as soon as it can."), kept.place if kept else None
     )
     presence = Presence(announced, None, target, shown) if target else None
     if not out.as_json:

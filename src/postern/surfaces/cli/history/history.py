@@ -15,14 +15,7 @@ from postern.surfaces.cli.files import written_whole
 from postern.surfaces.cli.filters import which_calls
 from postern.surfaces.cli.gateway.api import PLACE, api
 from postern.surfaces.cli.history.story import show_story
-from postern.surfaces.cli.options import (
-    Choice,
-    Given,
-    Group,
-    command,
-    fields_option,
-    limit_option,
-)
+from postern.surfaces.cli.options import Choice, Given, Group, command, fields_option, limit_option
 from postern.surfaces.cli.run import (
     CONFLICT,
     FAILED,
@@ -40,11 +33,16 @@ from postern.surfaces.cli.run import (
 from postern.usecases.answers import Listing, as_plain
 from postern.usecases.calls.views import Admitted, Recheck
 from postern.usecases.history.code import LANGUAGES, Language
-from postern.usecases.history.fixture_file import as_file, file_name
-from postern.usecases.history.views.calls import Bookmark, Count, Invocation, LocalRun, Note, Replayed
-from postern.usecases.history.views.comparing import Comparison
-from postern.usecases.history.views.requests import Fixture, RecordedRequest
-from postern.usecases.history.views.samples import Preview
+from postern.usecases.history.views.calls import (
+    Bookmark,
+    Comparison,
+    Count,
+    Invocation,
+    LocalRun,
+    Note,
+    Replayed,
+)
+from postern.usecases.history.views.requests import Fixture, Preview, RecordedRequest, as_file, file_name
 from postern.usecases.summary import InvocationSummary
 
 LOCAL_ANSWER_WITHIN = 30.0

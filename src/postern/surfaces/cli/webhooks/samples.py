@@ -7,7 +7,7 @@ from postern.surfaces.cli.options import Choice
 from postern.surfaces.cli.run import USAGE, end, for_programs, report, show_table
 from postern.surfaces.cli.webhooks.webhooks import commands
 from postern.usecases.answers import read_json
-from postern.usecases.history.views.samples import TOO_LARGE, NotRecording, Recording, Sample
+from postern.usecases.history.views.requests import TOO_LARGE, NotRecording, Recording, Sample
 
 LANGUAGES = ("python", "n8n", "nodeRed", "liquid")
 

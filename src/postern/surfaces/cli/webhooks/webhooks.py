@@ -13,12 +13,7 @@ from postern.surfaces.cli.develop.senders import complete_sender
 from postern.surfaces.cli.files import read_secret
 from postern.surfaces.cli.filters import which_webhooks
 from postern.surfaces.cli.gateway.api import Declined, api
-from postern.surfaces.cli.options import (
-    Choice,
-    Given,
-    Group,
-    limit_option,
-)
+from postern.surfaces.cli.options import Choice, Given, Group, limit_option
 from postern.surfaces.cli.run import (
     FAILED,
     NOT_FOUND,
@@ -144,7 +139,7 @@ def create(
         what = "token" if auth == "token" else "signing secret"
         out.print(
             f"A {what} was generated. The console reveals it to administrators: {address}/webhooks/{made.id}/authentication. "
-            f"Or set one of your own: postern webhooks set {made.id} --secret file:PATH",
+            f"Or set one of your own: postern webhooks set {made.id} --secret file:PATH"
         )
 
 
@@ -245,7 +240,7 @@ def promote(webhook: str) -> None:
     if rotation and not rotation.safe_to_promote:
         note(
             "This was not known to be safe: the old main secret was used or set within the last hour, or nothing has "
-            "used the second one yet. Calls that still carry the old one are rejected from now on.",
+            "used the second one yet. Calls that still carry the old one are rejected from now on."
         )
     report(done, f"The second secret of {done.name} is now the main one.")
 

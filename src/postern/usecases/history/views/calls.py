@@ -6,6 +6,7 @@ import msgspec
 
 from postern.core.deliveries.delivery import State
 from postern.core.history import invocation as recorded
+from postern.core.history.compare import Difference, Differences
 from postern.core.history.marks import CallNote, Marks
 from postern.core.listeners import Handed
 from postern.usecases.answers import UNSET, Time, UnsetType, View, shown
@@ -201,3 +202,73 @@ def run_of(one: Handed) -> LocalRun:
     kind = "replay" if one.delivery_key is None else "answer"
     ms = None if one.duration_us is None else one.duration_us / 1000
     return shown(LocalRun, one, kind=kind, by=one.owner, ms=ms)
+
+
+class BodyComparison(View):
+    """``compared``: by path in JSON, by line in text; ``written differently`` is JSON of the same values. Without
+    differences it says why none are shown."""
+
+    compared: Literal[
+        "same", "json", "written differently", "text", "bytes", "too large", "too different", "gone"
+    ]
+    count: int
+    items: list[Difference]
+
+
+class Comparison(View):
+    invocation_id: str
+    compared_with: str
+    same_webhook: bool
+    request: Differences
+    query: Differences
+    headers: Differences
+    values: Differences
+    body: BodyComparison
+
+
+def body_comparison(compared: Any, found: Differences | None = None) -> BodyComparison:
+    found = found or Differences()
+    return BodyComparison(compared=compared, count=found.count, items=found.items)
+
+
+class Outcomes(View):
+    accepted: int
+    duplicate: int
+    handshake: int
+    rejected: int
+
+
+class Latency(View):
+    p50: float | None
+    p95: float | None
+    p99: float | None
+
+
+class Point(View):
+    at: Time
+    calls: int
+    outcomes: Outcomes
+    failed_runs: int
+    latency_ms: Latency
+
+
+class Total(View):
+    """``answers``: by the HTTP status that callers heard. ``runs``: deliveries by how their runs ended, where the
+    engine tells; ``run_ms``: how long they took. ``latency_ms``: how long callers waited."""
+
+    calls: int
+    codes: dict[str, int]
+    outcomes: Outcomes
+    latency_ms: Latency
+    answers: dict[str, int]
+    runs: dict[str, int]
+    run_ms: Latency
+
+
+class Chart(View):
+    range: str
+    since: Time
+    until: Time
+    step_minutes: int
+    points: list[Point]
+    total: Total

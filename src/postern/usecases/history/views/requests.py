@@ -1,13 +1,15 @@
 """What a call brought: to be repeated, kept as a fixture of tests, or described by types."""
 
+import json
+import re
 from base64 import b64encode
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
 from postern.core.documents import Document
 from postern.core.history import invocation as recorded
-from postern.usecases.answers import Time, View
+from postern.usecases.answers import UNSET, Time, UnsetType, View, as_plain
 
 
 class RecordedRequest(View):
@@ -67,3 +69,71 @@ def request_of(
         fields=deliveries[0].fields if deliveries else {},
         event=event,
     )
+
+
+def as_file(found: Fixture) -> str:
+    """What stands in the file."""
+    return json.dumps(as_plain(found), ensure_ascii=False, indent=2) + "\n"
+
+
+def file_name(found: Fixture, invocation_id: str) -> str:
+    """After its event, without an ending: letters, digits and dashes alone, whatever was sent."""
+    words = re.sub(r"[^a-z0-9]+", "-", (found.name or found.webhook).lower()).strip("-")[:60].strip("-")
+    return f"{words or 'event'}-{invocation_id[-8:]}"
+
+
+class Preview(View):
+    """Of each path that was given: the value it finds."""
+
+    field_one: str | UnsetType | None = UNSET
+    field_two: str | UnsetType | None = UNSET
+    field_three: str | UnsetType | None = UNSET
+    field_four: str | UnsetType | None = UNSET
+
+
+class TriedKey(View):
+    """``calls``: how many of the last ones were looked at, and in how many of them the key was ``found``."""
+
+    calls: int
+    found: int
+    example: str | None
+    instead: str | None
+
+
+class Recording(View):
+    """``webhooks``: how many it concerns."""
+
+    webhooks: int
+    recording_until: Time
+
+
+class NotRecording(View):
+    """``webhooks``: how many it concerns."""
+
+    webhooks: int
+    recording_until: None
+
+
+class Variable(View):
+    """``expressions``: how each kind of workflow writes it."""
+
+    path: str
+    type: str
+    example: Any
+    expressions: dict[str, str]
+
+
+TOO_LARGE = "a number that is too large to be read"
+"""Why the event of a recorded call cannot be shown, though it was accepted."""
+
+
+class Sample(View):
+    """``event`` is null where nothing has been recorded yet, and where what was ``recordedAt`` holds a number that is too
+    large to be read."""
+
+    webhook_id: str
+    recording_until: Time | None
+    recorded_at: Time | None
+    invocation_id: str | None
+    event: Document | None
+    variables: list[Variable]

@@ -153,11 +153,7 @@ class _Known:
 
 
 def _one(
-    gateway: Gateway,
-    entry: Document,
-    before: StoredWebhook | None,
-    free: set[str],
-    references: References,
+    gateway: Gateway, entry: Document, before: StoredWebhook | None, free: set[str], references: References
 ) -> Change:
     settings = references.settings()
     try:

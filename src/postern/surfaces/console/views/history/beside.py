@@ -12,8 +12,7 @@ from postern.surfaces.console.views.history import story
 from postern.surfaces.console.views.history.sent import FIELD_LABELS
 from postern.surfaces.console.visit import Context, Visit, problem_of, whole_number
 from postern.usecases.history import comparing, editing, history, marks
-from postern.usecases.history.views.calls import Invocation
-from postern.usecases.history.views.comparing import Comparison
+from postern.usecases.history.views.calls import Comparison, Invocation
 
 MOST_OF_DIFFERENCES = 70_000
 """Bytes of them on one page."""

@@ -14,7 +14,7 @@ from postern.surfaces.console.visit import Visit
 from postern.usecases.answers import as_json, as_plain
 from postern.usecases.history import fixtures, history
 from postern.usecases.history.code import LANGUAGES
-from postern.usecases.history.fixture_file import as_file, file_name
+from postern.usecases.history.views.requests import as_file, file_name
 
 SANDBOXED = {
     "content-security-policy": "sandbox; default-src 'none'; frame-ancestors 'none'",

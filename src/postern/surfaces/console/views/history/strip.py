@@ -6,7 +6,7 @@ from postern.core.history.invocation import HistoryFilter
 from postern.surfaces.console.visit import Visit
 from postern.usecases.answers import Time
 from postern.usecases.history import volumes
-from postern.usecases.history.views.charts import Point
+from postern.usecases.history.views.calls import Point
 
 HEIGHT = 44
 WIDTH = 6

@@ -1,1 +1,0 @@
-"""Reading what happened, live and afterwards, and what people put beside it."""
