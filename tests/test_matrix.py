@@ -79,9 +79,7 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
     "history.request": {"mcp": "it is for a program that takes a call in again; a model is shown the call"},
     "findable.behind": dict.fromkeys(("rest", "mcp", "cli"), FOR_PAGES),
     "history.oldest": dict.fromkeys(("rest", "mcp", "cli"), FOR_PAGES),
-    "samples.payload_types": {
-        "console": "it is a file beside the workflow files, which an editor reads"
-    },
+    "samples.payload_types": {"console": "it is a file beside the workflow files, which an editor reads"},
     "idempotency.once": {"mcp": OWN_MEANS, "cli": OWN_MEANS, "console": OWN_MEANS},
     "listeners.answer": dict.fromkeys(("mcp", "console"), BY_A_LISTENER),
     "listeners.ask": dict.fromkeys(("mcp", "console"), BY_A_LISTENER),

@@ -141,9 +141,7 @@ def test_headers_and_query_are_tables_with_secrets_masked(console: Console, call
     assert console.violations() == []
 
 
-@pytest.mark.parametrize(
-    ("title", "language"), [("curl", "curl"), ("HTTPie", "httpie"), ("Python", "python")]
-)
+@pytest.mark.parametrize(("title", "language"), [("curl", "curl"), ("Python", "python")])
 def test_the_call_is_copied_as_what_the_api_writes(
     console: Console, clipboard: None, calls: dict[str, Any], title: str, language: str
 ) -> None:

@@ -1,5 +1,5 @@
 """A copied call, used as a user would: pasted into a shell with a real curl, run by a real Python. Nothing but that
-one call may come of it. HTTPie is not among what is installed here: a stand-in notes what a shell gives it."""
+one call may come of it."""
 
 import json
 import random
@@ -25,7 +25,7 @@ def written(language: Language) -> Callable[[str, Invocation], str]:
     return lambda base, call: WRITERS[language](repeated(base, call))
 
 
-curl, httpie, python = written("curl"), written("httpie"), written("python")
+curl, python = written("curl"), written("python")
 
 CALLS = 250
 SHELLS = {
@@ -197,8 +197,7 @@ def given_by_bash(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
     return given_to_curl("bash", tmp_path_factory.mktemp("bash"))
 
 
-@pytest.mark.parametrize("way", [curl, httpie])
-def test_nothing_that_fish_reads_otherwise_stands_in_single_quotes(way: Any) -> None:
+def test_nothing_that_fish_reads_otherwise_stands_in_single_quotes() -> None:
     """In fish a backslash before a quote does not end what is quoted, so a stranger's words would run."""
     for call in [
         *hostile_calls(),
@@ -206,7 +205,7 @@ def test_nothing_that_fish_reads_otherwise_stands_in_single_quotes(way: Any) -> 
         recorded(query=b"a=\\'"),
         recorded(body=b"a\\"),
     ]:
-        command = re.sub(r"printf '(?:[^'\\]|\\[0-7]{3})*'", "", way("http://127.0.0.1", call))
+        command = re.sub(r"printf '(?:[^'\\]|\\[0-7]{3})*'", "", curl("http://127.0.0.1", call))
         assert not re.search(r"\\['\\]", command.replace(" \\\n  ", " ")), call.id
 
 
@@ -264,81 +263,21 @@ def test_the_python_program_repeats_it_too(tmp_path: Path) -> None:
     repeated_exactly(calls, received)
 
 
-AS_HTTPIE = NOTING.replace("curl()", "http()").replace("*'--data-binary @-') cat >&9", "'--'*) ;; *) cat >&9")
-
-
-@pytest.mark.parametrize("shell", sorted(SHELLS))
-def test_every_shell_gives_httpie_the_call_and_does_nothing_else(shell: str, tmp_path: Path) -> None:
-    needs(shell)
-    calls = hostile_calls()
-    here = tmp_path / "here"
-    here.mkdir()
-    (here / "secret").write_text("the content of a local file")
-    script = "\n".join(httpie("http://127.0.0.1", call) for call in calls) + "\n"
-    ran = pasted(shell, AS_HTTPIE + script, here)
-    errors = [line for line in ran.stderr.splitlines() if not line.startswith((b"  ", b"\r"))]
-    assert (ran.stdout, ran.returncode) == (b"", 0), errors[-5:]
-    assert [file.name for file in here.iterdir()] == ["secret"]
-    given = (tmp_path / "given").read_bytes().split(b"\036end\0")[:-1]
-    assert len(given) == CALLS
-    whole = 0
-    for call, arguments in zip(calls, given, strict=True):
-        words, body = as_httpie_reads(arguments)
-        wanted = [
-            (name.encode(), value.strip(" \t").encode("latin-1")) for name, value in json.loads(call.headers)
-        ]
-        sent = [header_of(item) for item in words[words.index(b"POST") + 2 :] if item != b"--"]
-        sent = [pair for pair in sent if pair != (b"Content-Type", None)]
-        left_out = httpie("http://127.0.0.1", call).startswith(": '")
-        assert all(pair in wanted for pair in sent), call.id
-        assert left_out or sent == wanted, call.id
-        assert body == call.body, call.id
-        url = words[words.index(b"POST") + 1]
-        assert url == b"http://127.0.0.1" + call.path + (b"?" + in_a_url(call.query) if call.query else b"")
-        whole += not left_out
-    assert 50 < whole < CALLS - 50  # or one of the two kinds was not looked at
-
-
-def as_httpie_reads(arguments: bytes) -> tuple[list[bytes], bytes]:
-    """Its words, and the body: of the option, or of what stood before the pipe."""
-    *words, piped = arguments.split(b"\0")
-    if b"--ignore-stdin" not in words:  # a body may hold what divides words
-        count = next(place for place, word in enumerate(words) if word.startswith(b"http://")) + 1
-        while count < len(words) and (words[count] == b"--" or ITEM.match(words[count])):
-            count += 1
-        return words[:count], arguments.split(b"\0", count)[count]
-    assert piped == b""
-    raw = [word for word in words if word.startswith(b"--raw=")]
-    return words, raw[0].partition(b"=")[2] if raw else b""
-
-
-ITEM = re.compile(rb"(content-type|x-hostile|x-same|x-empty|!#\$&'\*`\|~|Content-Type)[:;]")
-
-
-def header_of(item: bytes) -> tuple[bytes, bytes | None]:
-    """By the rules that HTTPie's manual has: the first separator that is not behind a backslash divides."""
-    found = re.match(rb"([^:;=@\\]+)(:=@|:=|:@|:|;|==|=@|=|@)(.*)$", item, re.DOTALL)
-    assert found and found[2] in (b":", b";"), item
-    value = re.sub(rb"\\(.)", lambda one: one[1] if one[1] in b":;=@" else one[0], found[3], flags=re.DOTALL)
-    return found[1], None if found[2] == b":" and not value else value
-
-
 def in_a_url(query: bytes) -> bytes:
     return query.replace(b"#", b"%23").replace(b"\xe9", b"%E9").replace(b"\xff", b"%FF")
 
 
-@pytest.mark.parametrize("write", [curl, httpie, python])
+@pytest.mark.parametrize("write", [curl, python])
 def test_nothing_in_it_moves_a_terminal(write: Any) -> None:
     for call in hostile_calls():
         assert all(char.isprintable() or char == "\n" for char in write("http://127.0.0.1", call))
 
 
-@pytest.mark.parametrize("write", [curl, httpie])
-def test_no_older_bash_finds_its_history_in_a_body_of_several_lines(write: Any) -> None:
+def test_no_older_bash_finds_its_history_in_a_body_of_several_lines() -> None:
     """Before 5.2 it looked for ! at each line by itself, and knew of a quote only if that had begun there."""
     many = 0
     for call in hostile_calls():
-        for line in write("http://127.0.0.1", call).split("\n"):
+        for line in curl("http://127.0.0.1", call).split("\n"):
             quote = ""
             for char in line:
                 assert char != "!" or quote == "'", line

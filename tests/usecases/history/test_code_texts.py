@@ -25,7 +25,7 @@ def written(language: Language) -> Callable[[str, Invocation], str]:
     return lambda base, call: WRITERS[language](repeated(base, call))
 
 
-curl, httpie, python = written("curl"), written("httpie"), written("python")
+curl, python = written("curl"), written("python")
 
 
 def recorded(
@@ -145,7 +145,6 @@ def test_what_a_schedule_fetched_is_the_address_alone() -> None:
         (),
     )
     assert curl(BASE, call) == "curl --globoff 'http://10.1.2.3/orders?a=[1]'"
-    assert httpie(BASE, call) == "http --ignore-stdin GET 'http://10.1.2.3/orders?a=[1]'"
     secure = python(BASE, recorded(path=b"https://10.1.2.3:8443"))
     assert "from http.client import HTTPSConnection\n" in secure
     assert "HTTPSConnection('10.1.2.3:8443', timeout=60)" in secure
@@ -186,59 +185,6 @@ def test_as_curl() -> None:
     assert lines(curl(BASE, recorded(json, body=b"\xff")))[0] == f"printf '\\377' | {head}"
 
 
-def test_as_httpie() -> None:
-    url = f"POST {BASE}/webhook/a"
-    json = ("content-type", "application/json")
-    assert httpie(BASE, recorded()) == f"http --ignore-stdin {url}"
-    assert lines(
-        httpie(BASE, recorded(json, ("x-empty", ""), ("x-at", "@a"), ("x-is", "=a"), body=b"{}"))
-    ) == [
-        f"http --ignore-stdin --raw='{{}}' {url}",
-        "content-type:application/json",
-        "'x-empty;'",
-        r"'x-at:\@a'",
-        r"'x-is:\=a'",
-    ]
-    assert lines(httpie(BASE, recorded(body=b"x"))) == [
-        f"http --ignore-stdin --raw=x {url}",
-        "Content-Type:",
-    ]
-    assert httpie(BASE, recorded(body=None, body_size=2)) == (
-        f"http --ignore-stdin --raw=THE_BODY_IS_NO_LONGER_KEPT {url}"
-    )
-    assert lines(httpie(BASE, recorded(("-x", "1")))) == [f"http --ignore-stdin {url} --", "-x:1"]
-    longest = b"x" * LONGEST_ARGUMENT
-    assert f"--raw={longest.decode()} " in httpie(BASE, recorded(json, body=longest))
-    assert httpie(BASE, recorded(json, body=longest + b"x")).startswith("printf 'xxx")
-    assert lines(httpie(BASE, recorded(json, body=b"\xff")))[0] == f"printf '\\377' | http {url}"
-
-
-@pytest.mark.parametrize(
-    ("value", "item"),
-    [
-        ("a:b=c@d;e", "'x-a:a:b=c@d;e'"),
-        ("a\\:b", None),  # it would read the colon alone
-        ("a\\b", "'x-a:a\\b'"),
-        ("a\\", "\"$(printf 'x-a:a\\134')\""),
-        (" a", "x-a:a"),  # what surrounds a value belongs to no header
-        ("\u00a0a", None),
-    ],
-)
-def test_what_httpie_would_read_as_something_else_is_left_out_and_named(value: str, item: str | None) -> None:
-    text = httpie(BASE, recorded(("x-a", value), ("x-a", value)))
-    if item is None:
-        comment, command = text.split("\n")
-        assert comment == ": 'Left out, for HTTPie cannot send them as they came: x-a'"
-        assert command == f"http --ignore-stdin POST {BASE}/webhook/a"
-    else:
-        assert lines(text)[1:] == [item, item]
-
-
-@pytest.mark.parametrize("method", ["M-SEARCH", "GÉT", "A1"])
-def test_a_method_that_httpie_does_not_send_is_reported(method: str) -> None:
-    assert httpie(BASE, recorded(method=method)).startswith(": 'HTTPie sends no method")
-
-
 def test_as_python() -> None:
     def program(*headers: tuple[str, str], **given: Any) -> list[str]:
         return python("http://127.0.0.1:8080", recorded(*headers, **given)).split("\n")
@@ -263,4 +209,4 @@ def test_as_python() -> None:
 
 
 def test_every_language_has_its_writer() -> None:
-    assert set(WRITERS) == set(LANGUAGES) == {"curl", "httpie", "python"}
+    assert set(WRITERS) == set(LANGUAGES) == {"curl", "python"}

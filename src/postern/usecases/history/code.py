@@ -1,4 +1,4 @@
-"""A call as something to paste: into a shell for curl or HTTPie, or into Python.
+"""A call as something to paste: into a shell for curl, or into Python.
 
 In a shell, any bytes are a word that every POSIX shell, and fish, reads back as exactly them. Strangers wrote most of what
 stands in these commands, so it must mean the same in every shell (`$'…'` does not), and nothing in it may run. A Python
@@ -18,7 +18,7 @@ import msgspec
 from postern.core.history.invocation import Invocation
 from postern.core.signatures.redact import MASK
 
-Language = Literal["curl", "httpie", "python"]
+Language = Literal["curl", "python"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 
 # Whoever sends the call sets these itself, or they belonged to the connection it came over.
@@ -146,74 +146,6 @@ def curl(call: Repeated, *options: str) -> str:
     return " \\\n  ".join(lines)
 
 
-_SPECIAL = frozenset(":;=@")
-
-
-def httpie(call: Repeated) -> str:
-    """HTTPie reads `Name:value` by rules of its own, and sends text only: what it cannot send as it came is left out, and a line
-    in front says so."""
-    if not (call.method.isascii() and call.method.isalpha()):
-        return _comment("HTTPie sends no method like that of this call. Copy as curl repeats it.")
-    items, left_out = [], []
-    for name, value in call.headers:
-        item = _item(name, value)
-        if item is None:
-            left_out.append(name)
-        else:
-            items.append(item)
-    if call.body and not call.has_type:
-        items.append("Content-Type:")  # without its own
-    words, piped = ["http"], ""
-    if call.body_gone:
-        words += ["--ignore-stdin", "--raw=THE_BODY_IS_NO_LONGER_KEPT"]
-    elif not call.body:
-        words.append("--ignore-stdin")
-    elif len(call.body) <= LONGEST_ARGUMENT and (text := plain(call.body)) is not None:
-        words += ["--ignore-stdin", f"--raw={shlex.quote(text)}"]
-    else:
-        piped = f"{printed(call.body)} | "
-    words += [call.method, argument(call.url.encode())]
-    if any(item.startswith("-") for item in items):
-        words.append("--")  # they are no options
-    lines = [piped + " ".join(words), *(argument(item.encode()) for item in items)]
-    command = " \\\n  ".join(lines)
-    if left_out:
-        names = ", ".join(dict.fromkeys(left_out))
-        command = f"{_comment(f'Left out, for HTTPie cannot send them as they came: {names}')}\n{command}"
-    return command
-
-
-def _comment(text: str) -> str:
-    """A line that does nothing in any shell. A # begins a comment in most of them only, and a stranger may have
-    chosen the names in it."""
-    return f": {shlex.quote(text)}"
-
-
-def _item(name: str, value: bytes) -> str | None:
-    """The header as HTTPie takes it; None where it cannot."""
-    try:
-        text = value.decode()
-    except UnicodeDecodeError:
-        return None
-    if not text:
-        return f"{name};"
-    item = f"{name}:{chr(92) if text[0] in '=@' else ''}{text}"
-    return item if text.strip() == text and _as_read(item) == (name, text) else None
-
-
-def _as_read(item: str) -> tuple[str, str]:
-    """Name and value as HTTPie finds them in an item whose first separator is a colon by itself."""
-    read, characters = [], iter(item)
-    for char in characters:
-        if char != "\\":
-            read.append(char)
-            continue
-        following = next(characters, "")
-        read.append(following if following in _SPECIAL and following else char + following)
-    name, _, value = "".join(read).partition(":")
-    return name, value
-
-
 def python(call: Repeated) -> str:
     parts = urlsplit(call.url)
     secure = parts.scheme == "https"
@@ -257,4 +189,4 @@ def _value(value: bytes) -> str:
     return f"{text!r}.encode()"
 
 
-WRITERS: dict[Language, Callable[[Repeated], str]] = {"curl": curl, "httpie": httpie, "python": python}
+WRITERS: dict[Language, Callable[[Repeated], str]] = {"curl": curl, "python": python}
