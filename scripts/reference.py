@@ -69,6 +69,7 @@ WEBHOOK_SETTINGS: list[tuple[str, type[webhook_settings.Setting], str]] = [
     ("Authentication by signature", webhook_settings.SignatureAuthentication, "authentication."),
     ("Field mapping", webhook_settings.FieldMapping, "fieldMapping."),
     ("Synchronous response", webhook_settings.SynchronousResponse, "synchronousResponse."),
+    ("Answer to accepted calls", webhook_settings.AcceptedAnswer, "acceptedAnswer."),
     ("Duplicate protection", webhook_settings.DuplicateProtection, "duplicateProtection."),
     ("CORS", webhook_settings.CorsSetting, "cors."),
     ("Rate limit", webhook_settings.RateLimit, "rateLimit."),

@@ -47,7 +47,7 @@ WEBHOOK = {
     "fieldMapping": {"fieldOne": "order.id"},
     "duplicateProtection": {"enabled": True, "key": "order.id"},
     "rateLimit": {"callsPerSecond": 7.5, "burst": 30},
-    "acceptsArrays": True,
+    "arrays": "whole",
 }
 ENDED, CUT = (
     b'{"order":{"id":"1001"},"grams":10,"wait":0}',

@@ -42,7 +42,7 @@ PURE = names(
     hashlib heapq hmac ipaddress itertools json math operator re string struct textwrap types typing unicodedata urllib.parse zlib
     zoneinfo"""
 )
-PURE_PACKAGES = {"cryptography", "cronsim", "msgspec"}
+PURE_PACKAGES = {"cryptography", "cronsim", "msgspec", "python_multipart"}
 CHANCE = {
     "deliveries/delivery.py": {"random"},  # jitter: what failed together must not come back together
     "identity.py": {"secrets", "uuid_utils"},  # new ids and tokens cannot be computed from anything
@@ -427,7 +427,7 @@ def test_little_is_a_dictionary_of_anything() -> None:
     assert len(lines) <= 30, "\n".join(lines)
 
 
-MOST_LINES = {"src": 51_500, "tests": 55_500}
+MOST_LINES = {"src": 53_000, "tests": 57_000}
 """Of Python, as many as there are, up to the next 250. A commit that needs more raises its number here and says in its message
 what the lines are for and why none could go instead; one that takes lines away lowers it."""
 

@@ -29,6 +29,7 @@ HARMLESS = {
         "delivery_key": "an id",
         "signature_key": "the name of a part of a header",
         "needs_verify_token": "whether",
+        "has_public_key": "whether",
         "secret": "whose: main or second; of a sender: what to paste",
     },
     "Invocation.headers": "masked before it is kept",

@@ -8,9 +8,18 @@ from hashlib import sha256
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
+from postern.core.answer import CallerAnswer
 from postern.core.calls.call import Call
-from postern.core.calls.content import Payload, UnreadableContent, read_object
+from postern.core.calls.content import (
+    MOST_ELEMENTS,
+    Payload,
+    UnreadableContent,
+    elements_of,
+    headers_of_part,
+    read_object,
+)
 from postern.core.calls.cors import is_preflight
 from postern.core.calls.paths import walk_members
 from postern.core.limits import Limits
@@ -50,6 +59,9 @@ class Verdict(msgspec.Struct):
     duplicate_key: bytes | None = None
     handshake: HandshakeAnswer | None = None
     retry_after: int | None = None
+    elements: "list[tuple[Call, Verdict]]" = msgspec.field(default_factory=list)
+    """Where each element of an array is a call of its own: these are recorded in the place of the call that brought
+    them."""
 
 
 def admit_head(webhook: Webhook, call: Call) -> Verdict | None:
@@ -120,11 +132,15 @@ def admit_fetched(webhook: Webhook, call: Call, step: Step) -> Verdict:
     return _read_verified(webhook, OwnRequest(step[2]).check(call), [step])
 
 
-def _read_verified(webhook: Webhook, verified: VerifiedCall, trace: list[Step]) -> Verdict:
+def _read_verified(
+    webhook: Webhook, verified: VerifiedCall, trace: list[Step], is_element: bool = False
+) -> Verdict:
     """What a genuine call says: its object, the mapped fields, its key."""
-    payload = read_object(verified.call, webhook.wraps_arrays)
+    payload = read_object(verified.call, webhook.takes)
     if isinstance(payload, UnreadableContent):
         return _reject(trace, "content", payload.code, payload.detail, matched=verified.matched)
+    if payload.is_array and webhook.takes.arrays == "each":
+        return _divide(webhook, verified, trace, elements_of(payload.members["items"]))
     trace.append(
         ("content", True, f"{payload.sent_as}a JSON object of {len(payload.text)} bytes{payload.remark}")
     )
@@ -134,17 +150,50 @@ def _read_verified(webhook: Webhook, verified: VerifiedCall, trace: list[Step]) 
 
     key = None
     if webhook.duplicates is not None:
-        key, source = _duplicate_key(webhook.duplicates, verified, payload)
+        key, source = _duplicate_key(webhook.duplicates, verified, payload, is_element)
         trace.append(("duplicate key", True, source))
     return Verdict("accepted", "accepted", "", trace, verified.matched, payload.text, fields, key)
 
 
-def _duplicate_key(setting: DuplicateKey, verified: VerifiedCall, payload: Payload) -> tuple[bytes, str]:
+def _divide(webhook: Webhook, verified: VerifiedCall, trace: list[Step], found: list[bytes]) -> Verdict:
+    """Each element is read like a call that brought nothing else."""
+    if not found:
+        detail = "the array is empty, so nothing is started"
+        return Verdict(
+            "handshake",
+            "handshake",
+            detail,
+            [*trace, ("content", True, detail)],
+            verified.matched,
+            handshake=HandshakeAnswer(CallerAnswer(200), detail),
+        )
+    if len(found) > MOST_ELEMENTS:
+        detail = f"an array of {len(found)} elements; one call may bring {MOST_ELEMENTS}"
+        return _reject(trace, "content", "payload_too_large", detail, matched=verified.matched)
+    headers = headers_of_part(verified.call.headers)
+    elements = []
+    for number, body in enumerate(found, 1):
+        one = replace(verified, call=verified.call.but(body=body, headers=headers), delivery_id=None)
+        step = ("array", True, f"element {number} of {len(found)}")
+        elements.append((one.call, _read_verified(webhook, one, [*trace, step], is_element=True)))
+    if all(one.outcome == "rejected" for _, one in elements):
+        code, detail = elements[0][1].code, f"no element is an object: {elements[0][1].detail}"
+        return _reject(trace, "content", code, detail, matched=verified.matched)
+    return Verdict("accepted", "accepted", "", trace, verified.matched, elements=elements)
+
+
+def _duplicate_key(
+    setting: DuplicateKey, verified: VerifiedCall, payload: Payload, is_element: bool
+) -> tuple[bytes, str]:
     call = verified.call
     if setting.header is not None:
         own = call.first_header(setting.header)
         if own:
-            return sha256(b"header\0" + own).digest(), f"the header {setting.header.decode('latin-1')}"
+            name = setting.header.decode("latin-1")
+            if is_element:  # all of one array have the same
+                own += b"\0" + call.body
+                return sha256(b"header\0" + own).digest(), f"the header {name} and the element"
+            return sha256(b"header\0" + own).digest(), f"the header {name}"
     if setting.path is not None:
         value = walk_members(payload.members, setting.path)
         if value is not None:

@@ -113,6 +113,11 @@ class WorkflowResponse(msgspec.Struct, frozen=True):
     body: bytes
 
 
+def content_type_problem(value: str) -> str | None:
+    is_one = len(value) <= 200 and value.isascii() and _CONTENT_TYPE.fullmatch(value)
+    return None if is_one else "must be one media type, like text/html; charset=utf-8"
+
+
 def workflow_response(status: object, headers: object, body: object) -> WorkflowResponse:
     """Check what a workflow wants its caller to hear: no line breaks, no headers that steer the
     connection."""
@@ -170,6 +175,15 @@ def response_of_http(status: int, headers: Iterable[tuple[str, str]], body: byte
     untyped = content and "content-type" not in kept
     own = (("content-type", "application/octet-stream"),) if untyped else ()
     return WorkflowResponse(status, (*own, *checked.headers), content)
+
+
+def as_set(status: int, content_type: str, body: str, invocation_id: str) -> CallerAnswer:
+    """What the webhook's owner has set for accepted calls."""
+    content = body.replace("{invocationId}", invocation_id)
+    headers = (("content-type", content_type),) if content else ()
+    return responded(
+        WorkflowResponse(status, headers, b"" if status == 204 else content.encode()), invocation_id
+    )
 
 
 def responded(response: WorkflowResponse, invocation_id: str) -> CallerAnswer:

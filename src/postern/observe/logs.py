@@ -48,6 +48,8 @@ def set_up_logs(style: str = "auto") -> None:
         cache_logger_on_first_use=True,
     )
     logging.basicConfig(level=logging.WARNING, handlers=[_Libraries()])
+    # It warns of each form that a stranger has damaged; the call's own line says so.
+    logging.getLogger("python_multipart").setLevel(logging.CRITICAL)
 
 
 def _visible(_: Any, __: str, line: Any) -> Any:

@@ -1,13 +1,16 @@
 """What counts as a JSON object, and what is answered about everything else."""
 
 import json
+import zlib
+from functools import partial
+from gzip import compress
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from postern.core.calls import content
-from postern.core.calls.content import Payload, UnreadableContent, read_object
+from postern.core.calls.content import ANYTHING, PLAIN, Payload, TakenBodies, UnreadableContent, read_object
 from support.calls import call
 
 
@@ -72,11 +75,11 @@ def test_what_is_not_json_is_malformed(body: bytes) -> None:
         (b"[" * 1_000_000, "nested deeper than 100 levels"),
     ],
 )
-@pytest.mark.parametrize("wrap_arrays", [False, True])
+@pytest.mark.parametrize("taken", [PLAIN, TakenBodies("whole")])
 def test_what_is_wrong_with_it_is_reported_in_words_that_hold(
-    body: bytes, detail: str, wrap_arrays: bool
+    body: bytes, detail: str, taken: TakenBodies
 ) -> None:
-    found = read_object(call(body, ("Content-Type", "application/json")), wrap_arrays)
+    found = read_object(call(body, ("Content-Type", "application/json")), taken)
     assert isinstance(found, UnreadableContent) and found.detail == detail
 
 
@@ -140,7 +143,6 @@ def test_a_payload_field_beside_others_is_a_text_like_them() -> None:
 @pytest.mark.parametrize(
     "kind",
     [
-        "multipart/form-data; boundary=x",
         "application/xml",
         "text/html",
         "application/json; charset=latin-1",
@@ -222,6 +224,106 @@ def test_depth_is_that_of_the_document(document: object, around: int) -> None:
 def test_a_body_is_read_once_for_whoever_asks() -> None:
     order = call(b"[1]", ("Content-Type", "application/json"))
     assert read_object(order) is read_object(order)
-    assert read_object(order, wrap_arrays=True) is read_object(order, wrap_arrays=True)
+    assert read_object(order, ANYTHING) is read_object(order, ANYTHING)
     assert isinstance(read_object(order), UnreadableContent)
-    assert not isinstance(read_object(order, wrap_arrays=True), UnreadableContent)
+    assert not isinstance(read_object(order, ANYTHING), UnreadableContent)
+
+
+packed = partial(compress, mtime=0)
+
+
+def bare(body: bytes) -> bytes:
+    packer = zlib.compressobj(wbits=-15)
+    return packer.compress(body) + packer.flush()
+
+
+@pytest.mark.parametrize(
+    ("coding", "body"),
+    [
+        ("gzip", packed(b'{"a":1}')),
+        ("GZIP", packed(b'{"a":') + packed(b"1}")),
+        ("deflate", zlib.compress(b'{"a":1}')),
+        ("deflate", bare(b'{"a":1}')),
+        ("identity", b'{"a":1}'),
+    ],
+)
+def test_a_compressed_body_is_unpacked(coding: str, body: bytes) -> None:
+    found = read_object(call(body, ("Content-Encoding", coding)), ANYTHING)
+    assert isinstance(found, Payload) and found.text == b'{"a":1}'
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (packed(b" " * 1001), "payload_too_large"),
+        (packed(packed(b" " * 10_000_000)), "payload_too_large"),
+        (packed(b" " * 1000) + packed(b"{}"), "payload_too_large"),
+        (packed(b"{}")[:-1], "malformed_json"),
+        (b"{}", "malformed_json"),
+        (b"", "malformed_json"),
+    ],
+)
+def test_what_a_few_bytes_stand_for_is_bounded(body: bytes, code: str) -> None:
+    found = read_object(call(body, ("Content-Encoding", "gzip")), TakenBodies(largest=1000))
+    assert isinstance(found, UnreadableContent) and found.code == code
+
+
+def parts(*written: str, end: str = "--x--") -> bytes:
+    return (
+        "".join(f"--x\r\nContent-Disposition: form-data; {one}\r\n" for one in written).encode()
+        + end.encode()
+    )
+
+
+IN_PARTS = ("Content-Type", "multipart/form-data; boundary=x; charset=latin-1")
+
+
+def test_a_form_in_parts_has_its_fields_and_of_files_what_is_known_of_them() -> None:
+    body = parts(
+        'name="a"\r\n\r\n1',
+        'name="f"; filename="p.pdf"\r\nContent-Type: application/pdf\r\n\r\nabc\r\nd',
+        'name="b"\r\n\r\nJ\u00fc',
+    )
+    found = read_object(call(body, IN_PARTS))
+    assert isinstance(found, Payload) and found.sent_as == "a form in parts, read as "
+    assert json.loads(found.text) == {
+        "a": "1",
+        "f": {"name": "p.pdf", "type": "application/pdf", "size": 6},
+        "b": "J\u00fc",
+    }
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"", b"{}", b"--x", b"--x\r\n\r\n",
+        parts('name="a"\r\n\r\n1', end=""),
+        parts(*[f'name="{one}"\r\n\r\n1' for one in range(1001)]),
+        parts("x: " + "y" * 5000 + "\r\n\r\n"),
+    ],
+)  # fmt: skip
+def test_a_damaged_form_in_parts_is_malformed(body: bytes) -> None:
+    found = read_object(call(body, IN_PARTS))
+    assert isinstance(found, UnreadableContent) and found.code == "malformed_json"
+
+
+@given(
+    st.binary(max_size=80),
+    st.sampled_from(["multipart/form-data; boundary=x", "text/xml", "application/json"]),
+)
+def test_any_bytes_are_read_or_told_to_be_wrong(body: bytes, kind: str) -> None:
+    for text in (body, b"--x\r\n" + body + b"\r\n--x--"):
+        read_object(call(text, ("Content-Type", kind), ("Content-Encoding", "gzip")), ANYTHING)
+        read_object(call(text, ("Content-Type", kind)), ANYTHING)
+
+
+def test_xml_and_nothing_are_taken_where_that_was_chosen() -> None:
+    def sent(body: bytes, taken: TakenBodies) -> str:
+        found = read_object(call(body, ("Content-Type", "application/soap+xml; charset=utf-8")), taken)
+        return found.text.decode() if isinstance(found, Payload) else found.detail
+
+    assert sent(b'\xef\xbb\xbf<a>"</a>', TakenBodies(xml=True)) == '{"xml":"<a>\\"</a>"}'
+    assert sent(b"<a/>", PLAIN) == "the body is XML, and acceptsXml is not set"
+    assert sent(b"\xff<a/>", TakenBodies(xml=True)) == "XML in another character set than UTF-8"
+    assert sent(b" \r\n", TakenBodies(empty=True)) == "{}"
+    assert sent(b"", TakenBodies(xml=True)) == '{"xml":""}'

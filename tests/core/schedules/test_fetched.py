@@ -25,7 +25,7 @@ def test_an_array_of_more_elements_than_one_run_takes_starts_nothing() -> None:
 
     found = divided(MOST_ELEMENTS)
     assert isinstance(found, list) and len(found) == MOST_ELEMENTS
-    assert "at most 1000" in str(divided(MOST_ELEMENTS + 1))
+    assert "at most 2000" in str(divided(MOST_ELEMENTS + 1))
 
 
 def test_how_the_bytes_travelled_is_no_part_of_the_call() -> None:

@@ -1,6 +1,7 @@
 """Set-up handshakes: each sender hears what it waits for, and nobody hears anything else."""
 
 import hmac
+from base64 import b64encode
 
 import pytest
 from hypothesis import given
@@ -200,8 +201,83 @@ class TestAnnouncedSecrets:
         assert before("asana", call(x_hook_secret=secret)) is None
 
 
-def test_only_two_handshakes_come_by_get() -> None:
-    assert {kind for kind in HANDSHAKES if methods(kind)} == {"meta", "dropbox"}
+JSON_PROBE = b'{"type":"url_verification","token":"t","challenge":"abc-123"}'
+
+
+@pytest.mark.parametrize(
+    ("kind", "probe", "answer"),
+    [
+        ("challenge", call(body=JSON_PROBE), b'{"challenge":"abc-123"}'),
+        ("graph", call(query=b"validationToken=Validation%3A+Request-Id%3A%201", content_type="text/plain"), b"Validation: Request-Id: 1"),
+        ("reachable", call("HEAD"), b""),
+        ("reachable", call("GET"), b""),
+        ("x", call("GET", query=b"crc_token=MTIx"), b'{"response_token":"sha256=%s"}' % b64encode(hmac.digest(SECRET, b"MTIx", "sha256"))),
+    ],
+)  # fmt: skip
+def test_a_sender_that_cannot_sign_yet_is_answered(kind: HandshakeKind, probe: Call, answer: bytes) -> None:
+    assert body_of(before(kind, probe)) == answer
+
+
+@pytest.mark.parametrize(
+    ("kind", "probe", "answer"),
+    [
+        ("event_grid", call(body=b'[{"data":{"validationCode":"512d-38b6"}}]', aeg_event_type="SubscriptionValidation"), b'{"validationResponse":"512d-38b6"}'),
+        ("okta", call("GET", x_okta_verification_challenge="Z9x-1"), b'{"verification":"Z9x-1"}'),
+        ("discord", call(body=b'{"type":1,"id":"7"}'), b'{"type":1}'),
+    ],
+)  # fmt: skip
+def test_a_sender_that_has_proven_itself_is_answered(kind: HandshakeKind, probe: Call, answer: bytes) -> None:
+    assert body_of(after(kind, probe)) == answer
+    assert before(kind, probe) is None
+
+
+def test_discords_ping_of_webhook_events_hears_204() -> None:
+    reply = after("discord", call(body=b'{"version":1,"type":0}'))
+    assert isinstance(reply, HandshakeAnswer) and (reply.answer.status, reply.answer.body) == (204, b"")
+    assert after("discord", call(body=b'{"type":2}')) is None
+
+
+def test_a_sender_of_cloudevents_is_told_that_it_may_send() -> None:
+    asked = call("OPTIONS", webhook_request_origin="eventemitter.example.com", webhook_request_rate="120")
+    reply = before("cloudevents", asked)
+    assert isinstance(reply, HandshakeAnswer)
+    told = dict(reply.answer.headers)
+    assert (told[b"webhook-allowed-origin"], told[b"webhook-allowed-rate"], told[b"allow"]) == (
+        b"*",
+        b"*",
+        b"POST",
+    )
+    assert isinstance(before("cloudevents", call("OPTIONS")), Unproven)
+
+
+@pytest.mark.parametrize(
+    ("kind", "probe"),
+    [
+        ("challenge", call(body=b'{"challenge":"<script>"}')),
+        ("graph", call(query=b"validationToken=%3Cscript%3E")),
+        ("graph", call(query=b"validationToken=a&validationToken=b")),
+        ("x", call("GET", query=b"crc_token=order%3D1")),
+    ],
+)
+def test_nobody_has_a_page_shown_or_a_body_signed(kind: HandshakeKind, probe: Call) -> None:
+    assert isinstance(before(kind, probe), Unproven)
+
+
+def test_a_challenge_that_x_has_had_signed_is_no_call() -> None:
+    assert isinstance(after("x", call(body=b"MTIx")), Unproven)
+    assert after("x", call(body=b'{"for_user_id":"1"}')) is None
+
+
+@pytest.mark.parametrize("kind", ["challenge", "graph", "reachable", "x", "cloudevents"])
+def test_events_are_no_probes(kind: HandshakeKind) -> None:
+    event = call(body=b'{"value":[{"id":1}],"a":1,"b":2,"challenge":"x"}')
+    assert before(kind, event) is None and after(kind, event) is None
+
+
+def test_few_handshakes_come_otherwise_than_by_post() -> None:
+    by_get = {"meta", "dropbox", "okta", "x", "reachable"}
+    assert {kind for kind in HANDSHAKES if "GET" in methods(kind)} == by_get
+    assert {kind for kind in HANDSHAKES if methods(kind)} == {*by_get, "cloudevents"}
 
 
 words = [

@@ -113,7 +113,11 @@ def test_released_defaults_stay_as_they_are() -> None:
         "cors": {"enabled": False, "origins": []},
         "ipAllowlist": [],
         "payloadLimitBytes": 1048576,
-        "acceptsArrays": None,
+        "arrays": None,
+        "acceptsEmpty": False,
+        "acceptsXml": False,
+        "acceptedAnswer": None,
+        "handshake": None,
         "rateLimit": {"callsPerSecond": 100.0, "burst": 200},
         "schedule": {
             "url": "",

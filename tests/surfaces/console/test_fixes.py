@@ -5,7 +5,7 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 
-from postern.core.webhooks.settings import LARGEST_PAYLOAD_LIMIT
+from postern.core.calls.content import LARGEST_PAYLOAD_LIMIT
 from support.client import PASSWORD, Client, admin_of
 from support.program import Program
 from support.wire import wire

@@ -142,7 +142,7 @@ def test_a_tab_that_is_saved_as_it_is_changes_no_number(console: Console) -> Non
         "rateLimit": {"callsPerSecond": 0.4, "burst": 3},
         "duplicateProtection": {"enabled": True, "key": "header:X-Id", "windowSeconds": 600_001},
         "payloadLimitBytes": 1_000_001,
-        "acceptsArrays": True,
+        "arrays": "whole",
         "historyRetentionDays": 3,
         "bodyRetentionDays": 0,
         "synchronousResponse": {"enabled": True, "timeoutSeconds": 2.5},

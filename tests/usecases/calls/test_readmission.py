@@ -46,6 +46,20 @@ async def test_all_that_pass_are_admitted_unless_they_are_more_than_were_expecte
     assert (await readmission.admit_all(house.gateway, OWNER, webhook.id)).items == []
 
 
+async def test_an_array_of_calls_is_admitted_as_each_of_its_elements(house: House) -> None:
+    webhook, (call,) = await rejected(
+        house, (b'[{"n":1},{"n":2}]',), fieldMapping={"fieldOne": "n"}, arrays="each"
+    )
+    assert (await readmission.admit_all(house.gateway, OWNER, webhook.id, 1)).admitted == 1
+    await house.deliver()
+    assert sorted(one.fields["fieldOne"] for one in house.engine.started.values()) == ["1", "2"]
+    assert [one.status for one in await house.history() if one.id == call] == ["completed"]
+    assert (await readmission.admit(house.gateway, OWNER, [call])).items[
+        0
+    ].reason == "it has been admitted before"
+    assert (await readmission.recheck(house.gateway, OWNER, webhook.id)).would_pass == []
+
+
 async def test_what_would_pass_is_reported_with_its_values_the_oldest_first(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:

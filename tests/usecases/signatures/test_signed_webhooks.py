@@ -207,7 +207,7 @@ async def test_what_is_not_admitted_says_why(house: House) -> None:
     assert (await house.call(webhook, peer="198.51.100.1")).status == 403
     assert await reason() == "its body was never read"
     assert (await house.call(webhook, b"[]", peer="192.0.2.1")).status == 400
-    assert await reason() == "the body is an array, and acceptsArrays is not set"
+    assert await reason() == "the body is an array, and arrays are refused"
     assert (await house.call(webhook, peer="192.0.2.1")).status == 200
     assert await reason() == "it was not rejected"
     await webhooks.remove(house.gateway, OWNER, webhook.id)
@@ -252,7 +252,7 @@ async def test_arrays_of_a_sender_that_sends_them_are_read_as_their_items(house:
     await house.deliver()
     [trigger] = house.engine.started.values()
     assert trigger.fields == {"fieldOne": "8"} and trigger.payload == b'{"items":' + body + b"}"
-    await webhooks.change(house.gateway, OWNER, webhook.id, {"acceptsArrays": False})
+    await webhooks.change(house.gateway, OWNER, webhook.id, {"arrays": "refused"})
     assert (await house.call(webhook, body, headers=headers)).json["code"] == "payload_not_an_object"
 
 
@@ -415,7 +415,7 @@ async def test_arrays_are_accepted_whatever_the_proof_where_the_webhook_says_so(
     signature = hmac.new(b"key", body, hashlib.sha256).hexdigest()
     proofs = {"X-Api-Key": "key", "X-Signature": signature, "X-Hub-Signature-256": f"sha256={signature}"}
     assert (await house.call(webhook, body, headers=proofs)).json["code"] == "payload_not_an_object"
-    await webhooks.change(house.gateway, OWNER, webhook.id, {"acceptsArrays": True})
+    await webhooks.change(house.gateway, OWNER, webhook.id, {"arrays": "whole"})
     assert (await house.call(webhook, body, headers=proofs)).status == 200
     await house.deliver()
     assert [one.fields["fieldOne"] for one in house.engine.started.values()] == ["two"]

@@ -245,7 +245,7 @@ async def test_anything_else_is_explained_by_its_reason(house: House) -> None:
     problem = PROBLEMS["payload_not_an_object"].help
     assert (shown.code, shown.explanation) == (
         "payload_not_an_object",
-        f"{problem} The body is an array, and acceptsArrays is not set.",
+        f"{problem} The body is an array, and arrays are refused.",
     )
     token = await house.webhook(authentication={"method": "token", "token": "a token of the tests"})
     shown = await signatures.explain(house.gateway, OWNER, await rejected(house, token))

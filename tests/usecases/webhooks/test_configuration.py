@@ -8,10 +8,11 @@ import pytest
 from msgspec.structs import replace
 
 from postern import presets
+from postern.core.calls.content import LARGEST_PAYLOAD_LIMIT
 from postern.core.calls.paths import parse_path
 from postern.core.problems import Refused
 from postern.core.signatures.signature import SignatureCredential
-from postern.core.webhooks.settings import LARGEST_PAYLOAD_LIMIT, Resolved
+from postern.core.webhooks.settings import Resolved
 from postern.core.webhooks.webhook import Webhook
 from postern.usecases import stored_webhook
 from postern.usecases.shapes import MOST_MEANT, validated
@@ -337,10 +338,10 @@ async def test_by_what_duplicates_are_known(house: House) -> None:
 async def test_what_is_not_switched_on_is_not_asked_of_calls(house: House) -> None:
     plain = await compiled(house, cors={"origins": ["https://a.example"]})
     assert (plain.cors, plain.allowlist, plain.handshake, plain.answer_timeout) == (None, None, None, None)
-    assert (plain.method, plain.provider, plain.wraps_arrays, plain.recording_until) == (
+    assert (plain.method, plain.provider, plain.takes.arrays, plain.recording_until) == (
         "none",
         "",
-        False,
+        "refused",
         0.0,
     )
     made = await compiled(

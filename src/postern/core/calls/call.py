@@ -54,7 +54,7 @@ class Call(msgspec.Struct, eq=False):
     base_url: str = ""
     _by_name: dict[bytes, bytes] | None = None
     _query_pairs: list[tuple[bytes, bytes]] | None = None
-    _objects: dict[bool, Any] | None = None
+    _objects: dict[Any, Any] | None = None
     """What ``read_object`` made of the body: the check of a signature and the mapping ask for the same."""
 
     def __repr__(self) -> str:

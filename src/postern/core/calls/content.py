@@ -1,22 +1,33 @@
 """From body bytes to one JSON object, or the reason why not; and from that object to the trigger's four fields."""
 
 import re
+import zlib
 from functools import lru_cache
 from typing import Literal
 
 import msgspec
+from python_multipart.exceptions import MultipartParseError
+from python_multipart.multipart import MultipartParser, parse_options_header
 
-from postern.core.calls.call import Call, query_pairs
+from postern.core.calls.call import Call, Headers, query_pairs
 from postern.core.calls.paths import Path, as_text, members, parse_path, walk_members
 from postern.core.deliveries.delivery import FIELD_NAMES
+from postern.core.documents import Document
 
+PAYLOAD_LIMIT = 1024 * 1024
+LARGEST_PAYLOAD_LIMIT = 25 * 1024 * 1024
 DEEPEST = 100
 USUAL_DEPTH = 8
 MOST_FORM_FIELDS = 1000
+MOST_ELEMENTS = 2000
 LONGEST_REMEMBERED = 100
 LONGEST_VALUE = 65_536
 
+Arrays = Literal["refused", "whole", "each"]
+"""What becomes of a body that is an array: nothing, one event with its ``items``, or a call for each element."""
+
 _FORM = b"application/x-www-form-urlencoded"
+_MULTIPART = b"multipart/form-data"
 _ONE_KIND = bytes.maketrans(b"{}", b"[]")
 _NO_BRACKET = bytes(set(range(256)) - set(b"[]{}"))
 _ALIKE = re.compile(rb"\[+|\]+")
@@ -36,52 +47,117 @@ class Payload(msgspec.Struct):
     sent_as: str = ""
     """What it was instead of JSON, for the trace."""
     remark: str = ""
+    is_array: bool = False
+    """Its ``items`` are the array that was sent."""
 
 
-def read_object(call: Call, wrap_arrays: bool = False) -> Payload | UnreadableContent:
+class TakenBodies(msgspec.Struct, frozen=True, cache_hash=True):
+    """Which bodies are taken besides JSON objects and forms."""
+
+    arrays: Arrays = "refused"
+    empty: bool = False
+    xml: bool = False
+    largest: int = 0
+    """How many bytes a compressed body may have when it is unpacked; 0 where none is taken."""
+
+
+PLAIN = TakenBodies()
+ANYTHING = TakenBodies("whole", empty=True, xml=True, largest=PAYLOAD_LIMIT)
+RECORDED = TakenBodies("whole", empty=True, xml=True, largest=LARGEST_PAYLOAD_LIMIT)
+
+
+_ARRAY = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+def elements_of(array: bytes | msgspec.Raw) -> list[bytes]:
+    """Each as the text that was sent. Raises msgspec's errors for what is not a JSON array."""
+    return [bytes(element) for element in _ARRAY.decode(array)]
+
+
+# They tell how the whole travelled, and are not true of a part of it.
+_OF_THE_JOURNEY = frozenset(
+    {b"content-encoding", b"content-length", b"transfer-encoding", b"connection", b"keep-alive"}
+)
+
+
+def headers_of_part(headers: Headers) -> Headers:
+    return tuple((name, value) for name, value in headers if name not in _OF_THE_JOURNEY)
+
+
+def read_object(call: Call, taken: TakenBodies = PLAIN) -> Payload | UnreadableContent:
     """The call's JSON object; a form becomes an object of strings, and an array, from senders of such, its
     ``items``. Read once for each call."""
     objects = call._objects
     if objects is None:
         objects = call._objects = {}
-    read: Payload | UnreadableContent | None = objects.get(wrap_arrays)
+    read: Payload | UnreadableContent | None = objects.get(taken)
     if read is None:
-        read = objects[wrap_arrays] = _object(call, wrap_arrays)
+        read = objects[taken] = _object(call, taken)
     return read
 
 
-def _object(call: Call, wrap_arrays: bool) -> Payload | UnreadableContent:
+def _object(call: Call, taken: TakenBodies) -> Payload | UnreadableContent:
     types = call.header(b"content-type")
     if len(types) > 1:
         return UnreadableContent("unsupported_media_type", "two Content-Type headers")
-    for encoding in call.header(b"content-encoding"):
-        if encoding.strip().lower() not in (b"", b"identity"):
-            return UnreadableContent("unsupported_media_type", "the body is compressed; send it as it is")
+    body = call.body
+    for coding in call.header(b"content-encoding"):
+        if (coding := coding.strip().lower()) not in (b"", b"identity"):
+            unpacked = _unpacked(body, coding, taken.largest)
+            if isinstance(unpacked, UnreadableContent):
+                return unpacked
+            body = unpacked
+    if taken.empty and not body.strip(b" \t\r\n"):
+        return Payload(b"{}", {}, "nothing, read as ")
     full = types[0] if types else b""
     kind = _kind_of(full) if len(full) <= LONGEST_REMEMBERED else _kind_of.__wrapped__(full)
     if isinstance(kind, UnreadableContent):
         return kind
-    if kind == "json":
-        read = _json_object(call.body)
-        if (
-            wrap_arrays
-            and isinstance(read, UnreadableContent)
-            and read.code == "payload_not_an_object"
-            and call.body.lstrip()[:1] == b"["
-        ):
-            return _json_object(b'{"items":' + call.body + b"}")
-        return read
-    if kind == "text":
-        read = _json_object(call.body)
-        return (
-            UnreadableContent(
-                "unsupported_media_type",
-                f"text/plain is accepted only when it is a JSON object: {read.detail}",
-            )
-            if isinstance(read, UnreadableContent)
-            else read
-        )
-    return _form_object(call.body)
+    match kind:
+        case "json":
+            read = _json_object(body)
+            is_array = isinstance(read, UnreadableContent) and read.code == "payload_not_an_object"
+            if is_array and taken.arrays != "refused" and body.lstrip()[:1] == b"[":
+                read = _json_object(b'{"items":' + body + b"}")
+                if isinstance(read, Payload):
+                    read.is_array = True
+            return read
+        case "text":
+            read = _json_object(body)
+            if isinstance(read, Payload):
+                return read
+            detail = f"text/plain is accepted only when it is a JSON object: {read.detail}"
+            return UnreadableContent("unsupported_media_type", detail)
+        case "form":
+            return _form_object(body)
+        case "multipart":
+            return _multipart_object(body, full)
+        case "xml":
+            if taken.xml:
+                return _xml_object(body)
+            return UnreadableContent("unsupported_media_type", "the body is XML, and acceptsXml is not set")
+
+
+def _unpacked(body: bytes, coding: bytes, largest: int) -> bytes | UnreadableContent:
+    """Never more than that: a few bytes may stand for gigabytes."""
+    if not largest or coding not in (b"gzip", b"x-gzip", b"deflate"):
+        return UnreadableContent("unsupported_media_type", "the body is compressed; send it as it is")
+    # Deflate means zlib's format, and some send it without its head.
+    is_bare = coding == b"deflate" and body[:1] and (body[0] & 0x0F != 8 or int.from_bytes(body[:2]) % 31)
+    unpacked = b""
+    try:
+        while body:
+            opened = zlib.decompressobj(-15 if is_bare else 47)
+            unpacked += opened.decompress(body, largest + 1 - len(unpacked))
+            if len(unpacked) > largest:
+                detail = f"the body is larger than {largest} bytes when it is unpacked"
+                return UnreadableContent("payload_too_large", detail)
+            if not opened.eof:
+                return UnreadableContent("malformed_json", "the compressed body ends too early")
+            body = opened.unused_data
+    except zlib.error:
+        return UnreadableContent("malformed_json", f"the body is not what {coding.decode()} makes")
+    return unpacked
 
 
 def is_form(call: Call) -> bool:
@@ -90,9 +166,11 @@ def is_form(call: Call) -> bool:
 
 
 @lru_cache(maxsize=1000)
-def _kind_of(content_type: bytes) -> Literal["json", "text", "form"] | UnreadableContent:
+def _kind_of(content_type: bytes) -> Literal["json", "text", "form", "multipart", "xml"] | UnreadableContent:
     kind, _, parameters = content_type.partition(b";")
     kind = kind.strip().lower()
+    if kind == _MULTIPART:
+        return "multipart"
     if parameters and not _is_utf8(parameters):
         return UnreadableContent("unsupported_media_type", "text in another character set than UTF-8")
     if kind == b"application/json" or kind == b"" or kind.endswith(b"+json"):
@@ -101,7 +179,9 @@ def _kind_of(content_type: bytes) -> Literal["json", "text", "form"] | Unreadabl
         return "text"
     if kind == _FORM:
         return "form"
-    return UnreadableContent("unsupported_media_type", "neither JSON nor a URL-encoded form")
+    if kind in (b"application/xml", b"text/xml") or kind.endswith(b"+xml"):
+        return "xml"
+    return UnreadableContent("unsupported_media_type", "neither JSON nor a form")
 
 
 def _is_utf8(parameters: bytes) -> bool:
@@ -162,9 +242,7 @@ def _no_object(text: bytes) -> UnreadableContent:
     if _brackets(text) > DEEPEST and _depth(text) > DEEPEST:
         return UnreadableContent("malformed_json", f"nested deeper than {DEEPEST} levels")
     if text.lstrip()[:1] == b"[":
-        return UnreadableContent(
-            "payload_not_an_object", "the body is an array, and acceptsArrays is not set"
-        )
+        return UnreadableContent("payload_not_an_object", "the body is an array, and arrays are refused")
     return UnreadableContent("payload_not_an_object", "the body is JSON, but not an object")
 
 
@@ -212,15 +290,86 @@ def _form_object(body: bytes) -> Payload | UnreadableContent:
     fields = {name.decode("utf-8", "replace"): value for name, value in query_pairs(body.strip())}
     if list(fields) == ["payload"] and fields["payload"].lstrip()[:1] == b"{":
         return _json_object(fields["payload"])
-    read = _json_object(
-        msgspec.json.encode({name: value.decode("utf-8", "replace") for name, value in fields.items()})
-    )
-    if isinstance(read, Payload):
-        read.sent_as = "a form, read as "
-        # Many a client calls whatever it is given a form, as curl does.
-        if body.lstrip()[:1] == b"{" and isinstance(_json_object(body), Payload):
-            read.remark = "; it is JSON, but the call does not say Content-Type: application/json"
+    read = _written({name: value.decode("utf-8", "replace") for name, value in fields.items()}, "a form")
+    # Many a client calls whatever it is given a form, as curl does.
+    if body.lstrip()[:1] == b"{" and isinstance(_json_object(body), Payload):
+        read.remark = "; it is JSON, but the call does not say Content-Type: application/json"
     return read
+
+
+def _written(document: Document, sent_as: str) -> Payload:
+    text = msgspec.json.encode(document)
+    return Payload(text, members(text), f"{sent_as}, read as ")
+
+
+def _xml_object(body: bytes) -> Payload | UnreadableContent:
+    """As one text: what is in it, a workflow may parse, with a parser that it trusts."""
+    try:
+        return _written({"xml": body.decode("utf-8-sig")}, "XML")
+    except UnicodeDecodeError:
+        return UnreadableContent("unsupported_media_type", "XML in another character set than UTF-8")
+
+
+class _TooManyParts(Exception):
+    pass
+
+
+def _multipart_object(body: bytes, content_type: bytes) -> Payload | UnreadableContent:
+    """Its fields are texts. Of a file there is the name, the type and the size: what is in it stays in the
+    recorded body."""
+    boundary = parse_options_header(content_type)[1].get(b"boundary", b"")
+    fields: Document = {}
+    headers: dict[bytes, bytes] = {}
+    name, value, part = bytearray(), bytearray(), bytearray()
+    ends: list[bool] = []
+
+    def end_of_header() -> None:
+        headers[bytes(name).strip().lower()] = bytes(value).strip()
+        name.clear()
+        value.clear()
+
+    def begin() -> None:
+        if len(fields) >= MOST_FORM_FIELDS:
+            raise _TooManyParts
+        headers.clear()
+        part.clear()
+
+    def end() -> None:
+        given = parse_options_header(headers.get(b"content-disposition", b""))[1]
+        file, field = given.get(b"filename"), given.get(b"name", b"").decode("utf-8", "replace")
+        if file is None:
+            fields[field] = part.decode("utf-8", "replace")
+        else:
+            kind = headers.get(b"content-type", b"application/octet-stream")
+            fields[field] = {
+                "name": file.decode("utf-8", "replace"),
+                "type": kind.decode("utf-8", "replace"),
+                "size": len(part),
+            }
+
+    try:
+        parser = MultipartParser(
+            boundary,
+            {
+                "on_part_begin": begin,
+                "on_header_field": lambda data, first, last: name.extend(data[first:last]),
+                "on_header_value": lambda data, first, last: value.extend(data[first:last]),
+                "on_header_end": end_of_header,
+                "on_part_data": lambda data, first, last: part.extend(data[first:last]),
+                "on_part_end": end,
+                "on_end": lambda: ends.append(True),
+            },
+        )
+        parser.write(body)
+    except _TooManyParts:
+        return UnreadableContent("malformed_json", f"a form of more than {MOST_FORM_FIELDS} fields")
+    except MultipartParseError as error:
+        return UnreadableContent("malformed_json", f"the form in parts is damaged: {error}"[:200])
+    if not ends:
+        return UnreadableContent(
+            "malformed_json", "the form in parts has no end: its last boundary is missing"
+        )
+    return _written(fields, "a form in parts")
 
 
 class Mapping:

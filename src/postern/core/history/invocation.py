@@ -7,7 +7,7 @@ import msgspec
 
 from postern.core.answer import WorkflowResponse
 from postern.core.calls.call import Call
-from postern.core.calls.content import Payload, UnreadableContent, read_object
+from postern.core.calls.content import RECORDED, Payload, UnreadableContent, read_object
 from postern.core.deliveries.delivery import State
 from postern.core.history.marks import Bookmark, Edited
 from postern.core.listeners import Handed
@@ -117,7 +117,7 @@ def payload_of(kept: Invocation | Content) -> Payload | None:
         for name, value in msgspec.json.decode(kept.headers)
         if name in _HOW_TO_READ
     )
-    payload = read_object(Call("POST", b"", b"", headers, kept.body, "", 0.0), wrap_arrays=True)
+    payload = read_object(Call("POST", b"", b"", headers, kept.body, "", 0.0), RECORDED)
     return None if isinstance(payload, UnreadableContent) else payload
 
 
@@ -167,6 +167,8 @@ class Entry(msgspec.Struct):
     """The finished trigger as JSON, where Record Events is armed."""
     handed: Handed | None = None
     """To the listener that answers in the place of the engine."""
+    others: "list[Entry]" = msgspec.field(default_factory=list)
+    """What the same call brought besides, each with an id of its own. These have no others."""
 
 
 class AnswerHeard(msgspec.Struct, frozen=True):

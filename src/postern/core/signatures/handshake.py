@@ -5,6 +5,7 @@ of theirs or show a page of theirs. Each way is one function; a scheme names the
 """
 
 import re
+from base64 import b64encode
 from collections.abc import Callable
 from hashlib import sha256
 from hmac import compare_digest
@@ -18,9 +19,12 @@ from postern.core.calls.paths import as_text, members, walk
 from postern.core.signatures.credential import Unproven, VerifiedCall
 
 HandshakeKind = Literal[
-    "none", "slack", "meta", "xero", "woocommerce_ping", "zoom", "notion", "asana", "twitch", "dropbox"
-]
+    "none", "slack", "meta", "xero", "woocommerce_ping", "zoom", "notion", "asana", "twitch", "dropbox",
+    "reachable", "challenge", "graph", "cloudevents", "event_grid", "okta", "discord", "x",
+]  # fmt: skip
 HANDSHAKES: tuple[HandshakeKind, ...] = get_args(HandshakeKind)
+OF_A_SCHEME: frozenset[HandshakeKind] = frozenset({"meta", "zoom", "notion", "asana", "x"})
+"""These need a secret that signs, or a verify token beside it."""
 
 Sign = Callable[[bytes], bytes]
 """The digest that the main secret makes of these bytes."""
@@ -28,6 +32,7 @@ Sign = Callable[[bytes], bytes]
 _TEXT = (b"content-type", b"text/plain; charset=utf-8")
 _NO_STORE = (b"cache-control", b"no-store")
 _CHALLENGE = re.compile(rb"[A-Za-z0-9_.~=+/-]{1,512}")
+_SENTENCE = re.compile(rb"[A-Za-z0-9_.~=+/:;, -]{1,1024}")
 # No =, & or : either: what is signed here must not be what a form, a JSON text or a timestamped scheme would
 # sign.
 _PLAIN_TOKEN = re.compile(rb"[A-Za-z0-9_-]{1,128}")
@@ -67,8 +72,22 @@ class Handshake:
             "woocommerce_ping": _woocommerce_ping,
             "notion": _notion,
             "asana": _asana,
+            "reachable": _reachable,
+            "challenge": _challenge,
+            "graph": _graph,
+            "cloudevents": _cloudevents,
+            "x": self._x,
         }.get(kind)
-        self._after = {"slack": _slack, "xero": _xero, "zoom": self._zoom, "twitch": _twitch}.get(kind)
+        self._after = {
+            "slack": _slack,
+            "xero": _xero,
+            "zoom": self._zoom,
+            "twitch": _twitch,
+            "event_grid": _event_grid,
+            "okta": _okta,
+            "discord": _discord,
+            "x": _x_signed_again,
+        }.get(kind)
 
     def before_authentication(self, call: Call) -> Reply:
         """Some senders cannot sign yet. What they are answered, any stranger may know."""
@@ -106,16 +125,33 @@ class Handshake:
                 "signature_malformed",
                 "the plainToken to be signed has characters or a length that no sender uses",
             )
-        answer = {"plainToken": token.decode(), "encryptedToken": self._sign(token).hex()}
-        return HandshakeAnswer(
-            CallerAnswer(200, [JSON, NOSNIFF, _NO_STORE], msgspec.json.encode(answer)),
-            "the sender's URL validation was answered",
-        )
+        return _json({"plainToken": token.decode(), "encryptedToken": self._sign(token).hex()})
+
+    def _x(self, call: Call) -> Reply:
+        tokens = [value for name, value in call.query_pairs if name == b"crc_token"]
+        if call.method != "GET" or not tokens:
+            return None
+        if self._sign is None or len(tokens) > 1 or not _PLAIN_TOKEN.fullmatch(tokens[0]):
+            return Unproven(
+                "signature_malformed",
+                "the crc_token to be signed has characters or a length that no sender uses",
+            )
+        return _json({"response_token": f"sha256={b64encode(self._sign(tokens[0])).decode()}"})
 
 
 def methods(kind: HandshakeKind) -> frozenset[str]:
     """What a webhook with this handshake is called with, besides POST."""
-    return frozenset({"GET"} if kind in ("meta", "dropbox") else ())
+    match kind:
+        case "meta" | "dropbox" | "okta" | "x":
+            return frozenset({"GET"})
+        case "reachable":
+            return frozenset({"GET", "HEAD"})
+        case "cloudevents":
+            return frozenset({"OPTIONS"})
+        case "none" | "slack" | "xero" | "woocommerce_ping" | "zoom" | "notion" | "asana" | "twitch":
+            return frozenset()
+        case "challenge" | "graph" | "event_grid" | "discord":
+            return frozenset()
 
 
 def needs_verify_token(kind: HandshakeKind) -> bool:
@@ -149,6 +185,100 @@ def _echo(challenge: bytes, name: str) -> Reply:
 
 def _empty(detail: str, announced: bytes | None = None) -> HandshakeAnswer:
     return HandshakeAnswer(CallerAnswer(200, []), detail, announced)
+
+
+def _json(answer: dict[str, str | int]) -> HandshakeAnswer:
+    return HandshakeAnswer(
+        CallerAnswer(200, [JSON, NOSNIFF, _NO_STORE], msgspec.json.encode(answer)),
+        "the sender's URL validation was answered",
+    )
+
+
+def _reachable(call: Call) -> Reply:
+    """Trello, Intercom and Mailchimp ask only whether somebody is there."""
+    if call.method not in ("GET", "HEAD"):
+        return None
+    return _empty(f"a {call.method} was answered; it starts nothing")
+
+
+def _challenge(call: Call) -> Reply:
+    """As monday, Lark and Slack's classic form send it, in a call without a signature."""
+    challenge = _text(call, b'"challenge"', "challenge")
+    if challenge is None or len(members(call.body)) > 3:
+        return None
+    if not _CHALLENGE.fullmatch(challenge):
+        return Unproven("signature_malformed", "challenge has characters or a length that no sender uses")
+    return _json({"challenge": challenge.decode()})
+
+
+def _graph(call: Call) -> Reply:
+    """Asked again for each new subscription. The text is words, so it goes out as plain text and as nothing else."""
+    tokens = [value for name, value in call.query_pairs if name == b"validationToken"]
+    if call.method != "POST" or not tokens:
+        return None
+    if len(tokens) > 1 or not _SENTENCE.fullmatch(tokens[0]):
+        return Unproven(
+            "signature_malformed", "validationToken has characters or a length that no sender uses"
+        )
+    return HandshakeAnswer(
+        CallerAnswer(200, [_TEXT, NOSNIFF, _NO_STORE], tokens[0]), "the sender's challenge was answered"
+    )
+
+
+def _cloudevents(call: Call) -> Reply:
+    """Without this consent a sender that follows the CloudEvents specification sends nothing."""
+    origins = call.header(b"webhook-request-origin")
+    if call.method != "OPTIONS":
+        return None
+    if len(origins) != 1:
+        return Unproven(
+            "credential_missing", "an OPTIONS call without WebHook-Request-Origin asks for nothing"
+        )
+    headers = [(b"webhook-allowed-origin", b"*"), (b"allow", b"POST"), _NO_STORE]
+    if call.header(b"webhook-request-rate"):
+        headers.append((b"webhook-allowed-rate", b"*"))
+    return HandshakeAnswer(
+        CallerAnswer(200, headers), "the sender asked whether it may send, and was told that it may"
+    )
+
+
+def _event_grid(call: Call) -> Reply:
+    if call.header(b"aeg-event-type") != [b"SubscriptionValidation"]:
+        return None
+    code = as_text(walk(call.body, (0, "data", "validationCode")) or b"").encode("utf-8", "replace")
+    if not _CHALLENGE.fullmatch(code):
+        return Unproven(
+            "signature_malformed", "validationCode has characters or a length that no sender uses"
+        )
+    return _json({"validationResponse": code.decode()})
+
+
+def _okta(call: Call) -> Reply:
+    challenges = call.header(b"x-okta-verification-challenge")
+    if call.method != "GET":
+        return None
+    if len(challenges) != 1 or not _CHALLENGE.fullmatch(challenges[0]):
+        return Unproven(
+            "signature_malformed", "the sender's challenge is missing or has characters that no sender uses"
+        )
+    return _json({"verification": challenges[0].decode()})
+
+
+def _discord(call: Call) -> Reply:
+    """PING of interactions is 1, that of webhook events 0."""
+    kind = _value(call, b'"type"', "type")
+    if kind == b"1":
+        return _json({"type": 1})
+    if kind == b"0":
+        return HandshakeAnswer(CallerAnswer(204), "the sender's ping was answered")
+    return None
+
+
+def _x_signed_again(call: Call) -> Reply:
+    """What was signed for anybody who asked, as a body, would be a call with a right signature."""
+    if call.method == "POST" and _PLAIN_TOKEN.fullmatch(call.body.strip()):
+        return Unproven("signature_mismatch", "the body is a text that was signed as a challenge")
+    return None
 
 
 def _slack(call: Call) -> Reply:

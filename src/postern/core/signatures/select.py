@@ -12,7 +12,7 @@ from typing import Literal
 from msgspec import Struct
 
 from postern.core.calls.call import Call
-from postern.core.calls.content import UnreadableContent, read_object
+from postern.core.calls.content import ANYTHING, UnreadableContent, read_object
 from postern.core.calls.paths import InvalidPath, Path, as_text, parse_path, walk, walk_members
 
 Kind = Literal["header", "query", "body", "item"]
@@ -113,7 +113,7 @@ def in_body(call: Call, path: Path) -> list[bytes]:
 
     It is looked up in what will be mapped, which for a form is not the body's own text: a signature over
     fields protects nothing if other fields are mapped."""
-    payload = read_object(call, wrap_arrays=True)
+    payload = read_object(call, ANYTHING)
     if isinstance(payload, UnreadableContent):
         value = walk(call.body, path)  # nothing of it will be mapped: it is rejected for its content next
     else:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from postern.core.calls.call import Call, query_pairs
-from postern.core.calls.content import UnreadableContent, is_form, read_object
+from postern.core.calls.content import ANYTHING, UnreadableContent, is_form, read_object
 from postern.core.signatures.select import (
     InvalidReference,
     Ref,
@@ -217,7 +217,7 @@ def _named_piece(kind: TokenKind, ref: Ref) -> Piece:
 
 
 def _field(call: Call, ref: Ref) -> bytes | Missing:
-    payload = read_object(call, wrap_arrays=True)
+    payload = read_object(call, ANYTHING)
     if isinstance(payload, UnreadableContent):
         return Missing(f"the body, whose fields are signed, cannot be read: {payload.detail}")
     # Senders leave out what is empty and still sign it as an empty text (Adyen's originalReference).

@@ -13,18 +13,18 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from postern.core.answer import content_type_problem
+from postern.core.calls.content import LARGEST_PAYLOAD_LIMIT, PAYLOAD_LIMIT, Arrays
 from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.documents import Document
 from postern.core.names import header_name_problem, parameter_name_problem, username_problem
 from postern.core.schedules import Schedule, parse_schedule
 from postern.core.signatures.credential import Placement
+from postern.core.signatures.handshake import HandshakeKind
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.webhooks import bounds
 from postern.core.webhooks.bounds import Bounds, without
 from postern.core.webhooks.grouping import LONGEST_FOLDER, folder_of
-
-PAYLOAD_LIMIT = 1024 * 1024
-LARGEST_PAYLOAD_LIMIT = 25 * 1024 * 1024
 
 Method = Literal["none", "token", "hmac"]
 
@@ -99,6 +99,15 @@ class SynchronousResponse(Setting, frozen=True):
     timeout_seconds: Annotated[float, Bounds(ge=1, le=60)] | None = None
 
 
+class AcceptedAnswer(Setting, frozen=True):
+    """What callers hear whose call was accepted and who wait for no workflow, where their sender wants something else
+    than usual. {invocationId} in the body is replaced."""
+
+    status: Annotated[int, Bounds(ge=200, le=299)] = 200
+    content_type: Annotated[str, Bounds(check=without(content_type_problem))] = "text/plain; charset=utf-8"
+    body: Annotated[str, Bounds(max_length=4096)] = ""
+
+
 class DuplicateProtection(Setting, frozen=True):
     """Whether a retried delivery starts the workflow only once. ``key`` is ``header:Name`` or a path in the
     body."""
@@ -163,11 +172,25 @@ class WebhookSettings(Setting, frozen=True):
     cors: CorsSetting = CorsSetting()
     ip_allowlist: Annotated[list[str], Bounds(check=bounds.ranges, max_length=1000)] = []
     payload_limit_bytes: Annotated[int, Bounds(ge=1, le=LARGEST_PAYLOAD_LIMIT)] = PAYLOAD_LIMIT
-    accepts_arrays: Annotated[
-        bool | None,
+    arrays: Annotated[
+        Arrays | None,
         Meta(
-            description="Whether a body may be a JSON array, which is then read as its items. "
-            "null: as its built-in sender does, otherwise not."
+            description="What becomes of a body that is a JSON array: it is refused, or read whole, as an object with its "
+            "items, or each of its elements becomes a call of its own. null: as its built-in sender does, otherwise refused."
+        ),
+    ] = None
+    accepts_empty: Annotated[bool, Meta(description="Whether a call may have no body: it is read as {}.")] = (
+        False
+    )
+    accepts_xml: Annotated[
+        bool, Meta(description="Whether a body may be XML: its text stands, unparsed, under the key xml.")
+    ] = False
+    accepted_answer: AcceptedAnswer | None = None
+    handshake: Annotated[
+        HandshakeKind | None,
+        Meta(
+            description="How the sender tests the URL before it sends anything; nothing is started by that. "
+            "null: as its signature's scheme says, otherwise not at all."
         ),
     ] = None
     rate_limit: RateLimit = RateLimit()

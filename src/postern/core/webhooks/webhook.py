@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from msgspec import Struct
 
 from postern.core.address import Allowlist
-from postern.core.calls.content import Mapping
+from postern.core.calls.content import PAYLOAD_LIMIT, PLAIN, Mapping, TakenBodies
 from postern.core.calls.cors import Cors
 from postern.core.calls.paths import Path
 from postern.core.deliveries.delivery import State
 from postern.core.signatures.credential import Credential
 from postern.core.signatures.handshake import Handshake
 from postern.core.signatures.redact import Mask
-from postern.core.webhooks.settings import PAYLOAD_LIMIT
+from postern.core.webhooks.settings import AcceptedAnswer
 
 
 class DuplicateKey(Struct, frozen=True):
@@ -45,8 +45,8 @@ class Webhook:
     answer_timeout: float | None = None
     """Seconds that a caller waits for the workflow's answer; None where the webhook answers at once."""
     held: bool = False
-    wraps_arrays: bool = False
-    """Bodies that are arrays are accepted: they are read as the object ``{"items": […]}``."""
+    takes: TakenBodies = PLAIN
+    accepted_answer: AcceptedAnswer | None = None
     recording_until: float = 0.0
     """Record Events is armed until then; 0.0 where it is not."""
     method: str = "none"

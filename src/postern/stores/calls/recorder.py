@@ -58,6 +58,9 @@ def record_all(connection: Connection, entries: list[Entry]) -> list[Receipt]:
     The entries themselves are left as they are: when the commit fails, each is tried again alone, and may be
     first then.
     """
+    asked = entries
+    if any(entry.others for entry in asked):
+        entries = [one for entry in asked for one in (entry, *entry.others)]
     firsts = claim_keys(connection, entries)
     waiting = [
         entry.delivery for entry in entries if entry.delivery is not None and entry.delivery.state == "held"
@@ -72,7 +75,13 @@ def record_all(connection: Connection, entries: list[Entry]) -> list[Receipt]:
         first = firsts.get(invocation.id)
         if first is not None:
             invocation, delivery = (
-                replace(invocation, outcome="duplicate", code="duplicate", status=200, duplicate_of=first),
+                replace(
+                    invocation,
+                    outcome="duplicate",
+                    code="duplicate",
+                    status=invocation.status or 200,
+                    duplicate_of=first,
+                ),
                 None,
             )
         if delivery is not None:
@@ -100,10 +109,16 @@ def record_all(connection: Connection, entries: list[Entry]) -> list[Receipt]:
         [(invocation, entry.secret_id) for invocation, entry in zip(recorded, entries, strict=True)],
     )
     return (
-        [Receipt(firsts.get(entry.invocation.id), entry.invocation.id in listener_gone) for entry in entries]
+        [Receipt(_first_of(entry, firsts), entry.invocation.id in listener_gone) for entry in asked]
         if firsts or listener_gone
-        else [_RECORDED] * len(entries)
+        else [_RECORDED] * len(asked)
     )
+
+
+def _first_of(entry: Entry, firsts: dict[str, str]) -> str | None:
+    """Only where all that the call brought was there before is it told so."""
+    is_new = any(one.delivery is not None and one.invocation.id not in firsts for one in entry.others)
+    return None if is_new else firsts.get(entry.invocation.id)
 
 
 def insert_invocation(connection: Connection, invocation: Invocation) -> None:

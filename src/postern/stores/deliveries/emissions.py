@@ -1,5 +1,7 @@
 """Deliveries of calls that are recorded already: a replay, an edited call, one that was rejected first."""
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 from sqlalchemy import Connection, select
 
@@ -10,7 +12,7 @@ from postern.core.history.marks import Edited
 from postern.core.problems import Gone
 from postern.stores.access.audit import write_note
 from postern.stores.calls.claims import claim_keys
-from postern.stores.calls.recorder import emit, insert_delivery, insert_invocation, keep_sample
+from postern.stores.calls.recorder import emit, insert_delivery, insert_invocation, keep_sample, record_all
 from postern.stores.history.locking import lock_call
 from postern.stores.history.marks import insert_edited
 from postern.stores.sql.repository import Repository, writes
@@ -61,9 +63,10 @@ class Emissions(Repository):
         duplicate_until: float,
         asked_by: str,
         note: AuditEntry,
+        elements: Sequence[Entry] = (),
     ) -> Delivery | str | None:
         """Start a call that was rejected once. A text names the invocation that came in its place; None: it
-        has a delivery."""
+        has a delivery. ``elements``: of an array, each of which is a call of its own and is started in its place."""
         key = delivery_key(invocation.id, 1)
         lock_call(connection, invocation.id)
         if connection.scalar(select(deliveries.c.key).where(deliveries.c.key == key)) is not None:
@@ -76,6 +79,9 @@ class Emissions(Repository):
         delivery = Delivery(
             key, invocation.id, invocation.webhook_id, 1, state, 0, now, fields, now, asked_by=asked_by
         )
+        if elements:
+            record_all(connection, list(elements))
+            delivery.state = "completed"
         insert_delivery(connection, delivery)
         announce(connection, DUE)
         write_note(connection, note)

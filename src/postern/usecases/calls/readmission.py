@@ -8,13 +8,14 @@ from collections.abc import AsyncIterator
 from postern.core.access.accounts import Actor
 from postern.core.admit import NEVER_READ, Verdict, admit_head
 from postern.core.admit import admit as judge
-from postern.core.calls.content import UnreadableContent, read_object
+from postern.core.calls.content import RECORDED, UnreadableContent, read_object
 from postern.core.history.invocation import Delivery, HistoryFilter, Invocation
 from postern.core.limits import Limits
 from postern.core.problems import PROBLEMS, Gone, Refused, invalid
 from postern.core.webhooks.webhook import Webhook
 from postern.usecases.access.audit import noted
 from postern.usecases.calls import views
+from postern.usecases.calls.receive import entry_of
 from postern.usecases.history.history import recorded
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.stored_webhook import served
@@ -89,7 +90,7 @@ async def may_pass(gateway: Gateway, actor: Actor, invocation_id: str) -> bool:
     # A token is masked in what is recorded: where one is asked for, no recorded call has it.
     if webhook is None or webhook.method == "token" or _cannot_be_judged(invocation):
         return False
-    return not isinstance(read_object(invocation.as_call(), wrap_arrays=True), UnreadableContent)
+    return not isinstance(read_object(invocation.as_call(), RECORDED), UnreadableContent)
 
 
 async def _admit_one(gateway: Gateway, actor: Actor, invocation: Invocation) -> views.Admission:
@@ -106,6 +107,13 @@ async def _admit_one(gateway: Gateway, actor: Actor, invocation: Invocation) -> 
         return not_admitted(f"the sender sent it again, and it was accepted as {retried}")
     now = gateway.clock()
     until = now + webhook.duplicates.window_seconds if webhook.duplicates else 0.0
+    elements = []
+    for part, judged in verdict.elements:
+        entry = entry_of(gateway, webhook, part, judged)
+        entry.duplicate_until = until
+        if entry.delivery is not None:
+            entry.delivery.asked_by = actor.name
+        elements.append(entry)
     note = noted(gateway, actor, "rejected call admitted", invocation.id)
     try:
         admitted = await gateway.store.emissions.admit(
@@ -117,6 +125,7 @@ async def _admit_one(gateway: Gateway, actor: Actor, invocation: Invocation) -> 
             until,
             actor.name,
             note,
+            elements,
         )
     except Gone:
         return not_admitted("retention has taken it just now")

@@ -100,7 +100,11 @@ class Reception:
         self._gateway = gateway
         self._webhook = webhook
         self._on_answer = on_answer
-        self.entry = entry = entry_of(gateway, webhook, call, verdict)
+        parts = verdict.elements or [(call, verdict)]
+        entries = [entry_of(gateway, webhook, part, judged) for part, judged in parts]
+        # Of an array, the answer names the first element that started something.
+        self.entry = entry = next((one for one in entries if one.delivery is not None), entries[0])
+        entry.others = [one for one in entries if one is not entry]
         self._cors = _cors_headers(webhook, call)
         self._payload = verdict.payload
         self._at_once: CallerAnswer | None = None
@@ -127,10 +131,12 @@ class Reception:
         if entry.sample is not None and receipt.first is None:
             webhook.recording_until = 0.0  # it is taken: the next call need not prepare another
         gateway.runtime.live.touch(invocation.id)
+        for other in entry.others:
+            gateway.runtime.live.touch(other.invocation.id)
         if receipt.first is not None:
             invocation.outcome = invocation.code = "duplicate"
             if webhook.answer_timeout is None:
-                self._answer(answers.stored("duplicate", receipt.first))
+                self._answer(self._at_rest("duplicate", receipt.first))
             else:
                 self._wait_for(await_first_answer(gateway, webhook, receipt.first))
         elif delivery is None:
@@ -144,9 +150,16 @@ class Reception:
             self._wait_for(await_listener(gateway, delivery))
         elif delivery.deadline is None or delivery.state == "held":
             gateway.runtime.due.set()
-            self._answer(answers.stored("accepted", invocation.id))
+            self._answer(self._at_rest("accepted", invocation.id))
         else:
             self._wait_for(await_answer(gateway, delivery, self._payload))
+
+    def _at_rest(self, status: Literal["accepted", "duplicate"], invocation_id: str) -> CallerAnswer:
+        """The answer to who waits for no workflow."""
+        own = self._webhook.accepted_answer
+        if own is None:
+            return answers.stored(status, invocation_id)
+        return answers.as_set(own.status, own.content_type, own.body, invocation_id)
 
     def _wait_for(self, coming: Coroutine[Any, Any, CallerAnswer], waited: bool = True) -> None:
         async def answered() -> None:
@@ -237,7 +250,7 @@ def entry_of(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict) -
         received_at=call.received_at,
         outcome=verdict.outcome,
         code=verdict.code,
-        status=_status_of(verdict, waits),
+        status=_status_of(webhook, verdict, waits),
         config_version=webhook.version,
         method=call.method[:20],
         path=call.path,
@@ -286,10 +299,12 @@ def entry_of(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict) -
     return entry
 
 
-def _status_of(verdict: Verdict, waits: bool) -> int:
+def _status_of(webhook: Webhook, verdict: Verdict, waits: bool) -> int:
     match verdict.outcome:
         case "accepted":
-            return 0 if waits else 200
+            if waits:
+                return 0
+            return webhook.accepted_answer.status if webhook.accepted_answer is not None else 200
         case "handshake":
             assert verdict.handshake is not None
             return verdict.handshake.answer.status

@@ -7,14 +7,19 @@ import msgspec
 from msgspec.structs import replace
 
 from postern.core.access.accounts import Actor
-from postern.core.calls.content import LONGEST_VALUE, UnreadableContent, read_object
+from postern.core.calls.content import (
+    LARGEST_PAYLOAD_LIMIT,
+    LONGEST_VALUE,
+    RECORDED,
+    UnreadableContent,
+    read_object,
+)
 from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.history.compare import Difference
 from postern.core.history.invocation import Invocation
 from postern.core.history.marks import Edited
 from postern.core.history.replay import Values
 from postern.core.problems import FieldError, Refused, invalid
-from postern.core.webhooks.settings import LARGEST_PAYLOAD_LIMIT
 from postern.identity import new_id
 from postern.usecases.access.audit import noted
 from postern.usecases.history.comparing import document_changes, line
@@ -65,7 +70,7 @@ async def replay_edited(
         detail="",
         duplicate_of=None,
     )
-    payload = read_object(made.as_call(), wrap_arrays=True)
+    payload = read_object(made.as_call(), RECORDED)
     if isinstance(payload, UnreadableContent):
         raise invalid("body", payload.detail)
     found = webhook.mapping.apply(payload)[0] if fields == "current" else story.deliveries[0].fields

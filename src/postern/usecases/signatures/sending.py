@@ -11,6 +11,7 @@ import msgspec
 from pydantic import Field
 
 from postern.core.access.accounts import Actor
+from postern.core.calls.content import LARGEST_PAYLOAD_LIMIT
 from postern.core.calls.paths import InvalidPath, parse_path
 from postern.core.documents import BodyChanges
 from postern.core.problems import PROBLEMS, FetchTrouble, Refused, invalid
@@ -31,7 +32,7 @@ from postern.core.webhooks.making import (
     unsigned,
     with_token,
 )
-from postern.core.webhooks.settings import LARGEST_PAYLOAD_LIMIT, Authentication, TokenAuthentication
+from postern.core.webhooks.settings import Authentication, TokenAuthentication
 from postern.core.webhooks.stored import StoredWebhook
 from postern.usecases.access.audit import noted
 from postern.usecases.ports import Fetched
@@ -39,7 +40,7 @@ from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.shapes import WHOLE, Shape, given_body
 from postern.usecases.signatures import senders, views
 from postern.usecases.stored_webhook import check_secrets, stored
-from postern.usecases.webhooks.compiling import accepts_arrays, answer_timeout, credential_of
+from postern.usecases.webhooks.compiling import answer_timeout, arrays_of, credential_of
 from postern.usecases.webhooks.resolving import scheme_of
 
 RECORDED = "recorded"
@@ -251,7 +252,7 @@ async def _samples(gateway: Gateway, webhook: StoredWebhook) -> list[views.Sampl
     headers = (("Content-Type", "application/json"),)
     kept = await gateway.store.samples.get(webhook.id)
     if kept is not None and kept.trigger is not None:
-        body = _payload(kept.trigger, accepts_arrays(webhook.settings, webhook.resolved))
+        body = _payload(kept.trigger, arrays_of(webhook.settings, webhook.resolved) == "whole")
         headers_of_sender = found[0].headers if found else headers
         found.append(
             views.SampleCall(event=RECORDED, title="The recorded event", headers=headers_of_sender, body=body)

@@ -10,6 +10,7 @@ from pydantic import Field
 from postern import presets
 from postern.core.access.accounts import Actor
 from postern.core.calls.call import Call
+from postern.core.calls.content import LARGEST_PAYLOAD_LIMIT
 from postern.core.problems import PROBLEMS, Refused, invalid
 from postern.core.signatures.diagnosis.diagnose import Diagnosis, diagnose, resembles, sentence
 from postern.core.signatures.diagnosis.variants import SenderSetup
@@ -17,7 +18,6 @@ from postern.core.signatures.encoding import is_stand_in
 from postern.core.signatures.redact import TEST_CALL
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.webhooks import settings
-from postern.core.webhooks.settings import LARGEST_PAYLOAD_LIMIT
 from postern.core.webhooks.stored import StoredWebhook
 from postern.usecases.history.history import recorded
 from postern.usecases.history.views.calls import Step

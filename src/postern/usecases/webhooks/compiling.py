@@ -1,11 +1,11 @@
 """From a stored configuration to the webhook that calls meet: everything parsed, keyed and hashed once."""
 
 from postern.core.address import Allowlist
-from postern.core.calls.content import Mapping
+from postern.core.calls.content import Arrays, Mapping, TakenBodies
 from postern.core.calls.cors import Cors
 from postern.core.calls.paths import parse_path
 from postern.core.signatures.credential import Credential, NoCredential, TokenCredential
-from postern.core.signatures.handshake import Handshake
+from postern.core.signatures.handshake import Handshake, HandshakeKind
 from postern.core.signatures.redact import Mask
 from postern.core.signatures.signature import SignatureCredential
 from postern.core.webhooks.bounds import place_of_key
@@ -42,14 +42,20 @@ def compile_webhook(stored: StoredWebhook) -> Webhook:
         mapping=Mapping(settings.field_mapping.paths()),
         mask=Mask(credential),
         allowlist=Allowlist.parse(settings.ip_allowlist) if settings.ip_allowlist else None,
-        handshake=_handshake(credential, stored.secrets),
+        handshake=_handshake(settings.handshake, credential, stored.secrets),
         cors=Cors(tuple(settings.cors.origins)) if settings.cors.enabled else None,
         duplicates=_duplicates(settings.duplicate_protection),
         payload_limit=settings.payload_limit_bytes,
         calls_per_second=settings.rate_limit.calls_per_second,
         burst=settings.rate_limit.burst,
         answer_timeout=answer_timeout(settings, resolved),
-        wraps_arrays=accepts_arrays(settings, resolved),
+        takes=TakenBodies(
+            arrays_of(settings, resolved),
+            settings.accepts_empty,
+            settings.accepts_xml,
+            settings.payload_limit_bytes,
+        ),
+        accepted_answer=settings.accepted_answer,
         method=settings.authentication.method,
         provider=settings.authentication.provider
         if isinstance(settings.authentication, SignatureAuthentication)
@@ -65,8 +71,8 @@ def answer_timeout(settings: WebhookSettings, resolved: Resolved) -> float | Non
     return setting.timeout_seconds or resolved.answer_timeout_seconds or DEFAULT_ANSWER_TIMEOUT
 
 
-def accepts_arrays(settings: WebhookSettings, resolved: Resolved) -> bool:
-    return resolved.sends_arrays if settings.accepts_arrays is None else settings.accepts_arrays
+def arrays_of(settings: WebhookSettings, resolved: Resolved) -> Arrays:
+    return settings.arrays or ("whole" if resolved.sends_arrays else "refused")
 
 
 def credential_of(
@@ -95,14 +101,18 @@ def credential_of(
     )
 
 
-def _handshake(credential: Credential, secrets: dict[str, StoredSecret]) -> Handshake | None:
-    if not isinstance(credential, SignatureCredential) or credential.scheme.handshake == "none":
+def _handshake(
+    chosen: HandshakeKind | None, credential: Credential, secrets: dict[str, StoredSecret]
+) -> Handshake | None:
+    signs = credential if isinstance(credential, SignatureCredential) else None
+    kind = chosen or (signs.scheme.handshake if signs else "none")
+    if kind == "none":
         return None
     verify_token = secrets.get("verifyToken")
     return Handshake(
-        credential.scheme.handshake,
+        kind,
         verify_token=verify_token.value if verify_token else None,
-        sign=credential.sign if credential.can_sign else None,
+        sign=signs.sign if signs and signs.can_sign else None,
     )
 
 

@@ -28,6 +28,7 @@ from pydantic.alias_generators import to_snake
 from postern.core.names import sent_header_problem
 from postern.core.problems import FieldRefused
 from postern.core.schedules import InvalidSchedule
+from postern.core.signatures.handshake import OF_A_SCHEME
 from postern.core.webhooks import settings
 from postern.core.webhooks.bounds import Bounds
 from postern.core.webhooks.settings import Setting, WebhookSettings
@@ -233,6 +234,16 @@ class WebhookRequest(SettingRequest):
     enabled: bool = True
     authentication: Authentication = Field(discriminator="method")
     schedule: ScheduleRequest | None = None
+
+    @model_validator(mode="after")
+    def _go_together(self) -> "WebhookRequest":
+        made: WebhookSettings = self.setting()
+        if made.arrays == "each" and made.synchronous_response.enabled:
+            message = "a caller who waits hears one workflow: read arrays whole, or answer at once"
+            raise FieldRefused("arrays", message)
+        if made.handshake in OF_A_SCHEME and made.authentication.method != "hmac":
+            raise FieldRefused("handshake", "belongs to a sender that signs: choose the method hmac")
+        return self
 
     def parts(self) -> tuple[WebhookSettings, dict[str, str | Generate]]:
         """The settings to store, and the secrets that were sent along, by their field in the vault."""

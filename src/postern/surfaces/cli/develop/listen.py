@@ -8,7 +8,7 @@ import click
 from msgspec import Raw
 
 from postern.core.calls.call import Call
-from postern.core.calls.content import UnreadableContent, read_object
+from postern.core.calls.content import RECORDED, UnreadableContent, read_object
 from postern.core.calls.paths import InvalidPath, as_text, parse_path, walk_members
 from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.history.volume import OUTCOMES, outcome_of
@@ -236,7 +236,7 @@ def _members(call: RecordedRequest) -> dict[str, Raw]:
     """Of the JSON object or the form that it carries; none of anything else."""
     headers = tuple((name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in call.headers)
     body = b64decode(call.body_base64 or "")
-    payload = read_object(Call(call.method, b"", b"", headers, body, "", 0.0), wrap_arrays=True)
+    payload = read_object(Call(call.method, b"", b"", headers, body, "", 0.0), RECORDED)
     return {} if isinstance(payload, UnreadableContent) else payload.members
 
 

@@ -2,9 +2,9 @@
 
 from msgspec import Struct
 
+from postern.core.calls.content import LARGEST_PAYLOAD_LIMIT
 from postern.core.documents import Patch
 from postern.core.problems import Refused
-from postern.core.webhooks.settings import LARGEST_PAYLOAD_LIMIT
 from postern.usecases.history.views.calls import Invocation
 from postern.usecases.webhooks.views import Webhook
 

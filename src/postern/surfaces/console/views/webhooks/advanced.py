@@ -35,6 +35,17 @@ async def try_key(visit: Visit) -> Response:
     return visit.page("webhook/tried_key.html", tried=tried, problem=problem)
 
 
+def accepted_answer(form: Form) -> Patch | None:
+    """None: the usual one."""
+    written = {
+        "status": form.number("answerStatus"),
+        "contentType": form.text("answerType"),
+        "body": form.text("answerBody"),
+    }
+    given = {name: value for name, value in written.items() if value not in (None, "")}
+    return {"contentType": None, "body": None, "status": None} | given if given else None
+
+
 def request_of(form: Form) -> Patch:
     """One form for all of it: what is empty goes back to its default."""
     patch: Patch = {
@@ -49,7 +60,10 @@ def request_of(form: Form) -> Patch:
         "cors": {"enabled": form.on("cors"), "origins": form.lines("origins")},
         "ipAllowlist": form.lines("ipAllowlist"),
         "payloadLimitBytes": form.number("payloadKib", 1024),
-        "acceptsArrays": {"yes": True, "no": False}.get(form.text("acceptsArrays")),
+        "arrays": form.text("arrays") or None,
+        "acceptsEmpty": form.on("acceptsEmpty"),
+        "acceptsXml": form.on("acceptsXml"),
+        "acceptedAnswer": accepted_answer(form),
         "rateLimit": {"callsPerSecond": form.number("callsPerSecond"), "burst": form.number("burst")},
         "historyRetentionDays": form.number("historyRetentionDays"),
         "bodyRetentionDays": form.number("bodyRetentionDays"),
