@@ -6,6 +6,7 @@ limits on heads, time and bytes, and answers that arrive although the caller is 
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -76,6 +77,22 @@ class Connections:
     for_the_app: MakeExchange
     most: int
     kept: int = field(default=0, init=False)
+    _turns: deque["Connection"] = field(default_factory=deque, init=False)
+
+    def wait_for_turn(self, connection: "Connection", loop: asyncio.AbstractEventLoop) -> None:
+        """One of all goes on in each round of the loop: a request that came alone waits for one of those that were sent
+        many at a time, and not for one of each connection."""
+        self._turns.append(connection)
+        if len(self._turns) == 1:
+            loop.call_soon(self._next_turn, loop)
+
+    def _next_turn(self, loop: asyncio.AbstractEventLoop) -> None:
+        connection = self._turns.popleft()
+        while connection.closing and self._turns:
+            connection = self._turns.popleft()
+        if self._turns:
+            loop.call_soon(self._next_turn, loop)
+        connection.read_kept()
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -107,7 +124,7 @@ class Connection(asyncio.BufferedProtocol):
         """The request whose answer is owed."""
         self._kept = 0
         self._has_turn = False
-        """It is about to read what it has kept."""
+        """It waits for its turn to read what it has kept."""
         self.caller_finished = False
         self._unsent: tuple[Any, CallerAnswer] | None = None
         """An answer that waits until the caller has taken what was sent before."""
@@ -321,11 +338,11 @@ class Connection(asyncio.BufferedProtocol):
             if not self._has_turn:
                 self._has_turn = True
                 self.flow.pause_reading()
-                self._loop.call_soon(self._read_kept)
+                self._shared.wait_for_turn(self, self._loop)
         elif self.flow.read_paused:
             self.flow.resume_reading()
 
-    def _read_kept(self) -> None:
+    def read_kept(self) -> None:
         self._has_turn = False
         if self._state is _IDLE or self._state is State.UNWANTED:
             self.flow.resume_reading()
