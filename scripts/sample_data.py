@@ -13,7 +13,11 @@ import math
 import random
 import sys
 import time
+from pathlib import Path
 from typing import Any
+from uuid import UUID
+
+import uuid_utils
 
 from postern.core.access.accounts import Actor
 from postern.core.admit import admit, admit_head
@@ -28,6 +32,7 @@ from postern.usecases.shapes import validated
 from postern.usecases.webhooks import listing, webhooks
 from postern.usecases.webhooks.requests import WebhookRequest
 from postern.wiring.gateway import opened
+from postern.workflows.example import EXAMPLE
 
 ACTOR = Actor("sample data", "admin")
 SHOPIFY, STRIPE = "shpss_3f9c1b7e5d2a48f0", "whsec_kR7mQz2vXw9LpT4nYb6cJd8f"
@@ -84,6 +89,31 @@ WEBHOOKS: dict[str, dict[str, Any]] = {
     "Price list (test)": {"authentication": {"method": "none"}, "enabled": False},
 }
 DELETED = "Last year's importer"
+WORKFLOWS = '''"""Orders go to the ERP, payments into the books."""
+
+from postern.workflows import Event, step, workflow
+
+
+@step(retries=0)
+def to_erp(number: int) -> None:
+    if 1300 < number < 1325:
+        raise RuntimeError(f"ERP said 503 for order {number}")
+
+
+@workflow(webhook_id="{Shopify orders}")
+def new_order(event: Event) -> None:
+    to_erp(int(event["fieldOne"]))
+
+
+@step()
+def book(payment: str) -> None: ...
+
+
+@workflow(webhook_id="{Stripe payments}")
+def payment_received(event: Event) -> None:
+    book(event["fieldOne"])
+'''
+"""With the names of webhooks where their ids are to stand."""
 
 
 async def fill(settings: Settings, calls: int = 420) -> None:
@@ -97,6 +127,7 @@ async def fill(settings: Settings, calls: int = 420) -> None:
         made = await webhooks.create(gateway, ACTOR, validated(WebhookRequest, gone))
         await webhooks.remove(gateway, ACTOR, made.id)
         ids = {webhook.name: webhook.id for webhook in (await listing.listing(gateway, ACTOR)).items}
+        write_workflows(settings.workflows, ids)
         now = time.time()
         moments = sorted(now - 60 - _spread(chance) for _ in range(calls))
         for number, moment in enumerate(moments):
@@ -104,6 +135,15 @@ async def fill(settings: Settings, calls: int = 420) -> None:
         await _one(gateway, ids, chance, calls, now - 20, "Shopify orders", "other")
         await _one(gateway, ids, chance, calls + 1, now - 8, "Shopify orders", "good")
         await _one(gateway, ids, chance, calls + 2, now - 5, "Stripe payments", "reformatted")
+
+
+def write_workflows(folder: Path, ids: dict[str, str]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    source = WORKFLOWS
+    for name, webhook_id in ids.items():
+        source = source.replace(f"{{{name}}}", webhook_id)
+    (folder / "shop.py").write_text(source)
+    (folder / EXAMPLE.name).write_text(EXAMPLE.read_text())
 
 
 def _spread(chance: random.Random) -> float:
@@ -145,6 +185,10 @@ async def _one(
     )
     took = chance.lognormvariate(1.1, 0.55) / 1000
     gateway.clock = lambda: moment + took
+    # An id has its time, too: that is what a list is filtered by.
+    uuid_utils.uuid7 = lambda: UUID(  # type: ignore[assignment, misc]
+        f"{int(moment * 1000):012x}7{chance.getrandbits(12):03x}8{chance.getrandbits(60):015x}"
+    )
     verdict = admit_head(webhook, call) or admit(webhook, call, gateway.runtime.limits)
     answered: asyncio.Future[CallerAnswer] = asyncio.get_running_loop().create_future()
 

@@ -106,7 +106,7 @@ def _environment(folder: Path) -> dict[str, str]:
         "POSTERN_PORT": str(port),
         # As they are seen in a picture.
         "POSTERN_DATA_DIR": str((folder / "data").relative_to(ROOT)),
-        "POSTERN_WORKFLOWS": "src/postern/workflows/example",
+        "POSTERN_WORKFLOWS": str((folder / "workflows").relative_to(ROOT)),
         "POSTERN_ADMIN_PASSWORD": PASSWORD,
         "POSTERN_LOG": "off",
     }
