@@ -2,16 +2,21 @@
 
 from starlette.responses import Response
 
+from postern.core.history.invocation import HistoryFilter, Status
+from postern.surfaces.console.views.history import sentences
 from postern.surfaces.console.views.history.asked import chosen_in
 from postern.surfaces.console.views.history.call import values_in
-from postern.surfaces.console.views.history.listing import names, wanted
+from postern.surfaces.console.views.history.listing import names, rows_of, wanted
 from postern.surfaces.console.visit import Visit, whole_number
 from postern.usecases.answers import as_plain
 from postern.usecases.deliveries import replays
 from postern.usecases.deliveries.views import Replay
+from postern.usecases.history import history
 from postern.usecases.webhooks import picking
 
 A_PAGE = 30
+SHOWN = 20
+"""Calls of a replay, on its page."""
 MOST_UNTYPED = 100
 """Calls: the number of more is to be typed."""
 
@@ -45,11 +50,17 @@ async def show(visit: Visit) -> Response:
 
 
 async def _page(visit: Visit, replay: Replay, status: int = 200, wrong: str = "") -> Response:
+    again: Status | None = "failed" if replay.outcomes.failed else None
+    wanted_calls = HistoryFilter(replay=replay.id, status=again)
+    shown = await history.listing(visit.gateway, visit.actor, wanted_calls, SHOWN) if replay.done else None
+    items = shown.items if shown else []
     return visit.page(
         "replays/detail.html",
         status,
         replay=replay,
-        names=await names(visit, _meant([replay])),
+        rows=rows_of(items),
+        reason=sentences.reason,
+        names=await names(visit, _meant([replay]).union(one.webhook_id for one in items)),
         chosen=_chosen(replay),
         most_untyped=MOST_UNTYPED,
         wrong=wrong,
