@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, expect
 from support.browser import new_context
 from support.client import PASSWORD
 from support.waiting import wait_until
-from surfaces.console.conftest import Console
+from surfaces.console.conftest import Console, shopify_signature
 
 BODY = b'{"order": {"number": 1001,\t"total": 10.00},\r\n "who": {"e.mail": "ada@example.com"}, "note": "\xe2\x80\xaehidden"}'
 
@@ -44,6 +44,27 @@ def calls(console: Console, made: dict[str, Any]) -> dict[str, Any]:
             "page": call(b"<html><script>document.title='owned'</script></html>", "text/html"),
         }
     return made
+
+
+def test_a_call_is_told_in_few_words(console: Console, calls: dict[str, Any]) -> None:
+    """Ordinary and rejected ones, the head of their list, and what a replay of them asks: more grows slowly, and unseen."""
+    signed = {"method": "hmac", "provider": "shopify", "secret": "right"}
+    shop = console.webhook(name="Told", authentication=signed, fieldMapping={"fieldOne": "id"})
+    wrong = console.call(shop["url"], b'{"id": 1042}', X_Shopify_Hmac_Sha256=shopify_signature("typo", b"{}"))
+    console.page.set_viewport_size({"width": 1440, "height": 900})
+    for call, most in ((calls["json"], (70, 10)), (wrong[1]["invocationId"], (110, 12))):
+        console.open(f"/calls/{call}")
+        words, controls = console.said()
+        assert words <= most[0] and controls <= most[1], (words, controls)
+        assert console.page.evaluate("document.documentElement.scrollHeight") <= 900, "it is one screen"
+    console.open("/calls")
+    expect(console.page.locator(".counting")).to_contain_text("calls")
+    words, controls = console.said(but="#calls")
+    assert words <= 20 and controls <= 8, (words, controls)
+    console.replay_all()
+    expect(console.page.get_by_role("heading", name="Replay ")).to_be_visible()
+    words, controls = console.said()
+    assert words <= 90 and controls <= 7, (words, controls)
 
 
 def test_raw_marks_what_nobody_sees_and_is_copied_as_it_came(console: Console, calls: dict[str, Any]) -> None:

@@ -45,7 +45,7 @@ def test_the_first_call_appears_while_its_page_is_open(console: Console) -> None
     webhook = console.api.get(f"webhooks/{made(console)}").json
     expect(console.page.get_by_role("heading", name="Waiting for the first call")).to_be_visible()
     console.call(webhook["url"], {})
-    expect(console.page.locator("[data-live] tr")).to_contain_text("No token sent")
+    expect(console.page.locator("[data-live] tr")).to_contain_text("Rejected")
     expect(console.page.get_by_role("heading", name="Waiting for the first call")).to_be_hidden()
 
 

@@ -33,7 +33,22 @@ STATUS_WORDS: dict[Status, tuple[str, str]] = {
     "lost": ("Lost", "bad"),
     "dropped": ("Dropped", "warn"),
 }
-"""By invocation status: what a badge says, and its tone."""
+"""By invocation status: its word, and its tone."""
+
+STATUS_GROUPS: dict[Status, str] = {
+    "rejected": "Rejected",
+    "duplicate": "Duplicate",
+    "handshake": "Handshake",
+    "accepted": "Waiting",
+    "held": "Held",
+    "started": "Delivered",
+    "responded": "Delivered",
+    "completed": "Delivered",
+    "failed": "Failed",
+    "lost": "Lost",
+    "dropped": "Dropped",
+}
+"""What a badge says at first sight: four words for nearly all calls."""
 
 ENGINES: dict[EngineName, str] = {
     "embedded": "built in",
@@ -201,6 +216,8 @@ def milliseconds(value: float | None) -> str:
         return "<0.1 ms" if value else "0 ms"
     if value < 10:
         return f"{value:.1f} ms"
+    if value >= 120_000:
+        return _span(value / 1000)
     return f"{value:,.0f} ms" if value < 10_000 else f"{value / 1000:,.1f} s"
 
 

@@ -9,6 +9,7 @@ from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.problems import Refused
 from postern.surfaces.console.bodies import readable
 from postern.surfaces.console.views.history import story
+from postern.surfaces.console.views.history.call import told
 from postern.surfaces.console.views.history.sent import FIELD_LABELS
 from postern.surfaces.console.visit import Context, Visit, problem_of, whole_number
 from postern.usecases.history import comparing, editing, history, marks
@@ -29,9 +30,9 @@ async def bookmark(visit: Visit) -> Response:
     invocation = visit.at("invocation")
     if form.text("bookmark") == "off":
         await marks.remove_bookmark(visit.gateway, visit.actor, invocation)
-        return visit.to(f"/calls/{invocation}", "unmarked")
+        return await told(visit, "unmarked")
     await marks.bookmark(visit.gateway, visit.actor, invocation)
-    return visit.to(f"/calls/{invocation}", "marked")
+    return await told(visit, "marked")
 
 
 async def note(visit: Visit) -> Response:
@@ -49,13 +50,13 @@ async def note(visit: Visit) -> Response:
             refused.problem.status,
             **context | {"errors": errors, "problem": None if errors else problem_of(refused)},
         )
-    return visit.to(f"/calls/{invocation}#notes", "")
+    return await told(visit, part="#notes")
 
 
 async def delete_note(visit: Visit) -> Response:
     invocation = visit.at("invocation")
     await marks.delete_note(visit.gateway, visit.actor, invocation, visit.at("note"))
-    return visit.to(f"/calls/{invocation}#notes", "")
+    return await told(visit, part="#notes")
 
 
 async def compare(visit: Visit) -> Response:

@@ -22,12 +22,12 @@ async def detail(visit: Visit) -> Response:
     return visit.page("call/page.html", **await story.context(visit, visit.at("invocation")))
 
 
-async def told(visit: Visit, notice: str) -> Response:
+async def told(visit: Visit, notice: str = "", part: str = "") -> Response:
     """The call's page with what was just done: in its place, or as a page of its own."""
     if not visit.wants_part:
-        return visit.to(f"/calls/{visit.at('invocation')}", notice)
+        return visit.to(f"/calls/{visit.at('invocation')}{part}", notice)
     context = await story.context(visit, visit.at("invocation"))
-    return visit.page("call/page.html", **context | {"notice": pages.NOTICES[notice], "in_place": True})
+    return visit.page("call/page.html", **context | {"notice": pages.NOTICES.get(notice), "in_place": True})
 
 
 async def begin_workflow(visit: Visit) -> Response:

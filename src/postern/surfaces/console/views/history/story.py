@@ -7,7 +7,7 @@ from postern.core.calls import paths
 from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.problems import PROBLEMS
 from postern.surfaces.console import senders
-from postern.surfaces.console.views.history import life, sent, sentences
+from postern.surfaces.console.views.history import sent, sentences
 from postern.surfaces.console.views.history.fixes import fix_for
 from postern.surfaces.console.views.history.listing import row_of
 from postern.surfaces.console.views.history.sent import webhook_or_none
@@ -29,11 +29,12 @@ async def context(visit: Visit, invocation_id: str) -> Context:
     """The context of the story's templates."""
     item = await history.show(visit.gateway, visit.actor, invocation_id)
     webhook = await webhook_or_none(visit, item.webhook_id)
+    row = (await row_of(visit, item)).item
     return {
         **await sent.context(visit, item, webhook),
-        "title": await _title(visit, item),
+        "title": " · ".join([row.event or "Call", *list((row.fields or {}).values())[:1]]),
+        "pinned": item.deliveries[-1].fields if item.deliveries else row.fields,
         "within_story": True,
-        "lives": life.lives(item, visit.gateway.clock()),
         "kept_until": await retention.kept_until(visit.gateway, visit.actor, item.id),
         "errors": {},
         "reason": sentences.reason(item),
@@ -56,12 +57,6 @@ async def context(visit: Visit, invocation_id: str) -> Context:
         "may_admit": item.status == "rejected"
         and await readmission.may_pass(visit.gateway, visit.actor, item.id),
     }
-
-
-async def _title(visit: Visit, item: Invocation) -> str:
-    """The event and the first mapped value, as a list has them."""
-    row = (await row_of(visit, item)).item
-    return " · ".join([row.event or "Call", *list((row.fields or {}).values())[:1]])
 
 
 def _values_to_choose(item: Invocation, webhook: Webhook | None) -> dict[str, tuple[str, str]] | None:
