@@ -122,12 +122,13 @@ def test_filters_by_address_and_time_are_in_the_address(console: Console, orders
 
 def test_a_filtered_list_is_taken_along_as_a_file(console: Console, orders: dict[str, Any]) -> None:
     console.open(f"/calls?webhook={orders['id']}")
+    console.click("View")
     with console.page.expect_download() as begun:
-        console.click("CSV", "link")
+        console.click("Download as CSV", "link")
     table = list(csv.DictReader(io.StringIO(begun.value.path().read_text())))
     assert {row["values"] for row in table} == {"P-1001", "'=1+1"}, "no formula for a spreadsheet"
     with console.page.expect_download() as begun:
-        console.click("JSON lines", "link")
+        console.click("Download as JSON lines", "link")
     lines = [json.loads(line) for line in begun.value.path().read_text().splitlines()]
     assert sorted(one["fields"]["fieldOne"] for one in lines) == ["=1+1", "P-1001"]
     for path in ("?format=exe", "?format=csv&status=nothing"):
@@ -177,13 +178,13 @@ def test_the_beginning_of_a_value_is_enough(console: Console, orders: dict[str, 
     expect(console.page.locator("#find .found a").filter(has_text="Call").first).to_be_visible()
 
 
-def test_filters_and_columns_are_kept_under_a_name(console: Console, orders: dict[str, Any]) -> None:
+def test_filters_are_kept_under_a_name(console: Console, orders: dict[str, Any]) -> None:
     page = console.page
-    console.open(f"/calls?webhook={orders['id']}&status=rejected&columns=size")
+    console.open(f"/calls?webhook={orders['id']}&status=rejected")
     console.click("View")
     page.get_by_label("Save as a tab").fill("Rejected orders")
     assert console.violations() == []
-    console.click("Save view")
+    console.click("Save")
     expect(page.get_by_text("Saved: the view is a tab of the page Calls")).to_be_visible()
     page.wait_for_load_state()  # the key is heard by a script
     page.keyboard.press("Control+k")
@@ -192,10 +193,10 @@ def test_filters_and_columns_are_kept_under_a_name(console: Console, orders: dic
     # Not in the list of all pages, which stands there before anything is typed and goes away.
     expect(found.filter(has_text="Volume")).to_have_count(0)
     found.filter(has_text="View").click()
-    page.wait_for_url(f"**/calls?status=rejected&webhook={orders['id']}&columns=size")
+    page.wait_for_url(f"**/calls?status=rejected&webhook={orders['id']}")
     expect(page.get_by_role("link", name="Rejected orders")).to_have_attribute("aria-current", "page")
     console.click("View")
-    page.get_by_label("This view").fill("Only rejected")
+    page.get_by_label("This tab").fill("Only rejected")
     console.click("Rename")
     page.get_by_role("link", name="Only rejected").click()
     console.click("View")
@@ -204,11 +205,30 @@ def test_filters_and_columns_are_kept_under_a_name(console: Console, orders: dic
     expect(page.get_by_role("link", name="Only rejected")).to_have_count(0)
 
 
-def test_a_view_has_its_columns(console: Console, orders: dict[str, Any]) -> None:
-    console.open(f"/calls?webhook={orders['id']}&columns=size.method")
-    heads = console.page.locator("table.calls th")
-    expect(heads.filter(has_text="Size")).to_have_count(1)
-    expect(heads.filter(has_text="Answer")).to_have_count(0)
+def test_what_cannot_be_searched_for_stays_in_the_field(console: Console, orders: dict[str, Any]) -> None:
+    console.open(f"/calls?webhook={orders['id']}")
+    rows = console.page.locator("table.calls tbody tr").count()
+    console.ask("Status:gone")
+    expect(console.page.locator("#wrong-q")).to_be_visible()
+    expect(console.page.get_by_label("Search calls")).to_have_value("Status:gone")
+    expect(console.page.locator("table.calls tbody tr")).to_have_count(rows)
+    assert console.violations() == []
+    console.ask("STATUS:Rejected")
+    expect(console.page.locator(".chip", has_text="rejected")).to_be_visible()
+
+
+def test_a_time_is_chosen_by_drawing_over_the_strip(console: Console, orders: dict[str, Any]) -> None:
+    console.open("/calls")
+    strip = console.page.locator(".strip-of-time svg")
+    box = strip.bounding_box()
+    assert box is not None
+    console.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 9)
+    console.page.mouse.down()
+    console.page.mouse.move(box["x"] + box["width"], box["y"] + 9)
+    console.page.mouse.up()
+    expect(strip.locator(".chosen")).to_have_count(1)
+    assert re.search(r"since=\S+Z&until=\S+Z", console.page.url)
+    expect(console.page.locator(".chip time")).to_have_count(2)
 
 
 LONG = """

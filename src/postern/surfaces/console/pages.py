@@ -8,7 +8,7 @@ from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, Stric
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from postern.surfaces.console import bodies, looks, words
+from postern.surfaces.console import bodies, words
 from postern.surfaces.console.assets import asset, icon
 
 FOLDER = Path(__file__).parent
@@ -116,7 +116,7 @@ def page(
         "problem": None,
         "errors": {},
         "theme": _theme(request),
-        "looks": looks.of(request),
+        "utc": request.cookies.get("times") == "utc",
         "here": request.url.path,
         "request": request,
         **context,

@@ -86,7 +86,6 @@ VIEWS: list[tuple[str, str, View]] = [
     ("GET", "/documentation/{page:path}", documentation.show),
     ("POST", "/calls/marked", marked.do),
     ("POST", "/calls/map", call.map_value),
-    ("POST", "/calls/look", history.look),
     ("GET", "/calls/{invocation}", call.detail),
     ("GET", "/calls/{invocation}/sent", sent.part),
     ("GET", "/calls/{invocation}/body", files.body),

@@ -1,4 +1,4 @@
-"""Sets of filters and columns of the history that a user has given a name."""
+"""Sets of filters of the history that a user has given a name."""
 
 from postern.core.access.accounts import Actor
 from postern.core.history.marks import SavedView
@@ -21,7 +21,7 @@ async def listing(gateway: Gateway, actor: Actor) -> list[SavedView]:
 
 
 async def save(gateway: Gateway, actor: Actor, name: str, query: str) -> SavedView:
-    """Keep filters and columns under a name. ``query``: as the history's address has them."""
+    """Keep filters under a name. ``query``: as the history's address has them."""
     require(actor, "read")
     if len(query) > LONGEST_QUERY:
         raise Refused("invalid_request", "These filters are too long to be kept.")

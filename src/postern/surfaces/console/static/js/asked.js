@@ -9,12 +9,12 @@ export function start() {
     const tokens = JSON.parse(field.form.dataset.tokens);
     const before = field.value.slice(0, field.value.lastIndexOf(" ") + 1);
     const word = field.value.slice(before.length);
-    const [name, typed] = word.split(/:(.*)/s);
+    const [name, typed] = word.toLowerCase().split(/:(.*)/s);
     // What was chosen from the list arrives in one piece.
     if (event.inputType === "insertReplacementText" || event.inputType === undefined) {
       if (typed) field.form.requestSubmit();
     }
-    offer(field, typed === undefined ? Object.keys(tokens).filter((one) => one.startsWith(word)).map((one) => `${before}${one}:`) : (await values(name, typed, tokens)).map((one) => `${before}${name}:${one}`));
+    offer(field, typed === undefined ? Object.keys(tokens).filter((one) => one.startsWith(name)).map((one) => `${before}${one}:`) : (await values(name, typed, tokens)).map((one) => `${before}${name}:${one}`));
   });
 }
 

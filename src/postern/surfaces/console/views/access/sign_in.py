@@ -70,17 +70,14 @@ def routes(gateway: Gateway) -> list[Route]:
 
     async def theme(request: Request) -> Response:
         check_origin(gateway, request)
-        chosen = (await read_form(request, LARGEST_FORM_OF_STRANGERS)).get("theme", "system")
+        form = await read_form(request, LARGEST_FORM_OF_STRANGERS)
         back = request.headers.get("referer", "")
         path = "/" + back.split("/", 3)[3] if back.count("/") >= 3 else "/webhooks"
         response = RedirectResponse(_ours(path), 303)
-        response.set_cookie(
-            "theme",
-            chosen if chosen in ("light", "dark") else "system",
-            max_age=31_536_000,
-            httponly=True,
-            samesite="lax",
-        )
+        for name, usual, others in (("theme", "system", ("light", "dark")), ("times", "own", ("utc",))):
+            if chosen := form.get(name, ""):
+                kept = chosen if chosen in others else usual
+                response.set_cookie(name, kept, max_age=31_536_000, httponly=True, samesite="lax")
         return response
 
     return [

@@ -6,9 +6,10 @@ from urllib.parse import urlencode
 
 from msgspec import Struct
 
-from postern.core.history.invocation import STATUSES
+from postern.core.history.invocation import STATUSES, HistoryFilter
 from postern.core.problems import invalid
 from postern.surfaces.console import words
+from postern.usecases.answers import Time
 
 TOKENS = {
     "status": "status",
@@ -33,6 +34,7 @@ LIVE_PARTS = {"webhook", "status", "address"}
 """Those that can be told of a call as it comes."""
 MARKED = "bookmarked"
 
+_OF_A_LIST = ("status", "reason", "answer", "is")
 _WORD = re.compile(r'(?:(\w+):)?(?:"([^"]*)"?|(\S+))')
 
 
@@ -41,9 +43,9 @@ def read(text: str) -> dict[str, str]:
     parts: dict[str, str] = {}
     left = []
     for found in _WORD.finditer(text):
-        name, value = found[1], found[2] if found[2] is not None else found[3]
+        name, value = (found[1] or "").lower(), found[2] if found[2] is not None else found[3]
         if name in TOKENS and value:
-            parts[TOKENS[name]] = value
+            parts[TOKENS[name]] = value.lower() if name in _OF_A_LIST else value
         else:
             left.append(found[0] if found[2] is None else value)
     if left:
@@ -51,16 +53,14 @@ def read(text: str) -> dict[str, str]:
     return parts
 
 
-def chosen_in(fields: Mapping[str, str]) -> dict[str, str]:
+def chosen_in(fields: Mapping[str, str], typed: str = "") -> dict[str, str]:
     """The parts of a filter in an address or a form, and what is typed on top of them."""
-    chosen = {name: fields.get(name, "").strip() for name in PARTS}
-    return chosen | read(fields.get("q", ""))
+    return {name: fields.get(name, "").strip() for name in PARTS} | read(typed)
 
 
-def query_of(chosen: Mapping[str, str], columns: str | None = None) -> str:
-    """The filter and the columns as the address of the list has them."""
-    given = {name: value for name, value in chosen.items() if value}
-    return urlencode(given | ({"columns": columns} if columns else {}))
+def query_of(chosen: Mapping[str, str]) -> str:
+    """The filter as the address of the list has it."""
+    return urlencode({name: value for name, value in chosen.items() if value})
 
 
 class Chip(Struct, frozen=True):
@@ -69,15 +69,19 @@ class Chip(Struct, frozen=True):
     name: str
     text: str
     without: str
+    at: Time | None
+    """Of a moment: to be shown in the reader's zone."""
 
 
-def chips(chosen: Mapping[str, str], columns: str | None, named: Mapping[str, str]) -> list[Chip]:
+def chips(chosen: Mapping[str, str], meant: HistoryFilter, named: Mapping[str, str]) -> list[Chip]:
     """``named``: the names of the webhooks that the filter is about."""
+    moments = {"since": Time.maybe(meant.since), "until": Time.maybe(meant.until)}
     return [
         Chip(
             token,
             named.get(chosen[part], chosen[part]),
-            query_of({name: value for name, value in chosen.items() if name != part}, columns),
+            query_of({name: value for name, value in chosen.items() if name != part}),
+            moments.get(part) if chosen[part][4:5] == "-" else None,
         )
         for token, part in TOKENS.items()
         if chosen[part]

@@ -13,9 +13,8 @@ from postern.core.history.invocation import HistoryFilter
 from postern.core.history.part import looks_into_calls
 from postern.core.problems import Refused
 from postern.identity import time_of
-from postern.surfaces.console import looks
 from postern.surfaces.console.views.history import asked, exported, sentences, strip
-from postern.surfaces.console.visit import Visit, read_pairs
+from postern.surfaces.console.visit import Visit, problem_of
 from postern.surfaces.leaving import while_connected
 from postern.usecases.answers import Listing, Time
 from postern.usecases.history import findable, history, saved_views
@@ -58,24 +57,6 @@ async def row_of(visit: Visit, item: InvocationSummary) -> CallRow:
     return CallRow(page.items[0] if page.items else item, [])
 
 
-async def look(visit: Visit) -> Response:
-    """How lists are to look, from now on and in this browser."""
-    fields: dict[str, list[str]] = {}
-    for name, value in await read_pairs(visit.request):
-        fields.setdefault(name, []).append(value)
-    back = _without_columns((fields.get("back") or ["/calls"])[0])
-    answer = visit.to(back if back.startswith(("/calls", "/webhooks/")) else "/calls")
-    looks.remember(answer, looks.made(fields))
-    return answer
-
-
-def _without_columns(back: str) -> str:
-    """What was just chosen is not to be hidden by what the address says."""
-    path, _, query = back.partition("?")
-    kept = [(name, value) for name, value in parse_qsl(query) if name != "columns"]
-    return path + ("?" + urlencode(kept) if kept else "")
-
-
 async def export(visit: Visit) -> Response:
     """The filtered list as a file: the newest calls, no more than that many, written while they are read."""
     form = visit.query.get("format", "csv")
@@ -96,19 +77,21 @@ async def listing(visit: Visit) -> Response:
 async def page_of_calls(visit: Visit, template: str, path: str, **context: Any) -> Response:
     """The list with its field, for all webhooks or, within ``path``, for one of them."""
     of = context["webhook"].id if "webhook" in context else ""
-    chosen = asked.chosen_in(visit.query)
-    chosen["webhook"] = of or await picking.meant(visit.gateway, visit.actor, chosen["webhook"])
-    columns = visit.query.get("columns")
-    shown = looks.of(visit.request)
-    if columns:
-        shown = replace(shown, columns=tuple(name for name in looks.COLUMNS if name in columns.split(".")))
+    typed, wrong = visit.query.get("q", ""), None
+    try:
+        chosen, wanted_calls = await _asked_for(visit, of, typed)
+    except Refused as refused:
+        if not (typed and visit.wants_part):
+            raise
+        # It stays in the field, above the list as it was.
+        wrong = problem_of(refused)
+        chosen, wanted_calls = await _asked_for(visit, of, "")
     own = chosen | {"webhook": "" if of else chosen["webhook"]}
-    query = asked.query_of(own, columns)
-    if "q" in visit.query and not visit.wants_part:
+    query = asked.query_of(own)
+    if "q" in visit.query and not visit.wants_part:  # without scripts
         return visit.to(path + ("?" + query if query else ""))
     is_live = bool(visit.query.get("live"))
     after = visit.query.get("after")
-    wanted_calls = wanted(visit, chosen)
     page, is_text = await _found(visit, wanted_calls, after)
     is_slow = looks_into_calls(wanted_calls) or is_text
     failures: list[FailureGroup] = []
@@ -118,13 +101,11 @@ async def page_of_calls(visit: Visit, template: str, path: str, **context: Any) 
     shown_webhooks = {one.webhook_id for one in page.items}.union(*(one.webhook_ids for one in failures))
     known = await names(visit, {chosen["webhook"], *shown_webhooks} - {""})
     if is_text:
-        query = asked.query_of(own | {"value": "", "search": chosen["value"]}, columns)
+        query = asked.query_of(own | {"value": "", "search": chosen["value"]})
     answer = visit.page(
         template,
         path=path,
-        rows=rows_of(page.items, shown.folded and not is_live),
-        columns=looks.COLUMNS,
-        looks=shown,
+        rows=rows_of(page.items, folded=not is_live),
         after=page.next_cursor,
         at=after or "",
         trail=[one for one in visit.query.get("trail", "").split(".") if one][-LONGEST_TRAIL:],
@@ -135,16 +116,18 @@ async def page_of_calls(visit: Visit, template: str, path: str, **context: Any) 
         instead_of_value=chosen["value"] if is_text else "",
         behind=await findable.behind(visit.gateway, visit.actor),
         chosen=chosen,
-        chips=asked.chips(own, columns, known),
+        chips=asked.chips(own, wanted_calls, known),
         offered=asked.offered(),
         failures=failures,
         more_failed=more_failed,
         kept=query,
-        tabs=await _tabs(visit, own, columns),
+        tabs=await _tabs(visit, own),
         filtered=any(own.values()),
         names={} if of else known,
         may_be_live=not any(value for name, value in chosen.items() if name not in asked.LIVE_PARTS),
         is_live=is_live,
+        typed=typed if wrong else "",
+        wrong=wrong,
         may_mark=visit.actor.may("write"),
         strip=await strip.of(visit, wanted_calls),
         reason=sentences.reason,
@@ -153,6 +136,12 @@ async def page_of_calls(visit: Visit, template: str, path: str, **context: Any) 
     if "q" in visit.query:
         answer.headers["hx-push-url"] = path + ("?" + query if query else "")
     return answer
+
+
+async def _asked_for(visit: Visit, of: str, typed: str) -> tuple[dict[str, str], HistoryFilter]:
+    chosen = asked.chosen_in(visit.query, typed)
+    chosen["webhook"] = of or await picking.meant(visit.gateway, visit.actor, chosen["webhook"])
+    return chosen, wanted(visit, chosen)
 
 
 async def _found(
@@ -178,8 +167,8 @@ class Tab(Struct, frozen=True):
     id: str = ""
 
 
-async def _tabs(visit: Visit, chosen: dict[str, str], columns: str | None) -> list[Tab]:
-    here = asked.query_of(chosen, columns)
+async def _tabs(visit: Visit, chosen: dict[str, str]) -> list[Tab]:
+    here = asked.query_of(chosen)
     built_in = [("All", {}), ("Failed", {"status": "failed"}), ("Rejected", {"status": "rejected"})]
     tabs = [Tab(title, urlencode(parts), urlencode(parts) == here) for title, parts in built_in]
     own = await saved_views.listing(visit.gateway, visit.actor)
@@ -213,7 +202,7 @@ async def count(visit: Visit) -> Response:
 async def save_view(visit: Visit) -> Response:
     form = await visit.form()
     fields = dict(parse_qsl(form.get("query", "")[: saved_views.LONGEST_QUERY]))
-    query = asked.query_of(asked.chosen_in(fields), fields.get("columns"))
+    query = asked.query_of(asked.chosen_in(fields))
     await saved_views.save(visit.gateway, visit.actor, form.get("name", ""), query)
     return visit.to(f"/calls?{query}", "view-saved")
 

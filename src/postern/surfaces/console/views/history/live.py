@@ -15,7 +15,7 @@ from postern.core.history.crowd import READABLE, Crowd
 from postern.core.history.invocation import HistoryFilter
 from postern.core.history.volume import OUTCOMES, outcome_of
 from postern.identity import first_id_at, time_of
-from postern.surfaces.console import looks, pages
+from postern.surfaces.console import pages
 from postern.surfaces.console.views.history import asked, sent, sentences
 from postern.surfaces.console.views.history.listing import row_of
 from postern.surfaces.console.visit import Visit, whole_number
@@ -174,7 +174,6 @@ class LivePage:
             reason=sentences.reason,
             is_new=is_new,
             names=names,
-            looks=looks.of(self.visit.request) if self._is_list else looks.Looks(("heard",)),
             may_mark=self._is_list and self.visit.actor.may("write"),
         )
 

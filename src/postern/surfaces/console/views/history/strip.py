@@ -23,6 +23,8 @@ class Strip(Struct, frozen=True):
     failed: str
     rejected: str
     calls: int
+    chosen: tuple[int, int] | None
+    """Where the chosen time begins in it, and its width."""
 
 
 async def of(visit: Visit, wanted: HistoryFilter) -> Strip:
@@ -41,12 +43,18 @@ async def of(visit: Visit, wanted: HistoryFilter) -> Strip:
             if height:
                 strokes[name] += f"M{place * WIDTH + WIDTH // 2} {foot}V{max(0, foot - height)}"
             foot -= height
+    width = len(chart.points) * WIDTH
+    begin, end = (
+        round(width * max(0.0, min(1.0, (at - chart.since) / (chart.until - chart.since))))
+        for at in (wanted.since or chart.since, wanted.until or chart.until)
+    )
     return Strip(
         volumes.RANGES[span].title,
         chart.since,
         chart.until,
-        len(chart.points) * WIDTH,
+        width,
         calls=chart.total.calls,
+        chosen=(begin, end - begin) if 0 < end - begin < width else None,
         **strokes,
     )
 
