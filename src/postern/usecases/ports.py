@@ -25,7 +25,6 @@ class Engine(Protocol):
     async def open(self) -> None:
         """Get ready to be asked. Returns at once: an engine that is not there yet is *unavailable*, not a
         failed start."""
-        ...
 
     async def start(self, trigger: Trigger) -> Started: ...
 
@@ -35,26 +34,21 @@ class Engine(Protocol):
 
         Asked only for a synchronous call, while its caller waits.
         """
-        ...
 
     async def ends(self, keys: list[str]) -> dict[str, End | None]:
         """How these deliveries ended: None while a run of one is at work, nothing where none is known. Raises
         ``EngineUnavailable``."""
-        ...
 
     async def health(self) -> EngineHealth: ...
 
     async def workflows(self) -> list[Workflow] | None:
         """The workflows the engine knows, or None where an engine cannot tell."""
-        ...
 
     async def runs(self, limit: int = 50, delivery_key: str | None = None) -> list[Run] | None:
         """The newest runs (of one delivery), or None where an engine cannot tell."""
-        ...
 
     async def forget(self, keys: list[str]) -> None:
         """Delete the engine's own copies of these deliveries' payloads, as retention does with ours."""
-        ...
 
     async def close(self) -> None: ...
 

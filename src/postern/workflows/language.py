@@ -71,7 +71,6 @@ class StandIn(Protocol):
 
     def action(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         """What is called instead of the function of the step of this name."""
-        ...
 
     def pause(self, seconds: float) -> None: ...
 
@@ -93,13 +92,11 @@ class Runner(Protocol):
     def once(self, name: str) -> AbstractContextManager[Once]:
         """Around a step: its result is recorded at the end, and so is a ``StepFailed`` from within. What is recorded
         already is handed out, or raised."""
-        ...
 
     def sleep(self, seconds: float) -> None: ...
 
     def answer(self, document: str) -> bool:
         """Hand the answer over, as JSON: status, headers, body. True if it is the one that the caller gets."""
-        ...
 
 
 _runner: ContextVar[Runner | None] = ContextVar("runner", default=None)

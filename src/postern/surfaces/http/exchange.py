@@ -19,23 +19,18 @@ class Exchange(Protocol):
     @property
     def started(self) -> bool:
         """Something of the answer has gone out."""
-        ...
 
     def begin(self) -> None:
         """The head is whole, and every earlier request is answered."""
-        ...
 
     def take(self, piece: bytes) -> bool:
         """Whether this piece of the body was wanted."""
-        ...
 
     def finish(self) -> None:
         """The request is whole."""
-        ...
 
     def drop(self) -> None:
         """The rest of it will not come, or nobody is there to hear the answer."""
-        ...
 
 
 class Line(Protocol):

@@ -63,7 +63,6 @@ class Known(Protocol):
     @property
     def identifying_headers(self) -> frozenset[bytes]:
         """Lower-case names of the headers this sender usually sends."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,15 +85,12 @@ class ShownRow:
 class CallLines(Protocol):
     def begin(self, row: ShownRow) -> None:
         """It is sent to the program now."""
-        ...
 
     def end(self, row: ShownRow) -> None:
         """The program has answered, or has not."""
-        ...
 
     def say(self, text: str, style: Style = "yellow") -> None:
         """Something else, on standard error."""
-        ...
 
 
 class Lines:

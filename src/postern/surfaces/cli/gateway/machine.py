@@ -21,7 +21,6 @@ class Local(Source, Protocol):
     @property
     def is_served(self) -> bool:
         """Whether it was a gateway that gave the last answer."""
-        ...
 
     def settings(self) -> list[ShownSetting]: ...
 
@@ -43,7 +42,6 @@ class Wiring(Protocol):
         self, whence: str, where: str, on_progress: Callable[[str, int, int], None]
     ) -> dict[str, int] | None:
         """Everything from one database to another; how many rows each table has, or None where it was done before."""
-        ...
 
 
 class Manifest(View):
@@ -85,7 +83,6 @@ class Machine(Protocol):
 
     def is_own(self, file: Path) -> bool:
         """Whether a gateway of this machine needs it, like its database or its keys."""
-        ...
 
     def export_everything(self, write: Callable[[bytes], object]) -> None: ...
 
@@ -93,20 +90,15 @@ class Machine(Protocol):
 
     def load_workflows(self, path: Path | None) -> "Loaded":
         """Those of that file or folder; without one, of this machine."""
-        ...
 
     def workflows_folder(self) -> Path:
         """Where the workflow files of this machine are, whether it is there or not."""
-        ...
 
     def keep_workflow(self, name: str, text: str) -> Path:
         """A new file among the workflows, never over one that is there."""
-        ...
 
     def keep_test(self, workflow: Path, event: Document) -> list[Path]:
         """A test for a workflow that was just written, and the event as its fixture."""
-        ...
 
     def rehearse(self, name: str, event: dict[str, Any]) -> "Rehearsal":
         """Run the workflow of this name once, without an engine."""
-        ...

@@ -27,11 +27,9 @@ class Away(Exception):
 class Source(Protocol):
     def ask(self, question: HttpQuestion, within: float | None = None) -> HttpAnswer:
         """``within``: seconds for the answer. Whoever cannot answer at all ends the command."""
-        ...
 
     def news(self, webhook: str | None) -> Iterator[bytes | None]:
         """Never ends by itself. The summary of a call that was recorded or has moved, as JSON; None: look into the
         history, for there may be something new."""
-        ...
 
     def close(self) -> None: ...
