@@ -15,7 +15,7 @@ from postern.core.history.volume import OUTCOMES, outcome_of
 from postern.surfaces.cli.develop.new_calls import ANSWER_WITHIN, Calls, KeptPlace
 from postern.surfaces.cli.develop.presence import Presence, own_name
 from postern.surfaces.cli.develop.senders import complete_sender, webhooks_of
-from postern.surfaces.cli.develop.shown import CallLines, JsonLines, Lines, LiveTable, ShownRow
+from postern.surfaces.cli.develop.shown import Lines, listened
 from postern.surfaces.cli.develop.target import ASK_AGAIN, LocalTarget, checked, token_for_header
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.gateway.source import Away
@@ -118,13 +118,14 @@ def listen(
         _answer(announced, webhooks[0], to or "", target)
         return
     kept = None if keep is None else _kept_place(keep, since, last)
-    shown = _shown(f"Listening for {announced}, to {to}" if to and out.is_terminal else "")
+    shown = Lines()
     calls = Calls(
         webhooks, lambda why: shown.say(f"{why} It goes on as soon as it can."), kept.place if kept else None
     )
     presence = Presence(announced, None, target, shown) if target else None
     if not out.as_json:
-        shown.say("Waiting for calls. Ctrl-C ends it.", "")
+        to_whom = f"Listening for {announced}, to {to}" if to else "Waiting for calls"
+        shown.say(f"{to_whom}. Ctrl-C ends it.", "")
     if presence is not None:
         api.patient = True
         presence.in_background()
@@ -142,10 +143,8 @@ def listen(
             if target is None:
                 _print(call, request)
             else:
-                row = ShownRow(request, outcome=outcome_of(call.status), code=call.code)
-                shown.begin(row)
-                row.answer = target.send(request, retry)
-                shown.end(row)
+                line = listened(request, outcome=outcome_of(call.status), code=call.code)
+                shown.show(request, line, target.send(request, retry))
             if kept is not None and retry:
                 kept.write(calls.place)
     except KeyboardInterrupt:
@@ -165,11 +164,10 @@ def _answer(name: str, webhook: str, to: str, target: LocalTarget) -> None:
     """In the place of the workflow, until somebody ends it."""
     presence = Presence(name, webhook, target, Lines())
     presence.enter()
-    shown = presence.shown = _shown(f"{name} answers {webhook} with {to}")
     api.patient = True
     if not out.as_json:
-        shown.say(
-            f"{webhook} is answered from here, and starts no workflow meanwhile. Ctrl-C gives it back to the workflow.",
+        presence.shown.say(
+            f"{name} answers {webhook} with {to}, and it starts no workflow meanwhile. Ctrl-C gives it back to the workflow.",
             "",
         )
     try:
@@ -191,12 +189,6 @@ def _check_answering(webhooks: tuple[str, ...], to: str | None, *others: object)
             "--outcome and --where say nothing",
             USAGE,
         )
-
-
-def _shown(title: str) -> CallLines:
-    if out.as_json:
-        return JsonLines()
-    return LiveTable(title) if title and out.is_terminal else Lines()
 
 
 def _of_sender(webhooks: tuple[str, ...], sender: str) -> tuple[str, ...]:
@@ -264,8 +256,8 @@ def _request(invocation: str) -> RecordedRequest:
 
 def _print(call: InvocationSummary, request: RecordedRequest) -> None:
     if out.as_json:
-        row = ShownRow(request, outcome=outcome_of(call.status), code=call.code)
-        show_json_line(row.as_line(request=request))
+        kind = outcome_of(call.status)
+        show_json_line(listened(request, outcome=kind, code=call.code, request=request))
         return
     out.print(
         f"{call.received_at}  {call.id}  {call.webhook_id}  {outcome_of(call.status)}  {plain(call.detail)}".rstrip(),

@@ -10,12 +10,11 @@ import threading
 import time
 from base64 import b64encode
 
-from postern.surfaces.cli.develop.shown import CallLines, ShownRow
+from postern.surfaces.cli.develop.shown import Lines, listened
 from postern.surfaces.cli.develop.target import LARGEST_ANSWER, LocalTarget, TargetAnswer
 from postern.surfaces.cli.gateway.api import Declined, api
 from postern.surfaces.cli.gateway.source import Away
 from postern.surfaces.cli.run import CONFLICT, end, plain
-from postern.usecases.answers import UNSET
 from postern.usecases.listeners.views import Entered, HandedCall, HandedCalls, Taken
 
 AT_ONCE = 16
@@ -39,7 +38,7 @@ def own_name() -> str:
 
 
 class Presence:
-    def __init__(self, name: str, answers: str | None, target: LocalTarget, shown: CallLines) -> None:
+    def __init__(self, name: str, answers: str | None, target: LocalTarget, shown: Lines) -> None:
         self._wanted = {"name": name, "answers": answers}
         self._target = target
         self.shown = shown
@@ -52,10 +51,9 @@ class Presence:
         self._listener: Entered | None = None
         self.count = 0
 
-    def enter(self) -> Entered:
-        """Ends the command where it may not."""
-        self._listener = api.post(Entered, "listeners", body=self._wanted)
-        return self._listener
+    def enter(self, declines: bool = False) -> None:
+        """Ends the command where it may not; with ``declines`` that is raised."""
+        self._listener = api.post(Entered, "listeners", body=self._wanted, declines=declines)
 
     def follow(self) -> None:
         """Until somebody ends it."""
@@ -99,7 +97,7 @@ class Presence:
         while not self._ended.is_set():
             try:
                 if self._listener is None:
-                    self._listener = api.post(Entered, "listeners", body=self._wanted, declines=True)
+                    self.enter(declines=True)
                 self.follow()
             except Away:
                 self._ended.wait(AGAIN_AFTER)
@@ -141,7 +139,7 @@ class Presence:
         if why.code != "not_found":
             self._stop(str(why))
         try:
-            self._listener = api.post(Entered, "listeners", body=self._wanted, declines=True)
+            self.enter(declines=True)
         except Declined as refused:
             self._stop(str(refused))
         self.shown.say("It was not there for a moment, and is again.")
@@ -152,19 +150,15 @@ class Presence:
 
     def _take(self, call: HandedCall) -> None:
         try:
-            row = ShownRow(
-                call.request, kind=call.kind, asked_by=call.asked_by if call.kind == "replay" else UNSET
-            )
             if call.kind == "answer":
-                row.outcome = row.code = "accepted"
-            self.shown.begin(row)
+                line = listened(call.request, kind="answer", outcome="accepted", code="accepted")
+            else:
+                line = listened(call.request, kind="replay", asked_by=call.asked_by)
             answer = self._target.send(call.request, is_replay=call.kind == "replay")
             taken = self._report_answer(call, answer)
-            row.answer = answer
             if call.kind == "answer":
-                row.caller_heard = taken.heard
-            row.detail = taken.detail
-            self.shown.end(row)
+                line.caller_heard = taken.heard
+            self.shown.show(call.request, line, answer, taken.detail)
         except SystemExit:
             pass
         finally:
