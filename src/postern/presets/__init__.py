@@ -33,6 +33,8 @@ class Sender(Struct, frozen=True):
     """How this sender behaves when it calls. ``timeout_seconds`` is None where it does not say."""
 
     retries: str
+    retry_hours: int = 0
+    """For how long it may send a call again, where that is longer than a duplicate is usually known."""
     reactions: str = ""
     timeout_seconds: float | None = None
 

@@ -75,7 +75,9 @@ def test_the_first_hour_is_short_and_says_nothing_wrong(visitor: Visitor, progra
     steps = page.locator("#steps li")
     expect(steps).to_have_count(4)
     assert done(page) == [True, False, False, False]
-    assert not api.get(f"webhooks/{webhook}").json["authentication"]["secretAwaited"]
+    made = api.get(f"webhooks/{webhook}").json
+    assert not made["authentication"]["secretAwaited"]
+    assert made["duplicateProtection"]["windowSeconds"] == 72 * 3600  # for so long Stripe may send one again
     expect(page.get_by_role("link", name="Open Stripe's page for it")).to_have_attribute(
         "href", re.compile("^https://dashboard.stripe.com/")
     )

@@ -90,3 +90,17 @@ async def test_a_signature_that_does_not_cover_the_body_is_reported_until_a_dige
     assert await warned_of_the_body("{timestamp}") is True
     assert await warned_of_the_body("{timestamp}", requireTimestampAndDigest=True) is False
     assert await warned_of_the_body("{timestamp}.{body}") is False
+
+
+@pytest.mark.parametrize(("hours", "known_for"), [(72, None), (24, "24"), (1.5, "1.5")])
+async def test_a_window_is_compared_with_how_long_the_sender_sends_again(
+    house: House, hours: float, known_for: str | None
+) -> None:
+    made = await house.webhook(
+        authentication={"method": "hmac", "provider": "stripe", "secret": "whsec_0123456789"},
+        duplicateProtection={"enabled": True, "windowSeconds": int(hours * 3600)},
+    )
+    expected = (
+        f"Stripe may send a call again for 72 hours, and a duplicate is known for {known_for}: one that comes"
+    )
+    assert [one.partition(" later")[0] for one in made.warnings] == [expected] * (known_for is not None)

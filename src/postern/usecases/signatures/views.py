@@ -19,6 +19,7 @@ class PastedSecret(View):
 class Sender(View):
     timeout_seconds: float | None
     retries: str
+    retry_hours: int
     reactions: str
 
 

@@ -50,12 +50,23 @@ def _about_signatures(webhook: StoredWebhook, authentication: SignatureAuthentic
         )
     else:
         found += _about_secrets(webhook, authentication.provider)
+    found += _about_duplicates(webhook, authentication.provider)
     if not scheme_of(webhook.resolved).signs_body and not authentication.require_timestamp_and_digest:
         found.append(
             "The signature does not cover the body: whoever sees one call can send any body with it, for ever. "
             "Have the sender add X-Webhook-Timestamp and X-Webhook-Content-SHA256, and require both."
         )
     return found
+
+
+def _about_duplicates(webhook: StoredWebhook, provider: str) -> list[str]:
+    sender, setting = presets.load().get(provider), webhook.settings.duplicate_protection
+    if not sender or not setting.enabled or setting.window_seconds >= sender.sender.retry_hours * 3600:
+        return []
+    return [
+        f"{sender.title} may send a call again for {sender.sender.retry_hours} hours, and a duplicate is known for"
+        f" {setting.window_seconds / 3600:.3g}: one that comes later starts the workflow again. Make the window longer."
+    ]
 
 
 def _about_secrets(webhook: StoredWebhook, provider: str) -> list[str]:

@@ -184,7 +184,11 @@ def _request(answer: str, sent: Form) -> Document:
             if sent.text("publicUrl"):
                 made["authentication"]["publicUrl"] = sent.text("publicUrl")
             # Senders that sign also retry: the workflow must not run twice for one event.
-            made["duplicateProtection"] = {"enabled": True}
+            provider = sent.text("provider")
+            hours = senders.about(provider).sender.retry_hours if provider in senders.names() else 0
+            made["duplicateProtection"] = {"enabled": True} | (
+                {"windowSeconds": hours * 3600} if hours else {}
+            )
         case "browser":
             made["cors"] = {"enabled": True, "origins": sent.lines("origins") or ["*"]}
         case "other":
