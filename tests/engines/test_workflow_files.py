@@ -345,6 +345,10 @@ def test_a_skeleton_is_python_that_loads_and_answers(tmp_path: Path) -> None:
     assert (loaded.workflows[0].name, loaded.workflows[0].webhook_ids) == ("Order paid", ("wh_1",))
     rehearsed = rehearse(file, "Order paid", sample)
     assert rehearsed.answer is not None and rehearsed.answer["body"] == {"ok": True}
+    assert (
+        "@step(retries=3)\ndef order_paid_step(value: str)" in source
+        and "    order_paid_step(event[" in source
+    )
     assert "class Event(TypedDict):\n    webhookId: str\n" in source
     assert "    count: int" in source
 

@@ -28,16 +28,22 @@ def skeleton(name: str, sample: dict[str, Any], webhook_id: str) -> str:
 
 from typing import {", ".join(classes.imported)}
 
-from postern.workflows import respond, workflow
+from postern.workflows import respond, step, workflow
 
 
 {definitions}
 
 
+@step(retries=3)
+def {function}_step(value: str) -> None:
+    """What reaches outside, a mail or an ERP, goes into a step: it is tried again when it fails, and not done again after a crash."""
+    print("called with", value)
+
+
 @workflow({declared})
 def {function}(event: {event}) -> None:
     """What this workflow is for."""
-    print("called with", event["{shown}"])
+    {function}_step(event["{shown}"])
     respond({{"ok": True}})
 '''
 
@@ -73,7 +79,7 @@ from postern.workflows.testing import run
 
 
 def test_{function}_answers(load_event):
-    went = run({function}, load_event("{module}"), steps={{}})
+    went = run({function}, load_event("{module}"), steps={{"{function}_step": None}})
     assert went.answer.body == {{"ok": True}}
 '''
 
