@@ -1,4 +1,4 @@
-"""The static token in its four placements."""
+"""The static token in each of its placements."""
 
 from base64 import b64encode
 
@@ -24,6 +24,7 @@ SENT = {
     "bearer": lambda secret: call(b"{}", ("Authorization", b"Bearer " + secret)),
     "basic": lambda secret: call(b"{}", ("Authorization", basic("shop", secret))),
     "url": lambda secret: call(b"{}", query=b"a=1&token=" + secret),
+    "body": lambda secret: call(b'{"a":1,"token":"%s"}' % secret),
 }
 EVERY_PLACEMENT = pytest.mark.parametrize("placement", SENT)
 
@@ -140,7 +141,7 @@ def test_a_percent_encoded_url_token_is_the_token() -> None:
 
 
 def test_only_bearer_and_basic_bring_a_challenge() -> None:
-    assert [bool(credential(placement).challenge) for placement in SENT] == [False, True, True, False]
+    assert [bool(credential(placement).challenge) for placement in SENT] == [False, True, True, False, False]
 
 
 @pytest.mark.parametrize(("main", "second"), [(b"", None), (b"x", b"")])
@@ -153,3 +154,39 @@ def _code(credential: TokenCredential, sent: Call) -> str:
     answer = credential.check(sent)
     assert isinstance(answer, Unproven)
     return answer.code
+
+
+def in_elements(*tokens: bytes) -> Call:
+    return call(b'{"value":[' + b",".join(b'{"id":1,"state":%s}' % one for one in tokens) + b"]}")
+
+
+def test_every_element_of_an_array_has_to_carry_the_token() -> None:
+    of_graph = token("body", path="value.state")
+    right, quoted = b'"' + MAIN + b'"', b'"another"'
+    found = of_graph.check(in_elements(right, right))
+    assert (
+        isinstance(found, VerifiedCall)
+        and found.call.body == in_elements(*[b'"%s"' % (b"*" * len(MAIN))] * 2).body
+    )
+    assert _code(of_graph, in_elements(right, quoted)) == "credential_mismatch"
+    for lacks in (
+        in_elements(right, b"null"),
+        in_elements(),
+        call(b'{"value":[{"state":' + right + b"},{}]}"),
+    ):
+        assert not isinstance(of_graph.check(lacks), VerifiedCall)
+    deep = call(b'{"value":' + b"[" * 100_000 + b"]" * 100_000 + b"}")
+    assert _code(of_graph, deep) == "credential_missing"
+
+
+def test_a_token_in_the_body_is_neither_kept_nor_handed_on() -> None:
+    of_body = token("body")
+    for body in (
+        b'{"token":"%s","note":"%s"}' % (MAIN, MAIN),
+        b"token=" + SECOND,
+        b'{"token":"old-token-1"}',
+    ):
+        stored = of_body.body_without_token(call(body))
+        assert stored is not None and len(stored) == len(body) and b"-token-" not in stored
+    packed = call(b"x", ("Content-Encoding", "gzip"))
+    assert of_body.body_without_token(packed) is None and _code(of_body, packed) == "credential_missing"

@@ -104,6 +104,7 @@ def test_released_defaults_stay_as_they_are() -> None:
             "headerName": "X-Api-Key",
             "username": None,
             "parameterName": "token",
+            "tokenPath": "token",
         },
         "folder": None,
         "tags": [],

@@ -333,6 +333,7 @@ async def test_what_is_reported_each_change(house: House) -> None:
         "authentication.headerName": {"before": None, "after": "X-Api-Key"},
         "authentication.method": {"before": None, "after": "token"},
         "authentication.parameterName": {"before": None, "after": "token"},
+        "authentication.tokenPath": {"before": None, "after": "token"},
         "authentication.placement": {"before": None, "after": "header"},
         "enabled": {"before": None, "after": True},
         "name": {"before": None, "after": "New"},

@@ -129,7 +129,7 @@ def test_a_whole_number_may_be_written_with_a_point() -> None:
 
 def test_what_can_be_chosen_is_listed() -> None:
     words = wrong(authentication={**TOKEN, "placement": "cookie"})
-    assert words == {"authentication.placement": "choose one of: header, bearer, basic, url"}
+    assert words == {"authentication.placement": "choose one of: header, bearer, basic, url, body"}
 
 
 @pytest.mark.parametrize(

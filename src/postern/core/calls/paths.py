@@ -104,6 +104,22 @@ def walk_members(document: dict[str, msgspec.Raw], path: Path) -> bytes | None:
     return bytes(here)
 
 
+def walk_every(document: msgspec.Raw | bytes, path: Path) -> list[bytes]:
+    """The same where an array on the way stands for each of its elements. Empty where one of them has nothing there."""
+    try:
+        return _every(document, path)
+    except _NOTHING_THERE:
+        return []
+
+
+def _every(here: msgspec.Raw | bytes, path: Path) -> list[bytes]:
+    if not path:
+        return [bytes(here)]
+    if bytes(here).lstrip()[:1] == b"[" and isinstance(path[0], str) and not path[0].isdigit():
+        return [found for element in _ARRAY.decode(here) for found in _every(element, path)]
+    return _every(_into(here, path[0]), path[1:])
+
+
 _NOTHING_THERE = (KeyError, IndexError, ValueError, RecursionError, msgspec.DecodeError)
 
 

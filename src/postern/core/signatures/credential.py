@@ -15,9 +15,10 @@ from typing import Literal
 import msgspec
 
 from postern.core.calls.call import Call
+from postern.core.calls.paths import as_text, parse_path, walk_every
 
 Matched = Literal["", "main", "second"]
-Placement = Literal["header", "bearer", "basic", "url"]
+Placement = Literal["header", "bearer", "basic", "url", "body"]
 """Where a caller sends its token."""
 
 _MOST_PLACES = 64
@@ -76,6 +77,10 @@ class Credential:
     def check(self, call: Call) -> VerifiedCall | Unproven:
         raise NotImplementedError
 
+    def body_without_token(self, call: Call) -> bytes | None:
+        """The body as it may be stored and handed on; None where a credential in it cannot be found."""
+        return call.body
+
 
 class NoCredential(Credential):
     """Method None: anybody may call."""
@@ -95,7 +100,7 @@ class OwnRequest(NoCredential):
 
 
 class TokenCredential(Credential):
-    """A fixed secret in one of four places: a header, Bearer, Basic, or a URL parameter."""
+    """A fixed secret in one place of the call."""
 
     def __init__(
         self,
@@ -106,6 +111,7 @@ class TokenCredential(Credential):
         header_name: str = "X-Api-Key",
         username: str = "",
         parameter_name: str = "token",
+        path: str = "token",
     ) -> None:
         if not main or second == b"":
             raise ValueError("an empty token would let everybody in")
@@ -117,6 +123,7 @@ class TokenCredential(Credential):
         self._header = header_name.lower().encode()
         self._username = username.encode()
         self._parameter = parameter_name.encode()
+        self._path = parse_path(path)
         self._find: Callable[[Call], list[bytes] | Unproven]
         match placement:
             case "header":
@@ -131,6 +138,8 @@ class TokenCredential(Credential):
             case "url":
                 self._place, self._find = f"the URL parameter {parameter_name}", self._in_url
                 self.masked_parameters = frozenset({self._parameter})
+            case "body":
+                self._place, self._find = f"the body's field {path}", self._in_body
         self._steps = {which: f"the {which} token was sent in {self._place}" for which in ("main", "second")}
 
     def check(self, call: Call) -> VerifiedCall | Unproven:
@@ -152,7 +161,22 @@ class TokenCredential(Credential):
                 "credential_mismatch",
                 f"the token in {self._place} is not the right one{self._nearly(found[0])}",
             )
+        if self.placement == "body":
+            call = call.but(body=self.body_without_token(call))
         return VerifiedCall(call, matched, self._steps[matched])
+
+    def body_without_token(self, call: Call) -> bytes | None:
+        if self.placement != "body":
+            return call.body
+        if call.header(b"content-encoding"):
+            return None
+        body = call.body
+        # Stars instead: what else is in the body keeps its place, and the size stays true.
+        for quoted in {text for text in walk_every(body, self._path) if text[:1] == b'"'}:
+            body = body.replace(quoted, b'"' + b"*" * (len(quoted) - 2) + b'"')
+        for secret in self.secrets:  # elsewhere, or in what is no JSON
+            body = body.replace(secret, b"*" * len(secret))
+        return body
 
     def _match(self, token: bytes) -> Matched:
         """Both are always compared, so that the time taken does not tell which one came close."""
@@ -199,6 +223,20 @@ class TokenCredential(Credential):
 
     def _in_url(self, call: Call) -> list[bytes]:
         return [value for name, value in call.query_pairs if name == self._parameter]
+
+    def _in_body(self, call: Call) -> "list[bytes] | Unproven":
+        """Where the path leads through an array, every element has to carry it."""
+        if call.header(b"content-encoding"):
+            return Unproven(
+                "credential_missing", "a token in the body cannot be looked for in a compressed one"
+            )
+        found = {
+            as_text(text).encode("utf-8", "replace") if text[:1] == b'"' else b""
+            for text in walk_every(call.body, self._path)
+        }
+        if len(found) > 1:
+            return Unproven("credential_mismatch", f"{self._place} is not the same in every element")
+        return list(found)
 
     @staticmethod
     def _authorization(call: Call, scheme: bytes) -> list[bytes]:

@@ -108,10 +108,12 @@ def with_token(
     """A call that carries a token where its webhook looks for one."""
     if wrong in ("body", "stale"):
         raise CannotMake("a token says nothing about the body or the time, so nothing would be wrong")
+    text = occasion.chance.hex() if wrong == "secret" else token.decode("utf-8", "replace")
+    if how.placement == "body" and wrong != "missing":
+        changes = {**changes, how.token_path: text}
     made = unsigned(draft, occasion, changes)
     if wrong == "missing":
         return made
-    text = occasion.chance.hex() if wrong == "secret" else token.decode("utf-8", "replace")
     header, parameter = carried(how, text)
     if parameter is not None:
         return replace(made, query=_query(occasion, (*draft.query, parameter)))
@@ -130,6 +132,8 @@ def carried(how: TokenAuthentication, token: str) -> tuple[tuple[str, str] | Non
             return ("Authorization", f"Basic {base64.b64encode(pair).decode()}"), None
         case "url":
             return None, (how.parameter_name, token)
+        case "body":
+            return None, None
 
 
 def signed(

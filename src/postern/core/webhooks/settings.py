@@ -48,6 +48,7 @@ class TokenAuthentication(Setting, frozen=True, tag_field="method", tag="token")
     header_name: Annotated[str, Bounds(check=without(header_name_problem))] = "X-Api-Key"
     username: Annotated[str, Bounds(check=without(username_problem))] | None = None
     parameter_name: Annotated[str, Bounds(check=without(parameter_name_problem))] = "token"
+    token_path: Annotated[str, Bounds(check=without(bounds.path_problem))] = "token"
 
     @property
     def method(self) -> Literal["token"]:

@@ -50,6 +50,7 @@ LABELS = {
     "authentication.username": "Basic username",
     "authentication.headerName": "Auth header name",
     "authentication.parameterName": "URL parameter name",
+    "authentication.tokenPath": "Field of the body",
     "authentication.scheme": "Custom scheme",
     "authentication.scheme.signature": "Where the signature is",
     "authentication.scheme.encoding": "Encoded as",

@@ -106,6 +106,7 @@ SENT: dict[Placement, str] = {
     "bearer": "as a Bearer token",
     "basic": "as the password",
     "url": "in the URL",
+    "body": "in the body, as the field",
 }
 """Behind "sent", beside the token itself."""
 

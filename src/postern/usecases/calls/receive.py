@@ -235,7 +235,7 @@ class Reception:
 def entry_of(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict) -> Entry:
     """What is to be recorded of a call and its verdict."""
     now = gateway.clock()
-    body: bytes | None = call.body
+    body = webhook.credential.body_without_token(call)
     assert verdict.outcome != "preflight", "no preflight is recorded"
     accepted = verdict.outcome == "accepted"
     if verdict.handshake is not None and verdict.handshake.announced:

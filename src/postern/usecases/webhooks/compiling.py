@@ -98,6 +98,7 @@ def credential_of(
         header_name=authentication.header_name,
         username=authentication.username or "",
         parameter_name=authentication.parameter_name,
+        path=authentication.token_path,
     )
 
 

@@ -158,7 +158,7 @@ class TokenAuthentication(SettingRequest):
                 if not all(_fits_a_header(one) for one in (self.token, self.second_token)):
                     message = "a token that travels in a header is printable ASCII without spaces at its ends"
                     raise FieldRefused("token", message)
-            case "url":
+            case "url" | "body":
                 pass
         return self
 

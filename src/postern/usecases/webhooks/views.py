@@ -34,6 +34,7 @@ PLACED: dict[Placement, str] = {
     "bearer": "Bearer token",
     "basic": "username and password (HTTP Basic)",
     "url": "URL parameter",
+    "body": "field of the body",
 }
 """What a token's place is called, wherever people read it."""
 

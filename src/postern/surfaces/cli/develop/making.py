@@ -55,6 +55,7 @@ class Here:
                 header_name=how.header_name,
                 username=how.username,
                 parameter_name=how.parameter_name,
+                token_path=how.token_path,
             )
 
     def send(self, asked: Document, secret: str | None, count: int, rate: float | None) -> Iterator[SentCall]:

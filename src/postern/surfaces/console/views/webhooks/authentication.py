@@ -212,7 +212,7 @@ def request_of(form: Form) -> Document:
     match form.get("method"):
         case "token":
             made: Document = {"method": "token", "placement": form.get("placement", "header")}
-            for name in ("headerName", "username", "parameterName"):
+            for name in ("headerName", "username", "parameterName", "tokenPath"):
                 if form.text(name):
                     made[name] = form.text(name)
             if form.text("newSecret") or form.get("was") != "token":
