@@ -42,7 +42,7 @@ def test_a_cancelled_replay_stops_keeps_what_it_did_and_starts_nothing_more(
     typed.fill(str(CALLS))
     console.click(f"Replay {CALLS} calls")
     expect(console.page.get_by_role("heading", name="Replaying")).to_be_visible()
-    done = console.page.locator("#replay .number")
+    done = console.page.locator("#replay .body .number")
     expect(done).to_have_text("200")
     console.click("Cancel the rest")
     expect(console.page.get_by_role("heading", name="Replay cancelled")).to_be_visible()
