@@ -130,8 +130,9 @@ class Console:
 
     def pick_webhook(self, name: str) -> None:
         """In the page's field for one webhook."""
-        self.page.get_by_role("combobox", name="Webhook").fill(name)
-        self.page.get_by_role("option", name=name).first.click()
+        field = self.page.get_by_role("combobox", name="Webhook")
+        field.fill(name)
+        field.press("Enter")
 
     @property
     def path(self) -> str:

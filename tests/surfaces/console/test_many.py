@@ -158,27 +158,20 @@ def test_a_webhook_is_chosen_from_thousands_with_the_keyboard(console: Console) 
     assert console.call(wanted["url"])[0] == 200
     console.open("/volume")
     field = console.page.get_by_role("combobox", name="Webhook")
-    field.click()
-    options = console.page.get_by_role("listbox", name="Choices").get_by_role("option")
-    expect(options).to_have_count(21)
+    options = console.page.locator("#webhook-choices option")
+    expect(options).to_have_count(20)
     assert console.violations() == []
-    field.press_sequentially(
-        "neighbour s"
-    )  # the last key alone leaves one: what earlier keys ask for may come as late
+    # The last key alone leaves one: what earlier keys ask for may come as late.
+    field.press_sequentially("neighbour s")
     expect(options).to_have_count(1)
-    field.press("ArrowDown")
-    expect(field).to_have_attribute("aria-activedescendant", str(options.first.get_attribute("id")))
-    assert console.violations() == []
+    expect(options).to_have_attribute("value", "Neighbour sought after")
+    field.fill("Neighbour sought after")
     field.press("Enter")
-    console.page.wait_for_url(f"**webhook={wanted['id']}*")
-    expect(field).to_have_value("Neighbour sought after")
-    field.click()
-    field.press("Escape")
-    expect(options.first).to_be_hidden()
-    expect(field).to_have_value("Neighbour sought after")
+    console.page.wait_for_url("**webhook=Neighbour+sought+after*")
+    expect(console.page.get_by_text("Calls to one webhook")).to_be_visible()
     field.fill("")
     field.press("Tab")
-    console.page.wait_for_url(lambda url: "webhook=wh_" not in url)
+    console.page.wait_for_url(lambda url: "webhook=&" in f"{url}&")
 
 
 def test_without_a_script_a_name_is_enough(console: Console) -> None:

@@ -25,8 +25,8 @@ async def picked(visit: Visit, webhook_id: str, *, deleted: bool = False, signed
 
 
 async def choices(visit: Visit) -> Response:
-    """What a script puts below the field while somebody types."""
-    search = visit.query.get("search", "").strip()[:200]
+    """What is offered below the field while somebody types."""
+    search = visit.query.get(visit.query.get("of", "search"), "").strip()[:200]
     found = await picking.choices(
         visit.gateway,
         visit.actor,

@@ -24,7 +24,7 @@ async function values(name, typed, tokens) {
   if (!answer?.ok) return [];
   const list = document.createElement("template");
   list.innerHTML = await answer.text();
-  return [...list.content.querySelectorAll("[data-name]")].map((one) => `"${one.dataset.name}"`);
+  return [...list.content.querySelectorAll("option")].map((one) => `"${one.value}"`);
 }
 
 function offer(field, texts) {

@@ -13,7 +13,6 @@ import * as filter from "./filter.js";
 import * as live from "./live.js";
 import * as many from "./many.js";
 import * as mapper from "./mapper.js";
-import * as picker from "./picker.js";
 import * as secrets from "./secrets.js";
 import * as shows from "./shows.js";
 
@@ -31,6 +30,9 @@ for (const own of document.querySelectorAll("[data-address]")) {
   own.closest(".card")?.scrollIntoView();
 }
 
+// What was chosen is shown at once.
+document.addEventListener("change", (event) => event.target.matches("[data-submits]") && event.target.form.requestSubmit());
+
 // All scripts are here before the page is ready: one that came later would miss the first keys and clicks.
 const parts = [
   ["[data-chart]", charts],
@@ -42,7 +44,6 @@ const parts = [
   ["#q", asked],
   ["[data-fill]", fill],
   ["[data-secret-form], [data-judged-by]", secrets],
-  ["[data-picker]", picker],
   ["[data-many]", many],
 ];
 for (const [selector, part] of parts) if (document.querySelector(selector)) part.start(selector);
