@@ -130,6 +130,25 @@ async def test_a_filter_finds_what_it_says(
         assert f"format=csv&amp;{escape(urlencode(query))}" in page
 
 
+async def test_of_all_exports_one_page_is_made_at_a_time(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight people who export keep no caller waiting for eight pages."""
+    at_once: list[int] = []
+    real, under_way = history.listing, 0
+
+    async def counted(*given: Any) -> Any:
+        nonlocal under_way
+        under_way += 1
+        at_once.append(under_way)
+        try:
+            return await real(*given)
+        finally:
+            under_way -= 1
+
+    monkeypatch.setattr(history, "listing", counted)
+    await asyncio.gather(*(asked(desk, listing.export, {}) for _ in range(8)))
+    assert at_once == [1] * 8
+
+
 @pytest.mark.parametrize(
     ("value", "cell"),
     [

@@ -221,6 +221,8 @@ class Runtime:
     """Set when a delivery has become due in this process, so that nobody has to poll for it."""
     call_log: CallLog = field(default_factory=CallLog)
     rejections: Rejections = field(default_factory=Rejections)
+    exporting: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Who has it makes a page of an export: eight at once kept callers waiting."""
     endings: Endings = field(default_factory=Endings)
     """What callers heard and how runs ended, until it is written down."""
     counted: CountedRejections = field(default_factory=CountedRejections)

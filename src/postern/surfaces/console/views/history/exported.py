@@ -14,7 +14,7 @@ from postern.usecases.history import history
 from postern.usecases.summary import InvocationSummary
 
 MOST = 10_000
-AT_ONCE = 200
+AT_ONCE = 50
 _FORMULA = re.compile(r"\A(?=\s*[=+\-@＝＋－＠])|(?<=[;\t\r\n])(?=[^\S\t\r\n]*[=+\-@＝＋－＠])")
 """Where one would begin."""
 FORMATS = {"csv": "text/csv; charset=utf-8", "jsonl": "application/jsonl; charset=utf-8"}
@@ -31,8 +31,10 @@ def heading(form: str) -> str:
 async def lines(visit: Visit, wanted: HistoryFilter, form: str) -> AsyncIterator[str]:
     left, cursor = MOST, None
     while left > 0:
-        page = await history.listing(visit.gateway, visit.actor, wanted, min(AT_ONCE, left), cursor)
-        yield "".join(_line(item, form) for item in page.items)
+        async with visit.gateway.runtime.exporting:
+            page = await history.listing(visit.gateway, visit.actor, wanted, min(AT_ONCE, left), cursor)
+            text = "".join(_line(item, form) for item in page.items)
+        yield text
         left, cursor = left - len(page.items), page.next_cursor
         if cursor is None:
             return
