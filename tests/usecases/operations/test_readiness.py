@@ -14,7 +14,7 @@ from postern.observe.metrics import REGISTRY
 from postern.usecases.operations import readiness
 from postern.usecases.operations.readiness import LONGEST_START, MOST_NAMED, status, watch
 from postern.usecases.runtime.gateway import Gateway
-from postern.usecases.runtime.process import Alarm, EngineAway
+from postern.usecases.runtime.process import EngineAway, GatewayTrouble
 from support.house import OWNER, House
 from support.waiting import PATIENCE
 
@@ -41,7 +41,7 @@ class Sick:
 
 
 def alarms_of(gateway: Gateway) -> list[str]:
-    return [alarm.sentence for alarm in gateway.runtime.alarms]
+    return [trouble.sentence for trouble in gateway.runtime.troubles]
 
 
 async def state(house: House) -> tuple[bool, dict[str, tuple[bool, str]]]:
@@ -80,7 +80,7 @@ async def test_where_no_engine_is_set_none_is_missing(house: House) -> None:
     house.gateway.engine = None
     assert (await state(house))[1]["engine"] == (True, "none in this process")
     await readiness._look(house.gateway)
-    assert (measured()["engine"], house.gateway.runtime.alarms) == (1, [])
+    assert (measured()["engine"], house.gateway.runtime.troubles) == (1, [])
 
 
 async def test_one_that_cannot_be_started_does_not(house: House) -> None:
@@ -138,7 +138,7 @@ async def test_what_is_wrong_is_an_alarm_and_a_metric_until_it_is_over(
     gateway.runtime.directory.trouble = "no such table"
     with capture_logs() as lines:
         watching = asyncio.create_task(watch(gateway))
-        await until(lambda: len(gateway.runtime.alarms) == 3)
+        await until(lambda: len(gateway.runtime.troubles) == 3)
         assert alarms_of(gateway) == [
             "Calls are rejected with 503: the disk is full.",
             "Changes to webhooks are not followed: no such table.",
@@ -146,7 +146,7 @@ async def test_what_is_wrong_is_an_alarm_and_a_metric_until_it_is_over(
         ]
         assert measured() == {"store": 0, "webhooks": 0, "engine": 0}
         trouble, gateway.engine, gateway.runtime.directory.trouble = "", well, None
-        await until(lambda: not gateway.runtime.alarms)
+        await until(lambda: not gateway.runtime.troubles)
         assert measured() == {"store": 1, "webhooks": 1, "engine": 1}
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
@@ -158,7 +158,7 @@ async def test_only_an_engine_of_its_own_is_asked_each_second(house: House) -> N
     other: Any = Sick(EngineHealth(False, "over the network", cannot_start=True), "http")
     house.gateway.engine = other
     await readiness._look(house.gateway)
-    assert (other.asked, house.gateway.runtime.alarms) == (0, [])
+    assert (other.asked, house.gateway.runtime.troubles) == (0, [])
 
 
 async def test_an_alarm_is_logged_when_it_begins_and_not_again_while_its_words_change(house: House) -> None:
@@ -196,11 +196,15 @@ async def test_the_end_of_each_alarm_is_logged_also_while_another_one_goes_on(ho
 
 async def test_only_the_alarm_of_calls_that_wait_says_how_the_engine_is(house: House) -> None:
     """Also where another one begins with the same words."""
-    house.gateway.runtime.alarms = [
-        Alarm("calls not stored", "Calls wait for their workflows to be started: no room.", "no room.")
+    house.gateway.runtime.troubles = [
+        GatewayTrouble(
+            "calls not stored", "Calls wait for their workflows to be started: no room.", "no room."
+        )
     ]
     assert (await state(house))[1]["engine"] == (True, "noting")
-    house.gateway.runtime.alarms = [Alarm("calls wait", "In words of another day: refused.", "refused.")]
+    house.gateway.runtime.troubles = [
+        GatewayTrouble("calls wait", "In words of another day: refused.", "refused.")
+    ]
     assert (await state(house))[1]["engine"] == (False, "refused.")
 
 
@@ -236,7 +240,7 @@ async def test_an_engine_that_stays_away_is_an_alarm_and_one_that_is_just_being_
     monkeypatch.setattr(readiness, "monotonic", lambda: now)
     well = gateway.engine
     away: Any = Sick(EngineHealth(False, "orders.py, line 1: no module"))
-    for engine, after, alarms in (
+    for engine, after, troubles in (
         (away, 0.0, []),
         (away, LONGEST_START - 0.1, []),
         (away, 0.1, ["Calls wait for their workflows to be started: orders.py, line 1: no module."]),
@@ -250,7 +254,7 @@ async def test_an_engine_that_stays_away_is_an_alarm_and_one_that_is_just_being_
     ):
         gateway.engine, now = engine, now + after
         await readiness._look(gateway)
-        assert alarms_of(gateway) == alarms
+        assert alarms_of(gateway) == troubles
         assert measured()["engine"] == 1, "calls are taken all the same"
 
 
@@ -266,25 +270,27 @@ async def test_starts_that_find_the_engine_away_for_long_are_an_alarm_as_long_as
 
     monkeypatch.setattr(gateway.store.deliveries, "backlog", backlog)
 
-    async def alarms() -> list[str]:
+    async def troubles() -> list[str]:
         await readiness._look(gateway)
         return alarms_of(gateway)
 
     gateway.runtime.engine_away = EngineAway(now, "connection refused")
     now += LONGEST_START - 0.1
-    assert await alarms() == []
+    assert await troubles() == []
     now += 0.1
-    assert await alarms() == ["Calls wait for their workflows to be started: connection refused."]
+    assert await troubles() == ["Calls wait for their workflows to be started: connection refused."]
     assert measured()["engine"] == 1, "calls are taken all the same"
     is_ready, parts = await state(house)
     assert (is_ready, parts["engine"]) == (True, (False, "connection refused."))
     waiting = 0
-    assert await alarms() == []
+    assert await troubles() == []
     assert (await state(house))[1]["engine"] == (True, "noting")
     waiting = 1
-    assert await alarms() == [], "one that comes then begins anew"
+    assert await troubles() == [], "one that comes then begins anew"
     gateway.runtime.engine_away = EngineAway(now - LONGEST_START, "refused. Is the server running?")
-    assert await alarms() == ["Calls wait for their workflows to be started: refused. Is the server running?"]
+    assert await troubles() == [
+        "Calls wait for their workflows to be started: refused. Is the server running?"
+    ]
 
 
 async def test_what_another_process_could_not_start_is_an_alarm_here_too(
@@ -294,7 +300,7 @@ async def test_what_another_process_could_not_start_is_an_alarm_here_too(
     gateway, now = house.gateway, 1000.0
     monkeypatch.setattr(readiness, "monotonic", lambda: now)
 
-    async def alarms() -> list[str]:
+    async def troubles() -> list[str]:
         nonlocal now
         now += readiness.ASK_EVERY
         await readiness._look(gateway)
@@ -305,9 +311,9 @@ async def test_what_another_process_could_not_start_is_an_alarm_here_too(
     await house.dispatcher.round()
     await house.dispatcher.finish()
     gateway.runtime.engine_away = None  # it was another one that tried
-    assert await alarms() == [], "it may just be started"
+    assert await troubles() == [], "it may just be started"
     later = gateway.clock() + LONGEST_START + 1
     monkeypatch.setattr(gateway, "clock", lambda: later)
-    assert await alarms() == ["Calls wait for their workflows to be started: noting."]
+    assert await troubles() == ["Calls wait for their workflows to be started: noting."]
     house.engine.down = False
-    assert await alarms() == []
+    assert await troubles() == []

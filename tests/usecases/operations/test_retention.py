@@ -444,7 +444,7 @@ async def test_a_clock_that_jumps_deletes_nothing_until_it_has_been_steady_for_a
     for seconds in (100, 1000, 3600):
         assert await kept(40 * DAY, seconds) == (1, True)
         await readiness._look(house.gateway)
-        assert [alarm.kind for alarm in house.gateway.runtime.alarms] == ["nothing deleted"]
+        assert [trouble.kind for trouble in house.gateway.runtime.troubles] == ["nothing deleted"]
         assert "are kept for now" in (await readiness.readiness(house.gateway)).store.detail
     assert await kept(0, 3700) == (1, False), "it was set right"
     for seconds in (3800, 7000):

@@ -64,7 +64,7 @@ class Visit:
             may_admin=self.actor.may("admin"),
             base_url=self.gateway.site.base_url,
             out_of_reach=self.gateway.site.out_of_reach,
-            alarms=self.gateway.runtime.alarms,
+            troubles=self.gateway.runtime.troubles,
             writes_workflows=engine.runs_workflow_files(self.gateway),
             **context,
         )

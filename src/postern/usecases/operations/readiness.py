@@ -17,7 +17,7 @@ from postern.stores.history.endings import MOST_COUNTED
 from postern.usecases.operations.views import Part, Status
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.runtime.loop import Loop
-from postern.usecases.runtime.process import Alarm, AlarmKind
+from postern.usecases.runtime.process import GatewayTrouble, TroubleKind
 
 LOOK_EVERY = 1.0
 MOST_NAMED = 10
@@ -46,14 +46,16 @@ async def readiness(gateway: Gateway) -> Readiness:
     """Answers within a few seconds, whatever the store does."""
     store, webhooks = await _store(gateway), _webhooks(gateway)
     engine = await gateway.engine.health() if gateway.engine is not None else NO_ENGINE
-    waiting = [alarm for alarm in gateway.runtime.alarms if alarm.kind == "calls wait"]
+    waiting = [trouble for trouble in gateway.runtime.troubles if trouble.kind == "calls wait"]
     if waiting and engine.ok:  # it is there, and takes no start
         engine = EngineHealth(False, waiting[0].detail)
     partly = [
-        alarm for alarm in gateway.runtime.alarms if alarm.kind in ("calls lost", "workflow files broken")
+        trouble
+        for trouble in gateway.runtime.troubles
+        if trouble.kind in ("calls lost", "workflow files broken")
     ]
     if engine.ok and partly:
-        said = (alarm.sentence[:1].lower() + alarm.sentence[1:].removesuffix(".") for alarm in partly)
+        said = (trouble.sentence[:1].lower() + trouble.sentence[1:].removesuffix(".") for trouble in partly)
         engine = EngineHealth(False, "; ".join([engine.detail, *said]))
     return Readiness(
         ready=store.ok and gateway.runtime.directory.trouble is None and not engine.cannot_start,
@@ -73,10 +75,10 @@ async def status(gateway: Gateway, actor: Actor) -> Status:
     return Status(version=__version__, base_url=gateway.site.base_url, **asdict(now))
 
 
-def _alarm(kind: AlarmKind, what: str, why: str) -> Alarm:
+def _trouble(kind: TroubleKind, what: str, why: str) -> GatewayTrouble:
     """What others say, databases for example, may have its own end."""
     detail = why if why.endswith((".", "?", "!")) else f"{why}."
-    return Alarm(kind, f"{what}: {detail}", detail)
+    return GatewayTrouble(kind, f"{what}: {detail}", detail)
 
 
 def _is_long_away(gateway: Gateway, engine: EngineHealth) -> bool:
@@ -132,22 +134,22 @@ async def _store(gateway: Gateway) -> Part:
 
 
 def _webhooks(gateway: Gateway) -> Part:
-    alarm = _alarm_of_webhooks(gateway)
-    if alarm is not None:
-        return Part(ok=False, detail=alarm.sentence.removesuffix("."))
+    trouble = _trouble_of_webhooks(gateway)
+    if trouble is not None:
+        return Part(ok=False, detail=trouble.sentence.removesuffix("."))
     return Part(ok=True, detail=f"{len(gateway.runtime.directory)} served")
 
 
-def _alarm_of_webhooks(gateway: Gateway) -> Alarm | None:
+def _trouble_of_webhooks(gateway: Gateway) -> GatewayTrouble | None:
     directory = gateway.runtime.directory
     if directory.trouble is not None:
-        return _alarm("changes not followed", "Changes to webhooks are not followed", directory.trouble)
+        return _trouble("changes not followed", "Changes to webhooks are not followed", directory.trouble)
     if not directory.not_served:
         return None
     named = [f"{one.id} ({one.reason})" for one in directory.not_served.values()]
     more = f", and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
     what = "Some webhooks are not served and their callers hear 503"
-    return _alarm("webhooks not served", what, ", ".join(named[:MOST_NAMED]) + more)
+    return _trouble("webhooks not served", what, ", ".join(named[:MOST_NAMED]) + more)
 
 
 async def watch(gateway: Gateway) -> None:
@@ -158,33 +160,33 @@ async def watch(gateway: Gateway) -> None:
 
 async def _look(gateway: Gateway) -> None:
     store, engine = await _store(gateway), await own_engine(gateway)
-    of_webhooks = _alarm_of_webhooks(gateway)
+    of_webhooks = _trouble_of_webhooks(gateway)
     for name, well in (
         ("store", store.ok),
         ("webhooks", of_webhooks is None),
         ("engine", not engine.cannot_start),
     ):
         Numbers.ready.labels(name).set(well)
-    alarms = [] if store.ok else [_alarm("calls not stored", "Calls are rejected with 503", store.detail)]
-    alarms += [] if of_webhooks is None else [of_webhooks]
+    troubles = [] if store.ok else [_trouble("calls not stored", "Calls are rejected with 503", store.detail)]
+    troubles += [] if of_webhooks is None else [of_webhooks]
     if engine.cannot_start:
-        alarms.append(_alarm("engine cannot start", "No workflow is started", engine.detail))
+        troubles.append(_trouble("engine cannot start", "No workflow is started", engine.detail))
     elif _is_long_away(gateway, engine):
-        alarms.append(_calls_wait(engine.detail))
+        troubles.append(_calls_wait(engine.detail))
     elif store.ok and (detail := await _starts_nothing(gateway) or await _starts_nothing_elsewhere(gateway)):
-        alarms.append(_calls_wait(detail))
+        troubles.append(_calls_wait(detail))
     if engine.problems:
         why = "; ".join(engine.problems)
-        alarms.append(_alarm("workflow files broken", "A workflow file cannot be loaded", why))
+        troubles.append(_trouble("workflow files broken", "A workflow file cannot be loaded", why))
     if store.ok and (lost := await _lost(gateway)) is not None:
-        alarms.append(lost)
+        troubles.append(lost)
     if kept := gateway.runtime.kept_for_now:
-        alarms.append(_alarm("nothing deleted", "Old calls are kept for now", kept))
-    _log_what_changed(gateway.runtime.alarms, alarms)
-    gateway.runtime.alarms = alarms
+        troubles.append(_trouble("nothing deleted", "Old calls are kept for now", kept))
+    _log_what_changed(gateway.runtime.troubles, troubles)
+    gateway.runtime.troubles = troubles
 
 
-async def _lost(gateway: Gateway) -> Alarm | None:
+async def _lost(gateway: Gateway) -> GatewayTrouble | None:
     """As long as any is neither replayed nor known again."""
     with suppress(StoreUnavailable):
         count = await gateway.store.endings.lost()
@@ -193,22 +195,22 @@ async def _lost(gateway: Gateway) -> Alarm | None:
             many = f"{count:,} or more" if count == MOST_COUNTED else f"{count}"
             what = f"The engine does not know {many} started deliver{'y' if count == 1 else 'ies'}"
             why = "its database may be older than the gateway's, or new"
-            return replace(_alarm("calls lost", what, why), status="lost")
+            return replace(_trouble("calls lost", what, why), status="lost")
     return None
 
 
-def _calls_wait(detail: str) -> Alarm:
-    return _alarm("calls wait", "Calls wait for their workflows to be started", detail)
+def _calls_wait(detail: str) -> GatewayTrouble:
+    return _trouble("calls wait", "Calls wait for their workflows to be started", detail)
 
 
-def _log_what_changed(before: list[Alarm], now: list[Alarm]) -> None:
-    known, present = {alarm.kind for alarm in before}, {alarm.kind for alarm in now}
-    for alarm in now:
-        if alarm.kind not in known:
-            log.error("the gateway needs help", because=alarm.sentence)
-    for alarm in before if now else ():
-        if alarm.kind not in present:
-            log.info("this is well again", was=alarm.sentence)
+def _log_what_changed(before: list[GatewayTrouble], now: list[GatewayTrouble]) -> None:
+    known, present = {trouble.kind for trouble in before}, {trouble.kind for trouble in now}
+    for trouble in now:
+        if trouble.kind not in known:
+            log.error("the gateway needs help", because=trouble.sentence)
+    for trouble in before if now else ():
+        if trouble.kind not in present:
+            log.info("this is well again", was=trouble.sentence)
     if before and not now:
         log.info("everything is well again")
 

@@ -105,7 +105,7 @@ class EngineAway(msgspec.Struct, frozen=True):
     """When it wants to be asked again, if it said so."""
 
 
-AlarmKind = Literal[
+TroubleKind = Literal[
     "calls not stored",
     "changes not followed",
     "webhooks not served",
@@ -117,10 +117,10 @@ AlarmKind = Literal[
 ]
 
 
-class Alarm(msgspec.Struct, frozen=True):
+class GatewayTrouble(msgspec.Struct, frozen=True):
     """What is not well and somebody has to fix; see `readiness.py`."""
 
-    kind: AlarmKind
+    kind: TroubleKind
     """Of each kind there is one at most. Its words may change each second."""
     sentence: str
     detail: str
@@ -226,7 +226,7 @@ class Runtime:
     endings: Endings = field(default_factory=Endings)
     """What callers heard and how runs ended, until it is written down."""
     counted: CountedRejections = field(default_factory=CountedRejections)
-    alarms: list[Alarm] = field(default_factory=list)
+    troubles: list[GatewayTrouble] = field(default_factory=list)
     engine_ran_at: float | None = None
     """When the engine of this process was last seen at work; None: not yet looked."""
     engine_away: EngineAway | None = None
