@@ -74,6 +74,8 @@ WEBHOOK_SETTINGS: list[tuple[str, type[webhook_settings.Setting], str]] = [
     ("CORS", webhook_settings.CorsSetting, "cors."),
     ("Rate limit", webhook_settings.RateLimit, "rateLimit."),
     ("Schedule", webhook_settings.ScheduleSetting, "schedule."),
+    ("Alarms", webhook_settings.AlarmSettings, "alarms."),
+    ("Rhythm", webhook_settings.RhythmSetting, "alarms.rhythm."),
 ]
 
 

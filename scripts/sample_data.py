@@ -132,6 +132,10 @@ async def fill(settings: Settings, calls: int = 420) -> None:
         moments = sorted(now - 60 - _spread(chance) for _ in range(calls))
         for number, moment in enumerate(moments):
             await _one(gateway, ids, chance, number, moment)
+        for number in range(5):
+            await _one(
+                gateway, ids, chance, 2 * calls + number, now - 200 + 20 * number, "Warehouse export", "other"
+            )
         await _one(gateway, ids, chance, calls, now - 20, "Shopify orders", "other")
         await _one(gateway, ids, chance, calls + 1, now - 8, "Shopify orders", "good")
         await _one(gateway, ids, chance, calls + 2, now - 5, "Stripe payments", "reformatted")

@@ -21,7 +21,7 @@ PICTURES = ROOT / "docs" / "console"
 PASSWORD = "a password for the pictures"
 
 # What each picture is called, what it shows, and what is clicked first. {shop}, {tool}, {rejected} and
-# {accepted} are filled in.
+# the like are filled in.
 PAGES: list[tuple[str, str, list[str]]] = [
     ("webhooks", "/webhooks", []),
     ("new", "/webhooks/new", []),
@@ -39,6 +39,7 @@ PAGES: list[tuple[str, str, list[str]]] = [
     ("mapping", "/webhooks/{shop}/mapping", []),
     ("response", "/webhooks/{tool}/response", []),
     ("schedule", "/webhooks/{shop}/schedule", []),
+    ("alarms", "/webhooks/{shop}/alarms", []),
     ("advanced", "/webhooks/{shop}/advanced", []),
     ("webhook-calls", "/webhooks/{shop}/calls", []),
     ("rejected", "/webhooks/{shop}/rejected", []),
@@ -53,6 +54,8 @@ PAGES: list[tuple[str, str, list[str]]] = [
     ("accepted-call", "/calls/{accepted}", []),
     ("compare", "/calls/{accepted}/compare?to={other}", []),
     ("edit", "/calls/{accepted}/edit", []),
+    ("incidents", "/incidents", []),
+    ("incident", "/incidents/{incident}", []),
     ("volume", "/volume", []),
     ("tester", "/tester", []),
     ("workflows", "/workflows", []),
@@ -172,6 +175,7 @@ def _known(page: Page, base: str) -> dict[str, str]:
     return {
         "shop": id_behind("/webhooks", "a:has-text('Shopify orders')"),
         "tool": id_behind("/webhooks", "a:has-text('Example: order look-up')"),
+        "incident": id_behind("/incidents", "td a[href^='/incidents/']"),
         "rejected": id_behind("/calls?code=signature_mismatch", "a.opens"),
         "accepted": id_behind("/calls?status=started", "a.opens"),
         "other": id_behind("/calls?status=started", "tr:nth-of-type(4) a.opens"),

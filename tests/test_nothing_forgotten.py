@@ -223,7 +223,7 @@ NOT_REHEARSED = {
     *("/settings/users", "/settings/sessions", "/settings/retention", "/settings/engine"),
     *("/settings/environment", "/settings/connect", "/settings/password", "/calls/{invocation}"),
     *("/calls/{invocation}/edit", "/calls/{invocation}/compare"),
-    *("/documentation", "/documentation/{page:path}"),
+    *("/documentation", "/documentation/{page:path}", "/incidents/{incident}", "/webhooks/{webhook}/alarms"),
 }
 """Pages that nobody comes to first, or that share their template with one that is rehearsed."""
 

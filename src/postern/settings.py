@@ -3,12 +3,14 @@ derived."""
 
 import os
 from collections.abc import Callable, Mapping
+from datetime import date
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, get_args, overload
 from urllib.parse import urlsplit
 
 from postern.core.address import Allowlist, InvalidRanges
+from postern.core.alarms import ALARMS, AlarmKind
 from postern.core.names import is_header_name
 from postern.core.operations.shown_setting import ShownSetting
 from postern.core.visible import can_be_stored
@@ -112,6 +114,18 @@ def _header_name(text: str) -> str:
 
 def _list(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _alarms(text: str) -> tuple[AlarmKind, ...]:
+    read = _one_of(*ALARMS)
+    return tuple(read(one) for one in _list(text))
+
+
+def _dates(text: str) -> frozenset[date]:
+    try:
+        return frozenset(date.fromisoformat(one) for one in _list(text))
+    except ValueError:
+        raise ValueError("dates, like 2026-12-25") from None
 
 
 def _ranges(text: str) -> Allowlist:
@@ -329,7 +343,19 @@ class Settings:
         _number(0, 10**12), "0", "The most calls kept in all; the oldest go first. 0: no such limit."
     )
     audit_days = EnvironmentSetting(
-        _days, "365", "Days that the notes of who changed what, and replays of many that are over, are kept."
+        _days,
+        "365",
+        "Days that the notes of who changed what, incidents that are closed, and replays of many that are over, are kept.",
+    )
+    alarms = EnvironmentSetting(
+        _alarms,
+        ",".join(ALARMS),
+        "What opens incidents, comma-separated. A webhook may leave out more; silence also needs its rhythm.",
+    )
+    quiet_days = EnvironmentSetting(
+        _dates,
+        "",
+        "Public holidays, comma-separated, like 2026-12-25: silence on these is expected where a rhythm keeps to days of the week.",
     )
     log = EnvironmentSetting(
         _one_of("auto", "json", "text", "off"),

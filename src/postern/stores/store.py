@@ -1,7 +1,9 @@
 """The store: every repository over one database and one writer."""
 
 import asyncio
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 from sqlalchemy.exc import DBAPIError
 
@@ -24,6 +26,7 @@ from postern.stores.history.reading import History
 from postern.stores.history.retention import Retention
 from postern.stores.history.volumes import Volumes
 from postern.stores.idempotency import Idempotency
+from postern.stores.incidents import Incidents
 from postern.stores.listeners import ListenerStore
 from postern.stores.samples import Samples
 from postern.stores.schedules import Schedules
@@ -69,6 +72,7 @@ class Store:
         self.listeners = ListenerStore(self.database, self.writer)
         self.volumes = Volumes(self.database, self.writer)
         self.activities = Activities(self.database, self.writer)
+        self.incidents = Incidents(self.database, self.writer)
         self._alone_lock: wake.AloneLock | None = None
 
     async def open(self, migrate: bool | None = None) -> None:
@@ -116,6 +120,13 @@ class Store:
         """False once another process has become the one that ``alone`` let this one be."""
         lock = self._alone_lock
         return lock is None or await asyncio.to_thread(lock.keep)
+
+    def room(self) -> tuple[int, int] | None:
+        """Bytes that are free on the disk, and those that it has. None where the database is on another machine."""
+        if not self.database.is_sqlite:
+            return None
+        disk = shutil.disk_usage(Path(self.database.url.database or "").parent)
+        return disk.free, disk.total
 
     async def trouble(self) -> str | None:
         """Why calls cannot be stored now, or None."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from sqlalchemy.engine import make_url
 
 from postern.core.address import Allowlist
+from postern.core.alarms import AlarmPolicy
 from postern.core.answer import LARGEST_RESPONSE
 from postern.core.deliveries.delivery import EngineUnavailable, Workflow
 from postern.core.operations.retention import RetentionPolicy
@@ -199,6 +200,7 @@ def _assembled(
         retention=RetentionPolicy(
             settings.history_days, settings.body_days, settings.history_rows, settings.audit_days
         ),
+        alarms=AlarmPolicy(settings.alarms, settings.quiet_days),
         settings=settings.listed(),
     )
 

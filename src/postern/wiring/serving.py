@@ -25,6 +25,7 @@ from postern.surfaces.http.call_exchange import CallExchange
 from postern.surfaces.http.server import listen
 from postern.surfaces.http.server import serve as serve_http
 from postern.usecases.access.accounts import ensure_admin
+from postern.usecases.alarms.judging import AlarmLoop
 from postern.usecases.calls.intake import Intake
 from postern.usecases.deliveries.dispatch import Dispatcher
 from postern.usecases.deliveries.replays import Replayer
@@ -124,9 +125,15 @@ async def serve(settings: Settings, slot: WorkerSlot | None = None, lines: DevLi
                     await endings.write()
 
 
-def _workers(gateway: Gateway) -> list[Scheduler | Replayer | FindableLoop | ListenersLoop]:
+def _workers(gateway: Gateway) -> list[Scheduler | Replayer | FindableLoop | ListenersLoop | AlarmLoop]:
     """These are asked to end, and waited for: a round of theirs writes more than once, and a half of it would stay."""
-    return [Scheduler(gateway), Replayer(gateway), FindableLoop(gateway), ListenersLoop(gateway)]
+    return [
+        Scheduler(gateway),
+        Replayer(gateway),
+        FindableLoop(gateway),
+        ListenersLoop(gateway),
+        AlarmLoop(gateway),
+    ]
 
 
 def going_on(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:

@@ -7,9 +7,11 @@ import msgspec
 import pytest
 
 from postern.core.webhooks.settings import (
+    AlarmSettings,
     FieldMapping,
     RateLimit,
     Resolved,
+    RhythmSetting,
     ScheduleSetting,
     SignatureAuthentication,
     TokenAuthentication,
@@ -95,7 +97,8 @@ def test_released_defaults_stay_as_they_are() -> None:
     schedule = ScheduleSetting(url="", every=60)
     token = TokenAuthentication()
     signature = SignatureAuthentication(provider="")
-    settings = WebhookSettings(name="", authentication=token, schedule=schedule)
+    alarms = AlarmSettings(rhythm=RhythmSetting(cron="@daily", grace_minutes=60))
+    settings = WebhookSettings(name="", authentication=token, schedule=schedule, alarms=alarms)
     assert as_document(settings) == {
         "name": "",
         "authentication": {
@@ -131,6 +134,14 @@ def test_released_defaults_stay_as_they_are() -> None:
             "splitArray": False,
             "pauseAfterFailures": 10,
             "enabled": True,
+        },
+        "alarms": {
+            "rejected": True,
+            "notStarted": True,
+            "answers": True,
+            "sharePercent": 50,
+            "waitsMinutes": 5,
+            "rhythm": {"cron": "@daily", "graceMinutes": 60, "timeZone": "UTC"},
         },
         "historyRetentionDays": None,
         "bodyRetentionDays": None,

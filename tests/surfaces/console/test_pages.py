@@ -2,7 +2,9 @@
 that needs a mouse."""
 
 import re
+import sqlite3
 import time
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import BrowserContext, expect
 
 from support.program import Program
-from support.waiting import wait_until
+from support.waiting import PATIENCE, wait_until
 from surfaces.console.conftest import Console, shopify_signature
 
 PAGES = [
@@ -34,6 +36,7 @@ PAGES = [
     "/webhooks/{signed}/mapping",
     "/webhooks/{signed}/response",
     "/webhooks/{signed}/schedule",
+    "/webhooks/{signed}/alarms?zone=UTC",
     "/webhooks/{signed}/advanced",
     "/webhooks/{signed}/calls",
     "/webhooks/{signed}/calls?live=1",
@@ -55,6 +58,8 @@ PAGES = [
     "/calls/{accepted}/compare?to={rejected}",
     "/replays",
     "/calls?live=1",
+    "/incidents",
+    "/incidents/{incident}",
     "/volume",
     "/tester",
     "/workflows",
@@ -100,7 +105,29 @@ def known(reader: Console) -> dict[str, str]:
     rejected = reader.call(signed["url"], body, X_Shopify_Hmac_Sha256=shopify_signature("other", body))[1][
         "invocationId"
     ]
-    return {"signed": signed["id"], "token": token["id"], "accepted": accepted, "rejected": rejected}
+    incident = f"inc_{'0' * 32}"
+    with (
+        closing(sqlite3.connect(reader.program.data_dir / "postern.db", timeout=PATIENCE)) as database,
+        database,
+    ):
+        told = (
+            incident,
+            signed["id"],
+            "rejected",
+            *[time.time() * 1000] * 3,
+            1,
+            b'{"signature_mismatch": 1}',
+            "",
+        )
+        names = "id, webhook_id, kind, opened_at, first_at, last_at, count, reasons, detail"
+        database.execute(f"INSERT INTO incidents ({names}) VALUES ({', '.join('?' * len(told))})", told)
+    return {
+        "signed": signed["id"],
+        "token": token["id"],
+        "accepted": accepted,
+        "rejected": rejected,
+        "incident": incident,
+    }
 
 
 @pytest.mark.parametrize("path", PAGES)

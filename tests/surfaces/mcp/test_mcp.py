@@ -165,8 +165,8 @@ def test_a_name_means_one_thing_in_all_actions_of_a_tool() -> None:
 async def test_an_action_says_what_it_is_not_asked_with(served: Program) -> None:
     async with over_http(served, served.admin_key) as client:
         for tool, given, wrong in (
-            ("mark_call", {"invocationId": "inv_1"}, {"action": "choose one of: bookmark, remove_bookmark, note, delete_note"}),
-            ("mark_call", {"invocationId": "inv_1", "action": ["note"]}, {"action": "choose one of: bookmark, remove_bookmark, note, delete_note"}),
+            ("mark_call", {"invocationId": "inv_1"}, {"action": "choose one of: acknowledge, bookmark, remove_bookmark, note, delete_note"}),
+            ("mark_call", {"invocationId": "inv_1", "action": ["note"]}, {"action": "choose one of: acknowledge, bookmark, remove_bookmark, note, delete_note"}),
             ("mark_call", {"invocationId": "inv_1", "action": "bookmark", "text": "Mine"}, {"text": "does not go with bookmark"}),
             ("mark_call", {"invocationId": "inv_1", "action": "note"}, {"text": "is required"}),
             ("show_call", {"invocationId": "inv_1", "what": "everything"}, {"what": "choose one of: story, code, fixture"}),

@@ -12,6 +12,7 @@ from postern.core.address import Allowlist, InvalidRanges
 from postern.core.calls.cors import origin_problem
 from postern.core.calls.paths import path_problem
 from postern.core.problems import FieldRefused
+from postern.core.schedules import parse_schedule
 from postern.core.visible import on_one_line
 from postern.core.webhooks.grouping import MOST_TAGS, distinct, tag_problem
 
@@ -105,6 +106,14 @@ def countable(rate: float) -> float:
     if rate < SLOWEST_RATE:
         raise ValueError(f"write {SLOWEST_RATE:.5f} (about one call a day) or more")
     return rate
+
+
+def cron(expression: str) -> str:
+    return parse_schedule(cron=expression).cron or ""
+
+
+def time_zone(name: str) -> str:
+    return parse_schedule(cron="@daily", time_zone=name).time_zone
 
 
 def url_problem(url: str) -> str | None:

@@ -153,6 +153,33 @@ class ScheduleSetting(Setting, frozen=True):
         return parse_schedule(self.every, self.cron, self.time_zone, anchor)
 
 
+class RhythmSetting(Setting, frozen=True):
+    """By when the next call should have come: after each of the times of a ``cron`` expression, one comes within the grace.
+    Otherwise an incident opens."""
+
+    cron: Annotated[str, Bounds(check=bounds.cron)]
+    grace_minutes: Annotated[int, Bounds(ge=1, le=30 * 1440)]
+    time_zone: Annotated[str, Bounds(check=bounds.time_zone)] = "UTC"
+
+
+class AlarmSettings(Setting, frozen=True):
+    """When an incident opens: ``rejected``, ``notStarted`` and ``answers`` when the last three calls, or ``sharePercent`` of the
+    latest, five at least, were rejected, failed at starting or in their workflow, or were answered late or with 5xx."""
+
+    rejected: bool = True
+    not_started: bool = True
+    answers: bool = True
+    share_percent: Annotated[int, Bounds(ge=1, le=100)] = 50
+    waits_minutes: Annotated[
+        int,
+        Meta(
+            description="Minutes that a call may wait for its workflow to be started, where that is tried in vain."
+        ),
+        Bounds(ge=1, le=1440),
+    ] = 5
+    rhythm: RhythmSetting | None = None
+
+
 class WebhookSettings(Setting, frozen=True):
     """Everything that can be set on a webhook, besides its secrets and whether it is enabled."""
 
@@ -196,6 +223,7 @@ class WebhookSettings(Setting, frozen=True):
     ] = None
     rate_limit: RateLimit = RateLimit()
     schedule: ScheduleSetting | None = None
+    alarms: AlarmSettings = AlarmSettings()
     history_retention_days: Annotated[int, Bounds(ge=1, le=3650)] | None = None
     body_retention_days: Annotated[int, Bounds(ge=0, le=3650)] | None = None
 

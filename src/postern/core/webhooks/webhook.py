@@ -13,7 +13,7 @@ from postern.core.deliveries.delivery import State
 from postern.core.signatures.credential import Credential
 from postern.core.signatures.handshake import Handshake
 from postern.core.signatures.redact import Mask
-from postern.core.webhooks.settings import AcceptedAnswer
+from postern.core.webhooks.settings import AcceptedAnswer, AlarmSettings
 
 
 class DuplicateKey(Struct, frozen=True):
@@ -49,6 +49,8 @@ class Webhook:
     accepted_answer: AcceptedAnswer | None = None
     recording_until: float = 0.0
     """Record Events is armed until then; 0.0 where it is not."""
+    alarms: AlarmSettings = field(default_factory=AlarmSettings)
+    changed_at: float = 0.0
     method: str = "none"
     provider: str = ""
     """Whose scheme signs its calls; empty where none does."""

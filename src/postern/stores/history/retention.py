@@ -41,6 +41,7 @@ from postern.stores.sql.tables import (
     engine_deletions,
     handed,
     idempotency,
+    incidents,
     invocations,
     replays,
     sessions,
@@ -226,11 +227,12 @@ class Retention(Repository):
         self, connection: Connection, now: float, idle_sessions_before: float, records_before: float
     ) -> int:
         """One step of what belongs to no webhook's history: duplicate keys, idempotency keys, sessions, audit
-        notes, and replays of many that are over, or were planned and never begun."""
+        notes, incidents that are closed, and replays of many that are over, or were planned and never begun."""
         replay_over = func.coalesce(replays.c.ended_at, replays.c.created_at) < milliseconds(records_before)
         gone = 0
         for table, key, over in (
             (audit, audit.c.id, audit.c.id < first_id_at("aud", records_before)),
+            (incidents, incidents.c.id, incidents.c.closed_at < milliseconds(records_before)),
             (replays, replays.c.id, and_(replays.c.state != "running", replay_over)),
             (duplicate_keys, duplicate_keys.c.key, duplicate_keys.c.expires_at <= milliseconds(now)),
             (idempotency, idempotency.c.key, idempotency.c.expires_at <= milliseconds(now)),

@@ -33,10 +33,10 @@ def Ascii(length: int) -> String:
     return String(length).with_variant(String(length, collation="C"), "postgresql")
 
 
-def _partial(name: str, *columns: str, where: str) -> Index:
+def _partial(name: str, *columns: str, where: str, unique: bool = False) -> Index:
     """Of the rows where that is so. Postgres gets it in ``for_migrations``: to write it here would load its
     dialect at every start."""
-    return Index(name, *columns, sqlite_where=text(where), info={"where": where})
+    return Index(name, *columns, unique=unique, sqlite_where=text(where), info={"where": where})
 
 
 webhooks = Table(
@@ -292,6 +292,27 @@ handed = Table(
     Column("duration_us", BigInteger),
     Column("error", Text, nullable=False, server_default=""),
     _partial("handed_under_way", "listener_id", where="ended_at IS NULL"),
+)
+
+# What alarms have found. Of each webhook and kind one is open at most; without a webhook it is the gateway's own.
+incidents = Table(
+    "incidents",
+    metadata,
+    Column("id", Ascii(40), primary_key=True),
+    Column("webhook_id", Ascii(40), nullable=False),
+    Column("kind", Ascii(12), nullable=False),
+    Column("opened_at", BigInteger, nullable=False),
+    Column("first_at", BigInteger, nullable=False),
+    Column("last_at", BigInteger, nullable=False),
+    Column("count", BigInteger, nullable=False),
+    Column("reasons", LargeBinary, nullable=False),
+    Column("detail", Text, nullable=False),
+    Column("closed_at", BigInteger),
+    Column("closed_because", Text, nullable=False, server_default=""),
+    Column("acknowledged_at", BigInteger),
+    Column("acknowledged_by", Text, nullable=False, server_default=""),
+    Index("incidents_of_webhook", "webhook_id", "id"),
+    _partial("incidents_open", "webhook_id", "kind", where="closed_at IS NULL", unique=True),
 )
 
 # What the database knows about itself: the fingerprints of its keys, and from where it was copied.

@@ -4,7 +4,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from postern import __version__
-from postern.surfaces.cli import access, signatures, workflows
+from postern.surfaces.cli import access, incidents, signatures, workflows
 from postern.surfaces.cli.develop import listen, listeners, send
 from postern.surfaces.cli.gateway import login
 from postern.surfaces.cli.gateway.api import api
@@ -43,6 +43,7 @@ SECTIONS: dict[str, list[click.Command]] = {
         history.commands,
         history.replay,
         replays.commands,
+        incidents.commands,
         signatures.commands,
         configuration.export,
         configuration.apply,

@@ -73,6 +73,7 @@ NOTICES = {
     "view-renamed": "The view has its new name.",
     "view-deleted": "The view is deleted.",
     "ran": "The source was fetched. The result is below.",
+    "acknowledged": "Acknowledged: nobody is reminded of it any more. It closes by itself when all is well.",
     "cancelled": "Cancelled. What was replayed before stays replayed.",
 }
 

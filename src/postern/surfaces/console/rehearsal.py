@@ -15,6 +15,7 @@ from postern.core.history.invocation import HistoryFilter, StoreUnavailable
 from postern.core.problems import Refused
 from postern.observe.logs import Log
 from postern.surfaces.console import pages
+from postern.surfaces.console.views import incidents
 from postern.surfaces.console.views.history import call, volume
 from postern.surfaces.console.views.history import listing as history
 from postern.surfaces.console.views.operations import settings
@@ -30,6 +31,7 @@ from postern.usecases.webhooks import listing as known
 PAGES: list[View] = [
     webhooks.listing,
     history.listing,
+    incidents.listing,
     volume.show,
     creation.ask,
     tester.ask,

@@ -5,7 +5,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from postern.surfaces.console.assets import answer_asset
-from postern.surfaces.console.views import confirmations, picker
+from postern.surfaces.console.views import confirmations, incidents, picker
 from postern.surfaces.console.views.access import sign_in
 from postern.surfaces.console.views.history import (
     beside,
@@ -22,6 +22,7 @@ from postern.surfaces.console.views.operations import documentation, engine, fin
 from postern.surfaces.console.views.signatures import tester
 from postern.surfaces.console.views.webhooks import (
     advanced,
+    alarms,
     authentication,
     bin,
     creation,
@@ -116,6 +117,11 @@ VIEWS: list[tuple[str, str, View]] = [
     ("POST", "/webhooks/{webhook}/release", webhooks.release),
     ("POST", "/webhooks/{webhook}/drop", webhooks.drop),
     ("POST", "/webhooks/{webhook}/listener/end", webhooks.end_listener),
+    ("GET", "/incidents", incidents.listing),
+    ("GET", "/incidents/{incident}", incidents.show),
+    ("POST", "/incidents/{incident}/acknowledge", incidents.acknowledge),
+    ("GET", "/webhooks/{webhook}/alarms", alarms.show),
+    ("POST", "/webhooks/{webhook}/alarms", alarms.store),
     ("GET", "/volume", volume.show),
     ("GET", "/tester", tester.ask),
     ("POST", "/tester", tester.check),

@@ -65,6 +65,7 @@ class Visit:
             base_url=self.gateway.site.base_url,
             out_of_reach=self.gateway.site.out_of_reach,
             troubles=self.gateway.runtime.troubles,
+            incidents_open=self.gateway.runtime.incidents,
             writes_workflows=engine.runs_workflow_files(self.gateway),
             **context,
         )

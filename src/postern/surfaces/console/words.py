@@ -9,6 +9,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from postern.core.alarms import AlarmKind
 from postern.core.history.invocation import Status
 from postern.core.history.volume import OUTCOMES as OUTCOMES
 from postern.core.signatures.credential import Placement
@@ -72,6 +73,14 @@ STATUS_HELP: dict[Status, str] = {
     "failed": "It could not be started, or a run of it failed. It can be replayed.",
     "lost": "It was started, and the engine does not know it any more. It can be replayed.",
     "dropped": "Stored, and then dropped on purpose.",
+}
+
+ALARM_WORDS: dict[AlarmKind, str] = {
+    "rejected": "Calls rejected",
+    "not_started": "Not started",
+    "answers": "Bad answers",
+    "gateway": "Needs help",
+    "silence": "Silent",
 }
 
 CODE_WORDS = {

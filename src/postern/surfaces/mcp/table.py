@@ -152,6 +152,18 @@ TOOLS = {
             {"list": Action("list_replays"), "one": Action("show_replay")},
         ),
         Tool(
+            "incidents",
+            "Show incidents",
+            """What alarms have found: calls rejected, not started or answered with errors, silence, trouble of the gateway.
+            list: newest first, open alone with open. one: with calls, what would make them verify, and nextActions. rhythm:
+            when calls come, proposed with evidence; the user agrees, then change_webhook saves it as alarms.rhythm.""",
+            {
+                "list": Action("list_incidents"),
+                "one": Action("show_incident"),
+                "rhythm": Action("propose_rhythm"),
+            },
+        ),
+        Tool(
             "list_listeners",
             "List who listens",
             """Each `postern listen` that is connected now. answers names the webhook whose calls it answers in the place of the
@@ -273,10 +285,11 @@ TOOLS = {
         ),
         Tool(
             "mark_call",
-            "Bookmark a call, write notes",
+            "Bookmark a call, write notes, acknowledge an incident",
             """For everybody who looks at it. A bookmark does not keep the call from retention. A note is deleted by who wrote
-            it, or by an administrator.""",
+            it, or by an administrator. acknowledge: an incident, of which nobody is reminded any more.""",
             {
+                "acknowledge": Action("acknowledge_incident"),
                 "bookmark": Action("bookmark_invocation"),
                 "remove_bookmark": Action("remove_invocation_bookmark"),
                 "note": Action("note_invocation"),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from postern.surfaces.rest import access, history, listeners, signatures, webhooks
+from postern.surfaces.rest import access, history, incidents, listeners, signatures, webhooks
 from postern.surfaces.rest import operations as operating
 from postern.surfaces.rest.framework.operation import Operation
 
@@ -11,6 +11,7 @@ TOPICS = [
     operating.row,
     signatures.row,
     history.row,
+    incidents.row,
     listeners.row,
     operating.engine_row,
     access.row,

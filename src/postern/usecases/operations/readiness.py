@@ -184,6 +184,9 @@ async def _look(gateway: Gateway) -> None:
         troubles.append(_trouble("nothing deleted", "Old calls are kept for now", kept))
     _log_what_changed(gateway.runtime.troubles, troubles)
     gateway.runtime.troubles = troubles
+    for one in troubles:
+        since, _ = gateway.runtime.troubles_seen.get(one.kind, (gateway.clock(), ""))
+        gateway.runtime.troubles_seen[one.kind] = since, one.sentence
 
 
 async def _lost(gateway: Gateway) -> GatewayTrouble | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from postern.core.access.accounts import Actor, Level
 from postern.core.address import Allowlist
+from postern.core.alarms import AlarmPolicy
 from postern.core.deliveries.delivery import Workflow
 from postern.core.operations.retention import RetentionPolicy
 from postern.core.operations.shown_setting import ShownSetting
@@ -54,6 +55,7 @@ class Gateway:
     workflow_files: WorkflowFiles = field(default_factory=WorkflowFiles)
     outbound: Outbound = field(default_factory=Outbound)
     retention: RetentionPolicy = field(default_factory=RetentionPolicy)
+    alarms: AlarmPolicy = field(default_factory=AlarmPolicy)
     settings: list[ShownSetting] = field(default_factory=list)
     """What the process was started with, as it may be shown."""
     clock: Callable[[], float] = time.time

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
+from postern.core.alarms import Incident
 from postern.core.answer import WorkflowResponse
 from postern.core.history.invocation import Status
 from postern.core.limits import Limits
@@ -227,6 +228,10 @@ class Runtime:
     """What callers heard and how runs ended, until it is written down."""
     counted: CountedRejections = field(default_factory=CountedRejections)
     troubles: list[GatewayTrouble] = field(default_factory=list)
+    troubles_seen: dict[str, tuple[float, str]] = field(default_factory=dict)
+    """Since an incident told of them last: by their kind, since when, and what is said of it."""
+    incidents: list[Incident] = field(default_factory=list)
+    """Those that were open when it was last looked."""
     engine_ran_at: float | None = None
     """When the engine of this process was last seen at work; None: not yet looked."""
     engine_away: EngineAway | None = None

@@ -56,6 +56,8 @@ def compile_webhook(stored: StoredWebhook) -> Webhook:
             settings.payload_limit_bytes,
         ),
         accepted_answer=settings.accepted_answer,
+        alarms=settings.alarms,
+        changed_at=stored.updated_at,
         method=settings.authentication.method,
         provider=settings.authentication.provider
         if isinstance(settings.authentication, SignatureAuthentication)

@@ -218,6 +218,27 @@ CREATE INDEX handed_under_way ON handed (listener_id) WHERE ended_at IS NULL;
 
 CREATE INDEX ix_handed_invocation_id ON handed (invocation_id);
 
+CREATE TABLE incidents (
+  id VARCHAR(40) COLLATE "C" NOT NULL,
+  webhook_id VARCHAR(40) COLLATE "C" NOT NULL,
+  kind VARCHAR(12) COLLATE "C" NOT NULL,
+  opened_at BIGINT NOT NULL,
+  first_at BIGINT NOT NULL,
+  last_at BIGINT NOT NULL,
+  count BIGINT NOT NULL,
+  reasons BYTEA NOT NULL,
+  detail TEXT NOT NULL,
+  closed_at BIGINT,
+  closed_because TEXT DEFAULT '' NOT NULL,
+  acknowledged_at BIGINT,
+  acknowledged_by TEXT DEFAULT '' NOT NULL,
+  PRIMARY KEY (id)
+);
+
+CREATE INDEX incidents_of_webhook ON incidents (webhook_id, id);
+
+CREATE UNIQUE INDEX incidents_open ON incidents (webhook_id, kind) WHERE closed_at IS NULL;
+
 CREATE TABLE meta (
   name VARCHAR(60) COLLATE "C" NOT NULL,
   value TEXT NOT NULL,

@@ -31,6 +31,7 @@ TABS = [
     ("mapping", "Field mapping"),
     ("response", "Response"),
     ("schedule", "Schedule"),
+    ("alarms", "Alarms"),
     ("advanced", "Advanced settings"),
 ]
 

@@ -1,0 +1,239 @@
+"""What alarms have found, and what they are judged by: counts of the last minutes, starts that failed, when a call last came."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    and_,
+    bindparam,
+    func,
+    literal_column,
+    or_,
+    select,
+    update,
+)
+
+from postern.core.access.audit import AuditEntry
+from postern.core.alarms import REFUSED, RUN_FAILED, Found, Incident, Minutes
+from postern.core.history.volume import ANSWER, OUTCOMES
+from postern.identity import first_id_at, new_id, time_of
+from postern.stores.access.audit import changed_one
+from postern.stores.history.volumes import QUARTER, parts
+from postern.stores.sql.bulk import Parameters
+from postern.stores.sql.moments import milliseconds, seconds, value_of
+from postern.stores.sql.repository import Repository, reads, writes
+from postern.stores.sql.tables import (
+    UNUSUAL_DELIVERIES,
+    deliveries,
+    incidents,
+    secrets,
+    tallies,
+    volume_rollups,
+    volumes,
+    webhooks,
+)
+from postern.stores.sql.upsert import insert_first
+
+MOST_OPEN = 2_000
+MOST_WAITING = 1_000
+"""Of deliveries that are tried again and again: those that wait longest."""
+
+_OPEN = incidents.c.closed_at.is_(None)
+_GOOD = volumes.c.code.in_(["accepted", "duplicate"])
+
+
+class Incidents(Repository):
+    @reads
+    def open(self, connection: Connection) -> list[Incident]:
+        found = select(incidents).where(_OPEN).order_by(incidents.c.id.desc()).limit(MOST_OPEN)
+        return _all(connection, found)
+
+    @reads
+    def page(
+        self, connection: Connection, limit: int, before: str | None, webhook_id: str | None, only_open: bool
+    ) -> list[Incident]:
+        """The newest first."""
+        wanted: list[ColumnElement[bool]] = [_OPEN] if only_open else []
+        if webhook_id is not None:
+            wanted.append(incidents.c.webhook_id == webhook_id)
+        if before is not None:
+            wanted.append(incidents.c.id < before)
+        return _all(connection, select(incidents).where(*wanted).order_by(incidents.c.id.desc()).limit(limit))
+
+    @reads
+    def get(self, connection: Connection, incident_id: str) -> Incident | None:
+        found = _all(connection, select(incidents).where(incidents.c.id == incident_id))
+        return found[0] if found else None
+
+    @reads
+    def last_closed(self, connection: Connection, webhook_id: str, kind: str) -> float:
+        """When the last incident of this kind was over; 0.0 where there was none."""
+        closed = select(func.max(incidents.c.closed_at))
+        closed = closed.where(incidents.c.webhook_id == webhook_id, incidents.c.kind == kind)
+        return seconds(connection.scalar(closed) or 0)
+
+    @writes
+    def begin(
+        self, connection: Connection, webhook_id: str, kind: str, found: Found, now: float
+    ) -> str | None:
+        """Its id; None where there is one already, which another process may have opened just before."""
+        made = new_id("inc")
+        row: Parameters = {"id": made, "webhook_id": webhook_id, "kind": kind, "opened_at": milliseconds(now)}
+        return made if insert_first(connection, incidents, row | _gathered(found)) else None
+
+    @writes
+    def gather(self, connection: Connection, incident_id: str, found: Found) -> None:
+        connection.execute(
+            update(incidents).where(incidents.c.id == incident_id, _OPEN).values(_gathered(found))
+        )
+
+    @writes
+    def close(self, connection: Connection, incident_id: str, now: float, because: str) -> bool:
+        over = update(incidents).where(incidents.c.id == incident_id, _OPEN)
+        values = {"closed_at": milliseconds(now), "closed_because": because}
+        return connection.execute(over.values(values)).rowcount == 1
+
+    @writes
+    def acknowledge(
+        self, connection: Connection, incident_id: str, now: float, by: str, note: AuditEntry
+    ) -> bool:
+        """False where it is over, or somebody has done so before."""
+        unseen = incidents.c.id == incident_id, _OPEN, incidents.c.acknowledged_at.is_(None)
+        values = {"acknowledged_at": milliseconds(now), "acknowledged_by": by}
+        return changed_one(connection, update(incidents).where(*unseen).values(values), note)
+
+    # --- what is judged ------------------------------------------------------------------------------------------------
+
+    @reads
+    def in_trouble(self, connection: Connection, since: int) -> set[str]:
+        """The webhooks at which something may have gone wrong since that minute."""
+        called = select(tallies.c.webhook_id).where(
+            tallies.c.name == "calls", tallies.c.last_at >= milliseconds(since * 60)
+        )
+        name = volumes.c.code
+        bad = or_(
+            and_(name.not_in(["webhook_disabled", *OUTCOMES[:3]]), name.not_like("%:%")),
+            name.like(f"{ANSWER}5%"),
+            name == RUN_FAILED,
+        )
+        found = select(volumes.c.webhook_id).where(
+            volumes.c.webhook_id.in_(called), volumes.c.minute >= since
+        )
+        in_trouble = set(connection.scalars(found.where(bad).distinct()))
+        refused = _refused(since).where(deliveries.c.webhook_id.in_(called)).distinct()
+        return in_trouble | set(connection.scalars(refused))
+
+    @reads
+    def waiting(self, connection: Connection) -> dict[str, list[float]]:
+        """By webhook: since when deliveries wait that were tried in vain."""
+        asked = select(
+            deliveries.c.webhook_id, deliveries.c.error, deliveries.c.created_at, deliveries.c.released_at
+        )
+        asked = asked.where(deliveries.c.state == literal_column("'queued'")).order_by(
+            deliveries.c.next_at.desc()
+        )
+        found: dict[str, list[float]] = defaultdict(list)
+        for webhook_id, error, created_at, released_at in connection.execute(asked.limit(MOST_WAITING)):
+            if error:
+                found[webhook_id].append(seconds(released_at or created_at))
+        return dict(found)
+
+    @reads
+    def minutes(
+        self, connection: Connection, webhook_ids: Sequence[str], since: int, until: int
+    ) -> dict[str, Minutes]:
+        """What was counted at each; of long ago by the quarter of an hour."""
+        found: dict[str, dict[int, dict[str, int]]] = {webhook_id: {} for webhook_id in webhook_ids}
+        exact = min(since + -since % QUARTER, until)
+        for table, first, end in [(volumes, since, exact), *parts(connection, exact, until, QUARTER)]:
+            asked = select(table.c.webhook_id, table.c.minute, table.c.code, func.sum(table.c.calls))
+            asked = asked.where(
+                table.c.webhook_id.in_(webhook_ids), table.c.minute >= first, table.c.minute < end
+            )
+            asked = asked.group_by(table.c.webhook_id, table.c.minute, table.c.code)
+            for webhook_id, minute, name, count in connection.execute(asked):
+                found[webhook_id].setdefault(int(minute), {})[name] = int(count)
+        refused = select(deliveries.c.webhook_id, deliveries.c.key).where(*_IS_REFUSED)
+        refused = refused.where(
+            deliveries.c.webhook_id.in_(webhook_ids), deliveries.c.key >= first_id_at("inv", since * 60)
+        )
+        for webhook_id, key in connection.execute(refused):
+            counted = found[webhook_id].setdefault(int(time_of(key.partition(".")[0]) // 60), {})
+            counted[REFUSED] = counted.get(REFUSED, 0) + 1
+        return dict(found)
+
+    @reads
+    def has_been(self, connection: Connection, webhook_id: str, code: str, since: int, until: int) -> bool:
+        """Whether calls were counted under this code before."""
+        ago = volume_rollups.c
+        found = select(ago.minute).where(ago.webhook_id == webhook_id, ago.code == code)
+        return connection.scalar(found.where(ago.minute >= since, ago.minute < until).limit(1)) is not None
+
+    @reads
+    def last_calls(self, connection: Connection, webhook_ids: Sequence[str]) -> dict[str, int]:
+        """By webhook: the minute in which the last good call came."""
+        newest = select(volumes.c.minute).where(volumes.c.webhook_id == bindparam("of"), _GOOD)
+        newest = newest.order_by(volumes.c.minute.desc()).limit(1)
+        found = {one: connection.scalar(newest, {"of": one}) for one in webhook_ids}
+        return {one: int(minute) for one, minute in found.items() if minute is not None}
+
+    @reads
+    def call_minutes(self, connection: Connection, webhook_id: str, since: int, until: int) -> list[int]:
+        """The minutes in which good calls came, in order."""
+        asked = select(volumes.c.minute).where(volumes.c.webhook_id == webhook_id, _GOOD).distinct()
+        asked = asked.where(volumes.c.minute >= since, volumes.c.minute < until).order_by(volumes.c.minute)
+        return [int(minute) for minute in connection.scalars(asked)]
+
+    @reads
+    def second_secrets(self, connection: Connection, before: float) -> dict[str, float]:
+        """By webhook: since when a second secret is valid, where that is long ago."""
+        asked = select(secrets.c.webhook_id, secrets.c.created_at).join(
+            webhooks, webhooks.c.id == secrets.c.webhook_id
+        )
+        asked = asked.where(
+            secrets.c.field == "second",
+            secrets.c.created_at < milliseconds(before),
+            webhooks.c.deleted_at.is_(None),
+        )
+        return {webhook_id: seconds(created_at) for webhook_id, created_at in connection.execute(asked)}
+
+    @reads
+    def counted_since(self, connection: Connection, minute: int) -> int:
+        """How many calls came to all webhooks, and were kept, as far as that is summed up."""
+        ago = volume_rollups.c
+        among = ago.webhook_id == "", ago.minute >= minute, ago.code.not_like("%:%")
+        return int(connection.scalar(select(func.sum(ago.calls)).where(*among)) or 0)
+
+
+_IS_REFUSED = (
+    deliveries.c.state == literal_column("'failed'"),
+    UNUSUAL_DELIVERIES,
+    deliveries.c.started_at.is_(None),
+)
+
+
+def _refused(since: int) -> Select[tuple[str]]:
+    """Of deliveries whose start has failed for good."""
+    recent = deliveries.c.key >= first_id_at("inv", since * 60)
+    return select(deliveries.c.webhook_id).where(*_IS_REFUSED, recent)
+
+
+def _gathered(found: Found) -> Parameters:
+    return {
+        "first_at": milliseconds(found.first_at),
+        "last_at": milliseconds(found.last_at),
+        "count": found.count,
+        "reasons": msgspec.json.encode(found.reasons),
+        "detail": found.detail,
+    }
+
+
+def _all(connection: Connection, statement: Select[Any]) -> list[Incident]:
+    rows: Sequence[Row[Any]] = connection.execute(statement).all()
+    return [value_of(Incident, row, reasons=msgspec.json.decode(row.reasons)) for row in rows]

@@ -1,0 +1,63 @@
+"""`postern incidents …`: what alarms have found, and the rhythm of a webhook."""
+
+import click
+
+from postern.surfaces.cli.gateway.api import api
+from postern.surfaces.cli.options import Group, limit_option
+from postern.surfaces.cli.run import out, plain, report, show, show_page
+from postern.usecases.alarms.views import Incident, IncidentStory, ProposedRhythm
+from postern.usecases.answers import Listing
+
+commands = Group("incidents", help="What alarms have found: open incidents and past ones, and rhythms.")
+incident_argument = click.argument("incident", metavar="INCIDENT", help="The incident's id (inc_…).")
+
+
+@commands.command("list")
+@click.option("--webhook", help="Of this webhook, by its id; `gateway`: its own alone.")
+@click.option("--open", "only_open", is_flag=True, help="Only those that are not over.")
+@limit_option(50)
+def listing(webhook: str | None, only_open: bool, limit: int, cursor: str | None) -> None:
+    """The incidents, newest first."""
+    page = api.get(
+        Listing[Incident], "incidents", limit=limit, cursor=cursor, webhook_id=webhook, open=only_open or None
+    )
+    show_page(
+        page,
+        "No incident.",
+        {
+            "id": "id",
+            "webhook": lambda one: one.webhook_name or one.webhook_id or "-",
+            "kind": "kind",
+            "count": "count",
+            "first": "firstAt",
+            "last": "lastAt",
+            "over": lambda one: str(one.closed_at or "open"),
+            "what": "sentence",
+        },
+    )
+
+
+@commands.command("show")
+@incident_argument
+def show_one(incident: str) -> None:
+    """An incident with its newest calls, what would make them verify, and what can be done now."""
+    show(api.get(IncidentStory, "incidents", incident))
+
+
+@commands.command("acknowledge")
+@incident_argument
+def acknowledge(incident: str) -> None:
+    """Say that somebody is at it: nobody is reminded of it any more. It closes when all is well."""
+    done = api.post(Incident, "incidents", incident, "acknowledge")
+    report(done, f"{done.id} is acknowledged by {plain(done.acknowledged_by)}.")
+
+
+@commands.command("rhythm")
+@click.option("--time-zone", default="UTC", help="In whose hours, like Europe/Berlin.")
+def rhythm(webhook: str, time_zone: str) -> None:
+    """Propose the rhythm of a webhook: when its calls come, and how often it would have rung."""
+    found = api.get(ProposedRhythm, "webhooks", webhook, "rhythm", time_zone=time_zone)
+    report(found, found.evidence)
+    if found.cron:
+        setting = f'{{"cron": "{found.cron}", "graceMinutes": {found.grace_minutes}, "timeZone": "{found.time_zone}"}}'
+        out.print(f"To be told of a silence, set alarms.rhythm to {setting}")

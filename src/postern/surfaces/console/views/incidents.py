@@ -1,0 +1,26 @@
+"""Incidents: what alarms have found, and what can be done about it."""
+
+from starlette.responses import Response
+
+from postern.surfaces.console.visit import Visit
+from postern.usecases.alarms import incidents
+
+A_PAGE = 50
+
+
+async def listing(visit: Visit) -> Response:
+    """Those that are open, and the last ones that are over."""
+    page = await incidents.listing(
+        visit.gateway, visit.actor, A_PAGE, visit.query.get("after"), visit.query.get("webhook") or None
+    )
+    return visit.page("incidents/list.html", incidents=page.items, after=page.next_cursor)
+
+
+async def show(visit: Visit) -> Response:
+    found = await incidents.show(visit.gateway, visit.actor, visit.at("incident"))
+    return visit.page("incidents/detail.html", incident=found)
+
+
+async def acknowledge(visit: Visit) -> Response:
+    done = await incidents.acknowledge(visit.gateway, visit.actor, visit.at("incident"))
+    return visit.to(f"/incidents/{done.id}", "acknowledged")

@@ -1,0 +1,41 @@
+"""Incidents over HTTP: those that are open and those that are over, acknowledging one, and the rhythm that a webhook has."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from postern.core.access.accounts import Actor
+from postern.surfaces.rest.framework.operation import OnePage, Rows, Text
+from postern.usecases.alarms import incidents
+from postern.usecases.alarms.views import Incident
+from postern.usecases.answers import Listing
+from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.shapes import Shape
+
+row = Rows("Incidents")
+
+
+class IncidentQuery(OnePage):
+    webhook_id: Annotated[Text | None, Field(description="Of this webhook; gateway: its own alone.")] = None
+    open: Annotated[bool, Field(description="Only those that are not over.")] = False
+
+
+class RhythmQuery(Shape):
+    time_zone: Annotated[Text, Field(description="In whose hours, like Europe/Berlin.")] = "UTC"
+
+
+@row("GET", "/incidents", "List incidents")
+async def list_incidents(gateway: Gateway, actor: Actor, query: IncidentQuery) -> Listing[Incident]:
+    """What alarms have found, newest first."""
+    return await incidents.listing(gateway, actor, query.limit, query.cursor, query.webhook_id, query.open)
+
+
+row.of(incidents.show, "show_incident", "GET", "/incidents/{incident_id}", "Show an incident")
+row.of(
+    incidents.acknowledge, "acknowledge_incident", "POST", "/incidents/{incident_id}/acknowledge",
+    "Acknowledge an incident", refuses=("conflict",),
+)  # fmt: skip
+row.of(
+    incidents.rhythm, "propose_rhythm", "GET", "/webhooks/{webhook_id}/rhythm", "Propose a webhook's rhythm",
+    query=RhythmQuery,
+)  # fmt: skip

@@ -1,0 +1,1 @@
+"""Alarms, and the incidents that they open."""

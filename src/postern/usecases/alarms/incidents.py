@@ -1,0 +1,226 @@
+"""Reading incidents, and acknowledging them. What opens and closes them is in `judging.py`."""
+
+from collections.abc import AsyncIterator, Iterator
+
+from postern.core.access.accounts import Actor
+from postern.core.alarms import Incident
+from postern.core.history.invocation import HistoryFilter
+from postern.core.problems import PROBLEMS, Refused
+from postern.core.rhythm import DAY, DAYS, Proposal, duration, propose
+from postern.core.schedules import InvalidSchedule
+from postern.usecases.access.audit import noted
+from postern.usecases.alarms import views
+from postern.usecases.answers import Listing, Time, first_page, page_size, shown
+from postern.usecases.calls import readmission
+from postern.usecases.history import history
+from postern.usecases.runtime.gateway import Gateway, require
+from postern.usecases.runtime.one_at_a_time import OneAtATime
+from postern.usecases.signatures import signatures
+from postern.usecases.stored_webhook import stored
+
+SAMPLES = 3
+WEEK = 7 * DAY
+GATEWAY = "gateway"
+"""Asked for in the place of a webhook: the gateway's own."""
+
+line = OneAtATime("rhythm", 20, "Several rhythms are being looked for; try again in a moment.")
+
+
+async def listing(
+    gateway: Gateway,
+    actor: Actor,
+    limit: int = 50,
+    cursor: str | None = None,
+    webhook_id: str | None = None,
+    only_open: bool = False,
+) -> Listing[views.Incident]:
+    """What alarms have found, newest first: the open ones alone, or those that are over too."""
+    require(actor, "read")
+    limit = page_size(limit)
+    asked = "" if webhook_id == GATEWAY else webhook_id
+    found = await gateway.store.incidents.page(limit + 1, cursor, asked, only_open)
+    page, next_cursor = first_page(found, limit, lambda one: one.id)
+    return Listing(items=[_view(gateway, one) for one in page], next_cursor=next_cursor)
+
+
+async def show(gateway: Gateway, actor: Actor, incident_id: str) -> views.IncidentStory:
+    """One incident with its newest calls, what would make them verify, and what can be done about it now."""
+    require(actor, "read")
+    incident = await _found(gateway, incident_id)
+    samples = await _samples(gateway, actor, incident)
+    return shown(
+        views.IncidentStory,
+        _view(gateway, incident),
+        samples=[sample for sample, _ in samples],
+        next_actions=[one async for one in _next_actions(gateway, actor, incident, samples)],
+    )
+
+
+async def acknowledge(gateway: Gateway, actor: Actor, incident_id: str) -> views.Incident:
+    """Say that somebody is at it: nobody is reminded of it any more. It stays open until all is well."""
+    require(actor, "write")
+    incident = await _found(gateway, incident_id)
+    note = noted(gateway, actor, "incident acknowledged", incident_id, kind=incident.kind)
+    now = gateway.clock()
+    if not await gateway.store.incidents.acknowledge(incident_id, now, actor.name, note):
+        raise Refused("conflict", "this incident is over, or somebody has acknowledged it before")
+    gateway.runtime.incidents = await gateway.store.incidents.open()
+    return _view(gateway, await _found(gateway, incident_id))
+
+
+async def rhythm(
+    gateway: Gateway, actor: Actor, webhook_id: str, time_zone: str = "UTC"
+) -> views.ProposedRhythm:
+    """The rhythm that calls of the last 30 days have kept to, with how often it would have rung then. Nothing is proposed
+    where they were few, or came as they like."""
+    require(actor, "read")
+    await stored(gateway, webhook_id)
+    until = int(gateway.clock() // 60)
+    calls: list[int] = []
+    for since in range(until - DAYS * DAY, until, WEEK):
+        # In parts: readers that are asked meanwhile do not wait for all of it.
+        calls += await gateway.store.incidents.call_minutes(webhook_id, since, min(since + WEEK, until))
+    try:
+        found: Proposal | None = await line.run(
+            lambda: propose(calls, until, time_zone, gateway.alarms.quiet_days)
+        )
+    except InvalidSchedule as error:
+        raise Refused("invalid_request", f"timeZone: {error.message}") from None
+    few = f"The {len(calls)} minutes with calls in the last {DAYS} days are too few, or too irregular, to propose a rhythm."
+    return views.ProposedRhythm(
+        cron=found.cron if found else None,
+        grace_minutes=found.grace if found else None,
+        time_zone=time_zone,
+        in_words=found.in_words if found else "",
+        evidence=_evidence(found) if found else few,
+        days=DAYS,
+        would_have_rung=[Time(minute * 60) for minute in found.rings] if found else [],
+    )
+
+
+def _evidence(found: Proposal) -> str:
+    often = {0: "never have rung", 1: "have rung once"}.get(
+        len(found.rings), f"have rung {len(found.rings)} times"
+    )
+    return (
+        f"{found.in_words[:1].upper()}{found.in_words[1:]}. Over the last {DAYS} days it would {often}. A silence is told "
+        f"{duration(found.grace)} after a call should have come."
+    )
+
+
+async def _found(gateway: Gateway, incident_id: str) -> Incident:
+    found = await gateway.store.incidents.get(incident_id)
+    if found is None:
+        raise Refused("not_found", "there is no incident with this id")
+    return found
+
+
+def _view(gateway: Gateway, incident: Incident) -> views.Incident:
+    listed = gateway.runtime.directory.listed_by_id(incident.webhook_id)
+    return shown(
+        views.Incident,
+        incident,
+        webhook_id=incident.webhook_id or None,
+        webhook_name=listed.name if listed else None,
+        sentence=sentence_of(incident),
+    )
+
+
+_IN_WORDS: dict[str, dict[str, str]] = {
+    "rejected": {code: f"{one.title[:1].lower()}{one.title[1:]}" for code, one in PROBLEMS.items()},
+    "not_started": {
+        "failed": "its workflow failed",
+        "refused": "the engine did not take it",
+        "waits": "its start is tried in vain",
+    },
+    "answers": {"502": "the workflow failed", "504": "late"},
+}
+
+
+def sentence_of(incident: Incident) -> str:
+    """What has happened, in one sentence without anything that a caller has sent."""
+    words = _IN_WORDS.get(incident.kind, {})
+    why = ", ".join(f"{words.get(name, name)} ({count:,})" for name, count in incident.reasons.items())
+    match incident.kind:
+        case "rejected":
+            return f"{_calls(incident.count)} rejected: {why}."
+        case "not_started":
+            return f"{_calls(incident.count)} did not get through: {why}."
+        case "answers":
+            return f"{_calls(incident.count)} answered with an error: {why}."
+        case "gateway":
+            return incident.detail
+        case "silence":
+            return f"No call since {Time(incident.first_at)}. {incident.detail}"
+
+
+async def _samples(
+    gateway: Gateway, actor: Actor, incident: Incident
+) -> list[tuple[views.IncidentSample, int | None]]:
+    """The newest calls, each with the number of the first fix that its explanation offers."""
+    found: list[tuple[views.IncidentSample, int | None]] = []
+    for wanted in _of_incident(incident):
+        page = await history.listing(gateway, actor, wanted, SAMPLES)
+        for call in page.items[: SAMPLES - len(found)]:
+            changes = []
+            if incident.kind == "rejected":
+                changes = (await signatures.explain(gateway, actor, call.id)).would_verify_if
+            sample = views.IncidentSample(
+                call.id, call.received_at, call.code, call.detail, [one.change for one in changes]
+            )
+            fix = next((place for place, one in enumerate(changes) if one.patch is not None), None)
+            found.append((sample, fix))
+    return found
+
+
+def _of_incident(incident: Incident) -> Iterator[HistoryFilter]:
+    """Where its calls are found in the history."""
+    about = {"webhook_id": incident.webhook_id, "since": incident.first_at, "until": incident.closed_at}
+    match incident.kind:
+        case "rejected":
+            for code in incident.reasons:
+                yield HistoryFilter(code=code, **about)  # type: ignore[arg-type]
+        case "not_started":
+            yield HistoryFilter(status="failed", **about)  # type: ignore[arg-type]
+        case "answers":
+            yield HistoryFilter(answer="5xx", **about)  # type: ignore[arg-type]
+        case "gateway" | "silence":
+            return
+
+
+async def _next_actions(
+    gateway: Gateway,
+    actor: Actor,
+    incident: Incident,
+    samples: list[tuple[views.IncidentSample, int | None]],
+) -> AsyncIterator[views.NextAction]:
+    if gateway.runtime.directory.by_id(incident.webhook_id) is None:
+        return
+    match incident.kind:
+        case "rejected":
+            for sample, fix in samples:
+                if fix is not None:
+                    text = f"Fix the setting: {sample.would_verify_if[fix]}"
+                    yield views.NextAction("fix", text, invocation_id=sample.invocation_id, fix=fix)
+                    break
+            else:
+                if any(PROBLEMS[reason].status == 401 for reason in incident.reasons if reason in PROBLEMS):
+                    yield views.NextAction("secrets", "Look at its secrets")
+            passing = len((await readmission.recheck(gateway, actor, incident.webhook_id)).would_pass)
+            if passing:
+                yield views.NextAction("admit", f"Admit {_calls(passing)}", passing)
+        case "not_started":
+            (wanted,) = _of_incident(incident)
+            failed = (await history.count(gateway, actor, wanted)).calls
+            if failed:
+                yield views.NextAction("replay", f"Replay {_calls(failed)}", failed)
+        case "silence":
+            yield views.NextAction("rhythm", "Change the rhythm")
+        case "gateway":
+            yield views.NextAction("secrets", "Look at its secrets")
+        case "answers":
+            pass
+
+
+def _calls(count: int) -> str:
+    return f"{count:,} call{'' if count == 1 else 's'}"

@@ -1,0 +1,220 @@
+"""Alarms, judged on a clock of their own: what opens an incident, what it gathers, and what closes it."""
+
+import asyncio
+import hashlib
+import hmac
+import time
+
+import pytest
+
+from postern.core.alarms import Incident
+from postern.core.problems import Refused
+from postern.stores.sql.tables import incidents
+from postern.usecases.alarms import views
+from postern.usecases.alarms.incidents import acknowledge, listing, show
+from postern.usecases.alarms.judging import AlarmLoop
+from postern.usecases.calls import readmission
+from postern.usecases.runtime.process import GatewayTrouble
+from postern.usecases.webhooks import webhooks
+from support.desk import ACTOR, Desk
+from support.house import House
+
+pytestmark = pytest.mark.anyio
+
+HOUR = 3600.0
+GITHUB = {"method": "hmac", "provider": "github", "secret": "the new secret of the shop"}
+
+
+class Clock:
+    """Of the gateway, and the judge that it has. Ends in the present: ids of calls know that time alone."""
+
+    def __init__(self, of: Desk | House, ago: float) -> None:
+        self.now = time.time() - ago
+        self.judge = AlarmLoop(of.gateway)
+        self.gateway = of.gateway
+        of.gateway.clock = lambda: self.now
+
+    async def passes(self, seconds: float) -> None:
+        self.now += seconds
+        await self.judge.round()
+
+    async def open(self) -> list[Incident]:
+        return await self.gateway.store.incidents.open()
+
+
+async def told(of: Desk | House) -> list[views.Incident]:
+    return (await listing(of.gateway, ACTOR)).items
+
+
+def signed(secret: str, body: bytes) -> tuple[bytes, bytes]:
+    made = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+    return b"x-hub-signature-256", f"sha256={made}".encode()
+
+
+async def test_the_story_of_seven_and_a_half_hours_of_401(desk: Desk) -> None:
+    """A secret was changed at one end only: one incident within five minutes, and all of its calls are let in afterwards."""
+    webhook_id = await desk.webhook(authentication=GITHUB)
+    clock = Clock(desk, 8 * HOUR)
+
+    async def call(secret: str, number: int) -> int:
+        body = b'{"order": %d}' % number
+        return (await desk.call(webhook_id, body, signed(secret, body), at=clock.now)).status
+
+    assert await call(GITHUB["secret"], 0) == 200
+    await clock.passes(60)
+    began, told = clock.now, 0.0
+    for number in range(1, 413):
+        clock.now = began + (number - 1) * 7.5 * HOUR / 412
+        assert await call("the old secret of the shop", number) == 401
+        if number < 10 or number % 50 == 0:
+            await clock.judge.round()
+            told = told or (clock.now if await clock.open() else 0.0)
+    assert 0 < told - began <= 300
+    await clock.passes(20)
+    (incident,) = await clock.open()
+    assert (incident.kind, incident.count, incident.reasons) == ("rejected", 412, {"signature_mismatch": 412})
+    assert (began - incident.first_at, clock.now - incident.last_at) < (60, 120)
+    story = await show(desk.gateway, ACTOR, incident.id)
+    assert (len(story.samples), [one.action for one in story.next_actions]) == (3, ["secrets"])
+    await acknowledge(desk.gateway, ACTOR, incident.id)
+    with pytest.raises(Refused, match="acknowledged"):
+        await acknowledge(desk.gateway, ACTOR, incident.id)
+
+    mended = {"authentication": {"secret": "the old secret of the shop"}}
+    await webhooks.change(desk.gateway, ACTOR, webhook_id, mended)
+    *_, admit = (await show(desk.gateway, ACTOR, incident.id)).next_actions
+    assert (admit.action, admit.text, admit.count) == ("admit", "Admit 412 calls", 412)
+    assert (await readmission.admit_all(desk.gateway, ACTOR, webhook_id, 412)).admitted == 412
+    for _ in range(16):
+        await clock.passes(60)
+        assert await call("the old secret of the shop", 0) == 200
+    await clock.passes(20)
+    (told_again,) = (await listing(desk.gateway, ACTOR)).items
+    assert (told_again.closed_because, told_again.count) == ("calls go well again", 412)
+    assert [row.kind for row in await desk.rows(incidents.select())] == ["rejected"]
+
+
+async def test_one_bad_call_among_good_ones_is_no_incident_and_a_reason_that_is_new_is(desk: Desk) -> None:
+    webhook_id = await desk.webhook(payloadLimitBytes=20)
+    clock = Clock(desk, 2 * HOUR)
+    for number in range(4):
+        await desk.call(webhook_id, {"n": number}, at=clock.now - 86_400)
+    await desk.store.volumes.roll_up(clock.now)
+    for _ in range(6):
+        await clock.passes(60)
+        await desk.call(webhook_id, {"n": 1}, at=clock.now)
+        await desk.call(webhook_id, {"n": 1}, at=clock.now)
+    await desk.call(webhook_id, b"no JSON", at=clock.now)
+    await clock.passes(20)
+    assert await clock.open() == []
+    for _ in range(2):
+        await desk.call(webhook_id, b"no JSON", at=clock.now)
+    await clock.passes(20)
+    (incident,) = await clock.open()
+    assert (incident.kind, incident.reasons) == ("rejected", {"malformed_json": 3})
+
+
+async def test_runs_that_fail_and_starts_in_vain_are_one_incident_until_all_is_well(house: House) -> None:
+    webhook = await house.webhook()
+    clock = Clock(house, 2 * HOUR)
+    house.engine.down = True
+    await house.call(webhook)
+    await house.deliver()
+    clock.now = time.time() + 400
+    await clock.passes(1)
+    (incident,) = await clock.open()
+    assert (incident.kind, incident.reasons) == ("not_started", {"waits": 1})
+    house.engine.down = False
+    clock.now = time.time() + 7200
+    await house.deliver()
+    await clock.passes(1)
+    assert [(one.kind, one.closed_because) for one in await told(house)] == [
+        ("not_started", "what waited was started")
+    ]
+
+
+async def test_where_the_engine_is_away_it_is_told_once(house: House) -> None:
+    """Not at each webhook; also where it was noticed while nothing could be written."""
+    webhook = await house.webhook()
+    clock = Clock(house, 0)
+    house.engine.down = True
+    await house.call(webhook)
+    await house.deliver()
+    house.gateway.runtime.troubles = [GatewayTrouble("calls wait", "Calls wait.", "down")]
+    house.gateway.runtime.troubles_seen = {"calls wait": (clock.now - 90, "Calls wait.")}
+    clock.now = time.time() + 400
+    await clock.passes(1)
+    (incident,) = await clock.open()
+    assert (incident.webhook_id, incident.kind, incident.detail) == ("", "gateway", "Calls wait.")
+    house.gateway.runtime.troubles = []
+    await clock.passes(61)
+    assert [one.closed_because for one in await told(house)][-1:] == ["all is well again"]
+
+
+async def test_a_silence_opens_after_the_grace_and_ends_with_the_next_call(desk: Desk) -> None:
+    rhythm = {"cron": "*/10 * * * *", "graceMinutes": 5, "timeZone": "UTC"}
+    webhook_id = await desk.webhook(alarms={"rhythm": rhythm})
+    clock = Clock(desk, -86_400 * 2)  # the setting is older
+    clock.now -= clock.now % 600
+    await desk.call(webhook_id, {"n": 1}, at=clock.now + 30)
+    seen = []
+    for _ in range(20):
+        await clock.passes(60)
+        seen.append(len(await clock.open()))
+    # By 10 minutes after the call one should have come, and by 15 it is told.
+    assert seen == [0] * 15 + [1] * 5
+    await desk.call(webhook_id, {"n": 2}, at=clock.now)
+    await clock.passes(60)
+    ((kind, because, first_at),) = [(one.kind, one.closed_because, one.first_at) for one in await told(desk)]
+    assert (kind, because, first_at % 600) == ("silence", "calls come again", 0)
+
+
+async def test_a_gateway_that_was_away_does_not_say_that_nobody_called(desk: Desk) -> None:
+    rhythm = {"cron": "*/10 * * * *", "graceMinutes": 5}
+    webhook_id = await desk.webhook(alarms={"rhythm": rhythm})
+    clock = Clock(desk, -86_400 * 2)
+    await desk.call(webhook_id, {"n": 1}, at=clock.now)
+    await clock.passes(15)
+    await clock.passes(3 * HOUR)  # nobody judged meanwhile, so nobody took calls
+    assert await clock.open() == []
+    for _ in range(20):
+        await clock.passes(60)
+    assert [one.kind for one in await clock.open()] == ["silence"]
+
+
+async def test_an_old_second_secret_is_told_until_it_is_gone(desk: Desk) -> None:
+    both = {"method": "token", "token": "the main one", "secondToken": "the second one"}
+    webhook_id = await desk.webhook(authentication=both)
+    clock = Clock(desk, -86_400 * 31)
+    await clock.passes(0)
+    (incident,) = await clock.open()
+    assert (incident.webhook_id, incident.kind) == (webhook_id, "gateway")
+    await webhooks.promote(desk.gateway, ACTOR, webhook_id)
+    await clock.passes(HOUR)
+    assert await clock.open() == []
+
+
+async def test_of_two_that_judge_one_opens_and_another_goes_on_when_it_is_gone(desk: Desk) -> None:
+    webhook_id = await desk.webhook(authentication=GITHUB)
+    clock = Clock(desk, HOUR)
+    other = AlarmLoop(desk.gateway)
+    for number in range(4):
+        await desk.call(webhook_id, b'{"n": %d}' % number, at=clock.now)
+    await asyncio.gather(clock.judge.round(), other.round())
+    await clock.passes(60)
+    assert [one.count for one in await clock.open()] == [4]
+    await desk.call(webhook_id, b'{"n": 5}', at=clock.now)
+    clock.judge = other
+    await clock.passes(20)
+    assert [one.count for one in await clock.open()] == [5]
+
+
+async def test_what_nobody_watches_any_more_is_over(desk: Desk) -> None:
+    webhook_id = await desk.webhook(authentication=GITHUB)
+    clock = Clock(desk, HOUR)
+    for number in range(4):
+        await desk.call(webhook_id, b'{"n": %d}' % number, at=clock.now)
+    await clock.passes(20)
+    await webhooks.change(desk.gateway, ACTOR, webhook_id, {"alarms": {"rejected": False}})
+    await clock.passes(20)
+    assert [one.closed_because for one in await told(desk)] == ["this is no longer watched for"]
