@@ -14,7 +14,6 @@ from sqlalchemy import (
     bindparam,
     create_engine,
     delete,
-    select,
 )
 from sqlalchemy.pool import StaticPool
 
@@ -58,18 +57,6 @@ def test_a_column_without_any_value_is_not_named(connection: Connection) -> None
     assert ["content" in one for one in sent if one.startswith("INSERT")] == [False, True]
     kept = driver.execute("SELECT id, content FROM things ORDER BY id").fetchall()
     assert kept == [(1, None), (2, None), (3, None), (4, b"four")]
-
-
-def test_a_column_that_has_a_value_by_itself_is_named(connection: Connection) -> None:
-    with_default = Table(
-        "with_default",
-        MetaData(),
-        Column("id", Integer, primary_key=True),
-        Column("count", Integer, server_default="7"),
-    )
-    with_default.create(connection)
-    insert_rows(connection, with_default, ("id", "count"), [(1, None), (2, None)])
-    assert connection.execute(select(with_default.c["count"])).scalars().all() == [None, None]
 
 
 def test_a_statement_may_have_one_parameter_or_none(connection: Connection) -> None:

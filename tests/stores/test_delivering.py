@@ -48,14 +48,6 @@ async def test_as_many_are_claimed_as_their_bodies_may_have_bytes_together_and_o
     assert await claim(1) == []
 
 
-async def test_what_calls_carried_is_read_together(store: Store) -> None:
-    first, second = await recorded(store, entry(body=b"one"), entry(body=b"two"))
-    found = await store.history.contents([second, first, "inv_nowhere"])
-    assert {id: content.body for id, content in found.items()} == {first: b"one", second: b"two"}
-    (whole,) = await store.history.brief([first])
-    assert found[first].headers == whole.invocation.headers
-
-
 async def test_what_is_not_due_yet_is_left_alone(store: Store) -> None:
     await recorded(store, entry(at=NOW + 5))
     assert await store.deliveries.claim(NOW, LEASE, 9) == []
@@ -116,16 +108,6 @@ async def test_a_postponed_delivery_comes_back_with_what_went_wrong(store: Store
     assert (current.state, current.attempts, current.error) == ("queued", 30, "down é 30")
     assert len(current.log) == 20
     assert current.log[-1]["detail"] == "down é 30"
-
-
-async def test_a_failed_delivery_is_over_until_it_is_replayed(store: Store) -> None:
-    (id,) = await recorded(store, entry())
-    (claimed,) = await store.deliveries.claim(NOW, LEASE, 9)
-    await store.deliveries.failed(claimed, "no such workflow", NOW)
-    assert await store.deliveries.claim(NOW + 1000, LEASE, 9) == []
-    again = await store.emissions.replay(id, {"fieldOne": "new"}, NOW + 5, "queued", "admin")
-    (claimed,) = await store.deliveries.claim(NOW + 5, LEASE, 9)
-    assert (claimed.key, claimed.emission, claimed.fields) == (again.key, 2, {"fieldOne": "new"})
 
 
 async def test_replays_at_the_same_time_are_each_their_own(store: Store, second_store: Store) -> None:
@@ -261,12 +243,6 @@ async def test_an_answer_that_came_first_keeps_the_slot_open_for_itself(store: S
     assert not await store.slots.close_slot(f"{id}.1", "response_timeout")
 
 
-async def test_where_nobody_waits_there_is_no_slot(store: Store) -> None:
-    (id,) = await recorded(store, entry())
-    assert not await store.slots.respond(f"{id}.1", answer(b"x"), NOW + 1)
-    assert (await only(store, id)).response is None
-
-
 # --- webhooks --------------------------------------------------------------------------------------------------------
 
 
@@ -293,19 +269,3 @@ async def test_of_two_changes_to_the_same_version_one_is_refused(store: Store, s
         *(one.webhooks.update(made, 1, {}) for one in (store, second_store, store, second_store))
     )
     assert sorted(done) == [False, False, False, True]
-
-
-async def test_what_was_tried_in_vain_is_known_to_every_process(store: Store, second_store: Store) -> None:
-    await recorded(store, entry())
-    (delivery,) = await store.deliveries.claim(NOW, LEASE, 9)
-    assert not await second_store.deliveries.tried_in_vain(NOW + 60), "it is being tried for the first time"
-    await store.deliveries.again(delivery, NOW + 600, "connection refused", NOW)
-    assert await second_store.deliveries.tried_in_vain(NOW + 60)
-    assert not await second_store.deliveries.tried_in_vain(NOW - 60), "it is too young"
-    assert await second_store.deliveries.backlog(NOW + 400) == (1, 400.0), (
-        "that it is tried again is no start"
-    )
-    (delivery,) = await store.deliveries.claim(NOW + 600, LEASE, 9)
-    await store.deliveries.started(delivery, Started(1), NOW + 600)
-    assert not await second_store.deliveries.tried_in_vain(NOW + 660)
-    assert await second_store.deliveries.backlog(NOW + 660) == (0, 0.0)

@@ -44,18 +44,6 @@ async def test_an_end_is_written_once_and_the_first_one_stays(store: Store) -> N
     assert volume.calls.total == 3
 
 
-async def test_an_end_that_comes_before_its_start_is_written_down_is_reported_again(store: Store) -> None:
-    (id,) = await recorded(store, entry())
-    (delivery,) = await store.deliveries.claim(NOW, LEASE, 1)
-    early = {delivery.key: End("completed", NOW + 1)}
-    assert await store.endings.note([], early, {}, NOW) == ({delivery.key}, set())
-    await store.deliveries.started(delivery, Started(1, ()), NOW, NOW + 10)
-    assert await store.endings.note([], early, {}, NOW) == (set(), {delivery.key})
-    assert (await state(store, delivery))[0] == "completed"
-    nobodys = {f"{id}.7": End("completed", NOW)}
-    assert await store.endings.note([], nobodys, {}, NOW) == (set(), set())
-
-
 async def test_who_is_due_is_asked_about_by_one_at_a_time(store: Store, second_store: Store) -> None:
     first, second, third = await started(store, 3)
     assert await store.endings.claim_to_ask(NOW, LEASE, 10) == {}

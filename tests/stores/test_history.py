@@ -98,12 +98,6 @@ async def test_a_status_finds_those_that_show_it(
         } <= {status}
 
 
-async def test_without_a_filter_everything_comes_newest_first(
-    store: Store, ids_by: dict[str, set[str]]
-) -> None:
-    assert set(await everything(store, HistoryFilter())) == set.union(*ids_by.values())
-
-
 async def test_a_code_a_webhook_and_times_narrow_it(store: Store, ids_by: dict[str, set[str]]) -> None:
     first, second = HistoryFilter(code="credential_mismatch"), HistoryFilter(webhook_id="wh_2")
     by_code, by_webhook = set(await everything(store, first)), set(await everything(store, second))
@@ -143,15 +137,6 @@ async def test_a_search_finds_text_in_body_headers_and_query(
     assert await everything(store, HistoryFilter(search="303")) == [ids[3]]
     assert await everything(store, HistoryFilter(header="X-A=NEED*")) == [in_headers]
     assert await everything(store, HistoryFilter(search="100%_no such")) == []
-
-
-async def test_a_page_as_long_as_the_rest_is_the_last(store: Store) -> None:
-    ids = await recorded(store, *(entry() for _ in range(10)))
-    assert (await store.history.page(HistoryFilter(), 10)).next_before is None
-    first = await store.history.page(HistoryFilter(), 9)
-    assert first.next_before is not None
-    rest = await store.history.page(HistoryFilter(), 9, first.next_before)
-    assert [row.invocation.id for row in rest.rows] == [min(ids)]
 
 
 async def test_what_comes_in_meanwhile_does_not_move_the_pages(store: Store) -> None:

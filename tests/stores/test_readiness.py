@@ -8,7 +8,6 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from sqlalchemy import event
@@ -19,11 +18,9 @@ from postern.stores import condition
 from postern.stores.sql import schema, writer
 from postern.stores.sql.database import Database
 from postern.stores.store import Store
-from postern.usecases.operations.readiness import readiness
 from stores.conftest import entry, opened, recorded
 from stores.test_trouble import CALL, no_more_room, tell_writer
 from support.forks import impatient
-from support.house import a_house
 from support.postgres import PostgresProcess
 from support.program import StartProgram, run_postern
 from support.recording import kept
@@ -191,28 +188,6 @@ async def test_the_log_says_that_trouble_is_over_when_calls_are_stored_and_none_
     assert await told() == []
 
 
-async def test_changes_that_are_not_followed_are_reported(tmp_path: Path) -> None:
-    async with a_house(tmp_path) as house:
-        await house.webhook()
-
-        async def broken(epoch: int) -> None:
-            raise RuntimeError("no such luck")
-
-        house.gateway.store.webhooks.changed_since = broken  # type: ignore[assignment]
-        following = asyncio.create_task(house.gateway.runtime.directory.follow())
-        while house.gateway.runtime.directory.trouble is None:
-            assert not following.done()
-            await asyncio.sleep(0.01)
-        found = await readiness(house.gateway)
-        assert (found.ready, found.webhooks.ok) == (False, False)
-        assert "no such luck" in found.webhooks.detail
-        del house.gateway.store.webhooks.changed_since
-        while house.gateway.runtime.directory.trouble is not None:
-            await asyncio.sleep(0.01)
-        assert (await readiness(house.gateway)).ready
-        following.cancel()
-
-
 def test_the_program_says_so(tmp_path: Path, start_program: StartProgram) -> None:
     served = make_webhook(tmp_path / "data")
     program = start_program(
@@ -349,21 +324,3 @@ def test_a_folder_that_is_copied_after_a_power_cut_keeps_its_log(
     program = start_program(POSTERN_ENGINE="none", POSTERN_DATA_DIR=str(tmp_path / "copy"))
     program.stop()
     assert how_many(tmp_path / "copy") == 1
-
-
-def test_an_engine_that_cannot_be_started_is_reported(tmp_path: Path, start_program: StartProgram) -> None:
-    make_webhook(tmp_path / "data")
-    (tmp_path / "data" / "engine.db").mkdir()  # no start can succeed
-    program = start_program(ready=False)
-    wait_until(lambda: "Postern is serving" in program.output(), what="the program to listen")
-
-    def engine_part() -> Any:
-        reported = exchange(program.port, "GET", "/readyz")
-        return reported.status == 503 and reported.json["engine"]
-
-    engine = wait_until(engine_part, what="/readyz to say that the engine cannot be started")
-    assert engine["ok"] is False
-    assert "cannot be started" in engine["detail"]
-    wait_until(lambda: "No workflow is started" in program.output(), what="the log to say so")
-    (tmp_path / "data" / "engine.db").rmdir()
-    program.wait_until_ready()

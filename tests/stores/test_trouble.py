@@ -1,7 +1,6 @@
 """A store in trouble: calls are rejected while it lasts and accepted again afterwards, and nothing
 acknowledged is lost."""
 
-import asyncio
 import resource
 import sqlite3
 from collections.abc import Iterator
@@ -17,7 +16,6 @@ from postern.stores.store import Store
 from stores.conftest import entry, opened, recorded
 from support.forks import impatient
 from support.program import StartProgram
-from support.recording import kept
 from support.reply import HttpReply
 from support.waiting import wait_until
 from support.webhooks import TOKEN, make_webhook, stories
@@ -49,19 +47,6 @@ def no_more_room(store: Store) -> Iterator[None]:
     tell_writer(store, f"max_page_count = {now}")
     yield
     tell_writer(store, f"max_page_count = {1 << 30}")
-
-
-async def test_on_a_full_disk_calls_are_rejected_and_later_accepted_again(tmp_path: Path) -> None:
-    async with opened(f"sqlite:///{tmp_path / 'postern.db'}") as store:
-        acknowledged = set(await recorded(store, *(entry() for _ in range(20))))
-        with no_more_room(store):
-            results = await asyncio.gather(
-                *(kept(store, entry(body=b"x" * 20_000)) for _ in range(50)), return_exceptions=True
-            )
-            assert all(isinstance(one, StoreUnavailable) for one in results)
-            assert await stored(store) == acknowledged  # reading goes on
-        acknowledged |= set(await recorded(store, *(entry(body=b"x" * 20_000) for _ in range(20))))
-        assert await stored(store) == acknowledged
 
 
 async def test_a_database_server_that_drops_its_connections_is_asked_again(migrated_url: str) -> None:

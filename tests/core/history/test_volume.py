@@ -6,9 +6,6 @@ from postern.core.history.volume import (
     LATENCY_BOUNDS_MS,
     Counts,
     Volume,
-    answer_name,
-    end_name,
-    is_call,
     latency_bucket,
     outcomes,
 )
@@ -88,12 +85,3 @@ def test_every_code_that_is_no_outcome_is_a_rejection() -> None:
         "handshake": 1,
         "rejected": 5,
     }
-
-
-def test_what_became_of_calls_is_counted_beside_them() -> None:
-    made = Volume()
-    for name in ("accepted", answer_name(200), end_name("failed")):
-        made.add(name, 1, [1, *NONE[1:]])
-        assert is_call(name) is (name == "accepted")
-    assert (made.calls.by_name, made.answers.by_name) == ({"accepted": 1}, {"200": 1})
-    assert made.ends.by_name == {"failed": 1}

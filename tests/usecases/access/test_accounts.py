@@ -1,7 +1,5 @@
 """Keys and users, as far as no request is needed to see it."""
 
-import asyncio
-import threading
 from collections.abc import Awaitable
 from dataclasses import replace
 from hashlib import sha256
@@ -224,23 +222,6 @@ async def test_a_right_password_is_counted_as_no_failure(house: House, quick: No
     for _ in range(20):
         assert (await refused(sign_in(house, "nobody", address="192.0.2.9"))).code == "not_authenticated"
     assert (await refused(sign_in(house, "nobody", address="192.0.2.9"))).code == "rate_limited"
-
-
-async def test_who_is_sent_away_before_anybody_looked_has_not_failed(
-    house: House, quick: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    Clock(house)
-    await somebody(house)
-
-    async def busy(*_: object) -> bool:
-        raise Refused("temporarily_unavailable")
-
-    matches = accounts.matches
-    monkeypatch.setattr(accounts, "matches", busy)
-    for _ in range(21):
-        assert (await refused(sign_in(house))).code == "temporarily_unavailable"
-    monkeypatch.setattr(accounts, "matches", matches)
-    assert await sign_in(house)
 
 
 async def test_who_is_known_is_looked_at_first_and_who_failed_last(
@@ -528,29 +509,3 @@ async def test_the_first_start_makes_an_admin_and_a_later_one_nobody(house: Hous
     assert await sign_in(house, "admin", password)
     assert await accounts.ensure_admin(house.gateway, PASSWORD) is None
     assert (await refused(sign_in(house, "admin", PASSWORD))).code == "not_authenticated"
-
-
-async def test_whoever_has_proven_something_waits_behind_those_who_did_before(quick: None) -> None:
-    """A new password is hashed in the order of coming, too."""
-    going, done = threading.Event(), []
-
-    async def come(name: str, work: Awaitable[object]) -> None:
-        await work
-        done.append(name)
-
-    known = await passwords.hashed(PASSWORD)
-    coming = [
-        asyncio.create_task(come(name, work))
-        for name, work in (
-            ("at work", passwords.line.run(lambda: going.wait(60))),
-            ("a stranger", passwords.matches(known, PASSWORD, 0.0)),
-            ("proves", passwords.matches(known, PASSWORD)),
-            ("changes", passwords.hashed(PASSWORD)),
-            ("proves as well", passwords.matches(known, PASSWORD)),
-        )
-    ]
-    while passwords.line.waiting < 4:
-        await asyncio.sleep(0)
-    going.set()
-    await asyncio.gather(*coming)
-    assert done == ["at work", "proves", "changes", "proves as well", "a stranger"]

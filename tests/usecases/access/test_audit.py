@@ -31,7 +31,7 @@ from postern.usecases.signatures.sending import SendRequest
 from postern.usecases.webhooks import as_code, bin, many, webhooks
 from postern.usecases.webhooks.many import ManyRequest
 from postern.usecases.webhooks.requests import WebhookRequest
-from support.house import OWNER, House
+from support.house import House
 
 pytestmark = pytest.mark.anyio
 
@@ -400,38 +400,3 @@ def test_a_note_has_every_field_that_differs_and_of_a_long_value_its_beginning()
         "in.deep.x": {"before": 1, "after": 2},
         "long": {"before": "o" * 500, "after": "n" * 500 + "…"},
     }
-
-
-async def test_a_page_has_one_to_two_hundred_entries_of_one_subject_or_of_all(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = [await house.webhook() for _ in range(2)]
-    asked: list[int] = []
-    page = house.gateway.store.audit.page
-
-    async def noted(limit: int, *given: Any) -> Any:
-        asked.append(limit - 1)
-        return await page(limit, *given)
-
-    monkeypatch.setattr(house.gateway.store.audit, "page", noted)
-    for limit in (-1, 0, 1, 200, 201):
-        await audit.listing(house.gateway, OWNER, limit)
-    await audit.listing(house.gateway, OWNER)
-    assert asked == [1, 1, 1, 200, 200, 50]
-    (note,) = (await audit.listing(house.gateway, OWNER, subject=made[0].id)).items
-    assert (note.subject, note.actor, note.level) == (made[0].id, "owner", "admin")
-    assert note.at == pytest.approx(float(made[0].created_at), abs=1)
-
-
-async def test_what_is_changed_of_a_webhook_is_noted_with_its_switch_hold_and_preset(house: House) -> None:
-    how = {"method": "hmac", "provider": "stripe", "secret": "whsec_0123456789"}
-    made = await house.webhook(authentication=how)
-    await webhooks.switch(house.gateway, OWNER, made.id, False)
-    await webhooks.change(
-        house.gateway, OWNER, made.id, {"authentication": {**how, "provider": "github"}, "enabled": True}
-    )
-    found = (await audit.listing(house.gateway, OWNER, subject=made.id)).items
-    assert found[1].changes == {"enabled": {"before": True, "after": False}}
-    assert found[0].changes.keys() == {"authentication.provider", "enabled", "secret.main"}
-    entry = audit.noted(house.gateway, OWNER, "an action", "s" * 81, one=1)
-    assert (entry.subject, entry.changes) == ("s" * 80, {"one": 1})

@@ -90,26 +90,6 @@ async def test_a_promise_that_is_no_number_is_none(house: House, intake: Intake)
     assert await heard(endless) == 413
 
 
-async def test_in_a_full_room_those_who_take_the_most_of_it_are_to_come_back(
-    house: House, intake: Intake
-) -> None:
-    intake.arriving = ArrivingBytes(500)
-    webhook = await house.webhook()
-    strangers = [begun(intake, webhook, peer=f"198.51.100.{number}") for number in range(20)]
-    for call in strangers:
-        call.piece(b"x" * 25)
-    sender = begun(intake, webhook, peer="192.0.2.1")
-    assert sender.piece(b'{"n":') and sender.piece(b"1234567890}")
-    gone = [call for call in strangers if call.settled]
-    assert {await heard(call) for call in gone} == {503}
-    assert 0 < len(gone) < 20 and gone[-1] is not strangers[-1], "who came last is still there"
-    sender.end()
-    assert await heard(sender) == 200
-    for call in strangers:
-        call.drop()
-    assert intake.arriving.held == 0
-
-
 async def test_where_the_room_is_taken_a_caller_is_to_come_back(
     house: House, intake: Intake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,16 +147,6 @@ async def test_a_slash_at_the_end_is_the_same_url_and_any_other_end_is_none(
         True,
         before + 1,
     )
-
-
-async def test_a_webhook_that_cannot_be_served_is_no_unknown_one(
-    house: House, intake: Intake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    webhook = await house.webhook()
-    before = Numbers.unknown_codes._value.get()
-    monkeypatch.setattr(house.gateway.runtime.directory, "by_code", lambda code: None)
-    assert await heard(begun(intake, webhook)) == 503
-    assert Numbers.unknown_codes._value.get() == before
 
 
 async def test_while_the_process_ends_nobody_begins_to_wait(house: House, intake: Intake) -> None:

@@ -1,6 +1,5 @@
 """Rejected calls that the current settings would let in: found, and started once."""
 
-import asyncio
 import base64
 import hmac
 from typing import Any
@@ -113,30 +112,6 @@ async def test_what_was_counted_and_not_kept_is_said(house: House, monkeypatch: 
     went = await retention.trim(house.gateway, webhook.id)
     found = await readmission.recheck(house.gateway, OWNER, webhook.id)
     assert went > 0 and (len(found.would_pass), found.not_kept) == (20 - went, 3 + went)
-
-
-async def test_callers_are_answered_while_many_calls_are_judged_again(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    webhook, _ = await rejected(house, (b"not json",) * 3)
-    rounds: list[int] = []
-    judge = readmission.judge
-
-    def judged(*given: Any) -> Any:
-        rounds.append(0)
-        return judge(*given)
-
-    async def others() -> None:
-        while True:
-            await asyncio.sleep(0)
-            if rounds:
-                rounds[-1] += 1
-
-    monkeypatch.setattr(readmission, "judge", judged)
-    going_on = asyncio.create_task(others())
-    assert (await readmission.recheck(house.gateway, OWNER, webhook.id)).still_rejected == 3
-    going_on.cancel()
-    assert len(rounds) == 3 and all(rounds[:-1])
 
 
 async def test_what_is_admitted_is_started_announced_and_written_down_once(

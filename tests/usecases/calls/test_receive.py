@@ -1,6 +1,5 @@
 """From the verdict to the answer: what is counted, who is told, and what is left for whom."""
 
-import asyncio
 from collections.abc import Callable
 
 import pytest
@@ -9,10 +8,8 @@ from structlog.testing import capture_logs
 from postern.core.history.invocation import Receipt, StoreUnavailable
 from postern.observe.calls import CallLine, call_counts
 from postern.usecases.calls import receive
-from postern.usecases.deliveries.dispatch import LEASE, Dispatcher
 from support.house import House
 from support.reply import HttpReply
-from support.waiting import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
@@ -115,15 +112,6 @@ async def test_who_has_waited_for_the_workflow_is_counted_apart(house: House, li
     assert counted.since() == ({("rejected", "malformed_json"): 1}, 1, 0)
 
 
-async def test_a_secret_that_a_sender_announces_is_answered_at_once(house: House) -> None:
-    scheme = {"signature": "header:X-Notion-Signature", "handshake": "notion"}
-    how = {"method": "hmac", "provider": "custom", "secret": "not known yet", "scheme": scheme}
-    webhook = await house.webhook(authentication=how)
-    counted = Counted()
-    assert (await house.call(webhook, b'{"verification_token": "secret_9YkzAJ0Cq4"}')).status == 200
-    assert counted.since() == ({("handshake", "handshake"): 1}, 1, 0)
-
-
 async def test_who_waits_while_the_store_goes_away_is_reported_and_counted_as_that(
     house: House, lines: list[CallLine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,20 +127,6 @@ async def test_who_waits_while_the_store_goes_away_is_reported_and_counted_as_th
     assert [(line.outcome, line.code, line.status) for line in lines] == [
         ("accepted", "temporarily_unavailable", 503)
     ]
-
-
-async def test_how_long_it_took_is_logged_in_milliseconds(house: House, lines: list[CallLine]) -> None:
-    forward = held_clock(house)
-    webhook = await house.webhook()
-    record = house.gateway.store.record
-
-    def slowly(entry: object, done: Callable[[object], None]) -> None:
-        forward(0.25)
-        record(entry, done)  # type: ignore[arg-type]
-
-    house.gateway.store.record = slowly  # type: ignore[assignment,method-assign]
-    await house.call(webhook)
-    assert [line.ms for line in lines] == [250.0]
 
 
 async def called_with(house: House, result: object) -> HttpReply:
@@ -190,36 +164,6 @@ async def test_a_defect_after_the_call_was_stored_is_a_500_and_no_silence(
         heard = await called_with(house, Receipt(None))
     assert (heard.status, heard.json["code"]) == (500, "internal_error")
     assert [one["event"] for one in logged] == ["a recorded call could not be answered"]
-
-
-async def test_the_call_of_a_caller_who_waits_is_left_alone_by_the_loop_while_the_lease_lasts(
-    house: House,
-) -> None:
-    """Its start is under way here; somebody else takes it up when this process has died."""
-    forward = held_clock(house)
-    webhook = await house.webhook(synchronousResponse=WAITS)
-    asked, go = asyncio.Event(), asyncio.Event()
-    start = house.engine.start
-
-    async def slowly(trigger: object) -> object:
-        asked.set()
-        await go.wait()
-        house.engine.nobody_listens = True
-        return await start(trigger)  # type: ignore[arg-type]
-
-    house.engine.start = slowly  # type: ignore[assignment,method-assign]
-    calling = asyncio.create_task(house.call(webhook))
-    await asyncio.wait_for(asked.wait(), PATIENCE)
-    other = Dispatcher(house.gateway)
-    assert await other.round() == 0
-    forward(LEASE)
-    taken = asyncio.create_task(other.round())
-    async with asyncio.timeout(PATIENCE):
-        while not other._under_way:
-            await asyncio.sleep(0.001)
-    go.set()
-    assert (await taken, (await calling).status) == (1, 200)
-    await other.finish()
 
 
 async def test_the_clock_that_a_waiting_caller_waits_by_begins_with_the_call(house: House) -> None:

@@ -50,20 +50,6 @@ async def test_a_call_that_no_store_can_take_does_not_make_its_neighbours_duplic
     assert [tuple(row) for row in outcomes] == [("accepted", "accepted"), ("duplicate", "duplicate")]
 
 
-async def test_a_body_is_kept_whole_of_a_rejected_call_too(desk: Desk) -> None:
-    webhook = await desk.webhook(authentication={"method": "token", "token": "whk_0123456789abcdef"})
-    body = b'{"text": "' + b"x" * 100_000 + b'"}'
-    assert (await desk.call(webhook, body)).status == 401
-    assert (await desk.call(webhook, body, (b"x-api-key", b"whk_0123456789abcdef"))).status == 200
-    kept = await desk.rows(
-        select(invocations.c.outcome, invocations.c.body, invocations.c.body_size).order_by(invocations.c.id)
-    )
-    assert [tuple(row) for row in kept] == [
-        ("rejected", body, len(body)),
-        ("accepted", body, len(body)),
-    ]
-
-
 async def test_the_metrics_say_how_much_waits_for_the_writer(desk: Desk) -> None:
     (metrics,) = (route.endpoint for route in health_routes(desk.gateway) if route.path == "/metrics")
 

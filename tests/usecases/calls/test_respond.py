@@ -255,19 +255,3 @@ async def test_who_waits_while_the_store_goes_away_is_to_come_back(
         heard = [await calling, await again]
     assert [(one.status, one.json["code"]) for one in heard] == [(503, "temporarily_unavailable")] * 2
     assert len(house.gateway.runtime.waiters) == 0
-
-
-async def test_who_waits_for_a_call_that_is_gone_hears_that_the_time_is_over(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calling, _ = await begun(house, await waiting_webhook(house))
-
-    async def nothing(*_: object) -> None:
-        return None
-
-    store = house.gateway.store
-    monkeypatch.setattr(store.deliveries, "get", nothing)
-    monkeypatch.setattr(store.slots, "close_slot", nothing)
-    house.gateway.runtime.waiters.send_away()
-    heard = await calling
-    assert (heard.status, heard.json["code"]) == (504, "response_timeout")

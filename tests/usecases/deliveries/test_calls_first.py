@@ -77,12 +77,6 @@ async def test_starts_come_however_many_calls_there_are(busy: Busy) -> None:
     assert await busy.round(10.0) == LONGEST
 
 
-async def test_a_round_that_waited_for_its_engine_has_not_worked_so_long(busy: Busy) -> None:
-    busy.calls_need = 1.0
-    await rounds_until_long(busy)
-    assert await busy.round(10.0, used=0.05) == pytest.approx(0.05 * THEIRS)
-
-
 async def test_when_fewer_calls_come_the_starts_follow_at_once(busy: Busy) -> None:
     busy.calls_need = 1.0
     await rounds_until_long(busy)
@@ -91,17 +85,6 @@ async def test_when_fewer_calls_come_the_starts_follow_at_once(busy: Busy) -> No
     busy.calls_need = BUSY / 2
     await busy.round(0.1)
     assert await busy.round(0.1) == LOOK
-
-
-async def test_a_short_look_is_not_the_whole_truth(busy: Busy) -> None:
-    """A commit that takes a moment looks as if nobody called."""
-    busy.calls_need = 1.0
-    await rounds_until_long(busy)
-    for _ in range(5):
-        await busy.round(0.1)
-    busy.calls_need = 0.0
-    assert await busy.round(0.001) == pytest.approx(0.001 * THEIRS)
-    assert await busy.round(0.1) == pytest.approx(0.1 * THEIRS)
 
 
 def test_to_be_ready_and_not_at_work_is_as_good_as_work(

@@ -105,39 +105,6 @@ async def test_large_bodies_are_not_all_at_hand_at_once(
     assert engine.most == 3
 
 
-async def test_where_nothing_is_due_beside_a_slow_start_nothing_is_begun(
-    desk: Desk, engine: SlowEngine
-) -> None:
-    await desk.accepted(await desk.webhook(), {"n": 1})
-    dispatcher = Dispatcher(desk.gateway)
-    assert [await dispatcher.round() for _ in range(2)] == [1, 0]
-    assert engine.under_way == 1
-    engine.go.set()
-    await dispatcher.finish()
-
-
-async def test_asked_to_stop_it_waits_for_what_it_has_begun(
-    desk: Desk, engine: SlowEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await desk.accepted(await desk.webhook(), {})
-    dispatcher = Dispatcher(desk.gateway)
-    finish = dispatcher.finish
-
-    async def the_loop_has_ended() -> None:
-        assert engine.under_way == 1
-        engine.go.set()
-        await finish()
-
-    monkeypatch.setattr(dispatcher, "finish", the_loop_has_ended)
-    running = asyncio.create_task(dispatcher.run())
-    async with asyncio.timeout(PATIENCE):
-        while not engine.under_way:
-            await asyncio.sleep(0.01)
-        dispatcher.stop()
-        await running
-    assert await states(desk) == ["started"]
-
-
 async def test_an_engine_that_is_found_dead_late_is_asked_by_one_delivery(
     desk: Desk, engine: SlowEngine
 ) -> None:
@@ -268,19 +235,6 @@ async def test_an_engine_that_names_a_time_is_not_asked_before(desk: Desk, engin
     dispatcher = Dispatcher(desk.gateway)
     dispatcher._pause = 1.0
     desk.gateway.runtime.engine_away = EngineAway(0.0, "away", time.monotonic() + 3600.0)
-    assert await dispatcher.round() == 0
-
-
-async def test_where_it_takes_one_start_and_not_the_next_each_waits_for_its_own_time(
-    desk: Desk, engine: SlowEngine
-) -> None:
-    engine.go.set()
-    await tried_an_hour_too_early(desk, 1)
-    desk.gateway.runtime.engine_away = EngineAway(time.monotonic(), "away")
-    await desk.accepted(await desk.webhook(), {})
-    dispatcher = Dispatcher(desk.gateway)
-    assert await dispatcher.round() == 1
-    await dispatcher.finish()
     assert await dispatcher.round() == 0
 
 

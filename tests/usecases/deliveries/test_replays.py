@@ -14,7 +14,7 @@ from postern.core.deliveries.delivery import End, Started, Trigger
 from postern.core.history.invocation import HistoryFilter
 from postern.core.history.replay import Replay, Values
 from postern.core.problems import Refused
-from postern.identity import new_id, time_of
+from postern.identity import time_of
 from postern.settings import Settings
 from postern.stores.sql.tables import deliveries
 from postern.stores.sql.tables import replays as table
@@ -128,18 +128,6 @@ async def test_each_start_tells_who_asked_for_it(desk: Desk) -> None:
     assert [one.asked_by for one in call.deliveries] == [None, "ada", "bob"]
 
 
-async def test_what_comes_in_after_the_plan_is_not_part_of_it(desk: Desk) -> None:
-    webhook = await desk.webhook()
-    before = await desk.accepted(webhook, {})
-    plan = await replays.plan(desk.gateway, ACTOR, HistoryFilter())
-    while time_of(new_id("inv")) <= time_of(plan.id):  # ids know milliseconds
-        await asyncio.sleep(0)
-    await desk.accepted(webhook, {}, at=desk.gateway.clock())
-    await replays.begin(desk.gateway, ACTOR, plan.id)
-    await Replayer(desk.gateway).round()
-    assert await emissions(desk) == Counter([before])
-
-
 async def test_more_than_one_plan_holds_are_refused(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replays, "MOST", 2)
     webhook = await desk.webhook()
@@ -221,19 +209,6 @@ async def test_a_replay_never_changes_what_the_caller_heard(desk: Desk) -> None:
     assert [(one.http_status, one.duration_ms) for one in after] == [(201, before[0].duration_ms)] * 3
     assert {one.status for one in after} == {"accepted"}  # the status alone tells of the replay, which waits
     desk.gateway.engine = None
-
-
-async def test_a_held_webhook_holds_its_replays_too(desk: Desk) -> None:
-    webhook = await desk.webhook()
-    await desk.accepted(webhook, {})
-    stored = await desk.store.webhooks.get(webhook)
-    stored.held, stored.version = True, stored.version + 1
-    await desk.store.webhooks.update(stored, stored.version - 1, {})
-    await desk.gateway.runtime.directory.refresh()
-    await run(desk)
-    assert [
-        row.state for row in await desk.rows(select(deliveries.c.state).where(deliveries.c.emission == 2))
-    ] == ["held"]
 
 
 async def test_a_replay_tells_what_became_of_what_it_started(desk: Desk) -> None:
@@ -321,14 +296,6 @@ async def test_what_has_completed_is_replayed_only_where_that_is_asked_for(desk:
     assert await planned(False) == (4, 0), "one has failed since, and three wait"
 
 
-async def test_a_search_narrows_it(desk: Desk) -> None:
-    webhook = await desk.webhook()
-    wanted = await desk.accepted(webhook, {"customer": "ada@example.com"})
-    await desk.accepted(webhook, {"customer": "bob@example.com"})
-    result = await run(desk, search="ada@")
-    assert (result.count, await emissions(desk)) == (1, Counter([wanted]))
-
-
 async def test_it_waits_while_much_is_queued(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replays, "MOST_QUEUED", 1)
     monkeypatch.setattr(replays, "LOOK_EVERY", 0.01)
@@ -413,15 +380,6 @@ async def test_a_plan_ends_when_it_was_made_or_earlier(desk: Desk) -> None:
     assert note.changes["filter"]["until"] == str(plan.filter.until)
 
 
-async def test_calls_are_not_planned_by_a_value_that_has_to_be_looked_for_in_each(desk: Desk) -> None:
-    webhook = await desk.webhook(fieldMapping={"fieldOne": "n"})
-    await desk.accepted(webhook, {"n": 1})
-    with pytest.raises(Refused) as refused:
-        await replays.plan(desk.gateway, ACTOR, HistoryFilter(field="n=1"))
-    assert [one.field for one in refused.value.errors] == ["filter.field"]
-    assert (await replays.plan(desk.gateway, ACTOR, HistoryFilter(field="fieldOne"))).count == 1
-
-
 async def test_the_replays_of_many_are_listed_the_newest_first(desk: Desk) -> None:
     made = [(await replays.plan(desk.gateway, ACTOR, HistoryFilter())).id for _ in range(3)]
     made.sort(reverse=True)
@@ -498,26 +456,6 @@ async def test_what_a_step_queues_is_due_at_once_and_announced_to_those_who_watc
     desk.gateway.runtime.due.clear()
     assert await Replayer(desk.gateway).round() is False
     assert not desk.gateway.runtime.due.is_set()
-
-
-async def test_while_much_is_queued_it_waits_for_exactly_as_long(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(replays, "MOST_QUEUED", 2)
-    await begun(desk, 1)
-    replayer, waited = Replayer(desk.gateway), 0
-
-    async def much_or_not(now: float) -> tuple[int, float]:
-        return (2 if waited < 3 else 1), 0.0
-
-    async def pause() -> None:
-        nonlocal waited
-        waited += 1
-
-    monkeypatch.setattr(desk.store.deliveries, "backlog", much_or_not)
-    monkeypatch.setattr(replayer, "_pause", pause)
-    assert await replayer.round() is True
-    assert (waited, sum((await emissions(desk)).values())) == (3, 1)
 
 
 async def test_who_cancels_and_who_comes_too_late_hears_what_it_is(desk: Desk) -> None:

@@ -25,7 +25,7 @@ from postern.core.history.invocation import StoreUnavailable
 from postern.observe.metrics import REGISTRY, Numbers
 from postern.usecases.deliveries import dispatch, starting
 from postern.usecases.deliveries.dispatch import BATCH, Dispatcher
-from postern.usecases.deliveries.starting import ONE_ALONE, start_delivery
+from postern.usecases.deliveries.starting import ONE_ALONE
 from postern.usecases.history import history
 from postern.usecases.history.views.calls import Delivery
 from postern.usecases.runtime.process import EngineAway
@@ -247,19 +247,6 @@ async def test_a_defect_of_an_engine_is_reported_as_one_and_the_delivery_comes_b
     assert (await round_of(house)).state == "started"
 
 
-async def test_after_a_defect_one_delivery_asks_first_as_for_one_that_is_away(house: House) -> None:
-    forward = holds_the_clock(house)
-    webhook = await house.webhook()
-    for number in range(3):
-        await house.call(webhook, b'{"n":%d}' % number)
-    going(house, KeyError("planted"))
-    with capture_logs():
-        assert await house.dispatcher.round() == 3
-        await house.dispatcher.finish()
-        forward(LONGEST_WAIT)
-        assert await house.dispatcher.round() == 1
-
-
 async def test_what_an_engine_rejects_says_nothing_of_the_others(house: House) -> None:
     webhook = await house.webhook()
     for number in range(3):
@@ -386,42 +373,6 @@ async def test_what_cannot_be_written_down_for_long_is_left_to_its_lease(
     forward(dispatch.LEASE)
     assert (await round_of(house)).state == "started"
     assert list(house.engine.times.values()) == [2], "the engine takes the same key once"
-
-
-async def test_whoever_starts_it_for_a_caller_hears_what_the_engine_answered(house: House) -> None:
-    await house.call(await house.webhook())
-    (delivery,) = await house.gateway.store.deliveries.claim(house.gateway.clock(), dispatch.LEASE, 1)
-    for trouble in (EngineUnavailable("away"), EngineRejected("not like this")):
-        going(house, trouble)
-        with pytest.raises(type(trouble)):
-            await start_delivery(house.gateway, delivery, b"{}")
-
-
-async def test_what_waits_is_measured_and_the_loop_rests_until_something_is_due(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(dispatch, "LOOK_EVERY", 3600.0)
-    forward = holds_the_clock(house)
-    webhook = await house.webhook()
-    await house.call(webhook)
-    forward(50)
-    await house.call(webhook)
-    house.gateway.runtime.due.clear()
-    idle = asyncio.create_task(house.dispatcher._idle())
-    async with asyncio.timeout(PATIENCE):
-        while (Numbers.deliveries_waiting._value.get(), round(Numbers.oldest_due_seconds._value.get())) != (
-            2,
-            50,
-        ):
-            await asyncio.sleep(0.001)
-        assert not idle.done()
-        house.gateway.runtime.due.set()
-        await idle
-    await house.deliver()
-    assert not house.gateway.runtime.due.is_set(), "or it would not rest"
-    house.gateway.runtime.due.set()
-    await house.dispatcher._idle()
-    assert (Numbers.deliveries_waiting._value.get(), Numbers.oldest_due_seconds._value.get()) == (0, 0)
 
 
 async def test_a_start_that_outlasts_its_caller_is_written_down_and_its_end_not_waited_for(

@@ -45,10 +45,6 @@ def test_what_no_stored_text_holds_is_not_asked_for(name: str, character: str) -
     assert f"filter.{public}" in wrong("filter.", **{name: f"x{character}"})
 
 
-def test_what_can_be_in_a_text_may_be_asked_for() -> None:
-    assert filter_of(search="\ud7ff\ue000").search == "\ud7ff\ue000"
-
-
 @pytest.mark.parametrize("header", ["x event", "=1", "x:1", "é=1"])
 def test_a_header_is_asked_for_by_a_name_that_one_can_have(header: str) -> None:
     assert wrong(header=header) == ["header"]

@@ -1,12 +1,11 @@
 """What a chart's range covers, and how what was counted is told in it."""
 
-from collections import Counter
 from typing import Any
 
 import pytest
 
 from postern.core.history.volume import LATENCY_BOUNDS_MS, Volume, answer_name, end_name
-from postern.core.webhooks.listing import Activity, Lately
+from postern.core.webhooks.listing import Lately
 from postern.usecases.answers import as_plain
 from postern.usecases.history import volumes
 from support.house import OWNER, House
@@ -104,22 +103,6 @@ async def test_what_was_counted_is_reported_point_by_point_and_together(
     assert 50 < (total.run_ms.p50 or 0) <= 100
     empty = chart.points[0]
     assert (empty.calls, empty.latency_ms.p50, empty.failed_runs) == (0, None, 0)
-
-
-async def test_a_day_of_a_webhook_ends_with_this_hour(house: House, asked: dict[str, Any]) -> None:
-    this_hour = MINUTE - MINUTE % 60
-    day_before, before = this_hour - 23 * 60, this_hour - 60
-    asked["calls"] = {
-        "wh_1": Counter({day_before: 5, before: 2, this_hour: 1}),
-        "wh_2": Counter({this_hour: 1}),
-    }
-    asked["lately"] = Lately({"wh_2": Activity(not_started=4)})
-    days = await volumes.last_day(house.gateway, OWNER, ["wh_1", "wh_2"])
-    assert asked["range"] == (["wh_1", "wh_2"], day_before, MINUTE + 1, 60)
-    assert asked["since"] == (day_before, before, MINUTE + 1, ["wh_1", "wh_2"])
-    one, other = days["wh_1"], days["wh_2"]
-    assert one.hours == [5, *[0] * 21, 2, 1]
-    assert (one.calls, one.lately, other.calls, other.lately.not_started) == (8, Activity(), 1, 4)
 
 
 async def test_of_no_webhook_nothing_is_asked(house: House, asked: dict[str, Any]) -> None:

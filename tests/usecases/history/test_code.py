@@ -197,18 +197,6 @@ def given_by_bash(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
     return given_to_curl("bash", tmp_path_factory.mktemp("bash"))
 
 
-def test_nothing_that_fish_reads_otherwise_stands_in_single_quotes() -> None:
-    """In fish a backslash before a quote does not end what is quoted, so a stranger's words would run."""
-    for call in [
-        *hostile_calls(),
-        recorded(body=b"\\'\";touch PWNED;#"),
-        recorded(query=b"a=\\'"),
-        recorded(body=b"a\\"),
-    ]:
-        command = re.sub(r"printf '(?:[^'\\]|\\[0-7]{3})*'", "", curl("http://127.0.0.1", call))
-        assert not re.search(r"\\['\\]", command.replace(" \\\n  ", " ")), call.id
-
-
 @pytest.mark.parametrize("shell", sorted({*SHELLS} - {"bash"}))
 def test_other_shells_give_curl_what_bash_does_and_do_nothing_else(
     shell: str, given_by_bash: list[bytes], tmp_path: Path

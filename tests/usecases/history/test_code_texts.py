@@ -12,8 +12,6 @@ from postern.usecases.history.code import (
     LONGEST_ARGUMENT,
     WRITERS,
     Language,
-    argument,
-    plain,
     printed,
     repeated,
 )
@@ -41,39 +39,6 @@ def recorded(
         "inv_1", "wh_1", 0.0, "accepted", "accepted", 200, 1, method, path, query,
         msgspec.json.encode(headers), body, size, "127.0.0.1", 1, "", "", b"[]",
     )  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("value", "written"),
-    [
-        (b"a b", "printf 'a b'"),
-        (b"100%", "printf '100\\045'"),
-        (b"a'b\\c!", "printf 'a\\047b\\134c\\041'"),
-        (b"-n", "printf '\\055n'"),
-        (b"a-n", "printf 'a-n'"),
-        (b"\x00\x07\n~\x7f\xff", "printf '\\000\\007\\012~\\177\\377'"),
-    ],
-)
-def test_printf_is_given_every_byte_that_could_mean_something_as_a_number(value: bytes, written: str) -> None:
-    assert printed(value) == written
-
-
-@pytest.mark.parametrize(
-    ("value", "written"),
-    [
-        (b"a b", "'a b'"),
-        (b"word", "word"),
-        ("Zoë".encode(), "'Zoë'"),
-        (b"two\nlines", "'two\nlines'"),
-        (b"wow!", "'wow!'"),
-        (b"wow!\n", "\"$(printf 'wow\\041\\012')\""),
-        (b"\x1b[2J", "\"$(printf '\\033[2J')\""),
-        (b"\xff", "\"$(printf '\\377')\""),
-    ],
-)
-def test_a_word_is_written_as_text_where_it_can_be_looked_at(value: bytes, written: str) -> None:
-    assert argument(value) == written
-    assert (plain(value) is None) == written.startswith('"')
 
 
 def test_what_belonged_to_the_connection_is_not_repeated_and_the_rest_is_as_it_came() -> None:

@@ -1,7 +1,5 @@
 """What differs between two calls is told by name, by path and by line, and never invented."""
 
-import json
-import random
 import tracemalloc
 from typing import Any
 
@@ -43,29 +41,6 @@ def documents(before: str, after: str) -> list[tuple[str, str, str | None, str |
 )
 def test_json_is_compared_by_path(before: str, after: str, expected: list[Any]) -> None:
     assert documents(before, after) == expected
-
-
-def test_any_document_equals_itself_whatever_the_order_of_its_keys() -> None:
-    chance = random.Random(3)
-
-    def made(depth: int) -> Any:
-        kind = chance.randint(0, 5 if depth else 3)
-        if kind == 4:
-            return {str(chance.randint(0, 99)): made(depth - 1) for _ in range(chance.randint(0, 5))}
-        if kind == 5:
-            return [made(depth - 1) for _ in range(chance.randint(0, 5))]
-        return (None, True, chance.random(), "text")[kind]
-
-    def shuffled(value: Any) -> Any:
-        if isinstance(value, dict):
-            names = list(value)
-            chance.shuffle(names)
-            return {name: shuffled(value[name]) for name in names}
-        return [shuffled(one) for one in value] if isinstance(value, list) else value
-
-    for _ in range(200):
-        one = made(5)
-        assert documents(json.dumps(one), json.dumps(shuffled(one))) == []
 
 
 def test_a_very_long_key_is_not_repeated_for_each_value_below_it() -> None:

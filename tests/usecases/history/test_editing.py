@@ -8,7 +8,7 @@ import pytest
 from postern.core.access.accounts import Actor
 from postern.core.problems import Refused
 from postern.usecases.access import audit
-from postern.usecases.history import editing, history, samples
+from postern.usecases.history import editing, history
 from postern.usecases.webhooks import webhooks
 from support.house import OWNER, House
 
@@ -44,13 +44,6 @@ async def test_another_body_goes_to_the_workflow_and_the_call_stays(house: House
     assert await history.request(house.gateway, OWNER, call) == before
     assert (await history.show(house.gateway, OWNER, call)).edited_replays == [done.invocation_id]
     assert len(house.engine.started) == 2
-
-
-async def test_what_was_half_a_character_is_named_as_it_was_written(house: House) -> None:
-    call = await recorded(house, rb'{"\ud83d": 1, "order": {"number": "\ude00"}}')
-    done = await editing.replay_edited(house.gateway, OWNER, call, '{"order": {"number": 2}}')
-    made = await history.show(house.gateway, OWNER, done.invocation_id)
-    assert made.edited is not None and made.edited.changed == [r"\ud83d removed", "order.number changed"]
 
 
 async def test_values_are_set_by_hand_over_those_of_the_mapping_or_the_recorded_ones(house: House) -> None:
@@ -179,20 +172,6 @@ async def test_the_copy_says_how_long_it_is_and_is_due_at_once(
     assert (made.body_size, made.received_at, made.duration_ms, made.duplicate_of) == (10, now, 0.0, None)
     assert (made.config_version, made.detail, made.matched) == (webhook.version, "", None)
     assert (touched, house.gateway.runtime.due.is_set()) == ([done.invocation_id], True)
-
-
-async def test_an_armed_recording_keeps_the_copy(house: House) -> None:
-    call = await recorded(house)
-    webhook = (await history.show(house.gateway, OWNER, call)).webhook_id
-    await samples.arm(house.gateway, OWNER, webhook)
-    done = await editing.replay_edited(house.gateway, OWNER, call, '{"order": {"number": 7}}')
-    kept = await samples.sample(house.gateway, OWNER, webhook)
-    assert kept.event is not None
-    assert (kept.invocation_id, kept.event["fieldOne"], kept.event["payload"]) == (
-        done.invocation_id,
-        "7",
-        {"order": {"number": 7}},
-    )
 
 
 @pytest.mark.parametrize("more", [0, 1])

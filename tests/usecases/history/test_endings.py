@@ -123,26 +123,6 @@ async def test_an_engine_that_can_tell_is_asked_until_it_has_answered(desk: Desk
     desk.gateway.engine = None
 
 
-async def test_an_engine_that_cannot_tell_or_is_not_here_is_not_asked(desk: Desk) -> None:
-    engine, loop = Asked(), EndingsLoop(desk.gateway)
-    asked: list[int] = []
-
-    async def claim(*given: Any) -> dict[str, float]:
-        asked.append(1)
-        return {}
-
-    desk.store.endings.claim_to_ask, before = claim, desk.store.endings.claim_to_ask
-    engine.asked_after = None  # type: ignore[assignment]
-    for engine_here in (None, engine):
-        desk.gateway.engine = engine_here  # type: ignore[assignment]
-        assert await loop.ask() is False
-    assert asked == []
-    engine.asked_after = 5.0
-    assert await loop.ask() is False
-    assert asked == [1]
-    desk.store.endings.claim_to_ask, desk.gateway.engine = before, None
-
-
 async def test_it_asks_once_a_second_unless_there_are_more_and_writes_down_meanwhile(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,22 +153,6 @@ async def test_it_asks_once_a_second_unless_there_are_more_and_writes_down_meanw
     now += 1.0
     more = True
     assert await rounds(0.0, 0.0) == ["wrote", "asked", "wrote", "asked"]
-
-
-async def test_as_many_as_are_asked_about_at_once_mean_that_there_are_more(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(endings_module, "ASKED_AT_ONCE", 2)
-    engine, loop = Asked(), EndingsLoop(desk.gateway)
-    began = desk.gateway.clock()
-    webhook = await desk.webhook()
-    for number in range(3):
-        await desk.accepted(webhook, {"n": number})
-    for delivery in await desk.store.deliveries.claim(began + 1, 60.0, 3):
-        await desk.store.deliveries.started(delivery, Started(1, ("flow",)), began, began)
-    desk.gateway.engine = engine  # type: ignore[assignment]
-    assert [await loop.ask(), await loop.ask(), await loop.ask()] == [True, False, False]
-    desk.gateway.engine = None
 
 
 async def test_what_could_not_be_written_down_is_kept_and_what_was_is_reported_to_those_who_watch(

@@ -95,21 +95,6 @@ async def test_both_databases_find_a_value_of_one_webhook(desk: Desk) -> None:
         assert [page.items[0].id, more.items[0].id] == [ids[2], ids[0]]
 
 
-async def test_pages_of_a_value_that_many_calls_have_follow_each_other(house: House) -> None:
-    webhook = await house.webhook(fieldMapping=FIELDS)
-    made = [(await house.call(webhook, b'{"order":"same"}')).json["invocationId"] for _ in range(7)]
-    await all_findable(house)
-    seen: list[str] = []
-    cursor = None
-    while True:
-        page = await history.listing(house.gateway, OWNER, HistoryFilter(value="same"), 3, cursor)
-        seen += [item.id for item in page.items]
-        cursor = page.next_cursor
-        if cursor is None:
-            break
-    assert seen == sorted(made, reverse=True)
-
-
 async def test_two_processes_keep_each_call_once(house: House) -> None:
     webhook = await house.webhook(fieldMapping=FIELDS)
     await house.call(webhook, b'{"order":"once"}')
@@ -175,40 +160,3 @@ async def test_since_when_calls_cannot_be_found_is_reported_once_it_is_longer_th
         assert await findable.behind(house.gateway, OWNER) == expected
     await findable.step(house.gateway)
     assert await findable.behind(house.gateway, OWNER) is None
-
-
-async def test_a_step_takes_so_many_and_an_event_is_read_as_its_sender_writes_it(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(findable, "STEP", 2)
-    shop = await house.webhook(authentication={"method": "hmac", "provider": "slack", "secret": "a" * 32})
-    for number in range(3):
-        await house.call(shop, b'{"command":"/order-%d"}' % number)
-    later(house.gateway, findable.SETTLED + 1)
-    assert [await findable.step(house.gateway) for _ in range(3)] == [2, 1, 0]
-    assert len(await found(house, value="/order-2")) == 1
-
-
-@pytest.mark.parametrize(("waiting", "rest"), [(0, 7.0), (1, 72.0)])
-async def test_it_takes_its_share_of_the_time_and_less_of_it_while_calls_wait(
-    house: House, monkeypatch: pytest.MonkeyPatch, waiting: int, rest: float
-) -> None:
-    loop, rests, now = findable.FindableLoop(house.gateway), [], iter([100.0, 103.0])
-
-    async def noted(seconds: float, *until: object) -> None:
-        rests.append(round(seconds, 6))
-
-    async def whole_step(gateway: object) -> int:
-        return findable.STEP
-
-    monkeypatch.setattr(loop._loop, "rest", noted)
-    monkeypatch.setattr(findable, "step", whole_step)
-    monkeypatch.setattr(type(house.gateway.store), "waiting", property(lambda _: waiting))
-    monkeypatch.setattr(findable.time, "perf_counter", lambda: next(now))
-    assert await loop._work() is True, "there may be more"
-    assert rests == [rest]
-
-
-async def test_where_no_more_is_to_be_done_the_loop_rests(house: House) -> None:
-    loop = findable.FindableLoop(house.gateway)
-    assert await loop._work() is False

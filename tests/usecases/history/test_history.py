@@ -1,9 +1,7 @@
 """One recorded call: what is shown of it, what a path would find in it, and starting it again."""
 
-import msgspec
 import pytest
 
-from postern.core.history.invocation import Story
 from postern.core.problems import Refused
 from postern.identity import time_of
 from postern.usecases.access import audit
@@ -124,23 +122,6 @@ async def test_a_payload_is_shown_as_it_was_written_where_anybody_can_read_it(
     call = await called(house, await house.webhook(), body)
     payload = (await history.show(house.gateway, OWNER, call)).payload
     assert (None if payload is None else bytes(payload)) == shown
-
-
-async def test_what_was_not_accepted_has_no_payload(house: House) -> None:
-    call = await called(house, await house.webhook())
-    story = await house.gateway.store.history.get(call)
-    assert story is not None
-    for outcome, is_there in (
-        ("accepted", True),
-        ("duplicate", True),
-        ("rejected", False),
-        ("handshake", False),
-    ):
-        invocation = msgspec.structs.replace(story.invocation, outcome=outcome)
-        assert (history._payload(Story(invocation, [])) is not None) is is_there
-        assert history._payload(Story(invocation, story.deliveries)) is not None, "admitted since"
-    without_body = msgspec.structs.replace(story.invocation, body=None)
-    assert history._payload(Story(without_body, story.deliveries)) is None
 
 
 async def test_a_call_as_code_is_in_the_language_that_was_asked_for(house: House) -> None:

@@ -10,7 +10,7 @@ from postern.core.access.accounts import Actor
 from postern.core.problems import Refused
 from postern.usecases.history.live import follow, watch
 from postern.usecases.runtime import live_feed
-from postern.usecases.runtime.live_feed import LiveEvent, Watcher
+from postern.usecases.runtime.live_feed import LiveEvent
 from support.house import OWNER, House
 from support.waiting import PATIENCE
 
@@ -39,27 +39,6 @@ async def test_who_follows_one_webhook_hears_of_its_calls_alone(house: House) ->
     stream.close()
 
 
-async def test_who_was_too_slow_is_reported_from_the_history(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    webhook = await house.webhook()
-    calls = [(await house.call(webhook, b'{"n":%d}' % number)).json["invocationId"] for number in range(3)]
-    summaries = {one.id: one for one in await house.history()}
-    monkeypatch.setattr(live_feed, "LONGEST_QUEUE", 2)
-    watcher = Watcher(webhook.id)
-    for call in calls[:2]:
-        watcher.add(LiveEvent("invocation", summaries[call]))
-    assert (list(watcher.waiting), watcher.lost) == (calls[:2], False)
-    # One that moves before it was sent is sent once, as new as it was.
-    watcher.add(LiveEvent("delivery", summaries[calls[0]]))
-    assert [(one.invocation_id, one.name) for one in watcher.waiting.values()] == [
-        (calls[1], "invocation"),
-        (calls[0], "invocation"),
-    ]
-    watcher.add(LiveEvent("invocation", summaries[calls[2]]))
-    assert (len(watcher.waiting), watcher.lost, watcher.news.is_set()) == (0, True, True)
-
-
 async def test_who_looks_on_too_slowly_gets_the_newest_and_hears_how_many_were_left_out(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -76,19 +55,6 @@ async def test_who_looks_on_too_slowly_gets_the_newest_and_hears_how_many_were_l
         batch = await anext(batches)
         assert ([event.invocation_id for event in batch.events], batch.skipped) == (calls[3:], 3)
     stream.close()
-
-
-async def test_what_nobody_could_follow_is_reported_as_left_out(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(live_feed, "LOOKED_AT", 2)
-    stream = await watch(house.gateway, OWNER, still)
-    following = await follow(house.gateway, OWNER, still)
-    for number in range(5):
-        house.gateway.runtime.live.touch(f"inv_{number:032}")
-    assert [one.skipped for one in house.gateway.runtime.live._watchers] == [3, 0]
-    stream.close()
-    following.close()
 
 
 async def test_nobody_follows_who_may_not(house: House) -> None:

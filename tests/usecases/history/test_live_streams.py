@@ -102,22 +102,6 @@ async def test_when_the_server_ends_every_stream_does(house: House) -> None:
         assert [batch async for batch in watching.batches(3600.0)] == []
 
 
-async def test_what_came_together_is_reported_together_and_once(house: House) -> None:
-    webhook = await house.webhook()
-    for number in range(2):
-        await called(house, webhook, number)
-    newest, oldest = await house.history()
-    stream = await watch(house.gateway, OWNER, Asked())
-    for one in (oldest, newest):
-        stream._watcher.add(LiveEvent("invocation", one))
-    stream._watcher.skipped = 3
-    async with aclosing(stream.batches(0.01)) as batches:
-        first, second = await anext(batches), await anext(batches)
-    assert ([one.invocation_id for one in first.events], first.skipped) == ([oldest.id, newest.id], 3)
-    assert (second.events, second.skipped) == ([], 0)
-    stream.close()
-
-
 async def test_who_comes_back_hears_what_came_shortly_before_too(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:

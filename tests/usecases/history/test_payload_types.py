@@ -3,7 +3,6 @@
 import json
 import os
 import random
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -156,23 +155,6 @@ async def numbered(house: House, count: int) -> str:
     for number in range(count):
         await house.call(webhook, b'{"n":%d,"of_%d":1}' % (number, number))
     return webhook.id
-
-
-@pytest.mark.anyio
-async def test_as_many_calls_are_read_as_were_asked_for_over_any_number_of_pages(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(payload_types_module, "AT_ONCE", 2)
-    webhook = await numbered(house, 5)
-    for asked, read in ((1, 1), (2, 2), (3, 3), (5, 5), (1_000, 5)):
-        found = await payload_types(house.gateway, OWNER, webhook, calls=asked)
-        assert (found.calls, found.webhook_id, found.name) == (read, webhook, "Orders")
-        newest = {f"of_{number}" for number in range(5 - read, 5)}
-        assert set(re.findall(r"of_\d", found.source)) == newest
-    for asked in (0, 1_001):
-        with pytest.raises(Refused) as caught:
-            await payload_types(house.gateway, OWNER, webhook, calls=asked)
-        assert [one.field for one in caught.value.errors] == ["calls"]
 
 
 @pytest.mark.anyio

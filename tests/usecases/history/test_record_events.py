@@ -137,15 +137,6 @@ def test_every_variable_says_what_to_write() -> None:
     assert found["payload.x\\.y.z"].expressions["liquid"] == '{{ payload["x.y"].z }}'
 
 
-async def test_the_call_after_the_recorded_one_prepares_no_other(desk: Desk) -> None:
-    webhook = await desk.webhook()
-    await samples.arm(desk.gateway, ACTOR, webhook)
-    served = desk.gateway.runtime.directory.by_id(webhook)
-    assert served is not None and served.recording_until > 0
-    await desk.accepted(webhook, ORDER)
-    assert served.recording_until == 0
-
-
 @pytest.mark.parametrize("number", [b"1e999", b"-1e999", b"1" * 5_000], ids=["large", "small", "long"])
 async def test_an_event_with_a_number_beyond_any_is_kept_and_shown_as_unreadable(
     desk: Desk, number: bytes

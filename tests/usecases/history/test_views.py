@@ -83,19 +83,6 @@ async def test_what_the_caller_heard_is_reported_as_far_as_it_is_known(house: Ho
     assert viewed(None, 0, **waits, **answer, emission=2) == (None, 2.0), "a replay is heard by nobody"
 
 
-async def test_a_caller_who_had_left_is_reported_and_when_the_answer_was_given(house: House) -> None:
-    call = (await house.call(await house.webhook())).json["invocationId"]
-    story = await house.gateway.store.history.get(call)
-    assert story is not None
-    for answered, gone, at in (
-        (None, False, None),
-        (AnswerHeard(call, 200, 7.0, True), False, 7.0),
-        (AnswerHeard(call, 200, 7.0, False), True, 7.0),
-    ):
-        shown = summary_of(replace(story, answered=answered))
-        assert (shown.caller_gone, shown.answered_at) == (gone, at)
-
-
 async def test_a_delivery_tells_its_answer_its_next_try_and_who_had_it(house: House) -> None:
     call = (await house.call(await house.webhook())).json["invocationId"]
     story = await house.gateway.store.history.get(call)

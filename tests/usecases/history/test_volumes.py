@@ -9,11 +9,9 @@ import pytest
 
 from postern.core.deliveries.delivery import Started, delivery_key
 from postern.core.history.invocation import Delivery, Entry, Invocation
-from postern.core.history.volume import LATENCY_BOUNDS_MS, Counts
 from postern.core.problems import Refused
 from postern.core.webhooks.listing import Activity
 from postern.identity import first_id_at, new_id
-from postern.usecases.answers import as_plain
 from postern.usecases.history import volumes
 from postern.usecases.operations import retention
 from postern.usecases.runtime.gateway import Gateway
@@ -63,24 +61,6 @@ async def a_webhook(gateway: Gateway, name: str) -> str:
         gateway, ADMIN, validated(WebhookRequest, {"name": name, "authentication": {"method": "none"}})
     )
     return str(made.id)
-
-
-async def test_points_cover_the_range_and_add_up_to_the_total(room: tuple[Gateway, Clock]) -> None:
-    gateway, clock = room
-    webhook = await a_webhook(gateway, "Counted")
-    for ago, code in (
-        (30, "accepted"),
-        (3000, "duplicate"),
-        (7200, "signature_mismatch"),
-        (90_000, "accepted"),
-    ):
-        await record(gateway, webhook, clock.now - ago, code)
-    chart = await volumes.chart(gateway, ADMIN, webhook, "day")
-    assert chart.total.calls == 3
-    assert as_plain(chart.total.outcomes) == {"accepted": 1, "duplicate": 1, "handshake": 0, "rejected": 1}
-    assert chart.total.codes == {"accepted": 1, "duplicate": 1, "signature_mismatch": 1}
-    assert sum(point.calls for point in chart.points) == 3
-    assert 96 <= len(chart.points) <= 98
 
 
 async def test_all_webhooks_together_and_each_by_itself(room: tuple[Gateway, Clock]) -> None:
@@ -186,13 +166,6 @@ async def test_what_comes_in_later_is_counted_too(room: tuple[Gateway, Clock]) -
 async def test_a_range_that_is_none_is_refused(room: tuple[Gateway, Clock]) -> None:
     with pytest.raises(Refused, match="invalid_request"):
         await volumes.chart(room[0], ADMIN, None, "century")
-
-
-def test_what_is_slower_than_every_bound_is_reported_as_the_last_bound() -> None:
-    volume = Counts()
-    volume.add("accepted", 1, [0] * len(LATENCY_BOUNDS_MS))
-    assert volume.percentile(0.5) == LATENCY_BOUNDS_MS[-1]
-    assert Counts().percentile(0.5) is None
 
 
 @pytest.mark.parametrize(

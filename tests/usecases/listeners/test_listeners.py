@@ -417,24 +417,6 @@ async def test_twenty_listeners_are_there_of_one_user_and_two_hundred_of_all(hou
     assert len(await listeners.listing(house.gateway, READER)) == 1
 
 
-async def test_the_lease_is_renewed_after_a_while_and_not_with_each_question(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    forward(house, 0)
-    listener = await enter(house, None)
-    renewed, renew = [], house.gateway.store.listeners.renew
-
-    async def noted(listener_id: str, until: float) -> bool:
-        renewed.append(until - house.gateway.clock())
-        return await renew(listener_id, until)
-
-    monkeypatch.setattr(house.gateway.store.listeners, "renew", noted)
-    for seconds in (0.0, 1.9, 0.2, 1.9):
-        forward(house, seconds)
-        await ask(house, listener, wait=0)
-    assert renewed == [LEASE]
-
-
 def test_who_asks_as_long_as_it_may_can_miss_one_answer() -> None:
     assert 2 * listeners.ASK_EVERY + listeners.RENEW_AFTER <= LEASE
     for seconds in (-0.1, listeners.ASK_EVERY + 0.1):
@@ -530,16 +512,6 @@ async def test_whoever_ends_a_listener_is_written_down_where_it_concerns_somebod
     assert await listeners.sweep(house.gateway) is True
     assert await notes(house, silent.id) == [], "it answered nobody"
     assert await listeners.sweep(house.gateway) is False
-
-
-async def test_who_answers_which_webhook_is_reported_while_it_is_there(house: House) -> None:
-    webhook = await waiting_webhook(house)
-    await enter(house, None)
-    listener = await enter(house, webhook)
-    found = await listeners.answering(house.gateway)
-    assert {key: one.id for key, one in found.items()} == {webhook.id: listener.id}
-    forward(house, LEASE)
-    assert await listeners.answering(house.gateway) == {}
 
 
 async def test_a_webhook_that_is_gone_has_no_listener(house: House) -> None:

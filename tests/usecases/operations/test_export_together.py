@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from postern.core.history.invocation import HistoryPage
 from postern.usecases.answers import as_plain
 from postern.usecases.history import editing, history, marks
 from postern.usecases.listeners import listeners
@@ -48,27 +47,3 @@ async def test_a_line_says_of_a_call_what_the_api_says_however_many_are_read_tog
     assert [note["text"] for note in exported[first]["notes"]] == ["Asked the shop.", "Answered."]
     assert (len(exported[first]["localRuns"]), len(exported[second]["editedReplays"])) == (1, 1)
     assert exported[second]["bookmark"] is not None
-
-
-@pytest.mark.anyio
-async def test_calls_are_read_together_as_their_bodies_allow(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(export, "MOST_AT_ONCE", 100)
-    read: list[int] = []
-    async with a_house(tmp_path) as house:
-        webhook = await house.webhook()
-        for size in (200, 40, 50, 30, 40):  # the newest comes first
-            await house.call(webhook, json.dumps("x" * (size - 2)).encode())
-        stretch = house.gateway.store.history.stretch
-
-        async def noted(before: str | None, limit: int, most_bytes: int) -> HistoryPage:
-            page = await stretch(before, limit, most_bytes)
-            read.append(len(page.rows))
-            return page
-
-        monkeypatch.setattr(house.gateway.store.history, "stretch", noted)
-        written: list[bytes] = []
-        await export.everything(house.gateway, OWNER, written.append)
-    assert read == [2, 2, 1, 0]
-    assert json.loads(written[-1])["counts"]["call"] == 5

@@ -117,13 +117,6 @@ async def test_webhooks_that_are_not_served_are_named_up_to_ten(house: House) ->
     assert detail.endswith("wh_09 (its secret cannot be read), and 2 more")
 
 
-async def test_changes_that_are_not_followed_make_it_unready(house: House) -> None:
-    house.gateway.runtime.directory.trouble = "no such table"
-    is_ready, parts = await state(house)
-    assert not is_ready
-    assert parts["webhooks"] == (False, "Changes to webhooks are not followed: no such table")
-
-
 async def test_what_is_wrong_is_an_alarm_and_a_metric_until_it_is_over(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,17 +213,6 @@ async def test_a_status_says_which_version_this_is_and_where(house: House) -> No
     now = await status(house.gateway, OWNER)
     assert (now.version, now.base_url) == (__version__, "https://hooks.example.com")
     assert now.parts() == {"store": now.store, "webhooks": now.webhooks, "engine": now.engine}
-
-
-async def test_a_store_that_is_in_trouble_makes_it_unready(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def full() -> str:
-        return "the disk is full"
-
-    monkeypatch.setattr(house.gateway.store, "trouble", full)
-    is_ready, parts = await state(house)
-    assert (is_ready, parts["store"]) == (False, (False, "the disk is full"))
 
 
 async def test_an_engine_that_stays_away_is_an_alarm_and_one_that_is_just_being_started_is_none(

@@ -3,7 +3,6 @@ from typing import Any
 
 import pytest
 from sqlalchemy import func, insert, select
-from structlog.testing import capture_logs
 
 from postern.core.deliveries.delivery import EngineRejected, EngineUnavailable, Run, Started
 from postern.core.history.invocation import HistoryFilter, StoreUnavailable
@@ -476,31 +475,6 @@ async def test_what_was_only_counted_is_kept_until_it_is_written(
     assert written == [counted], "once, and nothing where there is nothing"
 
 
-async def test_a_step_is_followed_by_a_pause_as_long_as_it_took(monkeypatch: pytest.MonkeyPatch) -> None:
-    moments, slept = iter((10.0, 12.5, 13.0)), []
-
-    async def sleep(seconds: float) -> None:
-        slept.append(seconds)
-
-    async def step() -> str:
-        next(moments)
-        return "done"
-
-    monkeypatch.setattr(retention, "time", SimpleNamespace(perf_counter=lambda: next(moments)))
-    monkeypatch.setattr(retention, "asyncio", SimpleNamespace(sleep=sleep))
-    assert (await retention.gently(step()), slept) == ("done", [3.0])
-
-
-async def test_when_the_days_of_a_call_are_over_is_reported(house: House) -> None:
-    webhook = await house.webhook()
-    invocation = (await house.call(webhook)).json["invocationId"]
-    received = (await history.show(house.gateway, OWNER, invocation)).received_at
-    for settings, days in (({}, 30), ({"historyRetentionDays": 2}, 2)):
-        await webhooks.change(house.gateway, OWNER, webhook.id, settings)
-        until = await retention.kept_until(house.gateway, OWNER, invocation)
-        assert until is not None and float(until) == pytest.approx(float(received) + days * DAY, abs=0.01)
-
-
 async def test_a_plan_says_what_pruning_then_does(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retention, "REJECTED_BYTES", 3_500)  # of calls that take about 1,300 each
     house.gateway.retention = RetentionPolicy(history_days=1, body_days=0, most_rows=7)
@@ -528,21 +502,3 @@ async def test_a_plan_says_what_pruning_then_does(house: House, monkeypatch: pyt
         "rejected": 0,
         "overTheCap": 0,
     }
-
-
-async def test_a_round_is_in_the_log_where_it_took_something(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = [{"invocations": 0, "volumes": 0}, {"invocations": 0, "volumes": 2}]
-    rounds = Rounds(house, monkeypatch)
-
-    async def prune(*_: Any) -> dict[str, int]:
-        return found.pop(0)
-
-    monkeypatch.setattr(retention, "_prune", prune)
-    loop = RetentionLoop(house.gateway)
-    with capture_logs() as lines:
-        await rounds.at(loop, 30)
-        assert lines == []
-        await rounds.at(loop, 630)
-    assert [(line["event"], line["volumes"]) for line in lines] == [("pruned", 2)]

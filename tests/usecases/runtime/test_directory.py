@@ -1,18 +1,12 @@
 """The webhooks as a process knows them, and how it follows what others change."""
 
-import asyncio
-
 import pytest
 from structlog.testing import capture_logs
 
 from postern.core.history.invocation import StoreUnavailable
-from postern.core.webhooks.stored import StoredWebhook
-from postern.core.webhooks.webhook import Webhook
-from postern.usecases.runtime import directory as module
 from postern.usecases.runtime.directory import Directory
 from postern.usecases.webhooks import webhooks
 from support.house import OWNER, House
-from support.waiting import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
@@ -52,69 +46,6 @@ async def test_a_webhook_is_found_by_its_code_and_its_id_until_it_is_deleted(hou
     await there.refresh()
     assert (there.by_id(webhook.id), there.by_code(code_of(webhook))) == (None, None)
     assert (there.listed_by_id(webhook.id), there.knows(code_of(webhook)), len(there)) == (None, False, 1)
-
-
-async def test_a_webhook_that_cannot_be_compiled_is_named_and_its_callers_are_to_come_back(
-    house: House,
-) -> None:
-    good, bad = await house.webhook(name="Good"), await house.webhook(name="Bad")
-    compile_webhook, fails = house.gateway.runtime.directory._compile, True
-
-    def compiled(stored: StoredWebhook) -> Webhook:
-        if stored.id == bad.id and fails:
-            raise ValueError
-        return compile_webhook(stored)
-
-    there = Directory(house.gateway.store.webhooks, compiled)
-    with capture_logs() as lines:
-        await there.refresh()
-    assert [(one["webhook"], one["error"]) for one in lines] == [(bad.id, "ValueError")]
-    assert there.not_served[bad.id].reason == "ValueError"
-    assert (there.by_id(bad.id), there.knows(code_of(bad)), len(there)) == (None, True, 1)
-    assert {one.id for one in there.listed()} == {good.id, bad.id}
-    fails = False
-    await webhooks.change(house.gateway, OWNER, bad.id, {"name": "Mended"})
-    await there.refresh()
-    assert (there.not_served, there.by_id(bad.id) is not None, len(there)) == ({}, True, 2)
-    await webhooks.remove(house.gateway, OWNER, bad.id)
-    await there.refresh()
-    assert not there.knows(code_of(bad))
-
-
-async def test_a_name_stands_for_a_webhook_where_no_other_one_has_it(house: House) -> None:
-    directory = house.gateway.runtime.directory
-    one = await house.webhook(name="Orders")
-    shown = directory.listed_by_id(one.id)
-    assert shown is not None
-    assert (directory.called("oRDERS"), directory.called("Order"), directory.typed(shown)) == (
-        [one.id],
-        [],
-        "Orders",
-    )
-    other = await house.webhook(name="ORDERS")
-    assert sorted(directory.called("orders")) == sorted([one.id, other.id])
-    assert directory.typed(shown) == one.id
-    await webhooks.change(house.gateway, OWNER, other.id, {"name": "Refunds"})
-    assert directory.typed(shown) == "Orders"
-    assert directory.groups() is directory.groups(), "counted once after each change"
-
-
-async def test_it_looks_at_once_where_somebody_changed_something(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "LOOK_EVERY", 3600.0)
-    there = another(house)
-    following = asyncio.create_task(there.follow())
-    async with asyncio.timeout(PATIENCE):
-        while there._epoch < 0:
-            await asyncio.sleep(0.001)
-        webhook = await house.webhook()
-        there.refresh_soon()
-        while there.by_id(webhook.id) is None:
-            await asyncio.sleep(0.001)
-    assert not there._changed.is_set()
-    following.cancel()
-    await asyncio.wait([following])
 
 
 async def test_that_changes_are_not_followed_is_reported_once_and_over_when_they_are(

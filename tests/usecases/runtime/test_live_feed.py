@@ -116,64 +116,6 @@ async def test_what_another_process_moved_is_told_though_its_call_came_before_an
     live.leave(watcher)
 
 
-async def test_between_two_looks_the_newest_are_not_read_again(
-    house: House, live: LiveFeed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A busy gateway is told of calls many times a second."""
-    monkeypatch.setattr(live_feed, "LOOK_EVERY", 3600.0)
-    pages, page = [], live._history.page
-
-    async def counted(*given: Any) -> Any:
-        pages.append(given[-1])
-        return await page(*given)
-
-    monkeypatch.setattr(live._history, "page", counted)
-    watcher = live.join(OWNER, None)
-    webhook = await house.webhook()
-    for _ in range(3):
-        await called(house, webhook)
-        await events(watcher)
-    assert pages == [live_feed.LOOKED_AT]
-    live.leave(watcher)
-
-
-async def test_nobody_watches_and_nothing_is_kept(house: House, live: LiveFeed) -> None:
-    live.touch("inv_1")
-    first, second = live.join(OWNER, None), live.join(OWNER, None)
-    assert not live._touched
-    webhook = await house.webhook()
-    await called(house, webhook)
-    assert len(await events(first)) == 1
-    live.leave(first)
-    live.leave(first)  # again, as a stream that is closed twice does
-    await called(house, webhook, b"[]")
-    while not second.waiting or len(second.waiting) < 2:
-        await asyncio.sleep(0.001)
-    live.touch("inv_1")
-    looking = live._looking
-    assert looking is not None
-    live.leave(second)
-    assert (live._looking, len(live._known), len(live._touched)) == (None, 0, 0)
-    await asyncio.wait([looking])
-    assert looking.cancelled()
-    third = live.join(OWNER, None)  # and it begins anew
-    call = await called(house, webhook)
-    assert ("invocation", call) in await events(third)
-    live.leave(third)
-
-
-async def test_of_too_many_that_moved_at_once_the_newest_are_looked_at(
-    live: LiveFeed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(live_feed, "LOOKED_AT", 2)
-    watcher = live.join(OWNER, None)
-    for name in ("inv_1", "inv_2", "inv_3"):
-        live.touch(name)
-    assert list(live._touched) == ["inv_2", "inv_3"]
-    assert (watcher.skipped, live._news.is_set()) == (0, True)
-    live.leave(watcher)
-
-
 async def test_what_it_remembers_of_calls_is_bounded_and_what_moved_last_is_kept(
     house: House, live: LiveFeed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -208,14 +150,4 @@ async def test_one_user_opens_twenty_and_all_together_two_hundred(live: LiveFeed
         assert come(live, *[Actor("somebody", "read", f"usr_of_{number}")] * 20) == ["came"] * 20
     assert come(live, other) == ["refused"]
     for watcher in list(live._watchers):
-        live.leave(watcher)
-
-
-async def test_when_the_server_ends_everybody_hears_so(live: LiveFeed) -> None:
-    watchers = [live.join(OWNER, None) for _ in range(2)]
-    live.close()
-    assert [(one.closed, one.news.is_set()) for one in watchers] == [(True, True)] * 2
-    with pytest.raises(Refused):
-        live.join(OWNER, None)
-    for watcher in watchers:
         live.leave(watcher)

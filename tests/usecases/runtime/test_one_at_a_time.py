@@ -55,20 +55,6 @@ async def test_the_lowest_rank_is_next_and_among_equals_who_came_first() -> None
     assert await line.line.run(lambda: "later") == "later"
 
 
-async def test_who_is_sent_away_and_gives_up_at_once_leaves_the_place_to_who_is_at_work() -> None:
-    line = Line(1)
-    for name, rank in (("first", 0.0), ("sent away", 3.0)):
-        await line.come(name, rank)
-    # In one turn of the loop: the one with the highest rank hears that it has to go, and is cancelled before it wakes.
-    newcomer = asyncio.create_task(line.line.run(line._work("second"), 1.0))
-    asyncio.get_running_loop().call_soon(line.tasks[1].cancel)
-    line.tasks.append(newcomer)
-    await asyncio.wait([line.tasks[1]], timeout=60)
-    assert line.line.waiting == 1, "nobody is called while the first is at work"
-    assert await line.all_come_to_an_end() == ["first", "second"]
-    assert line.tasks[1].cancelled() and await newcomer == "second"
-
-
 async def test_when_too_many_wait_the_highest_rank_is_sent_away() -> None:
     line = Line(2)
     for name, rank in (("first", 0.0), ("a", 1.0), ("b", 3.0)):
@@ -81,21 +67,6 @@ async def test_when_too_many_wait_the_highest_rank_is_sent_away() -> None:
         await (await line.come("d", 9.0))  # who may be the one that just came
     assert await line.all_come_to_an_end() == ["first", "a", "c"]
     assert await newcomer == "c"
-
-
-async def test_a_crowd_of_equals_that_came_first_does_not_keep_out_all_others() -> None:
-    queue = OneAtATime("test", 20, "busy")
-    let_go = threading.Event()
-    at_work = asyncio.create_task(queue.run(let_go.wait))
-    await asyncio.sleep(0)
-    crowd = [asyncio.create_task(queue.run(int)) for _ in range(20)]
-    await asyncio.sleep(0)
-    others = [asyncio.create_task(queue.run(int)) for _ in range(100)]
-    await asyncio.sleep(0)
-    let_go.set()
-    answers = await asyncio.gather(*others, return_exceptions=True)
-    await asyncio.gather(at_work, *crowd, return_exceptions=True)
-    assert 0 < answers.count(0) <= 20
 
 
 async def test_who_has_many_addresses_waits_behind_a_lone_one_and_is_sent_away_first() -> None:
@@ -119,16 +90,6 @@ async def test_who_has_many_addresses_waits_behind_a_lone_one_and_is_sent_away_f
     answers = await asyncio.gather(*crowd, return_exceptions=True)
     assert answers.count(None) == 20 - 8 and done[:5] == ["proven"] * 5
     assert done[5:7] == ["few", "few"] and done[-1] == "lone"
-
-
-async def test_who_goes_away_leaves_the_line_to_the_others() -> None:
-    line = Line(10)
-    for name in ("first", "a", "b"):
-        await line.come(name)
-    line.tasks[1].cancel()
-    await asyncio.sleep(0)
-    assert line.line.waiting == 1
-    assert await line.all_come_to_an_end() == ["first", "b"]
 
 
 async def test_who_is_called_and_goes_away_in_the_same_moment_gives_its_turn_on() -> None:

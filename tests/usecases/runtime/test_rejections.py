@@ -13,15 +13,3 @@ def test_a_webhook_is_trimmed_after_so_many_bytes_and_until_then_takes_no_more_t
         assert not rejections.find_room("wh_1", 1)
         assert rejections.any_full.is_set()
         assert (rejections.take(), rejections.any_full.is_set(), rejections.take()) == (["wh_1"], False, [])
-
-
-def test_what_is_only_counted_is_counted_by_the_minute() -> None:
-    rejections = Rejections()
-    for at in (59.9, 60.0, 119.9):
-        rejections.count("wh_1", "rate_limited", at)
-    taken = rejections.take_counted()
-    assert taken == {("wh_1", 0, "rate_limited"): 1, ("wh_1", 1, "rate_limited"): 2}
-    assert not rejections.take_counted()
-    rejections.count("wh_1", "rate_limited", 60.0)
-    rejections.put_back(taken)
-    assert rejections.take_counted()["wh_1", 1, "rate_limited"] == 3

@@ -11,7 +11,6 @@ from structlog.testing import capture_logs
 
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import FetchTrouble, Refused
-from postern.observe.metrics import REGISTRY
 from postern.usecases import schedules, stored_webhook
 from postern.usecases.access import audit
 from postern.usecases.history import history
@@ -249,28 +248,6 @@ async def test_what_the_source_asks_for_is_waited_for(house: House) -> None:
     assert usual is not None and usual - source.now <= 3630
 
 
-async def test_a_schedule_that_fails_too_often_pauses_and_goes_on_from_now(house: House) -> None:
-    source = Source(house, Answer(status=500))
-    webhook = await scheduled(house, pauseAfterFailures=2)
-    with capture_logs() as lines:
-        first, second = await run(house, webhook), await run(house, webhook)
-    assert (first.paused, second.paused, second.next_run_at) == (False, True, None)
-    assert first.next_run_at is not None
-    results = [line for line in lines if line["log_level"] == "warning"]
-    assert [(line["webhook"], line["result"], line["failures"]) for line in results] == [
-        (webhook.id, "failed", 2)
-    ]
-    shown = await state(house, webhook)
-    assert (shown.paused_at, shown.paused_reason) == (source.now, "the source answered 500")
-    source.now += 86_400
-    resumed = (await schedules.resume(house.gateway, OWNER, webhook.id)).schedule_state
-    assert resumed is not None and resumed.next_run_at is not None
-    assert 0 < resumed.next_run_at - source.now <= 3630
-    assert (resumed.paused_at, resumed.consecutive_failures) == (None, 0)
-    note = (await audit.listing(house.gateway, OWNER)).items[0]
-    assert (note.action, note.subject) == ("schedule resumed", webhook.id)
-
-
 async def test_what_cannot_be_run_by_hand_says_why(house: House) -> None:
     source = Source(house)
     nothing, off = await house.webhook(), await scheduled(house, {"enabled": False})
@@ -304,24 +281,6 @@ async def test_a_change_of_the_setting_while_it_runs_wins(house: House) -> None:
     message = await refused(run(house, webhook))
     assert message == "its setting was changed while it ran: nothing was recorded"
     assert await house.history() == []
-
-
-async def test_what_a_run_recorded_is_counted(house: House) -> None:
-    Source(house, Answer(b'[{"n":1},2]'))
-    webhook = await scheduled(house, splitArray=True)
-
-    def answered(kind: str) -> float:
-        return REGISTRY.get_sample_value("postern_answer_seconds_count", {"kind": kind}) or 0
-
-    at_once, waited = answered("at once"), answered("waited for the workflow")
-    await run(house, webhook)
-    assert (answered("at once"), answered("waited for the workflow")) == (at_once + 2, waited), "nobody waits"
-
-    def counted(outcome: str, code: str) -> float | None:
-        labels = {"webhook": webhook.id, "outcome": outcome, "code": code}
-        return REGISTRY.get_sample_value("postern_calls_total", labels)
-
-    assert (counted("accepted", "accepted"), counted("rejected", "payload_not_an_object")) == (1, 1)
 
 
 # --- the loop --------------------------------------------------------------------------------------------------------
@@ -429,31 +388,6 @@ async def test_only_what_waits_for_a_later_time_than_its_next_one_is_brought_for
     assert lines == []
     await webhooks.change(house.gateway, OWNER, waits.id, {"schedule": None})
     assert await schedules.catch_up(house.gateway) == 0
-
-
-async def test_how_a_schedule_stands_is_reported_from_its_first_day(house: House) -> None:
-    source = Source(house)
-    webhook = await scheduled(house)
-    fresh = await state(house, webhook)
-    assert (fresh.in_words, fresh.last_run_at, fresh.last_result, fresh.last_reason) == (
-        "every hour",
-        None,
-        None,
-        None,
-    )
-    assert (fresh.last_duration_ms, fresh.consecutive_failures, fresh.paused_at, fresh.paused_reason) == (
-        None,
-        0,
-        None,
-        None,
-    )
-    source.now += 5
-    done = await run(house, webhook)
-    after = await state(house, webhook)
-    assert (after.last_run_at, after.last_result) == (source.now, "accepted")
-    assert after.next_run_at == pytest.approx(done.next_run_at, abs=0.001)
-    assert after.last_duration_ms is not None
-    assert (await house.webhook()).schedule_state is None
 
 
 async def test_what_a_run_took_in_is_started_at_once(house: House) -> None:

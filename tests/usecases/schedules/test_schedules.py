@@ -1,6 +1,5 @@
 import asyncio
 import json
-import time
 from typing import Any
 
 import pytest
@@ -226,17 +225,6 @@ async def paused(desk: Desk) -> float | None:
     return REGISTRY.get_sample_value("postern_schedules_paused")
 
 
-async def test_a_run_tells_how_long_it_took_and_a_disabled_schedule_has_no_next_one(desk: Desk) -> None:
-    async with stand_in(source({})) as server:
-        webhook = await scheduled(desk, server)
-        began = time.monotonic()
-        done = await run(desk, webhook)
-        assert 0 <= done.duration_ms <= (time.monotonic() - began) * 1000
-        assert done.next_run_at is not None
-        await webhooks.change(desk.gateway, ACTOR, webhook, {"schedule": {"enabled": False}})
-        assert (await run(desk, webhook)).next_run_at is None
-
-
 async def test_a_paused_schedule_goes_on_when_a_run_by_hand_succeeds(desk: Desk) -> None:
     statuses = iter([500, 200])
     async with stand_in(lambda _: Reply(next(statuses), {}, b"{}")) as server:
@@ -281,19 +269,6 @@ async def test_headers_are_sent_encrypted_at_rest_and_never_shown(desk: Desk) ->
         )
         await run(desk, webhook)
         assert "authorization" not in server.received[2].headers
-
-
-async def test_another_authentication_keeps_the_schedules_headers(desk: Desk) -> None:
-    async with stand_in(source({})) as server:
-        webhook = await scheduled(desk, server, headers={"X-Shop": "a"})
-        await webhooks.change(
-            desk.gateway,
-            ACTOR,
-            webhook,
-            {"authentication": {"method": "token", "token": "whk_0123456789abcdef"}},
-        )
-        await run(desk, webhook)
-        assert server.received[0].headers["x-shop"] == "a"
 
 
 async def test_a_disabled_or_deleted_webhook_fetches_nothing(desk: Desk) -> None:

@@ -389,23 +389,6 @@ async def test_a_call_that_was_only_counted_is_reported_by_its_reason(
     assert json.loads(counted.answer)["code"] == "credential_mismatch"
 
 
-async def test_of_a_long_answer_the_beginning_is_reported(house: House) -> None:
-    webhook = await house.webhook()
-    known = (await house.call(webhook)).json["invocationId"]
-    Public(house, HttpReply(200, {"x-invocation-id": known}, b"\xff" + b"a" * 2500))
-    assert (await send(house, webhook)).answer == "\ufffd" + "a" * 1999
-
-
-async def test_how_long_an_answer_took_is_reported_in_milliseconds(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    comes_in(house)
-    webhook = await house.webhook()
-    moments = iter((1000.0, 1001.23456))
-    monkeypatch.setattr(sending, "time", SimpleNamespace(monotonic=lambda: next(moments)))
-    assert (await send(house, webhook)).ms == 1234.6
-
-
 async def test_what_is_loaded_for_the_first_call_is_no_part_of_how_long_its_answer_took(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -421,20 +404,6 @@ async def test_what_is_loaded_for_the_first_call_is_no_part_of_how_long_its_answ
     house.gateway.outbound.prepare_own = prepare
     assert (await send(house, webhook)).ms == 0.0
     assert now == 1000.8
-
-
-async def test_an_answer_is_waited_for_longer_than_the_workflow_may_take(house: House) -> None:
-    for response, seconds in (
-        ({"enabled": False, "timeoutSeconds": 60}, 15),
-        ({"enabled": True}, 25 + 15),
-        ({"enabled": True, "timeoutSeconds": 60}, 60 + 15),
-    ):
-        webhook = await house.webhook(synchronousResponse=response)
-        public = Public(house, FetchTrouble("too late"))
-        with pytest.raises(Refused):
-            await send(house, webhook)
-        target = f"/webhook/{webhook.url.rpartition('/')[2]}"
-        assert (public.timeouts, public.targets) == ([seconds], [target])
 
 
 async def test_what_came_in_before_is_a_duplicate_however_little_the_clocks_differ(house: House) -> None:
@@ -607,18 +576,6 @@ async def test_the_first_sample_is_sent_where_none_is_named(house: House) -> Non
     assert (found.webhook_id, found.url, found.event) == (webhook.id, webhook.url, first.event)
     named = await sending.send(house.gateway, OWNER, webhook.id, SendRequest(event=last.event))
     assert named.event == last.event
-
-
-async def test_a_body_is_sent_to_the_byte(house: House) -> None:
-    sent = comes_in(house)
-    webhook = await house.webhook()
-    for asked, body in (
-        ({"bodyBase64": "eyJhIjoi/yJ9"}, b'{"a":"\xff"}'),
-        ({"body": '{"a":"é"}'}, b'{"a":"\xc3\xa9"}'),
-        ({"body": ""}, b""),
-    ):
-        await send(house, webhook, **asked)
-        assert sent[-1][1] == body
 
 
 # --- with a secret that comes along ----------------------------------------------------------------------------------

@@ -149,13 +149,6 @@ async def test_each_part_of_a_call_is_what_was_signed(house: House) -> None:
     )
 
 
-async def test_a_call_without_a_host_is_signed_by_its_path_alone(house: House) -> None:
-    scheme = {"signature": "header:X-Sig", "signedContent": "{url} {body}"}
-    asked = call({"X-Sig": signature("right", b"/w {}").removeprefix("sha256=")}, url="/w")
-    found = await result_of(house, authentication=how("custom", scheme=scheme), call=asked)
-    assert (found.signed_content, found.verified) == ("/w {}", True)
-
-
 async def test_the_time_of_a_test_is_the_one_that_is_given_or_now(house: House) -> None:
     house.gateway.clock = lambda: float(NOW)
     made = hmac.new(b"right", f"{NOW - 310}.{{}}".encode(), hashlib.sha256).hexdigest()

@@ -136,14 +136,3 @@ async def test_what_is_done_with_the_bin_is_noted_and_done_once(
         with pytest.raises(Refused, match="in the bin") as refused:
             await action(house.gateway, OWNER, other)
         assert refused.value.code == "not_found"
-
-
-async def test_only_what_has_been_in_the_bin_for_its_days_is_emptied(house: House) -> None:
-    began = float(int(house.gateway.clock()))
-    for after in (0, 1, 2):
-        house.gateway.clock = lambda after=after: began + after  # type: ignore[misc]
-        await webhooks.remove(house.gateway, OWNER, (await house.webhook()).id)
-    for after, gone in ((0, 0), (1.5, 2), (1.6, 0), (3, 1)):
-        house.gateway.clock = lambda after=after: began + 7 * 86_400 + after  # type: ignore[misc]
-        assert await bin.empty(house.gateway) == gone
-    assert (await bin.listing(house.gateway, OWNER)).total == 0

@@ -1,7 +1,6 @@
 """Configuration as code: what is exported can be applied, what is applied once needs nothing more, and
 secrets stay references."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ import yaml
 from postern.core.problems import Refused
 from postern.core.webhooks.listing import WebhookFilter
 from postern.core.webhooks.stored import StoredWebhook
-from postern.identity import new_id
 from postern.usecases.access import audit
 from postern.usecases.answers import as_plain
 from postern.usecases.webhooks import as_code, listing, webhooks
@@ -102,25 +100,6 @@ async def test_applying_makes_what_the_file_says(house: House) -> None:
     assert poll[2]["header:authorization"] == b"Bearer poll-0123456789" and poll[2]["main"].startswith(
         b"whk_"
     )
-
-
-async def test_a_second_apply_changes_nothing(house: House) -> None:
-    await apply(house, DOCUMENT)
-    before = await rows(house)
-    done = await apply(house, DOCUMENT)
-    assert (done["changes"], done["unchanged"]) == ([], 3)
-    assert await rows(house) == before
-
-
-async def test_an_export_names_secrets_and_holds_none(house: House) -> None:
-    await apply(house, DOCUMENT)
-    exported = await export(house)
-    assert [one["name"] for one in exported["webhooks"]] == ["Orders", "Payments", "Poll"]
-    assert exported["webhooks"][0]["authentication"]["secondToken"] == {"env": "ORDERS_SECOND_TOKEN"}
-    assert exported["webhooks"][2]["schedule"]["headers"] == {
-        "Authorization": {"env": "POLL_HEADER_AUTHORIZATION"}
-    }
-    assert not [secret for secret in SECRETS.values() if secret in json.dumps(exported)]
 
 
 async def test_an_export_applies_where_it_came_from_without_any_secret_at_hand(house: House) -> None:
@@ -242,29 +221,6 @@ async def test_webhooks_of_one_name_go_through_a_file_to_another_gateway(
         (change,) = (await apply(other, exported))["changes"]
         assert (change["action"], change["id"] == us.id) == ("create", False)
         assert (await apply(other, exported))["changes"] == []
-
-
-async def test_an_own_id_does_not_make_two_of_what_a_name_alone_means(house: House) -> None:
-    none = {"authentication": {"method": "none"}}
-    free, again = new_id("wh"), new_id("wh")
-    loose, own = {"name": "New", **none}, {"name": "New", "id": free, **none}
-    for twice in ([loose, own], [own, loose], [own, own]):
-        assert await refused(house, {"version": 1, "webhooks": twice}) == {
-            "webhooks.1.name": "an entry before this one is the same webhook"
-        }
-    await apply(house, {"version": 1, "webhooks": [own, {**own, "id": again}]})
-    assert {one["id"] for one in (await export(house))["webhooks"]} == {free, again}
-    made = await house.gateway.store.webhooks.get(free)
-    with pytest.raises(Refused) as caught:  # by another `apply` of the same file, at the same moment
-        await house.gateway.store.webhooks.create(made, {})
-    assert caught.value.code == "conflict"
-
-    # A webhook of that name which no entry names by id is the one that is meant, as before.
-    lonely = await house.webhook(name="Lonely")
-    document = {"version": 1, "webhooks": [{"name": "Lonely", "id": new_id("wh"), **none}]}
-    done = await apply(house, document)
-    assert {change["id"] for change in done["changes"]} <= {lonely.id}
-    assert len(await rows(house)) == 3
 
 
 async def test_a_variable_is_called_after_its_webhook_and_what_it_holds(house: House) -> None:

@@ -127,11 +127,6 @@ def test_a_whole_number_may_be_written_with_a_point() -> None:
     assert all(type(one) is int for one in (made.payload_limit_bytes, made.rate_limit.burst))
 
 
-def test_what_can_be_chosen_is_listed() -> None:
-    words = wrong(authentication={**TOKEN, "placement": "cookie"})
-    assert words == {"authentication.placement": "choose one of: header, bearer, basic, url, body"}
-
-
 @pytest.mark.parametrize(
     ("settings", "longest", "field"),
     [
@@ -272,12 +267,6 @@ def test_an_address_is_kept_without_the_blanks_around_it_and_otherwise_as_it_was
     assert request(ipAllowlist=written).ip_allowlist == ["10.0.0.0/8", "192.0.2.7/32", "2001:DB8::1"]
 
 
-def test_the_url_that_a_sender_signs_may_be_one_behind_a_proxy() -> None:
-    for url in ("http://behind.example.com/w", "https://hooks.example.com/w?a=b"):
-        how = request(authentication={**HMAC, "publicUrl": url}).authentication
-        assert how.public_url == url  # type: ignore[union-attr]
-
-
 def test_no_type_of_the_program_is_named_in_the_place_of_a_field() -> None:
     for secret in ({"generate": False}, {"generate": True, "length": 7}, {}):
         fields = wrong(authentication={**TOKEN, "token": secret}).keys()
@@ -400,12 +389,6 @@ async def test_a_scheme_that_is_sent_back_as_it_was_shown_is_taken(house: House)
             again["presetVersion"] = made.preset_version
         assert (await house.webhook(authentication=again)).authentication.scheme == made.scheme  # type: ignore[union-attr]
     assert made.preset_version is None and made.preset_update is None
-
-
-async def test_a_scheme_of_ones_own_stays_when_something_else_is_changed(house: House) -> None:
-    made = await house.webhook(authentication=CUSTOM)
-    renamed: Any = await webhooks.change(house.gateway, OWNER, made.id, {"name": "Renamed"})
-    assert (renamed.name, renamed.authentication.scheme) == ("Renamed", made.authentication.scheme)  # type: ignore[union-attr]
 
 
 async def test_a_senders_scheme_that_was_sent_back_stands_in_no_newer_ones_way(

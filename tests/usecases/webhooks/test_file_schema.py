@@ -23,10 +23,6 @@ def one(**settings: Any) -> dict[str, Any]:
     return {"version": 1, "webhooks": [{"name": "Orders", "authentication": TOKEN, **settings}]}
 
 
-def test_it_is_a_schema() -> None:
-    Draft202012Validator.check_schema(schema())
-
-
 @pytest.mark.anyio
 async def test_every_export_is_valid(tmp_path: Path) -> None:
     async with a_house(tmp_path) as house:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from postern.core.problems import Refused
 from postern.core.webhooks.listing import WebhookFilter
-from postern.usecases import answers, stored_webhook
+from postern.usecases import stored_webhook
 from postern.usecases.access import audit
 from postern.usecases.history import volumes
 from postern.usecases.shapes import validated
@@ -116,24 +116,6 @@ async def test_the_list_knows_at_once_what_another_process_changed(desk: Desk) -
     assert (await listing.listing(desk.gateway, ACTOR)).total == 0
 
 
-async def test_a_page_holds_as_many_as_were_asked_for_within_bounds(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(answers, "MOST_ON_A_PAGE", 3)
-    for number in range(4):
-        await house.webhook(name=f"Number {number}")
-
-    async def shown(limit: int) -> tuple[int, bool]:
-        page = await listing.listing(house.gateway, OWNER, limit)
-        return len(page.items), page.next_cursor is not None
-
-    assert [await shown(limit) for limit in (-1, 0, 1, 2, 3, 4, 1000)] == [
-        *((1, True), (1, True), (1, True), (2, True), (3, True), (3, True), (3, True))
-    ]
-    monkeypatch.setattr(answers, "MOST_ON_A_PAGE", 4)
-    assert await shown(4) == (4, False), "a page that ends with the last one is the last one"
-
-
 async def test_a_page_by_its_number_is_never_beyond_the_end(house: House, tmp_path: Path) -> None:
     async def page(number: int, size: int = 2) -> tuple[list[str], int, int]:
         found = await listing.page(
@@ -232,16 +214,6 @@ async def test_a_sender_that_nobody_knows_is_refused_and_not_a_list_of_none(
     assert refused.value.errors[0].field == "filter.sender"
 
 
-async def test_every_way_to_be_called_is_a_sender_to_ask_for(house: House) -> None:
-    made = await house.webhook(authentication={"method": "hmac", "provider": "shopify", "secret": "typo"})
-    request: WebhookFilterRequest = validated(WebhookFilterRequest, {"sender": "Shopify"})
-    found = await listing.all_that_match(house.gateway, request.wanted())
-    assert [one.id for one in found] == [made.id]
-    for sender in ("token", "none", "schedule", "generic", "custom"):
-        other: WebhookFilterRequest = validated(WebhookFilterRequest, {"sender": sender})
-        assert await listing.all_that_match(house.gateway, other.wanted()) == []
-
-
 async def test_what_is_done_with_all_of_them_is_done_with_the_oldest_first(house: House) -> None:
     made = [(await house.webhook(name=name)).id for name in "CAB"]
     assert [one.id for one in await listing.all_that_match(house.gateway, listing.EVERYTHING)] == made
@@ -283,18 +255,6 @@ async def test_few_webhooks_are_counted_each_time_and_more_only_now_and_then(
     assert [await counting.asked(0) for _ in range(3)] == [1, 2, 3]
     await house.webhook()
     assert [await counting.asked(after) for after in (0, 5, 1, 1, 4, 1)] == [3, 3, 4, 4, 4, 5]
-
-
-async def test_counting_takes_a_twentieth_of_the_time_at_most(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(listing, "EXACT_UP_TO", 0)
-    counting = Counting(house, monkeypatch)
-    await house.webhook()
-    counting.takes = 2.0
-    assert [await counting.asked(after) for after in (0, 40, 1)] == [1, 1, 2]
-    counting.takes = 5.0
-    assert [await counting.asked(after) for after in (41, 100, 1)] == [3, 3, 4]
 
 
 async def test_what_was_counted_long_ago_is_waited_for(house: House, monkeypatch: pytest.MonkeyPatch) -> None:

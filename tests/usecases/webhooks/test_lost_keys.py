@@ -49,17 +49,6 @@ async def test_a_webhook_with_one_readable_secret_is_listed_and_says_what_is_wro
     assert (await webhooks.change(house.gateway, OWNER, made.id, given)).warnings == []
 
 
-@pytest.mark.parametrize("provider", ["github", "stripe"])
-async def test_a_secret_that_cannot_be_read_is_not_awaited(house: House, provider: str) -> None:
-    made = await house.webhook(
-        authentication={"method": "hmac", "provider": provider, "secret": "whsec_" + "s" * 32}
-    )
-    await lose(house, made.id, "main")
-    shown = await webhooks.show(house.gateway, OWNER, made.id)
-    assert (shown.authentication.secret_set, shown.authentication.secret_awaited) == (True, False)
-    assert len(shown.warnings) == 1
-
-
 async def test_a_signature_is_explained_as_far_as_that_needs_no_secret(house: House) -> None:
     made = await house.webhook(authentication=SIGNED)
     await house.call(made)

@@ -50,15 +50,6 @@ async def test_a_filter_takes_all_that_match_and_no_other(desk: Desk) -> None:
     assert await listed(desk, folder="-") == ["A", "B", "D"]
 
 
-async def test_disabling_and_enabling_many_is_followed_by_calls(desk: Desk) -> None:
-    made = [await desk.webhook(name) for name in "AB"]
-    await change(desk, "disable", webhookIds=made)
-    assert [(await desk.call(one, {})).status for one in made] == [403, 403]
-    assert (await change(desk, "disable", webhookIds=made)).unchanged == 2
-    await change(desk, "enable", filter={"state": "disabled"})
-    assert [(await desk.call(one, {})).status for one in made] == [200, 200]
-
-
 async def test_a_release_that_was_interrupted_goes_on(desk: Desk) -> None:
     made = await desk.webhook("A")
     await change(desk, "hold", webhookIds=[made])
@@ -247,19 +238,6 @@ async def test_reasons_are_reported_the_first_hundred_and_all_are_counted(house:
     done = await do(house, "hold", webhookIds=asked)
     assert (done.matched, done.not_done, [one.id for one in done.reasons]) == (101, 101, asked[:100])
     assert (done.action, done.dry_run, done.done, done.released) == ("hold", False, 0, 0)
-
-
-async def test_a_dry_run_says_what_would_not_be_done_and_releases_nothing(house: House) -> None:
-    made = await house.webhook()
-    await do(house, "hold", filter={})
-    await house.call(made)
-    planned = await do(house, "release", webhookIds=[made.id, "wh_nobody"], dryRun=True)
-    assert (planned.done, planned.not_done, planned.released) == (1, 1, 0)
-    assert (await webhooks.show(house.gateway, OWNER, made.id)).held
-    done = await do(house, "release", webhookIds=[made.id, "wh_nobody"], expected=2)
-    assert (done.done, done.not_done, done.released) == (1, 1, 1)
-    await house.deliver()
-    assert len(house.engine.started) == 1
 
 
 async def test_who_would_notice_a_change_of_many_is_reported_before_it(house: House) -> None:

@@ -11,15 +11,6 @@ from support.house import OWNER, House
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_choice_is_found_by_a_part_of_its_name_those_that_begin_so_first(house: House) -> None:
-    for name in ("My orders", "Orders", "orders of Monday", "Else"):
-        await house.webhook(name=name)
-    found = await picking.choices(house.gateway, OWNER, "ORDERS")
-    assert [one.name for one in found] == ["Orders", "orders of Monday", "My orders"]
-    newest = await picking.choices(house.gateway, OWNER)
-    assert newest[0].name == "Else"
-
-
 async def test_whoever_types_a_whole_name_or_a_word_of_it_finds_it_among_many(house: House) -> None:
     for name in (
         "Stock of shop 7",
@@ -64,15 +55,6 @@ async def test_a_name_that_one_alone_has_is_enough(house: House) -> None:
             await picking.meant(house.gateway, OWNER, typed)
         assert wrong in refusal.value.errors[0].message
     assert {one.typed for one in await picking.choices(house.gateway, OWNER)} == {twin.id, other.id, "Single"}
-
-
-async def test_a_deleted_one_can_be_chosen_where_its_calls_are_looked_at(house: House) -> None:
-    gone = await house.webhook(name="Gone")
-    await webhooks.remove(house.gateway, OWNER, gone.id)
-    assert await picking.choices(house.gateway, OWNER, "gone") == []
-    (found,) = await picking.choices(house.gateway, OWNER, "gone", deleted=True)
-    assert (found.id, found.name) == (gone.id, "Gone (deleted)")
-    assert await picking.meant(house.gateway, OWNER, "gone (deleted)") == gone.id
 
 
 async def test_only_those_whose_callers_sign_are_offered_where_signatures_are_tried(house: House) -> None:

@@ -9,7 +9,7 @@ from postern.core.problems import Refused
 from postern.core.webhooks.bounds import LONGEST_URL
 from postern.usecases import stored_webhook
 from postern.usecases.shapes import validated
-from postern.usecases.webhooks import as_code, webhooks
+from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.requests import LONGEST_HEADER, ScheduleRequest, WebhookRequest
 from postern.usecases.webhooks.views import Webhook
 from support.house import OWNER, House
@@ -81,17 +81,6 @@ def test_what_is_no_address_to_fetch_is_refused(url: str, expected: str) -> None
     assert errors.keys() == {"schedule.url"} and expected in errors["schedule.url"]
 
 
-def test_an_address_may_be_long_and_have_a_port() -> None:
-    long = "https://api.example.com/" + "x" * (LONGEST_URL - 24)
-    for url in (
-        long,
-        "http://api.example.com",
-        "https://api.example.com:65535/?a=b",
-        "https://[2001:db8::1]:1/",
-    ):
-        assert written(url).url == url
-
-
 async def test_headers_have_their_bounds(house: House) -> None:
     many = {f"X-{number}": "v" for number in range(20)}
     assert len(await kept(house, await scheduled(house, headers=many))) == 20
@@ -124,15 +113,6 @@ async def test_a_header_without_a_value_is_refused_and_the_names_alone_are_enoug
     renamed = await change(house, made, headers=["x-b"])
     assert renamed.schedule is not None and renamed.schedule.headers == ["x-b"]
     assert await kept(house, made) == {"x-b": "two"}, "capitals make no other header"
-
-
-async def test_a_header_may_be_called_as_a_setting_is(house: House) -> None:
-    made = await scheduled(house, headers={"authentication": "one", "method": "two"})
-    with pytest.raises(Refused) as refused:
-        await change(house, made, headers={"authentication": {"method": "none"}})
-    assert [error.field for error in refused.value.errors] == ["schedule.headers.authentication"]
-    await change(house, made, headers={"authentication": None})
-    assert await kept(house, made) == {"method": "two"}
 
 
 SITES = {
@@ -202,20 +182,3 @@ async def test_why_an_address_cannot_be_fetched_and_what_would_open_it_is_report
         await change(house, opened, url="http://localhost:8081/")
     house.gateway.outbound.allowed = None
     assert await scheduled(house, "http://127.0.0.1/"), "a process that does not fetch cannot know"
-
-
-async def test_a_file_gives_values_by_reference(house: House) -> None:
-    def document(headers: Any) -> dict[str, Any]:
-        schedule = {"url": URL, "every": "15m", "headers": headers}
-        entry = {"name": "Orders", "authentication": {"method": "none"}, "schedule": schedule}
-        return {"version": 1, "webhooks": [entry]}
-
-    async def apply(headers: Any) -> None:
-        await as_code.apply(house.gateway, OWNER, document(headers), lambda kind, where: f"{kind} {where}")
-
-    await apply({"X-A": {"env": "ONE"}, "X-B": {"file": "two"}})
-    (item,) = house.gateway.runtime.directory.listed()
-    made = await webhooks.show(house.gateway, OWNER, item.id)
-    assert await kept(house, made) == {"x-a": "env ONE", "x-b": "file two"}
-    await apply({"X-A": None})
-    assert await kept(house, made) == {"x-a": "env ONE"}

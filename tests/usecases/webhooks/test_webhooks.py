@@ -1,23 +1,16 @@
 """Creating, changing and showing one webhook: what is set and what stays, what is made, what is told and noted."""
 
-import hashlib
-import hmac
-import sqlite3
 from collections.abc import Awaitable, Callable
-from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from postern import presets
 from postern.core.access.accounts import Actor
 from postern.core.problems import Refused
 from postern.core.signatures.encoding import is_stand_in
 from postern.core.webhooks.announced import Announcement
 from postern.usecases import stored_webhook
 from postern.usecases.access import audit
-from postern.usecases.history import samples
 from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.views import Webhook
 from support.house import OWNER, House
@@ -185,14 +178,6 @@ async def test_another_method_or_sender_begins_without_the_secrets_of_the_one_be
     assert await kept(house, made) == {}
 
 
-async def test_with_the_same_method_given_again_settings_and_secrets_stay(house: House) -> None:
-    made = await house.webhook(authentication={**BOTH, "headerName": "X-Mine"})
-    after = await change(house, made, {"authentication": {"method": "token"}})
-    assert after.authentication == made.authentication
-    assert len(await kept(house, made)) == 2
-    assert (await last_note(house))[2] == {}
-
-
 async def test_who_saw_an_older_version_changes_nothing(house: House) -> None:
     gateway, both = house.gateway, signed_by("generic", secondSecret="whsec_second")
     actions: list[Callable[[str, int], Awaitable[Any]]] = [
@@ -332,44 +317,6 @@ async def test_how_often_and_when_each_secret_matched_is_reported(house: House) 
     assert (how.second_token_use.match_count, how.second_token_use.last_matched_at) == (0, None)
     assert (how.token_use.set_at, how.second_token_use.set_at) == (clock.began, clock.began + 10)
     assert (how.rotation.safe_to_promote, how.rotation.main_unused_since) == (False, clock.now)
-
-
-async def test_the_same_is_reported_signing_secrets(house: House) -> None:
-    clock = Clock(house)
-    made = await house.webhook(authentication=signed_by("github", secondSecret="whsec_second"))
-    clock.now += 10
-    signature = hmac.new(b"whsec_second", b"{}", hashlib.sha256).hexdigest()
-    reply = await house.call(made, headers={"X-Hub-Signature-256": f"sha256={signature}"})
-    assert reply.status == 200
-    how: Any = (await webhooks.show(house.gateway, OWNER, made.id)).authentication
-    assert (how.secret_use.match_count, how.second_secret_use.match_count) == (0, 1)
-    assert (how.secret_set, how.second_secret_set, how.verify_token_set) == (True, True, False)
-    assert (how.preset_version, how.preset_update) == (presets.get("github").version, None)
-    assert (how.secret_awaited, how.announced, how.rotation.main_unused_since) == (False, [], clock.began)
-    meta: Any = (await house.webhook(authentication=signed_by("meta", verifyToken="three"))).authentication
-    assert (meta.verify_token_set, meta.second_secret_set, meta.rotation) == (True, False, None)
-
-
-async def test_a_secret_that_cannot_be_read_is_there_and_is_set_anew(house: House, tmp_path: Path) -> None:
-    made = await house.webhook(authentication=BOTH)
-    with closing(sqlite3.connect(tmp_path / "data" / "postern.db")) as database, database:
-        database.execute("UPDATE secrets SET envelope = 'damaged' WHERE field = 'second'")
-    how: Any = (await webhooks.show(house.gateway, OWNER, made.id)).authentication
-    assert (how.token_set, how.second_token_set) == (True, True)
-    assert fields(await refused(change(house, made, {"name": "Renamed"}))).keys() == {"authentication.secret"}
-    after = await change(house, made, {"authentication": {"secondToken": "another token yet"}})
-    assert (after.version, (await kept(house, made))["second"]) == (2, "another token yet")
-
-
-async def test_recording_is_reported_for_as_long_as_it_lasts(house: House) -> None:
-    clock, made = Clock(house), await house.webhook()
-    await samples.arm(house.gateway, OWNER, made.id)
-    until = (await webhooks.show(house.gateway, OWNER, made.id)).recording_until
-    assert until is not None and until > clock.now
-    for seconds, is_told in ((-0.001, True), (0, False), (1, False)):
-        clock.now = until + seconds
-        shown = await webhooks.show(house.gateway, OWNER, made.id)
-        assert (shown.recording_until is not None) is is_told
 
 
 WAITS: tuple[tuple[str, dict[str, Any], float | None], ...] = (
