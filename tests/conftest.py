@@ -73,6 +73,13 @@ gc.set_threshold(20_000, 20, 100)
 hypothesis.settings.register_profile("suite", deadline=None)
 hypothesis.settings.load_profile("suite")
 
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """Of all tests that are async functions (`anyio_mode` in pyproject.toml)."""
+    return "asyncio"
+
+
 LONGEST = (
     "journeys/test_workers.py",
     "surfaces/console/test_pages.py",

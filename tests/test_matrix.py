@@ -1,28 +1,17 @@
-"""Everything the product can do, on every surface, or a reason why not; and one story that ends the same
-through each of them."""
+"""Everything the product can do, on every surface, or a reason why not."""
 
 import ast
-import asyncio
 import inspect
 import re
-from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 from reference import use_cases
 
-from postern.core.history.invocation import HistoryFilter
-from postern.core.webhooks.settings import as_document
-from postern.core.webhooks.stored import StoredWebhook
 from postern.surfaces.mcp.table import TOOLS
 from postern.surfaces.rest.framework.operation import PREFIX, Operation
 from postern.surfaces.rest.table import operations
-from support.client import PASSWORD
-from support.house import House
-from support.program import StartProgram
-from support.surfaces import Cli, Console, Mcp, Rest, Surface, SurfaceProblem, in_a_house
 
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "postern"
 SURFACES = ("rest", "mcp", "cli", "console")
@@ -250,120 +239,3 @@ def test_a_reason_belongs_to_what_is_not_offered() -> None:
     assert {pair for pair in given if pair[0] in offered(pair[1])} == set(), (
         "it is offered now: take the reason away"
     )
-
-
-# --- one story through each surface ----------------------------------------------------------------------------------
-
-BODY = b'{"order": {"number": "1001"}}'
-UNKNOWN = "wh_" + "0" * 32
-ROWS = {
-    "webhooks": [
-        (
-            *("Orders", True, False, 4),
-            {"method": "none"},
-            {"fieldOne": "order.number", "fieldTwo": None, "fieldThree": None, "fieldFour": None},
-        )
-    ],
-    "invocations": [
-        (
-            "accepted",
-            "accepted",
-            200,
-            1,
-            "POST",
-            BODY,
-            [(1, "queued", 0, {}), (2, "queued", 0, {})],
-        ),
-        ("rejected", "webhook_disabled", 403, 3, "POST", b"", []),
-    ],
-}
-
-
-@pytest.fixture(params=SURFACES)
-def surface(request: pytest.FixtureRequest, tmp_path: Path, start_program: StartProgram) -> Surface:
-    if request.param == "cli":
-        return Cli(tmp_path)
-    # Without an engine deliveries stay where they were put, so that the rows at the end can be compared.
-    program = start_program(POSTERN_ENGINE="none", POSTERN_ADMIN_PASSWORD=PASSWORD)
-    made: dict[str, Callable[[Any], Surface]] = {"rest": Rest, "mcp": Mcp, "console": Console}
-    return made[request.param](program)
-
-
-def refused(asked: Callable[[], Any]) -> Any:
-    with pytest.raises(SurfaceProblem) as caught:
-        asked()
-    return caught.value.what
-
-
-def test_one_story_ends_in_the_same_rows_codes_and_refusals(surface: Surface, tmp_path: Path) -> None:
-    webhook = surface.create("Orders")
-    assert surface.call(webhook["url"], BODY) == 200
-    (accepted,) = surface.history(webhook["id"])
-
-    mapping = {"fieldMapping": {"fieldOne": "order.number"}}
-    surface.change(webhook["id"], mapping)
-    if surface.knows_versions:
-        assert refused(lambda: surface.change(webhook["id"], mapping, webhook["version"])) == surface.problem(
-            "version_conflict"
-        )
-    reserved = {"authentication": {"method": "token", "headerName": "Host", "token": "0123456789abcdef"}}
-    wrong = refused(lambda: surface.change(webhook["id"], reserved))
-    assert wrong == surface.problem("invalid_request", "authentication.headerName")
-    assert refused(lambda: surface.show(UNKNOWN)) == surface.problem("not_found")
-    if surface.as_reader is not None:
-        reader = surface.as_reader
-        assert reader.show(webhook["id"])["id"] == webhook["id"]
-        assert refused(lambda: reader.switch(webhook["id"], False)) == surface.problem("access_denied")
-
-    surface.switch(webhook["id"], False)
-    assert surface.call(webhook["url"], BODY) == 403
-    rejected, *others = surface.history(webhook["id"])
-    assert others == [accepted]
-    assert refused(lambda: surface.replay(rejected)) == surface.problem("conflict")
-    surface.switch(webhook["id"], True)
-    surface.replay(accepted)
-    other = surface.create("Passing")
-    surface.delete(other["id"])
-    assert refused(lambda: surface.delete(other["id"])) == surface.problem("not_found")
-    assert surface.call(other["url"], BODY) == 404
-
-    assert asyncio.run(in_a_house(tmp_path, rows_of)) == ROWS
-
-
-async def rows_of(house: House) -> dict[str, Any]:
-    webhooks = await house.gateway.store.webhooks.page(50)
-    page = await house.gateway.store.history.page(HistoryFilter(), 50)
-    stories = await house.gateway.store.history.brief([row.invocation.id for row in page.rows])
-    found = {one.invocation.id: one.invocation for one in stories}
-    deliveries = {row.invocation.id: row.deliveries for row in page.rows}
-    return {
-        "webhooks": [
-            (
-                one.name,
-                one.enabled,
-                one.held,
-                one.version,
-                as_document(one.settings.authentication),
-                as_document(one.settings.field_mapping),
-            )
-            for one in webhooks
-            if isinstance(one, StoredWebhook)
-        ],
-        "invocations": [
-            (
-                one.outcome,
-                one.code,
-                one.status,
-                one.config_version,
-                one.method,
-                one.body,
-                list(moves(deliveries[one.id])),
-            )
-            for one in sorted(found.values(), key=lambda one: one.id)
-        ],
-    }
-
-
-def moves(deliveries: list[Any]) -> Iterator[tuple[Any, ...]]:
-    for one in deliveries:
-        yield one.emission, one.state, one.attempts, one.fields

@@ -223,31 +223,6 @@ def test_what_pip_is_configured_with_for_the_whole_machine_is_followed(
     assert {name: os.environ.get(name) for name in wanted} == wanted
 
 
-def test_of_two_files_of_pip_the_users_own_counts_and_one_that_is_named_most(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    said = """env_var:
-  PIP_CERT='/named/elsewhere.pem'
-env:
-  /named.conf, exists: True
-    global.cert: /named.pem
-global:
-  /etc/pip.conf, exists: True
-    global.index-url: https://machine.example/simple
-    global.cert: /machine.pem
-site:
-  /python/pip.conf, exists: False
-user:
-  /home/pip.conf, exists: True
-    global.index-url: https://user.example/simple
-"""
-    monkeypatch.setattr(install, "PIP", [sys.executable, "-c", f"print({said!r})"])
-    assert install.pip_configuration() == {
-        "global.index-url": "https://user.example/simple",
-        "global.cert": "/named.pem",
-    }
-
-
 @pytest.fixture
 def other_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An environment of Python 3.12.9, as far as it can be asked."""

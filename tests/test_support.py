@@ -15,8 +15,8 @@ from playwright.sync_api import Browser, Page, Route
 from postern import __version__
 from support import forks
 from support.browser import WINDOW, Notes, OnePage, new_context
-from support.postgres import PostgresServer, find_binaries, running
-from support.program import Program, StartProgram, clean_environment, run_postern
+from support.postgres import PostgresServer
+from support.program import StartProgram, clean_environment, run_postern
 from support.shells import postern_in_shells
 from support.waiting import free_port, wait_until
 
@@ -28,11 +28,6 @@ def test_waiting_gives_up_with_words_that_help() -> None:
         wait_until(list, 0, what=lambda: "the sun; it was late")
     with pytest.raises(AssertionError, match="it last raised ZeroDivisionError"):
         wait_until(lambda: 1 / 0, 0)
-
-
-def test_waiting_returns_what_came() -> None:
-    answers = iter([None, 0, "here"])
-    assert wait_until(lambda: next(answers)) == "here"
 
 
 def test_a_port_is_given_once_although_nobody_listens_yet(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,17 +44,6 @@ def test_each_database_is_new_and_a_template_is_copied(postgres: PostgresServer,
         assert connection.execute("SELECT number FROM things").fetchone() == (7,)
     with postgres.database() as empty, psycopg.connect(empty) as connection:
         assert connection.execute("SELECT to_regclass('things')").fetchone() == (None,)
-
-
-def test_a_server_ends_with_its_test() -> None:
-    binaries = find_binaries()
-    assert binaries is not None
-    with running(binaries) as url, psycopg.connect(url) as connection:
-        row = connection.execute("SHOW data_directory").fetchone()
-    assert row is not None
-    assert not Path(row[0]).exists()
-    with pytest.raises(psycopg.OperationalError):
-        psycopg.connect(url, connect_timeout=2)
 
 
 HERE = "http://127.0.0.1:9/"
@@ -114,31 +98,6 @@ def test_a_page_that_is_lent_again_is_as_new(browser: Browser, notes: Notes) -> 
     lent(lambda page: None)
 
 
-def test_what_is_called_off_because_its_page_is_left_is_no_error_and_what_fails_is(
-    page: Page, notes: Notes
-) -> None:
-    asked: list[Route] = []
-    page.route(f"{HERE}**", shown)
-    page.route("**/held", lambda route: asked.append(route))
-    page.route("**/failing", lambda route: route.abort())
-    page.route("**/missing", lambda route: route.fulfill(status=404))
-    ask = "asked => void fetch(asked).catch((error) => console.error(String(error)))"
-    page.goto(HERE)
-    page.evaluate(ask, "/held")
-    page.evaluate("void fetch('/held')")
-    wait_until(lambda: page.evaluate("1") and len(asked) == 2, what="the requests")
-    page.goto(HERE)
-    notes.check()
-    for wrong, said in (
-        (f"({ask})('/failing')", "ERR_FAILED"),
-        ("void import('/missing')", "dynamically imported"),
-    ):
-        page.evaluate(wrong)
-        wait_until(lambda said=said: page.evaluate("1") and said in str(notes.errors), what=said)
-        with pytest.raises(AssertionError, match=said):
-            notes.check(but="a status of 404")
-
-
 def test_a_request_that_would_leave_this_machine_is_noted_and_does_not(page: Page, notes: Notes) -> None:
     elsewhere = ["https://example.com/x.png", "http://192.0.2.1/x.png", "http://[2001:db8::1]/x.png"]
     for policy in ("*", "'self'"):
@@ -152,58 +111,6 @@ def test_a_request_that_would_leave_this_machine_is_noted_and_does_not(page: Pag
         )
         notes.foreign_requests.clear()
         notes.errors.clear()
-
-
-STAND_IN = """
-import os, signal, subprocess, sys
-from http.server import BaseHTTPRequestHandler, HTTPServer
-
-class Ready(BaseHTTPRequestHandler):
-    def do_GET(self):
-        self.send_response(200 if self.path == "/readyz" else 404)
-        self.end_headers()
-
-print("serving on", os.environ["POSTERN_PORT"], "with", os.environ.get("POSTERN_ENGINE"))
-if "BREAKS" in os.environ:
-    sys.exit("the setting is wrong")
-child = subprocess.Popen(["sleep", "60"], start_new_session=True)
-signal.signal(signal.SIGTERM, lambda *_: ("FORGETS" in os.environ or (child.kill(), child.wait())) and os._exit(0))
-HTTPServer(("127.0.0.1", int(os.environ["POSTERN_PORT"])), Ready).serve_forever()
-"""
-
-
-@pytest.fixture
-def stand_in(tmp_path: Path) -> str:
-    """A program of the same name that can misbehave; the value of PYTHONPATH that puts it first."""
-    package = tmp_path / "stand-in" / "postern"
-    package.mkdir(parents=True)
-    (package / "__init__.py").touch()
-    (package / "__main__.py").write_text(STAND_IN)
-    return str(package.parent)
-
-
-def test_the_program_is_ready_when_it_is_handed_over(start_program: StartProgram, stand_in: str) -> None:
-    program = start_program(PYTHONPATH=stand_in, POSTERN_ENGINE="none")
-    assert program.is_ready()
-    assert program.output().startswith(f"serving on {program.port} with none")
-    assert program.stop() == 0
-    assert not program.processes_left()
-
-
-def test_a_program_that_ends_at_its_start_tells_why(start_program: StartProgram, stand_in: str) -> None:
-    with pytest.raises(AssertionError, match=r"(?s)ended with 1 before it was ready.*the setting is wrong"):
-        start_program(PYTHONPATH=stand_in, BREAKS="yes")
-
-
-def test_a_program_that_leaves_a_process_behind_fails_its_test(
-    tmp_path: Path, stand_in: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program = Program(tmp_path, {"PYTHONPATH": stand_in, "FORGETS": "yes"})
-    program.wait_until_ready()
-    monkeypatch.setattr("support.program.CHILDREN_END_WITHIN", 1.0)
-    with pytest.raises(AssertionError, match="did not end cleanly"):
-        program.stop()
-    wait_until(lambda: not program.processes_left())
 
 
 def test_a_fork_is_as_the_program_that_was_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

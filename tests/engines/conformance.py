@@ -230,7 +230,6 @@ async def ran(harness: Harness, invocation_id: str, times: int = 1) -> list[dict
     return found
 
 
-@pytest.mark.anyio
 class EngineConformance:
     async def test_a_start_runs_the_workflow_with_the_variables_and_the_payload(
         self, harness: Harness

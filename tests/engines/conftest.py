@@ -10,11 +10,6 @@ from postern.engines.embedded import supervisor
 pytest.register_assert_rewrite("engines.conformance")
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @pytest.fixture(scope="session", autouse=True)
 def ends_are_asked_for_often() -> Iterator[None]:
     """Hundreds of these tests wait for an end that nobody tells them, and production asks once a second."""

@@ -6,8 +6,6 @@ import pytest
 
 from engines.embedded_stage import AnswerEndpoint, Stage
 
-pytestmark = pytest.mark.anyio
-
 FLOWS = """
     import asyncio
 

@@ -72,9 +72,6 @@ async def harness(app: App) -> AsyncIterator[DbosHarness]:
 class TestDbos(EngineConformance): ...
 
 
-pytestmark = pytest.mark.anyio
-
-
 async def test_it_is_asked_how_runs_ended_and_which_there_are(harness: DbosHarness) -> None:
     engine = harness.engine
     for one in (good := trigger(), bad := trigger(field_one="fail")):

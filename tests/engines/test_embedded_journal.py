@@ -29,7 +29,6 @@ from support import power_cut
 from support.waiting import PATIENCE, wait_until
 
 
-@pytest.mark.anyio
 async def test_after_a_power_cut_an_ended_run_stays_ended_and_a_recorded_step_is_not_repeated(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,31 +180,6 @@ def test_changes_that_arrive_during_a_commit_share_the_next_one(tmp_path: Path) 
     go.set()
     wait_until(lambda: len(outcomes.results) == 500, 20)
     assert groups <= 2
-    journal.close()
-
-
-def test_what_others_are_ready_to_bring_shares_the_commit_that_somebody_waits_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    groups: list[int] = []
-    outcomes = Outcome()
-    journal = Journal(tmp_path / "engine.db", group_over=lambda: groups.append(len(outcomes.results)))
-    brought = iter([2, 3])
-
-    def another_brings_one() -> None:
-        for number in brought:
-            journal.submit(insert(number), outcomes)
-            return
-
-    monkeypatch.setattr("postern.engines.embedded.journal.others_first", another_brings_one)
-    journal.submit(insert(1), outcomes)
-    wait_until(lambda: groups, 20)
-    assert groups == [3], "who was ready had to wait for the next commit"
-
-    brought, outcomes.results = iter(range(4, 500)), []
-    journal.submit(insert(500), outcomes)
-    wait_until(lambda: len(groups) > 1, 20)
-    assert groups[1] < 100, "who is ready all the time keeps the others waiting"
     journal.close()
 
 
@@ -378,57 +352,6 @@ def test_a_defect_in_another_change_begins_no_run_twice(tmp_path: Path) -> None:
         assert database.execute("SELECT seq, state FROM runs").fetchall() == [(1, "completed")]
 
 
-class SlowChannel:
-    """Takes the first message when it is let go on."""
-
-    def __init__(self) -> None:
-        self.messages: list[bytes] = []
-        self.sending, self.go = threading.Event(), threading.Event()
-
-    def sendall(self, message: bytes) -> None:
-        self.messages.append(message)
-        self.sending.set()
-        assert self.go.wait(20)
-
-
-def test_what_is_said_while_a_message_is_sent_goes_with_the_next_one_and_waits_for_nobody() -> None:
-    channel: Any = SlowChannel()
-    conversation = Conversation(channel)
-    first = threading.Thread(target=conversation.send, args=(frames.Beat(),))
-    first.start()
-    assert channel.sending.wait(20)
-    others = [frames.Trouble("one"), frames.Trouble("two")]
-    for one in others:
-        conversation.send(one)  # comes back at once: another thread is sending
-    assert len(channel.messages) == 1
-    channel.go.set()
-    first.join(20)
-    assert channel.messages == [frames.encode(frames.Beat()), b"".join(map(frames.encode, others))]
-
-
-def test_what_others_are_ready_to_say_goes_with_the_message_that_is_about_to_be_sent(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    channel: Any = SlowChannel()
-    channel.go.set()
-    conversation = Conversation(channel)
-    said = [frames.Beat(), frames.Trouble("one"), frames.Trouble("two")]
-    others = iter(said[1:])
-
-    def another_says_something() -> None:
-        for one in others:
-            conversation.send(one)  # comes back at once
-            return
-
-    monkeypatch.setattr("postern.engines.embedded.conversation.others_first", another_says_something)
-    conversation.send(said[0])
-    assert channel.messages == [b"".join(map(frames.encode, said))]
-
-    others = iter([frames.Beat()] * 500)
-    conversation.send(frames.Beat())
-    assert channel.messages[1].count(frames.encode(frames.Beat())) < 100
-
-
 @pytest.mark.parametrize(("version", "words"), [(1, "before the first release"), (99, "newer version")])
 def test_a_file_of_another_version_is_refused_and_left_as_it_is(
     tmp_path: Path, version: int, words: str
@@ -441,11 +364,6 @@ def test_a_file_of_another_version_is_refused_and_left_as_it_is(
     # What was refused is still known here, with the journal in its traceback: nothing but closing it has closed the file.
     assert refused.tb is not None
     assert str(file) not in [os.path.realpath(one) for one in Path("/proc/self/fd").iterdir()]
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 def test_whoever_else_opens_the_file_and_closes_it_leaves_its_log_alone(tmp_path: Path) -> None:

@@ -13,8 +13,6 @@ import pytest
 
 from engines.embedded_stage import Stage, until
 
-pytestmark = pytest.mark.anyio
-
 KILLS = int(os.environ.get("KILLS", "12"))
 RUNS_A_ROUND = 4
 

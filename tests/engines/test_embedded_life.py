@@ -12,8 +12,6 @@ from engines.embedded_stage import AnswerEndpoint, OftenLooking, Stage, gone, re
 from postern.core.deliveries.delivery import EngineUnavailable, Trigger
 from postern.engines.embedded.engine import EmbeddedEngine
 
-pytestmark = pytest.mark.anyio
-
 TWO_STEPS = """
     @step
     def first():
@@ -234,22 +232,6 @@ async def test_a_missing_file_is_an_error_and_a_missing_folder_is_made(stage: St
     await until(both)
 
 
-async def test_an_imported_file_is_watched_too(stage: Stage) -> None:
-    (stage.folder / "shop.py").write_text("NAME = 'old'\n")
-    engine = await stage.open("""
-        import shop
-        @workflow
-        def flow(event): mark("name", shop.NAME)
-        """)
-    await stage.up()
-    before = engine.process_id
-    (stage.folder / "shop.py").write_text("NAME = 'new'\n")
-    await until(lambda: engine.process_id not in (before, None))
-    await stage.start("inv.1")
-    await stage.ended("inv.1")
-    assert stage.marked("name") == ["new"]
-
-
 async def test_a_run_whose_workflow_is_gone_is_shown_and_goes_on_when_it_is_back(stage: Stage) -> None:
     source = """
         @workflow("going")
@@ -309,29 +291,6 @@ async def test_a_process_that_keeps_dying_is_started_again_with_pauses(stage: St
         def flow(event): pass
         """)
     assert (await stage.start("inv.1")).runs == 1
-
-
-async def test_closing_ends_the_process_and_opening_again_takes_up_what_was_left(stage: Stage) -> None:
-    engine = await stage.open("""
-        @step
-        def first(): mark("first")
-        @workflow
-        def flow(event):
-            first()
-            sleep_until_told()
-            mark("after")
-        """)
-    await stage.start("inv.1")
-    await until(lambda: stage.marked("first"))
-    process = engine.process_id
-    await engine.close()
-    assert process and gone(process)
-    assert not (await engine.health()).ok
-    await engine.close()  # twice does no harm
-    stage.mark("on")
-    await stage.open()
-    assert await stage.ended("inv.1") == "completed"
-    assert (stage.marked("first"), stage.marked("after")) == (["x"], ["x"])
 
 
 async def test_ctrl_c_and_a_service_managers_stop_leave_the_engine_to_the_gateway(stage: Stage) -> None:

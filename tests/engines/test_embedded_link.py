@@ -11,8 +11,6 @@ from postern.core.history.invocation import StoreUnavailable
 from postern.engines.embedded import frames
 from postern.engines.embedded.link import LARGE, Link
 
-pytestmark = pytest.mark.anyio
-
 NO_ANSWER = r"the engine process did not answer within 0\.01 seconds"
 
 
@@ -22,11 +20,6 @@ class Wire:
 
     def write(self, data: bytes) -> None:
         self.sent.append(data)
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 @pytest.fixture

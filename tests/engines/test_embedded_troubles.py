@@ -14,8 +14,6 @@ from postern.core.deliveries.delivery import EngineUnavailable
 from postern.engines.embedded import at_work
 from postern.engines.embedded.at_work import AtWork
 
-pytestmark = pytest.mark.anyio
-
 
 async def test_a_run_that_holds_the_interpreter_is_put_aside_and_the_others_run(stage: Stage) -> None:
     engine = await stage.open(
@@ -188,21 +186,6 @@ async def test_a_journal_that_is_replaced_does_not_get_the_log_of_the_one_before
     with closing(sqlite3.connect(file)) as database:
         assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     assert (stage.data / "engine.db-wal.left").exists()
-
-
-async def test_a_damaged_journal_is_reported_by_what_is_wrong_with_it(stage: Stage) -> None:
-    stage.data.mkdir()
-    (stage.data / "engine.db").write_bytes(b"this is no database, and longer than a header of one" * 100)
-    engine = await stage.open("""
-        @workflow
-        def flow(event): pass
-        """)
-    await stage.health_says("engine.db cannot be used: file is not a database")
-    (stage.data / "engine.db").unlink()
-    await stage.up()
-    await stage.start("inv.1")
-    assert await stage.ended("inv.1") == "completed"
-    assert (await engine.health()).ok
 
 
 async def test_damage_to_an_open_journal_is_reported_as_soon_as_it_is_met(stage: Stage) -> None:

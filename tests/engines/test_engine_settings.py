@@ -10,8 +10,6 @@ from postern.engines.temporal import TemporalEngine
 from postern.settings import SettingError, Settings
 from postern.wiring.engines import make_engine
 
-pytestmark = pytest.mark.anyio
-
 
 def settings(**given: str) -> Settings:
     return Settings({f"POSTERN_{name.upper()}": value for name, value in given.items()})

@@ -67,9 +67,6 @@ class TestHttpInline(EngineConformance):
             yield made
 
 
-pytestmark = pytest.mark.anyio
-
-
 def slot(seconds: float = 10.0) -> ResponseSlot:
     return ResponseSlot("http://127.0.0.1:1/response", "one-time", time.time() + seconds)
 
@@ -212,29 +209,6 @@ async def test_an_inline_answer_that_takes_longer_is_brought_by_the_end(
             ended = await engine.ended(asked.key)
         await engine.close()
     assert (ended.error if isinstance(ended, End) else ended.body) == outcome
-
-
-async def test_of_an_inline_answer_that_takes_longer_and_never_comes_nothing_is_said(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("postern.engines.http.LONGEST_HOLD", 0.05)
-    release = asyncio.Event()
-
-    async def break_off(_: asyncio.StreamWriter) -> None:
-        await release.wait()
-
-    async with stand_in(lambda _: Raw(break_off)) as server:
-        engine = HttpEngine(server.url, inline=True)
-        asked = trigger(response=slot())
-        assert await engine.start(asked) == Started(1)
-        release.set()
-        ended = asyncio.create_task(engine.ended(asked.key))
-        await asyncio.wait(engine._exchanges.values())
-        await asyncio.sleep(0)  # it has heard of it
-        assert not ended.done()
-        ended.cancel()
-        await asyncio.gather(ended, return_exceptions=True)
-        await engine.close()
 
 
 @pytest.mark.parametrize("waits", [10, None])
@@ -427,14 +401,6 @@ async def test_private_addresses_can_be_shut() -> None:
     with pytest.raises(EngineUnavailable) as caught:
         await started(lambda _: Reply(200), allowed_ranges=NOBODY)
     assert "does not connect there" in caught.value.detail
-
-
-async def test_a_metadata_service_is_never_an_engine() -> None:
-    engine = HttpEngine("http://169.254.169.254/")
-    assert not (await engine.health()).ok
-    with pytest.raises(EngineUnavailable):
-        await engine.start(trigger())
-    await engine.close()
 
 
 @pytest.mark.parametrize("url", ["", "n8n:5678/webhook", "ftp://n8n/", "http://user:pw@n8n/"])

@@ -75,9 +75,6 @@ class TestNodeRedWithCallback(EngineConformance):
             yield made
 
 
-pytestmark = pytest.mark.anyio
-
-
 async def test_the_example_flow_answers_the_order_look_up(port: int) -> None:
     async with endpoint() as gateway:
         engine = HttpEngine(f"http://127.0.0.1:{port}/postern", inline=True)

@@ -63,9 +63,6 @@ async def harness(server: Server) -> AsyncIterator[RestateHarness]:
 class TestRestate(EngineConformance): ...
 
 
-pytestmark = pytest.mark.anyio
-
-
 async def test_the_payload_arrives_whole(harness: RestateHarness) -> None:
     await harness.engine.start(asked := trigger())
     assert await harness.engine.ended(asked.key) == "completed"

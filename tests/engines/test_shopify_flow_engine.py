@@ -67,9 +67,6 @@ async def harness() -> AsyncIterator[Harness]:
 class TestShopifyFlow(EngineConformance): ...
 
 
-pytestmark = pytest.mark.anyio
-
-
 async def started(answer: Answer, **settings: Any) -> tuple[Started, list[Received]]:
     async with stand_in(answer) as server:
         engine = engine_at(server.url, **settings)

@@ -139,9 +139,6 @@ async def temporal(server: int, gateway: AnswerEndpoint) -> AsyncIterator[Tempor
 class TestTemporal(EngineConformance): ...
 
 
-pytestmark = pytest.mark.anyio
-
-
 @pytest.fixture
 async def harness(server: int) -> AsyncIterator[TemporalHarness]:
     async with endpoint() as gateway, temporal(server, gateway) as made:

@@ -353,13 +353,6 @@ def test_a_skeleton_is_python_that_loads_and_answers(tmp_path: Path) -> None:
     assert "    count: int" in source
 
 
-def test_what_its_author_says_of_a_workflow_is_reported_on_one_line(tmp_path: Path) -> None:
-    (rehearsed,) = load(
-        flow(tmp_path, '@workflow\ndef flow(event):\n    """Says\n    what it does.\n    """\n')
-    ).workflows
-    assert rehearsed.help == "Says what it does."
-
-
 @pytest.mark.parametrize("name", ["1st", "class", "überraschung", "!!!", 'a"b'])
 def test_a_skeleton_loads_whatever_its_name_is(tmp_path: Path, name: str) -> None:
     file = tmp_path / "flow.py"

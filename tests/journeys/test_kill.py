@@ -313,22 +313,3 @@ def test_while_the_engine_is_dead_calls_are_accepted_and_started_later(scene: Sc
         lambda: scene.states() == {"completed": 20},
         what=lambda: f"every end to be written down: {scene.states()}",
     )
-
-
-def test_what_was_tried_while_the_workflows_were_broken_is_started_when_they_are_mended(scene: Scene) -> None:
-    file = scene.folder / "workflows" / "notes.py"
-    file.write_text("this is not Python")
-    scene.start()
-    for event in ("1", "2", "3"):
-        call = [*CALL, ("X-Event-Id", event)]
-        assert exchange(scene.port, "POST", scene.webhook.path, call, b"{}").status == 200
-    with closing(sqlite3.connect(scene.data_dir / "postern.db", timeout=PATIENCE)) as database:
-
-        def all_were_tried() -> bool:
-            return database.execute("SELECT min(attempts) FROM deliveries").fetchone()[0] > 0
-
-        wait_until(all_were_tried, what="a first try of each")
-        with database:  # as a night of tries would have made it
-            database.execute("UPDATE deliveries SET next_at = next_at + 3600000")
-    file.write_text(NOTE_STARTS)
-    wait_until(lambda: scene.states() == {"completed": 3}, what="their starts")

@@ -77,41 +77,6 @@ def test_a_process_killed_and_the_database_restarted_lose_no_acknowledged_call(
     assert engine.started() == set(kept)
 
 
-def test_an_answer_reaches_the_caller_who_waits_at_the_other_process(
-    start_program: StartProgram, migrated_url: str, tmp_path: Path, engine: CountingEngine
-) -> None:
-    first, second = start_pair(start_program, tmp_path, migrated_url, engine)
-    _, path = make_webhook(first, synchronousResponse={"enabled": True, "timeoutSeconds": 25})
-
-    def answer_elsewhere(trigger: dict[str, object]) -> None:
-        slot = trigger["response"]
-        assert isinstance(slot, dict)
-        status, _ = ask(
-            second,
-            "POST",
-            f"/api/v1/invocations/{trigger['invocationId']}/response",
-            {"status": 201, "body": {"from": "the other one"}},
-            Authorization=f"Bearer {slot['token']}",
-        )
-        assert status == 200
-
-    engine.on_start = answer_elsewhere
-    for _ in range(5):
-        assert ask(first, "POST", path, {}) == (201, {"from": "the other one"})
-
-
-def test_a_change_is_seen_by_the_other_process(
-    start_program: StartProgram, migrated_url: str, tmp_path: Path, engine: CountingEngine
-) -> None:
-    first, second = start_pair(start_program, tmp_path, migrated_url, engine)
-    webhook_id, path = make_webhook(first)
-    wait_until(lambda: ask(second, "POST", path, {})[0] == 200)
-    assert ask(first, "POST", f"/api/v1/webhooks/{webhook_id}/disable")[0] == 200
-    wait_until(lambda: ask(second, "POST", path, {})[0] == 403)
-    assert ask(second, "DELETE", f"/api/v1/webhooks/{webhook_id}")[0] in (200, 204)
-    wait_until(lambda: ask(first, "POST", path, {})[0] == 404)
-
-
 def test_a_second_process_with_the_embedded_engine_is_refused(
     start_program: StartProgram, migrated_url: str, tmp_path: Path
 ) -> None:

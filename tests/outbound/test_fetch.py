@@ -20,8 +20,6 @@ from postern.outbound.guard import FetchFailed, system_resolve
 from stand_in import Raw, Received, Reply, stand_in
 from support.waiting import PATIENCE
 
-pytestmark = pytest.mark.anyio
-
 # fmt: off
 PRIVATE_IN_DISGUISE = [
     "127.0.0.1", "2130706433", "0x7f000001", "0x7f.0.0.1", "0177.0.0.1", "127.1", "0", "0.0.0.0", "localhost", "[::1]", "[::]",
@@ -285,14 +283,6 @@ async def test_a_compressed_bomb_is_counted_as_it_unfolds() -> None:
         fetcher() as made,
     ):
         assert (await failure(made, server.url)).reason_code == "too_large"
-
-
-async def test_a_compressed_answer_is_unfolded() -> None:
-    async with (
-        stand_in(lambda _: Reply(200, {"Content-Encoding": "gzip"}, gzip.compress(b"hello"))) as server,
-        fetcher() as made,
-    ):
-        assert (await made.fetch(server.url)).body == b"hello"
 
 
 async def test_an_answer_compressed_twice_is_refused() -> None:

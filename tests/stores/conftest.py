@@ -24,11 +24,6 @@ HeldUp = Callable[[], Awaitable[Callable[[], Awaitable[None]]]]
 WEBHOOK = "wh_1"
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @pytest.fixture(params=["sqlite", "postgres"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A database with the schema in it."""

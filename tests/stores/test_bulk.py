@@ -46,19 +46,6 @@ def test_rows_of_any_number_go_in_with_few_statements(
     assert driver.execute("SELECT id, content FROM things ORDER BY id").fetchall() == given
 
 
-def test_a_column_without_any_value_is_not_named(connection: Connection) -> None:
-    driver = connection.connection.driver_connection
-    assert isinstance(driver, sqlite3.Connection)
-    sent: list[str] = []
-    driver.set_trace_callback(sent.append)
-    insert_rows(connection, THINGS, ("id", "content"), [(1, None), (2, None)])
-    insert_rows(connection, THINGS, ("id", "content"), [(3, None), (4, b"four")])
-    driver.set_trace_callback(None)
-    assert ["content" in one for one in sent if one.startswith("INSERT")] == [False, True]
-    kept = driver.execute("SELECT id, content FROM things ORDER BY id").fetchall()
-    assert kept == [(1, None), (2, None), (3, None), (4, b"four")]
-
-
 def test_a_statement_may_have_one_parameter_or_none(connection: Connection) -> None:
     insert_rows(connection, THINGS, ("id", "content"), [(number, b"") for number in range(1, 13)])
     one = delete(THINGS).where(THINGS.c.id == bindparam("of"))

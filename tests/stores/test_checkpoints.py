@@ -11,8 +11,6 @@ from postern.stores.store import Store
 from stores.conftest import entry
 from support.recording import kept
 
-pytestmark = pytest.mark.anyio
-
 
 async def test_the_log_stays_small_although_there_is_always_another_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -20,8 +20,6 @@ from support.rooms import ADMIN, gateway_on
 
 KEYS = ["a key of the tests, long enough"]
 
-pytestmark = pytest.mark.anyio
-
 
 async def filled(folder: Path, calls: int = 300) -> str:
     """A SQLite database with some of everything that is awkward: secrets, bytes, keys of several columns."""

@@ -1,11 +1,7 @@
 """What deleted webhooks were called, on each database."""
 
-import pytest
-
 from postern.stores.store import Store
 from stores.conftest import NOW, deletion, webhook
-
-pytestmark = pytest.mark.anyio
 
 
 async def test_names_of_deleted_webhooks_are_found_the_newest_first(store: Store) -> None:

@@ -15,8 +15,6 @@ from postern.stores.sql import writer
 from postern.stores.store import Store
 from stores.conftest import NOW, WEBHOOK, HeldUp, deletion, entry, recorded, webhook
 
-pytestmark = pytest.mark.anyio
-
 LEASE = 30.0
 
 
@@ -72,25 +70,6 @@ async def test_what_a_dead_process_had_claimed_can_be_released(store: Store) -> 
     assert len(await store.deliveries.claim(NOW, LEASE, 9)) == 2
     assert await store.deliveries.release(NOW + 1, LEASE) == 2
     assert len(await store.deliveries.claim(NOW + 1, LEASE, 9)) == 2
-
-
-async def test_a_started_delivery_is_over(store: Store) -> None:
-    (id,) = await recorded(store, entry())
-    (claimed,) = await store.deliveries.claim(NOW, LEASE, 9)
-    await store.deliveries.started(claimed, Started(2, ("a", "b")), NOW + 1)
-    await store.deliveries.again(
-        claimed, NOW + 2, "too late to say so", NOW + 1
-    )  # by one whose lease had run out
-    current = await only(store, id)
-    assert (current.state, current.attempts, current.runs, current.started_at, current.error) == (
-        "started",
-        1,
-        2,
-        NOW + 1,
-        "",
-    )
-    assert [line["outcome"] for line in current.log] == ["started"]
-    assert await store.deliveries.claim(NOW + 1000, LEASE, 9) == []
 
 
 async def test_a_postponed_delivery_comes_back_with_what_went_wrong(store: Store) -> None:
@@ -269,3 +248,19 @@ async def test_of_two_changes_to_the_same_version_one_is_refused(store: Store, s
         *(one.webhooks.update(made, 1, {}) for one in (store, second_store, store, second_store))
     )
     assert sorted(done) == [False, False, False, True]
+
+
+async def test_what_was_tried_in_vain_is_known_to_every_process(store: Store, second_store: Store) -> None:
+    await recorded(store, entry())
+    (delivery,) = await store.deliveries.claim(NOW, LEASE, 9)
+    assert not await second_store.deliveries.tried_in_vain(NOW + 60), "it is being tried for the first time"
+    await store.deliveries.again(delivery, NOW + 600, "connection refused", NOW)
+    assert await second_store.deliveries.tried_in_vain(NOW + 60)
+    assert not await second_store.deliveries.tried_in_vain(NOW - 60), "it is too young"
+    assert await second_store.deliveries.backlog(NOW + 400) == (1, 400.0), (
+        "that it is tried again is no start"
+    )
+    (delivery,) = await store.deliveries.claim(NOW + 600, LEASE, 9)
+    await store.deliveries.started(delivery, Started(1), NOW + 600)
+    assert not await second_store.deliveries.tried_in_vain(NOW + 660)
+    assert await second_store.deliveries.backlog(NOW + 660) == (0, 0.0)

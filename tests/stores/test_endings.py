@@ -1,14 +1,10 @@
 """What callers heard and how runs ended, on both databases."""
 
-import pytest
-
 from postern.core.deliveries.delivery import End, Started
 from postern.core.history.invocation import AnswerHeard, Delivery, HistoryFilter
 from postern.core.history.volume import answer_name
 from postern.stores.store import Store
 from stores.conftest import NOW, WEBHOOK, entry, recorded
-
-pytestmark = pytest.mark.anyio
 
 LEASE = 60.0
 

@@ -10,8 +10,6 @@ from postern.stores.history import filtering, looking
 from postern.stores.store import Store
 from stores.conftest import NOW, WEBHOOK, entry, recorded
 
-pytestmark = pytest.mark.anyio
-
 
 async def everything(store: Store, wanted: HistoryFilter, limit: int = 7) -> list[str]:
     """All ids, page by page."""

@@ -25,8 +25,6 @@ from support.program import StartProgram, run_postern
 from support.webhooks import TOKEN, make_webhook
 from support.wire import exchange
 
-pytestmark = pytest.mark.anyio
-
 OURS, THEIRS = "the-key-of-this-gateway", "the-key-of-another-one"
 TOKENS = {"method": "token", "token": "whk_0123456789", "secondToken": "whk_9876543210"}
 

@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 from msgspec.structs import replace
-from sqlalchemy import Connection, event, select, text, update
+from sqlalchemy import Connection, event, text, update
 
 from postern.core.access.audit import AuditEntry
 from postern.core.deliveries.delivery import Started
@@ -18,16 +18,13 @@ from postern.core.listeners import LEASE, AlreadyAnswered, GoneListener, Listene
 from postern.stores.history.retention import Retention
 from postern.stores.sql import schema
 from postern.stores.sql.database import Database
-from postern.stores.sql.tables import deliveries, tallies
+from postern.stores.sql.tables import deliveries
 from postern.stores.store import Store
 from stores.conftest import NOW, entry
 from support.postgres import PostgresProcess
 from support.program import StartProgram, run_postern
 from support.recording import kept
 from support.waiting import PATIENCE
-
-pytestmark = pytest.mark.anyio
-
 
 KEYS = ["a key of these tests"]
 
@@ -77,21 +74,6 @@ async def test_nobody_adds_to_a_call_that_another_process_is_deleting(
     assert await store.retention.delete([one.invocation.id]) == 1
     assert free == [0, 0]
     await store.close()
-
-
-async def test_two_processes_count_in_rows_of_their_own(migrated_url: str) -> None:
-    stores = [Store(migrated_url, KEYS) for _ in range(3)]
-    for store in stores:
-        await store.open()
-    await asyncio.gather(*(kept(store, entry()) for store in stores))
-
-    def shards(connection: Connection) -> list[int]:
-        return list(connection.execute(select(tallies.c.shard).where(tallies.c.name == "calls")).scalars())
-
-    assert len(await stores[0].database.read(shards)) == 3
-    assert (await stores[0].webhooks.tallies(["wh_1"]))["wh_1"]["calls"].count == 3
-    for store in stores:
-        await store.close()
 
 
 async def test_two_transactions_that_meet_in_opposite_order_both_succeed(migrated_url: str) -> None:

@@ -28,8 +28,6 @@ from support.waiting import PATIENCE, free_port, wait_until
 from support.webhooks import how_many, make_webhook
 from support.wire import exchange
 
-pytestmark = pytest.mark.anyio
-
 
 @pytest.fixture
 async def sqlite_store(tmp_path: Path) -> AsyncIterator[Store]:
@@ -144,23 +142,6 @@ def held_up_writer(sqlite_store: Store) -> Iterator[Callable[[], None]]:
 
     yield hold
     gate.set()
-
-
-async def test_refused_commits_are_logged_once_in_a_while(
-    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(writer, "QUIET_FOR", 0.0)
-    with capture_logs() as lines:
-        with read_only(sqlite_store):
-            for _ in range(30):
-                with pytest.raises(StoreUnavailable):
-                    await kept(sqlite_store, entry())
-        await recorded(sqlite_store, entry())
-    assert [line["event"] for line in lines] == [
-        "the store refused a commit",
-        "the store takes commits again",
-    ]
-    assert lines[1]["refused"] == 30
 
 
 async def test_the_log_says_that_trouble_is_over_when_calls_are_stored_and_none_was_refused_for_a_while(

@@ -15,8 +15,6 @@ from stores.conftest import NOW, WEBHOOK, HeldUp, entry, opened, recorded, webho
 from support.recording import kept
 from support.waiting import PATIENCE
 
-pytestmark = pytest.mark.anyio
-
 
 async def count(store: Store, table: object) -> int:
     return int(
@@ -38,20 +36,6 @@ async def test_what_arrives_during_a_commit_shares_the_next_one(store: Store, he
     await asyncio.gather(*recording)
     assert len(commits) == 2
     assert await count(store, invocations) == await count(store, deliveries) == 500
-
-
-@pytest.mark.parametrize(("rounds", "commits"), [(writer.MOST_ROUNDS, 1), (5 * writer.MOST_ROUNDS, 2)])
-async def test_what_comes_while_the_loop_goes_round_shares_the_commit_but_is_not_waited_for_without_end(
-    store: Store, rounds: int, commits: int
-) -> None:
-    made: list[object] = []
-    event.listen(store.database.writer, "commit", made.append)
-    recording = []
-    for _ in range(rounds):
-        recording.append(asyncio.create_task(kept(store, entry())))
-        await asyncio.sleep(0)
-    await asyncio.gather(*recording)
-    assert min(len(made), 2) == commits
 
 
 async def test_nothing_is_acknowledged_before_its_commit(store: Store) -> None:

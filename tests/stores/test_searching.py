@@ -14,8 +14,6 @@ from postern.stores.sql.database import MOST_SEARCHES, SEARCHERS
 from postern.stores.store import Store
 from stores.conftest import entry, opened, recorded
 
-pytestmark = pytest.mark.anyio
-
 ENDLESS = {
     "sqlite": "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT max(n) FROM c",
     "postgresql": "SELECT pg_sleep(3600)",

@@ -7,21 +7,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
 from sqlalchemy import select, text
 
-from postern.core.history.invocation import StoreUnavailable
 from postern.stores.sql.tables import invocations
 from postern.stores.store import Store
-from stores.conftest import entry, opened, recorded
 from support.forks import impatient
 from support.program import StartProgram
 from support.reply import HttpReply
 from support.waiting import wait_until
 from support.webhooks import TOKEN, make_webhook, stories
 from support.wire import exchange
-
-pytestmark = pytest.mark.anyio
 
 CALL = [("X-Api-Key", TOKEN), ("Content-Type", "application/json")]
 
@@ -47,26 +42,6 @@ def no_more_room(store: Store) -> Iterator[None]:
     tell_writer(store, f"max_page_count = {now}")
     yield
     tell_writer(store, f"max_page_count = {1 << 30}")
-
-
-async def test_a_database_server_that_drops_its_connections_is_asked_again(migrated_url: str) -> None:
-    async with opened(migrated_url) as store:
-        acknowledged = set(await recorded(store, entry()))
-        async with opened(migrated_url) as other:
-            await other.writer.write(
-                lambda connection: connection.execute(
-                    text(
-                        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
-                    )
-                )
-            )
-        for _ in range(3):
-            try:
-                acknowledged |= set(await recorded(store, entry()))
-            except StoreUnavailable:
-                continue
-        assert len(acknowledged) >= 3
-        assert await stored(store) == acknowledged
 
 
 def test_the_program_on_a_full_disk_says_503_and_recovers(

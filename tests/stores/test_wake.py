@@ -9,8 +9,6 @@ from structlog.testing import capture_logs
 from postern.stores.sql import wake
 from support.waiting import PATIENCE, free_port
 
-pytestmark = pytest.mark.anyio
-
 
 async def test_a_database_that_is_away_is_a_line_of_the_log_once_a_minute(
     monkeypatch: pytest.MonkeyPatch,

@@ -28,8 +28,3 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
 @pytest.fixture
 def api(served: Program) -> Client:
     return admin_of(served)
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"

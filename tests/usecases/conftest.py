@@ -6,15 +6,10 @@ import pytest
 from support.desk import desk, settings
 from support.house import House, a_house
 
-__all__ = ["anyio_backend", "desk", "house", "settings"]
+__all__ = ["desk", "house", "settings"]
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
-async def house(tmp_path: Path, anyio_backend: str) -> AsyncIterator[House]:
+async def house(tmp_path: Path) -> AsyncIterator[House]:
     async with a_house(tmp_path) as house:
         yield house

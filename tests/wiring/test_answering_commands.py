@@ -21,11 +21,9 @@ from postern.wiring import answering as module
 from postern.wiring.answering import answering
 from support.house import House, a_house
 
-pytestmark = pytest.mark.anyio
-
 
 @pytest.fixture
-async def house(tmp_path: Path, anyio_backend: str) -> AsyncIterator[House]:
+async def house(tmp_path: Path) -> AsyncIterator[House]:
     async with a_house(tmp_path) as house:
         yield house
 

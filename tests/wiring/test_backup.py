@@ -174,48 +174,6 @@ def test_keys_that_are_not_those_of_the_backup_s_secrets_are_not_put_into_place(
     assert (done.keys_file, done.missing_keys) == (None, False)
 
 
-def archive_of(*headers: tarfile.TarInfo, content: bytes = b"") -> bytes:
-    # Without a time: it is part of what the test is called, in each of the processes that share the suite.
-    return gzip.compress(b"".join(one.tobuf(tarfile.GNU_FORMAT) for one in headers) + content, mtime=0)
-
-
-def of_type(kind: bytes, size: int = 0) -> tarfile.TarInfo:
-    header = tarfile.TarInfo("manifest.json")
-    header.type, header.size, header.linkname = kind, size, "/etc/passwd"
-    return header
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        *(
-            archive_of(of_type(kind))
-            for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.DIRTYPE)
-        ),
-        # Words about a file, and a name, for which there is no memory.
-        *(
-            archive_of(of_type(kind, 1 << 62))
-            for kind in (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME)
-        ),
-        archive_of(of_type(tarfile.REGTYPE, 100_000), content=b"[" * 100_352),
-    ],
-)
-def test_an_archive_that_no_backup_is_like_is_called_none(tmp_path: Path, content: bytes) -> None:
-    file = tmp_path / "file"
-    file.write_bytes(content)
-    said = refusal_of(file, tmp_path / "data")
-    assert said == "FILE is no backup of Postern, or it is damaged: its contents are not what was written"
-
-
-def test_a_backup_with_something_behind_it_is_not_said_to_be_another_kind_of_file(
-    source: Path, tmp_path: Path
-) -> None:
-    file = tmp_path / "file"
-    file.write_bytes((source.parent / "plain").read_bytes() + b"and more")
-    said = refusal_of(file, tmp_path / "data")
-    assert said == "FILE is no backup of Postern, or it is damaged: its contents are not what was written"
-
-
 def test_a_restore_that_cannot_be_ended_puts_back_what_it_has_moved(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -352,18 +310,6 @@ def test_keys_that_the_database_does_not_know_are_in_no_backup(source: Path, tmp
     ):
         made(source, tmp_path / "file", POSTERN_SECRET_KEYS="another key that is long enough")
     assert os.listdir(tmp_path) == []
-
-
-def test_a_passphrase_that_is_empty_leaves_no_keys_out_in_silence(source: Path, tmp_path: Path) -> None:
-    for command in ("backup", "restore"):
-        done = run_postern(
-            tmp_path, command, "file", "--passphrase", "env:WORD", WORD="", POSTERN_DATA_DIR=str(source)
-        )
-        assert (done.returncode, done.stderr) == (2, "the passphrase from env:WORD is empty\n")
-        bytes_alone = {"WORD": os.fsdecode(b"a\xffb"), "POSTERN_DATA_DIR": str(source)}
-        done = run_postern(tmp_path, command, "file", "--passphrase", "env:WORD", **bytes_alone)
-        assert (done.returncode, done.stderr) == (2, "WORD is not text in UTF-8\n")
-    assert not (tmp_path / "file").exists()
 
 
 def test_a_secret_key_that_is_no_text_is_named_and_a_backup_without_keys_needs_none(tmp_path: Path) -> None:

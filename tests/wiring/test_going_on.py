@@ -2,12 +2,9 @@
 
 import asyncio
 
-import pytest
 from structlog.testing import capture_logs
 
 from postern.wiring.serving import going_on
-
-pytestmark = pytest.mark.anyio
 
 
 async def follows_nothing() -> None:

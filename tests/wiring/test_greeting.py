@@ -11,8 +11,6 @@ from postern.wiring import serving
 from postern.wiring.serving import serve, serve_with
 from support.waiting import free_port
 
-pytestmark = pytest.mark.anyio
-
 
 class Ended(Exception):
     """Of whatever ends a start."""

@@ -17,8 +17,6 @@ from postern.wiring.gateway import opened
 from support.desk import Desk
 from support.program import clean_environment
 
-pytestmark = pytest.mark.anyio
-
 ADA = Actor("ada", "write", "usr_ada", "ses_1")
 ADDRESS = "http://127.0.0.1:9"
 

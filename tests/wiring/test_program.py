@@ -8,13 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from support.callers import called, flood
+from support.callers import called
 from support.client import admin_of, made
-from support.forks import impatient
 from support.program import Program, StartProgram
 from support.waiting import wait_until
-
-FLOOD = 20_000  # a million are in bench/flood.py
 
 NOTING = """
 from postern.workflows import respond, step, workflow
@@ -88,47 +85,3 @@ def test_a_signal_of_other_servers_ends_nothing(start_program: StartProgram, sen
     program.process.send_signal(sent)
     wait_until(lambda: sent.name in program.output(), what="the log to tell of it")
     assert admin_of(program).get("webhooks").status == 200
-
-
-def test_the_allowlist_believes_the_trusted_proxy_and_not_what_the_caller_wrote(
-    start_program: StartProgram,
-) -> None:
-    program = start_program(POSTERN_ENGINE="none", POSTERN_TRUSTED_PROXIES="127.0.0.1", POSTERN_LOG="off")
-    url = made(program, ipAllowlist=["203.0.113.0/24"])["url"]
-    for headers, status in (
-        ([], 403),
-        (["198.51.100.1, 203.0.113.7"], 200),
-        (["203.0.113.7", "198.51.100.1"], 403),  # two headers are one list
-    ):
-        (reply,) = called(url, [b"{}"], *(("X-Forwarded-For", value) for value in headers))
-        assert reply.status == status, reply.body
-
-
-def test_a_flood_of_rejected_calls_leaves_the_accepted_ones_and_a_bounded_store(
-    start_program: StartProgram,
-) -> None:
-    # What was only counted is written down every fifteen seconds.
-    soon = impatient(**{"postern.usecases.operations.retention.LOOK_EVERY": 1.0})
-    program = start_program(POSTERN_ENGINE="none", POSTERN_LOG="off", **soon)
-    token = "whk_0123456789abcdef0123456789abcdef"
-    webhook = made(program, authentication={"method": "token", "token": token})
-    accepted = called(webhook["url"], [b"{}"] * 20, ("X-Api-Key", token))
-    assert {one.status for one in accepted} == {200}
-    replies = flood(webhook["url"], FLOOD, b"x" * 2000, ("X-Api-Key", "guessed"))
-    assert replies.keys() == {401} and replies.total() == FLOOD
-
-    def rejected() -> int:
-        return int(
-            str(in_store(program, "SELECT count(*) FROM invocations WHERE outcome = 'rejected'")[0][0])
-        )
-
-    # 64 MiB are kept, and what comes faster than it can be trimmed is counted.
-    assert rejected() < FLOOD * 3 // 4
-    kept = {one[0] for one in in_store(program, "SELECT id FROM invocations WHERE outcome = 'accepted'")}
-    assert kept == {one.json["invocationId"] for one in accepted}
-
-    def counted() -> int:
-        return int(admin_of(program).get(f"webhooks/{webhook['id']}").json["callCount"])
-
-    # What comes too often is counted, and written down a little later.
-    wait_until(lambda: counted() == FLOOD + 20, what=lambda: f"{counted()} calls to become {FLOOD + 20}")

@@ -15,9 +15,6 @@ from structlog.testing import capture_logs
 from postern.wiring.workers.parent import Workers
 from support.waiting import PATIENCE
 
-pytestmark = pytest.mark.anyio
-
-
 Start = Callable[..., Awaitable[asyncio.subprocess.Process]]
 
 

@@ -2,12 +2,8 @@
 command lives."""
 
 import json
-import signal
-import subprocess
-import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -18,8 +14,9 @@ import pytest
 from postern.surfaces.cli.run import CONFLICT, NOT_FOUND, OK, USAGE
 from support.client import Client, admin_of
 from support.commands import typed
+from support.listener import listening
 from support.plain_http import WITHOUT_TLS
-from support.program import Program, StartProgram, clean_environment
+from support.program import Program, StartProgram
 from support.waiting import PATIENCE, free_port, wait_until
 
 BYTES = bytes(range(256)) * 3
@@ -76,57 +73,6 @@ def local() -> Iterator[Local]:
     program.may_answer.set()
     program.shutdown()
     program.server_close()
-
-
-class Command:
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self.process = process
-        self.lines: list[dict[str, Any]] = []
-        self.trouble: list[str] = []
-        self._readers = [
-            threading.Thread(target=self._read, args=(process.stdout, self._line)),
-            threading.Thread(target=self._read, args=(process.stderr, self.trouble.append)),
-        ]
-        for reader in self._readers:
-            reader.start()
-
-    @staticmethod
-    def _read(stream: Any, note: Callable[[str], None]) -> None:
-        with stream:
-            for line in stream:
-                note(line)
-
-    def _line(self, line: str) -> None:
-        self.lines.append(json.loads(line))
-
-    def wait_for(self, count: int) -> None:
-        wait_until(
-            lambda: len(self.lines) >= count, what=lambda: f"{count} lines: {self.lines} {self.trouble}"
-        )
-
-    def end(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        for reader in self._readers:
-            reader.join()
-
-
-@contextmanager
-def listening(gateway: Program, *words: str, url: str = "", key: str = "") -> Iterator[Command]:
-    process = subprocess.Popen(
-        [sys.executable, "-u", "-m", "postern", "listen", *words, "--json"],
-        env=clean_environment(
-            {"POSTERN_URL": url or gateway.url, "POSTERN_API_KEY": key or gateway.admin_key}
-        ),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    command = Command(process)
-    try:
-        yield command
-    finally:
-        command.end()
 
 
 def present(gateway: Program) -> list[dict[str, Any]]:
@@ -199,33 +145,6 @@ def test_callers_hear_the_local_program_to_the_byte(gateway: Program, local: Loc
     assert present(gateway) == []
     notes = [one["action"] for one in admin_of(gateway).get("audit").json["items"]]
     assert notes[:2] == ["listener ended", "listener answers"]
-
-
-def test_after_kill_9_the_lease_runs_out_and_who_waits_hears_so(
-    gateway: Program, local: Local, tmp_path: Path
-) -> None:
-    made = webhook(gateway, 60)
-    local.may_answer.clear()
-    answers: list[httpx2.Response] = []
-    with listening(gateway, made["id"], "--to", local.url, "--answer", "--name", "dies") as mine:
-        wait_for_listener(gateway, "dies")
-        before = len(local.heard)
-        calling = threading.Thread(target=lambda: answers.append(call(made["url"], n=1)))
-        calling.start()
-        wait_until(lambda: len(local.heard) > before, what="the call at the local program")
-        mine.process.send_signal(signal.SIGKILL)
-        mine.process.wait()
-        # Its lease still holds: nobody else gets in, and nobody concludes that it is dead.
-        ran = typed(tmp_path, "listen", made["id"], "--to", local.url, "--answer", to=gateway)
-        assert ran.exit_code == CONFLICT, ran.output
-        calling.join(PATIENCE)
-    local.may_answer.set()
-    assert [(one.status_code, one.json()["code"]) for one in answers] == [(502, "workflow_failed")]
-    story = story_of(gateway, answers[0])
-    assert story["error"] == "the listener went away before it had answered"
-    with listening(gateway, made["id"], "--to", local.url, "--answer", "--name", "next one"):
-        wait_for_listener(gateway, "next one")
-        assert call(made["url"], n=2).status_code == 418
 
 
 def test_the_gateway_restarts_and_the_listener_goes_on(

@@ -1,7 +1,5 @@
 """Commands beside a running program, on the same data folder."""
 
-import asyncio
-import hmac
 import json
 import os
 import re
@@ -25,10 +23,8 @@ from postern.surfaces.cli.terminal import table
 from support.client import Client, admin_of
 from support.commands import typed
 from support.fresh import fresh_data
-from support.house import House
 from support.plain_http import post
 from support.program import Program, StartProgram, clean_environment, run_postern
-from support.surfaces import in_a_house
 from support.waiting import PATIENCE, wait_until
 
 NOWHERE = "0" * 32
@@ -85,14 +81,6 @@ def test_a_url_that_only_this_machine_can_reach_says_so(program: Program, folder
     assert wanted in typed(folder, "webhooks", "create", "Near").output
     public = run_postern(folder, "webhooks", "create", "Far", POSTERN_BASE_URL="https://hooks.example.com")
     assert "https://hooks.example.com/webhook/" in public.stdout and wanted not in public.stdout
-
-
-def test_a_command_without_the_servers_settings_tells_urls_that_lead_to_it(
-    program: Program, folder: Path, tmp_path: Path
-) -> None:
-    made = json_of(folder, "webhooks", "create", "Reached", "--auth", "none")
-    assert made["url"].startswith(f"{program.url}/webhook/")
-    assert json_of(folder, "webhooks", "list", "--search", "Reached")["items"][0]["url"] == made["url"]
 
 
 def test_a_call_is_told_to_people_line_by_line(program: Program, folder: Path) -> None:
@@ -245,21 +233,6 @@ def test_a_signature_is_shown_beside_what_was_signed(folder: Path, tmp_path: Pat
         and "0" * 64 in ran.stdout
         and right in "".join(ran.stdout.split())
     )
-
-
-def test_a_signature_is_checked_over_the_bytes_of_a_file(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "secret").write_text("It's a Secret to Everybody")
-    for number, body in enumerate((b'{\r\n  "a": 1\r\n}\r\n', b"\xff\x00\n")):
-        (tmp_path / "body").write_bytes(body)
-        signature = hmac.new(b"It's a Secret to Everybody", body, "sha256").hexdigest()
-        ran = typed(
-            folder,
-            "signatures",
-            "test",
-            *("--provider", "github", "--secret", f"file:{tmp_path / 'secret'}"),
-            *("--body", str(tmp_path / "body"), "--header", f"X-Hub-Signature-256: sha256={signature}"),
-        )
-        assert ran.exit_code == 0, (number, ran.stdout, ran.stderr)
 
 
 def test_the_changed_body_of_a_replay_is_a_file_of_text(
@@ -504,26 +477,6 @@ def test_what_is_no_text_on_standard_input_is_said_to_be_none(folder: Path) -> N
     assert (ran.returncode, ran.stderr) == (USAGE, b"standard input is not UTF-8 text\n")
 
 
-def test_what_strangers_wrote_moves_no_terminal_in_json_either(folder: Path) -> None:
-    hostile = "\u009b2J\u202e\u0085\x1b\U000e0041é"
-
-    async def sent(house: House) -> str:
-        await house.call(await house.webhook(), json.dumps({"a": hostile}, ensure_ascii=False).encode())
-        return (await house.history())[0].id
-
-    invocation = asyncio.run(in_a_house(folder, sent))
-    ran = typed(folder, "history", "show", invocation, "--json")
-    assert all(char.isprintable() or char == "\n" for char in ran.stdout)
-    assert json.loads(json.loads(ran.stdout)["body"])["a"] == hostile
-
-
-def test_names_in_a_file_move_no_terminal_when_they_are_wrong(folder: Path) -> None:
-    (folder / "webhooks.yaml").write_text('version: 1\nwebhooks:\n- name: A\n  "x\\e[2J": 1\n')
-    ran = typed(folder, "apply", str(folder / "webhooks.yaml"))
-    assert ran.exit_code == USAGE and "webhooks.0.x·[2J: is not a known setting" in ran.stderr
-    assert all(char.isprintable() or char == "\n" for char in ran.output)
-
-
 def test_what_went_wrong_keeps_its_lines_and_tabs(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         end("No connection\n\tIs it there?\x1b[2J", FAILED)
@@ -612,13 +565,6 @@ def loading(tmp_path: Path, module: str, source: str, *typed: str) -> subprocess
         timeout=60,
         check=False,
     )
-
-
-@pytest.mark.parametrize("module", ["locale", "click", "sqlalchemy"])
-def test_an_interruption_while_it_loads_is_no_traceback(tmp_path: Path, module: str) -> None:
-    """Half a second goes by before any of our code that could handle it runs."""
-    ran = loading(tmp_path, module, "raise KeyboardInterrupt", "webhooks", "list")
-    assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "Interrupted.\n")
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,8 @@ from postern.surfaces.cli.run import FAILED, INTERRUPTED, UNAVAILABLE
 from postern.usecases.history import samples
 from support.commands import typed
 from support.fresh import fresh_data
-from support.house import OWNER, House
+from support.house import OWNER, a_house
 from support.program import clean_environment, run_postern
-from support.surfaces import in_a_house
 from support.waiting import PATIENCE, wait_until
 
 HEAD = "from postern.workflows import respond, workflow\n"
@@ -66,13 +65,14 @@ def test_what_a_file_prints_is_not_among_what_is_listed(folder: Path) -> None:
 
 
 def sample_of(folder: Path) -> str:
-    async def recorded(house: House) -> str:
-        webhook = await house.webhook()
-        await samples.arm(house.gateway, OWNER, webhook.id)
-        await house.call(webhook, b'{"a": 1}')
-        return str(webhook.id)
+    async def recorded() -> str:
+        async with a_house(folder) as house:
+            webhook = await house.webhook()
+            await samples.arm(house.gateway, OWNER, webhook.id)
+            await house.call(webhook, b'{"a": 1}')
+            return str(webhook.id)
 
-    return str(asyncio.run(in_a_house(folder, recorded)))
+    return asyncio.run(recorded())
 
 
 def tried(folder: Path, code: str) -> Any:

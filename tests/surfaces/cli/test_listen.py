@@ -3,15 +3,15 @@
 import asyncio
 import hmac
 import json
+import os
 import re
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import httpx2
 import pytest
@@ -29,6 +29,7 @@ from postern.surfaces.cli.run import NOT_FOUND, OK, UNAVAILABLE, USAGE
 from postern.usecases.listeners.views import HandedCall
 from support.client import admin_of
 from support.commands import typed
+from support.listener import listening
 from support.plain_http import WITHOUT_TLS, no_certificates_read
 from support.program import Program, StartProgram, clean_environment
 from support.waiting import PATIENCE, free_port, wait_until
@@ -81,66 +82,6 @@ def local() -> Iterator[LocalProgram]:
 @pytest.fixture
 def gateway(start_program: StartProgram) -> Program:
     return start_program(POSTERN_ENGINE="none", POSTERN_LOG="off")
-
-
-class Listening:
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self._process = process
-        self.lines: list[Any] = []
-        self.trouble: list[str] = []
-        self._readers = [
-            threading.Thread(target=self._read, args=(process.stdout, self._line)),
-            threading.Thread(target=self._read, args=(process.stderr, self.trouble.append)),
-        ]
-        for reader in self._readers:
-            reader.start()
-
-    @staticmethod
-    def _read(stream: IO[str], note: Callable[[str], None]) -> None:
-        with stream:
-            for line in stream:
-                note(line)
-
-    def _line(self, line: str) -> None:
-        self.lines.append(json.loads(line) if line.startswith("{") else line)
-
-    def wait_for(self, count: int) -> None:
-        wait_until(
-            lambda: len(self.lines) >= count, what=lambda: f"{count} lines, not {self.lines} {self.trouble}"
-        )
-
-    def stop(self) -> int:
-        self._process.send_signal(2)
-        return self._process.wait(PATIENCE)
-
-    def end(self) -> None:
-        self._process.kill()
-        self._process.wait()
-        for reader in self._readers:
-            reader.join()
-
-
-@contextmanager
-def listening(gateway: Program, *words: str, url: str = "", json_lines: bool = True) -> Iterator[Listening]:
-    """Begun when it says that it waits: from then on nothing is missed."""
-    process = subprocess.Popen(
-        [sys.executable, "-u", "-m", "postern", "listen", *words, *(["--json"] if json_lines else [])],
-        env=clean_environment(
-            {
-                "POSTERN_URL": url or gateway.url,
-                "POSTERN_API_KEY": gateway.admin_key,
-                "TOKEN": "a token of my own",
-            }
-        ),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    mine = Listening(process)
-    try:
-        yield mine
-    finally:
-        mine.end()
 
 
 def webhook(gateway: Program, **settings: Any) -> dict[str, Any]:
@@ -390,18 +331,6 @@ def heard_by(local: LocalProgram, url: str) -> list[str]:
     last = call(url, b"{}")
     wait_until(lambda: local.ids()[-1:] == [last], what=lambda: f"{last} after {sent} calls")
     return local.ids()
-
-
-def test_only_the_calls_of_a_sender_arrive(gateway: Program, local: LocalProgram) -> None:
-    how = {"method": "hmac", "provider": "lemonsqueezy", "secret": SECRET}
-    call(webhook(gateway)["url"], b"{}")
-    signature = hmac.new(SECRET.encode(), b"{}", "sha256").hexdigest()
-    wanted = call(webhook(gateway, authentication=how)["url"], b"{}", X_Signature=signature)
-    call(webhook(gateway)["url"], b"{}")
-    with listening(gateway, "--to", local.url, "--since", "1h", "--sender", "lemonsqueezy") as mine:
-        mine.wait_for(1)
-        assert mine.stop() == OK
-    assert local.ids() == [wanted]
 
 
 def test_one_recorded_call_is_sent_to_a_local_program(

@@ -17,8 +17,6 @@ from support.house import a_house
 from support.plain_http import WITHOUT_TLS
 from support.waiting import PATIENCE
 
-pytestmark = pytest.mark.anyio
-
 
 @pytest.fixture
 async def browser_of_one_signed_in(

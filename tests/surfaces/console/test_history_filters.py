@@ -25,13 +25,6 @@ from postern.wiring.gateway import opened
 from support.desk import ACTOR, Desk
 from support.fresh import fresh_database
 
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
 
 @pytest.fixture
 async def desk(tmp_path: Path) -> AsyncIterator[Desk]:

@@ -10,8 +10,6 @@ from postern.usecases.history import history
 from postern.usecases.history.endings import EndingsLoop
 from support.house import OWNER, a_house
 
-pytestmark = pytest.mark.anyio
-
 
 @pytest.mark.parametrize(
     ("trouble", "sentence"),

@@ -24,13 +24,6 @@ from support.house import OWNER, House, a_house
 
 READER = Actor("reader", "read")
 
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
 
 async def test_every_page_can_be_rehearsed_and_nothing_is_changed_by_it(
     tmp_path: Path, caplog: pytest.LogCaptureFixture

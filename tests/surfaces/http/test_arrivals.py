@@ -9,65 +9,20 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
 from uvicorn.server import ServerState
 
 from postern.core.address import NOBODY, ClientAddresses
-from postern.core.calls.arriving import ArrivingBytes
 from postern.surfaces.http.app_exchange import AppExchange
 from postern.surfaces.http.call_exchange import CallExchange
 from postern.surfaces.http.connection import Connection, Connections
 from postern.surfaces.http.reader import Request
 from postern.usecases.calls.intake import Intake
-from support.house import AnsweredCall, House, a_house
+from support.house import House, a_house
 from support.waiting import PATIENCE
-
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 def intake_of(house: House) -> Intake:
     return Intake(house.gateway, ClientAddresses(NOBODY, "X-Forwarded-For"))
-
-
-async def test_there_is_room_for_so_much_and_whoever_finds_none_is_asked_to_come_again(
-    tmp_path: Path,
-) -> None:
-    async with a_house(tmp_path) as house:
-        hook = await house.webhook()
-        intake = intake_of(house)
-        intake.arriving = ArrivingBytes(900)  # a ninth is the most for one caller alone
-
-        def arriving() -> AnsweredCall:
-            call = AnsweredCall(intake)
-            call.head(
-                "POST",
-                b"/webhook/" + hook.url.rpartition("/")[2].encode(),
-                b"",
-                ((b"content-type", b"application/json"),),
-                "127.0.0.1",
-            )
-            return call
-
-        for _ in range(
-            3
-        ):  # what was taken is given back however a call ends, or the third would find no room
-            first, second, third = arriving(), arriving(), arriving()
-            first.piece(b"{" + b" " * 79)
-            second.piece(b"{" + b" " * 29)
-            answer = await second.answered
-            assert answer.status == 503
-            assert b"retry-after" in dict(answer.headers)
-            third.piece(b"{" + b" " * 19)
-            third.drop()
-            first.piece(b"}")
-            first.end()
-            assert (await first.answered).status == 200
-        assert len(await house.history()) == 3
 
 
 async def test_a_caller_that_goes_away_leaves_its_room_behind(tmp_path: Path) -> None:

@@ -15,13 +15,6 @@ from postern.surfaces.http.exchange import Line
 from postern.surfaces.http.reader import Request
 from postern.surfaces.http.states import State
 
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
 
 class Transport:
     """What the loop would do, noted down."""

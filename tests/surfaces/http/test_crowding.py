@@ -37,11 +37,6 @@ def test_what_an_address_holds_beyond_its_share_goes_before_what_others_hold() -
     assert give_up([*rest, *crowd], 3, NOW) == [0, 1, 2], "this many are its share"
 
 
-def test_a_newcomer_goes_last_even_if_it_has_sent_nothing() -> None:
-    crowd = [Standing(Progress.BODY, NOW - 5, "stranger") for _ in range(20)]
-    assert 20 not in give_up([*crowd, Standing(Progress.IDLE, NOW, "sender")], 20, NOW)
-
-
 def test_of_newcomers_only_those_of_one_address_go_first() -> None:
     crowd = [Standing(Progress.HEAD, NOW - 0.5, "stranger") for _ in range(20)]
     assert 0 not in give_up([Standing(Progress.IDLE, NOW, "sender"), *crowd], 20, NOW)

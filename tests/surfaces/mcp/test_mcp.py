@@ -34,8 +34,6 @@ from support.waiting import PATIENCE, wait_until
 if TYPE_CHECKING:
     from mcp.client import Client
 
-pytestmark = pytest.mark.anyio
-
 MODES = ("auto", "legacy")
 TOKEN = "a token that must not be told"
 

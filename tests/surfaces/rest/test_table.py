@@ -4,9 +4,8 @@ from importlib import import_module
 from pkgutil import walk_packages
 
 from postern.surfaces import rest
-from postern.surfaces.rest import inside
-from postern.surfaces.rest.framework.operation import PREFIX, Rows
-from postern.surfaces.rest.table import TOPICS, operations
+from postern.surfaces.rest.framework.operation import Rows
+from postern.surfaces.rest.table import TOPICS
 
 
 def test_every_topic_is_in_the_table() -> None:
@@ -18,9 +17,3 @@ def test_every_topic_is_in_the_table() -> None:
         if isinstance(one, Rows)
     }
     assert found == {id(one) for one in TOPICS}
-
-
-def test_a_command_finds_each_operation() -> None:
-    for one in operations():
-        found, _ = inside.found(one.method, one.path.removeprefix(PREFIX).replace("{", "").replace("}", ""))
-        assert found is one

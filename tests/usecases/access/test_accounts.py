@@ -1,7 +1,6 @@
 """Keys and users, as far as no request is needed to see it."""
 
 from collections.abc import Awaitable
-from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
@@ -9,15 +8,13 @@ import pytest
 from argon2 import PasswordHasher
 
 from postern.core.access.accounts import Actor
-from postern.core.limits import FAILED_AUTHENTICATIONS_PER_MINUTE, Limits, Tries
+from postern.core.limits import FAILED_AUTHENTICATIONS_PER_MINUTE, Limits
 from postern.core.problems import Refused
 from postern.usecases.access import accounts, audit, passwords
-from postern.usecases.access.audit import noted
 from postern.usecases.access.known_browsers import browser_token
 from postern.usecases.access.views import User
 from support.house import OWNER, House
 
-pytestmark = pytest.mark.anyio
 PASSWORD = "a password of the tests"
 
 
@@ -166,23 +163,6 @@ async def test_a_session_that_was_said_to_be_over_stays_so_when_the_clock_is_set
     assert (await refused(accounts.actor_of_session(house.gateway, idle))).code == "not_authenticated"
 
 
-async def test_a_session_is_over_a_second_after_half_a_day_without_use(house: House, quick: None) -> None:
-    clock, _ = Clock(house), await somebody(house)
-    idle, other = await sign_in(house), await sign_in(house)
-    clock.now += 12 * 3600
-    assert len(await accounts.sessions(house.gateway, OWNER)) == 2
-    await accounts.actor_of_session(house.gateway, idle)
-    clock.now += 1
-    assert [one.user for one in await accounts.sessions(house.gateway, OWNER)] == ["ada"]
-    refusal = await refused(accounts.actor_of_session(house.gateway, other))
-    assert (refusal.code, refusal.detail) == ("not_authenticated", "The session is over. Sign in again.")
-    await accounts.actor_of_session(house.gateway, idle)
-    (alive,) = await accounts.sessions(house.gateway, OWNER)
-    assert (await refused(accounts.revoke_session(house.gateway, OWNER, "ses_nobody"))).code == "not_found"
-    await accounts.revoke_session(house.gateway, OWNER, alive.id)
-    assert await last_note(house) == ("owner", "session revoked", alive.id, {})
-
-
 async def test_a_hundred_failures_a_minute_from_one_address_and_two_hundred_as_one_name(
     house: House, quick: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,45 +202,6 @@ async def test_a_right_password_is_counted_as_no_failure(house: House, quick: No
     for _ in range(20):
         assert (await refused(sign_in(house, "nobody", address="192.0.2.9"))).code == "not_authenticated"
     assert (await refused(sign_in(house, "nobody", address="192.0.2.9"))).code == "rate_limited"
-
-
-async def test_who_is_known_is_looked_at_first_and_who_failed_last(
-    house: House, quick: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    Clock(house)
-    await somebody(house)
-    ranks: list[float] = []
-
-    async def matches(_: str, password: str, rank: float, __: str) -> bool:
-        ranks.append(rank)
-        return password == PASSWORD
-
-    monkeypatch.setattr(accounts, "matches", matches)
-    token = browser_token(house.gateway, "ada")
-    for address, browser in (("192.0.2.2", ""), ("192.0.2.1", token), ("192.0.2.1", "")):
-        await refused(sign_in(house, password="wrong", address=address, browser=browser))
-    await sign_in(house, address="192.0.2.1")
-    await sign_in(house, address="192.0.2.1")
-    await refused(sign_in(house, "bob", "wrong", "192.0.2.1"))
-    stranger, known, first, second, with_session, other_name = ranks
-    assert stranger == first > known and second > first, "who failed from there waits behind who did not"
-    assert with_session == known < 0 < other_name
-
-
-async def test_a_password_that_was_hashed_in_another_way_is_hashed_anew(house: House, quick: None) -> None:
-    user = await somebody(house)
-    stored = await house.gateway.store.people.user(user.id)
-    await sign_in(house)
-    assert await house.gateway.store.people.user(user.id) == replace(
-        stored, last_signed_in_at=(await accounts.user(house.gateway, OWNER, user.id)).last_signed_in_at
-    )
-    old = PasswordHasher(time_cost=2, memory_cost=8, parallelism=1).hash(PASSWORD)
-    note = noted(house.gateway, OWNER, "user changed", user.id)
-    await house.gateway.store.people.change(user.id, note, password_hash=old)
-    await sign_in(house)
-    now = (await house.gateway.store.people.user(user.id)).password_hash
-    assert now != old and ",t=1," in now
-    await sign_in(house)
 
 
 async def test_a_password_that_is_changed_while_it_is_compared_opens_and_changes_nothing(
@@ -448,23 +389,6 @@ async def test_a_password_may_be_any_text(house: House, quick: None) -> None:
     await accounts.create_user(house.gateway, OWNER, "ada", "half a character \ud800", "read")
     assert await sign_in(house, password="half a character \ud800")
     assert (await refused(sign_in(house, password="half a character ?"))).code == "not_authenticated"
-
-
-async def test_an_address_is_known_by_a_session_that_is_alive(house: House, quick: None) -> None:
-    clock, _ = Clock(house), await somebody(house)
-    await sign_in(house, address="192.0.2.1")
-
-    async def is_known(address: str) -> bool:
-        """Who comes from a known one is let in whatever strangers tried at the name."""
-        while not house.gateway.runtime.limits.reserve(Tries(("sign-in as", "ada"), 200)):
-            pass
-        while not house.gateway.runtime.limits.reserve(Tries(("sign-in once", "ada", address), 1)):
-            pass
-        return (await refused(sign_in(house, password="wrong", address=address))).code == "not_authenticated"
-
-    assert (await is_known("192.0.2.1"), await is_known("192.0.2.2")) == (True, False)
-    clock.now += 12 * 3600 + 1
-    assert await is_known("192.0.2.1") is False
 
 
 async def test_a_new_password_does_not_give_back_a_level_that_was_taken_meanwhile(

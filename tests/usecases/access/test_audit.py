@@ -10,7 +10,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import pytest
 from reference import use_cases
 
 from postern.core.access.accounts import Actor
@@ -32,8 +31,6 @@ from postern.usecases.webhooks import as_code, bin, many, webhooks
 from postern.usecases.webhooks.many import ManyRequest
 from postern.usecases.webhooks.requests import WebhookRequest
 from support.house import House
-
-pytestmark = pytest.mark.anyio
 
 WHO = Actor("the auditor's friend", "admin", "usr_1", "ses_1")
 

@@ -10,8 +10,6 @@ from postern.usecases.access import idempotency
 from postern.usecases.access.idempotency import KeptAnswer, once
 from support.house import OWNER, House
 
-pytestmark = pytest.mark.anyio
-
 
 class Creation:
     """Answers so, and counts how often it was done."""

@@ -1,20 +1,9 @@
 """The cookie of a browser in which somebody has signed in before."""
 
-import pytest
-
 from postern.usecases.access.known_browsers import browser_token, known_browser
 from support.house import House
 
-pytestmark = pytest.mark.anyio
 DAY = 24 * 3600
-
-
-async def test_a_browser_is_known_for_its_own_name_alone(house: House) -> None:
-    token = browser_token(house.gateway, "ada")
-    known = known_browser(house.gateway, "ada", token)
-    assert known is not None and known.startswith("kb_") and token.startswith(known)
-    assert known_browser(house.gateway, "bob", token) is None
-    assert browser_token(house.gateway, "ada") != token
 
 
 async def test_a_browser_is_known_for_half_a_year(house: House) -> None:

@@ -13,8 +13,6 @@ from postern import usecases
 from postern.core.access.accounts import Actor, Level
 from postern.core.problems import Refused
 
-pytestmark = pytest.mark.anyio
-
 
 class Touched(Exception):
     """The gateway was looked at."""

@@ -10,14 +10,11 @@ import pytest
 from postern.core.deliveries.delivery import EngineRejected, Started, Trigger
 from postern.core.history.invocation import Delivery
 from postern.core.problems import Refused
-from postern.observe.calls import CallLine
 from postern.usecases.calls import waiting
 from postern.usecases.calls.respond import report_end, respond
 from postern.usecases.runtime.process import CallerWait
 from support.house import House
 from support.waiting import PATIENCE
-
-pytestmark = pytest.mark.anyio
 
 
 async def test_an_answer_that_cannot_be_sent_is_refused_by_the_field_that_is_wrong(house: House) -> None:
@@ -58,20 +55,6 @@ async def test_every_answer_of_a_workflow_is_kept_out_of_the_consoles_origin(hou
     assert (reply.status, reply.headers["content-type"], reply.body) == (200, kind, b"x")
     assert reply.headers["content-security-policy"].startswith("sandbox;")
     assert reply.headers["x-content-type-options"] == "nosniff"
-
-
-async def test_a_503_of_the_workflow_is_not_logged_as_a_call_that_was_not_stored(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lines: list[CallLine] = []
-    monkeypatch.setattr(house.gateway.runtime.call_log, "call", lines.append)
-    webhook = await house.webhook(synchronousResponse={"enabled": True})
-    waiting = asyncio.create_task(house.call(webhook))
-    trigger = await house.begun()
-    assert trigger.response is not None
-    await respond(house.gateway, trigger.invocation_id, trigger.response.token, 503, {}, "later")
-    assert (await waiting).status == 503
-    assert [(line.outcome, line.code, line.status) for line in lines] == [("accepted", "accepted", 503)]
 
 
 async def test_a_caller_who_waits_looks_at_the_row_now_and_then_and_no_longer_than_allowed(

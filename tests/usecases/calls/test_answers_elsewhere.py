@@ -3,15 +3,11 @@
 import asyncio
 from pathlib import Path
 
-import pytest
-
 from postern.core.deliveries.delivery import Trigger
 from postern.usecases.calls.respond import respond
 from postern.usecases.runtime import notifications
 from support.house import a_house
 from support.waiting import PATIENCE
-
-pytestmark = pytest.mark.anyio
 
 
 async def test_the_caller_is_woken_and_need_not_look(tmp_path: Path, migrated_url: str) -> None:

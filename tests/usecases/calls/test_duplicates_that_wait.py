@@ -2,15 +2,11 @@
 
 import asyncio
 
-import pytest
-
 from postern.usecases.calls.respond import respond
 from postern.usecases.deliveries import holds
 from postern.usecases.webhooks import webhooks
 from support.house import OWNER, House
 from support.waiting import PATIENCE
-
-pytestmark = pytest.mark.anyio
 
 PROTECTED = {"duplicateProtection": {"enabled": True}}
 

@@ -6,13 +6,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from postern.core.address import NOBODY, ClientAddresses
-from postern.core.calls.arriving import ArrivingBytes, Body
+from postern.core.calls.arriving import ArrivingBytes
 from postern.observe.metrics import Numbers
 from postern.usecases.calls import intake as module
-from postern.usecases.calls.intake import GUESSING, Intake
+from postern.usecases.calls.intake import Intake
 from support.house import AnsweredCall, House
-
-pytestmark = pytest.mark.anyio
 
 JSON = (b"content-type", b"application/json")
 
@@ -109,29 +107,6 @@ async def test_where_the_room_is_taken_a_caller_is_to_come_back(
     logged = [(one["calls"], one["webhook"], one["address"]) for one in lines]
     assert logged == [(1, webhook.id, "192.0.2.1"), (3, webhook.id, "192.0.2.1")]
     assert await house.history() == [], "what was not read is nothing that has happened"
-
-
-async def test_all_that_guess_share_the_room_of_one_caller(
-    house: House, intake: Intake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    webhook = await house.webhook(authentication={"method": "token", "token": "whk_0123456789abcdef"})
-    sharers: list[str] = []
-    take = intake.arriving.take
-
-    def noted(body: Body, size: int) -> bool:
-        sharers.append(body.caller)
-        return take(body, size)
-
-    monkeypatch.setattr(intake.arriving, "take", noted)
-    for _ in range(21):
-        call = begun(intake, webhook, (b"x-api-key", b"whk_guess"))
-        if not call.settled:
-            call.piece(b"{}")
-            call.end()
-        await heard(call)
-    await heard(guessing) if (guessing := begun(intake, webhook)).settled else guessing.piece(b"{}")
-    begun(intake, webhook, peer="192.0.2.9").piece(b"{}")
-    assert (sharers[0], sharers[-2], sharers[-1]) == ("192.0.2.1", GUESSING, "192.0.2.9")
 
 
 async def test_a_slash_at_the_end_is_the_same_url_and_any_other_end_is_none(

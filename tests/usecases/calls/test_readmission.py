@@ -15,8 +15,6 @@ from postern.usecases.operations import retention
 from postern.usecases.webhooks import webhooks
 from support.house import OWNER, House
 
-pytestmark = pytest.mark.anyio
-
 SECRET = "a secret that is long enough"
 TOKEN = {"method": "token", "token": "whk_0123456789abcdef"}
 

@@ -11,8 +11,6 @@ from postern.usecases.calls import receive
 from support.house import House
 from support.reply import HttpReply
 
-pytestmark = pytest.mark.anyio
-
 WAITS = {"enabled": True, "timeoutSeconds": 20}
 
 
@@ -166,19 +164,6 @@ async def test_a_defect_after_the_call_was_stored_is_a_500_and_no_silence(
     assert [one["event"] for one in logged] == ["a recorded call could not be answered"]
 
 
-async def test_the_clock_that_a_waiting_caller_waits_by_begins_with_the_call(house: House) -> None:
-    held_clock(house)
-    house.engine.nobody_listens = True
-    webhook = await house.webhook(synchronousResponse=WAITS)
-    call = (await house.call(webhook)).json["invocationId"]
-    stored = await house.gateway.store.deliveries.get(f"{call}.1")
-    assert stored is not None
-    assert stored.deadline is not None and stored.deadline - house.gateway.clock() == 20.0
-    ordinary = (await house.call(await house.webhook())).json["invocationId"]
-    stored = await house.gateway.store.deliveries.get(f"{ordinary}.1")
-    assert stored is not None and stored.deadline is None
-
-
 async def test_what_a_stranger_sends_is_cut_where_it_is_only_shown(house: House) -> None:
     webhook = await house.webhook()
     await house.call(webhook, method="X" * 40)
@@ -186,20 +171,3 @@ async def test_what_a_stranger_sends_is_cut_where_it_is_only_shown(house: House)
     calls = await house.history()
     assert max(len(one.method) for one in calls) == 20
     assert max(len(one.address) for one in calls) == 80
-
-
-async def test_a_flood_that_is_only_counted_is_answered_and_counted_too(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("postern.core.limits.MOST_REJECTED_AT_ONCE", 10 * 10_000)
-    webhook = await house.webhook(authentication={"method": "token", "token": "whk_0123456789abcdef"})
-    gateway = house.gateway
-    counted, heard = Counted(), set()
-    for _ in range(200):
-        heard.add((await house.call(webhook)).status)
-    assert heard == {401}
-    calls, at_once, _ = counted.since()
-    assert (sum(calls.values()), at_once) == (200, 200)
-    counted_only = gateway.runtime.rejections.take_counted()
-    assert 150 < sum(counted_only.values()) == 200 - len(await house.history())
-    assert sum(gateway.runtime.endings.take().counted.values()) == 200

@@ -1,7 +1,6 @@
 import asyncio
 import threading
 
-import pytest
 from sqlalchemy import select
 from starlette.requests import Request
 
@@ -13,8 +12,6 @@ from postern.surfaces.app import health_routes
 from postern.usecases.calls.receive import entry_of
 from support.desk import Desk
 from support.recording import kept
-
-pytestmark = pytest.mark.anyio
 
 
 async def test_a_call_that_no_store_can_take_does_not_make_its_neighbours_duplicates_of_nothing(

@@ -22,8 +22,6 @@ from support.house import OWNER, House
 from support.reply import HttpReply
 from support.waiting import PATIENCE
 
-pytestmark = pytest.mark.anyio
-
 
 def counted() -> dict[str, float]:
     return {state: Numbers.runs_ended.labels(state)._value.get() for state in ("completed", "failed")}

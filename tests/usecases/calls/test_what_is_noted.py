@@ -10,8 +10,6 @@ from postern.usecases.calls.receive import CallerState
 from postern.usecases.runtime.endings import Noticed
 from support.house import AnsweredCall, HasUrl, House
 
-pytestmark = pytest.mark.anyio
-
 
 class Call(AnsweredCall):
     """With a caller who may have left."""

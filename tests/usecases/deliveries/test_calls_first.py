@@ -9,8 +9,6 @@ from postern.usecases.deliveries import dispatch
 from postern.usecases.deliveries.dispatch import BUSY, LONGEST, LOOK, THEIRS, CallsFirst, time_used
 from support.house import House
 
-pytestmark = pytest.mark.anyio
-
 
 class Busy:
     """A process and its calls: rounds of starts take all of the time, calls a part of it in between."""
@@ -75,16 +73,6 @@ async def test_starts_come_however_many_calls_there_are(busy: Busy) -> None:
     busy.calls_need = 1.0
     await rounds_until_long(busy)
     assert await busy.round(10.0) == LONGEST
-
-
-async def test_when_fewer_calls_come_the_starts_follow_at_once(busy: Busy) -> None:
-    busy.calls_need = 1.0
-    await rounds_until_long(busy)
-    for _ in range(5):
-        await busy.round(0.1)
-    busy.calls_need = BUSY / 2
-    await busy.round(0.1)
-    assert await busy.round(0.1) == LOOK
 
 
 def test_to_be_ready_and_not_at_work_is_as_good_as_work(

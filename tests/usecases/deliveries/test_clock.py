@@ -12,8 +12,6 @@ from postern.usecases.deliveries.dispatch import LEASE, catch_up
 from support.house import House, waited_long_enough
 from support.waiting import PATIENCE
 
-pytestmark = pytest.mark.anyio
-
 HOUR = 3600.0
 WAITS = {"enabled": True, "timeoutSeconds": 20}
 
@@ -91,21 +89,3 @@ async def test_what_waits_as_long_as_it_should_is_left_alone(house: House) -> No
         step(house, LONGEST_WAIT)
     step(house, -LONGEST_WAIT)
     assert await catch_up(house.gateway) == 0
-
-
-async def test_the_loop_that_starts_looks_for_steps_of_the_clock_by_itself(house: House) -> None:
-    assert (await house.call(await house.webhook())).status == 200
-    (delivery,) = await house.gateway.store.deliveries.claim(house.gateway.clock(), LEASE, 1)
-    step(house, -HOUR)
-    running = asyncio.create_task(house.dispatcher.run())
-    try:
-        async with asyncio.timeout(PATIENCE):
-            while True:
-                now = await house.gateway.store.deliveries.get(delivery.key)
-                assert now is not None
-                if now.next_at < delivery.next_at - HOUR / 2:
-                    break
-                await asyncio.sleep(0.01)
-    finally:
-        house.dispatcher.stop()
-        await running

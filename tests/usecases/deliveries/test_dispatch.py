@@ -20,8 +20,6 @@ from postern.usecases.runtime.process import EngineAway
 from support.desk import Desk
 from support.waiting import PATIENCE
 
-pytestmark = pytest.mark.anyio
-
 
 class SlowEngine:
     """A start lasts until ``go`` is set; then it succeeds, or fails while ``is_there`` is False."""

@@ -16,8 +16,6 @@ from postern.usecases.history import samples as recorded
 from postern.usecases.webhooks import bin, webhooks
 from support.desk import ACTOR, Desk
 
-pytestmark = pytest.mark.anyio
-
 
 class Recorder:
     """An engine that notes what it was asked to start."""

@@ -28,8 +28,6 @@ from postern.wiring.gateway import opened
 from support.desk import ACTOR, Desk
 from support.waiting import PATIENCE
 
-pytestmark = pytest.mark.anyio
-
 
 class Answering:
     """An engine whose workflow answers the caller who waits, with 201."""
@@ -440,22 +438,6 @@ async def test_a_process_that_is_asked_to_stop_leaves_the_rest_to_another_one_at
     monkeypatch.setattr(replays, "step", step)
     assert await Replayer(desk.gateway).round() is True
     assert sum((await emissions(desk)).values()) == 2 * replays.STEP + 1
-
-
-async def test_what_a_step_queues_is_due_at_once_and_announced_to_those_who_watch(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    replay = await begun(desk, 2)
-    touched: list[str] = []
-    monkeypatch.setattr(desk.gateway.runtime.live, "touch", touched.append)
-    desk.gateway.runtime.due.clear()
-    await Replayer(desk.gateway).round()
-    assert (Counter(touched), desk.gateway.runtime.due.is_set()) == (await emissions(desk), True)
-    ended = await replays.show(desk.gateway, ACTOR, replay)
-    assert (ended.state, ended.ended_at is not None) == ("done", True)
-    desk.gateway.runtime.due.clear()
-    assert await Replayer(desk.gateway).round() is False
-    assert not desk.gateway.runtime.due.is_set()
 
 
 async def test_who_cancels_and_who_comes_too_late_hears_what_it_is(desk: Desk) -> None:

@@ -1,9 +1,7 @@
 """What is written down of a start, whichever way it went, and when it is tried again."""
 
 import asyncio
-import time
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -28,11 +26,8 @@ from postern.usecases.deliveries.dispatch import BATCH, Dispatcher
 from postern.usecases.deliveries.starting import ONE_ALONE
 from postern.usecases.history import history
 from postern.usecases.history.views.calls import Delivery
-from postern.usecases.runtime.process import EngineAway
 from support.house import OWNER, House
 from support.waiting import PATIENCE
-
-pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture(autouse=True)
@@ -113,40 +108,6 @@ async def test_each_outcome_is_written_down_counted_and_announced_to_those_who_w
     }
     assert (Numbers.engine_start_seconds._sum.get() > timed) == (kind == "started")
     assert touched == [call]
-
-
-async def test_since_when_every_start_finds_the_engine_away_is_known_until_one_is_answered(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Rejected is answered, too. The clock is not the one that people set."""
-    now = 7.0
-    clocks = SimpleNamespace(monotonic=lambda: now, perf_counter=time.perf_counter)
-    monkeypatch.setattr(starting, "time", clocks)  # not the module's own, which the loop lives by
-    forward = holds_the_clock(house)
-    await house.call(await house.webhook())
-    seen = []
-    for outcome in (
-        EngineUnavailable("away"),
-        EngineUnavailable("still away"),
-        EngineRejected("not like this"),
-        EngineUnavailable("away again"),
-        Started(1),
-    ):
-        if seen and seen[-1] is None:
-            await house.call(await house.webhook())
-        going(house, outcome)
-        await house.dispatcher.round()
-        await house.dispatcher.finish()
-        seen.append(house.gateway.runtime.engine_away)
-        now += 1.0
-        forward(3600)
-    assert seen == [
-        EngineAway(7.0, "away", 7.0),
-        EngineAway(7.0, "still away", 8.0),
-        None,
-        EngineAway(10.0, "away again", 10.0),
-        None,
-    ]
 
 
 async def test_a_start_that_failed_is_tried_again_later_each_time_and_with_the_same_key(

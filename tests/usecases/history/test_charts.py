@@ -10,8 +10,6 @@ from postern.usecases.answers import as_plain
 from postern.usecases.history import volumes
 from support.house import OWNER, House
 
-pytestmark = pytest.mark.anyio
-
 NOW = 1_784_900_000.0 // 86_400 * 86_400 + 40_000.0
 """11:06:40 of some day."""
 MINUTE = int(NOW // 60)

@@ -12,8 +12,6 @@ from postern.usecases.calls.respond import report_end
 from postern.usecases.history import comparing
 from support.house import OWNER, House
 
-pytestmark = pytest.mark.anyio
-
 
 def documents(before: str, after: str) -> list[tuple[str, str, str | None, str | None]]:
     found = compare.documents(compare.read(before.encode()), compare.read(after.encode()))

@@ -12,8 +12,6 @@ from postern.usecases.history import editing, history
 from postern.usecases.webhooks import webhooks
 from support.house import OWNER, House
 
-pytestmark = pytest.mark.anyio
-
 BODY = b'{"order": {"number": 1001, "total": 10.00}, "who": "ada"}'
 MAPPED = {"fieldOne": "order.number", "fieldTwo": "who"}
 

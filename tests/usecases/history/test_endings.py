@@ -15,8 +15,6 @@ from postern.usecases.history.endings import EndingsLoop
 from support.desk import ACTOR, Desk
 from support.waiting import PATIENCE
 
-pytestmark = pytest.mark.anyio
-
 
 async def test_an_end_that_a_defect_kept_from_the_store_stands_in_the_way_of_no_other(
     desk: Desk, monkeypatch: pytest.MonkeyPatch

@@ -13,8 +13,6 @@ from support.desk import ACTOR, Desk
 from support.house import OWNER, House
 from usecases.history.test_findable import later
 
-pytestmark = pytest.mark.anyio
-
 
 async def test_one_invocations_replay_does_not_hide_the_others_from_a_status_filter(desk: Desk) -> None:
     webhook = await desk.webhook()

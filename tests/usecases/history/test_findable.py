@@ -14,7 +14,6 @@ from postern.usecases.webhooks import webhooks
 from support.desk import ACTOR, Desk
 from support.house import OWNER, House
 
-pytestmark = pytest.mark.anyio
 FIELDS = {"fieldOne": "order", "fieldTwo": "email"}
 
 

@@ -15,12 +15,9 @@ from postern.usecases.answers import as_json
 from postern.usecases.history import fixtures, history, samples
 from postern.usecases.history.views.requests import as_file
 from postern.usecases.summary import InvocationSummary
-from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.views import Webhook
 from postern.workflows.testing import load_event
 from support.house import OWNER, House
-
-pytestmark = pytest.mark.anyio
 
 SECRET = "a secret that is long enough"
 
@@ -91,23 +88,6 @@ async def test_what_no_workflow_gets_is_no_fixture(house: House) -> None:
     duplicate = await recorded(house, webhook, b'{"n": 1}')
     assert duplicate.status == "duplicate"
     assert (await fixtures.fixture(house.gateway, OWNER, duplicate.id)).event["fieldOne"] == "1"
-
-
-async def test_a_fixture_of_a_call_whose_webhook_is_gone_is_what_the_workflow_got(house: House) -> None:
-    webhook = await house.webhook(fieldMapping={"fieldOne": "n"}, duplicateProtection={"enabled": True})
-    call = await recorded(house, webhook, b'{"n": 1}')
-    duplicate = await recorded(house, webhook, b'{"n": 1}')
-    await webhooks.remove(house.gateway, OWNER, webhook.id)
-    found = await fixtures.fixture(house.gateway, OWNER, call.id)
-    assert (found.webhook, found.name, found.event["fieldOne"], found.received_at) == (
-        "",
-        "",
-        "1",
-        call.received_at,
-    )
-    assert (found.postern_event, found.event["invocationId"]) == (1, call.id)
-    started_nothing = await fixtures.fixture(house.gateway, OWNER, duplicate.id)
-    assert started_nothing.event["fieldOne"] == "", "nobody knows the mapping any more"
 
 
 async def test_a_fixture_needs_a_body_that_is_kept_and_a_call_that_was_no_handshake(

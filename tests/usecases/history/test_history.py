@@ -12,37 +12,10 @@ from postern.usecases.history.history import HistoryFilter
 from postern.usecases.webhooks import webhooks
 from support.house import OWNER, House
 
-pytestmark = pytest.mark.anyio
-
 
 async def called(house: House, webhook: object, body: bytes = b'{"n":1}') -> str:
     await house.call(webhook, body)  # type: ignore[arg-type]
     return (await house.history())[0].id
-
-
-async def test_a_page_is_as_long_as_was_asked_for_and_one_call_at_least(house: House) -> None:
-    webhook = await house.webhook()
-    for number in range(3):
-        await house.call(webhook, b'{"n":%d}' % number)
-
-    async def page(limit: int, cursor: str | None = None) -> tuple[int, str | None]:
-        found = await history.listing(house.gateway, OWNER, HistoryFilter(), limit, cursor)
-        return len(found.items), found.next_cursor
-
-    ids = [one.id for one in await house.history()]
-    assert await page(0) == await page(1) == (1, ids[0])
-    assert await page(2) == (2, ids[1])
-    assert await page(2, ids[1]) == (1, None)
-    asked: list[int] = []
-    whole = house.gateway.store.history.page
-
-    async def noted(wanted: HistoryFilter, limit: int, before: str | None = None) -> object:
-        asked.append(limit)
-        return await whole(wanted, limit, before)
-
-    house.gateway.store.history.page = noted  # type: ignore[assignment,method-assign]
-    await page(201)
-    assert asked == [200]
 
 
 async def test_how_many_and_since_when_is_reported(house: House) -> None:

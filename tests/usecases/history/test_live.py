@@ -14,8 +14,6 @@ from postern.usecases.runtime.live_feed import LiveEvent
 from support.house import OWNER, House
 from support.waiting import PATIENCE
 
-pytestmark = pytest.mark.anyio
-
 
 async def still() -> Actor:
     return OWNER

@@ -16,8 +16,6 @@ from postern.usecases.runtime.live_feed import LiveEvent
 from support.house import OWNER, House
 from support.waiting import PATIENCE
 
-pytestmark = pytest.mark.anyio
-
 
 class Asked:
     """Says who is asking, and how often it was asked."""

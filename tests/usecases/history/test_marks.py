@@ -15,8 +15,6 @@ from postern.usecases.operations import retention
 from support.desk import Desk
 from support.house import OWNER, House
 
-pytestmark = pytest.mark.anyio
-
 ANNA, BEN, READER = Actor("anna", "write"), Actor("ben", "write"), Actor("eve", "read")
 
 

@@ -10,8 +10,6 @@ from postern.usecases.history import fixtures, history, samples
 from postern.usecases.webhooks import webhooks
 from support.desk import ACTOR, Desk
 
-pytestmark = pytest.mark.anyio
-
 MAPPED = {"fieldOne": "order.number", "fieldTwo": "order.customer"}
 ORDER = {"order": {"number": 1001, "customer": {"first name": "Ada"}, "lines": [{"sku": "a"}, {"sku": "b"}]}}
 
@@ -92,14 +90,6 @@ async def test_a_workflow_is_begun_from_the_sample_or_the_newest_call(desk: Desk
     await desk.accepted(webhook, ORDER)
     begun = await samples.new_workflow(desk.gateway, ACTOR, "greet", webhook)
     assert webhook in begun and "newest" not in begun
-
-
-async def test_forgetting_leaves_nothing(desk: Desk) -> None:
-    webhook = await desk.webhook()
-    await samples.arm(desk.gateway, ACTOR, webhook)
-    await desk.accepted(webhook, {"n": 1})
-    await samples.forget(desk.gateway, ACTOR, webhook)
-    assert (await samples.sample(desk.gateway, ACTOR, webhook)).event is None
 
 
 async def test_who_forgets_while_it_is_armed_disarms_it(desk: Desk) -> None:

@@ -7,8 +7,6 @@ from postern.usecases.history import history
 from postern.usecases.webhooks import webhooks
 from support.house import OWNER, House
 
-pytestmark = pytest.mark.anyio
-
 
 async def why_not(house: House, invocation: str) -> tuple[str, str]:
     with pytest.raises(Refused) as refused:

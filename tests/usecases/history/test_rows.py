@@ -1,11 +1,7 @@
 """What a row of a list says of a call."""
 
-import pytest
-
 from postern.usecases.webhooks import webhooks
 from support.house import OWNER, House
-
-pytestmark = pytest.mark.anyio
 
 
 async def test_the_event_stands_where_the_sender_writes_it(house: House) -> None:

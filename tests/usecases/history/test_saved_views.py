@@ -8,8 +8,6 @@ from postern.usecases.access import accounts, audit
 from postern.usecases.history import saved_views
 from support.house import OWNER, House
 
-pytestmark = pytest.mark.anyio
-
 
 async def test_a_view_is_saved_renamed_and_deleted_by_its_owner_alone(house: House) -> None:
     made = await accounts.create_user(house.gateway, OWNER, "ada", "a long enough password", "read")

@@ -3,7 +3,6 @@
 from typing import Any
 
 import msgspec
-import pytest
 from msgspec.structs import replace
 
 from postern.core.answer import WorkflowResponse
@@ -13,8 +12,6 @@ from postern.usecases.history.views import calls as views
 from postern.usecases.history.views.requests import request_of
 from postern.usecases.summary import summary_of
 from support.house import House
-
-pytestmark = pytest.mark.anyio
 
 
 async def test_what_became_of_the_runs_is_reported_only_where_there_are_some(house: House) -> None:

@@ -21,13 +21,6 @@ from postern.usecases.webhooks.requests import WebhookRequest
 from support.recording import kept
 from support.rooms import ADMIN, Clock, gateway_on
 
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
 
 @pytest.fixture(autouse=True)
 def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,7 +34,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path | 
 
 
 @pytest.fixture
-async def room(database: Path | str, anyio_backend: str) -> AsyncIterator[tuple[Gateway, Clock]]:
+async def room(database: Path | str) -> AsyncIterator[tuple[Gateway, Clock]]:
     async with gateway_on(database) as made:
         yield made
 

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 from collections.abc import Awaitable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,13 +21,10 @@ from postern.usecases.listeners.listeners import AskRequest, EnterRequest, Local
 from postern.usecases.listeners.views import Entered, HandedCall, HandedCalls
 from postern.usecases.webhooks import bin, webhooks
 from postern.usecases.webhooks.views import Webhook
-from postern.wiring import serving
 from support.desk import Desk
-from support.house import OWNER, House, waited_long_enough
+from support.house import OWNER, House, a_house, waited_long_enough
 from support.reply import HttpReply
 from support.waiting import PATIENCE
-
-pytestmark = pytest.mark.anyio
 
 ADA = Actor("ada", "write", "usr_ada", "ses_1")
 BOB = Actor("bob", "write", "usr_bob", "ses_2")
@@ -615,27 +613,25 @@ async def test_a_serving_process_takes_in_who_came_elsewhere_and_puts_out_who_di
     assert not runtime.changed.is_set()
 
 
-async def test_a_gateway_that_ends_in_the_middle_of_a_round_ends_it_first(
-    house: House, monkeypatch: pytest.MonkeyPatch
+async def test_a_caller_at_one_gateway_hears_the_listener_that_asks_at_the_other(
+    tmp_path: Path, migrated_url: str
 ) -> None:
-    """Else the run of a listener that has died would have failed, and its caller would wait for ever."""
-    _, calling, _ = await a_caller_waits(house)
-    forward(house, LEASE)
-    written, go_on = asyncio.Event(), asyncio.Event()
-    put_out = house.gateway.store.listeners.sweep
-
-    async def slowly(*given: Any) -> Any:
-        gone = await put_out(*given)
-        written.set()
-        await go_on.wait()
-        return gone
-
-    monkeypatch.setattr(house.gateway.store.listeners, "sweep", slowly)
-    (loop,) = [one for one in serving._workers(house.gateway) if isinstance(one, listeners.ListenersLoop)]
-    running = asyncio.create_task(loop.run())
-    async with asyncio.timeout(PATIENCE):
-        await written.wait()
+    shared = {"POSTERN_DATABASE_URL": migrated_url, "POSTERN_SECRET_KEYS": "a-key-of-both-long-enough"}
+    async with a_house(tmp_path / "1", **shared) as here, a_house(tmp_path / "2", **shared) as there:
+        webhook = await waiting_webhook(here)
+        await there.gateway.runtime.directory.refresh()
+        listener = await enter(there, webhook)
+        loop = listeners.ListenersLoop(here.gateway)
+        running = asyncio.create_task(loop.run())
+        async with asyncio.timeout(PATIENCE):
+            while here.gateway.runtime.listeners.answering(webhook.id, here.gateway.clock()) is None:
+                await asyncio.sleep(0.001)
+            calling = asyncio.create_task(here.call(webhook))
+            while not (calls := await ask(there, listener)):
+                pass
+            await answer(there, listener, calls[0], b"from there")
+            assert ((await calling).body, here.engine.started) == (b"from there", {})
+            with pytest.raises(Refused, match="ada@laptop"):
+                await enter(here, webhook, BOB, "bob@desk")
         loop.stop()
-        go_on.set()
         await running
-        assert (await calling).status == 502

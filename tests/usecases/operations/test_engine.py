@@ -17,8 +17,6 @@ from postern.usecases.webhooks import webhooks
 from support.house import OWNER, House
 from support.waiting import PATIENCE
 
-pytestmark = pytest.mark.anyio
-
 
 async def test_an_engine_that_lists_its_runs_is_asked(house: House) -> None:
     assert await engine.runs(house.gateway, OWNER) == []

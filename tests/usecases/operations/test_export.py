@@ -61,7 +61,6 @@ def lines_in(written: list[bytes]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.removesuffix(b"\n").split(b"\n")]
 
 
-@pytest.mark.anyio
 async def test_every_row_is_a_line_and_the_last_line_counts_them(tmp_path: Path) -> None:
     lines = await lines_of(tmp_path)
     assert lines[0].keys() == {"kind", "format", "version", "madeAt"}
@@ -93,7 +92,6 @@ async def test_every_row_is_a_line_and_the_last_line_counts_them(tmp_path: Path)
     assert lines[-1]["counts"] == {kind: kinds[kind] for kind in kinds if kind not in ("export", "end")}
 
 
-@pytest.mark.anyio
 async def test_what_is_kept_beside_webhooks_and_calls_is_in_it(house: House) -> None:
     recorded, deleted = await house.webhook(name="Recorded"), await house.webhook(name="Deleted")
     await samples.arm(house.gateway, OWNER, recorded.id)
@@ -118,7 +116,6 @@ async def test_what_is_kept_beside_webhooks_and_calls_is_in_it(house: House) -> 
     }
 
 
-@pytest.mark.anyio
 async def test_no_secret_is_in_it_and_it_is_for_administrators(tmp_path: Path) -> None:
     async with a_house(tmp_path) as house:
         key = await some_of_everything(house)
@@ -174,7 +171,6 @@ def test_the_command_takes_the_place_of_no_pipe_and_of_no_link(
     assert json.loads(Path("all.jsonl").read_text().splitlines()[0])["kind"] == "export"
 
 
-@pytest.mark.anyio
 async def test_however_many_there_are_each_is_written_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

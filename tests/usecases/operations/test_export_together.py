@@ -13,7 +13,6 @@ from postern.usecases.operations import export
 from support.house import OWNER, a_house
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("most_at_once", [1, 60, 8 * 1024 * 1024])
 async def test_a_line_says_of_a_call_what_the_api_says_however_many_are_read_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_at_once: int

@@ -1,12 +1,8 @@
 """The metrics that are measured when they are asked for."""
 
-import pytest
-
 from postern.observe.metrics import REGISTRY
 from postern.usecases.deliveries import dispatch
 from support.house import House
-
-pytestmark = pytest.mark.anyio
 
 
 async def test_what_waits_to_be_started_is_counted_and_how_long_it_has(house: House) -> None:

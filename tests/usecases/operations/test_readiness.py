@@ -18,8 +18,6 @@ from postern.usecases.runtime.process import EngineAway, GatewayTrouble
 from support.house import OWNER, House
 from support.waiting import PATIENCE
 
-pytestmark = pytest.mark.anyio
-
 
 async def until(condition: Callable[[], object]) -> None:
     async with asyncio.timeout(PATIENCE):
@@ -154,21 +152,6 @@ async def test_only_an_engine_of_its_own_is_asked_each_second(house: House) -> N
     assert (other.asked, house.gateway.runtime.troubles) == (0, [])
 
 
-async def test_an_alarm_is_logged_when_it_begins_and_not_again_while_its_words_change(house: House) -> None:
-    gateway = house.gateway
-    with capture_logs() as lines:
-        for reason in ("no file", "no memory"):
-            gateway.engine = Sick(EngineHealth(False, reason, cannot_start=True))  # type: ignore[assignment]
-            await readiness._look(gateway)
-            assert alarms_of(gateway) == [f"No workflow is started: {reason}."]
-        gateway.runtime.directory.trouble = "no such table"
-        await readiness._look(gateway)
-    assert [line["because"].partition(":")[0] for line in lines] == [
-        "No workflow is started",
-        "Changes to webhooks are not followed",
-    ]
-
-
 async def test_the_end_of_each_alarm_is_logged_also_while_another_one_goes_on(house: House) -> None:
     gateway = house.gateway
     well = gateway.engine
@@ -185,20 +168,6 @@ async def test_the_end_of_each_alarm_is_logged_also_while_another_one_goes_on(ho
         ("this is well again", "No workflow is started: no file."),
         ("everything is well again", None),
     ]
-
-
-async def test_only_the_alarm_of_calls_that_wait_says_how_the_engine_is(house: House) -> None:
-    """Also where another one begins with the same words."""
-    house.gateway.runtime.troubles = [
-        GatewayTrouble(
-            "calls not stored", "Calls wait for their workflows to be started: no room.", "no room."
-        )
-    ]
-    assert (await state(house))[1]["engine"] == (True, "noting")
-    house.gateway.runtime.troubles = [
-        GatewayTrouble("calls wait", "In words of another day: refused.", "refused.")
-    ]
-    assert (await state(house))[1]["engine"] == (False, "refused.")
 
 
 async def test_what_is_well_is_not_reported_again_and_again(house: House) -> None:

@@ -34,8 +34,6 @@ from postern.usecases.webhooks import webhooks
 from support.desk import ACTOR, Desk
 from support.house import OWNER, House
 
-pytestmark = pytest.mark.anyio
-
 
 @pytest.fixture(autouse=True)
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -406,18 +404,6 @@ async def test_it_prunes_half_a_minute_after_the_start_and_then_every_ten_minute
     assert await rounds.at(loop, 629) == ["summed"]
     assert await rounds.at(loop, 630) == ["pruned"]
     assert await rounds.at(other, 631) == ["summed"]
-
-
-async def test_a_clock_set_back_or_forward_stops_neither_sums_nor_pruning(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rounds = Rounds(house, monkeypatch)
-    loop = RetentionLoop(house.gateway)
-    assert await rounds.at(loop, 0) == ["summed"]
-    assert await rounds.at(loop, 30) == ["pruned"]
-    for step in (-3600, 3600):
-        assert await rounds.at(loop, step) == ["summed", "pruned"]
-        assert await rounds.at(loop, step + 1) == []
 
 
 @pytest.mark.parametrize("restarted", [False, True], ids=["while it serves", "while it was off"])

@@ -12,8 +12,6 @@ from postern.usecases.runtime.live_feed import LiveFeed, Watcher
 from support.house import OWNER, House
 from support.waiting import PATIENCE
 
-pytestmark = pytest.mark.anyio
-
 
 @pytest.fixture(autouse=True)
 def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,6 @@ from postern.core.history.invocation import StoreUnavailable
 from postern.usecases.runtime import loop as module
 from postern.usecases.runtime.loop import Loop
 
-pytestmark = pytest.mark.anyio
-
 
 async def nothing() -> None: ...
 
@@ -86,30 +84,6 @@ async def test_what_no_round_would_come_upon_is_looked_for_first_and_then_once_a
     loop = Loop("test", work, nothing, catch_up)
     await asyncio.wait_for(loop.run(), 5)
     assert done == [1000.0, 1060.0, 1120.0]
-
-
-@pytest.mark.parametrize(
-    ("trouble", "logged"),
-    [(StoreUnavailable("away"), "the store is not available"), (ValueError("planted"), "a round failed")],
-)
-async def test_after_a_failure_it_rests_a_moment_and_says_whose_round_it_was(
-    trouble: Exception, logged: str
-) -> None:
-    rests: list[float] = []
-
-    async def work() -> bool:
-        raise trouble
-
-    async def rest(seconds: float, *until: object) -> None:
-        rests.append(seconds)
-        loop.stop()
-
-    loop = Loop("deliveries", work, nothing)
-    loop.rest = rest  # type: ignore[method-assign,assignment]
-    with capture_logs() as lines:
-        await asyncio.wait_for(loop.run(), 5)
-    assert rests == [module.AFTER_FAILURE]
-    assert [(one["event"], one["loop"]) for one in lines] == [(logged, "deliveries")]
 
 
 async def test_that_the_store_is_away_is_said_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,6 @@ import pytest
 from postern.usecases.runtime import notifications
 from support.house import House
 
-pytestmark = pytest.mark.anyio
-
 ANNOUNCED = ("configuration", "due", "answer:inv_1.1", "listeners", "handed:lsn_1", "listening", "deaf")
 WOKEN = {
     "configuration": {"configuration"},

@@ -9,8 +9,6 @@ import pytest
 from postern.core.problems import Refused
 from postern.usecases.runtime.one_at_a_time import OneAtATime
 
-pytestmark = pytest.mark.anyio
-
 
 class Line:
     """A line whose first place is taken until ``go`` is set."""

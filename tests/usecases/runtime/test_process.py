@@ -10,8 +10,6 @@ from postern.usecases.runtime import process
 from postern.usecases.runtime.process import Waiters
 from support.house import OWNER, House
 
-pytestmark = pytest.mark.anyio
-
 FIRST, SECOND = WorkflowResponse(201, (), b"first"), WorkflowResponse(202, (), b"second")
 
 
@@ -46,24 +44,6 @@ async def test_who_only_watches_is_sent_away_at_once_and_who_waits_has_a_while(
     assert (runtime.waiters.time_is_up, wait.is_set()) == (True, True)
     runtime.waiters.leave("inv_1.1", wait)
     assert runtime.begin_to_end() == 0
-
-
-async def test_what_was_begun_in_the_background_is_waited_for_or_has_had_its_time(house: House) -> None:
-    runtime, go, done = house.gateway.runtime, asyncio.Event(), []
-
-    async def work() -> str:
-        await go.wait()
-        done.append("done")
-        return "its outcome"
-
-    task = runtime.background(work())
-    await runtime.finish(0.0)
-    assert not done
-    go.set()
-    await runtime.finish(60.0)
-    assert (done, await task) == (["done"], "its outcome")
-    await runtime.finish(60.0)  # nothing is left to wait for
-    assert not runtime._background
 
 
 async def test_what_fails_in_the_background_is_reported_to_who_waits_and_to_nobody_else(house: House) -> None:

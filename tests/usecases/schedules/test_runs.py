@@ -22,8 +22,6 @@ from postern.usecases.webhooks.views import ScheduleRun, ScheduleState, Webhook
 from support.house import OWNER, House
 from support.waiting import PATIENCE
 
-pytestmark = pytest.mark.anyio
-
 URL = "https://api.example.com/orders?key=k"
 TOKEN = {"method": "token", "token": "a token of the tests"}
 

@@ -22,8 +22,6 @@ from stand_in import Received, Reply, StandIn, stand_in
 from support.desk import ACTOR, Desk
 from support.waiting import PATIENCE
 
-pytestmark = pytest.mark.anyio
-
 
 def source(body: Any, status: int = 200, **headers: str) -> Any:
     text = body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -237,15 +235,6 @@ async def test_a_paused_schedule_goes_on_when_a_run_by_hand_succeeds(desk: Desk)
         0,
         True,
     )
-
-
-async def test_private_addresses_are_refused_unless_they_are_opened(desk: Desk) -> None:
-    async with stand_in(source({})) as server:
-        webhook = await desk.webhook(schedule={"url": f"http://127.0.0.2:{server.port}/", "every": 60})
-        done = await run(desk, webhook)
-        assert done.result == "failed"
-        assert "127.0.0.2" in done.reason
-        assert server.received == []
 
 
 async def test_headers_are_sent_encrypted_at_rest_and_never_shown(desk: Desk) -> None:

@@ -32,8 +32,6 @@ from stand_in import Received, Reply, stand_in
 from support.house import OWNER, House, a_house
 from support.reply import HttpReply
 
-pytestmark = pytest.mark.anyio
-
 SECRET = "whsec_" + "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 KEY = Actor("a program", "write", "key_1")
 PERSON = Actor("ada", "write", "usr_1", "ses_1")
@@ -389,23 +387,6 @@ async def test_a_call_that_was_only_counted_is_reported_by_its_reason(
     assert json.loads(counted.answer)["code"] == "credential_mismatch"
 
 
-async def test_what_is_loaded_for_the_first_call_is_no_part_of_how_long_its_answer_took(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    comes_in(house)
-    webhook = await house.webhook()
-    now = 1000.0
-    monkeypatch.setattr(sending, "time", SimpleNamespace(monotonic=lambda: now))
-
-    async def prepare() -> None:
-        nonlocal now
-        now += 0.8
-
-    house.gateway.outbound.prepare_own = prepare
-    assert (await send(house, webhook)).ms == 0.0
-    assert now == 1000.8
-
-
 async def test_what_came_in_before_is_a_duplicate_however_little_the_clocks_differ(house: House) -> None:
     """The clock of the process that takes calls may be another machine's."""
     public, now, behind = Public(house), house.gateway.clock(), 0.0
@@ -566,16 +547,6 @@ async def test_the_samples_of_a_webhook_are_its_senders_and_what_was_recorded(ho
     assert [one.event for one in senders.samples_of("stripe")] == [
         one.event for one in presets.get("stripe").samples
     ]
-
-
-async def test_the_first_sample_is_sent_where_none_is_named(house: House) -> None:
-    comes_in(house)
-    webhook = await house.webhook(**signed_by("stripe"))
-    first, *_, last = presets.get("stripe").samples
-    found = await sending.send(house.gateway, OWNER, webhook.id, SendRequest())
-    assert (found.webhook_id, found.url, found.event) == (webhook.id, webhook.url, first.event)
-    named = await sending.send(house.gateway, OWNER, webhook.id, SendRequest(event=last.event))
-    assert named.event == last.event
 
 
 # --- with a secret that comes along ----------------------------------------------------------------------------------

@@ -19,8 +19,6 @@ from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.views import Webhook
 from support.house import OWNER, House
 
-pytestmark = pytest.mark.anyio
-
 NOW = 1_800_000_000
 
 

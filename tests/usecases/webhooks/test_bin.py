@@ -12,7 +12,6 @@ from postern.usecases.webhooks import bin, webhooks
 from support.desk import ACTOR, Desk
 from support.house import OWNER, House
 
-pytestmark = pytest.mark.anyio
 TOKEN = {"X-Api-Key": "a token of the tests"}
 
 

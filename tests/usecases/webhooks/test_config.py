@@ -16,8 +16,6 @@ from postern.usecases.answers import as_plain
 from postern.usecases.webhooks import as_code, listing, webhooks
 from support.house import OWNER, House, a_house
 
-pytestmark = pytest.mark.anyio
-
 SECRETS = {
     ("env", "ORDERS_TOKEN"): "orders-token-0123456789",
     ("env", "ORDERS_SECOND_TOKEN"): "orders-second-0123456789",
@@ -142,15 +140,6 @@ async def test_another_secret_is_a_change_that_does_not_tell_it(house: House) ->
     (change,) = done["changes"]
     assert change["differences"] == {"secret main": {"before": "set", "after": "another"}}
     assert (await rows(house))[0][2]["main"] == b"rotated-0123456789"
-
-
-async def test_a_secret_is_removed_only_by_saying_so(house: House) -> None:
-    await apply(house, DOCUMENT)
-    silent = {"method": "token", "token": {"env": "ORDERS_TOKEN"}}
-    assert (await apply(house, edited(authentication=silent)))["changes"] == []
-    done = await apply(house, edited(authentication={**silent, "secondToken": None}))
-    assert done["changes"][0]["differences"] == {"secret second": {"before": "set", "after": None}}
-    assert "second" not in (await rows(house))[0][2]
 
 
 async def test_what_the_file_does_not_name_stays_unless_it_is_to_be_pruned(house: House) -> None:
@@ -432,26 +421,3 @@ async def test_what_a_file_may_not_have_is_named_by_its_place(house: House) -> N
     with pytest.raises(Refused) as caught:
         await apply(house, {"version": 1, "webhooks": [{}]})
     assert caught.value.detail == "Nothing was changed: the configuration is not valid."
-
-
-async def test_another_sender_starts_without_the_secrets_of_the_one_before(house: House) -> None:
-    def document(provider: str, secret: Any) -> dict[str, Any]:
-        how = {"method": "hmac", "provider": provider, "secret": secret}
-        return {"version": 1, "webhooks": [{"name": "Signed", "authentication": how}]}
-
-    async def main() -> bytes:
-        ((_, _, secrets),) = await rows(house)
-        return secrets["main"]
-
-    await apply(house, document("stripe", {"env": "A"}), lambda kind, where: "whsec_a")
-    kept = await apply(house, document("stripe", {"env": "A"}), nothing)
-    assert (kept["changes"], kept["notes"]) == ([], ["Signed: A is not there, so the stored secret stays."])
-    assert (await apply(house, document("stripe", {"generate": True}), nothing))["changes"] == []
-    assert await main() == b"whsec_a", "one is made only where there is none"
-    with pytest.raises(Refused) as caught:
-        await apply(house, document("github", {"env": "A"}), nothing)
-    assert [(error.field, error.message) for error in caught.value.errors] == [
-        ("webhooks.0.authentication.secret", "A is not set in the environment")
-    ]
-    await apply(house, document("generic", {"generate": True}), nothing)
-    assert (await main()).startswith(b"whsec_") and await main() != b"whsec_a"

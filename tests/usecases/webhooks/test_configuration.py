@@ -3,9 +3,7 @@ calls meet of it."""
 
 from typing import Any
 
-import msgspec
 import pytest
-from msgspec.structs import replace
 
 from postern import presets
 from postern.core.calls.content import LARGEST_PAYLOAD_LIMIT
@@ -16,12 +14,9 @@ from postern.core.webhooks.settings import Resolved
 from postern.core.webhooks.webhook import Webhook
 from postern.usecases import stored_webhook
 from postern.usecases.shapes import MOST_MEANT, validated
-from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.compiling import compile_webhook
 from postern.usecases.webhooks.requests import WebhookRequest
-from support.house import OWNER, House
-
-pytestmark = pytest.mark.anyio
+from support.house import House
 
 TOKEN = {"method": "token", "token": "a token of the tests"}
 HMAC = {"method": "hmac", "provider": "generic", "secret": "whsec_main"}
@@ -267,17 +262,6 @@ def test_an_address_is_kept_without_the_blanks_around_it_and_otherwise_as_it_was
     assert request(ipAllowlist=written).ip_allowlist == ["10.0.0.0/8", "192.0.2.7/32", "2001:DB8::1"]
 
 
-def test_no_type_of_the_program_is_named_in_the_place_of_a_field() -> None:
-    for secret in ({"generate": False}, {"generate": True, "length": 7}, {}):
-        fields = wrong(authentication={**TOKEN, "token": secret}).keys()
-        assert {field.removeprefix("authentication.token") for field in fields} <= {
-            "",
-            ".generate",
-            ".length",
-        }
-    assert wrong(schedule={"url": "https://a.example", "every": []}).keys() == {"schedule.every"}
-
-
 def test_every_wrong_field_is_reported_at_once_and_none_twice() -> None:
     errors = wrong(
         name="", payloadLimitBytes=0, authentication={**TOKEN, "token": 7, "headerName": "a b", "more": 1}
@@ -350,23 +334,6 @@ async def test_what_is_not_switched_on_is_not_asked_of_calls(house: House) -> No
     assert (await compiled(house, authentication={**HMAC, "provider": "github"})).handshake is None
 
 
-async def test_what_a_signature_covers_and_how_old_it_may_be_is_the_webhooks_own(house: House) -> None:
-    made = await compiled(
-        house,
-        authentication={
-            **CUSTOM,
-            "secondSecret": "whsec_second",
-            "toleranceSeconds": 7,
-            "publicUrl": "https://public.example.com/w",
-            "requireTimestampAndDigest": True,
-        },
-    )
-    how = made.credential
-    assert isinstance(how, SignatureCredential)
-    assert (how.tolerance, how.scheme.signature) == (7, ("header:X-Sig",))
-    assert list(made.secret_ids) == ["main", "second"]
-
-
 async def test_a_sender_brings_its_own_scheme(house: House) -> None:
     own = {"signature": "header:X"}
     for how, field, expected in (
@@ -389,21 +356,6 @@ async def test_a_scheme_that_is_sent_back_as_it_was_shown_is_taken(house: House)
             again["presetVersion"] = made.preset_version
         assert (await house.webhook(authentication=again)).authentication.scheme == made.scheme  # type: ignore[union-attr]
     assert made.preset_version is None and made.preset_update is None
-
-
-async def test_a_senders_scheme_that_was_sent_back_stands_in_no_newer_ones_way(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stripe = {**HMAC, "provider": "stripe"}
-    shown: Any = (await house.webhook(authentication=stripe)).authentication
-    made = await house.webhook(authentication={**stripe, "scheme": shown.scheme})
-    now = presets.get("stripe")
-    newer = msgspec.structs.replace(now.scheme, tolerance_seconds=60)
-    monkeypatch.setattr(presets, "get", lambda name: replace(now, version=2, scheme=newer))
-    taken: Any = await webhooks.change(
-        house.gateway, OWNER, made.id, {"authentication": {"presetVersion": 2}}
-    )
-    assert (taken.authentication.preset_version, taken.authentication.scheme["toleranceSeconds"]) == (2, 60)
 
 
 async def test_one_that_was_stored_without_its_scheme_is_not_served_and_says_why(house: House) -> None:

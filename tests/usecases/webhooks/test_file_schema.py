@@ -23,7 +23,6 @@ def one(**settings: Any) -> dict[str, Any]:
     return {"version": 1, "webhooks": [{"name": "Orders", "authentication": TOKEN, **settings}]}
 
 
-@pytest.mark.anyio
 async def test_every_export_is_valid(tmp_path: Path) -> None:
     async with a_house(tmp_path) as house:
         for number, request in enumerate(REQUESTS):
@@ -61,7 +60,6 @@ BAD = [
 ]
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("document", [*GOOD, *BAD], ids=repr)
 async def test_it_takes_and_refuses_what_apply_takes_and_refuses(document: Any, tmp_path: Path) -> None:
     async with a_house(tmp_path) as house:

@@ -19,8 +19,6 @@ from support.desk import ACTOR, Desk
 from support.house import OWNER, House
 from support.stored import NEWER, overwrite
 
-pytestmark = pytest.mark.anyio
-
 
 async def listed(desk: Desk, **wanted: Any) -> list[str]:
     page = await listing.listing(desk.gateway, ACTOR, 200, None, WebhookFilter(**wanted), "name")
@@ -244,17 +242,6 @@ class Counting:
         if (task := self.house.gateway.runtime.counted.task) is not None:
             await task
         return self.times
-
-
-async def test_few_webhooks_are_counted_each_time_and_more_only_now_and_then(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(listing, "EXACT_UP_TO", 1)
-    counting = Counting(house, monkeypatch)
-    await house.webhook()
-    assert [await counting.asked(0) for _ in range(3)] == [1, 2, 3]
-    await house.webhook()
-    assert [await counting.asked(after) for after in (0, 5, 1, 1, 4, 1)] == [3, 3, 4, 4, 4, 5]
 
 
 async def test_what_was_counted_long_ago_is_waited_for(house: House, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,8 +17,6 @@ from postern.usecases.signatures.signatures import SignatureTest
 from postern.usecases.webhooks import listing, webhooks
 from support.house import OWNER, House
 
-pytestmark = pytest.mark.anyio
-
 SIGNED = {"method": "hmac", "provider": "github", "secret": "s" * 32, "secondSecret": "t" * 32}
 
 

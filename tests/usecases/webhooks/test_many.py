@@ -21,8 +21,6 @@ from support.desk import ACTOR, Desk
 from support.house import OWNER, House
 from support.stored import NEWER, overwrite
 
-pytestmark = pytest.mark.anyio
-
 
 async def change(desk: Desk, action: str, **asked: Any) -> Many:
     request: ManyRequest = validated(ManyRequest, {"action": action, **asked})

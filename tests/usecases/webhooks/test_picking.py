@@ -1,14 +1,10 @@
 """Choosing one webhook among thousands, by a part of its name or by its id."""
 
 import pytest
-from sqlalchemy import Connection, insert, select
 
 from postern.core.problems import Refused
-from postern.stores.sql.tables import webhooks as table
 from postern.usecases.webhooks import picking, webhooks
 from support.house import OWNER, House
-
-pytestmark = pytest.mark.anyio
 
 
 async def test_whoever_types_a_whole_name_or_a_word_of_it_finds_it_among_many(house: House) -> None:
@@ -119,22 +115,6 @@ async def test_two_deleted_ones_of_a_name_are_chosen_by_their_ids(house: House) 
     assert refused.value.errors[0].field == "webhook"
     there = await house.webhook(name="Gone")
     assert await picking.meant(house.gateway, OWNER, "gone") == there.id, "one that is there is meant first"
-
-
-async def test_a_deleted_one_is_found_by_its_name_however_many_hold_it(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(picking, "MOST", 2)
-    gone = await deleted(house, "ÄRMEL")
-
-    def like_it(connection: Connection) -> None:
-        row = connection.execute(select(table).where(table.c.id == gone)).one()._mapping
-        more = [{"id": f"{gone}-{n:03}", "short_code": f"none{n}", "name": f"Ärmel {n}"} for n in range(120)]
-        connection.execute(insert(table), [{**row, **one} for one in more])
-
-    await house.gateway.store.writer.write(like_it)
-    assert await picking.meant(house.gateway, OWNER, "ärmel (deleted)") == gone
-    assert len(await picking.choices(house.gateway, OWNER, "ÄRM", deleted=True)) == 2
 
 
 async def test_names_are_of_deleted_ones_where_they_are_asked_for(house: House) -> None:

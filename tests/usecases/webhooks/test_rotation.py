@@ -19,8 +19,6 @@ from support.house import OWNER, House, a_house
 from support.reply import HttpReply
 from support.waiting import PATIENCE
 
-pytestmark = pytest.mark.anyio
-
 HOUR = 3600
 OLD_KEY, NEW_KEY = "an old key of sixteen or more", "a new key of sixteen or more"
 METHODS = {

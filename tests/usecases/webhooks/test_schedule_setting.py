@@ -14,8 +14,6 @@ from postern.usecases.webhooks.requests import LONGEST_HEADER, ScheduleRequest, 
 from postern.usecases.webhooks.views import Webhook
 from support.house import OWNER, House
 
-pytestmark = pytest.mark.anyio
-
 URL = "https://api.example.com/orders"
 
 

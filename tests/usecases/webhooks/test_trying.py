@@ -7,8 +7,6 @@ from postern.usecases.history.views.requests import TriedKey
 from postern.usecases.webhooks import trying
 from support.house import OWNER, House
 
-pytestmark = pytest.mark.anyio
-
 
 async def test_a_key_is_looked_for_in_the_last_twenty_calls(house: House) -> None:
     webhook = await house.webhook()
@@ -58,10 +56,3 @@ async def test_the_newest_call_is_the_example_and_a_long_one_is_cut(house: House
     for key in ("header:X-Event-ID", "HEADER:x-event-id"):
         header = await trying.duplicate_key(house.gateway, OWNER, webhook.id, key)
         assert (header.found, header.example, header.instead) == (3, "evt_2", None)
-
-
-async def test_a_call_whose_body_is_nothing_to_read_has_no_path(house: House) -> None:
-    webhook = await house.webhook()
-    await house.call(webhook, b"not json", headers={"X-Event-ID": "evt_1"})
-    tried = await trying.duplicate_key(house.gateway, OWNER, webhook.id, "X-Event-ID")
-    assert (tried.calls, tried.found, tried.instead) == (1, 0, "header:X-Event-ID")

@@ -18,8 +18,6 @@ from postern.usecases.webhooks.views import Webhook
 from support.house import OWNER, House
 from support.stored import NEWER, overwrite
 
-pytestmark = pytest.mark.anyio
-
 
 async def unreadable(house: House, tmp_path: Path, document: str = NEWER, **settings: Any) -> Webhook:
     """A webhook that another version has saved since."""

@@ -1,11 +1,6 @@
 """What a webhook's owner is warned of at once, instead of by rejected calls."""
 
-import pytest
-
-from postern.usecases.webhooks import webhooks
-from support.house import OWNER, House
-
-pytestmark = pytest.mark.anyio
+from support.house import House
 
 
 async def warned(house: House, provider: str, secret: str) -> list[str]:
@@ -38,17 +33,6 @@ async def test_cors_without_an_origin_is_reported(house: House) -> None:
 async def test_blanks_around_a_secret_are_reported(house: House) -> None:
     (warning,) = await warned(house, "stripe", "whsec_0123456789\n")
     assert warning.startswith("The signing secret has blanks around it")
-
-
-async def test_the_second_secret_is_looked_at_too(house: House) -> None:
-    made = await house.webhook(
-        authentication={"method": "hmac", "provider": "stripe", "secret": "whsec_0123456789"}
-    )
-    changed = await webhooks.change(
-        house.gateway, OWNER, made.id, {"authentication": {"secondSecret": "rk_test_1"}}
-    )
-    (warning,) = changed.warnings
-    assert warning.startswith("The second signing secret: this looks like an API key")
 
 
 async def test_a_webhook_that_asks_for_enough_is_warned_of_nothing(house: House) -> None:

@@ -15,8 +15,6 @@ from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.views import Webhook
 from support.house import OWNER, House
 
-pytestmark = pytest.mark.anyio
-
 TOKEN = {"method": "token", "token": "a token of the tests"}
 BOTH = {**TOKEN, "secondToken": "another token of the tests"}
 

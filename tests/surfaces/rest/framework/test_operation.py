@@ -6,7 +6,7 @@ import pytest
 
 from support.client import Client
 from support.program import Program
-from support.rest import WEBHOOK, fields, made, problem
+from support.rest import WEBHOOK, fields, problem
 
 
 @pytest.mark.parametrize(
@@ -95,18 +95,6 @@ def test_head_is_answered_like_get_without_a_body(api: Client) -> None:
         "",
         whole.headers["content-type"],
     )
-
-
-def test_pages_go_on_where_the_last_one_ended(api: Client) -> None:
-    ids = [made(api, name=f"Paged {number}")["id"] for number in range(5)]
-    seen, cursor = [], ""
-    while True:
-        page = api.get(f"webhooks?search=paged&limit=2{cursor}").json
-        seen += [webhook["id"] for webhook in page["items"]]
-        if page["nextCursor"] is None:
-            break
-        cursor = f"&cursor={page['nextCursor']}"
-    assert seen == ids[::-1]
 
 
 def test_the_same_creation_sent_again_makes_nothing_twice(api: Client) -> None:

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import pytest
-
 from postern.core.access.accounts import Actor
 from support.client import Client, admin_of
 from support.house import OWNER
@@ -111,28 +109,6 @@ def test_what_is_no_event_id_is_refused(served: Program) -> None:
     assert admin_of(served).get("live?after=7").status == 422
     assert admin_of(served).get("live", Last_Event_ID="inv_x").status == 422
     assert admin_of(served).ask("HEAD", "live").status == 200
-
-
-@pytest.mark.parametrize("database", ["sqlite", "postgres"])
-def test_what_another_process_does_is_heard_too(
-    start_program: StartProgram, request: pytest.FixtureRequest, database: str
-) -> None:
-    if database == "sqlite":
-        program = start_program(POSTERN_ENGINE="none")
-        other = program
-    else:
-        url = request.getfixturevalue("migrated_url")
-        both = {
-            "POSTERN_ENGINE": "none",
-            "POSTERN_DATABASE_URL": url,
-            "POSTERN_SECRET_KEYS": "one key for both",
-        }
-        program = start_program(**both)
-        other = start_program(**both, POSTERN_DATA_DIR=str(program.data_dir) + "2")
-    webhook = webhook_of(other)
-    with watching(program) as ear:
-        ids = {call(webhook, {}) for _ in range(3)}
-        assert {ear.event()["id"] for _ in range(3)} == ids
 
 
 def test_a_stop_does_not_wait_for_those_who_watch(start_program: StartProgram) -> None:
