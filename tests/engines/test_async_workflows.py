@@ -84,11 +84,6 @@ FLOWS = """
 
 
 @pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
 async def stage(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stage]:
     stage = Stage(tmp_path_factory.mktemp("async"))
     await stage.open(FLOWS)

@@ -10,8 +10,6 @@ from postern.usecases.history import history
 from postern.usecases.webhooks import webhooks
 from support.house import OWNER, House
 
-pytestmark = pytest.mark.anyio
-
 EACH = {"arrays": "each", "fieldMapping": {"fieldOne": "n"}}
 
 

@@ -3,7 +3,6 @@ one call may come of it."""
 
 import json
 import random
-import re
 import shutil
 import subprocess
 import sys

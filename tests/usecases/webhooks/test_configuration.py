@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from postern import presets
 from postern.core.calls.content import LARGEST_PAYLOAD_LIMIT
 from postern.core.calls.paths import parse_path
 from postern.core.problems import Refused
