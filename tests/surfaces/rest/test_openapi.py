@@ -18,6 +18,7 @@ from support import described
 from support.characters import know_characters
 from support.client import PASSWORD, Client, admin_of
 from support.program import Program, StartProgram
+from support.reply import HttpReply
 from support.rest import problem
 from support.stored import overwrite
 
@@ -86,9 +87,13 @@ OF_AN_ENGINE = {
 }
 
 
-def test_everything_that_is_described_is_answered_and_nothing_else(served: Program) -> None:
-    """The client refuses an answer that is not as described; here each operation is asked, and each field
-    that may be absent is seen."""
+LEAVES_NO_NOTE = {"test-signature", "ask-for-calls", "answer-call", "enter-listener", "end-listener"}
+"""Of the operations that are no GET: they keep nothing, or concern nobody but the one who asks."""
+
+
+def test_everything_that_is_described_is_answered_and_noted_and_nothing_else(served: Program) -> None:
+    """The client refuses an answer that is not as described; here each operation is asked, each field that may be absent is
+    seen, and whatever changes something says in the audit log who did it."""
     api = Telling(served)
     api.checked("GET", "me")
     who = f"teller{time.time_ns()}"
@@ -96,7 +101,7 @@ def test_everything_that_is_described_is_answered_and_nothing_else(served: Progr
     api.checked("GET", f"users/{user}")
     api.checked("PATCH", f"users/{user}", {"level": "read"})
     api.checked("POST", "sessions", {"name": who, "password": PASSWORD})
-    api.checked("POST", "api-keys", {"name": "Told", "level": "read"})
+    key = api.checked("POST", "api-keys", {"name": "Told", "level": "read"})["id"]
     for path in (
         "users",
         "sessions",
@@ -146,7 +151,7 @@ def test_everything_that_is_described_is_answered_and_nothing_else(served: Progr
     comparison = api.checked("GET", f"{accepted}/comparison?to={edited}")
     assert comparison["body"]["items"] and comparison["values"]["items"]
     api.checked("PUT", f"{accepted}/bookmark")
-    api.checked("POST", f"{accepted}/notes", {"text": "Told"})
+    note = api.checked("POST", f"{accepted}/notes", {"text": "Told"})["id"]
     marked = api.checked("GET", accepted)
     assert marked["bookmark"] and marked["notes"] and marked["editedReplays"]
     assert api.checked("GET", "invocations/count?bookmarked=true")["calls"] == 1
@@ -186,19 +191,19 @@ def test_everything_that_is_described_is_answered_and_nothing_else(served: Progr
     rejected = api.call(mistaken, b"{}", X_Hub_Signature_256=of_github)
     fixed = api.checked("POST", f"{rejected}/fix", {"number": 0})
     assert fixed["authentication"]["provider"] == "github"
-    right = HMAC(b"secret_announced", b'{"n": 2}', "sha256").hexdigest()
-    api.patch(
-        f"webhooks/{signed['id']}",
-        {"authentication": {"scheme": {**notion, "signature": ["header:X-Other"]}}},
-    )
-    passing = api.call(signed, b'{"n": 2}', X_Notion_Signature=right)
+    elsewhere = {"authentication": {"scheme": {**notion, "signature": ["header:X-Other"]}}}
+    api.patch(f"webhooks/{signed['id']}", elsewhere)
+    bodies = (b'{"n": 2}', b'{"n": 3}')
+    proofs = [HMAC(b"secret_announced", body, "sha256").hexdigest() for body in bodies]
+    passing, _ = [
+        api.call(signed, body, X_Notion_Signature=proof) for body, proof in zip(bodies, proofs, strict=True)
+    ]
     api.patch(f"webhooks/{signed['id']}", {"authentication": {"scheme": notion}})
-    assert len(api.checked("GET", f"webhooks/{signed['id']}/readmissible")["wouldPass"]) == 1
-    assert (
-        api.checked("POST", "readmissions", {"invocationIds": [passing.partition("/")[2]]})["admitted"] == 1
-    )
-
-    assert api.checked("POST", f"webhooks/{signed['id']}/readmissible", {"expected": 0})["admitted"] == 0
+    readmissible = f"webhooks/{signed['id']}/readmissible"
+    assert len(api.checked("GET", readmissible)["wouldPass"]) == 2
+    admitted = api.checked("POST", "readmissions", {"invocationIds": [passing.partition("/")[2]]})
+    assert admitted["admitted"] == 1
+    assert api.checked("POST", readmissible, {"expected": 1})["admitted"] == 1
 
     newer = api.post("webhooks", {"name": "Newer", "authentication": {"method": "none"}}).json["id"]
     overwrite(served.data_dir, newer)
@@ -214,6 +219,22 @@ def test_everything_that_is_described_is_answered_and_nothing_else(served: Progr
     document = api.checked("GET", "configuration")
     document["webhooks"] = [one | {"name": f"{one['name']} again"} for one in document["webhooks"][:1]]
     assert api.checked("POST", "configuration", {"document": document, "dryRun": True})["changes"]
+
+    assert api.checked("POST", "configuration", {"document": document})["changes"]
+
+    person = api.post("sessions", {"name": who, "password": PASSWORD}, Sec_Fetch_Site="same-origin")
+    mine = Telling(served, who, Cookie=person.headers["set-cookie"].partition(";")[0])
+    changed = {"oldPassword": PASSWORD, "newPassword": "another long password"}
+    assert mine.post("me/password", changed, Sec_Fetch_Site="same-origin").status == 204
+    (session,) = [one["id"] for one in api.get("sessions").json["items"] if one["user"] == who]
+    for path in (
+        *(f"sessions/{session}", f"api-keys/{key}", f"users/{user}"),
+        *(f"{accepted}/notes/{note}", f"{accepted}/bookmark", f"{of}/sample", f"{of}/record-events"),
+        *(f"webhooks/{signed['id']}", f"bin/{signed['id']}"),
+    ):
+        assert api.delete(path).status == 204, path
+    changing = {one.id for one in table.operations() if one.method != "GET"} - OF_AN_ENGINE
+    assert changing - api.noted - mine.noted == LEAVES_NO_NOTE
 
     asked = {one.id for one in table.operations() if described.answer_types(one)}
     assert asked - api.checked_codes - OF_AN_ENGINE == set()
@@ -246,10 +267,26 @@ def test_no_path_hides_another() -> None:
 class Telling(Client):
     """Notes which operations were answered, and which fields were in the answers."""
 
-    def __init__(self, served: Program) -> None:
-        super().__init__(served.port, served.admin_key)
+    def __init__(self, served: Program, who: str = "POSTERN_ADMIN_KEY", **headers: str) -> None:
+        super().__init__(served.port, None if headers else served.admin_key, **headers)
+        self._who, self._admin = who, admin_of(served)
         self.checked_codes: set[str | None] = set()
         self.seen: set[str] = set()
+        self.noted: set[str] = set()
+
+    def ask(self, method: str, path: str, body: Any = None, **headers: str) -> HttpReply:
+        found = None if method == "GET" else described.operation_of(method, f"/api/v1/{path}")
+        before = self._notes() if found else {}
+        reply = super().ask(method, path, body, **headers)
+        if found and (new := {id: one for id, one in self._notes().items() if id not in before}):
+            who = body["name"] if found.id == "sign-in" else self._who
+            assert all(one["actor"] == who and one["action"] and one["subject"] for one in new.values()), new
+            assert PASSWORD not in str(new)
+            self.noted.add(found.id)
+        return reply
+
+    def _notes(self) -> dict[str, Any]:
+        return {one["id"]: one for one in self._admin.get("audit?limit=20").json["items"]}
 
     def checked(self, method: str, path: str, body: Any = None) -> Any:
         reply = self.ask(method, path, body)
