@@ -2,11 +2,7 @@
 
 import asyncio
 import hmac
-import json
-import os
 import re
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -31,7 +27,7 @@ from support.client import admin_of
 from support.commands import typed
 from support.listener import listening
 from support.plain_http import WITHOUT_TLS, no_certificates_read
-from support.program import Program, StartProgram, clean_environment
+from support.program import Program, StartProgram
 from support.waiting import PATIENCE, free_port, wait_until
 
 SECRET = "a secret that is long enough"

@@ -1,5 +1,7 @@
 """What a webhook's owner is warned of at once, instead of by rejected calls."""
 
+import pytest
+
 from support.house import House
 
 
