@@ -14,7 +14,7 @@ from postern.observe.metrics import REGISTRY
 from postern.usecases.operations import readiness
 from postern.usecases.operations.readiness import LONGEST_START, MOST_NAMED, status, watch
 from postern.usecases.runtime.gateway import Gateway
-from postern.usecases.runtime.process import EngineAway, GatewayTrouble
+from postern.usecases.runtime.process import EngineAway
 from support.house import OWNER, House
 from support.waiting import PATIENCE
 
