@@ -9,7 +9,9 @@ import importlib
 import inspect
 import json
 import pkgutil
+import shutil
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
@@ -18,6 +20,7 @@ import msgspec
 
 from postern import presets, usecases
 from postern.core.problems import PROBLEMS
+from postern.core.signatures.keys import ALGORITHM_WORDS
 from postern.core.webhooks import settings as webhook_settings
 from postern.core.webhooks.bounds import Bounds
 from postern.observe.metrics import REGISTRY
@@ -128,33 +131,48 @@ def problems_page() -> str:
 
 
 def senders_page() -> str:
-    parts = []
-    for name in presets.names():
-        preset = presets.get(name)
-        facts = [
-            ["Provider", f"`{name}`"],
-            ["Also", ", ".join(preset.aliases)],
-            ["Paste", preset.secret.paste],
+    rows = [
+        [
+            f"[{preset.title}](senders/{name}.md)",
+            f"`{name}`",
+            ALGORITHM_WORDS[preset.scheme.algorithm],
+            ", ".join(preset.aliases),
         ]
-        facts += [
-            ["Find it", preset.secret.where],
-            ["Retries", preset.sender.retries],
-            ["Mind", preset.sender.reactions],
-            ["Body", "An array is accepted, and read as its `items`." if preset.sends_arrays else ""],
-        ]
-        facts += [
-            [f"`{key}`", f"`{shown(value)}`"]
-            for key, value in preset.scheme.to_document().items()
-            if value not in ("", [], None, False)
-        ]
-        steps = "\n".join(f"{number}. {step}" for number, step in enumerate(preset.setup, 1))
-        parts.append(
-            f"## {preset.title}\n\n{steps}\n\n" + table(["", ""], [fact for fact in facts if fact[1]])
-        )
+        for name, preset in presets.load().items()
+    ]
     return page(
         "Senders",
-        "How each sender signs its calls, and how to set it up. The scheme's fields are those of a custom scheme.",
-        *parts,
+        "The built-in senders. Each page says how to set one up, what to paste, and how it signs and sends again.",
+        table(["Sender", "Provider", "Signed with", "Also"], rows),
+    )
+
+
+def sender_page(name: str) -> str:
+    preset = presets.get(name)
+    paste = "Paste, a public key" if preset.has_public_key else "Paste"
+    facts = [
+        ["Provider", f"`{name}`"],
+        ["Also", ", ".join(preset.aliases)],
+        [paste, preset.secret.paste],
+        ["Find it", preset.secret.where],
+        ["Waits", f"{preset.sender.timeout_seconds:g} seconds" if preset.sender.timeout_seconds else ""],
+        ["Retries", preset.sender.retries],
+        ["Mind", preset.sender.reactions],
+        ["Body", "An array is accepted, and read as its `items`." if preset.sends_arrays else ""],
+        ["Test calls", ", ".join(f"`{sample.event}`" for sample in preset.samples)],
+    ]
+    scheme = [
+        [f"`{key}`", f"`{shown(value)}`"]
+        for key, value in preset.scheme.to_document().items()
+        if value not in ("", [], None, False)
+    ]
+    steps = "\n".join(f"{number}. {step}" for number, step in enumerate(preset.setup, 1))
+    return page(
+        preset.title,
+        steps,
+        table(["", ""], [fact for fact in facts if fact[1]]),
+        "How it signs, in the fields of a [custom scheme](../senders.md):",
+        table(["Field", ""], scheme),
     )
 
 
@@ -235,6 +253,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "use-cases.md": use_cases_page,
     "openapi.json": lambda: as_text(description(list(operations()))),
     "webhooks.schema.json": lambda: as_text(file_schema.schema()),
+    **{f"senders/{name}.md": partial(sender_page, name) for name in presets.names()},
 }
 
 
@@ -294,8 +313,8 @@ def shown(value: Any) -> str:
 
 
 if __name__ == "__main__":
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    for old in FOLDER.iterdir():
-        old.unlink()
+    shutil.rmtree(FOLDER, ignore_errors=True)
     for name, make in PAGES.items():
-        (FOLDER / name).write_text(make())
+        file = FOLDER / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(make())

@@ -1,9 +1,11 @@
 """A request for each kind of webhook: every way to prove who is calling, and every setting once."""
 
 import base64
+from functools import cache
 from typing import Any
 
 from postern import presets
+from postern.core.signatures.keys import is_shared, new_private_key
 
 SECRET = "a secret of 0123456789"
 
@@ -16,11 +18,21 @@ def _hmac(provider: str, **settings: Any) -> dict[str, Any]:
     return {"authentication": {"method": "hmac", "provider": provider, "secret": SECRET, **settings}}
 
 
+@cache
+def secret_of(name: str) -> str:
+    """One that this sender may have; of a pair of keys the private half, with which test calls can be signed."""
+    scheme = presets.get(name).scheme
+    if not is_shared(scheme.algorithm):
+        return new_private_key(scheme.algorithm)
+    raw = SECRET.encode()
+    encoded = {"base64": base64.b64encode(raw).decode(), "hex": raw.hex()}
+    return scheme.secret_prefix + encoded.get(scheme.secret_encoding, SECRET)
+
+
 def _of_sender(name: str) -> dict[str, Any]:
     preset = presets.get(name)
     more: dict[str, Any] = {"publicUrl": "https://hooks.example.com/webhook/abc"} if preset.signs_url else {}
-    if preset.scheme.secret_encoding == "base64":
-        more["secret"] = preset.scheme.secret_prefix + base64.b64encode(SECRET.encode()).decode()
+    more["secret"] = secret_of(name)
     if name == "meta":
         more["verifyToken"] = "the verify token"
     return _hmac(name, **more)

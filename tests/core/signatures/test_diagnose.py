@@ -149,7 +149,7 @@ class TestVerdicts:
     @pytest.mark.parametrize("digest_name", ["sha1", "sha512"])
     def test_another_algorithm_is_found(self, digest_name: str) -> None:
         text = f"{digest_name}=" + hmac.digest(SECRET, BODY, digest_name).hex()
-        found = diagnosed(GITHUB, call({"X-Hub-Signature": text}))
+        found = diagnosed(GITHUB, call({"X-Acme-Signature": text}))
         assert found.code == "signature_missing"
         assert [patch["scheme"]["algorithm"] for patch in patches(found) if patch] == [f"hmac_{digest_name}"]
         assert f"HMAC-{digest_name.upper()}" in found.would_verify_if[0].change
@@ -463,7 +463,7 @@ class TestResemblance:
         assert resembles(call(stripe()), KNOWN) == ["stripe"]
         assert resembles(
             call({"Svix-Id": "1", "Svix-Timestamp": "1", "Svix-Signature": "v1," + based(b"")}), KNOWN
-        ) == ["standardwebhooks"]
+        ) == ["clerk", "resend", "standardwebhooks"]
 
     def test_a_header_alone_in_another_form_is_no_resemblance(self) -> None:
         assert resembles(call({"Stripe-Signature": "abc"}), KNOWN) == []

@@ -4,9 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 import sdks
-from signing import NOON, Headers, Message, Sender, bad, confirm, good, hmac_sha256, vector
+from signing import NOON, Headers, Message, Sender, bad, confirm, good, vector
 
-WRONG = b"somebody-elses-secret"
 YEAR = 31_536_000
 
 
@@ -24,7 +23,7 @@ class Bench:
 
     def digest(self, message: Message, key: bytes | None = None) -> bytes:
         key = self.sender.key(self.sender.secret) if key is None else key
-        return hmac_sha256(key, self.sender.signed(message))
+        return self.sender.sign(key, self.sender.signed(message))
 
     def signature(self, message: Message, key: bytes | None = None) -> str:
         return self.sender.encode(self.digest(message, key))
@@ -33,7 +32,7 @@ class Bench:
         """What is sent with the message. The last header is the signature's; without signatures there is
         none."""
         sender = self.sender
-        headers = [("Content-Type", "application/json"), *sender.others(message)]
+        headers = [("Content-Type", sender.content_type), *sender.others(message)]
         if sender.id_header:
             headers.append((sender.id_header, message.id))
         if sender.time_header and message.time is not None:
@@ -75,6 +74,9 @@ def vectors(sender: Sender) -> list[dict[str, Any]]:
     by_sdk = sdks.signed_by_sdk(sender.name, sender.secret, message.body, NOON)
     if by_sdk is not None and by_sdk != sender.value([bench.signature(message)], message.time):
         raise SystemExit(f"{sender.name}: the SDK signs {by_sdk}")
+    if sender.inside:
+        inside(bench)
+        return bench.made
     secrets(bench)
     bodies(bench)
     signatures(bench)
@@ -82,9 +84,79 @@ def vectors(sender: Sender) -> list[dict[str, Any]]:
         lists(bench)
     if sender.tolerance:
         times(bench)
-    else:
+    elif not sender.time_in_body:
         bench.add("late", "no timestamp is signed, so it is good a year later", at=NOON + YEAR)
+    if sender.other_header:
+        message = bench.message()
+        *others, (_, value) = bench.headers(message, bench.signature(message))
+        bench.add("alias_header", "the other header", headers=[*others, (sender.other_header, value)])
+    if sender.tries_urls:
+        urls(bench)
     return bench.made
+
+
+def inside(bench: Bench) -> None:
+    """The signature is a field of the body, and signs others."""
+    sender, add = bench.sender, bench.add
+    put = sender.inside
+    assert put is not None and sender.time
+    time = sender.time(NOON)
+
+    def signed(key: bytes | None = None, text: bytes = b"plain", time: str = time) -> Message:
+        message = Message(put(text, time, ""), time)
+        return replace(message, body=put(text, time, bench.signature(message, key)))
+
+    def of(kind: str, name: str, code: str, message: Message, **more: Any) -> None:
+        add(kind, name, code, message, bench.headers(message), **more)
+
+    right, second = signed(), {"second_secret": sender.second_secret}
+    of_second = signed(sender.key(sender.second_secret))
+    of("valid", "a genuine call", "", right)
+    of("main_of_two", "the main secret while a second is set", "", right, **second)
+    of("second_secret", "the second secret", "", of_second, matched="second", **second)
+    of("wrong_secret", "somebody else's secret", "signature_mismatch", signed(sender.wrong_key))
+    altered = replace(right, body=right.body.replace(b"plain", b"plaim"))
+    of("altered_body", "a signed field is another", "signature_mismatch", altered)
+    of("missing_signature", "no signature", "signature_missing", Message(put(b"plain", time, "")))
+    of(
+        "malformed_signature",
+        "a signature in no encoding",
+        "signature_malformed",
+        Message(put(b"plain", time, "zz" * 32)),
+    )
+    of("not_json_body", "a body that is not JSON", "signature_missing", Message(b"plain"))
+    if sender.tolerance:
+        window = sender.tolerance
+        of("stale", "received too late", "timestamp_expired", right, at=NOON + window + 2)
+        of("edge_past", "received a second before it is too old", "", right, at=NOON + window - 1)
+        of(
+            "malformed_timestamp",
+            "a time in words, and signed so",
+            "timestamp_malformed",
+            signed(time="soon"),
+        )
+
+
+def urls(bench: Bench) -> None:
+    message, query = bench.message(), "id=1&b=%20"
+    sent = bench.headers(message, bench.signature(message))
+
+    def add(kind: str, name: str, code: str, of: Message, headers: Headers, public_url: str | None) -> None:
+        sender = bench.sender
+        expect = bad(code) if code else good()
+        made = vector(kind, name, sender.secret, of, headers, expect, public_url=public_url)
+        confirm(made, sender.sdk, sender.differences)
+        bench.made.append(made)
+
+    public = bench.sender.public_url or ""
+    add("other_url", "another URL", "signature_mismatch", message, sent, "https://else.example/hooks")
+    own = replace(message, url="https://hooks.example" + message.path)
+    add("no_public_url", "the URL that was called", "", own, bench.headers(own, bench.signature(own)), None)
+    asked = replace(message, query=query, url=f"{public}?{query}")
+    signed = bench.headers(asked, bench.signature(asked))
+    add("url_with_query", "a URL with a query", "", asked, signed, public)
+    other = replace(asked, query="id=2&b=%20")
+    add("altered_query", "another query", "signature_mismatch", other, signed, public)
 
 
 def secrets(bench: Bench) -> None:
@@ -99,9 +171,11 @@ def secrets(bench: Bench) -> None:
     add("main_of_two", "the main secret while a second is set", **two)
     add("second_secret", "the second secret", matched="second", **of_second, **two)
     add("second_secret_not_set", "the second secret where none is set", "signature_mismatch", **of_second)
-    add("wrong_secret", "somebody else's secret", "signature_mismatch", **by(WRONG))
-    add("wrong_secrets", "somebody else's secret where two are set", "signature_mismatch", **by(WRONG), **two)
-    add("empty_key", "signed with no secret at all", "signature_mismatch", **by(b""))
+    wrong = by(sender.wrong_key)
+    add("wrong_secret", "somebody else's secret", "signature_mismatch", **wrong)
+    add("wrong_secrets", "somebody else's secret where two are set", "signature_mismatch", **wrong, **two)
+    if not sender.is_pair:
+        add("empty_key", "signed with no secret at all", "signature_mismatch", **by(b""))
     if sender.wrong_reading:
         misread = by(sender.wrong_reading(sender.secret))
         name = "the secret read as a neighbouring scheme reads it"
@@ -147,7 +221,7 @@ def signatures(bench: Bench) -> None:
     add("altered_signature", "one digit of the signature is another", "signature_mismatch", wrong)
     add("missing_signature", "no signature", "signature_missing")
     add("empty_signature", "an empty signature header", "signature_missing", "")
-    add("half_signature", "only the first half of the digest", "signature_malformed", value(half))
+    add("half_signature", "only the first half of the digest", sender.half_code, value(half))
     add("malformed_signature", "a signature in no encoding", "signature_malformed", value(sender.malformed))
     add("latin1_signature", "a signature of bytes beyond ASCII", "signature_malformed", value("é" * 64))
     sent = [*bench.headers(message), (sender.header, good_one)]
@@ -179,11 +253,11 @@ def lists(bench: Bench) -> None:
     add("list_right_last", "two signatures in one header, the second is right", "", wrong, right)
     add("list_right_first", "two signatures in one header, the first is right", "", right, wrong)
     add("list_wrong", "two signatures in one header, none is right", "signature_mismatch", wrong, wrong)
-    keys = WRONG, sender.key(sender.second_secret)
+    keys = sender.wrong_key, sender.key(sender.second_secret)
     both = [bench.signature(message, key) for key in keys]
     two = {"second_secret": sender.second_secret, "matched": "second"}
     add("list_second_secret", "two signatures, one by the second secret", "", *both, **two)
-    separator = {"Paddle-Signature": ";", "webhook-signature": " "}.get(sender.header, ",")
+    separator = sender.separator
     *others, (name, text) = bench.headers(message, right)
     more = [*others, (name, f"{text}{separator}{sender.foreign_items}")]
     bench.add("list_with_other_items", "items of another version besides", headers=more)
@@ -221,7 +295,8 @@ def times(bench: Bench) -> None:
     else:
         twice(bench, message, later, fresh)
     headers = None if sender.time_in_body else bench.headers(without, right)
-    add("missing_timestamp", "no time", "timestamp_missing", without, headers)
+    code = "timestamp_malformed" if sender.by_place else "timestamp_missing"
+    add("missing_timestamp", "no time", code, without, headers)
     add("malformed_timestamp", "a time in words, and signed so", "timestamp_malformed", soon)
 
 
@@ -237,6 +312,11 @@ def twice(bench: Bench, message: Message, later: Message, fresh: int) -> None:
         headers = [*plain, (sender.header, first), (sender.header, sender.value([right], message.time))]
         separator = ";" if ";" in first else ","
         joined = sender.value([], later.time) + separator + sender.value([right], message.time)
+        if sender.by_place:  # the second is no time, by its place
+            bench.add(
+                "two_timestamps", "a fresh and an old time", "timestamp_malformed", headers=headers, at=fresh
+            )
+            return
         bench.add(
             "two_timestamps_in_one",
             "a fresh and an old time in one header",

@@ -14,6 +14,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 from signing import Confirmation
 
@@ -33,6 +34,17 @@ class Later:
         return getattr(import_module(self._name), attribute)
 
 
+adyen = Later("Adyen.util")
+discord = Later("discord_interactions")
+easypost = Later("easypost.util")
+gocardless = Later("gocardless_pro.webhooks")
+line = Later("linebot.v3.webhook")
+mollie = Later("mollie.utils.webhooks.signature_validator")
+openai = Later("openai")
+sendgrid = Later("sendgrid.helpers.eventwebhook")
+svix = Later("svix")
+twilio = Later("twilio.request_validator")
+workos = Later("workos")
 hubspot = Later("hubspot.utils.signature")
 paddle = Later("paddle_billing.Notifications")
 razorpay = Later("razorpay")
@@ -163,6 +175,80 @@ BIGCOMMERCE = sdk(
     ),
     signs=True,
 )
+
+
+SVIX = sdk("svix", "Webhook", lambda q: svix.Webhook(q.secret).verify(q.body, q.headers))
+OPENAI = sdk(
+    "openai",
+    "webhooks.verify_signature",
+    lambda q: openai.OpenAI(api_key="k").webhooks.verify_signature(q.body, q.headers, secret=q.secret),
+)
+GOCARDLESS = sdk(
+    "gocardless_pro",
+    "webhooks",
+    lambda q: gocardless._verify_signature(q.body, q.secret, q.headers["webhook-signature"]),
+)
+EASYPOST = sdk(
+    "easypost",
+    "validate_webhook",
+    lambda q: easypost.validate_webhook(
+        q.bytes, {"X-Hmac-Signature": q.headers.get("x-hmac-signature")}, q.secret
+    ),
+)
+MOLLIE = sdk(
+    "mollie-api-py",
+    "SignatureValidator",
+    lambda q: mollie.SignatureValidator.validate(q.body, q.secret, q.headers.get("x-mollie-signature")),
+)
+LINE = sdk(
+    "line-bot-sdk",
+    "SignatureValidator",
+    lambda q: line.SignatureValidator(q.secret).validate(q.body, q.headers["x-line-signature"]),
+)
+WORKOS = sdk(
+    "workos",
+    "webhooks.verify_header",
+    lambda q: workos.WorkOSClient(api_key="k", client_id="c").webhooks.verify_header(
+        event_body=q.body, event_signature=q.headers["workos-signature"], secret=q.secret
+    ),
+)
+ADYEN = sdk(
+    "Adyen",
+    "is_valid_hmac_notification",
+    lambda q: bool(adyen.is_valid_hmac_notification(json.loads(q.body), q.secret)),
+)
+DISCORD = sdk(
+    "discord-interactions",
+    "verify_key",
+    lambda q: discord.verify_key(
+        q.bytes, q.headers["x-signature-ed25519"], q.headers["x-signature-timestamp"], q.secret
+    ),
+)
+SENDGRID = sdk(
+    "sendgrid",
+    "EventWebhook",
+    lambda q: sendgrid.EventWebhook(q.secret).verify_signature(
+        q.body,
+        q.headers["x-twilio-email-event-webhook-signature"],
+        q.headers["x-twilio-email-event-webhook-timestamp"],
+    ),
+)
+TWILIO = sdk(
+    "twilio",
+    "RequestValidator",
+    lambda q: twilio.RequestValidator(q.secret).validate(
+        q.url, _form(q.body), q.headers["x-twilio-signature"]
+    ),
+)
+
+
+def _form(body: str) -> Any:
+    """As web frameworks give it to the SDK."""
+
+    class Values(dict[str, list[str]]):
+        getall = dict.__getitem__
+
+    return Values(parse_qs(body, keep_blank_values=True))
 
 
 class _PaddleRequest:

@@ -4,19 +4,71 @@ import base64
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
+HERE = Path(__file__).parent
 NOON = 1_700_000_000
 """Every call was signed at this second: Tue, 14 Nov 2023 22:13:20 GMT."""
 
 Headers = list[tuple[str, str]]
 
 
-def hmac_sha256(key: bytes, content: bytes) -> bytes:
-    # openssl takes no empty key; HMAC fills keys up with zeros, so that one zero is the same key.
-    key = key or b"\0"
-    command = ["openssl", "dgst", "-sha256", "-mac", "HMAC", "-macopt", f"hexkey:{key.hex()}", "-binary"]
-    return subprocess.run(command, input=content, capture_output=True, check=True).stdout
+Sign = Callable[[bytes, bytes], bytes]
+"""Key and content to the signature."""
+
+
+def hmac_by(digest: str) -> Sign:
+    def sign(key: bytes, content: bytes) -> bytes:
+        # openssl takes no empty key; HMAC fills keys up with zeros, so that one zero is the same key.
+        key = key or b"\0"
+        command = [
+            "openssl",
+            "dgst",
+            f"-{digest}",
+            "-mac",
+            "HMAC",
+            "-macopt",
+            f"hexkey:{key.hex()}",
+            "-binary",
+        ]
+        return subprocess.run(command, input=content, capture_output=True, check=True).stdout
+
+    return sign
+
+
+hmac_sha256 = hmac_by("sha256")
+
+
+def pair(kind: str, *names: str) -> tuple[Sign, dict[str, bytes]]:
+    """Signing with the private halves in ``keys/``, and by each public half, as it is pasted, its private one's file."""
+    files = {name: HERE / "keys" / f"{name}.pem" for name in names}
+    how = ["pkeyutl", "-sign", "-rawin", "-inkey"] if kind == "ed25519" else ["dgst", "-sha256", "-sign"]
+
+    def sign(key: bytes, content: bytes) -> bytes:
+        with NamedTemporaryFile() as file:  # Ed25519 does not read from a pipe
+            file.write(content)
+            file.flush()
+            at = ["-in", file.name] if kind == "ed25519" else [file.name]
+            return subprocess.run(
+                ["openssl", *how, key.decode(), *at], capture_output=True, check=True
+            ).stdout
+
+    def public(file: Path, form: str) -> bytes:
+        command = ["openssl", "pkey", "-in", str(file), "-pubout", "-outform", form]
+        return subprocess.run(command, capture_output=True, check=True).stdout
+
+    def pasted(file: Path) -> str:
+        match kind:
+            case "ed25519":
+                return public(file, "DER")[-32:].hex()
+            case "ecdsa":
+                return in_base64(public(file, "DER"))
+            case _:
+                return public(file, "PEM").decode()
+
+    return sign, {pasted(file): str(file).encode() for file in files.values()}
 
 
 def in_hex(digest: bytes) -> str:
@@ -149,5 +201,20 @@ class Sender:
     public_url: str | None = None
     wrong_reading: Callable[[str], bytes] | None = None
     """The secret as a neighbouring scheme would read it."""
+    sign: Sign = hmac_sha256
+    wrong_key: bytes = b"somebody-elses-secret"
+    is_pair: bool = False
+    half_code: str = "signature_malformed"
+    """What becomes of half a signature: where signatures have no fixed length it may be one."""
+    content_type: str = "application/json"
+    separator: str = ","
+    """Between the items of a list."""
+    by_place: bool = False
+    """Its items have no keys: the time is the first."""
+    other_header: str = ""
+    """Where the signature may be instead."""
+    tries_urls: bool = False
+    inside: Callable[[bytes, str, str], bytes] | None = None
+    """The body with the signature in it: what it says, when, and its signature."""
     sdk: Confirmation | None = None
     differences: dict[str, str] = field(default_factory=dict)

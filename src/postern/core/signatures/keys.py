@@ -141,10 +141,10 @@ class KeyOfPair:
 
 def key_of(algorithm: Algorithm, secret: bytes, encoding: SecretEncoding, prefix: str) -> Key:
     """Raises ValueError, with words for whoever pasted it, where it can be no such key."""
-    digest = DIGESTS.get(algorithm)
-    if digest is not None:
-        return SharedKey(signing_key(secret, encoding, prefix), digest)
-    return NoKey() if is_stand_in(secret) else KeyOfPair(algorithm, secret)
+    digest, is_awaited = DIGESTS.get(algorithm), is_stand_in(secret)
+    if digest is not None:  # what stands in for a secret need not be written as one
+        return SharedKey(secret if is_awaited else signing_key(secret, encoding, prefix), digest)
+    return NoKey() if is_awaited else KeyOfPair(algorithm, secret)
 
 
 def _read(text: bytes) -> tuple[bool, Any]:

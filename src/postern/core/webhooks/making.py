@@ -40,6 +40,7 @@ PLACEHOLDERS = {
 
 _SIGNATURE = "{signature}"
 _DIGEST = "{body_sha256}"
+_FORM = "x-www-form-urlencoded"
 _TOO_LATE = 60
 """Seconds beyond the time for which a signature is valid."""
 
@@ -147,24 +148,25 @@ def signed(
     scheme = credential.scheme
     if not credential.can_sign and wrong != "missing":
         raise CannotMake(ONLY_ITS_SENDER)
-    draft = _completed(scheme, draft)
     if wrong == "stale":
         if not scheme.timestamp:
             raise CannotMake("this scheme signs no time, so no call is too old")
         if not credential.tolerance:
             raise CannotMake("this webhook takes signatures of any age, so no call is too old")
         occasion = replace(occasion, at=occasion.at - credential.tolerance - _TOO_LATE)
+    values = _values(draft, occasion, scheme.timestamp_format)
+    draft = _filled(_completed(scheme, _filled(draft, values)), values)
     carries_digest = any(_DIGEST in value for _, value in (*draft.headers, *draft.query))
     if wrong == "body" and not (scheme.signs_body or carries_digest):
         raise CannotMake("this scheme does not sign the body, so another body is accepted")
-    values = _values(draft, occasion, scheme.timestamp_format)
-    draft = _changed(_filled(draft, values), changes)
+    draft = _changed(draft, changes)
     draft = _with_time_in_body(scheme, draft, values["{timestamp}"])
     if wrong == "missing":
         kept = tuple(pair for pair in draft.headers if _SIGNATURE not in pair[1])
         left = tuple(pair for pair in draft.query if _SIGNATURE not in pair[1])
         digest = sha256(draft.body).hexdigest()
-        return Made(_put(kept, _DIGEST, digest), _query(occasion, _put(left, _DIGEST, digest)), draft.body)
+        body = _in_body(draft.body, "")
+        return Made(_put(kept, _DIGEST, digest), _query(occasion, _put(left, _DIGEST, digest)), body)
     # Bytes that nobody sends: what is signed then is good for no other call.
     other = occasion.chance.hex().encode() if wrong == "body" else b""
     digest = sha256(draft.body + other).hexdigest()
@@ -182,7 +184,7 @@ def signed(
     return Made(
         _put(draft.headers, _SIGNATURE, text),
         _query(occasion, _put(draft.query, _SIGNATURE, text)),
-        draft.body,
+        _in_body(draft.body, text),
     )
 
 
@@ -195,9 +197,8 @@ def _content(credential: SignatureCredential, draft: Draft, occasion: Occasion, 
     except UnicodeEncodeError:
         raise CannotMake("a header holds characters that HTTP does not carry") from None
     query = _query(occasion, _put(draft.query, _SIGNATURE, signature)).encode()
-    call = Call(
-        "POST", occasion.path.encode(), query, headers, draft.body, "", occasion.at, occasion.base_url
-    )
+    body = _in_body(draft.body, signature)
+    call = Call("POST", occasion.path.encode(), query, headers, body, "", occasion.at, occasion.base_url)
     reading = credential.read(call)
     if isinstance(reading, Unproven):
         raise CannotMake(f"with this body or these headers it cannot be signed: {reading.detail}")
@@ -206,20 +207,31 @@ def _content(credential: SignatureCredential, draft: Draft, occasion: Occasion, 
 
 def _completed(scheme: SignatureScheme, draft: Draft) -> Draft:
     """With whatever the scheme looks for and the draft has not: all of it for a scheme of the user's own."""
-    if not any(_SIGNATURE in value for _, value in (*draft.headers, *draft.query)):
+    if not any(_SIGNATURE in value for _, value in (*draft.headers, *draft.query)) and not _signed_inside(
+        scheme, draft
+    ):
         draft = _with(draft, scheme.signature, _signature_value(scheme), "signature")
     if any(not text.startswith("item:") for text in scheme.timestamp):
         draft = _with(draft, scheme.timestamp, "{timestamp}", "timestamp")
     is_in_body = any(text.startswith("body:") for text in scheme.delivery_id[:1])
     if scheme.delivery_id and (not is_in_body or "{id}" in scheme.signed_content):
         draft = _with(draft, scheme.delivery_id, "{uuid}", "id")
-    if scheme.body_digest and not scheme.body_digest[0].startswith("body:"):
+    by_fields = "{form}" in scheme.signed_content and any(_FORM in value for _, value in draft.headers)
+    if scheme.body_digest and not scheme.body_digest[0].startswith("body:") and not by_fields:
         draft = _with(draft, scheme.body_digest, _DIGEST, "body digest")
     for ref in scheme.covered_refs:
         if not ref.is_glob or not any(covers(ref, header) for header in _headers_of(draft)):
             name = f"{ref.name}test" if ref.is_glob else ref.name
             draft = _with(draft, (f"{ref.kind}:{name}",), "test", "signed value")
     return draft
+
+
+def _signed_inside(scheme: SignatureScheme, draft: Draft) -> bool:
+    return scheme.signature[0].startswith("body:") and _SIGNATURE.encode() in draft.body
+
+
+def _in_body(body: bytes, signature: str) -> bytes:
+    return body.replace(_SIGNATURE.encode(), signature.encode())
 
 
 def _headers_of(draft: Draft) -> list[Ref]:
@@ -277,7 +289,9 @@ def _with_time_in_body(scheme: SignatureScheme, draft: Draft, timestamp: str) ->
     if not first.startswith("body:"):
         return draft
     value = int(timestamp) if scheme.timestamp_format in ("unix", "unix_ms") else timestamp
-    return replace(draft, body=_set(draft.body, parse_ref(first).path, value))
+    path = parse_ref(first).path
+    is_text = (walk(draft.body, path) or b"").startswith(b'"')
+    return replace(draft, body=_set(draft.body, path, timestamp if is_text else value))
 
 
 def _values(draft: Draft, occasion: Occasion, kind: TimestampFormat) -> dict[str, str]:
