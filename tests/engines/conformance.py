@@ -55,6 +55,7 @@ class Harness(Protocol):
     engine: Engine
     endpoint: "AnswerEndpoint"
     idempotent: bool
+    hands_trace: bool
     """Whether starting the same key twice starts once. An engine that cannot promise it says so in its
     documentation."""
     tells_the_end: bool
@@ -108,6 +109,9 @@ async def endpoint() -> AsyncIterator[AnswerEndpoint]:
         yield made
 
 
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
 def trigger(
     *,
     field_one: str = "1001",
@@ -124,6 +128,7 @@ def trigger(
         {"fieldOne": field_one, "fieldTwo": "zwei"},
         payload,
         response,
+        traceparent=TRACE,
     )
 
 
@@ -142,7 +147,7 @@ class Relayed:
     """What a harness needs of an engine that is reached by a relay, and whose workflows write what they were run with into a
     file."""
 
-    idempotent = True
+    idempotent = hands_trace = True
     tells_the_end = True
 
     def __init__(self, gateway: AnswerEndpoint, relay: Relay, file: Path) -> None:
@@ -239,6 +244,7 @@ class EngineConformance:
         [document] = await ran(harness, asked.invocation_id)
         assert {name: document[name] for name in asked.variables} == asked.variables
         assert document.get("response") is None
+        assert document.get("traceparent") == (TRACE if harness.hands_trace else None)
 
     async def test_a_start_that_is_sent_again_runs_once(self, harness: Harness) -> None:
         asked = trigger()

@@ -27,7 +27,7 @@ def echo(event):
 class EmbeddedHarness:
     """One workflow file, written by the test. Unreachable means that the engine has been closed."""
 
-    idempotent = True
+    idempotent = hands_trace = True
     tells_the_end = True
 
     def __init__(self, gateway: AnswerEndpoint, folder: Path) -> None:

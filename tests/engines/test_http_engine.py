@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from standardwebhooks import Webhook
 
-from engines.conformance import AnswerEndpoint, EngineConformance, Harness, Played, endpoint, trigger
+from engines.conformance import TRACE, AnswerEndpoint, EngineConformance, Harness, Played, endpoint, trigger
 from postern.core.address import NOBODY
 from postern.core.deliveries.delivery import End, EngineRejected, EngineUnavailable, ResponseSlot, Started
 from postern.engines.handover import NEAR, read_ranges
@@ -21,7 +21,7 @@ SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 class HttpHarness(Played):
     """The engine beside a stand-in for n8n and its kind, which knows a delivery by its Idempotency-Key."""
 
-    idempotent = True
+    idempotent = hands_trace = True
 
     def __init__(self, gateway: AnswerEndpoint, inline: bool) -> None:
         super().__init__(gateway)
@@ -86,6 +86,7 @@ async def test_the_request_is_one_signed_document() -> None:
     _, request = await started(lambda _: Reply(200), secret=SECRET, headers={"Authorization": "Basic abc"})
     assert request.headers["idempotency-key"] == request.headers["webhook-id"]
     assert request.headers["authorization"] == "Basic abc"
+    assert request.headers["traceparent"] == TRACE
     Webhook(SECRET).verify(request.body, request.headers)
     assert list(request.json) == [
         "webhookId",
@@ -94,6 +95,7 @@ async def test_the_request_is_one_signed_document() -> None:
         "fieldThree",
         "fieldFour",
         "invocationId",
+        "traceparent",
         "payload",
         "response",
         "end",

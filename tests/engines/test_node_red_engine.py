@@ -26,7 +26,7 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 
 
 class NodeRedHarness:
-    idempotent = True
+    idempotent = hands_trace = True
     tells_the_end = False
 
     def __init__(self, gateway: AnswerEndpoint, port: int, path: str) -> None:

@@ -29,7 +29,7 @@ class FlowHarness(Played):
     """The engine beside a stand-in for Shopify: it answers as the Admin API does, and runs one workflow as
     Flow would."""
 
-    idempotent = False
+    idempotent = hands_trace = False
 
     def run(self, request: Received) -> Reply:
         if request.headers["x-shopify-access-token"] != "shpat_secret":

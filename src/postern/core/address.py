@@ -169,6 +169,9 @@ class ClientAddresses(Struct, frozen=True):
     trusted: Allowlist
     header: str
 
+    def is_proxy(self, peer: str | None) -> bool:
+        return self.trusted.allows(_peer_address(peer))
+
     def client(self, peer: str | None, headers: Iterable[tuple[bytes, bytes]]) -> str:
         """The right-most hop that is not a trusted proxy; the peer itself unless it is one.
 

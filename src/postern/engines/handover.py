@@ -36,6 +36,7 @@ def document(trigger: Trigger) -> Document:
     """The trigger's variables, the whole payload, and where to answer, or null when nobody waits."""
     return {
         **trigger.variables,
+        **trigger.tracing,
         "payload": msgspec.Raw(trigger.payload or b"null"),
         "response": slot_document(trigger.response),
     }

@@ -115,7 +115,7 @@ class HttpEngine(EngineOverHttp):
     async def _post(self, trigger: Trigger, timeout: float) -> FetchedAnswer:
         end = None if trigger.end is None else {"url": trigger.end.url, "token": trigger.end.token}
         body = msgspec.json.encode({**document(trigger), "end": end})
-        headers = self._request_headers(trigger.key, body, int(time.time()))
+        headers = self._request_headers(trigger.key, body, int(time.time())) | trigger.tracing
         return await self._fetch(body, headers, LARGEST_RESPONSE, timeout=timeout)
 
     def _keep(self, key: str, exchange: asyncio.Task[Started]) -> None:

@@ -61,6 +61,7 @@ class RestateEngine(EngineOverHttp):
         wanted = [target for target in self._targets if target.wants(trigger)]
         body = msgspec.json.encode(document(trigger))
         headers = {**self._headers, "Content-Type": "application/json", "Idempotency-Key": trigger.key}
+        headers |= trigger.tracing
         for target in wanted:
             answer = await self._ask(f"/{target.workflow}/send", self._timeout, headers, body)
             if 200 <= answer.status < 300:

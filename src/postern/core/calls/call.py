@@ -1,10 +1,13 @@
 """A call: one HTTP request to a webhook's URL, exactly as it was received."""
 
+import re
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
 import msgspec
 from msgspec.structs import replace
+
+_TRACEPARENT = re.compile(rb"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 
 Headers = tuple[tuple[bytes, bytes], ...]
 
@@ -52,6 +55,8 @@ class Call(msgspec.Struct, eq=False):
     address: str
     received_at: float
     base_url: str = ""
+    from_proxy: bool = False
+    """Whether its peer is a trusted proxy; asked for its ``traceparent`` alone."""
     _by_name: dict[bytes, bytes] | None = None
     _query_pairs: list[tuple[bytes, bytes]] | None = None
     _objects: dict[Any, Any] | None = None
@@ -85,6 +90,12 @@ class Call(msgspec.Struct, eq=False):
         if pairs is None:
             pairs = self._query_pairs = query_pairs(self.query)
         return pairs
+
+    @property
+    def traceparent(self) -> str:
+        """Which trace it belongs to (W3C Trace Context), where a trusted proxy says so."""
+        sent = self.header(b"traceparent") if self.from_proxy else []
+        return sent[0].decode() if len(sent) == 1 and _TRACEPARENT.fullmatch(sent[0]) else ""
 
     def but(self, **changes: Any) -> "Call":
         """Another call, which differs in this. What was looked up in this one is not taken along."""

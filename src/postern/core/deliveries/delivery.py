@@ -50,6 +50,12 @@ class Trigger(Struct, frozen=True):
     response: ResponseSlot | None = None
     end: EndSlot | None = None
     """Where the engine does not tell by itself how runs end."""
+    traceparent: str = ""
+
+    @property
+    def tracing(self) -> dict[str, str]:
+        """The trace that the call belongs to, as a header or a variable; nothing where it belongs to none."""
+        return {"traceparent": self.traceparent} if self.traceparent else {}
 
     @property
     def variables(self) -> dict[str, str]:

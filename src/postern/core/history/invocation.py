@@ -121,6 +121,15 @@ def payload_of(kept: Invocation | Content) -> Payload | None:
     return None if isinstance(payload, UnreadableContent) else payload
 
 
+def traceparent_of(kept: Content) -> str:
+    """Masked where no trusted proxy has sent it."""
+    if b'"traceparent"' not in kept.headers:
+        return ""
+    sent = dict(msgspec.json.decode(kept.headers, type=list[tuple[str, str]]))["traceparent"]
+    headers = ((b"traceparent", sent.encode("latin-1")),)
+    return Call("POST", b"", b"", headers, b"", "", 0.0, from_proxy=True).traceparent
+
+
 class Delivery(msgspec.Struct):
     key: str
     invocation_id: str
@@ -153,6 +162,8 @@ class Delivery(msgspec.Struct):
     """Who admitted the call or had it replayed; None where the call itself started it."""
     replay_id: str | None = None
     """The replay of many that made it."""
+    traceparent: str = ""
+    """That of the call, which has it among its headers: whoever starts this looks there."""
 
 
 class Entry(msgspec.Struct):

@@ -106,7 +106,12 @@ class EmbeddedEngine:
 
         def question(id: int) -> frames.Start:
             return frames.Start(
-                id, trigger.key, trigger.webhook_id, trigger.variables, trigger.payload, deadline
+                id,
+                trigger.key,
+                trigger.webhook_id,
+                trigger.variables | trigger.tracing,
+                trigger.payload,
+                deadline,
             )
 
         if deadline is not None:

@@ -95,8 +95,18 @@ class IncomingCall:
             return
         address = self._intake.addresses.client(peer, headers)
         call = Call(
-            method, path, query, headers, b"", address, gateway.clock(), gateway.site.base_url, by_name
+            method,
+            path,
+            query,
+            headers,
+            b"",
+            address,
+            gateway.clock(),
+            gateway.site.base_url,
+            _by_name=by_name,
         )
+        if call.first_header(b"traceparent") is not None:
+            call.from_proxy = self._intake.addresses.is_proxy(peer)
         self._webhook, self._call = webhook, call
         verdict = admit_head(webhook, call)
         if verdict is None:

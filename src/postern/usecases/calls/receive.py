@@ -255,7 +255,7 @@ def entry_of(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict) -
         method=call.method[:20],
         path=call.path,
         query=webhook.mask.query(call.query, is_test),
-        headers=webhook.mask.headers(call.headers, is_test),
+        headers=webhook.mask.headers(call.headers, webhook.mask.hidden_of(call, is_test)),
         body=body,
         body_size=len(call.body),
         address=call.address[:80],
@@ -280,6 +280,7 @@ def entry_of(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict) -
             fields=verdict.fields,
             created_at=now,
             deadline=call.received_at + webhook.answer_timeout if waits and webhook.answer_timeout else None,
+            traceparent=call.traceparent,
         )
         if listener is not None:
             entry.handed = Handed(

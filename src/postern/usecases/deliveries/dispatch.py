@@ -18,7 +18,7 @@ from postern.core.deliveries.delivery import (
     EngineUnavailable,
     wait_before_retry,
 )
-from postern.core.history.invocation import Content, Delivery, StoreUnavailable, payload_of
+from postern.core.history.invocation import Content, Delivery, StoreUnavailable, payload_of, traceparent_of
 from postern.observe.calls import call_counts
 from postern.observe.logs import Log
 from postern.observe.metrics import Numbers
@@ -154,6 +154,8 @@ class Dispatcher:
     async def _start(self, delivery: Delivery, content: Content | None) -> str:
         """How it went. Raises nothing: what could not be written down comes back when its lease is over."""
         try:
+            if content is not None:
+                delivery.traceparent = traceparent_of(content)
             return await self._try_start(delivery, None if content is None else payload_of(content))
         except StoreUnavailable as trouble:
             log.warning("a start could not be written down", delivery=delivery.key, error=str(trouble))

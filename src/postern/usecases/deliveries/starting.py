@@ -63,7 +63,16 @@ async def _ask(gateway: Gateway, engine: Engine, delivery: Delivery, payload: by
     if delivery.deadline is not None:
         slot = site.response_slot(invocation_id, key, delivery.deadline)
     end_slot = site.end_slot(invocation_id, key) if engine.asked_after is None else None
-    trigger = Trigger(key, delivery.webhook_id, invocation_id, delivery.fields, payload, slot, end_slot)
+    trigger = Trigger(
+        key,
+        delivery.webhook_id,
+        invocation_id,
+        delivery.fields,
+        payload,
+        slot,
+        end_slot,
+        delivery.traceparent,
+    )
     try:
         async with asyncio.timeout(START_TIMEOUT):
             return await engine.start(trigger)
