@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import expect
 
 from support.waiting import PATIENCE, wait_until
-from surfaces.console.conftest import Console
+from surfaces.console.conftest import Console, shopify_signature
 
 
 @pytest.fixture(scope="module")
@@ -215,6 +215,31 @@ def test_what_cannot_be_searched_for_stays_in_the_field(console: Console, orders
     assert console.violations() == []
     console.ask("STATUS:Rejected")
     expect(console.page.locator(".chip", has_text="rejected")).to_be_visible()
+
+
+def test_what_is_marked_is_done_together_and_a_row_follows_its_call(console: Console) -> None:
+    page = console.page
+    signed = {"method": "hmac", "provider": "shopify", "secret": "typo"}
+    webhook = console.webhook(name="Marked", authentication=signed, fieldMapping={"fieldOne": "n"})
+    for number, key in enumerate(("right", "right", "typo")):
+        body = json.dumps({"n": number}).encode()
+        console.call(webhook["url"], body, X_Shopify_Hmac_Sha256=shopify_signature(key, body))
+    console.api.patch(f"webhooks/{webhook['id']}", {"authentication": {"secret": "right"}})
+    console.open(f"/calls?webhook={webhook['id']}")
+    for key in "jxjxk":
+        page.keyboard.press(key)
+    expect(page.locator("#marked")).to_contain_text("2 marked")
+    expect(page.get_by_role("button", name="Replay 1")).to_be_visible()
+    assert console.violations() == []
+    console.click("Admit 1")
+    expect(page.get_by_role("heading", name="1 of 1 call admitted")).to_be_visible()
+    console.click("Back to the calls", "link")
+    last = page.locator("table.calls tbody tr").last
+    expect(last.locator(".badge")).to_have_text("Rejected")
+    last.locator("a.opens").click()
+    console.click("Check again and admit")
+    expect(page.get_by_text("What becomes of it is shown below")).to_be_visible()
+    expect(last.locator(".state")).not_to_contain_text("Rejected")
 
 
 def test_a_time_is_chosen_by_drawing_over_the_strip(console: Console, orders: dict[str, Any]) -> None:

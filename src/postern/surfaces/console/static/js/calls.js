@@ -4,7 +4,6 @@
 const WIDE = matchMedia("(min-width: 1200px)");
 const rows = () => [...document.querySelectorAll("table.calls tbody tr:not([hidden])")];
 const current = () => document.querySelector("table.calls tr[aria-current]");
-const panelOf = (row) => row.closest(".live-box, .calls-page")?.querySelector("[data-panel]") ?? row.closest(".calls-page")?.querySelector("[data-panel]");
 
 export function start() {
   document.addEventListener("click", (event) => {
@@ -12,20 +11,33 @@ export function start() {
     const plain = !event.button && !event.ctrlKey && !event.metaKey && !event.shiftKey;
     if (link && plain && open(link.closest("tr"))) event.preventDefault();
     if (event.target.closest("[data-close-panel]") && close()) event.preventDefault();
-    if (event.target.closest("[data-unmark]")) {
-      for (const box of marks()) box.checked = false;
-      showMarked();
-    }
+    // What a button of the bar is not about is left out.
+    const button = event.target.closest("#marked button");
+    const of = { replay: (box) => !isRejected(box), admit: isRejected, export: () => true }[button?.value] ?? (() => false);
+    if (button) for (const box of marks()) box.checked = of(box);
+    if (button?.type === "button") showMarked();
   });
   document.addEventListener("change", (event) => event.target.name === "call" && showMarked());
   document.addEventListener("keydown", press);
   window.addEventListener("popstate", () => location.reload());
   document.addEventListener("pointerdown", draw);
+  document.addEventListener("htmx:after:swap", follow);
+}
+
+// A row says what became of its call beside it.
+function follow() {
+  const call = document.querySelector(".calls-page [data-panel] #call");
+  const [badge, row] = [call?.querySelector("h1 .badge"), call && document.getElementById(`call-${call.dataset.id}`)];
+  const state = row?.querySelector("td.state :is(.badge, .state-mark)");
+  const tone = (one) => one?.className.replace(/badge|state-mark/, "").trim();
+  if (!badge || !state || tone(badge) === tone(state)) return;
+  row.dataset.status = call.dataset.status;
+  state.replaceWith(badge.cloneNode(true));
 }
 
 function open(row) {
   const list = row.closest(".calls-page");
-  const panel = list ? list.querySelector("[data-panel]") : row.closest(".live-box, section")?.querySelector("[data-panel]");
+  const panel = (list ?? row.closest(".live-box, section"))?.querySelector("[data-panel]");
   if (!panel || (list && !WIDE.matches)) return false;
   const href = row.querySelector("a.opens").href;
   current()?.removeAttribute("aria-current");
@@ -76,6 +88,7 @@ function step(row, by) {
 
 // --- marks
 
+const isRejected = (box) => box.closest("tr").dataset.status === "rejected";
 const marks = () => [...document.querySelectorAll("table.calls [name=call]:checked")];
 
 function mark(row) {
@@ -90,10 +103,13 @@ function showMarked() {
   if (!bar) return;
   const marked = marks();
   bar.hidden = !marked.length;
-  const rejected = marked.filter((box) => box.closest("tr").dataset.status === "rejected").length;
+  const rejected = marked.filter(isRejected).length;
   bar.querySelector("[data-marked-count]").textContent = `${marked.length} marked`;
-  bar.querySelector("[value=replay]").hidden = marked.length === rejected;
-  bar.querySelector("[value=admit]").hidden = !rejected;
+  for (const [value, count] of [["replay", marked.length - rejected], ["admit", rejected]]) {
+    const button = bar.querySelector(`[value=${value}]`);
+    button.hidden = !count;
+    button.querySelector("span").textContent = count;
+  }
 }
 
 // --- the strip
