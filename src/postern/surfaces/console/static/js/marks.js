@@ -1,4 +1,4 @@
-// Small manners: a form that was sent is not sent twice, and dialogs open where the browser does not know commands yet.
+// Small manners: a form that was sent is not sent twice, and what is being fetched is busy until it is there.
 
 import { say } from "./copy.js";
 
@@ -85,16 +85,6 @@ export function marks() {
     const same = (text) => text.trim().replace(/\s+/g, " ");
     if (wanted !== undefined) event.target.setCustomValidity(same(event.target.value) === same(wanted) ? "" : `Type: ${wanted}`);
   });
-
-  if (!("commandForElement" in HTMLButtonElement.prototype)) {
-    document.addEventListener("click", (event) => {
-      const button = event.target.closest("[commandfor]");
-      const dialog = button && document.getElementById(button.getAttribute("commandfor"));
-      if (!dialog) return;
-      if (button.getAttribute("command") === "show-modal") dialog.showModal();
-      else dialog.close();
-    });
-  }
 }
 
 // An element that asks once has asked; one like it has not.
