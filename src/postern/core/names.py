@@ -46,25 +46,18 @@ def header_name_problem(name: str) -> str | None:
     return None
 
 
-_NOT_SENT = {
-    "host",
-    "connection",
-    "content-length",
-    "transfer-encoding",
-    "te",
-    "trailer",
-    "upgrade",
-    "keep-alive",
+OF_THE_CONNECTION = {
+    "host", "connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "content-length",
     "expect",
-    "accept-encoding",
-}
+}  # fmt: skip
+"""Headers that belong to the connection that a request came over: whoever makes another one sets them anew."""
 
 
 def sent_header_problem(name: str) -> str | None:
     """What is wrong with this as a header that a schedule sends along, or None."""
     if not is_header_name(name):
         return "a header name has 1 to 100 letters, digits and hyphens, like Authorization"
-    if name.lower() in _NOT_SENT or name.lower().startswith(("proxy-", "if-")):
+    if name.lower() in {*OF_THE_CONNECTION, "accept-encoding"} or name.lower().startswith(("proxy-", "if-")):
         return f"the gateway sets {name} itself"
     return None
 

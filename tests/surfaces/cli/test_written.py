@@ -11,7 +11,6 @@ import pytest
 
 from postern.settings import Settings
 from postern.surfaces.cli.files import written
-from postern.surfaces.cli.history.history import _keep
 from postern.surfaces.cli.run import CONFLICT, USAGE
 from postern.surfaces.cli.workflows import WRITTEN, _write_types
 from postern.wiring.machine import OnThisMachine
@@ -61,7 +60,8 @@ def test_a_full_disk_leaves_no_half_of_what_a_command_keeps(
         file.write_text(older)
     with pytest.raises((SystemExit, OSError)) as ended, room_for(10_000):
         if what == "a fixture":
-            _keep(tmp_path, "paid", "{" * 20_000, replace=True)
+            with written(file) as stream:
+                stream.write(b"{" * 20_000)
         else:
             _write_types(tmp_path, "paid", WRITTEN * 1_000)
     said = str(ended.value) + capsys.readouterr().err

@@ -19,10 +19,8 @@ def read_secret(source: str) -> str:
     users see those."""
     kind, _, rest = source.partition(":")
     if source == "-":
-        try:
+        with in_words("standard input"):
             return unicode_of(sys.stdin.readline().rstrip("\n"), "standard input")
-        except UnicodeDecodeError:
-            end("standard input is not text in UTF-8", USAGE)
     if kind == "env" and rest:
         return (
             unicode_of(os.environ[rest], rest)
@@ -30,12 +28,8 @@ def read_secret(source: str) -> str:
             else end(f"The environment variable {rest} is not set.", USAGE)
         )
     if kind == "file":
-        try:
+        with in_words(rest):
             return Path(rest).read_text().rstrip("\n")
-        except OSError as error:
-            end(f"{rest} cannot be read: {error.strerror}", USAGE)
-        except UnicodeDecodeError:
-            end(f"{rest} is not text in UTF-8", USAGE)
     return end(f"{source!r}: write env:NAME, file:PATH or - (standard input)", USAGE)
 
 
@@ -60,24 +54,37 @@ def unicode_of(text: str, where: str) -> str:
 
 def read_file(source: str) -> bytes:
     """To the byte: reading text would write other ends of lines. ``-``: standard input."""
-    try:
+    with in_words(source):
         return sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+
+
+def read_text(file: Path) -> str:
+    """With the ends of lines that it has."""
+    with in_words(file):
+        return file.read_bytes().decode()
+
+
+@contextmanager
+def in_words(place: object, done: str = "read") -> Iterator[None]:
+    """Ends the command with a sentence where a file cannot be read, or written."""
+    try:
+        yield
     except OSError as error:
-        end(f"{source} cannot be read: {error.strerror}", USAGE)
+        end(f"{error.filename or place} cannot be {done}: {error.strerror}", USAGE)
+    except UnicodeDecodeError:
+        end(f"{place} is not text in UTF-8", USAGE)
 
 
 @contextmanager
 def written(to: Path, mode: int = 0o666) -> Iterator[IO[bytes]]:
     """What is named with --output. A device or a pipe is written to."""
-    try:
+    with in_words(to, "written"):
         if to.exists() and not to.is_file():
             with to.open("wb") as stream:  # of a folder it says that it is one
                 yield stream
             return
         with written_whole(to, mode) as stream:
             yield stream
-    except OSError as error:
-        end(f"{to} cannot be written: {error.strerror}", USAGE)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import click
 
 from postern.core.documents import Document
 from postern.core.visible import visible
-from postern.surfaces.cli.files import written_whole
+from postern.surfaces.cli.files import in_words, written_whole
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.options import Group
 from postern.surfaces.cli.run import (
@@ -208,14 +208,12 @@ def _words(webhook: Webhook) -> str:
 
 def _write_types(folder: Path, name: str, source: str) -> Path:
     file = folder / f"{name}.py"
-    try:
+    with in_words(file, "written"):
         folder.mkdir(parents=True, exist_ok=True)
         if file.exists() and not file.read_text(errors="replace").startswith(WRITTEN):
             end(f"{file} exists already and was not written by this command", CONFLICT, "conflict")
         with written_whole(file) as opened:
             opened.write(source.encode())
-    except OSError as error:
-        end(f"{error.filename or file} cannot be written: {error.strerror}", USAGE)
     return file
 
 

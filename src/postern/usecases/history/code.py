@@ -16,23 +16,12 @@ from urllib.parse import urlsplit
 import msgspec
 
 from postern.core.history.invocation import Invocation
+from postern.core.names import OF_THE_CONNECTION
 from postern.core.signatures.redact import MASK
 
 Language = Literal["curl", "python"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 
-# Whoever sends the call sets these itself, or they belonged to the connection it came over.
-_OWN = {
-    "host",
-    "content-length",
-    "connection",
-    "transfer-encoding",
-    "accept-encoding",
-    "expect",
-    "keep-alive",
-    "te",
-    "upgrade",
-}
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
@@ -61,7 +50,7 @@ def repeated(base_url: str, invocation: Invocation) -> Repeated:
     query = invocation.query.replace(MASK.encode(), b"YOUR_TOKEN")
     headers = []
     for name, value in msgspec.json.decode(invocation.headers):
-        if name.lower() in _OWN or not _HEADER_NAME.fullmatch(name):
+        if name.lower() in {*OF_THE_CONNECTION, "accept-encoding"} or not _HEADER_NAME.fullmatch(name):
             continue
         if value == MASK:
             value = f"YOUR_{_placeholder(name)}"

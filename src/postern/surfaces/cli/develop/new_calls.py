@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from postern.surfaces.cli.files import written_whole
+from postern.surfaces.cli.files import in_words, written_whole
 from postern.surfaces.cli.gateway import profiles
 from postern.surfaces.cli.gateway.api import PLACE, api
 from postern.surfaces.cli.gateway.source import Away
@@ -62,12 +62,10 @@ class KeptPlace:
         return stored.place
 
     def write(self, place: ListenedTo) -> None:
-        try:
+        with in_words(self._file, "written"):
             self._file.parent.mkdir(parents=True, exist_ok=True)
             with written_whole(self._file) as opened:
                 opened.write(msgspec.json.encode(_Stored(self._gateway, place)))
-        except OSError as error:
-            end(f"{self._file} cannot be written: {error.strerror}", USAGE)
 
 
 class Calls:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
+from postern.core.names import OF_THE_CONNECTION
 from postern.core.signatures.redact import MASK
 from postern.surfaces.cli.files import read_secret
 from postern.surfaces.cli.gateway.trust import read_trusted, reason
@@ -20,21 +21,6 @@ if TYPE_CHECKING:
 ASK_AGAIN = 1.0
 LARGEST_ANSWER = 1024 * 1024
 """Bytes. No more is read: what a program sends may have no end."""
-
-# What belongs to the connection that the call came over, or is made anew for the one to the local program.
-_OWN = {
-    *(
-        "host",
-        "connection",
-        "keep-alive",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    ),
-    *("content-length", "expect"),
-}
 
 
 class TargetAnswer(NamedTuple):
@@ -107,7 +93,7 @@ class LocalTarget:
         headers = [
             (name.encode("latin-1"), self._open(value).encode("latin-1"))
             for name, value in call.headers
-            if name.lower() not in _OWN and (value != MASK or self._masked is not None)
+            if name.lower() not in OF_THE_CONNECTION and (value != MASK or self._masked is not None)
         ]
         headers.append((b"X-Postern-Invocation", call.invocation_id.encode()))
         if is_replay:

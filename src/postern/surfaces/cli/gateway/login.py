@@ -112,22 +112,14 @@ def status() -> None:
         if is_served
         else "the local database"
     )
-    lines = [
-        f"Commands go to {where}, as {me.name} with access level {me.level}.",
-        f"It is version {gateway.version}; this command is version {found.version}.",
-        f"Webhooks are called at {gateway.base_url}/webhook/…",
-        *(
-            f"{name}: {'ok' if part.ok else 'not ok'}, {part.detail}"
-            for name, part in gateway.parts().items()
-            if is_served or name != "engine"
-        ),
-        # On a database there is only what this command itself has opened, and that is no engine.
-        *(
-            []
-            if is_served
-            else ["engine: not seen from here; /readyz of the gateway that serves says how it is"]
-        ),
-    ]
     for_programs(found)
-    for line in lines:
-        out.print(plain(line))
+    out.print(plain(f"Commands go to {where}, as {me.name} with access level {me.level}."))
+    out.print(plain(f"It is version {gateway.version}; this command is version {found.version}."))
+    out.print(plain(f"Webhooks are called at {gateway.base_url}/webhook/…"))
+    for name, part in gateway.parts().items():
+        if is_served or name != "engine":
+            out.print(plain(f"{name}: {'ok' if part.ok else 'not ok'}, {part.detail}"))
+    if (
+        not is_served
+    ):  # on a database there is only what this command itself has opened, and that is no engine
+        out.print("engine: not seen from here; /readyz of the gateway that serves says how it is")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from postern.private_files import make_folder
-from postern.surfaces.cli.files import written_whole
+from postern.surfaces.cli.files import in_words, written_whole
 from postern.surfaces.cli.run import USAGE, end, err
 
 LOCAL = "local"
@@ -63,12 +63,10 @@ def read() -> Credentials:
 def write(credentials: Credentials) -> None:
     """Whole or not at all: an interruption must not lose the other profiles."""
     path = file()
-    try:
+    with in_words(path, "written"):
         make_folder(path.parent)
         with written_whole(path, 0o600) as opened:
             opened.write(msgspec.json.format(msgspec.json.encode(credentials), indent=2) + b"\n")
-    except OSError as error:
-        end(f"{error.filename or path} cannot be written: {error.strerror}", USAGE)
 
 
 def chosen(profile: str | None, environment: Mapping[str, str] = os.environ) -> Login | None:

@@ -1,6 +1,5 @@
 """`postern history …` and `postern replay`."""
 
-import errno
 import sys
 import time
 from pathlib import Path
@@ -11,7 +10,7 @@ from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.problems import PROBLEMS
 from postern.surfaces.cli.develop.listeners import named
 from postern.surfaces.cli.develop.target import LocalTarget, checked, token_for_header
-from postern.surfaces.cli.files import written_whole
+from postern.surfaces.cli.files import in_words, read_text, written_whole
 from postern.surfaces.cli.filters import which_calls
 from postern.surfaces.cli.gateway.api import PLACE, api
 from postern.surfaces.cli.history.story import show_story
@@ -182,22 +181,12 @@ def replay_edited(invocation: str, body: Path | None, values: tuple[str, ...], f
       postern history replay-edited inv_… --body changed.json --value fieldOne=1002
     """
     asked = {
-        "body": _text(body) if body else None,
+        "body": read_text(body) if body else None,
         "values": dict(one.partition("=")[::2] for one in values) if values else None,
         "fields": fields,
     }
     done = api.post(Replayed, "invocations", invocation, "edited-replays", body=asked)
     report(done, f"{done.invocation_id} was made of {invocation}, and its workflow is {done.delivery.state}.")
-
-
-def _text(file: Path) -> str:
-    """With the ends of lines that it has."""
-    try:
-        return file.read_bytes().decode()
-    except OSError as error:
-        end(f"{file} cannot be read: {error.strerror}", USAGE)
-    except UnicodeDecodeError:
-        end(f"{file} is not text in UTF-8", USAGE)
 
 
 @commands.command("preview")
@@ -336,27 +325,13 @@ def save(invocation: str, folder: Path, name: str | None, replace: bool) -> None
         end("--as: a name has up to 80 letters, digits, dots, dashes and underscores", USAGE)
     found = api.get(Fixture, "invocations", invocation, "fixture")
     stem = name.removesuffix(".json") if name else file_name(found, invocation)
-    text = as_file(found)
-    try:
-        file, written = _keep(folder, stem, text, replace)
-    except FileExistsError as error:
-        end(
-            f"{error.filename} exists already and says something else; --replace writes over it",
-            CONFLICT,
-            "conflict",
-        )
-    except OSError as error:
-        end(f"{error.filename or folder} cannot be written: {error.strerror}", USAGE)
-    report({"written": str(file)}, f"Written: {file}" if written else f"It is there already: {file}")
-
-
-def _keep(folder: Path, stem: str, text: str, replace: bool) -> tuple[Path, bool]:
-    file = folder / f"{stem}.json"
-    folder.mkdir(parents=True, exist_ok=True)
-    if not replace and file.exists():
-        if file.read_bytes() == text.encode():
-            return file, False
-        raise FileExistsError(errno.EEXIST, "exists", str(file))
-    with written_whole(file) as opened:
-        opened.write(text.encode())
-    return file, True
+    text, file = as_file(found).encode(), folder / f"{stem}.json"
+    with in_words(folder, "written"):
+        folder.mkdir(parents=True, exist_ok=True)
+        there = file.read_bytes() if file.exists() and not replace else None
+        if there is None:
+            with written_whole(file) as opened:
+                opened.write(text)
+    if there not in (None, text):
+        end(f"{file} exists already and says something else; --replace writes over it", CONFLICT, "conflict")
+    report({"written": str(file)}, f"Written: {file}" if there is None else f"It is there already: {file}")
