@@ -3,19 +3,16 @@ a peer."""
 
 import argparse
 import json
-import os
-import platform
 import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 from bench.contestants import Contestant, constant, gateway, has_peer, peer
 from bench.load import CONNECTIONS, Measured, load, with_what
+from bench.rooms import keep
 
-RESULTS = Path(__file__).parent / "results"
 OTHER_HEADERS = {
     "Content-Type": "application/json",
     "Accept": "*/*",
@@ -82,19 +79,9 @@ def main() -> None:
             parts.append(
                 f"The gateway, everything on disk before the answer, takes {ours.rate / theirs.rate:.1f} times the peer's calls."
             )
-        print("\n\n".join(parts) + "\n", flush=True)
         sections += parts
-    now = datetime.now(UTC)
-    where = f"Python {platform.python_version()}, {len(os.sched_getaffinity(0))} cores, load average {os.getloadavg()[0]:.1f}"
     how = f"{CONNECTIONS} connections, {len(BODY):,} bytes of JSON, {asked.seconds:g} s each, loaded by {with_what()} on a core of its own"
-    RESULTS.mkdir(exist_ok=True)
-    with (RESULTS / f"{now:%Y-%m-%d}.md").open("a") as file:
-        file.write(
-            f"# Accepted calls, {now:%Y-%m-%d %H:%M} UTC\n\n{where}; {how}. Trust the ratios.\n\n"
-            + "\n\n".join(sections)
-            + "\n\n"
-        )
-    print(f"Written to {file.name}")
+    keep("Accepted calls", f"{how}. Trust the ratios.", "\n\n".join(sections))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ import sqlite3
 import tempfile
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from http.client import HTTPConnection
 from pathlib import Path
 from statistics import median, quantiles
@@ -19,8 +18,7 @@ from urllib.parse import urlencode
 
 import uvloop
 
-from bench.__main__ import RESULTS
-from bench.rooms import KEYS, Program, free_port
+from bench.rooms import KEYS, Program, free_port, keep
 from postern.core.webhooks.settings import (
     FieldMapping,
     NoAuthentication,
@@ -339,17 +337,14 @@ def main() -> None:
         ["| the gateway | |", "|---|---:|", *(f"| {what} | {value} |" for what, value in gateway)]
     )
     text = f"{table(found)}\n\n{figures}"
-    print(text)
     if asked.only:
+        print(text)
         return
-    now = datetime.now(UTC)
     how = f"{asked.rows:,} invocations of {DAYS} days and {asked.webhooks:,} webhooks on SQLite, embedded engine; "
     how += "each page's program started anew, " if asked.anew else "one program, "
-    how += f"first asked {asked.settle:g} s after it was ready. Load average at the end: {os.getloadavg()[0]:.1f}. The "
+    how += f"first asked {asked.settle:g} s after it was ready. The "
     how += f"processor's time is the gateway's; more than {MOST_MS} ms of it or {MOST_KB} KB is marked."
-    RESULTS.mkdir(exist_ok=True)
-    with (RESULTS / f"{now:%Y-%m-%d}.md").open("a") as file:
-        file.write(f"# Console pages, {now:%Y-%m-%d %H:%M} UTC\n\n{how}\n\n{text}\n\n")
+    keep("Console pages", how, text)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from bench.load import cores_for_servers
+from bench.rooms import free_port
 
 TOKEN = "whk_for_measuring_only_0123456789abcdefghijk"
 WORKFLOW = "from postern.workflows import workflow\n\n\n@workflow\ndef nothing(event):\n    pass\n"
@@ -34,12 +34,6 @@ class Contestant:
 
     def resident_megabytes(self) -> float:
         return sum(_resident(process) for process in [self.process.pid, *descendants(self.process.pid)])
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager

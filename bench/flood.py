@@ -1,18 +1,15 @@
 """`python -m bench.flood [calls]`: a million rejected calls. How many rows and bytes lie there meanwhile, and
 is what was accepted intact?"""
 
-import os
 import sqlite3
 import sys
 import tempfile
 import threading
 import time
 from contextlib import closing
-from datetime import UTC, datetime
 from pathlib import Path
 
-from bench.__main__ import RESULTS
-from bench.rooms import Program, called, flood, free_port, made, table
+from bench.rooms import Program, called, flood, free_port, keep, made, table
 
 TOKEN = "whk_0123456789abcdef0123456789abcdef"
 ACCEPTED = 1_000
@@ -92,12 +89,7 @@ def main(count: int) -> None:
             table(["second", "rejected rows", "database, MB", "its log, MB"], rows),
         ]
     )
-    print(text)
-    now = datetime.now(UTC)
-    RESULTS.mkdir(exist_ok=True)
-    with (RESULTS / f"{now:%Y-%m-%d}.md").open("a") as file:
-        load = f"{len(os.sched_getaffinity(0))} cores, load average {os.getloadavg()[0]:.1f}"
-        file.write(f"# A flood of rejected calls, {now:%Y-%m-%d %H:%M} UTC\n\n{load}, SQLite.\n\n{text}\n\n")
+    keep("A flood of rejected calls", "SQLite.", text)
 
 
 if __name__ == "__main__":

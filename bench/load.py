@@ -44,31 +44,18 @@ def with_what() -> str:
 def load(
     url: str, headers: dict[str, str], body: bytes, seconds: float, connections: int = CONNECTIONS
 ) -> Measured:
-    if shutil.which("wrk"):
-        lines = "\n".join(
-            f"wrk.headers[{json.dumps(name)}] = {json.dumps(value)}" for name, value in headers.items()
-        )
-        with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder:
+        if shutil.which("wrk"):
+            lines = (f"wrk.headers[{json.dumps(name)}] = {json.dumps(it)}" for name, it in headers.items())
             script = Path(folder) / "post.lua"
-            script.write_text(_SCRIPT.format(body=json.dumps(body.decode()), headers=lines))
+            script.write_text(_SCRIPT.format(body=json.dumps(body.decode()), headers="\n".join(lines)))
             command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds:g}s", "-s", str(script), url]
-            printed = subprocess.run(
-                _beside_the_server(command), capture_output=True, text=True, check=True
-            ).stdout
-    else:
-        asked = json.dumps(
-            {
-                "url": url,
-                "headers": headers,
-                "body": body.decode(),
-                "seconds": seconds,
-                "connections": connections,
-            }
-        )
-        command = [sys.executable, "-m", "bench.client", asked]
-        printed = subprocess.run(
-            _beside_the_server(command), capture_output=True, text=True, check=True
-        ).stdout
+        else:
+            asked = {"url": url, "headers": headers, "body": body.decode()}
+            how = json.dumps({**asked, "seconds": seconds, "connections": connections})
+            command = [sys.executable, "-m", "bench.client", how]
+        beside = _beside_the_server(command)
+        printed = subprocess.run(beside, capture_output=True, text=True, check=True).stdout
     return Measured(**json.loads(printed.partition("RESULT ")[2].splitlines()[0]))
 
 

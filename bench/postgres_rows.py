@@ -10,13 +10,11 @@ import asyncio
 import sys
 import time
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import text
 
-from bench.__main__ import RESULTS
-from bench.rooms import KEYS, durable_postgres, entry, kept, table
+from bench.rooms import KEYS, durable_postgres, entry, keep, kept, table
 from postern.core.deliveries.delivery import Started
 from postern.core.history.invocation import HistoryFilter
 from postern.identity import first_id_at
@@ -72,11 +70,7 @@ async def main(sizes: list[int]) -> None:
             columns[f"{size:,} rows"] = await measured(store, began, size)
             print(as_text(columns), flush=True)
         await store.close()
-    now = datetime.now(UTC)
-    with (RESULTS / f"{now:%Y-%m-%d}.md").open("a") as file:
-        file.write(
-            f"# A long history on Postgres, {now:%Y-%m-%d %H:%M} UTC\n\nMilliseconds, best of several.\n\n{as_text(columns)}\n\n"
-        )
+    keep("A long history on Postgres", "milliseconds, best of several.", as_text(columns))
 
 
 def as_text(columns: dict[str, dict[str, float]]) -> str:

@@ -2,13 +2,11 @@
 those who call meanwhile."""
 
 import asyncio
-import os
 import sqlite3
 import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from statistics import quantiles
 from typing import Any
@@ -16,8 +14,7 @@ from typing import Any
 import uvloop
 from sqlalchemy import text
 
-from bench.__main__ import RESULTS
-from bench.rooms import kept, table
+from bench.rooms import keep, kept, table
 from postern.core.access.accounts import Actor
 from postern.core.deliveries.delivery import delivery_key
 from postern.core.history.invocation import Delivery, Entry, Invocation
@@ -185,16 +182,9 @@ async def measure(folder: Path, rows: int) -> str:
 
 
 def main(rows: int) -> None:
-    load = f"{len(os.sched_getaffinity(0))} cores, load average {os.getloadavg()[0]:.1f}"
     with tempfile.TemporaryDirectory() as folder:
         rows_shown = uvloop.run(measure(Path(folder), rows))
-    print(rows_shown)
-    now = datetime.now(UTC)
-    RESULTS.mkdir(exist_ok=True)
-    with (RESULTS / f"{now:%Y-%m-%d}.md").open("a") as file:
-        file.write(
-            f"# Retention beside calls, {now:%Y-%m-%d %H:%M} UTC\n\n{load} at the start, SQLite.\n\n{rows_shown}\n\n"
-        )
+    keep("Retention beside calls", "SQLite.", rows_shown)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,12 @@
 """What a measurement stands on: a real Postgres that keeps its promises, and entries as calls make
 them."""
 
+import os
+import platform
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
@@ -23,6 +26,7 @@ from support.program import run_postern as run_postern
 from support.recording import kept as kept
 from support.waiting import free_port as free_port
 
+RESULTS = Path(__file__).parent / "results"
 KEYS = ["a key of these measurements"]
 
 
@@ -47,3 +51,13 @@ def table(heading: list[str], rows: list[list[str]]) -> str:
     ]
     lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
     return "\n".join(lines)
+
+
+def keep(title: str, how: str, text: str) -> None:
+    """Beside what was measured before."""
+    now = datetime.now(UTC)
+    where = f"Python {platform.python_version()}, {len(os.sched_getaffinity(0))} cores, load average {os.getloadavg()[0]:.1f}"
+    RESULTS.mkdir(exist_ok=True)
+    with (RESULTS / f"{now:%Y-%m-%d}.md").open("a") as file:
+        file.write(f"# {title}, {now:%Y-%m-%d %H:%M} UTC\n\n{where}; {how}\n\n{text}\n\n")
+    print(f"{text}\nWritten to {file.name}")

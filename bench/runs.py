@@ -16,10 +16,7 @@ MEASURE = """
 import asyncio, json, os, sys, tempfile, threading, time
 from pathlib import Path
 from postern.engines.embedded.engine import EmbeddedEngine
-try:
-    from postern.core.deliveries.delivery import Trigger
-except ImportError:
-    from postern.core.delivery import Trigger
+from postern.core.deliveries.delivery import Trigger
 
 ONE = '''
 from postern.workflows import step, workflow

@@ -6,8 +6,6 @@ gateway's limit and no engine's.
 """
 
 import asyncio
-import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -15,16 +13,22 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 
 import psycopg
 import uvloop
 from sqlalchemy.engine import make_url
 
-from bench.__main__ import RESULTS
 from bench.contestants import WORKFLOW, constant, cpu_of, descendants, parent_of
-from bench.rooms import durable_postgres, free_port, restate_server, running_dbos, running_restate, table
+from bench.rooms import (
+    durable_postgres,
+    free_port,
+    keep,
+    restate_server,
+    running_dbos,
+    running_restate,
+    table,
+)
 from postern.core.deliveries.delivery import EngineUnavailable, Trigger
 from postern.engines.dbos import DbosEngine
 from postern.engines.embedded.engine import EmbeddedEngine
@@ -87,48 +91,30 @@ async def many(start: Callable[[Trigger], Awaitable[object]], count: int) -> Non
 
 def main(starts: int) -> None:
     rows = []
+
+    def ask(name: str, engine: Engine, processes: Callable[[], Iterable[int]]) -> None:
+        rows.append(uvloop.run(measure(name, engine, starts, processes)))
+
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "nothing.py").write_text(WORKFLOW)
         embedded = EmbeddedEngine(Path(folder) / "data", Path(folder) / "nothing.py")
-        rows.append(
-            uvloop.run(measure("embedded", embedded, starts, lambda: filter(None, [embedded.process_id])))
-        )
+        ask("embedded", embedded, lambda: filter(None, [embedded.process_id]))
     with constant(Path(), "/") as answering:
         process = answering.process.pid
-        rows.append(uvloop.run(measure("HTTP", HttpEngine(answering.url), starts, lambda: [process])))
-        rows.append(
-            uvloop.run(
-                measure("HTTP, signed", HttpEngine(answering.url, secret=SECRET), starts, lambda: [process])
-            )
-        )
+        ask("HTTP", HttpEngine(answering.url), lambda: [process])
+        ask("HTTP, signed", HttpEngine(answering.url, secret=SECRET), lambda: [process])
     with restate() as server:
         if server is not None:
             ingress, process = server
-            engine = RestateEngine(f"http://127.0.0.1:{ingress}", targets=[ECHO])
-            rows.append(uvloop.run(measure("Restate", engine, starts, lambda: [process])))
-    with temporal() as server:
-        if server is not None:
-            address, process = server
-            rows.append(
-                uvloop.run(
-                    measure(
-                        "Temporal's development server", TemporalEngine(address), starts, lambda: [process]
-                    )
-                )
-            )
+            ask("Restate", RestateEngine(f"http://127.0.0.1:{ingress}", targets=[ECHO]), lambda: [process])
+    with temporal() as development:
+        if development is not None:
+            address, process = development
+            ask("Temporal's development server", TemporalEngine(address), lambda: [process])
     with dbos() as (url, processes):
-        target = Target("Echo")
-        rows.append(
-            uvloop.run(measure("DBOS, its Postgres", DbosEngine(url, targets=[target]), starts, processes))
-        )
+        ask("DBOS, its Postgres", DbosEngine(url, targets=[Target("Echo")]), processes)
     text = table(["engine", "starts/s", "gateway CPU a start, µs", "engine CPU a start, µs"], rows)
-    print(text)
-    now = datetime.now(UTC)
-    where = f"Python {platform.python_version()}, {len(os.sched_getaffinity(0))} cores, load average {os.getloadavg()[0]:.1f}"
-    with (RESULTS / f"{now:%Y-%m-%d}.md").open("a") as file:
-        file.write(
-            f"# Starts, {now:%Y-%m-%d %H:%M} UTC\n\n{where}; {starts:,} starts, {BATCH} at once.\n\n{text}\n\n"
-        )
+    keep("Starts", f"{starts:,} starts, {BATCH} at once.", text)
 
 
 @contextmanager
@@ -164,18 +150,8 @@ def temporal() -> Iterator[tuple[str, int] | None]:
         yield None
         return
     address = f"127.0.0.1:{free_port()}"
-    command = [
-        binary,
-        "server",
-        "start-dev",
-        "--headless",
-        "--ip",
-        "127.0.0.1",
-        "--port",
-        address.rpartition(":")[2],
-        "--log-level",
-        "error",
-    ]
+    how = f"server start-dev --headless --ip 127.0.0.1 --port {address.rpartition(':')[2]} --log-level error"
+    command = [binary, *how.split()]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         yield address, server.pid

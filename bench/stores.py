@@ -6,64 +6,31 @@ time for each call is what to plan with. An engine that takes nothing (`POSTERN_
 measured by `bench.starts`.
 """
 
-import asyncio
-import os
 import sys
 import tempfile
 import time
-from contextlib import suppress
 from pathlib import Path
-from statistics import quantiles
 
 import psycopg
 
+from bench.contestants import cpu_of
+from bench.load import load
 from bench.rooms import Program, durable_postgres, free_port, make_webhook, run_postern, table
 
-CONNECTIONS = 64
+HEADERS = {"Content-Type": "application/json"}
 BODY = b'{"orderNumber": "1001", "note": "' + b"x" * 360 + b'"}'
-
-
-async def call(port: int, path: str, until: float, took: list[float]) -> None:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    request = (
-        f"POST {path} HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: {len(BODY)}\r\n\r\n".encode()
-        + BODY
-    )
-    while (began := time.perf_counter()) < until:
-        writer.write(request)
-        head = await reader.readuntil(b"\r\n\r\n")
-        length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n", 1)[0])
-        await reader.readexactly(length)
-        assert head.startswith(b"HTTP/1.1 200"), head
-        took.append(time.perf_counter() - began)
-    writer.close()
-
-
-def processor_seconds(pids: list[int]) -> float:
-    spent = 0.0
-    for pid in pids:
-        with suppress(OSError):
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            spent += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return spent
 
 
 def postgres_pids(url: str) -> list[int]:
     with psycopg.connect(url) as connection:
-        return [
-            row[0]
-            for row in connection.execute("SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
-        ]
+        found = connection.execute("SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+        return [pid for (pid,) in found]
 
 
 def measure(name: str, seconds: float, url: str, workers: int) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
-        given = {
-            "POSTERN_DATABASE_URL": url,
-            "POSTERN_ENGINE": "none",
-            "POSTERN_LOG": "off",
-            "POSTERN_PORT": str(free_port()),
-        }
+        given = {"POSTERN_ENGINE": "none", "POSTERN_LOG": "off", "POSTERN_PORT": str(free_port())}
+        given["POSTERN_DATABASE_URL"] = url
         if url:
             run_postern(Path(folder), "migrate", **given)
         program = Program(Path(folder), given, ("--workers", str(workers)) if workers > 1 else ())
@@ -71,33 +38,14 @@ def measure(name: str, seconds: float, url: str, workers: int) -> list[str]:
             program.wait_until_ready()
             _, path = make_webhook(program)
             time.sleep(1.0)
-            took: list[float] = []
-
-            async def load(for_seconds: float) -> None:
-                until = time.perf_counter() + for_seconds
-                await asyncio.gather(*(call(program.port, path, until, took) for _ in range(CONNECTIONS)))
-
-            asyncio.run(load(1.0))  # warm
-            took.clear()
-            gateways, servers = program.processes_left(), postgres_pids(url) if url else []
-            before = processor_seconds(gateways), processor_seconds(servers)
-            began = time.perf_counter()
-            asyncio.run(load(seconds))
-            lasted = time.perf_counter() - began
-            spent = [
-                after - earlier
-                for after, earlier in zip(
-                    (processor_seconds(gateways), processor_seconds(servers)), before, strict=True
-                )
-            ]
-            centiles = quantiles(took, n=100)
-            return [
-                name,
-                f"{len(took) / lasted:,.0f}",
-                f"{centiles[49] * 1000:.1f} / {centiles[98] * 1000:.1f}",
-                f"{spent[0] / len(took) * 1e6:.0f}",
-                f"{spent[1] / len(took) * 1e6:.0f}" if url else "in the gateway",
-            ]
+            load(program.url + path, HEADERS, BODY, 1.0)  # warm
+            both = program.processes_left(), postgres_pids(url) if url else []
+            before = [sum(map(cpu_of, processes)) for processes in both]
+            measured = load(program.url + path, HEADERS, BODY, seconds)
+            spent = [sum(map(cpu_of, processes)) - was for processes, was in zip(both, before, strict=True)]
+            each = [f"{one / measured.calls * 1e6:.0f}" for one in spent]
+            took = f"{measured.p50:.1f} / {measured.p99:.1f}"
+            return [name, f"{measured.rate:,.0f}", took, each[0], each[1] if url else "in the gateway"]
         finally:
             program.stop()
 

@@ -1,14 +1,10 @@
 """This version beside another checkout of it, in turn in the same run: ``--against FOLDER``, with its ``.venv``."""
 
 import argparse
-import os
-import platform
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 
-from bench.__main__ import RESULTS
-from bench.rooms import table
+from bench.rooms import keep, table
 
 Versions = list[tuple[str, str]]
 """Names and their Python interpreters."""
@@ -29,12 +25,5 @@ def versions(against: Path | None) -> Versions:
 
 
 def write(title: str, how: str, heading: list[str], rows: list[list[str]], sync_takes: int) -> None:
-    text = table(heading, rows)
-    now = datetime.now(UTC)
     disk = f"each sync made to take {sync_takes / 1000:g} ms" if sync_takes else "this machine's disk"
-    where = f"Python {platform.python_version()}, {len(os.sched_getaffinity(0))} cores, load average {os.getloadavg()[0]:.1f}, {disk}"
-    print(text)
-    RESULTS.mkdir(exist_ok=True)
-    with (RESULTS / f"{now:%Y-%m-%d}.md").open("a") as file:
-        file.write(f"# {title}, {now:%Y-%m-%d %H:%M} UTC\n\n{where}; {how}. Trust the ratios.\n\n{text}\n\n")
-    print(f"Written to {file.name}")
+    keep(title, f"{disk}; {how}. Trust the ratios.", table(heading, rows))

@@ -6,7 +6,14 @@ import hmac
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, redirect_stdout, suppress
+from contextlib import (
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+    redirect_stdout,
+    suppress,
+)
 from pathlib import Path
 
 from sqlalchemy.engine import make_url
@@ -257,15 +264,16 @@ def alone(settings: Settings) -> Iterator[None]:
     """One serving process per data folder, for two would run the same unfinished workflows twice; and per SQLite
     database, for each takes what the other one has claimed for a dead process's."""
     _look_at_folder(settings.data_dir)
-    database = Path(make_url(settings.database).database or "")
-    if settings.is_sqlite or settings.engine == "embedded":
-        _look_at_file_system(database.resolve().parent if settings.is_sqlite else settings.data_dir.resolve())
-    with held(settings.data_dir / "serving.lock", settings.data_dir, "POSTERN_DATA_DIR"):
-        if not settings.is_sqlite:
-            yield
-            return
-        with database_held(str(database)):
-            yield
+    database = database_file(settings)
+    if database is not None or settings.engine == "embedded":
+        _look_at_file_system(
+            database.resolve().parent if database is not None else settings.data_dir.resolve()
+        )
+    with (
+        held(settings.data_dir / "serving.lock", settings.data_dir, "POSTERN_DATA_DIR"),
+        database_held(str(database)) if database is not None else nullcontext(),
+    ):
+        yield
 
 
 def _look_at_file_system(folder: Path) -> None:

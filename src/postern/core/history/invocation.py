@@ -78,12 +78,15 @@ class Invocation(msgspec.Struct):
         """Only the beginning of it is kept, as of a set-up handshake."""
         return self.body is not None and len(self.body) < self.body_size
 
+    @property
+    def header_pairs(self) -> list[tuple[str, str]]:
+        return msgspec.json.decode(self.headers, type=list[tuple[str, str]])
+
     def as_call(self, base_url: str = "") -> Call:
         """The call as far as it is kept: credentials are masked, signatures are not, the time is that of
         receipt."""
         headers = tuple(
-            (name.encode("latin-1"), value.encode("latin-1"))
-            for name, value in msgspec.json.decode(self.headers)
+            (name.encode("latin-1"), value.encode("latin-1")) for name, value in self.header_pairs
         )
         return Call(
             self.method,

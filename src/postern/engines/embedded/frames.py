@@ -2,6 +2,7 @@
 length."""
 
 import struct
+from collections.abc import Callable
 
 import msgspec
 
@@ -159,18 +160,10 @@ FromGateway = Begin | Start | AskEnds | Runs | Forget | AnsweredFrame | Stop
 FromEngine = Ready | Done | RunsEndedFrame | RunOver | AnswerFrame | Trouble | Beat
 
 _encoder = msgspec.msgpack.Encoder()
-_from_gateway: msgspec.msgpack.Decoder[FromGateway] = msgspec.msgpack.Decoder(FromGateway)
-_from_engine: msgspec.msgpack.Decoder[FromEngine] = msgspec.msgpack.Decoder(FromEngine)
+from_gateway: Callable[[bytes], FromGateway] = msgspec.msgpack.Decoder(FromGateway).decode
+from_engine: Callable[[bytes], FromEngine] = msgspec.msgpack.Decoder(FromEngine).decode
 
 
 def encode(frame: FromGateway | FromEngine) -> bytes:
     body = _encoder.encode(frame)
     return LENGTH.pack(len(body)) + body
-
-
-def from_gateway(body: bytes) -> FromGateway:
-    return _from_gateway.decode(body)
-
-
-def from_engine(body: bytes) -> FromEngine:
-    return _from_engine.decode(body)

@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 from urllib.parse import urlsplit
 
-import msgspec
-
 from postern.core.history.invocation import Invocation
 from postern.core.names import OF_THE_CONNECTION
 from postern.core.signatures.redact import MASK
@@ -49,7 +47,7 @@ def repeated(base_url: str, invocation: Invocation) -> Repeated:
     placeholders = ["YOUR_TOKEN"] if MASK.encode() in invocation.query else []
     query = invocation.query.replace(MASK.encode(), b"YOUR_TOKEN")
     headers = []
-    for name, value in msgspec.json.decode(invocation.headers):
+    for name, value in invocation.header_pairs:
         if name.lower() in {*OF_THE_CONNECTION, "accept-encoding"} or not _HEADER_NAME.fullmatch(name):
             continue
         if value == MASK:

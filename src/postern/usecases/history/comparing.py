@@ -2,8 +2,6 @@
 
 from functools import partial
 
-import msgspec
-
 from postern.core.access.accounts import Actor
 from postern.core.calls.call import query_pairs
 from postern.core.deliveries.delivery import FIELD_NAMES
@@ -70,7 +68,7 @@ def _compared(story: Story, other: Story) -> Comparison:
         same_webhook=new.webhook_id == old.webhook_id,
         request=line_of,
         query=compare.pairs(_query(old), _query(new)),
-        headers=compare.pairs(_headers(old), _headers(new)),
+        headers=compare.pairs(old.header_pairs, new.header_pairs),
         values=compare.pairs(_values(other), _values(story)),
         body=_bodies(old, new),
     )
@@ -85,10 +83,6 @@ def _query(call: Invocation) -> list[tuple[str, str]]:
         (name.decode("utf-8", "replace"), value.decode("utf-8", "replace"))
         for name, value in query_pairs(call.query)
     ]
-
-
-def _headers(call: Invocation) -> list[tuple[str, str]]:
-    return msgspec.json.decode(call.headers, type=list[tuple[str, str]])
 
 
 def _values(story: Story) -> list[tuple[str, str]]:

@@ -53,6 +53,10 @@ async def replay_edited(
         raise Refused("conflict", "the call's body is no longer kept")
     if len(content) > LARGEST_PAYLOAD_LIMIT:
         raise Refused("payload_too_large", f"a body has at most {LARGEST_PAYLOAD_LIMIT // 1024**2} MiB")
+    length = str(len(content))
+    headers = [
+        (name, length if name.lower() == "content-length" else it) for name, it in original.header_pairs
+    ]
     made = replace(
         original,
         id=new_id("inv"),
@@ -61,7 +65,7 @@ async def replay_edited(
         code="edited",
         status=0,
         config_version=webhook.version,
-        headers=_with_length(original.headers, len(content)),
+        headers=msgspec.json.encode(headers),
         body=content,
         body_size=len(content),
         address="",
@@ -97,13 +101,6 @@ def _check(values: dict[str, str]) -> None:
             errors.append(FieldError(f"values.{name}", f"has at most {LONGEST_VALUE:,} characters"))
     if errors:
         raise Refused("invalid_request", errors=errors)
-
-
-def _with_length(headers: bytes, length: int) -> bytes:
-    pairs = msgspec.json.decode(headers, type=list[tuple[str, str]])
-    return msgspec.json.encode(
-        [(name, str(length) if name.lower() == "content-length" else value) for name, value in pairs]
-    )
 
 
 def _changes(original: Invocation, content: bytes) -> list[str]:

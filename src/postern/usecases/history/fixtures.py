@@ -2,8 +2,6 @@
 
 import re
 
-import msgspec
-
 from postern.core.access.accounts import Actor
 from postern.core.history.invocation import Invocation, payload_of
 from postern.core.history.sample import event_in, sample_of
@@ -56,6 +54,6 @@ def _headers(invocation: Invocation, webhook: Webhook | None) -> list[list[str]]
     proof = {name.decode("latin-1") for name in webhook.credential.read_headers} if webhook else set()
     return [
         [name, value]
-        for name, value in msgspec.json.decode(invocation.headers, type=list[tuple[str, str]])
+        for name, value in invocation.header_pairs
         if MASK not in value and name.lower() not in proof and not _SIGNS.search(name)
     ]

@@ -138,9 +138,6 @@ class Replayed(View):
     delivery: Delivery
 
 
-_headers = msgspec.json.Decoder(list[tuple[str, str]])
-
-
 def invocation_of(
     story: recorded.Story, payload: msgspec.Raw | None, local_runs: list[Handed], marks: Marks
 ) -> Invocation:
@@ -151,7 +148,7 @@ def invocation_of(
         **msgspec.structs.asdict(summary_of(story)),
         path=invocation.path.decode("latin-1"),
         query=invocation.query.decode("latin-1"),
-        headers=_headers.decode(invocation.headers),
+        headers=invocation.header_pairs,
         body=None if body is None else body.decode("utf-8", "replace"),
         body_truncated=invocation.body_is_cut,
         payload=payload,
