@@ -48,7 +48,7 @@ def test_a_preset_says_what_to_paste_and_how_its_sender_behaves(name: str) -> No
 
 
 WEAK, NARROW = {"algorithm"}, {"signedContent"}
-OLD_OR_NARROW = dict.fromkeys(("intercom", "segment", "vercel", "twilio"), WEAK) | {
+OLD_OR_NARROW = dict.fromkeys(("intercom", "segment", "vercel", "twilio", "trello"), WEAK) | {
     "adyen": NARROW,
     "mailgun": NARROW,
 }

@@ -235,6 +235,8 @@ def test_discords_ping_of_webhook_events_hears_204() -> None:
     reply = after("discord", call(body=b'{"version":1,"type":0}'))
     assert isinstance(reply, HandshakeAnswer) and (reply.answer.status, reply.answer.body) == (204, b"")
     assert after("discord", call(body=b'{"type":2}')) is None
+    event = b'{"version":1,"type":1,"event":{"type":"ENTITLEMENT_CREATE"}}'
+    assert after("discord", call(body=event)) is None, "an event has the type of an interaction's PING"
 
 
 def test_a_sender_of_cloudevents_is_told_that_it_may_send() -> None:

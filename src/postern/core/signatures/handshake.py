@@ -265,9 +265,9 @@ def _okta(call: Call) -> Reply:
 
 
 def _discord(call: Call) -> Reply:
-    """PING of interactions is 1, that of webhook events 0."""
+    """PING of interactions is 1, that of webhook events 0. An event is 1, too, and says what has happened."""
     kind = _value(call, b'"type"', "type")
-    if kind == b"1":
+    if kind == b"1" and _value(call, b'"event"', "event") is None:
         return _json({"type": 1})
     if kind == b"0":
         return HandshakeAnswer(CallerAnswer(204), "the sender's ping was answered")

@@ -56,7 +56,7 @@ def _about_signatures(webhook: StoredWebhook, authentication: SignatureAuthentic
             "The signature does not cover the body: whoever sees one call can send any body with it, for ever. "
             "Have the sender add X-Webhook-Timestamp and X-Webhook-Content-SHA256, and require both."
             if authentication.provider == presets.GENERIC
-            else "The signature does not cover the whole body: whoever sees one call can send other fields with it."
+            else "The signature does not cover the body as a whole: whoever sees one call can send another with it."
         )
     return found
 
