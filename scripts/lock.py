@@ -11,36 +11,16 @@ FORM = "--generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate
 
 follow_pip_configuration()
 uv = find_uv() or sys.exit("uv makes the lock files, and it could not be installed")
-compile_lock = (
-    uv,
-    "pip",
-    "compile",
-    "pyproject.toml",
-    "--all-extras",
-    "--universal",
-    "--python-version",
-    "3.11",
-    "--upgrade",
-    "--quiet",
-    *FORM.split(),
-)
-run(*compile_lock, "--output-file", "requirements.lock")
-run(
-    *compile_lock,
-    "--output-file",
-    "requirements-dev.lock",
-    "--group",
-    "dev",
-    "--constraint",
-    "requirements.lock",
-)
+how = f"pip compile --universal --python-version 3.11 --upgrade --quiet {FORM}"
+compile_lock = [uv, *how.split()]
+everything = [*compile_lock, "pyproject.toml", "--all-extras"]
+run(*everything, "--output-file", "requirements.lock")
+everything += ["--group", "dev", "--constraint", "requirements.lock"]
+run(*everything, "--output-file", "requirements-dev.lock")
 
 # The tools that build and install, which nothing else needs.
 for group in ("build", "uv"):
-    run(
-        *(uv, "pip", "compile", "--group", group, "--universal", "--python-version", "3.11"),
-        *("--upgrade", "--quiet", *FORM.split(), "--output-file", f"requirements-{group}.lock"),
-    )
+    run(*compile_lock, "--group", group, "--output-file", f"requirements-{group}.lock")
 
 if shutil.which("npm"):
     update = ("npm", "install", "--package-lock-only", "--ignore-scripts", "--no-audit", "--no-fund")
