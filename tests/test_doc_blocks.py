@@ -95,14 +95,8 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     shutil.copy(ROOT / "src/postern/workflows/example/order_lookup.py", folder / "workflows")
     (folder / "shopify.secret").write_text(SECRET)
     (folder / "new.secret").write_text(f"{SECRET}, the next one")
-    program = Program(folder, {"POSTERN_EXAMPLE": "on"})
-    try:
-        program.wait_until_ready()
-        with postern_in_shells() as bin:
-            yield Stage(program, folder, bin)
-        program.stop()
-    finally:
-        program.kill()
+    with Program(folder, {"POSTERN_EXAMPLE": "on"}) as program, postern_in_shells() as bin:
+        yield Stage(program, folder, bin)
 
 
 @dataclass(frozen=True)

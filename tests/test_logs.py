@@ -4,13 +4,11 @@ import json
 import re
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import httpx2
 import pytest
 
-from postern.engines.embedded.printing import LONGEST_LINE, Printed
 from support.client import admin_of
 from support.program import StartProgram, run_postern
 from support.waiting import PATIENCE, wait_until
@@ -222,22 +220,6 @@ def test_where_json_is_not_asked_for_people_are_greeted_and_workflows_print_as_t
     assert "Postern is serving on http://" in output and "\n  Console   http://" in output
     assert re.search(r"^Sign in to the console as admin with the password \S+$", output, re.MULTILINE)
     assert "\nloaded\n" in output and "\norder 7\n" in output and "{" not in output
-
-
-def test_threads_that_print_at_the_same_time_mix_no_lines(caplog: pytest.LogCaptureFixture) -> None:
-    out = Printed("stdout", 1)
-    with caplog.at_level("INFO", "postern.print"):
-        out.write("one, ")
-        other = threading.Thread(target=lambda: out.write("of another thread\n"))
-        other.start()
-        other.join()
-        out.write("line\n\n")
-        out.write("x" * (LONGEST_LINE + 1))
-        out.end_line()
-        out.end_line()
-    texts = [record.about["text"] for record in caplog.records]  # type: ignore[attr-defined]
-    assert texts == ["of another thread", "one, line", "", "x" * LONGEST_LINE, "x"]
-    assert (out.fileno(), out.buffer.fileno(), out.writable(), out.buffer.writable()) == (1, 1, True, True)
 
 
 def test_with_json_what_keeps_a_gateway_from_starting_is_a_line_too(tmp_path: Path) -> None:

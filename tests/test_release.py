@@ -131,22 +131,6 @@ def test_what_cannot_be_released_changes_nothing(repository: Path, words: list[s
     assert git(repository, "status", "--porcelain") + git(repository, "tag") == ""
 
 
-def test_what_is_in_the_way_is_reported_before_the_tests(repository: Path) -> None:
-    asked = make_release(repository, "0.1.0", "--repository", REPOSITORY, "--check")
-    assert (asked.returncode, asked.stdout + asked.stderr) == (0, "")
-    assert git(repository, "status", "--porcelain") + git(repository, "tag") == ""
-    steps = subprocess.run(
-        ["make", "--dry-run", "--old-file=.venv/.test", "release", "VERSION=0.1.0"],
-        cwd=repository, capture_output=True, text=True, check=True,
-    ).stdout  # fmt: skip
-    assert (
-        0
-        < steps.index('release.py "0.1.0"  --check')
-        < steps.index("bin/pytest")
-        < steps.rindex("release.py")
-    )
-
-
 def test_only_what_is_said_before_the_first_release_goes() -> None:
     page = "Two.\n\n**Nothing is published yet**, so\nwait.\n\nIt serves.\n\n- One.\n- **Nothing is published yet.** No\n  version.\n- Three.\n"
     assert release.published(page) == "Two.\n\nIt serves.\n\n- One.\n- Three.\n"

@@ -216,7 +216,3 @@ def test_an_admin_key_that_could_be_guessed_is_refused() -> None:
     with pytest.raises(SettingError, match=r"^POSTERN_ADMIN_KEY must have 32 characters or more"):
         Settings({"POSTERN_ADMIN_KEY": "k" * 31})
     assert Settings({"POSTERN_ADMIN_KEY": "k" * 32}).admin_key
-
-
-def test_an_engine_may_take_as_long_as_a_start_does() -> None:
-    assert Settings({"POSTERN_HTTP_TIMEOUT": f"{START_TIMEOUT:g}"}).http_timeout == START_TIMEOUT

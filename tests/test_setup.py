@@ -273,17 +273,3 @@ def test_make_asks_about_the_environment_where_a_python_is_asked_for(
     subprocess.run(["make", ".venv/.run", asked], cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, check=True)
     log = tmp_path / "ran"
     assert (log.read_text().split() if log.exists() else []) == ran
-
-
-def test_make_takes_no_environment_for_that_of_a_python_that_is_not_there(tmp_path: Path) -> None:
-    shutil.copy(ROOT / "Makefile", tmp_path)
-    for file in (*SETUP, ".venv/.run"):
-        (tmp_path / file).parent.mkdir(exist_ok=True)
-        (tmp_path / file).touch()
-    made = subprocess.run(
-        ["make", ".venv/.run", "PYTHON=./none"],
-        cwd=tmp_path,
-        env={"PATH": "/usr/bin:/bin"},
-        capture_output=True,
-    )
-    assert made.returncode != 0

@@ -44,12 +44,8 @@ def only_program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
             tmp_path_factory.mktemp("ends"), {"POSTERN_ENGINE": "http", "POSTERN_HTTP_URL": url}
         )
         program.replies = replies  # type: ignore[attr-defined]
-        try:
-            program.wait_until_ready()
+        with program:
             yield program
-            assert program.stop() == 0
-        finally:
-            program.kill()
 
 
 @pytest.fixture

@@ -299,21 +299,6 @@ def test_a_file_is_overwritten_only_when_asked(source: Path) -> None:
     assert (source / "plain").read_bytes() == before
 
 
-@pytest.mark.parametrize("at", [0.01, 0.3, 0.6, 0.99])
-def test_a_backup_that_is_cut_off_or_altered_changes_nothing(source: Path, tmp_path: Path, at: float) -> None:
-    whole = (source / "plain").read_bytes()
-    place = int(len(whole) * at)
-    cut = whole[:place]
-    altered = cut + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :]
-    for number, content in enumerate((cut, altered, b"", b"no archive at all")):
-        file = tmp_path / f"spoilt-{number}"
-        file.write_bytes(content)
-        done = run_postern(tmp_path, "restore", str(file))
-        assert done.returncode == 1, (number, done.stdout, done.stderr)
-        assert len(done.stderr.strip().splitlines()) == 1, done.stderr
-    assert {path.name for path in (tmp_path / "data").iterdir()} <= {"serving.lock", "postern.db.lock"}
-
-
 def test_a_backup_of_a_newer_version_is_refused(source: Path, tmp_path: Path) -> None:
     with tarfile.open(source / "bare") as archive:
         archive.extractall(tmp_path / "parts", filter="data")
@@ -327,17 +312,6 @@ def test_a_backup_of_a_newer_version_is_refused(source: Path, tmp_path: Path) ->
                 archive.add(tmp_path / "parts" / name, name)
         done = run_postern(tmp_path, "restore", str(newer))
         assert (done.returncode, "made by version 9.0.0" in done.stderr) == (1, True), done.stderr
-
-
-def test_a_damaged_database_is_not_called_a_backup(tmp_path: Path) -> None:
-    make_webhook(tmp_path / "data")
-    database = tmp_path / "data" / "postern.db"
-    content = bytearray(database.read_bytes())
-    content[4096 * 3 : 4096 * 6] = b"\xff" * 4096 * 3
-    database.write_bytes(content)
-    done = run_postern(tmp_path, "backup", "damaged")
-    assert (done.returncode, (tmp_path / "damaged").exists()) == (1, False), done.stderr
-    assert "Traceback" not in done.stderr
 
 
 def test_a_disk_without_room_is_not_called_a_damaged_file(source: Path, tmp_path: Path) -> None:

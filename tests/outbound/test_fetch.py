@@ -70,14 +70,6 @@ async def test_an_answer_is_handed_back_whole() -> None:
     assert (server.received[0].target, server.received[0].headers["x-key"]) == ("/path?q=1", "k")
 
 
-async def test_a_large_body_arrives_whole() -> None:
-    sent = bytes(range(256)) * 12_000
-    async with stand_in(say_hello) as server, fetcher() as made:
-        await made.fetch(server.url, method="POST", content=sent)
-    assert server.received[0].body == sent
-    assert server.received[0].headers["content-length"] == str(len(sent))
-
-
 @pytest.mark.parametrize("host", PRIVATE_IN_DISGUISE)
 async def test_no_way_of_writing_a_private_address_gets_through(host: str) -> None:
     async with stand_in(say_hello) as server, fetcher(NOBODY) as made:

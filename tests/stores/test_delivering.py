@@ -46,13 +46,6 @@ async def test_as_many_are_claimed_as_their_bodies_may_have_bytes_together_and_o
     assert await claim(1) == []
 
 
-async def test_what_is_not_due_yet_is_left_alone(store: Store) -> None:
-    await recorded(store, entry(at=NOW + 5))
-    assert await store.deliveries.claim(NOW, LEASE, 9) == []
-    assert await store.deliveries.backlog(NOW) == (1, 0.0)
-    assert await store.deliveries.backlog(NOW + 7) == (1, 2.0)
-
-
 async def test_two_processes_never_claim_the_same(store: Store, second_store: Store) -> None:
     ids = await recorded(store, *(entry() for _ in range(200)))
     rounds = [(store, second_store)[number % 2].deliveries.claim(NOW, LEASE, 15) for number in range(20)]
@@ -214,12 +207,6 @@ async def test_after_the_caller_heard_something_else_an_answer_is_only_recorded(
     assert not await store.slots.close_slot(f"{id}.1", "response_timeout")
     current = await only(store, id)
     assert (current.answer_code, current.response) == ("completed", answer(b"late"))
-
-
-async def test_an_answer_that_came_first_keeps_the_slot_open_for_itself(store: Store) -> None:
-    (id,) = await recorded(store, entry(deadline=NOW + 10))
-    assert await store.slots.respond(f"{id}.1", answer(b"first"), NOW + 1)
-    assert not await store.slots.close_slot(f"{id}.1", "response_timeout")
 
 
 # --- webhooks --------------------------------------------------------------------------------------------------------

@@ -72,6 +72,21 @@ class Program:
                 process_group=0,
             )
 
+    def __enter__(self) -> "Program":
+        """Ready. What runs inside ends cleanly, or where it fails as by a power cut."""
+        try:
+            self.wait_until_ready()
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def __exit__(self, failed: type[BaseException] | None, *_: object) -> None:
+        try:
+            assert failed or self.process.poll() is not None or self.stop() == 0
+        finally:
+            self.kill()
+
     def output(self) -> str:
         return self._log.read_text(errors="replace")
 

@@ -16,7 +16,6 @@ from postern.usecases.webhooks.compiling import compile_webhook
 from support.fresh import fresh_database
 
 ADMIN = Actor("Ada", "admin", "usr_ada")
-EDITOR = Actor("Edgar", "write", "usr_edgar")
 READER = Actor("Rita", "read", "usr_rita")
 
 

@@ -9,20 +9,13 @@ from support.program import Program
 @pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     """One real program for the tests that only ask it things."""
-    program = Program(
-        tmp_path_factory.mktemp("served"),
-        {
-            "POSTERN_ADMIN_PASSWORD": PASSWORD,
-            "POSTERN_ENGINE": "none",
-            "POSTERN_OUTBOUND_ALLOWED": "127.0.0.1",
-        },
-    )
-    try:
-        program.wait_until_ready()
+    settings = {
+        "POSTERN_ADMIN_PASSWORD": PASSWORD,
+        "POSTERN_ENGINE": "none",
+        "POSTERN_OUTBOUND_ALLOWED": "127.0.0.1",
+    }
+    with Program(tmp_path_factory.mktemp("served"), settings) as program:
         yield program
-        program.stop()
-    finally:
-        program.kill()
 
 
 @pytest.fixture

@@ -36,24 +36,6 @@ def test_a_second_gateway_on_one_database_is_refused(
     assert f"Another Postern already serves {first.data_dir / 'postern.db'}" in refused.stderr
 
 
-def test_the_lock_of_the_embedded_engine_is_looked_after(own_postgres: PostgresProcess) -> None:
-    url = Database(own_postgres.url).url
-    ours, theirs = AloneLock(url), AloneLock(url)
-    assert ours.take()
-    assert not theirs.take()
-    own_postgres.stop()
-    assert ours.keep()  # there is nobody who could have it
-    own_postgres.start()
-    assert ours.keep()
-    assert not theirs.take()
-    own_postgres.stop()
-    own_postgres.start()
-    assert theirs.take()
-    assert not ours.keep()
-    for lock in (ours, theirs):
-        lock.release()
-
-
 def test_a_gateway_whose_place_was_taken_ends(
     own_postgres: PostgresProcess, start_program: StartProgram
 ) -> None:

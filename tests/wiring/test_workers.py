@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
 
 from postern.wiring.workers.parent import Workers
 from support.waiting import PATIENCE
@@ -44,39 +43,6 @@ async def own_signals() -> AsyncIterator[None]:
     yield
     for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
         asyncio.get_running_loop().remove_signal_handler(one)
-
-
-async def test_a_worker_that_is_just_being_started_is_asked_to_end_too(
-    monkeypatch: pytest.MonkeyPatch, started: Started, tmp_path: Path
-) -> None:
-    async def slowly(*_: str, **given: Any) -> asyncio.subprocess.Process:
-        os.kill(os.getpid(), signal.SIGTERM)
-        await workers._stopping.wait()
-        return await started.one("sleep", "60", **given)
-
-    monkeypatch.setattr(asyncio, "create_subprocess_exec", slowly)
-    workers = Workers(1, socket.socket, lambda: None, tmp_path)
-    assert await asyncio.wait_for(workers.run(), PATIENCE) == 0
-    assert [process.returncode for process in started.processes] == [-signal.SIGTERM]
-
-
-async def test_a_signal_of_other_servers_ends_no_workers(
-    monkeypatch: pytest.MonkeyPatch, started: Started, tmp_path: Path
-) -> None:
-    async def serving(*_: str, **given: Any) -> asyncio.subprocess.Process:
-        os.write(given["pass_fds"][1], b"!")
-        return await started.one("sleep", "60", **given)
-
-    monkeypatch.setattr(asyncio, "create_subprocess_exec", serving)
-    workers = Workers(1, socket.socket, lambda: os.kill(os.getpid(), signal.SIGUSR1), tmp_path)
-    running = asyncio.create_task(workers.run())
-    with capture_logs() as lines:
-        async with asyncio.timeout(PATIENCE):
-            while not lines:
-                await asyncio.sleep(0.01)
-            os.kill(os.getpid(), signal.SIGTERM)
-            assert await running == 0
-    assert [line["signal"] for line in lines] == ["SIGUSR1"]
 
 
 async def test_a_worker_that_dies_while_it_is_replaced_has_one_successor(

@@ -33,13 +33,9 @@ WORKFLOWS = Path(__file__).resolve().parents[3] / "src/postern/workflows/example
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    program = Program(tmp_path_factory.mktemp("commands"), {"POSTERN_ENGINE": "none", "POSTERN_LOG": "off"})
-    try:
-        program.wait_until_ready()
+    settings = {"POSTERN_ENGINE": "none", "POSTERN_LOG": "off"}
+    with Program(tmp_path_factory.mktemp("commands"), settings) as program:
         yield program
-        program.stop()
-    finally:
-        program.kill()
 
 
 @pytest.fixture

@@ -13,13 +13,10 @@ import httpx2
 import pytest
 
 from engines.relay import Relay
-from postern.surfaces.cli.develop.listen import _request
-from postern.surfaces.cli.develop.new_calls import Calls, KeptPlace
+from postern.surfaces.cli.develop.new_calls import KeptPlace
 from postern.surfaces.cli.develop.presence import Presence
 from postern.surfaces.cli.develop.shown import Lines
 from postern.surfaces.cli.develop.target import LocalTarget, checked
-from postern.surfaces.cli.gateway.api import api
-from postern.surfaces.cli.gateway.profiles import Login
 from postern.surfaces.cli.gateway.source import Away
 from postern.surfaces.cli.run import NOT_FOUND, OK, UNAVAILABLE, USAGE
 from postern.usecases.listeners.views import HandedCall
@@ -215,27 +212,6 @@ class _Swallow(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         pass
-
-
-def test_what_a_silent_network_has_swallowed_is_asked_again(
-    gateway: Program, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("postern.surfaces.cli.develop.new_calls.ANSWER_WITHIN", 1.0)
-    monkeypatch.setattr("postern.surfaces.cli.develop.listen.ANSWER_WITHIN", 1.0)
-    sent = call(webhook(gateway)["url"], b'{"number": 7}')
-    silent = Swallowing(gateway.url)
-    api.use(Login(f"http://127.0.0.1:{silent.server_address[1]}", gateway.admin_key, ""))
-    notices: list[str] = []
-    try:
-        followed = next(Calls([], notices.append).follow(0.0, 0))
-        request = _request(followed.id)
-    finally:
-        silent.over.set()
-        api.close()
-        silent.shutdown()
-        silent.server_close()
-    assert (followed.id, request.invocation_id, silent.swallowed) == (sent, sent, {"invocations", "request"})
-    assert len(notices) == 1 and "it did not answer in time" in notices[0]
 
 
 CALLS = 300

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 from reference import commands
 
-from postern.surfaces.cli.gateway.remote import Remote
-from postern.surfaces.cli.gateway.source import HttpAnswer, HttpQuestion
+from postern.surfaces.cli.gateway.source import HttpAnswer
 from postern.surfaces.cli.run import CONFLICT, FAILED, NOT_ALLOWED, NOT_FOUND, OK, UNAVAILABLE, USAGE
 from postern.wiring.machine import OnThisMachine
 from postern.workflows.testing import load_event
@@ -361,12 +360,8 @@ def refused_one(way: Way) -> str:
 
 @pytest.fixture
 def program(tmp_path: Path) -> Iterator[Program]:
-    program = Program(tmp_path / "gateway", {"POSTERN_ENGINE": "none", "POSTERN_LOG": "off"})
-    try:
-        program.wait_until_ready()
+    with Program(tmp_path / "gateway", {"POSTERN_ENGINE": "none", "POSTERN_LOG": "off"}) as program:
         yield program
-    finally:
-        program.kill()
 
 
 def test_after_a_login_commands_go_there_until_the_logout(program: Program, tmp_path: Path) -> None:
@@ -435,22 +430,6 @@ def test_a_key_says_what_it_may_and_a_deleted_one_nothing(program: Program, tmp_
     assert (gone.returncode, "POSTERN_API_KEY" in gone.stderr) == (NOT_ALLOWED, True)
     alone = run_postern(tmp_path, "webhooks", "list", POSTERN_URL=program.url)
     assert (alone.returncode, "set POSTERN_API_KEY" in alone.stderr) == (USAGE, True)
-
-
-def test_an_older_gateway_that_lacks_an_operation_is_called_older(
-    monkeypatch: pytest.MonkeyPatch, program: Program, tmp_path: Path
-) -> None:
-    """Where its path had other methods already, it answers 405."""
-    answered = Remote.ask
-
-    def older(self: Remote, question: HttpQuestion, within: float | None) -> HttpAnswer:
-        if question.path == "/webhooks/many":
-            question.path = "/webhooks/wh_0"
-        return answered(self, question, within)
-
-    monkeypatch.setattr(Remote, "ask", older)
-    asked = typed(tmp_path, "webhooks", "many", "enable", "wh_0", "--yes", to=program)
-    assert (asked.exit_code, "it is older than this command" in asked.stderr) == (FAILED, True)
 
 
 def test_credentials_that_others_may_read_are_reported(program: Program, tmp_path: Path) -> None:

@@ -45,15 +45,10 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     webhook = make_webhook(folder / "data")
     small = make_webhook(folder / "data", payloadLimitBytes=1000)
     settings = {"POSTERN_ENGINE": "none", "POSTERN_BODY_TIMEOUT": str(PATIENCE), "POSTERN_LOG": "json"}
-    program = Program(folder, settings)
-    try:
-        program.wait_until_ready()
+    with Program(folder, settings) as program:
         wait_until_served(program.port, webhook, small)
         yield House(program, program.port, webhook, small)
-        assert program.stop() == 0
-        assert "Traceback" not in program.output()
-    finally:
-        program.kill()
+    assert "Traceback" not in program.output()
 
 
 @pytest.fixture(autouse=True)

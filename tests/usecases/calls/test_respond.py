@@ -70,19 +70,6 @@ async def test_a_token_is_good_for_its_own_delivery_alone(house: House) -> None:
         assert refused.value.code == "not_authenticated"
 
 
-async def test_an_end_that_is_reported_is_counted_once_and_shown_with_its_reason(house: House) -> None:
-    call = (await house.call(await house.webhook())).json["invocationId"]
-    await house.deliver()
-    (trigger,) = house.engine.started.values()
-    assert trigger.end is not None
-    before = counted()
-    await report_end(house.gateway, call, trigger.end.token, "failed", "")
-    await report_end(house.gateway, call, trigger.end.token, "completed", "")
-    story = await history.show(house.gateway, OWNER, call)
-    assert (story.status, story.error) == ("failed", "no reason was given")
-    assert {state: counted()[state] - before[state] for state in before} == {"completed": 0, "failed": 1}
-
-
 async def test_a_reason_is_kept_as_far_as_it_is_read_and_success_has_none(house: House) -> None:
     webhook = await house.webhook()
     errors = []

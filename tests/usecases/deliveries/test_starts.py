@@ -277,15 +277,6 @@ async def test_an_engine_that_can_tell_ends_is_asked_where_something_runs(
     assert (stored.ask_at and round(stored.ask_at - house.gateway.clock(), 3)) == (7.0 if asked else None)
 
 
-async def test_only_an_engine_that_is_not_asked_hears_where_to_report_the_end(house: House) -> None:
-    webhook = await house.webhook()
-    for house.engine.asked_after in (None, 7.0):
-        await house.call(webhook)
-        await house.deliver()
-    assert [one.end is not None for one in house.engine.started.values()] == [True, False]
-    assert [one.response for one in house.engine.started.values()] == [None, None], "nobody waits"
-
-
 @pytest.mark.parametrize(("at", "since"), [(-3.0, -3.0), (None, 0.0), (5.0, 0.0)])
 async def test_a_run_counts_from_when_it_began_and_not_from_when_the_engine_said_so(
     house: House, at: float | None, since: float

@@ -173,16 +173,6 @@ async def test_a_body_that_is_not_kept_is_no_empty_one(
     assert comparing._bodies(old, new).compared == compared
 
 
-async def test_method_path_and_query_are_compared_as_they_came(house: House) -> None:
-    one, other = await house.webhook(), await house.webhook()
-    old = (await house.call(one, query="a=%FF&b")).json["invocationId"]
-    new = (await house.call(other, query="a=1&b")).json["invocationId"]
-    found = await comparing.compared(house.gateway, OWNER, new, old)
-    assert (found.invocation_id, found.compared_with, found.same_webhook) == (new, old, False)
-    assert [(one.place, one.kind) for one in found.request.items] == [("path", "changed")]
-    assert [(one.place, one.before, one.after) for one in found.query.items] == [("a", "\ufffd", "1")]
-
-
 async def test_where_ends_are_not_reported_the_last_good_call_is_the_last_that_was_started(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -185,17 +185,3 @@ async def test_a_copy_is_as_large_as_a_call_may_be(
         assert caught.value.code == "payload_too_large"
     else:
         assert (await editing.replay_edited(house.gateway, OWNER, call, body)).invocation_id
-
-
-async def test_a_value_is_set_to_what_it_may_be_and_half_a_character_is_none(house: House) -> None:
-    call = await recorded(house)
-    longest = "x" * 65_536
-    done = await editing.replay_edited(house.gateway, OWNER, call, None, {"fieldOne": longest})
-    assert done.delivery.fields["fieldOne"] == longest
-    with pytest.raises(Refused) as caught:
-        await editing.replay_edited(
-            house.gateway, OWNER, call, None, {"fieldOne": longest + "x", "f" * 50: ""}
-        )
-    assert [one.field for one in caught.value.errors] == ["values.fieldOne", f"values.{'f' * 40}"]
-    done = await editing.replay_edited(house.gateway, OWNER, call, '{"order": {"number": "\ud83d"}}')
-    assert done.delivery.fields["fieldOne"] == "?"

@@ -122,17 +122,6 @@ async def test_bodies_can_go_sooner_than_their_calls(desk: Desk) -> None:
     assert (shown.body, shown.body_size, shown.status) == (None, 7, "started")
 
 
-async def test_a_body_that_had_to_stay_is_taken_when_its_time_has_come(desk: Desk) -> None:
-    webhook = await desk.webhook(bodyRetentionDays=0)
-    await holds.hold(desk.gateway, ACTOR, webhook)
-    for n in range(4):
-        await desk.accepted(webhook, {"n": n})
-    await later(desk, 1)
-    assert (await prune(desk.gateway, ACTOR))["bodies"] == 0
-    await holds.drop(desk.gateway, ACTOR, webhook)
-    assert (await prune(desk.gateway, ACTOR))["bodies"] == 4
-
-
 async def test_over_the_cap_the_oldest_go_first(desk: Desk) -> None:
     desk.gateway.retention = RetentionPolicy(most_rows=4)
     webhook = await desk.webhook()

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 
-from postern.core.problems import Refused
 from postern.usecases.runtime.one_at_a_time import OneAtATime
 
 
@@ -51,20 +50,6 @@ async def test_the_lowest_rank_is_next_and_among_equals_who_came_first() -> None
     assert await line.all_come_to_an_end() == ["first", "a", "b", "c"]
     assert line.line.waiting == 0
     assert await line.line.run(lambda: "later") == "later"
-
-
-async def test_when_too_many_wait_the_highest_rank_is_sent_away() -> None:
-    line = Line(2)
-    for name, rank in (("first", 0.0), ("a", 1.0), ("b", 3.0)):
-        await line.come(name, rank)
-    newcomer = await line.come("c", 2.0)
-    with pytest.raises(Refused, match="Many are here") as caught:
-        await line.tasks[2]
-    assert caught.value.code == "temporarily_unavailable"
-    with pytest.raises(Refused):
-        await (await line.come("d", 9.0))  # who may be the one that just came
-    assert await line.all_come_to_an_end() == ["first", "a", "c"]
-    assert await newcomer == "c"
 
 
 async def test_who_has_many_addresses_waits_behind_a_lone_one_and_is_sent_away_first() -> None:

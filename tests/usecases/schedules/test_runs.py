@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Mapping
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,13 +10,12 @@ from structlog.testing import capture_logs
 
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import FetchTrouble, Refused
-from postern.usecases import schedules, stored_webhook
+from postern.usecases import schedules
 from postern.usecases.access import audit
 from postern.usecases.history import history
 from postern.usecases.history.views.calls import Invocation
 from postern.usecases.schedules import LEASE, Scheduler
 from postern.usecases.webhooks import webhooks
-from postern.usecases.webhooks.showing import presented
 from postern.usecases.webhooks.views import ScheduleRun, ScheduleState, Webhook
 from support.house import OWNER, House
 from support.waiting import PATIENCE
@@ -394,11 +392,3 @@ async def test_what_a_run_took_in_is_started_at_once(house: House) -> None:
     house.gateway.runtime.due.clear()
     await run(house, webhook)
     assert house.gateway.runtime.due.is_set()
-
-
-async def test_a_schedule_whose_webhook_is_deleted_meanwhile_has_nothing_to_tell(house: House) -> None:
-    webhook = await scheduled(house)
-    listed = await stored_webhook.stored(house.gateway, webhook.id)
-    there, gone = await presented(house.gateway, [listed, replace(listed, id="wh_gone")])
-    assert there.schedule_state is not None
-    assert gone.schedule_state is None

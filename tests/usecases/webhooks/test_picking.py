@@ -67,24 +67,6 @@ async def deleted(house: House, name: str) -> str:
     return made.id
 
 
-async def test_deleted_ones_fill_what_the_others_leave_free(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(picking, "MOST", 3)
-    for number in range(3):
-        await deleted(house, f"Old {number}")
-
-    async def offered(search: str) -> list[str]:
-        found = await picking.choices(house.gateway, OWNER, search, deleted=True)
-        return [one.typed if one.typed == one.id else one.name for one in found]
-
-    for name, free in (("A", 2), ("B", 1), ("C", 0), ("D", 0)):
-        await house.webhook(name=name)
-        shown = await offered("")
-        assert [len(shown), len([one for one in shown if one.startswith("wh_")])] == [3, free]
-        assert len(await offered(" ol ")) == 3
-
-
 async def test_a_choice_says_what_is_typed_for_it_and_its_folder(house: House) -> None:
     single = await house.webhook(name="Single", folder="Shops")
     twin, _ = await house.webhook(name="Twin"), await house.webhook(name="Twin")
