@@ -269,6 +269,10 @@ def tell(way: Way) -> None:
         ("signatures", "test", "--webhook", signed, "--invocation", refused_one(way)),
         ("signatures", "test", *SIGNED[2:], "--header", "X-Hub-Signature-256: x"),
         ("signatures", "test", "--provider", "nobody", "--secret", "env:SECRET", "--header", "X: x"),
+        ("incidents", "list"),
+        ("incidents", "show", f"inc_{NOWHERE}"),
+        ("incidents", "acknowledge", f"inc_{NOWHERE}"),
+        ("incidents", "rhythm", orders),
         ("audit", "--limit", "1"),
         ("audit", "--subject", signed),
     ):

@@ -19,8 +19,6 @@ from postern.usecases.webhooks import webhooks
 from support.desk import ACTOR, Desk
 from support.house import House
 
-pytestmark = pytest.mark.anyio
-
 HOUR = 3600.0
 GITHUB = {"method": "hmac", "provider": "github", "secret": "the new secret of the shop"}
 

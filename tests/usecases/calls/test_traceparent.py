@@ -8,8 +8,6 @@ from postern.usecases.history import history
 from support import house as houses
 from support.house import OWNER, House
 
-pytestmark = pytest.mark.anyio
-
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 PROXY = "10.0.0.1"
 
