@@ -156,6 +156,18 @@ async def test_what_comes_in_later_is_counted_too(room: tuple[Gateway, Clock]) -
     assert (await volumes.chart(gateway, ADMIN, webhook, "hour")).total.calls == 1
 
 
+async def test_what_is_counted_late_is_seen_although_its_minute_is_summed_up(
+    room: tuple[Gateway, Clock],
+) -> None:
+    gateway, clock = room
+    webhook = await a_webhook(gateway, "Late")
+    await record(gateway, webhook, clock.now - 7200)
+    await retention.roll_up(gateway)
+    counted = {(webhook, int(clock.now // 60) - 60, "signature_mismatch"): 3}
+    await gateway.store.volumes.count(counted, clock.now)
+    assert (await volumes.chart(gateway, ADMIN, webhook, "day")).total.calls == 4
+
+
 async def test_a_range_that_is_none_is_refused(room: tuple[Gateway, Clock]) -> None:
     with pytest.raises(Refused, match="invalid_request"):
         await volumes.chart(room[0], ADMIN, None, "century")

@@ -213,6 +213,11 @@ async def test_failures_are_recorded_and_after_some_the_schedule_pauses_and_says
         assert await paused(desk) == 0
         await webhooks.change(desk.gateway, ACTOR, webhook, {"enabled": True})
         assert await paused(desk) == 1
+        for enabled in (False, True):  # which ends the pause, too
+            await webhooks.change(desk.gateway, ACTOR, webhook, {"schedule": {"enabled": enabled}})
+        assert ((now := await state(desk, webhook)).paused_at, now.consecutive_failures) == (None, 0)
+        assert (await run(desk, webhook)).paused is False
+        assert (await run(desk, webhook)).paused
         await schedules.resume(desk.gateway, ACTOR, webhook)
         assert (await state(desk, webhook)).next_run_at is not None
         assert await paused(desk) == 0
