@@ -79,7 +79,10 @@ def forge(source: Path, tmp_path: Path) -> Forge:
     """A backup with other contents, whose sums are right. Of ``None`` nothing is in it."""
 
     def write(
-        parts: dict[str, bytes | None], says: dict[str, object] | None = None, of: str = "plain"
+        parts: dict[str, bytes | None],
+        says: dict[str, object] | None = None,
+        of: str = "plain",
+        again: tuple[str, ...] = (),
     ) -> Path:
         files = {
             name: part for name, part in {**contents(source.parent / of), **parts}.items() if part is not None
@@ -89,7 +92,7 @@ def forge(source: Path, tmp_path: Path) -> Forge:
         document = json.dumps({**manifest, "sha256": sums, **(says or {})}).encode()
         forged = tmp_path / "forged"
         with tarfile.open(forged, "w:gz") as archive:
-            for name, part in {"manifest.json": document, **files}.items():
+            for name, part in [("manifest.json", document), *files.items(), *((one, b"") for one in again)]:
                 member = tarfile.TarInfo(name)
                 member.size = len(part)
                 archive.addfile(member, io.BytesIO(part))
@@ -142,6 +145,11 @@ def test_nothing_but_a_backup_s_own_files_may_be_in_one(forge: Forge, tmp_path: 
     for name in ("other", "../evil"):
         said = refusal_of(forge({name: b"hello"}), tmp_path / "data")
         assert said == f"FILE holds {name}, which does not belong into a backup"
+    for name in ("postern.db", "keys"):
+        assert (
+            refusal_of(forge({}, again=(name,)), tmp_path / "data")
+            == f"FILE is damaged: it holds {name} twice"
+        )
 
 
 def test_keys_that_are_not_those_of_the_backup_s_secrets_are_not_put_into_place(
@@ -291,11 +299,13 @@ def test_what_a_killed_backup_left_is_removed_and_what_another_one_is_at_stays(
         left, used = (Path(one.stdout.readline().strip()) for one in at_it if one.stdout is not None)
         killed.kill()
         killed.wait()
-        (tmp_path / ".postern-backup-notes").mkdir()
+        for name in ("notes", "justmade"):
+            (tmp_path / f".postern-backup-{name}").mkdir()
         made(source, tmp_path / "file")
         assert not left.exists()
         assert (used / "keys").exists()
         assert (tmp_path / ".postern-backup-notes").exists(), "a folder of somebody else"
+        assert (tmp_path / ".postern-backup-justmade").exists(), "another backup begins"
     finally:
         working.communicate("")
         for one in at_it:

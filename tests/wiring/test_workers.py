@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from postern.wiring.workers.parent import Workers
+from postern.wiring.workers.worker import merged
 from support.waiting import PATIENCE
 
 Start = Callable[..., Awaitable[asyncio.subprocess.Process]]
@@ -69,3 +70,13 @@ async def test_a_worker_that_dies_while_it_is_replaced_has_one_successor(
         os.kill(os.getpid(), signal.SIGTERM)
         assert await running == 0
     assert [process.returncode for process in started.processes] == [-signal.SIGKILL, -signal.SIGTERM]
+
+
+async def test_each_metric_of_several_workers_is_described_once() -> None:
+    text = '# HELP calls Calls.\n# TYPE calls counter\ncalls{outcome="accepted"} 1\n# HELP up Up.\n# TYPE up gauge\nup 1\n'
+    assert merged({1: text, 0: text}).splitlines() == [
+        *("# HELP calls Calls.", "# TYPE calls counter"),
+        *(f'calls{{outcome="accepted",worker="{number}"}} 1' for number in (0, 1)),
+        *("# HELP up Up.", "# TYPE up gauge"),
+        *(f'up{{worker="{number}"}} 1' for number in (0, 1)),
+    ]
