@@ -23,6 +23,7 @@ from postern.core.signatures.credential import Placement
 from postern.core.signatures.encoding import Encoding, SecretEncoding
 from postern.core.signatures.freshness import _PARSERS, TimestampFormat
 from postern.core.signatures.keys import ALGORITHM_WORDS, SIZES, Algorithm
+from postern.core.signatures.scheme import FIELDS
 from postern.core.webhooks.listing import Action, Sort, State
 from postern.core.webhooks.making import Wrong
 from postern.core.webhooks.settings import Authentication, Method
@@ -40,7 +41,7 @@ from postern.surfaces.console import rehearsal, words
 from postern.surfaces.console.routes import VIEWS
 from postern.surfaces.console.views.operations import settings
 from postern.surfaces.console.views.operations.settings import ENGINE_SETTINGS as PREFIXES
-from postern.surfaces.console.views.webhooks import listing, many, test_call
+from postern.surfaces.console.views.webhooks import authentication, listing, many, test_call
 from postern.surfaces.console.words import CODE_WORDS, FILTERS
 from postern.surfaces.console.words import ENGINES as TITLES
 from postern.usecases.deliveries.views import ReplayedCalls
@@ -142,6 +143,11 @@ def test_a_choice_is_known_wherever_something_is_said_of_it(choice: Any, known: 
     missing, unknown = set(get_args(choice)) - set(known), set(known) - set(get_args(choice))
     assert not missing, f"{where} lacks {missing}"
     assert not unknown, f"{where} has {unknown}, which can not be chosen"
+
+
+def test_what_the_form_of_a_scheme_asks_is_read_from_it() -> None:
+    asked = set(re.findall(r"\(\'scheme\.(\w+)\'", TEMPLATES["webhook/scheme.html"]))
+    assert asked == set(authentication._IN_THE_FORM) <= set(FIELDS)
 
 
 @pytest.mark.parametrize("method", get_args(Method))

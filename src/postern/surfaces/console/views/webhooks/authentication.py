@@ -244,6 +244,7 @@ def request_of(form: Form) -> Document:
 
 
 _TEXTS = (
+    "algorithm",
     "encoding",
     "secretEncoding",
     "secretPrefix",
