@@ -26,6 +26,7 @@ from postern.core.calls.call import Call
 from postern.settings import Settings
 from postern.usecases.access import accounts
 from postern.usecases.calls.receive import CallerState, receive
+from postern.usecases.history import findable
 from postern.usecases.operations.example import example_curl
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.shapes import validated
@@ -139,6 +140,9 @@ async def fill(settings: Settings, calls: int = 420) -> None:
         await _one(gateway, ids, chance, calls, now - 20, "Shopify orders", "other")
         await _one(gateway, ids, chance, calls + 1, now - 8, "Shopify orders", "good")
         await _one(gateway, ids, chance, calls + 2, now - 5, "Stripe payments", "reformatted")
+        gateway.clock = time.time
+        while await findable.step(gateway):
+            pass
 
 
 def write_workflows(folder: Path, ids: dict[str, str]) -> None:

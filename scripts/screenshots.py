@@ -49,9 +49,14 @@ PAGES: list[tuple[str, str, list[str]]] = [
     ("documentation", "/documentation", []),
     ("documentation-page", "/documentation/how-to/duplicates", []),
     ("calls", "/calls", []),
-    ("replays", "/replays", []),
+    (
+        "replays",
+        "/calls?status=failed",
+        [".failures button", "#begin .main-action", "h2:has-text('failed again')"],
+    ),
     ("rejected-call", "/calls/{rejected}", []),
     ("accepted-call", "/calls/{accepted}", []),
+    ("failed-calls", "/calls?status=failed", ["tr:nth-of-type(2) a.opens"]),
     ("compare", "/calls/{accepted}/compare?to={other}", []),
     ("edit", "/calls/{accepted}/edit", []),
     ("incidents", "/incidents", []),
@@ -69,8 +74,8 @@ PAGES: list[tuple[str, str, list[str]]] = [
     ("engine", "/settings/engine", []),
     ("audit", "/settings/audit", []),
 ]
-DARK = ("webhooks", "overview", "live")
-PHONE = ("webhooks", "overview", "rejected-call")
+DARK = ("webhooks", "overview", "live", "calls")
+PHONE = ("webhooks", "overview", "calls", "rejected-call")
 
 
 def main() -> None:
@@ -172,13 +177,14 @@ def _known(page: Page, base: str) -> dict[str, str]:
         page.goto(base + path)
         return (page.locator(link).first.get_attribute("href") or "").rpartition("/")[2]
 
+    shop = id_behind("/webhooks", "a:has-text('Shopify orders')")
     return {
-        "shop": id_behind("/webhooks", "a:has-text('Shopify orders')"),
+        "shop": shop,
         "tool": id_behind("/webhooks", "a:has-text('Example: order look-up')"),
         "incident": id_behind("/incidents", "td a[href^='/incidents/']"),
         "rejected": id_behind("/calls?code=signature_mismatch", "a.opens"),
-        "accepted": id_behind("/calls?status=started", "a.opens"),
-        "other": id_behind("/calls?status=started", "tr:nth-of-type(4) a.opens"),
+        "accepted": id_behind(f"/calls?status=completed&webhook={shop}", "a.opens"),
+        "other": id_behind(f"/calls?status=completed&webhook={shop}", "tr:nth-of-type(4) a.opens"),
     }
 
 
