@@ -79,13 +79,17 @@ async def _found(visit: Visit, wanted: str) -> list[FoundItem]:
     if len(named) > EACH:
         more = FoundItem(f"Every webhook with “{wanted}”", f"/webhooks?search={quote(wanted)}", "Webhooks")
         found_webhooks.append(more)
-    if not is_whole and (found_calls or not (saved or named or pages)):
+    in_text = FoundItem(
+        f"Search the text of every call for “{wanted}”", f"/calls?search={quote(wanted)}", "Search"
+    )
+    no_value = not is_whole and bool(found_calls or not (saved or named or pages))
+    if no_value:
         # First, so that the Enter key opens no call whose value only begins like the one typed. The newest calls are not
         # under their values yet, and large bodies never are.
         behind = await findable.behind(visit.gateway, visit.actor)
         aside = f"{words.since_then(behind or visit.gateway.clock() - findable.USUAL)} aside"
         title = f"No call has the value “{wanted}”: search the text of every call"
-        found_calls.insert(0, FoundItem(title, f"/calls?search={quote(wanted)}", "Search", aside))
+        found_calls.insert(0, FoundItem(title, in_text.href, in_text.kind, aside))
     # Whoever pastes a whole id or value has its call in mind, whoever types a word its webhook.
     found = [*found_calls, *saved, *found_webhooks] if is_whole else [*saved, *found_webhooks, *found_calls]
     found += pages[:EACH]
@@ -100,12 +104,7 @@ async def _found(visit: Visit, wanted: str) -> list[FoundItem]:
         FoundItem(title, address, "Documentation", beside)
         for title, address, beside in documentation.find(wanted, EACH)
     ]
-    return [
-        *found,
-        FoundItem(
-            f"Search the text of every call for “{wanted}”", f"/calls?search={quote(wanted)}", "Search"
-        ),
-    ]
+    return found if no_value else [*found, in_text]
 
 
 def _call(item: InvocationSummary, names: dict[str, str]) -> str:
