@@ -50,10 +50,11 @@ PAGES: list[tuple[str, str, list[str]]] = [
     ("documentation-page", "/documentation/how-to/duplicates", []),
     ("calls", "/calls", []),
     (
-        "replays",
+        "replay",
         "/calls?status=failed",
         [".failures button", "#begin .main-action", "h2:has-text('failed again')"],
     ),
+    ("replays", "/replays", []),
     ("rejected-call", "/calls/{rejected}", []),
     ("accepted-call", "/calls/{accepted}", []),
     ("failed-calls", "/calls?status=failed", ["tr:nth-of-type(2) a.opens"]),

@@ -126,21 +126,6 @@ def test_a_changed_copy_starts_the_workflow_and_says_what_it_is(
     expect(console.page.get_by_role("link", name=made[-8:])).to_be_visible()
 
 
-def test_how_long_each_part_took_stands_beside_it(console: Console, calls: dict[str, Any]) -> None:
-    wait_until(
-        lambda: console.api.get(f"invocations/{calls['new']}").json["deliveries"][0]["startedAt"] is not None,
-        what="the start",
-    )
-    console.open(f"/calls/{calls['new']}")
-    trace = console.page.locator("ol.trace")
-    expect(trace).to_contain_text(re.compile(r"checks? passed in [\d.<]+ ms"))
-    expect(trace).to_contain_text(re.compile(r"Workflow engine"))
-    assert console.api.post(f"invocations/{calls['new']}/replay").status == 202
-    console.open(f"/calls/{calls['new']}")
-    expect(console.page.get_by_text(re.compile("Replay 1, .*")).first).to_be_visible()
-    assert console.violations() == []
-
-
 def test_many_long_differences_are_read_page_by_page(console: Console) -> None:
     webhook = console.webhook(name="Very different")
     old, new = (

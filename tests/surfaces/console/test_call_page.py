@@ -57,6 +57,8 @@ def test_a_call_is_told_in_few_words(console: Console, calls: dict[str, Any]) ->
         words, controls = console.said()
         assert words <= most[0] and controls <= most[1], (words, controls)
         assert console.page.evaluate("document.documentElement.scrollHeight") <= 900, "it is one screen"
+    console.open(f"/calls/{calls['json']}")
+    expect(console.page.locator("ol.trace")).to_contain_text(re.compile(r"checks passed in [\d.<]+ ms"))
     console.open("/calls")
     expect(console.page.locator(".counting")).to_contain_text("calls")
     words, controls = console.said(but="#calls")

@@ -124,9 +124,3 @@ def test_a_call_has_two_lines_on_a_phone(console: Console, shop: str) -> None:
     )
     fits = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
     wait_until(lambda: console.page.evaluate(fits), what="nothing to need scrolling sideways")
-
-
-def test_whatever_a_cookie_says_there_is_a_page(console: Console) -> None:
-    for value in ("nothing", "x" * 3000, "a&" * 50, "%ff"):
-        console.page.context.add_cookies([{"name": "times", "value": value, "url": console.program.url}])
-        console.open("/calls")
