@@ -40,7 +40,7 @@ from postern.workflows import respond, workflow
 def walks(event):
     respond("{ANSWER}")
 '''
-WANTED = {"a call's body": 20, "a token": 20, "a synchronous answer": 15}
+WANTED = {"a call's body": 15, "a token": 20, "a synchronous answer": 14}
 
 
 class Walk:
@@ -119,7 +119,7 @@ def walked(walk: Walk, url: str, found: dict[str, list[str]]) -> None:
     waiting = made(authentication={"method": "none"}, synchronousResponse={"enabled": True})
     # The first call of all loads what later ones have, and on a busy machine what begins after an answer is met before
     # it: so the shortest walk counts.
-    for again in range(4):
+    for again in range(10):
         body = walk.of(BODY, lambda: request(open_to_all["url"], {"n": BODY}))
         answers: list[Any] = []
         answer = walk.of(ANSWER, lambda answers=answers: answers.append(request(waiting["url"], {})))

@@ -8,6 +8,8 @@ import msgspec
 from msgspec.structs import replace
 
 _TRACEPARENT = re.compile(rb"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
+_NONE: frozenset[bytes] = frozenset()
+_OF_THE_TRACE = frozenset({b"traceparent"})
 
 Headers = tuple[tuple[bytes, bytes], ...]
 
@@ -96,6 +98,13 @@ class Call(msgspec.Struct, eq=False):
         """Which trace it belongs to (W3C Trace Context), where a trusted proxy says so."""
         sent = self.header(b"traceparent") if self.from_proxy else []
         return sent[0].decode() if len(sent) == 1 and _TRACEPARENT.fullmatch(sent[0]) else ""
+
+    @property
+    def untrusted(self) -> frozenset[bytes]:
+        """The headers that are not stored as they came, so that what is stored can be handed on: what a call that no trusted
+        proxy has passed on says of its trace."""
+        is_named = self.first_header(b"traceparent") is not None
+        return _OF_THE_TRACE if is_named and not self.traceparent else _NONE
 
     def but(self, **changes: Any) -> "Call":
         """Another call, which differs in this. What was looked up in this one is not taken along."""

@@ -2,11 +2,10 @@
 be checked again."""
 
 import re
-from collections.abc import Collection
 
 import msgspec
 
-from postern.core.calls.call import Call, Headers, unquote_plus
+from postern.core.calls.call import Headers, unquote_plus
 from postern.core.signatures.credential import Credential
 
 MASK = "***"
@@ -73,8 +72,12 @@ class Mask:
         self._signature_parameters = credential.signature_parameters
         self._known: dict[bytes, _Header] = {}
 
-    def headers(self, headers: Headers, hidden: Collection[bytes] = ()) -> bytes:
-        """The headers as stored: JSON pairs, credentials masked, in order. ``hidden``: masked, too."""
+    def headers(
+        self, headers: Headers, untrusted: frozenset[bytes] = frozenset(), is_test: bool = False
+    ) -> bytes:
+        """The headers as stored: JSON pairs, in order, masked where they are credentials, untrusted, or of a test call its
+        signature."""
+        hidden = untrusted | self._signatures if is_test else untrusted
         if hidden:
             headers = tuple((name, _MASK if name in hidden else value) for name, value in headers)
         known_names = self._known
@@ -96,13 +99,6 @@ class Mask:
                 if len(value) <= LONGEST_REMEMBERED:
                     known.value, known.written = value, pair
         return b"[" + b",".join(written) + b"]"
-
-    def hidden_of(self, call: Call, is_test: bool) -> Collection[bytes]:
-        """Of a test call its signature; of a call that no trusted proxy has passed on what it says of its trace, so that what
-        is stored can be handed on."""
-        untrusted = call.first_header(b"traceparent") is not None and not call.traceparent
-        hidden = self._signatures if is_test else frozenset[bytes]()
-        return hidden | {b"traceparent"} if untrusted else hidden
 
     def _learn(self, name: bytes) -> "_Header":
         looks_secret = name in _COOKIES or _LOOKS_SECRET.search(name) is not None

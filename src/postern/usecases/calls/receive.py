@@ -255,7 +255,7 @@ def entry_of(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict) -
         method=call.method[:20],
         path=call.path,
         query=webhook.mask.query(call.query, is_test),
-        headers=webhook.mask.headers(call.headers, webhook.mask.hidden_of(call, is_test)),
+        headers=webhook.mask.headers(call.headers, call.untrusted, is_test),
         body=body,
         body_size=len(call.body),
         address=call.address[:80],
