@@ -365,3 +365,15 @@ def test_runs_that_began_after_the_calls_were_copied_leave_no_steps(tmp_path: Pa
     with closing(sqlite3.connect(journal)) as connection:
         for asked in ("SELECT seq FROM runs", "SELECT run FROM steps"):
             assert connection.execute(asked).fetchall() == [(1,), (3,)]
+
+
+def test_a_passphrase_that_is_empty_leaves_no_keys_out_in_silence(source: Path, tmp_path: Path) -> None:
+    for command in ("backup", "restore"):
+        done = run_postern(
+            tmp_path, command, "file", "--passphrase", "env:WORD", WORD="", POSTERN_DATA_DIR=str(source)
+        )
+        assert (done.returncode, done.stderr) == (2, "the passphrase from env:WORD is empty\n")
+        bytes_alone = {"WORD": os.fsdecode(b"a\xffb"), "POSTERN_DATA_DIR": str(source)}
+        done = run_postern(tmp_path, command, "file", "--passphrase", "env:WORD", **bytes_alone)
+        assert (done.returncode, done.stderr) == (2, "WORD is not text in UTF-8\n")
+    assert not (tmp_path / "file").exists()

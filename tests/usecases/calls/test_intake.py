@@ -6,10 +6,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from postern.core.address import NOBODY, ClientAddresses
-from postern.core.calls.arriving import ArrivingBytes
+from postern.core.calls.arriving import ArrivingBytes, Body
 from postern.observe.metrics import Numbers
 from postern.usecases.calls import intake as module
-from postern.usecases.calls.intake import Intake
+from postern.usecases.calls.intake import GUESSING, Intake
 from support.house import AnsweredCall, House
 
 JSON = (b"content-type", b"application/json")
@@ -129,3 +129,26 @@ async def test_while_the_process_ends_nobody_begins_to_wait(house: House, intake
     house.gateway.runtime.begin_to_end()
     assert await heard(begun(intake, waits)) == 503
     assert not begun(intake, ordinary).settled
+
+
+async def test_all_that_guess_share_the_room_of_one_caller(
+    house: House, intake: Intake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    webhook = await house.webhook(authentication={"method": "token", "token": "whk_0123456789abcdef"})
+    sharers: list[str] = []
+    take = intake.arriving.take
+
+    def noted(body: Body, size: int) -> bool:
+        sharers.append(body.caller)
+        return take(body, size)
+
+    monkeypatch.setattr(intake.arriving, "take", noted)
+    for _ in range(21):
+        call = begun(intake, webhook, (b"x-api-key", b"whk_guess"))
+        if not call.settled:
+            call.piece(b"{}")
+            call.end()
+        await heard(call)
+    await heard(guessing) if (guessing := begun(intake, webhook)).settled else guessing.piece(b"{}")
+    begun(intake, webhook, peer="192.0.2.9").piece(b"{}")
+    assert (sharers[0], sharers[-2], sharers[-1]) == ("192.0.2.1", GUESSING, "192.0.2.9")

@@ -130,10 +130,10 @@ async def test_a_lease_runs_out_and_the_engine_is_asked_again(house: House) -> N
     house.gateway.clock = lambda: began + LEASE - 0.5
     assert not await listeners.sweep(house.gateway)
     house.gateway.clock = lambda: began + LEASE + 0.5
+    await house.call(webhook)  # before anybody has looked
+    assert len(house.engine.started) == 1
     assert await listeners.sweep(house.gateway)
     await listeners.refresh(house.gateway)
-    await house.call(webhook)
-    assert len(house.engine.started) == 1
     assert (await only_call(house)).listener is None
     notes = [one.action for one in (await audit.listing(house.gateway, OWNER, 50, None, webhook.id)).items]
     assert notes[:2] == ["listener was not heard of any more", "listener answers"]
