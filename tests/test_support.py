@@ -8,14 +8,12 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-import psycopg
 import pytest
 from playwright.sync_api import Browser, Page, Route
 
 from postern import __version__
 from support import forks
 from support.browser import WINDOW, Notes, OnePage, new_context
-from support.postgres import PostgresServer
 from support.program import StartProgram, clean_environment, run_postern
 from support.shells import postern_in_shells
 from support.waiting import free_port, wait_until
@@ -35,15 +33,6 @@ def test_a_port_is_given_once_although_nobody_listens_yet(monkeypatch: pytest.Mo
     port = free_port()
     monkeypatch.setattr("random.randrange", lambda _: port % 2_000 + next(again))
     assert (free_port() - port, free_port() - port) == (1, 2)
-
-
-def test_each_database_is_new_and_a_template_is_copied(postgres: PostgresServer, postgres_url: str) -> None:
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute("CREATE TABLE things AS SELECT 7 AS number")
-    with postgres.database(template=postgres_url) as copied, psycopg.connect(copied) as connection:
-        assert connection.execute("SELECT number FROM things").fetchone() == (7,)
-    with postgres.database() as empty, psycopg.connect(empty) as connection:
-        assert connection.execute("SELECT to_regclass('things')").fetchone() == (None,)
 
 
 HERE = "http://127.0.0.1:9/"

@@ -210,13 +210,6 @@ def test_a_file_that_others_import_goes_on_with_its_last_good_version_too(tmp_pa
     assert ([one.function({}) for one in mended.workflows], mended.broken) == (["new", "mended"], ())
 
 
-def test_a_last_good_version_without_a_line_goes_on_too(tmp_path: Path) -> None:
-    (tmp_path / "a.py").write_text("")
-    good = load(tmp_path).sources
-    loaded = load(folder_of(tmp_path, a="def (:", b=B), good)
-    assert [(one.file, one.goes_on) for one in loaded.broken] == [("a.py", True)]
-
-
 def test_what_a_broken_file_has_imported_is_loaded_once(tmp_path: Path) -> None:
     # A name of its own: the folders of other tests stay on the path.
     loaded = load(folder_of(tmp_path, a="import imported_once\n1/0\n", imported_once=B))

@@ -35,16 +35,6 @@ async def test_what_became_of_the_runs_is_reported_only_where_there_are_some(hou
     assert viewed(state="queued") is None
 
 
-async def test_that_no_workflow_wanted_a_call_is_reported(house: House) -> None:
-    webhook = await house.webhook()
-    heard = []
-    for house.engine.nobody_listens in (True, False):
-        await house.call(webhook)
-        await house.deliver()
-        heard.append((await house.history())[0].nobody_listens)
-    assert heard == [True, False]
-
-
 async def test_what_the_caller_heard_is_reported_as_far_as_it_is_known(house: House) -> None:
     webhook = await house.webhook()
     call = (await house.call(webhook)).json["invocationId"]

@@ -1,7 +1,5 @@
 """A process that is told to end lets callers who wait have their answer, for a while."""
 
-import asyncio
-
 import pytest
 
 from postern.core.answer import WorkflowResponse
@@ -44,20 +42,3 @@ async def test_who_only_watches_is_sent_away_at_once_and_who_waits_has_a_while(
     assert (runtime.waiters.time_is_up, wait.is_set()) == (True, True)
     runtime.waiters.leave("inv_1.1", wait)
     assert runtime.begin_to_end() == 0
-
-
-async def test_what_fails_in_the_background_is_reported_to_who_waits_and_to_nobody_else(house: House) -> None:
-    reported: list[dict[str, object]] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
-
-    async def fails() -> None:
-        raise ValueError("planted")
-
-    with pytest.raises(ValueError, match="planted"):
-        await house.gateway.runtime.background(fails())
-    task = house.gateway.runtime.background(asyncio.sleep(60))
-    task.cancel()
-    await house.gateway.runtime.finish(60.0)
-    house.gateway.runtime.background(fails())
-    await house.gateway.runtime.finish(60.0)
-    assert reported == []

@@ -213,11 +213,6 @@ async def test_a_sender_that_nobody_knows_is_refused_and_not_a_list_of_none(
     assert refused.value.errors[0].field == "filter.sender"
 
 
-async def test_what_is_done_with_all_of_them_is_done_with_the_oldest_first(house: House) -> None:
-    made = [(await house.webhook(name=name)).id for name in "CAB"]
-    assert [one.id for one in await listing.all_that_match(house.gateway, listing.EVERYTHING)] == made
-
-
 # --- what came to them lately ----------------------------------------------------------------------------------------
 
 

@@ -266,11 +266,3 @@ async def test_tags_are_added_up_to_twenty(house: House) -> None:
     refused = await do(house, "tag", filter={}, tags=["one more"])
     assert (refused.done, refused.not_done) == (0, 1)
     assert refused.reasons[0].reason == "it would have 21 tags, and 20 is the most"
-
-
-async def test_a_request_names_a_thousand_at_most(house: House) -> None:
-    named = [f"wh_{number}" for number in range(1001)]
-    assert (await do(house, "hold", webhookIds=named[:1000])).not_done == 1000
-    with pytest.raises(Refused) as refused:
-        await do(house, "hold", webhookIds=named)
-    assert [error.field for error in refused.value.errors] == ["webhookIds"]
