@@ -20,7 +20,7 @@ import pytest
 from postern import __version__, presets
 from postern.core.access.accounts import Actor
 from postern.surfaces.cli.run import INTERRUPTED
-from postern.surfaces.mcp.shown import MOST_TEXT
+from postern.surfaces.mcp.shown import MOST_ITEMS, MOST_TEXT, bounded
 from postern.surfaces.mcp.table import TOOLS
 from postern.surfaces.mcp.tool import short_schema
 from postern.usecases.runtime.gateway import Gateway
@@ -331,6 +331,11 @@ async def test_arguments_are_checked_field_by_field_and_never_echoed(served: Pro
 
         with pytest.raises(MCPError, match="no tool of this name"):
             await client.call_tool("drop_database", {})
+
+
+def test_a_long_list_is_cut_and_says_so() -> None:
+    assert bounded([1] * MOST_ITEMS) == [1] * MOST_ITEMS
+    assert bounded({"of": [1] * 200}) == {"of": [1] * MOST_ITEMS + ["… (cut: 200 items in all)"]}
 
 
 async def test_a_secret_goes_in_and_never_comes_out(served: Program) -> None:

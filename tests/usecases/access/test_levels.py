@@ -58,7 +58,7 @@ readmission.may_pass readmission.recheck remedies.effects live.watch replays.lis
 samples.sample sending.samples signatures.explain signatures.propose signatures.provider signatures.providers signatures.test trying.duplicate_key volumes.chart
 volumes.last_day webhooks.show listing.folders listing.listing listing.page listing.with_own_retention picking.choices
 picking.meant picking.names picking.one
-comparing.compared retention.kept_until retention.rule history.oldest findable.behind fixtures.fixture payload_types.payload_types
+comparing.compared retention.kept_until retention.rule history.oldest findable.behind fixtures.fixture samples.payload_types
 listeners.answer listeners.ask listeners.end listeners.enter listeners.listing samples.workflow_of_call
 incidents.listing incidents.rhythm incidents.show saved_views.delete saved_views.listing saved_views.rename saved_views.save
 """
@@ -66,7 +66,7 @@ incidents.listing incidents.rhythm incidents.show saved_views.delete saved_views
 ADMIN = """
 accounts.change_user accounts.create_key accounts.create_user accounts.delete_key accounts.delete_user accounts.keys
 accounts.revoke_session accounts.sessions accounts.user accounts.users audit.listing export.everything webhooks.reveal
-key_rotation.rotate_key retention.plan retention.prune settings.in_force
+settings.rotate_key retention.plan retention.prune settings.in_force
 webhooks.reveal
 """
 

@@ -88,22 +88,19 @@ class People(Repository):
         connection: Connection,
         session: Session,
         secret: str,
-        gone_before: float,
         note: AuditEntry,
         *,
         hash_was: str,
         new_hash: str | None = None,
     ) -> bool:
         """False where the password's hash is no longer ``hash_was``, the one that the password was compared with: a
-        password that was changed meanwhile opens no session. Deletes all sessions that are over, too: most people
-        never sign out."""
+        password that was changed meanwhile opens no session."""
         known = update(users).where(users.c.id == session.user_id, users.c.password_hash == hash_was)
         signed_in = known.values(
             last_signed_in_at=milliseconds(session.created_at), password_hash=new_hash or hash_was
         )
         if connection.execute(signed_in).rowcount != 1:
             return False
-        connection.execute(delete(sessions).where(sessions.c.seen_at < milliseconds(gone_before)))
         connection.execute(insert(sessions).values(row_of(session, digest=digest(secret))))
         write_note(connection, note)
         return True

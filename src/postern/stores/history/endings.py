@@ -131,7 +131,7 @@ def _end(
         elif state in ("started", "lost"):
             written.now.add(key)
             values.append({"of": key, "to": end.state, "at": milliseconds(end.at), "why": end.error})
-            lasted = max(0.0, end.at - seconds(started_at))
+            lasted = end.at - seconds(started_at)
             ended[webhook_id, end_name(end.state), latency_bucket(lasted)] += 1
     execute_for_each(connection, _END, values)
     return written, ended

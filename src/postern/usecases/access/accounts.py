@@ -105,7 +105,7 @@ async def sign_in(
     actor = Actor(user.name, user.level, user.id, session.id)
     note = noted(gateway, actor, "signed in", session.id, address=session.address)
     if not await gateway.store.people.sign_in(
-        session, secret, now - SESSION_IDLE, note, hash_was=user.password_hash, new_hash=new_hash
+        session, secret, note, hash_was=user.password_hash, new_hash=new_hash
     ):
         raise Refused("not_authenticated", NOT_RIGHT)
     return secret

@@ -1,12 +1,13 @@
 """What holds for every operation: reading, refusing, pages, versions, the same request again."""
 
 from http.client import HTTPConnection
+from urllib.parse import urlsplit
 
 import pytest
 
 from support.client import Client
 from support.program import Program
-from support.rest import WEBHOOK, fields, problem
+from support.rest import WEBHOOK, fields, made, problem
 
 
 @pytest.mark.parametrize(
@@ -111,6 +112,27 @@ def test_the_same_creation_sent_again_makes_nothing_twice(api: Client) -> None:
         "idempotency_mismatch",
     )
     assert len(api.get("webhooks?search=once").json["items"]) == 1
+
+
+def test_the_same_key_with_another_query_is_another_request(api: Client) -> None:
+    webhook = made(api, authentication={"method": "none"})
+    call = api.post(urlsplit(webhook["url"]).path, {}).json["invocationId"]
+    for values, status in (("recorded", 202), ("recorded", 202), ("current", 422)):
+        asked = api.post(f"invocations/{call}/replay?fields={values}", None, Idempotency_Key="replayed once")
+        assert asked.status == status, asked.text
+
+
+def test_a_weak_tag_is_no_version(api: Client) -> None:
+    """RFC 9110: If-Match is compared strongly."""
+    webhook = made(api)
+    for tag, status in (('W/"1"', 412), ('"1"', 200)):
+        assert api.ask("PATCH", f"webhooks/{webhook['id']}", {"name": "A"}, If_Match=tag).status == status
+
+
+def test_a_file_that_is_known_is_not_sent_again(api: Client) -> None:
+    tag = api.get("/docs/swagger-ui.css").headers["etag"]
+    for known, status in ((tag, 304), (f"W/{tag}", 304), ('"another"', 200)):
+        assert api.get("/docs/swagger-ui.css", If_None_Match=known).status == status
 
 
 def test_a_request_id_is_echoed_and_one_is_made_up(api: Client) -> None:

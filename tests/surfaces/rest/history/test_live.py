@@ -1,18 +1,34 @@
 """Following calls as they come in, over the socket of the real program."""
 
+import asyncio
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from postern.core.access.accounts import Actor
+from postern.surfaces.rest.history import _lines
+from postern.usecases.history.live import Stream
 from support.client import Client, admin_of
 from support.house import OWNER
 from support.program import Program, StartProgram
+
+
+def test_an_older_call_that_moves_sets_nobody_back() -> None:
+    async def events() -> AsyncIterator[Any]:
+        for number in ("inv_3", "inv_1", "inv_2", "inv_4"):
+            yield SimpleNamespace(invocation_id=number, name="delivery", summary={})
+
+    async def written() -> list[bytes]:
+        return [line async for line in _lines(cast(Stream, SimpleNamespace(events=events)))][1:]
+
+    places = [line.partition(b"event")[0] for line in asyncio.run(written())]
+    assert places == [b"id: inv_3\n", b"", b"", b"id: inv_4\n"]
 
 
 class Ear:
