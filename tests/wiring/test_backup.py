@@ -204,6 +204,7 @@ def test_a_restore_that_cannot_be_ended_puts_back_what_it_has_moved(
     for again in range(2):  # within a second, most likely
         done = restoring.restore(settings_of(where), source.parent / "plain", passphrase=None, replace=True)
         assert len(done.moved_aside) == (1 if again else 3)
+        assert not (where / "postern.db-wal").exists(), "the old one's log would be taken for the new one's"
     aside = [
         file.name for file in where.iterdir() if ".before-" in file.name and not file.name.endswith("-wal")
     ]

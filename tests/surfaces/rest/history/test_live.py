@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from postern.core.access.accounts import Actor
 from postern.surfaces.rest.history import _lines
+from postern.surfaces.streaming import Feed
 from postern.usecases.history.live import Stream
 from support.client import Client, admin_of
 from support.house import OWNER
@@ -29,6 +30,20 @@ def test_an_older_call_that_moves_sets_nobody_back() -> None:
 
     places = [line.partition(b"event")[0] for line in asyncio.run(written())]
     assert places == [b"id: inv_3\n", b"", b"", b"id: inv_4\n"]
+
+
+def test_who_leaves_is_not_told_any_more() -> None:
+    left = []
+
+    async def lines() -> AsyncIterator[bytes]:
+        yield b"data: 1\n\n"
+
+    async def nothing(*_: Any) -> Any:
+        return {"type": "http.disconnect"}
+
+    feed = Feed(cast(Stream, SimpleNamespace(close=lambda: left.append(True))), lines())
+    asyncio.run(feed({"type": "http", "method": "GET"}, nothing, nothing))
+    assert left == [True]
 
 
 class Ear:
