@@ -5,18 +5,20 @@ With names, like `python scripts/screenshots.py webhooks live`, only those.
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
-import time
-from http.client import HTTPConnection
 from pathlib import Path
+from urllib.request import urlopen
 
 from chromium import find_chromium
 from playwright.sync_api import Browser, Page, sync_playwright
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+
+from support.waiting import free_port, wait_until  # noqa: E402
+
 PICTURES = ROOT / "docs" / "console"
 PASSWORD = "a password for the pictures"
 
@@ -93,26 +95,23 @@ def main() -> None:
             [sys.executable, "-m", "postern", "serve"], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL
         ) as served:
             try:
-                port = int(environment["POSTERN_PORT"])
-                _wait_until_settled(port)
+                base = f"http://127.0.0.1:{environment['POSTERN_PORT']}"
+                wait_until(lambda: _is_settled(base), every=0.5)
                 with sync_playwright() as playwright:
                     browser = playwright.chromium.launch(
                         executable_path=program, args=["--no-sandbox", "--headless", "--disable-gpu"]
                     )
-                    _take_all(browser, f"http://127.0.0.1:{port}")
+                    _take_all(browser, base)
                     browser.close()
             finally:
                 served.send_signal(signal.SIGTERM)
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("POSTERN_")}
     return inherited | {
         "PYTHONPATH": str(ROOT / "src"),
-        "POSTERN_PORT": str(port),
+        "POSTERN_PORT": str(free_port()),
         # As they are seen in a picture.
         "POSTERN_DATA_DIR": str((folder / "data").relative_to(ROOT)),
         "POSTERN_WORKFLOWS": str((folder / "workflows").relative_to(ROOT)),
@@ -121,25 +120,12 @@ def _environment(folder: Path) -> dict[str, str]:
     }
 
 
-def _wait_until_settled(port: int, seconds: float = 60) -> None:
-    """Until it serves, and the engine has been given what the sample calls left behind."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        connection = HTTPConnection("127.0.0.1", port, timeout=2)
-        try:
-            connection.request("GET", "/metrics")
-            waiting = [
-                line
-                for line in connection.getresponse().read().decode().splitlines()
-                if line.startswith("postern_deliveries_waiting")
-            ]
-            if waiting and waiting[0].endswith(" 0.0"):
-                return
-        except OSError:
-            pass
-        finally:
-            connection.close()
-        time.sleep(0.5)
+def _is_settled(base: str) -> bool:
+    """It serves, and the engine has been given what the sample calls left behind."""
+    with urlopen(f"{base}/metrics", timeout=2) as answer:
+        metrics = answer.read().decode()
+    waiting = [line for line in metrics.splitlines() if line.startswith("postern_deliveries_waiting")]
+    return bool(waiting) and waiting[0].endswith(" 0.0")
 
 
 def _take_all(browser: Browser, base: str) -> None:

@@ -10,11 +10,9 @@ docs/decisions/0013-folders-by-topic.md.
 
 import asyncio
 import json
-import socket
 import sys
 import tempfile
 import threading
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -26,7 +24,12 @@ from postern.settings import Settings
 from postern.surfaces.console import rehearsal
 from postern.wiring.serving import serve
 
-SOURCE = Path(__file__).resolve().parent.parent / "src" / "postern"
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+
+from support.waiting import free_port, wait_until  # noqa: E402
+
+SOURCE = ROOT / "src" / "postern"
 KEY = "pk_walks_0123456789abcdefghijklmnopqrstuvwxyz"
 BODY, TOKEN, ANSWER = (
     "a-body-that-is-unmistakable",
@@ -102,7 +105,7 @@ def request(url: str, body: Any, **headers: str) -> Any:
 
 def walked(walk: Walk, url: str, found: dict[str, list[str]]) -> None:
     """From outside, in a thread that is not looked at."""
-    _wait_until_up(url)
+    wait_until(lambda: urllib.request.urlopen(f"{url}/readyz", timeout=5).read(), what="the gateway is up")
     api = f"{url}/api/v1/webhooks"
     admin = {"Authorization": f"Bearer {KEY}"}
 
@@ -129,17 +132,6 @@ def walked(walk: Walk, url: str, found: dict[str, list[str]]) -> None:
             found["a synchronous answer"] = min(found.get("a synchronous answer", answer), answer, key=len)
 
 
-def _wait_until_up(url: str) -> None:
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
-        try:
-            with urllib.request.urlopen(f"{url}/readyz", timeout=5):
-                return
-        except OSError:
-            time.sleep(0.1)
-    raise TimeoutError("the gateway did not come up")
-
-
 async def served(settings: Settings, walk: Walk, url: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     rehearsal.AFTER = (
@@ -163,9 +155,7 @@ def main() -> None:
         workflows = Path(folder) / "workflows"
         workflows.mkdir()
         (workflows / "walks.py").write_text(WORKFLOW)
-        with socket.socket() as one:
-            one.bind(("127.0.0.1", 0))
-            port = one.getsockname()[1]
+        port = free_port()
         settings = Settings(
             {
                 "POSTERN_DATA_DIR": f"{folder}/data",
