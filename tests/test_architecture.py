@@ -39,7 +39,7 @@ BEHIND_THE_USE_CASES = {"store", "engine", "directory", "limits", "outbound", "w
 # What `core` may know of the world outside: values and their arithmetic.
 PURE = names(
     """__future__ base64 binascii bisect collections collections.abc dataclasses datetime decimal difflib enum fractions functools
-    hashlib heapq hmac ipaddress itertools json math operator re string struct textwrap types typing unicodedata urllib.parse zlib
+    hashlib heapq hmac ipaddress itertools json math operator re statistics string struct textwrap types typing unicodedata urllib.parse zlib
     zoneinfo"""
 )
 PURE_PACKAGES = {"cryptography", "cronsim", "msgspec", "python_multipart"}

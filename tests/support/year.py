@@ -1,10 +1,17 @@
-"""A year of calls, as senders of several kinds make them: the minutes in which calls came. Local time is Europe/Berlin."""
+"""A year of calls, as senders of several kinds make them: the minutes in which calls came; and how it goes with the rhythms
+that are proposed. Local time is Europe/Berlin."""
 
 import math
 import random
+import sys
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
+
+from postern.core.rhythm import DAY, Proposal, Rhythm, propose, rhythm_of
 
 ZONE = "Europe/Berlin"
 BEGINS = date(2026, 1, 1)
@@ -40,6 +47,10 @@ KINDS = (
     "every minute",
     "rare",
 )
+
+
+PERIODS = {"hourly": 60, "nightly": DAY}
+"""Of what comes at set times: the minutes between them, which are the longest that are stated."""
 
 
 def local_days() -> Iterator[date]:
@@ -105,11 +116,72 @@ def _of_day(kind: str, day: date, chance: random.Random) -> Iterator[float]:
                 yield chance.uniform(0, DAY)
 
 
-DAY = 1440
-
-
 def _flow(first: float, end: float, an_hour: float, chance: random.Random) -> Iterator[float]:
     at = first + chance.expovariate(an_hour / 60)
     while at < end:
         yield at
         at += chance.expovariate(an_hour / 60)
+
+
+class Lived(NamedTuple):
+    """How a year went with the rhythm that was proposed before it, and with the one proposed after each false alarm."""
+
+    said: list[str]
+    false: list[int]
+    """By quarter."""
+    noticed_after: list[tuple[int, int]]
+    """Of outages that begin after a call, any one: minutes after the first call that was lost, and the longest time between calls that the rhythm states."""
+
+
+def live(kind: str, seed: int, quiet_days: frozenset[date], outages: int = 20) -> Lived | None:
+    """None where nothing is proposed."""
+    calls, zone = calls_of(kind, seed), zone_of(kind)
+    proposed, at = propose(calls, FIRST, zone, quiet_days), FIRST
+    if proposed is None:
+        return None
+    taken, false = [(FIRST, proposed)], [0, 0, 0, 0]
+    while rung := _next_ring(taken[-1][1], calls, at, quiet_days):
+        false[(rung - FIRST) * 4 // (LAST - FIRST)] += 1
+        at = calls[min(bisect_right(calls, rung), len(calls) - 1)]
+        taken.append((at, propose(calls, at, zone, quiet_days) or taken[-1][1]))
+    chance, noticed = random.Random(f"outage {kind} {seed}"), []
+    for _ in range(outages):
+        last = chance.randrange(bisect_right(calls, FIRST), len(calls) - 1)
+        rhythm = next((one for since, one in reversed(taken) if since <= calls[last]), taken[0][1])
+        told = _rhythm(rhythm, quiet_days).deadline(calls[last])
+        noticed.append((told - calls[last + 1], max(rhythm.grace, PERIODS.get(kind, 0))))
+    return Lived([one.in_words for _, one in taken], false, noticed)
+
+
+def _rhythm(proposed: Proposal, quiet_days: frozenset[date]) -> Rhythm:
+    return rhythm_of(proposed.cron, proposed.grace, proposed.time_zone, quiet_days)
+
+
+def _next_ring(proposed: Proposal, calls: list[int], at: int, quiet_days: frozenset[date]) -> int | None:
+    since = max(bisect_right(calls, at) - 1, 0)
+    return next(iter(_rhythm(proposed, quiet_days).rings(calls[since:], LAST)), None)
+
+
+def main() -> None:
+    """`python tests/support/year.py 1001 1020`: a line for each kind, over the seeds from one to the other."""
+    for quiet_days in (HOLIDAYS, frozenset[date]()):
+        print(f"\n{len(quiet_days)} quiet days")
+        for kind in sys.argv[3:] or KINDS:
+            lived = [live(kind, seed, quiet_days) for seed in range(int(sys.argv[1]), int(sys.argv[2]) + 1)]
+            found = [one for one in lived if one is not None]
+            if not found:
+                print(f"{kind:13} nothing proposed")
+                continue
+            quarters = Counter(count for one in found for count in one.false)
+            after = sorted(minutes for one in found for minutes, _ in one.noticed_after)
+            in_time = sum(minutes <= max(5, 2 * gap) for one in found for minutes, gap in one.noticed_after)
+            print(
+                f"{kind:13} {len(found)} of {len(lived)} | false alarms in a quarter: {dict(sorted(quarters.items()))} | noticed after "
+                f"{after[len(after) // 2]} min, 90 % within {after[len(after) * 9 // 10]}, last {after[-1]}; {in_time} of {len(after)} "
+                f"within two gaps | {Counter(one.said[0] for one in found).most_common(1)[0][0]}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()

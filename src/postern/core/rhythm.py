@@ -9,6 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from datetime import date, datetime, timedelta
+from statistics import fmean, pvariance
 from zoneinfo import ZoneInfo
 
 from msgspec import Struct
@@ -19,10 +20,12 @@ DAYS = 30
 """So many days are looked back for a proposal."""
 FEWEST_CALLS, FEWEST_DAYS = 20, 10
 """Of a history with fewer minutes, or days, that had a call nothing is proposed."""
-MOST_RINGS = 2
+MOST_RINGS = 1
 """A rhythm that would have rung more often is not proposed."""
 SHORTEST_GRACE, LONGEST_GRACE = 4, 7 * 1440
 DAY, HOUR = 1440, 60
+MANY, SURELY = 5, 8
+"""Calls within the grace: at least so many on each day, or of calls at random so many on average."""
 _STEPS = (60, 30, 20, 15, 10, 5, 2, 1)
 _GRACES = (4, 5, 10, 15, 20, 30, 40, 60, 90, 120, 180, 240, 360, 480, 720, 1080, 1440, 2160, 2880, 4320, 5760)
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -91,7 +94,7 @@ class _Hours:
     """Of each hour of the days looked at: how long it took at most until the next call, and how many calls came in it."""
 
     def __init__(self, calls: Sequence[int], first: int, until: int, zone: ZoneInfo) -> None:
-        self.calls = calls
+        self.calls, self.until = calls, until
         self.hours: dict[int, tuple[date, int]] = {}
         """The local day and hour, by the hour's first minute."""
         for start in range(first - first % HOUR, until, HOUR):
@@ -113,6 +116,25 @@ class _Hours:
                 if wait is not None:
                     found[hour].append(wait)
         return {hour: _without_outlier(waits) for hour, waits in found.items()}
+
+    def comes(self, days: Collection[date], hour: int, minute: int | None, grace: int) -> bool:
+        """Whether it is no luck that a call came within the grace on each of these days: on each many came, or as many as on the
+        others; of a few at random there would be none on some day. Where calls flow, they go on until the grace is over."""
+        late = 59 if minute is None else minute
+        counts = self._counts(days, hour, late, late + grace)
+        if not counts or (
+            minute is None and min(self._counts(days, hour, late + grace // 2, late + grace)) == 0
+        ):
+            return False
+        mean, spread = fmean(counts), pvariance(counts)
+        return min(counts) >= MANY or mean * mean >= SURELY * max(spread, 0.01)
+
+    def _counts(self, days: Collection[date], hour: int, first: int, last: int) -> list[int]:
+        return [
+            bisect_right(self.calls, start + last) - bisect_left(self.calls, start + first)
+            for start, (day, of_day) in self.hours.items()
+            if of_day == hour and day in days and start + last < self.until
+        ]
 
     def _wait(self, at: int) -> int | None:
         place = bisect_left(self.calls, at)
@@ -138,7 +160,7 @@ def _without_outlier(waits: list[int]) -> int:
 def propose(
     calls: Sequence[int], until: int, time_zone: str, quiet_days: Collection[date] = frozenset()
 ) -> Proposal | None:
-    """The rhythm that would tell soonest of a silence, and would have rung twice at most. ``calls``: the minutes in which
+    """The rhythm that would tell soonest of a silence, and would have rung once at most. ``calls``: the minutes in which
     calls came, in order. None where they are too few, or come as they like."""
     first = until - DAYS * DAY
     calls = calls[bisect_left(calls, first) : bisect_left(calls, until)]
@@ -149,11 +171,17 @@ def propose(
     if len(seen.of_day) < FEWEST_DAYS:
         return None
     looked_at = sorted({day for day, _ in seen.hours.values()})
-    for _, cron, grace, words in sorted(_candidates(seen, looked_at, quiet_days)):
+    best: Proposal | None = None
+    least = math.inf
+    for told_after, cron, grace, words in sorted(_candidates(seen, looked_at, quiet_days)):
+        if told_after >= least:
+            break
         rings = rhythm_of(cron, grace, zone, quiet_days).rings(calls, until)
-        if len(rings) <= MOST_RINGS:
-            return Proposal(cron, grace, zone, words, rings)
-    return None
+        # One that would have rung is worth it only where each that would not tells much later.
+        if len(rings) <= MOST_RINGS and told_after * (1 + len(rings)) < least:
+            least = told_after * (1 + len(rings))
+            best = Proposal(cron, grace, zone, words, rings)
+    return best
 
 
 def _candidates(
@@ -181,7 +209,8 @@ def _candidates(
             for longest in sorted(set(waits.values())):
                 hours = {hour for hour, wait in waits.items() if wait <= longest}
                 grace = _grace(longest, len(days) * len(hours))
-                if grace is not None:
+                hours = {hour for hour in hours if grace and seen.comes(days, hour, minute, grace)}
+                if grace and hours:
                     cron = _cron(weekdays, hours, minute, grace)
                     words = _words(weekdays, hours, minute, grace)
                     yield _told_after(seen.of_hour, weekdays, hours, minute, grace), cron, grace, words
@@ -197,7 +226,7 @@ def _usual_minutes(calls: Sequence[int]) -> list[int]:
 def _grace(longest: int, waits: int) -> int | None:
     """The longest wait there was, and more: what has been seen so often is not all that there is. Of waits at random the
     longest of a quarter is longer than that of a month by this much."""
-    enough = longest * (1 + 5 / math.log(max(waits, 3)))
+    enough = longest * (1 + 7 / math.log(max(waits, 3)))
     return next((grace for grace in _GRACES if grace >= enough), None)
 
 

@@ -2,9 +2,7 @@
 that needs a mouse."""
 
 import re
-import sqlite3
 import time
-from contextlib import closing
 from typing import Any
 
 import pytest
@@ -12,7 +10,8 @@ from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import BrowserContext, expect
 
 from support.program import Program
-from support.waiting import PATIENCE, wait_until
+from support.stored import open_incident
+from support.waiting import wait_until
 from surfaces.console.conftest import Console, shopify_signature
 
 PAGES = [
@@ -105,22 +104,7 @@ def known(reader: Console) -> dict[str, str]:
     rejected = reader.call(signed["url"], body, X_Shopify_Hmac_Sha256=shopify_signature("other", body))[1][
         "invocationId"
     ]
-    incident = f"inc_{'0' * 32}"
-    with (
-        closing(sqlite3.connect(reader.program.data_dir / "postern.db", timeout=PATIENCE)) as database,
-        database,
-    ):
-        told = (
-            incident,
-            signed["id"],
-            "rejected",
-            *[time.time() * 1000] * 3,
-            1,
-            b'{"signature_mismatch": 1}',
-            "",
-        )
-        names = "id, webhook_id, kind, opened_at, first_at, last_at, count, reasons, detail"
-        database.execute(f"INSERT INTO incidents ({names}) VALUES ({', '.join('?' * len(told))})", told)
+    incident = open_incident(reader.program.data_dir, signed["id"])
     return {
         "signed": signed["id"],
         "token": token["id"],

@@ -20,7 +20,7 @@ from support.client import PASSWORD, Client, admin_of
 from support.program import Program, StartProgram
 from support.reply import HttpReply
 from support.rest import problem
-from support.stored import overwrite
+from support.stored import open_incident, overwrite
 
 
 @pytest.fixture(scope="module")
@@ -189,6 +189,13 @@ def test_everything_that_is_described_is_answered_and_noted_and_nothing_else(ser
     mistaken = api.checked("POST", "webhooks", {"name": "Mistaken", "authentication": linear})
     of_github = "sha256=" + HMAC(b"of a repository", b"{}", "sha256").hexdigest()
     rejected = api.call(mistaken, b"{}", X_Hub_Signature_256=of_github)
+    incident = f"incidents/{open_incident(served.data_dir, mistaken['id'], 'signature_missing')}"
+    assert len(api.checked("GET", "incidents")["items"]) == 1
+    told = api.checked("GET", incident)
+    assert [one["action"] for one in told["nextActions"]] == ["fix"]
+    assert len(told["samples"]) == 1 and told["samples"][0]["wouldVerifyIf"]
+    api.checked("POST", f"{incident}/acknowledge")
+    assert api.checked("GET", f"webhooks/{mistaken['id']}/rhythm")["cron"] is None
     fixed = api.checked("POST", f"{rejected}/fix", {"number": 0})
     assert fixed["authentication"]["provider"] == "github"
     elsewhere = {"authentication": {"scheme": {**notion, "signature": ["header:X-Other"]}}}

@@ -1,6 +1,7 @@
 """Judging, every few seconds and in one process at a time, whether something is to be told: incidents open, gather what comes,
 and close by themselves."""
 
+import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
@@ -30,6 +31,8 @@ from postern.usecases.runtime.loop import Loop
 
 TURN = "alarms"
 EVERY = 15.0
+SHARE, LONGEST_PAUSE = 100, 60.0
+"""Judging takes one of so many parts of the time; and seconds, however long it takes."""
 LONGEST_GAP = 120.0
 """Seconds without a judge after which nobody can say that calls should have come: perhaps no gateway was there to take them."""
 RECENT = 5
@@ -60,8 +63,18 @@ class AlarmLoop:
         self._place = ""
         self._seldom_at = 0.0
         self._nearly_full: dict[str, str] = {}
-        self._loop = Loop("alarms", self.round, lambda: self._loop.rest(EVERY))
+        self._took = 0.0
+        self._loop = Loop("alarms", self._work, lambda: self._loop.rest(self._pause))
         self.run, self.stop = self._loop.run, self._loop.stop
+
+    async def _work(self) -> None:
+        began = time.monotonic()
+        await self.round()
+        self._took = time.monotonic() - began
+
+    @property
+    def _pause(self) -> float:
+        return min(max(EVERY, self._took * SHARE), LONGEST_PAUSE)
 
     async def round(self) -> None:
         store, now = self._gateway.store, self._gateway.clock()
