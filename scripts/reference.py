@@ -77,6 +77,7 @@ WEBHOOK_SETTINGS: list[tuple[str, type[webhook_settings.Setting], str]] = [
     ("CORS", webhook_settings.CorsSetting, "cors."),
     ("Rate limit", webhook_settings.RateLimit, "rateLimit."),
     ("Schedule", webhook_settings.ScheduleSetting, "schedule."),
+    ("Asking the sender again", webhook_settings.SendAgainSetting, "sendAgain."),
     ("Alarms", webhook_settings.AlarmSettings, "alarms."),
     ("Rhythm", webhook_settings.RhythmSetting, "alarms.rhythm."),
 ]
@@ -147,6 +148,19 @@ def senders_page() -> str:
     )
 
 
+def send_again_facts(how: presets.SendAgain | None) -> list[list[str]]:
+    if how is None:
+        return []
+    if how.kind is None:
+        return [["Sent again", how.by_hand or ""]]
+    words = [
+        how.by_hand or "[By itself](../../how-to/send-again.md)",
+        f"`account`: {how.account}.",
+        how.token,
+    ]
+    return [["Sent again", " ".join(words)], ["From", how.source]]
+
+
 def sender_page(name: str) -> str:
     preset = presets.get(name)
     paste = "Paste, a public key" if preset.has_public_key else "Paste"
@@ -158,6 +172,7 @@ def sender_page(name: str) -> str:
         ["Waits", f"{preset.sender.timeout_seconds:g} seconds" if preset.sender.timeout_seconds else ""],
         ["Retries", preset.sender.retries],
         ["Mind", preset.sender.reactions],
+        *send_again_facts(preset.send_again),
         ["Body", "An array is accepted, and read as its `items`." if preset.sends_arrays else ""],
         ["Test calls", ", ".join(f"`{sample.event}`" for sample in preset.samples)],
     ]

@@ -45,6 +45,7 @@ PAGES: list[tuple[str, str, list[str]]] = [
     ("advanced", "/webhooks/{shop}/advanced", []),
     ("webhook-calls", "/webhooks/{shop}/calls", []),
     ("rejected", "/webhooks/{shop}/rejected", []),
+    ("send-again", "/webhooks/{shop}/send-again?since=2h", []),
     ("delete", "/webhooks/{shop}/confirm/delete", []),
     ("bin", "/bin", []),
     ("find", "/find?find=order", []),

@@ -230,6 +230,7 @@ NOT_REHEARSED = {
     *("/settings/environment", "/settings/connect", "/settings/password", "/calls/{invocation}"),
     *("/calls/{invocation}/edit", "/calls/{invocation}/compare"),
     *("/documentation", "/documentation/{page:path}", "/incidents/{incident}", "/webhooks/{webhook}/alarms"),
+    "/webhooks/{webhook}/send-again",
 }
 """Pages that nobody comes to first, or that share their template with one that is rehearsed."""
 

@@ -45,6 +45,7 @@ HARMLESS = {
     "ResponseAction.headers": "said to whoever called",
     "ScheduleSetting.headers": "names",
     "SampleCall.headers": "of an example",
+    "SendAgain.token": "which one it has to be",
     **dict.fromkeys(
         (
             *("ContentPart.value", "HistoryFilter.value", "FilterRequest.value", "HistoryQuery.value"),

@@ -127,7 +127,7 @@ _ALL = [
         "unsupported_media_type",
         415,
         "Unsupported media type",
-        "Send JSON, or a URL-encoded form, uncompressed.",
+        "Send JSON or a form. What else is taken is a setting of the webhook.",
     ),
     Problem(
         "unsupported_transfer_coding",

@@ -7,6 +7,7 @@ A preset is data. When a webhook is saved, the preset's scheme is written into i
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 from msgspec import Struct, field
 
@@ -39,6 +40,26 @@ class Sender(Struct, frozen=True):
     timeout_seconds: float | None = None
 
 
+SendAgainKind = Literal["github", "gitlab", "paddle", "resend", "stripe"]
+
+
+class SendAgain(Struct, frozen=True):
+    """How this sender is asked to send again what it did not deliver; ``usecases/send_again.py`` has a function for each
+    kind."""
+
+    source: str
+    """Where its documents say so."""
+    kind: SendAgainKind | None = None
+    """None where it cannot be asked by a program."""
+    api: str = ""
+    account: str = ""
+    """How the account is written, for people."""
+    token: str = ""
+    """Which token, and the least that it has to be allowed."""
+    by_hand: str | None = None
+    """What to do where it has no button for programs."""
+
+
 class SampleCall(Struct, frozen=True):
     """A call as a sender makes it. Words in braces stand for what differs each time, like {uuid} and {timestamp}."""
 
@@ -64,6 +85,7 @@ class Preset(Struct, frozen=True):
     """Where at the sender webhooks are made, where that is one address for everybody."""
     sends_arrays: bool = False
     """Its bodies are arrays of events, which are read as the object ``{"items": […]}``."""
+    send_again: SendAgain | None = None
     synchronous_timeout_seconds: float | None = None
     """How long a caller may be kept waiting for the workflow's answer before this sender hangs up."""
 
@@ -160,6 +182,7 @@ def _preset(file_name: str, document: Document) -> Preset:
             scheme=SignatureScheme.from_document(document.pop("scheme")),
             secret=Secret(**document.pop("secret")),
             sender=Sender(**document.pop("sender")),
+            send_again=SendAgain(**again) if (again := document.pop("send_again", None)) else None,
             event=tuple(document.pop("event")),
             setup=tuple(document.pop("setup")),
             **document,

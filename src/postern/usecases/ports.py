@@ -71,11 +71,19 @@ class Fetched(Protocol):
 
 
 class Fetch(Protocol):
-    """Get a URL that a user typed: only from where the gateway may connect, bounded in time and size. Raises
+    """Ask at a URL that a user typed: only where the gateway may connect, bounded in time and size. Raises
     ``FetchTrouble``."""
 
     async def __call__(
-        self, url: str, *, headers: Mapping[str, str], timeout: float, max_bytes: int
+        self,
+        url: str,
+        *,
+        method: str = "GET",
+        headers: Mapping[str, str],
+        content: bytes | None = None,
+        timeout: float,
+        max_bytes: int,
+        max_redirects: int | None = 5,
     ) -> Fetched: ...
 
 

@@ -122,6 +122,7 @@ def test_released_defaults_stay_as_they_are() -> None:
         "acceptsXml": False,
         "acceptedAnswer": None,
         "handshake": None,
+        "sendAgain": None,
         "rateLimit": {"callsPerSecond": 100.0, "burst": 200},
         "schedule": {
             "url": "",

@@ -40,6 +40,7 @@ PAGES = [
     "/webhooks/{signed}/calls",
     "/webhooks/{signed}/calls?live=1",
     "/webhooks/{signed}/rejected",
+    "/webhooks/{signed}/send-again",
     "/webhooks/{token}/confirm/delete",
     "/bin",
     "/documentation",

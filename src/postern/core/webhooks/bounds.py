@@ -59,6 +59,13 @@ def name_problem(name: str) -> str | None:
     return None if on_one_line(name) else "a name is printable text on one line"
 
 
+def account_problem(account: str) -> str | None:
+    """It becomes part of a path at the sender's API, and of nothing else."""
+    parts = account.split("/")
+    is_path = not account or all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", part) for part in parts)
+    return None if is_path else "write it like repos/OWNER/NAME, with letters, digits, . _ - and /"
+
+
 def mapped_path(path: str) -> str | None:
     return without(path_problem)(path) if path else None
 

@@ -180,6 +180,13 @@ class AlarmSettings(Setting, frozen=True):
     rhythm: RhythmSetting | None = None
 
 
+class SendAgainSetting(Setting, frozen=True):
+    """Whom to ask at the sender for what it did not deliver. The token for that is a secret."""
+
+    account: Annotated[str, Bounds(check=without(bounds.account_problem), max_length=300)] = ""
+    api: Annotated[str, Bounds(check=without(bounds.source_problem))] | None = None
+
+
 class WebhookSettings(Setting, frozen=True):
     """Everything that can be set on a webhook, besides its secrets and whether it is enabled."""
 
@@ -224,6 +231,7 @@ class WebhookSettings(Setting, frozen=True):
     rate_limit: RateLimit = RateLimit()
     schedule: ScheduleSetting | None = None
     alarms: AlarmSettings = AlarmSettings()
+    send_again: SendAgainSetting | None = None
     history_retention_days: Annotated[int, Bounds(ge=1, le=3650)] | None = None
     body_retention_days: Annotated[int, Bounds(ge=0, le=3650)] | None = None
 

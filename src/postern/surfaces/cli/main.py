@@ -12,7 +12,7 @@ from postern.surfaces.cli.history import history, replays
 from postern.surfaces.cli.operations import backup, serving
 from postern.surfaces.cli.options import Choice, Group
 from postern.surfaces.cli.run import EXIT_CODES
-from postern.surfaces.cli.webhooks import configuration, many, samples, webhooks
+from postern.surfaces.cli.webhooks import configuration, many, samples, send_again, webhooks
 
 SHELLS = ("bash", "zsh", "fish")
 VARIABLE = "_POSTERN_COMPLETE"
@@ -44,6 +44,7 @@ SECTIONS: dict[str, list[click.Command]] = {
         history.replay,
         replays.commands,
         incidents.commands,
+        send_again.send_again,
         signatures.commands,
         configuration.export,
         configuration.apply,

@@ -30,6 +30,7 @@ from postern.surfaces.console.views.webhooks import (
     many,
     readmission,
     schedule,
+    send_again,
     test_call,
     webhook,
 )
@@ -55,6 +56,8 @@ VIEWS: list[tuple[str, str, View]] = [
     ("GET", "/webhooks/{webhook}/calls", webhook.calls),
     ("GET", "/webhooks/{webhook}/rejected", readmission.show),
     ("POST", "/webhooks/{webhook}/rejected", readmission.admit),
+    ("GET", "/webhooks/{webhook}/send-again", send_again.show),
+    ("POST", "/webhooks/{webhook}/send-again", send_again.ask),
     ("GET", "/webhooks/{webhook}/response", webhook.response),
     ("POST", "/webhooks/{webhook}/response", webhook.save_response),
     ("GET", "/webhooks/{webhook}/mapping", webhook.mapping),

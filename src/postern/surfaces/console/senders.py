@@ -3,10 +3,10 @@
 from msgspec import Struct
 
 from postern.usecases.signatures.senders import about, names
-from postern.usecases.signatures.views import Provider
+from postern.usecases.signatures.views import Provider, SendAgain
 from postern.usecases.webhooks.views import Webhook, WithSignature
 
-__all__ = ["about", "awaited", "limit", "names", "offered", "titles"]
+__all__ = ["about", "asked_again", "awaited", "limit", "names", "offered", "titles"]
 
 # Not in the order of the alphabet: a shop's owner finds the shop first.
 FIRST = ("shopify", "woocommerce", "stripe", "github", "slack", "paddle")
@@ -20,6 +20,14 @@ def awaited(webhook: Webhook | None) -> Provider | None:
     """The sender whose secret this webhook is still waiting for."""
     how = webhook.authentication if webhook else None
     return about(how.provider) if isinstance(how, WithSignature) and how.secret_awaited else None
+
+
+def asked_again(webhook: Webhook) -> SendAgain | None:
+    """How the sender of this webhook is asked for what it did not deliver."""
+    how = webhook.authentication
+    return (
+        about(how.provider).send_again if isinstance(how, WithSignature) and how.provider in names() else None
+    )
 
 
 class Limit(Struct, frozen=True):

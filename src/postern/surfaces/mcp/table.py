@@ -277,10 +277,12 @@ TOOLS = {
             "admit_rejected",
             "Admit rejected calls",
             """Start rejected calls that recheck_rejected found: all of a webhook, with their number as expected, or these. Each
-            is judged again; what was sent again or admitted before is left alone.""",
+            is judged again; what was sent again or admitted before is left alone. send_again: have the sender send what it did
+            not deliver since a time, with dryRun first; left: ask again after retryAfterSeconds.""",
             {
                 "all": Action("admit_readmissible", shown=ADMITTED),
                 "these": Action("admit_invocations", shown=ADMITTED),
+                "send_again": Action("send_again"),
             },
         ),
         Tool(

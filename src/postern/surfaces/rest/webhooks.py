@@ -15,6 +15,7 @@ from postern.usecases.deliveries import holds
 from postern.usecases.history import samples
 from postern.usecases.history.samples import CALLS, MOST_CALLS
 from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.sending_again import asking
 from postern.usecases.shapes import WHOLE, Shape
 from postern.usecases.signatures import sending
 from postern.usecases.webhooks import bin, listing, many, webhooks
@@ -177,6 +178,12 @@ row.of(
 row.of(
     samples.forget, "forget_sample", "DELETE", "/webhooks/{webhook_id}/sample", "Forget the recorded event",
     status=204,
+)  # fmt: skip
+
+
+row.of(
+    asking.send_again, "send_again", "POST", "/webhooks/{webhook_id}/send-again",
+    "Ask the sender to send again", body=asking.SendAgainRequest, refuses=("conflict",),
 )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterator
 
+from postern import presets
 from postern.core.access.accounts import Actor
 from postern.core.alarms import Incident
 from postern.core.history.invocation import HistoryFilter
@@ -209,6 +210,8 @@ async def _next_actions(
             passing = len((await readmission.recheck(gateway, actor, incident.webhook_id)).would_pass)
             if passing:
                 yield views.NextAction("admit", f"Admit {_calls(passing)}", passing)
+            if _can_be_asked(gateway, incident.webhook_id):
+                yield views.NextAction("send_again", "See what the sender did not deliver")
         case "not_started":
             (wanted,) = _of_incident(incident)
             failed = (await history.count(gateway, actor, wanted)).calls
@@ -216,10 +219,19 @@ async def _next_actions(
                 yield views.NextAction("replay", f"Replay {_calls(failed)}", failed)
         case "silence":
             yield views.NextAction("rhythm", "Change the rhythm")
+            if _can_be_asked(gateway, incident.webhook_id):
+                yield views.NextAction("send_again", "See what the sender did not deliver")
         case "gateway":
             yield views.NextAction("secrets", "Look at its secrets")
         case "answers":
             pass
+
+
+def _can_be_asked(gateway: Gateway, webhook_id: str) -> bool:
+    """Whether its sender says what it did not deliver."""
+    webhook = gateway.runtime.directory.by_id(webhook_id)
+    preset = presets.load().get(webhook.provider) if webhook is not None else None
+    return preset is not None and preset.send_again is not None
 
 
 def _calls(count: int) -> str:

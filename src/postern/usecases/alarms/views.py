@@ -46,7 +46,7 @@ class NextAction(View):
     """What is offered to be done about it now. ``invocationId``: the call whose explanation offers the fix, its first one
     that changes a setting. ``count``: how many calls it starts."""
 
-    action: Literal["fix", "admit", "replay", "secrets", "rhythm"]
+    action: Literal["fix", "admit", "replay", "secrets", "rhythm", "send_again"]
     text: str
     count: int | None = None
     invocation_id: str | None = None

@@ -6,6 +6,7 @@ from postern.core.documents import Document
 from postern.core.signatures.diagnosis.variants import Variation
 from postern.core.signatures.secret_form import SecretForm
 from postern.presets import SampleCall as SampleCall
+from postern.presets import SendAgain as SendAgain
 from postern.usecases.answers import View
 from postern.usecases.history.views.calls import Step
 
@@ -39,6 +40,7 @@ class Provider(View):
     sender: Sender
     sends_arrays: bool
     synchronous_timeout_seconds: float | None
+    send_again: SendAgain | None
     samples: tuple[SampleCall, ...]
 
 

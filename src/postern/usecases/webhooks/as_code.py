@@ -20,7 +20,7 @@ from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.stored_webhook import save
 from postern.usecases.webhooks.file.planning import VERSION, Change, entries_of, free_ids, planned
 from postern.usecases.webhooks.file.references import SecretOf
-from postern.usecases.webhooks.requests import SECRETS
+from postern.usecases.webhooks.requests import SECRETS, SEND_AGAIN
 from postern.usecases.webhooks.views import Applied, AppliedChange, Configuration, Named, SettingChange
 
 
@@ -135,6 +135,8 @@ def _written(webhook: StoredWebhook, taken: set[str]) -> Document:
             name: {"env": _variable(webhook, f"HEADER_{name}", taken)}
             for name in webhook.settings.schedule.headers
         }
+    if SEND_AGAIN in webhook.secrets:
+        settings["sendAgain"]["token"] = {"env": _variable(webhook, "SEND_AGAIN_TOKEN", taken)}
     switched_off = {} if webhook.enabled else {"enabled": False}
     return {"name": settings.pop("name"), "id": webhook.id, **switched_off, **settings}
 

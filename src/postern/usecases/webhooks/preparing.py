@@ -15,6 +15,7 @@ from postern.core.webhooks.settings import (
     NoAuthentication,
     Resolved,
     ScheduleSetting,
+    SendAgainSetting,
     WebhookSettings,
     as_document,
 )
@@ -27,6 +28,7 @@ from postern.usecases.webhooks.compiling import compile_webhook
 from postern.usecases.webhooks.requests import (
     SECRET_PREFIX,
     SECRETS,
+    SEND_AGAIN,
     Generate,
     SignatureAuthentication,
     WebhookRequest,
@@ -93,6 +95,7 @@ def replaced(
         changes[ANNOUNCED] = None  # which of them is the sender's has been decided
     brought = {field for field, value in changes.items() if value}
     changes |= _header_changes(settings.schedule, brought, webhook)
+    changes |= _token_change(settings.send_again, brought, webhook)
     _needs_main(how, "main" in (webhook.secret_fields - changes.keys() | brought))
     _check_address(gateway.outbound.allowed, settings.schedule, webhook.settings.schedule)
     asked, saved = request.authentication, webhook.resolved if keeps else None
@@ -215,6 +218,20 @@ def _header_changes(
     if errors:
         raise Refused("invalid_request", errors=errors)
     return dict.fromkeys(kept - wanted.keys())
+
+
+def _token_change(setting: SendAgainSetting | None, sent: set[str], before: StoredWebhook) -> dict[str, None]:
+    """Removes the token where nothing is asked any more. Refused where it lacks, or would be sent to another address than
+    the one that it was given for."""
+    saved = before.settings.send_again
+    if setting is None:
+        return {SEND_AGAIN: None} if SEND_AGAIN in before.secret_fields else {}
+    moved = saved is not None and saved.api != setting.api
+    if SEND_AGAIN not in sent and (moved or SEND_AGAIN not in before.secret_fields):
+        raise invalid(
+            "sendAgain.token", "send it again: the address is another one" if moved else "is required"
+        )
+    return {}
 
 
 def _site(url: str) -> tuple[str, str | None, int | None]:

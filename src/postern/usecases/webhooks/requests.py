@@ -40,6 +40,8 @@ LONGEST_SIGNING_SECRET = 4096
 MOST_HEADERS = 20
 LONGEST_HEADER = 4096
 
+SEND_AGAIN = "sendAgain"
+"""The vault's field for the token of the sender's API."""
 SECRET_PREFIX = "header:"
 """Of the vault's field for the value of a schedule's header."""
 
@@ -227,6 +229,11 @@ class ScheduleRequest(SettingRequest):
         return sorted(self.headers) if name == "headers" else super().stored(name)
 
 
+@asks_for(settings.SendAgainSetting)
+class SendAgainSettingRequest(SettingRequest):
+    token: Annotated[str, _at_most(LONGEST_SIGNING_SECRET)] | None = Field(default=None, repr=False)
+
+
 @asks_for(WebhookSettings)
 class WebhookRequest(SettingRequest):
     """Everything that can be set on a webhook."""
@@ -234,6 +241,7 @@ class WebhookRequest(SettingRequest):
     enabled: bool = True
     authentication: Authentication = Field(discriminator="method")
     schedule: ScheduleRequest | None = None
+    send_again: SendAgainSettingRequest | None = None
 
     @model_validator(mode="after")
     def _go_together(self) -> "WebhookRequest":
@@ -256,6 +264,8 @@ class WebhookRequest(SettingRequest):
             field: getattr(self.authentication, to_snake(name))
             for name, field in SECRETS[made.authentication.method].items()
         }
+        if self.send_again is not None:
+            sent[SEND_AGAIN] = self.send_again.token
         if self.schedule is not None:
             sent |= {SECRET_PREFIX + name.lower(): value for name, value in self.schedule.headers.items()}
         return made, {field: value for field, value in sent.items() if value is not None}

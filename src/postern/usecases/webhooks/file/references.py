@@ -7,7 +7,7 @@ from postern.core.documents import Document
 from postern.core.problems import FieldError
 from postern.core.webhooks.settings import as_document
 from postern.core.webhooks.stored import StoredWebhook
-from postern.usecases.webhooks.requests import SECRET_PREFIX, SECRETS
+from postern.usecases.webhooks.requests import SECRET_PREFIX, SECRETS, SEND_AGAIN
 
 SecretOf = Callable[[str, str], str | None]
 """``("env", NAME)`` or ``("file", PATH)`` to the secret, or None where there is nothing of that name."""
@@ -50,6 +50,9 @@ class References:
                 for name, value in headers.items()
             }
             settings["schedule"] = {**schedule, "headers": followed}
+        if isinstance(again := settings.get("sendAgain"), dict) and "token" in again:
+            token = self._followed("sendAgain.token", again["token"], SEND_AGAIN, True)
+            settings["sendAgain"] = {**again, "token": token}
         return settings
 
     def _followed(self, place: str, reference: Any, kept: str, same_sender: bool) -> Any:

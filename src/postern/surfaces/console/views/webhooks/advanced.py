@@ -35,6 +35,12 @@ async def try_key(visit: Visit) -> Response:
     return visit.page("webhook/tried_key.html", tried=tried, problem=problem)
 
 
+def _send_again(form: Form) -> Patch:
+    token = form.text("sendAgainToken")
+    asked = {"account": form.text("sendAgainAccount"), "api": form.text("sendAgainApi") or None}
+    return asked | ({"token": token} if token else {})
+
+
 def accepted_answer(form: Form) -> Patch | None:
     """None: the usual one."""
     written = {
@@ -68,6 +74,8 @@ def request_of(form: Form) -> Patch:
         "historyRetentionDays": form.number("historyRetentionDays"),
         "bodyRetentionDays": form.number("bodyRetentionDays"),
     }
+    if "asksSender" in form or "sendAgainAccount" in form:
+        patch["sendAgain"] = _send_again(form) if form.on("asksSender") else None
     if form.text("headerName"):
         patch["authentication"] = {"headerName": form.text("headerName")}
     return patch

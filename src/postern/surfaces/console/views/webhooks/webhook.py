@@ -65,6 +65,7 @@ def head_of(head: Head, name: str) -> Context:
         "webhook_tabs": TABS,
         "titles": senders.titles(),
         "awaited": senders.awaited(head.webhook),
+        "asks": senders.asked_again(head.webhook),
     }
 
 

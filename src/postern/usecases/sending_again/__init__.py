@@ -1,0 +1,1 @@
+"""What a sender failed to deliver, asked for again at the sender."""

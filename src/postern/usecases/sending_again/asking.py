@@ -1,0 +1,105 @@
+"""Ask a webhook's sender to send again what it did not deliver."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from postern import presets
+from postern.core.access.accounts import Actor
+from postern.core.moment import moment
+from postern.core.problems import FetchTrouble, Refused, invalid
+from postern.core.webhooks.stored import StoredWebhook
+from postern.usecases.access.audit import noted
+from postern.usecases.answers import Time
+from postern.usecases.runtime.gateway import Gateway, require
+from postern.usecases.sending_again.senders import (
+    KINDS,
+    MOST_PRESSED,
+    SenderApi,
+    SlowDown,
+    Undelivered,
+    headers_of,
+)
+from postern.usecases.sending_again.views import SentAgain, UndeliveredEvent
+from postern.usecases.shapes import Shape
+from postern.usecases.stored_webhook import check_secrets, stored
+from postern.usecases.webhooks.requests import SEND_AGAIN
+
+
+class SendAgainRequest(Shape):
+    since: Annotated[
+        Annotated[str, Field(max_length=40)],
+        Field(description="What was not delivered since then: ISO 8601, or how long ago: 30m, 2h, 3d."),
+    ]
+    dry_run: Annotated[bool, Field(description="Only say what would be asked for.")] = False
+
+
+async def send_again(gateway: Gateway, actor: Actor, webhook_id: str, request: SendAgainRequest) -> SentAgain:
+    """Ask the sender to send again what it did not deliver to this webhook's URL."""
+    require(actor, "write")
+    webhook = await stored(gateway, webhook_id)
+    check_secrets(webhook)
+    preset, how = _sender_of(webhook)
+    try:
+        since = moment(request.since, gateway.clock())
+    except ValueError as error:
+        raise invalid("since", str(error)) from None
+    if how.kind is None:
+        return SentAgain(preset.title, False, [], 0, 0, None, how.by_hand, None)
+    setting = webhook.settings.send_again
+    if setting is None or SEND_AGAIN not in webhook.secrets:
+        raise Refused("conflict", f"sendAgain is not set: {preset.title} is asked with a token. {how.token}")
+    if gateway.outbound.fetch is None:
+        raise Refused("conflict", "this process makes no requests: ask the gateway that serves")
+    token = webhook.secrets[SEND_AGAIN].value.decode()
+    base = (setting.api or how.api).rstrip("/")
+    api = SenderApi(
+        gateway.outbound.fetch, base, headers_of(how.kind, setting, token, gateway.clock()), gateway.clock
+    )
+    url = f"{gateway.site.base_url}/webhook/{webhook.short_code}"
+    try:
+        found = await KINDS[how.kind](api, setting, url, since)
+        wanted = [one for one in found if not one.comes]
+        pressed, wait = wanted, None
+        if not request.dry_run and how.by_hand is None:
+            pressed, wait = await _press(api, wanted[:MOST_PRESSED])
+            note = noted(gateway, actor, "sender asked to send again", webhook.id, calls=len(pressed))
+            await gateway.store.audit.write(note)
+    except SlowDown as slow:
+        raise Refused("conflict", str(slow)) from None
+    except FetchTrouble as trouble:
+        raise Refused("conflict", trouble.detail) from None
+    return SentAgain(
+        sender=preset.title,
+        listed=True,
+        asked=[UndeliveredEvent(one.event, one.what, Time.maybe(one.at)) for one in pressed],
+        by_itself=len(found) - len(wanted),
+        left=len(wanted) - len(pressed),
+        retry_after_seconds=wait,
+        by_hand=how.by_hand,
+        note=None
+        if webhook.settings.duplicate_protection.enabled
+        else "Duplicate protection is off: what had arrived after all starts its workflow once more.",
+    )
+
+
+async def _press(api: SenderApi, wanted: list[Undelivered]) -> tuple[list[Undelivered], float | None]:
+    """The oldest first, until the sender wants to be left alone."""
+    done: list[Undelivered] = []
+    for one in sorted(wanted, key=lambda one: one.at or 0.0):
+        try:
+            await api.press(one.press)
+        except SlowDown as slow:
+            return done, slow.seconds
+        done.append(one)
+    return done, None
+
+
+def _sender_of(webhook: StoredWebhook) -> tuple[presets.Preset, presets.SendAgain]:
+    how = webhook.settings.authentication
+    preset = presets.load().get(how.provider) if how.method == "hmac" else None
+    if preset is None or preset.send_again is None:
+        raise Refused(
+            "conflict", "no button of this webhook's sender is known here: send again what is missing there"
+        )
+    return preset, preset.send_again
