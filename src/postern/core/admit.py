@@ -4,6 +4,7 @@ Cheap before costly, and nothing a stranger does may cost the real sender: the p
 of those who have proven themselves, and duplicate keys are claimed last of all.
 """
 
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import Literal
 
@@ -59,7 +60,7 @@ class Verdict(msgspec.Struct):
     duplicate_key: bytes | None = None
     handshake: HandshakeAnswer | None = None
     retry_after: int | None = None
-    elements: "list[tuple[Call, Verdict]]" = msgspec.field(default_factory=list)
+    elements: "Sequence[tuple[Call, Verdict]]" = ()
     """Where each element of an array is a call of its own: these are recorded in the place of the call that brought
     them."""
 

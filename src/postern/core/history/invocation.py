@@ -1,6 +1,7 @@
 """What history keeps: an invocation (a call and its verdict, never rewritten) and its deliveries (the small,
 moving part)."""
 
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 import msgspec
@@ -181,7 +182,7 @@ class Entry(msgspec.Struct):
     """The finished trigger as JSON, where Record Events is armed."""
     handed: Handed | None = None
     """To the listener that answers in the place of the engine."""
-    others: "list[Entry]" = msgspec.field(default_factory=list)
+    others: "Sequence[Entry]" = ()
     """What the same call brought besides, each with an id of its own. These have no others."""
 
 

@@ -151,7 +151,9 @@ class Writer:
 
     def record(self, entry: Entry, on_stored: Callable[[Receipt | StoreUnavailable], None]) -> None:
         """Tells when the entry is on disk; or that it is not, and then nothing of it is."""
-        size = sum(len(one.invocation.body or b"") + 2000 for one in (entry, *entry.others))
+        size = len(entry.invocation.body or b"") + 2000
+        for other in entry.others:
+            size += len(other.invocation.body or b"") + 2000
         if self._waiting >= self._most_waiting or self._bytes + size > MOST_BYTES or self._closing:
             on_stored(StoreUnavailable("too many calls are waiting to be stored"))
             return
