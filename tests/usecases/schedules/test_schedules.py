@@ -1,5 +1,6 @@
 import asyncio
 import json
+import time
 from typing import Any
 
 import pytest
@@ -310,3 +311,14 @@ async def test_a_timed_run_is_followed_by_the_next_time_and_not_by_itself(desk: 
         desk.gateway.clock = lambda: planned  # told in whole milliseconds: a hair before its time
         assert await tick(desk) == 1
         assert (await state(desk, webhook)).next_run_at - planned > 3000
+
+
+async def test_a_run_tells_how_long_it_took_and_a_disabled_schedule_has_no_next_one(desk: Desk) -> None:
+    async with stand_in(source({})) as server:
+        webhook = await scheduled(desk, server)
+        began = time.monotonic()
+        done = await run(desk, webhook)
+        assert 0 <= done.duration_ms <= (time.monotonic() - began) * 1000
+        assert done.next_run_at is not None
+        await webhooks.change(desk.gateway, ACTOR, webhook, {"schedule": {"enabled": False}})
+        assert (await run(desk, webhook)).next_run_at is None
