@@ -36,20 +36,8 @@ STATUS_WORDS: dict[Status, tuple[str, str]] = {
 }
 """By invocation status: its word, and its tone."""
 
-STATUS_GROUPS: dict[Status, str] = {
-    "rejected": "Rejected",
-    "duplicate": "Duplicate",
-    "handshake": "Handshake",
-    "accepted": "Waiting",
-    "held": "Held",
-    "started": "Delivered",
-    "responded": "Delivered",
-    "completed": "Delivered",
-    "failed": "Failed",
-    "lost": "Lost",
-    "dropped": "Dropped",
-}
-"""What a badge says at first sight: four words for nearly all calls."""
+GROUPS = {"Accepted": "Waiting", "Started": "Delivered", "Responded": "Delivered", "Completed": "Delivered"}
+"""What a badge says in the place of a word: with these, four words are said of nearly all calls."""
 
 ENGINES: dict[EngineName, str] = {
     "embedded": "built in",

@@ -122,7 +122,6 @@ async def page_of_calls(visit: Visit, template: str, path: str, **context: Any) 
         more_failed=more_failed,
         kept=query,
         tabs=await _tabs(visit, own),
-        filtered=any(own.values()),
         names={} if of else known,
         may_be_live=not any(value for name, value in chosen.items() if name not in asked.LIVE_PARTS),
         is_live=is_live,
