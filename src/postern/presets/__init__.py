@@ -35,7 +35,11 @@ class Sender(Struct, frozen=True):
 
     retries: str
     retry_hours: int = 0
-    """For how long it may send a call again, where that is longer than a duplicate is usually known."""
+    """For how long it may send a call again; 0 where it does not say, or sends none again."""
+    then: str = ""
+    """What it does with the webhook where all tries have failed, as what follows its name."""
+    source: str = ""
+    """Where its documents say both."""
     reactions: str = ""
     timeout_seconds: float | None = None
 

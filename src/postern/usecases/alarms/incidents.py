@@ -124,7 +124,37 @@ def _view(gateway: Gateway, incident: Incident) -> views.Incident:
         webhook_id=incident.webhook_id or None,
         webhook_name=listed.name if listed else None,
         sentence=sentence_of(incident),
+        sender_clock=clock_of(_preset(gateway, incident.webhook_id), incident, gateway.clock()),
     )
+
+
+def clock_of(preset: presets.Preset | None, incident: Incident, now: float) -> str | None:
+    """What becomes of the failed calls at their sender: its own rules, counted from the first of them."""
+    if preset is None or not preset.sender.retry_hours or incident.kind not in ("rejected", "answers"):
+        return None
+    lasts = preset.sender.retry_hours * 3600
+    name, then = preset.title, f", and {preset.sender.then}" if preset.sender.then else ""
+    given_up = incident.first_at + lasts
+    if incident.closed_at is None and now < given_up:
+        return (
+            f"{name} gives the first of them up in {_rounded(given_up - now)} at the latest{then}; the last one came "
+            f"{_rounded(now - incident.last_at)} ago."
+        )
+    if incident.closed_at is None:
+        still = f" What failed since {Time(now - lasts)} it may still send by itself."
+        return f"{name} gave the first of them up at {Time(given_up)}{then}.{still}"
+    if now < incident.last_at + lasts:
+        since = max(incident.first_at, now - lasts)
+        return f"Those since {Time(since)} {name} still sends by itself, until {Time(incident.last_at + lasts)}. Admit what is kept here; have earlier ones sent again."
+    return f"{name} sends none of them by itself any more. Admit what is kept here; have the rest sent again."
+
+
+def _rounded(seconds: float) -> str:
+    """As people say it: 1 h 40, 3 minutes."""
+    minutes = max(0, round(seconds / 60))
+    if minutes >= 120:
+        return f"{minutes // 60} h {minutes % 60:02}" if minutes < 48 * 60 else f"{minutes // 1440} days"
+    return f"{minutes} minute{'' if minutes == 1 else 's'}"
 
 
 _IN_WORDS: dict[str, dict[str, str]] = {
@@ -229,9 +259,13 @@ async def _next_actions(
 
 def _can_be_asked(gateway: Gateway, webhook_id: str) -> bool:
     """Whether its sender says what it did not deliver."""
-    webhook = gateway.runtime.directory.by_id(webhook_id)
-    preset = presets.load().get(webhook.provider) if webhook is not None else None
+    preset = _preset(gateway, webhook_id)
     return preset is not None and preset.send_again is not None
+
+
+def _preset(gateway: Gateway, webhook_id: str) -> presets.Preset | None:
+    webhook = gateway.runtime.directory.by_id(webhook_id)
+    return presets.load().get(webhook.provider) if webhook is not None else None
 
 
 def _calls(count: int) -> str:

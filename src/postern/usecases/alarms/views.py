@@ -16,6 +16,9 @@ class Incident(View):
     webhook_id: Annotated[str | None, Meta(description="Null where it is the gateway's own.")]
     webhook_name: str | None
     sentence: str
+    sender_clock: Annotated[
+        str | None, Meta(description="Until when the sender tries such calls again, and what it does then.")
+    ]
     opened_at: Time
     first_at: Time
     last_at: Time

@@ -21,6 +21,7 @@ class Sender(View):
     timeout_seconds: float | None
     retries: str
     retry_hours: int
+    then: str
     reactions: str
 
 
