@@ -3,7 +3,7 @@ anything."""
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Literal, get_args
@@ -95,12 +95,14 @@ class Lately:
     """What came to each webhook that was ever called."""
 
     activities: Mapping[str, Activity] = field(default_factory=dict)
+    incidents: Collection[str] = ()
+    """The webhooks that have one."""
     failing: Mapping[str, int] = field(init=False)
     """Of those that fail alone: few, and asked for at every comparison."""
 
     def __post_init__(self) -> None:
         failing = {webhook_id: one.failing for webhook_id, one in self.activities.items() if one.failing}
-        object.__setattr__(self, "failing", failing)
+        object.__setattr__(self, "failing", dict.fromkeys(self.incidents, 1) | failing)
 
     def of(self, webhook_id: str) -> Activity:
         return self.activities.get(webhook_id, NOTHING)

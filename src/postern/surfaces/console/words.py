@@ -16,6 +16,7 @@ from postern.core.signatures.credential import Placement
 from postern.core.signatures.secret_form import SecretForm
 from postern.core.webhooks.settings import Method
 from postern.settings import EngineName
+from postern.usecases.alarms.incidents import sentence_of as sentence_of
 from postern.usecases.answers import as_plain
 from postern.usecases.deliveries.views import ReplayedCalls
 from postern.usecases.summary import InvocationSummary

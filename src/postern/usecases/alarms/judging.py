@@ -22,7 +22,7 @@ from postern.core.alarms import (
     opens,
 )
 from postern.core.operations.retention import DAY
-from postern.core.rhythm import Rhythm, rhythm_of
+from postern.core.rhythm import rhythm_of
 from postern.core.webhooks.settings import RhythmSetting
 from postern.core.webhooks.webhook import Webhook
 from postern.observe.logs import Log
@@ -115,7 +115,12 @@ class AlarmLoop:
         made = await self._gateway.store.incidents.begin(webhook_id, kind, found, now)
         if made is not None:
             log.warning(
-                "an incident has opened", incident=made, webhook=webhook_id, kind=kind, **_said(found)
+                "an incident has opened",
+                incident=made,
+                webhook=webhook_id,
+                kind=kind,
+                count=found.count,
+                reasons=found.reasons,
             )
 
     async def _close(self, incident: Incident, now: float, because: str) -> None:
@@ -160,7 +165,7 @@ class AlarmLoop:
         runtime.troubles_seen = {}
 
     async def _look_seldom(self, now: float) -> None:
-        store, policy, kind = self._gateway.store, self._gateway.retention, "gateway"
+        store, policy = self._gateway.store, self._gateway.retention
         self._nearly_full = {}
         room = store.room()
         if room is not None and room[0] < (1 - NEARLY_FULL) * room[1]:
@@ -176,14 +181,14 @@ class AlarmLoop:
                     "oldest go sooner than after these days."
                 )
         old = await store.incidents.second_secrets(now - SECOND_SECRET_DAYS * DAY)
-        for webhook_id, since in old.items() if kind in self._gateway.alarms.kinds else ():
-            if (webhook_id, kind) not in self._open:
+        for webhook_id, since in old.items() if "gateway" in self._gateway.alarms.kinds else ():
+            if (webhook_id, "gateway") not in self._open:
                 days = f"Its second secret has been valid for more than {SECOND_SECRET_DAYS} days: promote it, or take it away."
                 await self._begin(
                     webhook_id, "gateway", Found(since, now, 1, {"second_secret": 1}, days), now
                 )
         for (webhook_id, of), incident in self._open.items():
-            if webhook_id and of == kind and webhook_id not in old:
+            if webhook_id and of == "gateway" and webhook_id not in old:
                 await self._close(incident, now, "only one secret is valid, or the second one is new")
 
     # --- calls ---------------------------------------------------------------------------------------------------------
@@ -301,7 +306,9 @@ class AlarmLoop:
         self, webhook: Webhook, setting: RhythmSetting, last: int | None, since: float, now: float
     ) -> None:
         begins = max(webhook.changed_at, since)
-        due = self.rhythm(setting).deadline(max(last or 0, int(begins // 60)))
+        quiet_days = self._gateway.alarms.quiet_days
+        rhythm = rhythm_of(setting.cron, setting.grace_minutes, setting.time_zone, quiet_days)
+        due = rhythm.deadline(max(last or 0, int(begins // 60)))
         self._due[webhook.id] = setting, begins, due
         incident = self._open.get((webhook.id, "silence"))
         if incident is not None:
@@ -316,11 +323,6 @@ class AlarmLoop:
             found = Found(first_at, due * 60.0, 1, {"silence": 1}, f"A call should have come by {by}.")
             await self._begin(webhook.id, "silence", found, now)
 
-    def rhythm(self, setting: RhythmSetting) -> Rhythm:
-        return rhythm_of(
-            setting.cron, setting.grace_minutes, setting.time_zone, self._gateway.alarms.quiet_days
-        )
-
 
 def _with_waits(found: Found | None, waits: Sequence[float]) -> Found | None:
     if not waits:
@@ -330,7 +332,3 @@ def _with_waits(found: Found | None, waits: Sequence[float]) -> Found | None:
     first = min([*waits, *([found.first_at] if found else [])])
     last = max([*waits, *([found.last_at] if found else [])])
     return Found(first, last, sum(reasons.values()), reasons)
-
-
-def _said(found: Found) -> dict[str, object]:
-    return {"count": found.count, "reasons": found.reasons}

@@ -237,7 +237,8 @@ async def activities(gateway: Gateway) -> Lately:
 
 async def _count(gateway: Gateway) -> Lately:
     began = time.monotonic()
-    found = await gateway.store.activities.all(*last_hours(gateway.clock()))
+    counted_now = await gateway.store.activities.all(*last_hours(gateway.clock()))
+    found = Lately(counted_now.activities, [one.webhook_id for one in gateway.runtime.incidents])
     counted = gateway.runtime.counted
     counted.lately, counted.at, counted.took = found, time.monotonic(), time.monotonic() - began
     return found
