@@ -42,7 +42,9 @@ NEVER_READ = (
 """Rejected before there was a body to keep: such a call cannot be judged again."""
 
 
-UNPROVEN = frozenset({*NEVER_READ, *(one.code for one in PROBLEMS.values() if one.status == 401)})
+UNPROVEN = frozenset(
+    {*NEVER_READ, "signing_keys_unavailable", *(one.code for one in PROBLEMS.values() if one.status == 401)}
+)
 """Rejected before the caller had proven anything: a stranger's, as far as is known."""
 
 
@@ -63,6 +65,8 @@ class Verdict(msgspec.Struct):
     elements: "Sequence[tuple[Call, Verdict]]" = ()
     """Where each element of an array is a call of its own: these are recorded in the place of the call that brought
     them."""
+    wanted: str = ""
+    """The address of keys with which the call may be judged once more (``Unproven.wanted``)."""
 
 
 def admit_head(webhook: Webhook, call: Call) -> Verdict | None:
@@ -106,7 +110,9 @@ def admit(webhook: Webhook, call: Call, limits: Limits) -> Verdict:
 
     verified = webhook.credential.check(call)
     if isinstance(verified, Unproven):
-        return _reject(trace, "authentication", verified.code, verified.detail)
+        return replace(
+            _reject(trace, "authentication", verified.code, verified.detail), wanted=verified.wanted
+        )
     trace.append(("authentication", True, verified.step))
 
     if webhook.handshake is not None:

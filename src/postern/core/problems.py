@@ -93,6 +93,12 @@ _ALL = [
         "The signature was made with another secret or over other bytes.",
     ),
     Problem(
+        "signing_keys_unavailable",
+        503,
+        "Signing keys unavailable",
+        "The sender's public keys could not be fetched, so the call could not be checked. Send it again.",
+    ),
+    Problem(
         "timestamp_missing",
         401,
         "Timestamp missing",

@@ -12,7 +12,7 @@ from typing import Literal
 from msgspec import Struct, field
 
 from postern.core.documents import Document
-from postern.core.signatures.keys import is_shared
+from postern.core.signatures.keys import is_pair
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.signatures.secret_form import MistakenSecret, SecretForm
 
@@ -102,11 +102,12 @@ class Preset(Struct, frozen=True):
     @property
     def has_public_key(self) -> bool:
         """What is pasted is the sender's public key, which is no secret."""
-        return not is_shared(self.scheme.algorithm)
+        return is_pair(self.scheme.algorithm)
 
     @property
     def secret_form(self) -> SecretForm:
         secret, kind = self.secret, "public key" if self.has_public_key else "signing secret"
+        kind = "name of an account" if self.scheme.keys_from else kind
         return SecretForm(
             secret.pattern,
             f"It looks like a {kind} of {self.title}.",

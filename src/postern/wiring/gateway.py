@@ -14,6 +14,7 @@ from contextlib import (
     redirect_stdout,
     suppress,
 )
+from functools import partial
 from pathlib import Path
 
 from sqlalchemy.engine import make_url
@@ -84,6 +85,8 @@ class Outside:
         self._fetcher = Fetcher(allowed_ranges=allowed)
         self._own = Fetcher(allowed_ranges=ANYWHERE)
         self.fetch, self.prepare_own = self._fetcher.fetch, self._own.prepare
+        # Where it leads, a sender's key set does not send anybody on.
+        self.fetch_keys = partial(self._fetcher.fetch, max_redirects=0)
 
     async def call_own(
         self, target: str, *, headers: Mapping[str, str], content: bytes, timeout: float
@@ -149,6 +152,7 @@ async def opened(
             at_the_end.push_async_callback(engine.close)
         await gateway.runtime.directory.refresh()
         if serving_on is not None:
+            gateway.runtime.key_sets.fetch = outside.fetch_keys
             # Before the first call: one that a listener answers must not go to the engine meanwhile.
             gateway.runtime.listeners.take_in(await store.listeners.all())
         if runs_workflows or (serving_on is not None and settings.is_sqlite):

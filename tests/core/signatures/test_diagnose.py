@@ -100,7 +100,7 @@ class TestVerdicts:
     def test_every_code_has_a_sentence(self) -> None:
         assert set(EXPLANATIONS) == {f"signature_{word}" for word in ("missing", "malformed", "mismatch")} | {
             f"timestamp_{word}" for word in ("missing", "malformed", "expired", "in_future")
-        }
+        } | {"signing_keys_unavailable"}
 
     def test_no_secret_is_in_anything_it_says(self) -> None:
         found = diagnosed(

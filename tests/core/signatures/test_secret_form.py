@@ -48,6 +48,22 @@ RIGHT = {
     "xero": "dEsPbkEJZ3ZzOHhwQ0pk0A==",
     "zendesk": "dGhpc19zZWNyZXRfaXNfZm9yX3Rlc3Rpbmdfb25seQ==",
     "woocommerce": "any text (but HTML)",
+    "adyen": "44782DEF547AAA06C910C43932B1EB0C71FC68D9D0C057550C48EC2ACF6BA056",
+    "airtable": "c2VjcmV0IG9mIHRoZSB3ZWJob29r",
+    "clerk": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+    "discord": "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+    "docusign": "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
+    "dropbox": "0a1b2c3d4e5f6g7",
+    "gitlab": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+    "line": "0123456789abcdef0123456789abcdef",
+    "notion": "secret_tMrlL1qK5vuQAh1b6cZGhFChZTSYJlce98V0pYn7yBl",
+    "openai": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+    "paystack": "sk_test_0123456789abcdef",
+    "pubsub": "push@example.iam.gserviceaccount.com",
+    "resend": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+    "sendgrid": "MFkw" + "A" * 118 + "==",
+    "trello": "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+    "twilio": "0123456789abcdef0123456789abcdef",
 }
 
 

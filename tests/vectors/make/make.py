@@ -8,9 +8,11 @@ from typing import Any
 import sdks
 from kinds import vectors
 from senders import SENDERS
+from signing import Sender
+from tokens import TOKENS, TokenSender
 
 HERE = Path(__file__).parent
-BY_NAME = {sender.name: sender for sender in SENDERS}
+BY_NAME = {sender.name: sender for sender in SENDERS} | TOKENS
 
 
 def write(folder: Path, name: str, made: list[dict[str, Any]]) -> int:
@@ -25,6 +27,10 @@ def write(folder: Path, name: str, made: list[dict[str, Any]]) -> int:
     return len(made)
 
 
+def made_of(sender: Sender | TokenSender) -> list[dict[str, Any]]:
+    return sender.vectors() if isinstance(sender, TokenSender) else vectors(sender)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="name", help=", ".join(BY_NAME))
@@ -32,7 +38,7 @@ def main() -> None:
     asked = parser.parse_args()
     if unknown := set(asked.names) - set(BY_NAME):
         parser.error(f"not in senders.py: {', '.join(sorted(unknown))}")
-    total = sum(write(asked.into, name, vectors(BY_NAME[name])) for name in asked.names or BY_NAME)
+    total = sum(write(asked.into, name, made_of(BY_NAME[name])) for name in asked.names or BY_NAME)
     sdks.NODE.close()
     print(f"{total} vectors")
 

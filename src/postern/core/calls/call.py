@@ -1,6 +1,7 @@
 """A call: one HTTP request to a webhook's URL, exactly as it was received."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
@@ -63,6 +64,8 @@ class Call(msgspec.Struct, eq=False):
     _query_pairs: list[tuple[bytes, bytes]] | None = None
     _objects: dict[Any, Any] | None = None
     """What ``read_object`` made of the body: the check of a signature and the mapping ask for the same."""
+    fetched: Mapping[str, bytes] | None = None
+    """The senders' key sets that are at hand, by their addresses: a check takes them as it takes the call."""
 
     def __repr__(self) -> str:
         """Without what may carry a credential: headers, query, body."""

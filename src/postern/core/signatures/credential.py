@@ -41,6 +41,9 @@ class Unproven(msgspec.Struct, frozen=True):
 
     code: str
     detail: str
+    wanted: str = ""
+    """The address of the keys without which this could not be said for sure: they are not at hand, or too old to have the
+    one that is asked for."""
 
 
 class Credential:
@@ -70,6 +73,9 @@ class Credential:
 
     signature_parameters: frozenset[bytes] = frozenset()
     """Query parameters, likewise."""
+
+    keys_from: str = ""
+    """Where the sender's keys are fetched, with which its calls are checked."""
 
     body_is_signed: bool = False
     """False where whoever saw one call could send another body with it."""

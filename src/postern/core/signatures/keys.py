@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, Literal, Protocol, assert_never, get_args
 
 from postern.core.signatures.encoding import SecretEncoding, is_stand_in, signing_key
+from postern.core.signatures.tokens import LONGEST_TOKEN, TOKENS
 
 Algorithm = Literal[
     "hmac_sha1",
@@ -23,6 +24,9 @@ Algorithm = Literal[
     "rsa_sha256",
     "rsa_sha512",
     "rsa_pss_sha256",
+    "jwt_hs256",
+    "jwt_rs256",
+    "jwt_es256",
 ]
 ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
 ALGORITHM_WORDS: dict[Algorithm, str] = {
@@ -34,6 +38,9 @@ ALGORITHM_WORDS: dict[Algorithm, str] = {
     "rsa_sha256": "RSA with SHA-256",
     "rsa_sha512": "RSA with SHA-512",
     "rsa_pss_sha256": "RSA-PSS with SHA-256",
+    "jwt_hs256": "signed token (JWT, HS256)",
+    "jwt_rs256": "signed token (JWT, RS256)",
+    "jwt_es256": "signed token (JWT, ES256)",
 }
 SIGNATURE_WORDS: dict[Algorithm, str] = {
     "hmac_sha1": "a SHA-1 digest",
@@ -44,6 +51,9 @@ SIGNATURE_WORDS: dict[Algorithm, str] = {
     "rsa_sha256": "an RSA signature",
     "rsa_sha512": "an RSA signature",
     "rsa_pss_sha256": "an RSA signature",
+    "jwt_hs256": "a signed token (JWT)",
+    "jwt_rs256": "a signed token (JWT)",
+    "jwt_es256": "a signed token (JWT)",
 }
 
 _RSA_BITS = range(2048, 8193)
@@ -54,6 +64,7 @@ SIZES: dict[Algorithm, range] = {
     "ed25519": range(64, 65),
     "ecdsa_p256": range(8, 73),
     **dict.fromkeys(("rsa_sha256", "rsa_sha512", "rsa_pss_sha256"), range(256, 1025)),
+    **dict.fromkeys(TOKENS, range(1, LONGEST_TOKEN + 1)),
 }
 """How many bytes a signature has."""
 
@@ -67,14 +78,25 @@ _HEX = re.compile(rb"[0-9A-Fa-f]{64}")
 
 
 def is_shared(algorithm: Algorithm) -> bool:
-    return algorithm in DIGESTS
+    """What is set is a secret, and callers sign with it."""
+    return algorithm in DIGESTS or algorithm == "jwt_hs256"
+
+
+def is_token(algorithm: Algorithm) -> bool:
+    return algorithm in TOKENS
+
+
+def is_pair(algorithm: Algorithm) -> bool:
+    """What is set is the sender's public key."""
+    return algorithm not in DIGESTS and algorithm not in TOKENS
 
 
 class Key(Protocol):
     can_sign: bool
 
-    def matches(self, content: bytes, signatures: list[bytes]) -> bool:
-        """Whether one of them was made with this key, or with the other half of it, over this content."""
+    def matches(self, content: bytes, signatures: list[bytes], fetched: bytes = b"") -> bool:
+        """Whether one of them was made with this key, or with the other half of it, over this content. ``fetched``: the keys
+        that are at the sender."""
 
     def sign(self, content: bytes) -> bytes:
         """The signature that a genuine sender would have made, where ``can_sign``."""
@@ -87,7 +109,7 @@ class SharedKey:
         # Keyed once and copied for each call: that costs less than a new HMAC, or the library's `digest`.
         self._keyed = hmac.new(key, digestmod=digest)
 
-    def matches(self, content: bytes, signatures: list[bytes]) -> bool:
+    def matches(self, content: bytes, signatures: list[bytes], fetched: bytes = b"") -> bool:
         keyed, found = self._keyed.copy(), False
         keyed.update(content)
         made = keyed.digest()
@@ -107,7 +129,7 @@ class NoKey:
 
     can_sign = False
 
-    def matches(self, content: bytes, signatures: list[bytes]) -> bool:
+    def matches(self, content: bytes, signatures: list[bytes], fetched: bytes = b"") -> bool:
         return False
 
     def sign(self, content: bytes) -> bytes:
@@ -122,7 +144,7 @@ class KeyOfPair:
         self.can_sign = private
         self._check, self._make = _functions(algorithm, key.public_key() if private else key, key)
 
-    def matches(self, content: bytes, signatures: list[bytes]) -> bool:
+    def matches(self, content: bytes, signatures: list[bytes], fetched: bytes = b"") -> bool:
         from cryptography.exceptions import InvalidSignature
 
         for signature in signatures:
@@ -225,8 +247,8 @@ def _functions(
             mask = padding.MGF1(SHA256())
             salted, auto = padding.PSS(mask, padding.PSS.DIGEST_LENGTH), padding.PSS(mask, padding.PSS.AUTO)
             return by_rsa(auto, salted, SHA256())
-        case "hmac_sha1" | "hmac_sha256" | "hmac_sha512":
-            raise ValueError("the key of an HMAC is a shared secret")
+        case "hmac_sha1" | "hmac_sha256" | "hmac_sha512" | "jwt_hs256" | "jwt_rs256" | "jwt_es256":
+            raise ValueError("no key of a pair is set for this algorithm")
         case _:
             assert_never(algorithm)
 

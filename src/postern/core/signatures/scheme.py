@@ -4,6 +4,7 @@ rows of this model.
 ``signature.py`` verifies calls with it and never asks whose scheme it is.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, cast
 
@@ -14,7 +15,7 @@ from postern.core.problems import FieldError
 from postern.core.signatures.encoding import ENCODINGS, SECRET_ENCODINGS, Encoding, SecretEncoding
 from postern.core.signatures.freshness import TIMESTAMP_FORMATS, TimestampFormat
 from postern.core.signatures.handshake import HANDSHAKES, HandshakeKind
-from postern.core.signatures.keys import ALGORITHMS, Algorithm, is_shared
+from postern.core.signatures.keys import ALGORITHMS, Algorithm, is_pair, is_token
 from postern.core.signatures.select import InvalidReference, Ref, covers, parse_ref
 from postern.core.signatures.signed_content import SIGNS_BODY, InvalidTemplate, Token, parse_template
 
@@ -22,6 +23,8 @@ USUAL_TOLERANCE = 300
 LONGEST_TOLERANCE = 30 * 24 * 3600
 _MOST_REFS = 8
 _LONGEST_TEXT = 64
+_LONGEST_ADDRESS = 300
+_HTTPS = re.compile(r"https://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[!-~]*)?")
 
 # What a form or a person may write for a separator; the character itself is what is kept.
 _SEPARATOR_WORDS = {
@@ -110,6 +113,29 @@ def _template(value: Any) -> str:
     return value
 
 
+def _https(value: Any) -> str:
+    text = value.strip() if isinstance(value, str) else None
+    if text is None or len(text) > _LONGEST_ADDRESS or (text and not _HTTPS.fullmatch(text)):
+        raise _Wrong(f"an address that begins with https://, of at most {_LONGEST_ADDRESS} characters")
+    return text
+
+
+def _claim(value: Any) -> str:
+    return _text(value) or "aud"
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        value = value.split(",")
+    if (
+        not isinstance(value, (list, tuple))
+        or len(value) > _MOST_REFS
+        or not all(isinstance(one, str) for one in value)
+    ):
+        raise _Wrong(f"a text or a list of at most {_MOST_REFS}")
+    return tuple(one.strip()[:_LONGEST_ADDRESS] for one in value if one.strip())
+
+
 def _seconds(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LONGEST_TOLERANCE:
         raise _Wrong(f"a whole number of seconds from 0 to {LONGEST_TOLERANCE}")
@@ -147,6 +173,15 @@ class SignatureScheme(msgspec.Struct, frozen=True, rename="camel", forbid_unknow
     algorithm: Annotated[Algorithm, _one_of(ALGORITHMS, "hmac_sha256")] = "hmac_sha256"
     """What signatures are made with: a shared secret (HMAC), or the private half of a pair of keys of which the public one
     is set here."""
+    keys_from: Annotated[str, Written(_https)] = ""
+    """Of signed tokens: where the sender's public keys are, as a key set (JWKS)."""
+    secret_claim: Annotated[str, Written(_claim)] = "aud"
+    """Of tokens with a key set: the claim that has to be what is set as the secret. Where it is another than the audience
+    (aud), the audience has to be the webhook's URL."""
+    issuers: Annotated[tuple[str, ...], Written(_texts)] = ()
+    """Of signed tokens: who may have issued them; any of these."""
+    body_claim: Annotated[str, Written(_text)] = ""
+    """Of signed tokens: the claim that has the body's SHA-256, in hex."""
     encoding: Annotated[Encoding, _one_of(ENCODINGS, "hex")] = "hex"
     signed_content: Annotated[str, Written(_template)] = "{body}"
     secret_encoding: Annotated[SecretEncoding, _one_of(SECRET_ENCODINGS, "utf8")] = "utf8"
@@ -188,6 +223,8 @@ class SignatureScheme(msgspec.Struct, frozen=True, rename="camel", forbid_unknow
 
     @property
     def signs_body(self) -> bool:
+        if is_token(self.algorithm):
+            return bool(self.body_claim)
         return any(token.kind in SIGNS_BODY for token in parse_template(self.signed_content))
 
     def signs(self, ref: Ref) -> bool:
@@ -218,7 +255,12 @@ def warnings(scheme: SignatureScheme) -> list[FieldError]:
             )
         )
     refs = [parse_ref(text) for text in scheme.timestamp]
-    if refs and "timestamp" not in kinds and not all(scheme.signs(ref) for ref in refs):
+    if (
+        refs
+        and "timestamp" not in kinds
+        and not is_token(scheme.algorithm)
+        and not all(scheme.signs(ref) for ref in refs)
+    ):
         found.append(
             FieldError(
                 "timestamp",
@@ -277,14 +319,15 @@ def _disagreements(scheme: SignatureScheme) -> list[FieldError]:
         )
     items = [text for text in (*scheme.timestamp, *scheme.delivery_id) if text.startswith("item:")]
     by_place = scheme.item_separator and all(text.removeprefix("item:").isdecimal() for text in items)
-    if items and not scheme.key_separator and not by_place:
+    if items and not scheme.key_separator and not by_place and not is_token(scheme.algorithm):
         found.append(
             FieldError(
                 "keySeparator",
                 "a reference to an item of the signature needs a separator between key and value, or is item:1 for the first of a list",
             )
         )
-    if not is_shared(scheme.algorithm):
+    found += _about_tokens(scheme)
+    if is_pair(scheme.algorithm):
         if scheme.encoding == "auto":
             found.append(FieldError("encoding", "with a public key say which one: hex, base64 or base64url"))
         if scheme.secret_encoding != "utf8" or scheme.secret_prefix:
@@ -304,6 +347,31 @@ def _disagreements(scheme: SignatureScheme) -> list[FieldError]:
         )
     if _uses(tokens, "id") and not scheme.delivery_id:
         found.append(FieldError("deliveryId", "{id} is signed, so say where the id is"))
+    return found
+
+
+def _about_tokens(scheme: SignatureScheme) -> list[FieldError]:
+    found = []
+    if (scheme.algorithm in ("jwt_rs256", "jwt_es256")) != bool(scheme.keys_from):
+        needs = (
+            "say where the sender's key set is"
+            if not scheme.keys_from
+            else "only of tokens with a public key"
+        )
+        found.append(FieldError("keysFrom", needs))
+    if scheme.secret_claim != "aud" and not scheme.keys_from:
+        found.append(FieldError("secretClaim", "only of tokens with a public key"))
+    if not is_token(scheme.algorithm) and (scheme.issuers or scheme.body_claim):
+        found.append(FieldError("issuers", "only signed tokens have issuers and claims"))
+    if is_token(scheme.algorithm) and (
+        scheme.signed_content != "{body}"
+        or scheme.item_separator
+        or scheme.key_separator
+        or scheme.body_digest
+    ):
+        found.append(
+            FieldError("signedContent", "a token says itself what it signs: leave this and the separators")
+        )
     return found
 
 

@@ -15,10 +15,11 @@ from postern.core.calls.content import is_form
 from postern.core.signatures.credential import Credential, Matched, Unproven, VerifiedCall
 from postern.core.signatures.encoding import decode_digest, decoder, encoding_words
 from postern.core.signatures.freshness import FORMAT_WORDS, out_of_window, parse_timestamp
-from postern.core.signatures.keys import SIGNATURE_WORDS, SIZES, Key, is_shared, key_of
+from postern.core.signatures.keys import SIGNATURE_WORDS, SIZES, Key, is_shared, is_token, key_of
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.signatures.select import Find, Ref, finder, in_words, parse_ref
 from postern.core.signatures.signed_content import Missing, SignedContent
+from postern.core.signatures.tokens import TOKENS, UNKNOWN_KEY, TokenKey, is_or_has, out_of_time, read_token
 
 MOST_CANDIDATES = 128
 """DocuSign sends one header for each of up to 100 keys; nobody honest sends more."""
@@ -71,10 +72,12 @@ class SignatureCredential(Credential):
         shared = is_shared(scheme.algorithm)
         if shared:
             self.secrets = (main,) if second is None else (main, second)
+        self.keys_from = scheme.keys_from
+        self._is_token = is_token(scheme.algorithm)
         self.can_sign = self._main.can_sign
         self.sizes = SIZES[scheme.algorithm]
         self._most = MOST_CANDIDATES if shared else MOST_OF_PAIRS
-        self._secret = "secret" if shared else "key"
+        self._secret = "secret" if shared else "audience" if self._is_token else "key"
         self.tolerance = scheme.tolerance_seconds if tolerance_seconds is None else tolerance_seconds
         self.content = SignedContent(
             scheme.signed_content, public_url=public_url, url_unescape=scheme.url_unescape
@@ -86,7 +89,7 @@ class SignatureCredential(Credential):
         self._item_separator = scheme.item_separator.encode()
         self._key_separator = scheme.key_separator.encode()
         self._key = scheme.signature_key.encode()
-        self._decode = decoder(scheme.encoding, self.sizes)
+        self._decode = (lambda text: text) if self._is_token else decoder(scheme.encoding, self.sizes)
         self._timestamp = _located(scheme.timestamp)
         self._digest = _located(scheme.body_digest)
         self._needs_timestamp = bool(scheme.timestamp) and (
@@ -108,8 +111,16 @@ class SignatureCredential(Credential):
         )
         self.read_parameters = frozenset(ref.name.encode() for ref in refs if ref.kind == "query")
         # Of several headers whose names begin alike, the one that a test call carries (`making.py`).
-        self.signature_headers = frozenset(
-            f"{ref.name}{'1' if ref.is_glob else ''}".encode() for ref in signatures if ref.kind == "header"
+        if self._is_token and "header:authorization" in map(str, signatures):
+            self.masked_headers = frozenset({b"authorization"})  # good for other calls until it ends
+            self.read_headers -= self.masked_headers
+        self.signature_headers = (
+            frozenset(
+                f"{ref.name}{'1' if ref.is_glob else ''}".encode()
+                for ref in signatures
+                if ref.kind == "header"
+            )
+            - self.masked_headers
         )
         self.signature_parameters = frozenset(ref.name.encode() for ref in signatures if ref.kind == "query")
         self._steps = {
@@ -121,23 +132,51 @@ class SignatureCredential(Credential):
         reading = self.read(call)
         if isinstance(reading, Unproven):
             return reading
+        fetched = b""
+        if self.keys_from:
+            known = (call.fetched or {}).get(self.keys_from)
+            if known is None:
+                detail = f"the sender's keys could not be fetched from {self.keys_from}"
+                return Unproven("signing_keys_unavailable", detail, self.keys_from)
+            fetched = known
         # Both are asked, so that the time taken does not tell which one it was.
-        is_main = self._main.matches(reading.content, reading.candidates)
-        is_second = self._second is not None and self._second.matches(reading.content, reading.candidates)
+        is_main = self._main.matches(reading.content, reading.candidates, fetched)
+        is_second = self._second is not None and self._second.matches(
+            reading.content, reading.candidates, fetched
+        )
         if not (is_main or is_second):
-            return Unproven(
-                "signature_mismatch",
-                f"the signature in {self._place} was made with another {self._secret} or over other bytes",
-            )
+            return self._mismatch(reading, fetched)
         rejected = self._digest_rejected(call) if self._digest else None
         if rejected is None and reading.signed_at is not None:
             rejected = out_of_window(reading.signed_at, call.received_at, self.tolerance)
+        if rejected is None and self._is_token:
+            rejected = self._token_rejected(call, reading.candidates[0])
         if rejected is not None:
             return Unproven(*rejected)
         matched: Matched = "main" if is_main else "second"
         return VerifiedCall(
             call, matched, self._steps[matched], reading.delivery_id, reading.delivery_id_signed
         )
+
+    def _token_rejected(self, call: Call, text: bytes) -> tuple[str, str] | None:
+        """A genuine token, for another receiver or another time."""
+        token = read_token(text)
+        assert token is not None
+        if self.scheme.secret_claim != "aud":
+            url = self.content.url(call).partition(b"?")[0].decode("utf-8", "replace")
+            if not is_or_has(token.claims.get("aud"), url):
+                return "signature_mismatch", f"the token's audience is not this webhook's URL, {url}"
+        return out_of_time(token, call.received_at, must_end=bool(self.keys_from and not self._timestamp))
+
+    def _mismatch(self, reading: Reading, fetched: bytes) -> Unproven:
+        if not isinstance(self._main, TokenKey):
+            return Unproven(
+                "signature_mismatch",
+                f"the signature in {self._place} was made with another {self._secret} or over other bytes",
+            )
+        trouble = self._main.trouble(reading.content, reading.candidates, fetched)
+        wanted = self.keys_from if trouble == UNKNOWN_KEY else ""
+        return Unproven("signature_mismatch", f"the token in {self._place} proves nothing: {trouble}", wanted)
 
     def sign(self, content: bytes) -> bytes:
         """The signature that a genuine sender would have made, where ``can_sign``."""
@@ -185,6 +224,8 @@ class SignatureCredential(Credential):
         found = [value for find in self._signature for value in find(call) if value]
         if not found:
             return Unproven("signature_missing", f"no signature was sent in {self._place}")
+        if self._is_token:
+            return self._token_values(found)
         if not self._key_separator and not self._item_separator:
             values = _Values(found)
         else:
@@ -197,6 +238,20 @@ class SignatureCredential(Credential):
                 f"{len(values.candidates)} signatures were sent, more than {self._most}",
             )
         return values
+
+    def _token_values(self, found: list[bytes]) -> _Values | Unproven:
+        """A token, and its claims as its items. Which of two would be meant nobody can say."""
+        word, _, rest = found[0].partition(b" ")
+        text = rest.strip() if word.lower() == b"bearer" else found[0]
+        token = read_token(text) if len(found) == 1 else None
+        if token is None:
+            what = "is no signed token (JWT)" if len(found) == 1 else f"was sent {len(found)} times"
+            return Unproven("signature_malformed", f"what was sent in {self._place} {what}")
+        said = {name.encode("utf-8", "replace"): value for name, value in token.claims.items()}
+        items = {
+            name: [_as_item(value)] for name, value in said.items() if isinstance(value, str | int | float)
+        }
+        return _Values([text], items)
 
     def _take_items(self, value: bytes, values: _Values) -> None:
         seen: set[bytes] = set()
@@ -278,6 +333,11 @@ class SignatureCredential(Credential):
         return None
 
 
+def _as_item(value: str | float) -> bytes:
+    is_number = isinstance(value, float) and abs(value) < 1e15
+    return str(int(value) if is_number else value).encode("utf-8", "surrogatepass")
+
+
 def _located(places: tuple[str, ...]) -> list[_Located]:
     return [_Located(ref, finder(ref)) for ref in map(parse_ref, places)]
 
@@ -293,4 +353,6 @@ def _at(place: _Located, call: Call, values: _Values) -> list[bytes]:
 
 
 def _key_of(scheme: SignatureScheme, secret: bytes) -> Key:
+    if scheme.algorithm in TOKENS:
+        return TokenKey(scheme.algorithm, secret, scheme.issuers, scheme.body_claim, scheme.secret_claim)
     return key_of(scheme.algorithm, secret, scheme.secret_encoding, scheme.secret_prefix)

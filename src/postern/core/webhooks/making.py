@@ -17,6 +17,7 @@ from postern.core.calls.paths import Path, parse_path, walk
 from postern.core.signatures.credential import Unproven
 from postern.core.signatures.encoding import write_digest
 from postern.core.signatures.freshness import TimestampFormat, write_timestamp
+from postern.core.signatures.keys import is_token
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.signatures.select import Ref, covers, parse_ref
 from postern.core.signatures.signature import SignatureCredential
@@ -47,6 +48,7 @@ _TOO_LATE = 60
 Value = str | int | float | bool | list[Any] | dict[str, Any] | None
 
 
+NO_TOKEN = "this webhook takes tokens that its sender has signed, and none is made here: have the sender send a test event"
 ONLY_ITS_SENDER = (
     "this webhook has the sender's public key, and only the sender has the private one, with which calls are signed: have the "
     "sender send a test event. A webhook that is there for trying can be given the private half of a key pair of your own; "
@@ -147,7 +149,7 @@ def signed(
     """A call with the signature that this credential accepts, or one that is wrong in one way."""
     scheme = credential.scheme
     if not credential.can_sign and wrong != "missing":
-        raise CannotMake(ONLY_ITS_SENDER)
+        raise CannotMake(NO_TOKEN if is_token(scheme.algorithm) else ONLY_ITS_SENDER)
     if wrong == "stale":
         if not scheme.timestamp:
             raise CannotMake("this scheme signs no time, so no call is too old")

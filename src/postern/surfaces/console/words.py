@@ -87,6 +87,7 @@ CODE_WORDS = {
     "signature_missing": "No signature sent",
     "signature_malformed": "Signature malformed",
     "signature_mismatch": "Signature does not match",
+    "signing_keys_unavailable": "The sender's keys could not be fetched",
     "timestamp_missing": "No timestamp sent",
     "timestamp_malformed": "Timestamp malformed",
     "timestamp_expired": "Timestamp too old",

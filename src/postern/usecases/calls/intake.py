@@ -20,6 +20,8 @@ from postern.usecases.runtime.gateway import Gateway
 
 PREFIX = b"/webhook/"
 GUESSING = "guessing"
+LARGEST_WAITING = 256 * 1024
+"""Bytes of a body that is kept while the sender's keys are fetched; a larger one is sent again."""
 LOG_EVERY = 10.0
 """Seconds between two log lines about the same shortage."""
 
@@ -140,7 +142,30 @@ class IncomingCall:
     def end(self) -> None:
         pieces = self._pieces
         self._call.body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        self._settle(admit(self._webhook, self._call, self._intake.gateway.runtime.limits))
+        webhook, runtime = self._webhook, self._intake.gateway.runtime
+        if webhook.credential.keys_from:
+            self._call.fetched = runtime.key_sets.look(webhook.credential.keys_from)
+        verdict = admit(webhook, self._call, runtime.limits)
+        if (
+            verdict.wanted
+            and len(self._call.body) <= LARGEST_WAITING
+            and runtime.key_sets.may_wait(verdict.wanted)
+        ):
+            self.settled = True
+            self.drop()
+            runtime.background(self._judge_again(verdict))
+        else:
+            self._settle(verdict)
+
+    async def _judge_again(self, verdict: Verdict) -> None:
+        """With the sender's keys, if they come."""
+        runtime = self._intake.gateway.runtime
+        try:
+            if await runtime.key_sets.wait(verdict.wanted):
+                self._call.fetched = runtime.key_sets.at_hand
+                verdict = admit(self._webhook, self._call, runtime.limits)
+        finally:
+            self._settle(verdict)
 
     def drop(self) -> None:
         """No more of it will come, or is wanted."""

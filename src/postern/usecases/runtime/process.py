@@ -20,6 +20,7 @@ from postern.core.webhooks.listing import Lately
 from postern.observe.calls import CallLog
 from postern.usecases.runtime.directory import Directory
 from postern.usecases.runtime.endings import Endings
+from postern.usecases.runtime.key_sets import KeySets
 from postern.usecases.runtime.live_feed import LiveFeed
 
 T = TypeVar("T")
@@ -218,6 +219,7 @@ class Runtime:
     waiters: Waiters = field(default_factory=Waiters)
     listeners: Listeners = field(default_factory=Listeners)
     """Who answers calls in the place of the engine."""
+    key_sets: KeySets = field(default_factory=KeySets)
     due: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when a delivery has become due in this process, so that nobody has to poll for it."""
     call_log: CallLog = field(default_factory=CallLog)

@@ -54,7 +54,10 @@ async def effects(
     page = await gateway.store.history.page(HistoryFilter(webhook_id, code="accepted"), LAST_CALLS)
     small = [row.invocation.id for row in page.rows if row.invocation.body_size <= LARGEST_TRIED]
     kept = [story.invocation for story in await gateway.store.history.brief(small)]
-    calls = [call.as_call(gateway.site.base_url) for call in kept if call.body is not None]
+    at_hand = gateway.runtime.key_sets.at_hand
+    calls = [
+        call.as_call(gateway.site.base_url).but(fetched=at_hand) for call in kept if call.body is not None
+    ]
     found: list[Effect | None] = []
     for patch in patches:
         if patch is None:

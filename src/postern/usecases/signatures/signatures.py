@@ -15,13 +15,15 @@ from postern.core.problems import PROBLEMS, Refused, invalid
 from postern.core.signatures.diagnosis.diagnose import Diagnosis, diagnose, resembles, sentence
 from postern.core.signatures.diagnosis.variants import SenderSetup
 from postern.core.signatures.encoding import is_stand_in
-from postern.core.signatures.redact import TEST_CALL
+from postern.core.signatures.keys import is_token
+from postern.core.signatures.redact import MASK, TEST_CALL
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.webhooks import settings
 from postern.core.webhooks.stored import StoredWebhook
 from postern.usecases.history.history import recorded
 from postern.usecases.history.views.calls import Step
 from postern.usecases.runtime.gateway import Gateway, require
+from postern.usecases.runtime.key_sets import LARGEST
 from postern.usecases.runtime.one_at_a_time import OneAtATime
 from postern.usecases.shapes import Shape, given_body
 from postern.usecases.signatures import senders, views
@@ -61,6 +63,14 @@ class SignatureTest(Shape):
     call: TestedCall | None = None
     invocation_id: str | None = None
     at: float | None = None
+    fetched: Annotated[
+        dict[str, Annotated[str, Field(max_length=LARGEST)]],
+        Field(
+            max_length=4,
+            repr=False,
+            description="Key sets by their addresses, in the place of what is there.",
+        ),
+    ] = {}
 
 
 async def providers(gateway: Gateway, actor: Actor) -> list[views.Provider]:
@@ -96,7 +106,8 @@ async def propose(
     elif call is not None:
         names = resembles(_call_of(call, gateway.clock()), presets.load())
     else:
-        words = [word for word in (description or "").lower().replace(",", " ").split() if len(word) > 2]
+        said = (description or "").lower().replace(",", " ").split()
+        words = [word for word in said if len(word) > 2 or word in senders.names()]
         scores = {name: _score(senders.about(name), words) for name in senders.names()}
         names = sorted((name for name, score in scores.items() if score), key=lambda name: -scores[name])
     return [senders.about(name) for name in names[:5]]
@@ -121,7 +132,14 @@ async def test(gateway: Gateway, actor: Actor, request: SignatureTest) -> views.
     else:
         assert request.call is not None
         call = _call_of(request.call, gateway.clock())
-    return await _result(actor, setup, request.webhook_id is not None, call, request.at)
+    given = {address: text.encode() for address, text in request.fetched.items()}
+    return await _result(
+        actor,
+        setup,
+        request.webhook_id is not None,
+        await _with_keys(gateway, setup, call, given),
+        request.at,
+    )
 
 
 async def explain(
@@ -141,8 +159,11 @@ async def explain(
         and call.first_header(TEST_CALL) is None  # its signature was not kept
     ):
         setup = await _stored_setup(gateway, invocation.webhook_id)
-        result = asdict(await _result(actor, setup, True, call, None)) | {"code": invocation.code}
-        return views.SignatureExplanation(**result, invocation_id=invocation.id)
+        is_kept = not is_token(setup.scheme.algorithm) or MASK.encode() not in call.header(b"authorization")
+        if is_kept:
+            call = await _with_keys(gateway, setup, call, {})
+            result = asdict(await _result(actor, setup, True, call, None)) | {"code": invocation.code}
+            return views.SignatureExplanation(**result, invocation_id=invocation.id)
     problem = PROBLEMS.get(invocation.code)
     why = problem.help if problem else "The call was accepted."
     return views.Explanation(
@@ -155,6 +176,16 @@ async def explain(
 
 
 # --- helpers ---------------------------------------------------------------------------------------------------------
+
+
+async def _with_keys(gateway: Gateway, setup: SenderSetup, call: Call, given: dict[str, bytes]) -> Call:
+    """The call with the sender's key set, where its scheme names one: the one that was given, or the one at hand."""
+    address, key_sets = setup.scheme.keys_from, gateway.runtime.key_sets
+    if not address:
+        return call
+    if address not in given and address not in key_sets.look(address):
+        await key_sets.wait(address)
+    return call.but(fetched=key_sets.at_hand | given)
 
 
 async def _stored_setup(gateway: Gateway, webhook_id: str) -> SenderSetup:

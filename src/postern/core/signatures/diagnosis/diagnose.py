@@ -26,7 +26,7 @@ from postern.core.signatures.diagnosis.variants import (
     changed_urls,
 )
 from postern.core.signatures.encoding import STAND_IN, write_digest
-from postern.core.signatures.keys import ALGORITHM_WORDS, is_shared
+from postern.core.signatures.keys import ALGORITHM_WORDS, DIGESTS, is_pair, is_shared, is_token
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.signatures.select import finder, parse_ref
 from postern.core.signatures.signature import Reading, SignatureCredential
@@ -44,6 +44,7 @@ EXPLANATIONS = {
     "signature_missing": "The call carries no signature where the scheme looks for it: the sender has no secret, or is another one.",
     "signature_malformed": "There is something where the signature should be, but not in the form the scheme expects.",
     "signature_mismatch": "The signature is well-formed, and it is not the one these bytes and this secret make.",
+    "signing_keys_unavailable": "The sender's keys, with which its calls are checked, are not here.",
     "timestamp_missing": "The scheme signs the time of sending, and the call does not say it.",
     "timestamp_malformed": "The time of sending is not written in the form the scheme expects.",
     "timestamp_expired": "The signature is right, but was made too long before the call arrived: an old call, a queue, or a wrong clock.",
@@ -102,7 +103,7 @@ def diagnose(
 
     reading = credential.read(call)
     verdict = credential.check(call)
-    steps = tuple(_steps(credential, reading, verdict))
+    steps = tuple(_steps(credential, reading, verdict, (call.fetched or {}).get(credential.keys_from, b"")))
     content = reading.content if isinstance(reading, Reading) else None
     expected = tuple(_expected(credential, content)) if content is not None else ()
     if isinstance(verdict, VerifiedCall):
@@ -126,7 +127,7 @@ def resembles(call: Call, presets: Mapping[str, Known]) -> list[str]:
     scores = {}
     for name, preset in presets.items():
         present = any(finder(parse_ref(text))(call) for text in preset.scheme.signature)
-        secret = _ANY_SECRET if is_shared(preset.scheme.algorithm) else STAND_IN.encode()
+        secret = STAND_IN.encode() if is_pair(preset.scheme.algorithm) else _ANY_SECRET
         if present and isinstance(SignatureCredential(preset.scheme, secret).read(call), Reading):
             scores[name] = len(preset.identifying_headers & names)
     return sorted(scores, key=lambda name: -scores[name])
@@ -211,6 +212,7 @@ def _steps(
     credential: SignatureCredential,
     reading: Reading | Unproven,
     verdict: VerifiedCall | Unproven,
+    fetched: bytes,
 ) -> Iterator[Step]:
     if isinstance(reading, Unproven):
         yield ("read the signature", False, reading.detail)
@@ -231,9 +233,12 @@ def _steps(
     matches = False
     shared = is_shared(credential.scheme.algorithm)
     for which, key in credential.keys().items():
-        made = key.matches(reading.content, reading.candidates)
+        made = key.matches(reading.content, reading.candidates, fetched)
         matches |= made
-        if shared:
+        if is_token(credential.scheme.algorithm):
+            words = "the token proves it" if made else "the token does not prove it"
+            yield (f"compare with the {which} {'secret' if shared else 'audience'}", made, words)
+        elif shared:
             yield (f"compare with the {which} secret", made, "the same" if made else "another signature")
         else:
             words = (
@@ -250,7 +255,7 @@ def _expected(credential: SignatureCredential, content: bytes) -> Iterator[tuple
     scheme = credential.scheme
     before = scheme.signature_key + scheme.key_separator if scheme.signature_key else ""
     for which, key in credential.keys().items():
-        if is_shared(scheme.algorithm):  # of a pair of keys nobody but the sender can say it
+        if scheme.algorithm in DIGESTS:  # of a pair of keys nobody but the sender can say it
             yield which, before + write_digest(key.sign(content), scheme.encoding)
 
 
@@ -265,8 +270,8 @@ def _remarks(
 ) -> Iterator[str]:
     for algorithm in other_digests(call) if not changes and verdict.code.startswith("signature") else ():
         yield f"The call carries a digest as long as {algorithm} makes them, and no signature of it is verified here."
-    secret = "secret" if is_shared(setup.scheme.algorithm) else "key"
-    if verdict.code == "signature_mismatch" and not changes:
+    secret = "key" if is_pair(setup.scheme.algorithm) else "secret"
+    if verdict.code == "signature_mismatch" and not changes and not is_token(setup.scheme.algorithm):
         if "{url}" in setup.scheme.signed_content:
             url = setup.public_url or call.base_url + call.path.decode("latin-1")
             yield f"Nothing else that was tried matched either. This sender signs the URL it was given: where that is not {url}, set the public URL to it. Else the {secret} is another one, or something changed the body on its way."

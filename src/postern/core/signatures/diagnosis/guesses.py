@@ -16,7 +16,15 @@ from postern.core.signatures.diagnosis.variants import (
     secret_forms,
     secret_words,
 )
-from postern.core.signatures.keys import ALGORITHM_WORDS, ALGORITHMS, DIGESTS, Algorithm, is_shared
+from postern.core.signatures.keys import (
+    ALGORITHM_WORDS,
+    ALGORITHMS,
+    DIGESTS,
+    Algorithm,
+    is_pair,
+    is_shared,
+    is_token,
+)
 from postern.core.signatures.scheme import InvalidScheme, SignatureScheme
 from postern.core.signatures.select import finder, in_words, parse_ref
 
@@ -39,6 +47,8 @@ CONTENTS = (
 def other_schemes(setup: SenderSetup, call: Call) -> Iterator[Trial]:
     """Everything in the call that looks like a digest, over everything senders usually sign, with every form
     of the secret."""
+    if is_token(setup.scheme.algorithm):
+        return
     secrets = [setup.scheme, *(scheme for scheme, _ in secret_forms(setup))]
     seen = shapes(call, tuple(DIGESTS) if is_shared(setup.scheme.algorithm) else tuple(_of_this_key(setup)))
     for content, timestamp, form, delivery_id in _contents(setup, call):
@@ -74,7 +84,7 @@ def other_schemes(setup: SenderSetup, call: Call) -> Iterator[Trial]:
 def _of_this_key(setup: SenderSetup) -> Iterator[Algorithm]:
     """The algorithms whose key it may be."""
     for algorithm in ALGORITHMS:
-        if not is_shared(algorithm):
+        if is_pair(algorithm):
             scheme = structs.replace(setup.scheme, algorithm=algorithm)
             try:
                 replace(setup, scheme=scheme).credential()

@@ -18,7 +18,7 @@ from postern.core.documents import Patch
 from postern.core.signatures.credential import Unproven
 from postern.core.signatures.encoding import SECRET_ENCODINGS, signing_key
 from postern.core.signatures.freshness import FORMAT_WORDS, TIMESTAMP_FORMATS
-from postern.core.signatures.keys import is_shared
+from postern.core.signatures.keys import DIGESTS
 from postern.core.signatures.scheme import LONGEST_TOLERANCE, InvalidScheme, SignatureScheme
 from postern.core.signatures.signature import Reading, SignatureCredential
 from postern.core.signatures.signed_content import MOST_TOKENS, parse_template
@@ -136,7 +136,7 @@ def changed_secrets(setup: SenderSetup, call: Call) -> Iterator[Trial]:
 def secret_forms(setup: SenderSetup) -> Iterator[tuple[SignatureScheme, str]]:
     """The ways to read the secret that make another key of it, each key once: what changes nothing is no change. A public
     key says itself what it is."""
-    if not is_shared(setup.scheme.algorithm):
+    if setup.scheme.algorithm not in DIGESTS:
         return
     seen = {_keys(setup, setup.scheme)}
     prefix = _PREFIX.match(setup.main)

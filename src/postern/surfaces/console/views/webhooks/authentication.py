@@ -37,7 +37,7 @@ SHAPES = {
 """Nearly every scheme has one of three shapes; the rest of its form follows from that."""
 
 _SECRET_NAMES = ("token", "secondToken", "secret", "secondSecret", "verifyToken")
-_LISTS = ("signature", "timestamp", "deliveryId")
+_LISTS = ("signature", "timestamp", "deliveryId", "issuers")
 
 
 async def show(visit: Visit) -> Response:
@@ -245,6 +245,8 @@ def request_of(form: Form) -> Document:
 
 _TEXTS = (
     "algorithm",
+    "keysFrom",
+    "bodyClaim",
     "encoding",
     "secretEncoding",
     "secretPrefix",

@@ -1,0 +1,277 @@
+"""Signed tokens: what is in one is worth what its signature is, by the scheme's algorithm and keys and never by its own."""
+
+import hmac
+import json
+from base64 import urlsafe_b64encode
+from hashlib import sha256
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa, utils
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postern.core.calls.call import Call
+from postern.core.signatures.credential import Unproven
+from postern.core.signatures.scheme import SignatureScheme, problems, warnings
+from postern.core.signatures.signature import SignatureCredential
+from postern.core.signatures.tokens import LONGEST_TOKEN, keys_in, read_token
+
+NOW = 1_700_000_000
+BODY = b'{"id":"evt_1"}'
+KEYS = "https://keys.example.com/certs"
+RSA, OTHER, SMALL = (rsa.generate_private_key(65537, bits) for bits in (2048, 2048, 1024))
+CURVE = ec.generate_private_key(ec.SECP256R1())
+DIGEST = sha256(BODY).hexdigest()
+
+
+def text_of(raw: bytes) -> str:
+    return urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def number(value: int) -> str:
+    return text_of(value.to_bytes((value.bit_length() + 7) // 8))
+
+
+def rsa_key(private: rsa.RSAPrivateKey, key_id: str, **more: str) -> dict[str, str]:
+    public = private.public_key().public_numbers()
+    return {"kty": "RSA", "kid": key_id, "n": number(public.n), "e": number(public.e), **more}
+
+
+def curve_key(key_id: str) -> dict[str, str]:
+    public = CURVE.public_key().public_numbers()
+    return {"kty": "EC", "crv": "P-256", "kid": key_id, "x": number(public.x), "y": number(public.y)}
+
+
+def key_set(*keys: object) -> bytes:
+    return json.dumps({"keys": keys}).encode()
+
+
+SET = key_set(
+    rsa_key(RSA, "k1"), curve_key("k2"), "rubbish", {"kty": "RSA", "kid": "k3"}, rsa_key(SMALL, "k4")
+)
+CLAIMS = {"iss": "https://issuer.example.com", "aud": "me", "exp": NOW + 3600, "iat": NOW}
+
+
+def token(claims: dict[str, Any], sign: Any, key_id: str | None = "k1", **header: Any) -> str:
+    head = {"typ": "JWT", **({"kid": key_id} if key_id else {}), **header}
+    signed = f"{text_of(json.dumps(head).encode())}.{text_of(json.dumps(claims).encode())}"
+    return f"{signed}.{text_of(sign(signed.encode()))}"
+
+
+def by_rsa(private: rsa.RSAPrivateKey = RSA) -> Any:
+    return lambda signed: private.sign(signed, padding.PKCS1v15(), SHA256())
+
+
+def by_curve(signed: bytes) -> bytes:
+    r, s = utils.decode_dss_signature(CURVE.sign(signed, ec.ECDSA(SHA256())))
+    return r.to_bytes(32) + s.to_bytes(32)
+
+
+def by_secret(secret: bytes) -> Any:
+    return lambda signed: hmac.digest(secret, signed, "sha256")
+
+
+def rs256(claims: dict[str, Any] = CLAIMS, sign: Any = None, key_id: str | None = "k1", **header: Any) -> str:
+    return token(claims, sign or by_rsa(), key_id, **{"alg": "RS256", **header})
+
+
+OF_KEYS = {
+    "signature": "header:Authorization",
+    "algorithm": "jwt_rs256",
+    "keysFrom": KEYS,
+    "issuers": ["https://issuer.example.com"],
+}
+OF_SECRET = {"signature": "header:X-Token", "algorithm": "jwt_hs256", "issuers": "us", "bodyClaim": "sha256"}
+
+
+def judged(
+    scheme: dict[str, Any],
+    sent: str,
+    *,
+    secret: bytes = b"me",
+    body: bytes = BODY,
+    fetched: bytes | None = SET,
+    **more: Any,
+) -> tuple[str, str, str]:
+    name = scheme["signature"].partition(":")[2].lower().encode()
+    at_hand = {} if fetched is None else {KEYS: fetched}
+    call = Call(
+        "POST", b"/webhook/abc", b"", ((name, sent.encode()),), body, "", NOW, "https://hooks.example.com"
+    )
+    call.fetched = at_hand
+    verdict = SignatureCredential(SignatureScheme.from_document(scheme), secret, **more).check(call)
+    if isinstance(verdict, Unproven):
+        return verdict.code, verdict.detail, verdict.wanted
+    return f"by {verdict.matched}", "", ""
+
+
+PUBLIC = RSA.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+
+
+@pytest.mark.parametrize(
+    ("sent", "code", "why"),
+    [
+        (rs256(), "by main", ""),
+        ("Bearer " + rs256(), "by main", ""),
+        ("bearer  " + rs256(CLAIMS | {"aud": ["you", "me"]}), "by main", ""),
+        (rs256(CLAIMS | {"aud": "you"}), "signature_mismatch", "its aud is not"),
+        (rs256(CLAIMS | {"aud": {"me": 1}}), "signature_mismatch", "its aud is not"),
+        (
+            rs256({name: one for name, one in CLAIMS.items() if name != "aud"}),
+            "signature_mismatch",
+            "its aud",
+        ),
+        (
+            rs256(CLAIMS | {"iss": "https://issuer.example.com.evil.example"}),
+            "signature_mismatch",
+            "its issuer",
+        ),
+        (rs256(CLAIMS | {"exp": NOW - 61}), "timestamp_expired", "had ended 61 s"),
+        (rs256(CLAIMS | {"exp": NOW - 59}), "by main", ""),
+        (rs256(CLAIMS | {"exp": "9999999999"}), "timestamp_missing", "(exp)"),
+        (rs256(CLAIMS | {"exp": True}), "timestamp_missing", "(exp)"),
+        (rs256(CLAIMS | {"nbf": NOW + 61}), "timestamp_in_future", "begins"),
+        # What a token says of its own algorithm and keys is not what it is checked by.
+        (rs256(sign=lambda signed: b"", alg="none"), "signature_mismatch", "'none' and not RS256"),
+        (rs256(sign=lambda signed: b""), "signature_mismatch", "not that of the sender's key"),
+        (rs256(sign=by_secret(PUBLIC), alg="HS256"), "signature_mismatch", "'HS256' and not RS256"),
+        (rs256(sign=by_secret(PUBLIC)), "signature_mismatch", "not that of the sender's key"),
+        (rs256(sign=by_rsa(OTHER)), "signature_mismatch", "not that of the sender's key"),
+        (
+            rs256(sign=by_rsa(OTHER), jwk=rsa_key(OTHER, "k1")),
+            "signature_mismatch",
+            "not that of the sender's key",
+        ),
+        (
+            rs256(sign=by_rsa(OTHER), jku="https://evil.example", key_id="x"),
+            "signature_mismatch",
+            "not in the sender's set",
+        ),
+        (rs256(sign=by_curve, key_id="k2"), "signature_mismatch", "not in the sender's set"),
+        (rs256(sign=by_rsa(SMALL), key_id="k4"), "signature_mismatch", "not in the sender's set"),
+        (rs256(key_id="../../etc/passwd"), "signature_mismatch", "not in the sender's set"),
+        (rs256(key_id=None), "signature_mismatch", "not in the sender's set"),
+        (rs256(key_id="k3"), "signature_mismatch", "not in the sender's set"),
+        (rs256(kid={"a": 1}, key_id=None), "signature_malformed", "no signed token"),
+        (rs256(crit=["b64"], b64=False), "signature_malformed", "no signed token"),
+        (rs256() + ".x", "signature_malformed", "no signed token"),
+        (rs256() + "=", "signature_malformed", "no signed token"),
+        ("Basic " + rs256(), "signature_malformed", "no signed token"),
+        ("a.b.c", "signature_malformed", "no signed token"),
+        ("x" * (LONGEST_TOKEN + 1), "signature_malformed", "no signed token"),
+    ],
+)
+def test_a_token_is_worth_what_its_signature_is(sent: str, code: str, why: str) -> None:
+    found, detail, wanted = judged(OF_KEYS, sent)
+    assert found == code and why in detail
+    assert wanted == (KEYS if "not in the sender's set" in detail else "")
+
+
+def test_the_second_audience_is_taken_too() -> None:
+    assert judged(OF_KEYS, rs256(), secret=b"old", second=b"me")[0] == "by second"
+
+
+def test_without_keys_at_hand_nothing_is_said_and_they_are_asked_for() -> None:
+    code, _, wanted = judged(OF_KEYS, rs256(), fetched=None)
+    assert (code, wanted) == ("signing_keys_unavailable", KEYS)
+    for rubbish in (
+        b"",
+        b"[]",
+        b'{"keys":7}',
+        b"\xff",
+        b'{"keys":[' + b"[" * 100_000,
+        key_set(rsa_key(RSA, "k1", use="enc")),
+    ):
+        assert judged(OF_KEYS, rs256(), fetched=rubbish)[0] == "signature_mismatch"
+
+
+def test_es256_is_two_numbers_and_not_der() -> None:
+    scheme = {**OF_KEYS, "algorithm": "jwt_es256"}
+    assert judged(scheme, rs256(sign=by_curve, key_id="k2", alg="ES256"))[0] == "by main"
+    for sign in (lambda signed: CURVE.sign(signed, ec.ECDSA(SHA256())), lambda signed: bytes(64)):
+        assert judged(scheme, rs256(sign=sign, key_id="k2", alg="ES256"))[0] == "signature_mismatch"
+
+
+def test_a_token_over_the_body_by_a_shared_secret() -> None:
+    def of(secret: bytes = b"me", **claims: object) -> str:
+        return token({"iss": "us", "sha256": DIGEST} | claims, by_secret(secret), None, alg="HS256")
+
+    assert judged(OF_SECRET, of())[0] == "by main"
+    assert "another secret" in judged(OF_SECRET, of(b"x"))[1]
+    assert "the body is not" in judged(OF_SECRET, of(), body=BODY + b" ")[1]
+    assert "the body is not" in judged(OF_SECRET, of(sha256=None))[1]
+    assert "issuer" in judged(OF_SECRET, of(iss="them"))[1]
+    assert judged(OF_SECRET, of(exp=NOW - 100))[0] == "timestamp_expired"
+    timed = OF_SECRET | {"timestamp": "item:iat", "toleranceSeconds": 300}
+    for at, code in (
+        (NOW, "by main"),
+        (NOW - 301, "timestamp_expired"),
+        (NOW + 0.5, "by main"),
+        ("x", "timestamp_malformed"),
+    ):
+        assert judged(timed, of(iat=at))[0] == code
+    assert judged(timed, of())[0] == "timestamp_missing"
+
+
+def test_where_an_account_is_set_the_audience_is_the_webhooks_url() -> None:
+    """Else a token that another receiver was given, or that somebody else's account has asked for, would do."""
+    scheme, url = {**OF_KEYS, "secretClaim": "email"}, "https://hooks.example.com/webhook/abc"
+    mine = {"aud": url, "email": "me", "email_verified": True}
+    assert judged(scheme, rs256(CLAIMS | mine))[0] == "by main"
+    assert (
+        judged(scheme, rs256(CLAIMS | mine), public_url="https://else.example.com")[0] == "signature_mismatch"
+    )
+    for wrong, why in (
+        ({"email": "them"}, "its email is not"),
+        ({"email_verified": False}, "not verified"),
+        ({"email_verified": "true"}, "not verified"),
+        ({"aud": url + "/"}, "audience is not this webhook's URL"),
+    ):
+        code, detail, _ = judged(scheme, rs256(CLAIMS | mine | wrong))
+        assert code == "signature_mismatch" and why in detail
+
+
+def test_two_tokens_are_none() -> None:
+    sent = ((b"authorization", rs256().encode()),) * 2
+    call = Call("POST", b"/", b"", sent, BODY, "", NOW)
+    verdict = SignatureCredential(SignatureScheme.from_document(OF_KEYS), b"me").check(call)
+    assert isinstance(verdict, Unproven) and "sent 2 times" in verdict.detail
+
+
+def test_a_token_that_is_good_for_other_calls_is_not_stored() -> None:
+    credential = SignatureCredential(SignatureScheme.from_document(OF_KEYS), b"me")
+    assert credential.masked_headers == {b"authorization"} and not credential.signature_headers
+    assert SignatureCredential(SignatureScheme.from_document(OF_SECRET), b"me").signature_headers == {
+        b"x-token"
+    }
+
+
+@pytest.mark.parametrize(
+    ("document", "field"),
+    [
+        ({"algorithm": "jwt_rs256"}, "keysFrom"),
+        ({"algorithm": "jwt_rs256", "keysFrom": "http://keys.example.com/"}, "keysFrom"),
+        ({"algorithm": "jwt_rs256", "keysFrom": "https://me@keys.example.com/"}, "keysFrom"),
+        ({"algorithm": "jwt_hs256", "keysFrom": KEYS}, "keysFrom"),
+        ({"keysFrom": KEYS}, "keysFrom"),
+        ({"issuers": "x"}, "issuers"),
+        ({"algorithm": "jwt_hs256", "signedContent": "{url}"}, "signedContent"),
+        ({"algorithm": "jwt_hs256", "secretClaim": "email"}, "secretClaim"),
+    ],
+)
+def test_what_does_not_go_together_is_said(document: dict[str, str], field: str) -> None:
+    assert [one.field for one in problems(document)] == [field]
+
+
+def test_that_a_token_does_not_cover_the_body_is_said() -> None:
+    assert [one.field for one in warnings(SignatureScheme.from_document(OF_KEYS))] == ["signedContent"]
+    assert warnings(SignatureScheme.from_document(OF_SECRET)) == []
+
+
+@given(st.binary(max_size=300))
+def test_no_text_and_no_key_set_is_more_than_refused(text: bytes) -> None:
+    assert read_token(text) is None or text.count(b".") == 2
+    assert keys_in(text, "jwt_rs256") == ()

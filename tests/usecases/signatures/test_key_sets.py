@@ -1,0 +1,226 @@
+"""Keys that are fetched: an accepted call does not wait for them when they are at hand, and nobody who calls decides how
+often they are asked for."""
+
+import asyncio
+import json
+from base64 import urlsafe_b64encode
+from hashlib import sha256
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.hashes import SHA256
+
+from postern.core.address import Allowlist
+from postern.core.calls.call import Headers
+from postern.core.problems import FetchTrouble
+from postern.usecases.calls import intake
+from postern.usecases.runtime import key_sets
+from postern.usecases.runtime.key_sets import ASKED_EVERY, KEPT_FOR, RENEWED_AFTER, KeySets
+from postern.usecases.shapes import validated
+from postern.usecases.signatures import signatures
+from postern.usecases.signatures.signatures import SignatureTest
+from postern.wiring.gateway import Outside
+from stand_in import Received, Reply, stand_in
+from support.house import OWNER, House
+
+pytestmark = pytest.mark.anyio
+
+KEYS = "https://keys.example.com/certs"
+SCHEME = {
+    "signature": "header:Authorization",
+    "algorithm": "jwt_rs256",
+    "keysFrom": KEYS,
+    "bodyClaim": "digest",
+}
+BODY = b'{"id":"evt_1"}'
+SENDER = rsa.generate_private_key(65537, 2048)
+
+
+def text_of(raw: bytes) -> str:
+    return urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def set_of(*key_ids: str) -> bytes:
+    public = SENDER.public_key().public_numbers()
+    key = {"kty": "RSA", "n": text_of(public.n.to_bytes(256)), "e": "AQAB"}
+    return json.dumps({"keys": [key | {"kid": key_id} for key_id in key_ids]}).encode()
+
+
+def token(house: House, key_id: str = "k1", body: bytes = BODY) -> dict[str, str]:
+    claims = {"aud": "me", "exp": house.gateway.clock() + 600, "digest": sha256(body).hexdigest()}
+    parts = [text_of(json.dumps(one).encode()) for one in ({"alg": "RS256", "kid": key_id}, claims)]
+    signature = SENDER.sign(".".join(parts).encode(), padding.PKCS1v15(), SHA256())
+    return {"Authorization": "Bearer " + ".".join([*parts, text_of(signature)])}
+
+
+class Sender:
+    """Where the keys are: what it answers, how often it was asked, and whether it answers at all."""
+
+    def __init__(self, body: bytes = b"", status: int = 200) -> None:
+        self.body, self.status = body, status
+        self.headers: Headers = ()
+        self.asked: list[str] = []
+        self.answers = asyncio.Event()
+        self.answers.set()
+
+    def header(self, name: str) -> str | None:
+        return None
+
+    def retry_after(self, now: float) -> float | None:
+        return None
+
+    async def __call__(self, url: str, *, headers: Any, timeout: float, max_bytes: int) -> "Sender":
+        self.asked.append(url)
+        try:
+            async with asyncio.timeout(timeout):
+                await self.answers.wait()
+        except TimeoutError:
+            raise FetchTrouble("no complete answer", None) from None
+        return self
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(house: House) -> Clock:
+    clock = Clock()
+    house.gateway.runtime.key_sets = KeySets(clock)
+    return clock
+
+
+async def webhook(house: House, sender: Sender) -> Any:
+    house.gateway.runtime.key_sets.fetch = sender
+    how = {"method": "hmac", "provider": "custom", "secret": "me", "scheme": SCHEME}
+    return await house.webhook(authentication=how)
+
+
+async def code(house: House, hook: Any, **of: str) -> str:
+    reply = await house.call(hook, BODY, headers=token(house, **of))
+    return "accepted" if reply.status == 200 else reply.json["code"]
+
+
+async def test_the_first_call_waits_for_the_keys_and_the_others_do_not(house: House, clock: Clock) -> None:
+    sender = Sender(set_of("k1"))
+    hook = await webhook(house, sender)
+    sender.answers.clear()
+    waiting = [asyncio.create_task(code(house, hook)) for _ in range(3)]
+    await asyncio.sleep(0)
+    sender.answers.set()
+    assert await asyncio.gather(*waiting) == ["accepted"] * 3
+    sender.answers.clear()  # nobody asks any more
+    assert await code(house, hook) == "accepted"
+    assert sender.asked == [KEYS]
+    (stored, *_) = await house.history(webhook_id=hook.id)
+    assert stored.matched == "main"
+
+
+async def test_unknown_keys_ask_once_in_a_while_and_a_new_key_is_found(house: House, clock: Clock) -> None:
+    sender = Sender(set_of("k1"))
+    hook = await webhook(house, sender)
+    assert await code(house, hook) == "accepted"
+    sender.body = set_of("k1", "k2")  # it rotates
+    assert [await code(house, hook, key_id="k2") for _ in range(3)] == ["signature_mismatch"] * 3
+    clock.now += ASKED_EVERY
+    assert await code(house, hook, key_id="k2") == "accepted"
+    for number in range(5):
+        assert await code(house, hook, key_id=f"x{number}") == "signature_mismatch"
+    assert len(sender.asked) == 2
+    sender.body = set_of("k2")
+    clock.now += ASKED_EVERY
+    await code(house, hook, key_id="y")
+    assert await code(house, hook, key_id="k1") == "signature_mismatch", (
+        "taken out of the set, it counts no more"
+    )
+
+
+async def test_what_cannot_be_fetched_is_503_and_is_asked_for_again_later(
+    house: House, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(key_sets, "WITHIN", 0.01)
+    sender = Sender(set_of("k1"), status=500)
+    hook = await webhook(house, sender)
+    assert [await code(house, hook) for _ in range(3)] == ["signing_keys_unavailable"] * 3
+    clock.now += ASKED_EVERY
+    sender.answers.clear()  # now it does not answer at all
+    assert [await code(house, hook) for _ in range(2)] == ["signing_keys_unavailable"] * 2
+    assert len(sender.asked) == 2
+    (item, *_) = await house.history(webhook_id=hook.id)
+    assert item.code == "signing_keys_unavailable"
+    explained = await signatures.explain(house.gateway, OWNER, item.id)
+    assert "could not be fetched" in explained.explanation, "its token was not kept, and is not judged again"
+    clock.now += ASKED_EVERY
+    sender.answers.set()
+    sender.status = 200
+    assert await code(house, hook) == "accepted"
+
+
+async def test_only_some_wait_and_no_large_bodies(
+    house: House, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sender = Sender(set_of("k1"))
+    hook = await webhook(house, sender)
+    monkeypatch.setattr(intake, "LARGEST_WAITING", len(BODY) - 1)
+    assert await code(house, hook) == "signing_keys_unavailable"
+    monkeypatch.undo()
+    monkeypatch.setattr(key_sets, "MOST_WAITING", 1)
+    sender.answers.clear()
+    first = asyncio.create_task(code(house, hook))
+    while not sender.asked:
+        await asyncio.sleep(0)
+    assert await code(house, hook) == "signing_keys_unavailable"
+    sender.answers.set()
+    assert await first == "accepted"
+
+
+async def test_keys_are_renewed_beside_and_are_not_good_for_ever(house: House, clock: Clock) -> None:
+    sender = Sender(set_of("k1"))
+    hook = await webhook(house, sender)
+    assert await code(house, hook) == "accepted"
+    sender.status = 500
+    clock.now += RENEWED_AFTER + 1
+    assert await code(house, hook) == "accepted"
+    assert len(sender.asked) == 2
+    clock.now += KEPT_FOR
+    assert await code(house, hook) == "signing_keys_unavailable"
+
+
+async def test_what_is_renewed_follows_no_redirect_and_reaches_no_private_address() -> None:
+    def answer(received: Received) -> Reply:
+        return Reply(302, {"Location": f"{server.url}/other"}) if received.target == "/certs" else Reply(200)
+
+    async with stand_in(answer) as server:
+        for outside, why in (
+            (
+                Outside(Allowlist.parse(["127.0.0.0/8"]), "https://hooks.example.com"),
+                "redirects are not followed",
+            ),
+            (Outside(Allowlist.parse([]), "https://hooks.example.com"), "127.0.0.1"),
+        ):
+            with pytest.raises(FetchTrouble) as trouble:
+                await outside.fetch_keys(f"{server.url}/certs", headers={}, timeout=5.0, max_bytes=1000)
+            await outside.aclose()
+            assert why in trouble.value.detail
+        assert [one.target for one in server.received] == ["/certs"]
+
+
+async def test_the_tester_is_given_the_keys_and_the_time(house: House) -> None:
+    """Without a network: a call of long ago can be tried."""
+    call = {"headers": list(token(house).items()), "body": BODY.decode()}
+    how = {"method": "hmac", "provider": "custom", "secret": "me", "scheme": SCHEME}
+
+    async def tried(**asked: Any) -> str:
+        request = validated(SignatureTest, {"authentication": how, "call": call, **asked})
+        found = await signatures.test(house.gateway, OWNER, request)
+        return found.code or "verified"
+
+    keys = {KEYS: set_of("k1").decode()}
+    assert await tried(fetched=keys) == "verified"
+    assert await tried(fetched=keys, at=house.gateway.clock() + 700) == "timestamp_expired"
+    assert await tried(fetched={KEYS: set_of("k2").decode()}) == "signature_mismatch"
+    assert await tried() == "signing_keys_unavailable"
