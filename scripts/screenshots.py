@@ -36,17 +36,16 @@ PAGES: list[tuple[str, str, list[str]]] = [
     ("ready", "/webhooks/{tool}/ready", []),
     ("overview", "/webhooks/{shop}", []),
     ("live", "/webhooks/{shop}/calls?live=1", ["tr:has(.bad) a.opens"]),
-    ("authentication", "/webhooks/{shop}/authentication", []),
-    ("custom-scheme", "/webhooks/{shop}/authentication?start=stripe", ["label:has-text('HMAC SHA-256')"]),
-    ("mapping", "/webhooks/{shop}/mapping", []),
-    ("response", "/webhooks/{tool}/response", []),
+    ("webhook-settings", "/webhooks/{shop}/settings", []),
+    ("authentication", "/webhooks/{shop}/settings#who-may-call", []),
+    ("custom-scheme", "/webhooks/{shop}/settings?start=stripe#who-may-call", []),
+    ("mapping", "/webhooks/{shop}/settings#what-it-says", []),
     ("schedule", "/webhooks/{shop}/schedule", []),
-    ("alarms", "/webhooks/{shop}/alarms", []),
-    ("advanced", "/webhooks/{shop}/advanced", []),
+    ("alarms", "/webhooks/{shop}/settings#alarms", []),
     ("webhook-calls", "/webhooks/{shop}/calls", []),
     ("rejected", "/webhooks/{shop}/rejected", []),
     ("send-again", "/webhooks/{shop}/send-again?since=2h", []),
-    ("delete", "/webhooks/{shop}/confirm/delete", []),
+    ("delete", "/webhooks/{shop}", ["[popovertarget=more-menu]", "#more-menu .danger"]),
     ("bin", "/bin", []),
     ("find", "/find?find=order", []),
     ("documentation", "/documentation", []),
@@ -78,8 +77,8 @@ PAGES: list[tuple[str, str, list[str]]] = [
     ("engine", "/settings/engine", []),
     ("audit", "/settings/audit", []),
 ]
-DARK = ("webhooks", "overview", "live", "calls")
-PHONE = ("webhooks", "overview", "calls", "rejected-call")
+DARK = ("webhooks", "overview", "live", "calls", "webhook-settings")
+PHONE = ("webhooks", "overview", "calls", "webhook-settings", "rejected-call")
 
 
 def main() -> None:

@@ -109,6 +109,9 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
     ),
     "volumes.chart": {"cli": IS_A_PICTURE},
     "volumes.last_day": {"rest": IS_A_PICTURE, "mcp": IS_A_PICTURE, "cli": IS_A_PICTURE},
+    "remedies.take_second_secret": dict.fromkeys(
+        ("rest", "mcp", "cli"), "elsewhere a second secret is saved, and the call admitted, as such"
+    ),
     "remedies.effects": dict.fromkeys(("rest", "mcp", "cli"), "it stands beside a button of the console"),
     "listing.folders": dict.fromkeys(("rest", "mcp", "cli"), "the list, sorted by folder, tells the same"),
     "listing.page": dict.fromkeys(("rest", "mcp", "cli"), "the list is gone through with a cursor"),

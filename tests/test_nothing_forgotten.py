@@ -152,8 +152,8 @@ def test_what_the_form_of_a_scheme_asks_is_read_from_it() -> None:
 
 @pytest.mark.parametrize("method", get_args(Method))
 def test_a_method_has_its_fields_in_the_form(method: str) -> None:
-    form = TEMPLATES["webhook/authentication.html"]
-    assert f'data-when="method:{method}"' in form, "templates/webhook/authentication.html"
+    form = TEMPLATES["webhook/who_may_call.html"]
+    assert f'data-when="method:{method}"' in form, "templates/webhook/who_may_call.html"
 
 
 def test_options_that_are_typed_in_a_template_belong_to_no_choice() -> None:
@@ -189,8 +189,9 @@ def _pattern(path: str) -> re.Pattern[str]:
 PARTS = {
     "/webhooks/rows": "a folder's rows, in the list of webhooks",
     "/webhooks/choices": "what is below a field that chooses a webhook",
-    "/webhooks/{webhook}/mapping/preview": "a part of the mapping page",
-    "/webhooks/{webhook}/advanced/key": "a part of the advanced settings",
+    "/webhooks/{webhook}/settings/values": "a part of the settings",
+    "/webhooks/{webhook}/settings/key": "a part of the settings",
+    "/webhooks/{webhook}/starts": "a part of the overview",
     "/live/stream": "a stream",
     "/live/count": "what a tab in the background asks for",
     "/calls/export": "a file",
@@ -224,12 +225,11 @@ def test_every_picture_that_is_taken_is_there() -> None:
 
 NOT_REHEARSED = {
     *("/webhooks/new/{answer}", "/webhooks/{webhook}/ready", "/webhooks/{webhook}/rejected"),
-    *("/webhooks/{webhook}/confirm/{action}", "/bin", "/find"),
-    *("/webhooks/{webhook}/response", "/webhooks/{webhook}/schedule", "/replays", "/workflows"),
+    *("/bin", "/find", "/webhooks/{webhook}/schedule", "/replays", "/workflows"),
     *("/settings/users", "/settings/sessions", "/settings/retention", "/settings/engine"),
     *("/settings/environment", "/settings/connect", "/settings/password", "/calls/{invocation}"),
     *("/calls/{invocation}/edit", "/calls/{invocation}/compare"),
-    *("/documentation", "/documentation/{page:path}", "/incidents/{incident}", "/webhooks/{webhook}/alarms"),
+    *("/documentation", "/documentation/{page:path}", "/incidents/{incident}"),
     "/webhooks/{webhook}/send-again",
 }
 """Pages that nobody comes to first, or that share their template with one that is rehearsed."""

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
-from playwright.sync_api import Browser, BrowserContext, Page
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from support.browser import WINDOW, Notes, OnePage, new_context, noted
 from support.client import PASSWORD, Client, admin_of
@@ -100,6 +100,8 @@ class Console:
         self.api: Client = admin_of(program)
 
     def open(self, path: str) -> None:
+        if "#" in path and self.page.url.startswith(self.program.url + path.partition("#")[0]):
+            self.page.goto("about:blank")  # else it is only another part of the same page
         response = self.page.goto(self.program.url + path)
         assert response is not None and response.status == 200, (path, response and response.status)
 
@@ -123,6 +125,21 @@ class Console:
         if not button.is_visible():
             self.click("More actions")
         button.click()
+
+    def choose_for_webhook(self, name: str) -> None:
+        """In the menu of the page of a webhook."""
+        self.click("More actions")
+        self.page.locator("#more-menu").get_by_role("button", name=name, exact=True).click()
+
+    def save(self) -> None:
+        """What was changed in a webhook's settings: in its place, without another page."""
+        self.click("Save")
+        expect(self.page.locator(".save-bar").get_by_text("Saved")).to_be_visible()
+
+    def save_as_it_is(self) -> None:
+        """Settings in which nothing was changed: their page offers no button for it."""
+        self.page.locator("#settings").evaluate("form => form.requestSubmit()")
+        expect(self.page.locator(".save-bar").get_by_text("Saved")).to_be_visible()
 
     def replay_all(self) -> None:
         self.click("View")

@@ -49,7 +49,7 @@ def test_a_number_that_is_none_is_passed_over(
     api = Client(program.port, program.admin_key)
     webhook = api.post("webhooks", {"name": "Orders", "authentication": {"method": "none"}}).json["id"]
     assert (
-        browser.post(f"/webhooks/{webhook}/mapping", urlencode({"version": value}).encode(), **FORM).status
+        browser.post(f"/webhooks/{webhook}/settings", urlencode({"version": value}).encode(), **FORM).status
         == 303
     )
     form = urlencode({"url": "https://example.com", "how": "every", "amount": value, "unit": ""}).encode()
@@ -66,8 +66,8 @@ def test_a_time_out_that_is_no_number_is_refused_and_shown_again(
 ) -> None:
     api = Client(program.port, program.admin_key)
     webhook = api.post("webhooks", {"name": "Orders", "authentication": {"method": "none"}}).json["id"]
-    form = urlencode({"enabled": "on", "timeoutSeconds": value}).encode()
-    page = browser.post(f"/webhooks/{webhook}/response", form, **FORM)
+    form = urlencode({"synchronous": "on", "timeoutSeconds": value}).encode()
+    page = browser.post(f"/webhooks/{webhook}/settings", form, **FORM)
     assert page.status == 422 and f'value="{value}"' in page.text
 
 
@@ -86,7 +86,7 @@ def test_a_list_of_calls_is_kept_by_no_cache(browser: Client) -> None:
 def test_what_was_saved_is_not_told_once_it_is_deleted(browser: Client, program: Program) -> None:
     api = Client(program.port, program.admin_key)
     webhook = api.post("webhooks", {"name": "Orders", "authentication": {"method": "none"}}).json["id"]
-    before = f"/webhooks/{webhook}/mapping?notice=saved"
+    before = f"/webhooks/{webhook}/settings?notice=saved"
     assert "Saved. It applies from the next call on." in browser.get(before).text
     api.delete(f"webhooks/{webhook}")
     page = browser.get(before)

@@ -38,7 +38,7 @@ async def browser_of_one_signed_in(
 async def test_a_form_that_was_sent_meanwhile_leads_back_and_is_marked_as_unsaved(
     browser_of_one_signed_in: httpx2.AsyncClient,
 ) -> None:
-    base, page = str(browser_of_one_signed_in.base_url).rstrip("/"), "/webhooks/wh_1/mapping"
+    base, page = str(browser_of_one_signed_in.base_url).rstrip("/"), "/webhooks/wh_1/settings"
     seen = await browser_of_one_signed_in.get(page)
     sent = await browser_of_one_signed_in.post(page, headers={"Origin": base, "Referer": base + page})
     assert (seen.status_code, sent.status_code) == (503, 503)

@@ -86,7 +86,8 @@ def test_the_browser_judges_as_the_gateway_does(console: Console) -> None:
 def test_the_sender_that_is_chosen_is_the_one_that_is_meant(console: Console) -> None:
     page = console.page
     webhook = console.webhook(authentication={"method": "token", "token": "a token of the tests"})
-    console.open(f"/webhooks/{webhook['id']}/authentication")
+    console.open(f"/webhooks/{webhook['id']}/settings#who-may-call")
+    page.get_by_text("Replace at once").click()
     page.get_by_label("New main secret").fill("short")
     sentence(page, "secret").to_have_text("Short enough to be guessed: 16 characters or more are safe.")
     page.get_by_label("HMAC SHA-256").check()
@@ -103,7 +104,7 @@ def test_blanks_around_a_secret_are_not_saved(console: Console, field: str) -> N
     webhook = console.webhook(authentication={"method": "hmac", "provider": "stripe", "secret": "whsec_0123"})
     page = console.page
     sent = page.request.post(
-        f"{console.program.url}/webhooks/{webhook['id']}/authentication/secret",
+        f"{console.program.url}/webhooks/{webhook['id']}/settings/secret",
         form={field: " whsec_4567\r\n", "understood": "on"},
         headers={"Origin": console.program.url},
     )
@@ -115,9 +116,9 @@ def test_a_key_is_tried_on_the_last_calls(console: Console) -> None:
     page = console.page
     webhook = console.webhook()
     assert console.call(webhook["url"], {"order": {"id": 7}}, X_Event_Id="evt_1")[0] == 200
-    console.open(f"/webhooks/{webhook['id']}/advanced")
+    console.open(f"/webhooks/{webhook['id']}/settings#repeats")
     tried = expect(page.locator("#tried-key"))
-    key = page.get_by_label("Recognise a delivery by")
+    key = page.get_by_label("Recognise a call by")
     for typed, message in (
         ("X-Event-Id", "Not in the last call, which has header:X-Event-Id."),
         ("header:X-Event-Id", "Found in the last call: evt_1"),
@@ -128,7 +129,7 @@ def test_a_key_is_tried_on_the_last_calls(console: Console) -> None:
         key.fill(typed)
         tried.to_have_text(message)
     key.fill("https://example.com")
-    console.click("Save settings")
+    console.click("Save")
     expect(page.locator("#wrong-key")).to_contain_text("his is an address")
 
 
@@ -136,7 +137,7 @@ def test_a_path_that_is_none_says_why(console: Console) -> None:
     page = console.page
     webhook = console.webhook()
     assert console.call(webhook["url"], {"customer": {"email": "a@example.com"}})[0] == 200
-    console.open(f"/webhooks/{webhook['id']}/mapping")
+    console.open(f"/webhooks/{webhook['id']}/settings#what-it-says")
     values = expect(page.locator("#values"))
     page.locator("#fieldOne").fill("$.customer.email")
     values.to_contain_text("Write it without $ in front")

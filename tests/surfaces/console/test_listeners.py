@@ -40,7 +40,7 @@ def test_who_answers_is_seen_everywhere_and_can_be_ended(console: Console) -> No
     expect(row.get_by_text("Answered by ada@thinkpad")).to_be_visible()
     console.open(f"/calls/{call['request']['invocationId']}")
     expect(console.page.get_by_text("ada@thinkpad answered, in the place of the workflow")).to_be_visible()
-    console.open(f"/webhooks/{webhook['id']}/response")
+    console.open(f"/webhooks/{webhook['id']}/settings")
     card = console.page.locator(".card").filter(has_text="ada@thinkpad answers its calls")
     expect(card).to_contain_text("since")
     console.click("Give it back to the workflow")

@@ -119,9 +119,9 @@ def test_what_strangers_send_turns_and_hides_nothing(console: Console, webhook: 
     expect(page.locator(".tree .key .m[data-m='U+2066']")).to_have_count(1)
     page.get_by_role("link", name="Pretty").click()
     expect(page.locator(".sent pre")).to_contain_text('"\\u202egnp.exe"')
-    console.open(f"/webhooks/{hostile['id']}/mapping")
+    console.open(f"/webhooks/{hostile['id']}/settings#what-it-says")
     expect(page.locator("#values").locator(marks)).to_have_count(1)
-    for path in (f"/calls?webhook={hostile['id']}", f"/webhooks/{hostile['id']}/mapping"):
+    for path in (f"/calls?webhook={hostile['id']}", f"/webhooks/{hostile['id']}/settings#what-it-says"):
         console.open(path)
         assert "\u202e" not in page.locator("main").inner_text(), path
 
@@ -133,7 +133,7 @@ def test_a_value_of_a_megabyte_is_shown_by_its_beginning(console: Console, webho
     for path in (
         f"/calls/{newest}",
         f"/calls/{newest}/edit",
-        f"/webhooks/{large['id']}/mapping",
+        f"/webhooks/{large['id']}/settings#what-it-says",
         f"/webhooks/{large['id']}/calls",
     ):
         visible = console.page.request.get(console.program.url + path)
@@ -161,10 +161,10 @@ def test_the_menu_of_a_value_opens_within_the_window(
     console: Console, webhook: dict[str, Any], width: int
 ) -> None:
     mapped = console.webhook(name="Mapped", fieldMapping={"fieldTwo": "a_rather_long_name." * 8 + "end"})
-    assert console.call(mapped["url"], {"short": "paid", "far": {"right": "paid"}})[0] == 200
+    call = console.call(mapped["url"], {"short": "paid", "far": {"right": "paid"}})[1]["invocationId"]
     page = console.page
     page.set_viewport_size({"width": width, "height": 800})
-    console.open(f"/webhooks/{mapped['id']}/mapping")
+    console.open(f"/calls/{call}?show=tree")
     menu = page.locator("#map:popover-open")
     for path in ("short", "far.right"):
         page.locator(f"[data-map='{path}']").click()
@@ -209,9 +209,10 @@ def test_a_mapping_that_finds_nothing_is_no_success(console: Console, webhook: d
 def test_promote_is_offered_once_and_only_what_is_typed_is_judged(
     console: Console, webhook: dict[str, Any]
 ) -> None:
-    console.open(f"/webhooks/{webhook['id']}/authentication")
+    console.open(f"/webhooks/{webhook['id']}/settings#who-may-call")
+    console.page.locator("#secrets").get_by_text("Add", exact=True).click()
     console.page.get_by_label("Second valid secret").fill("whsec_" + "b" * 32)
-    expect(console.page.locator(".judged")).to_have_count(1)
+    expect(console.page.locator("#secrets .judged")).to_have_count(1)
     console.click("Save the second secret")
     expect(console.page.get_by_role("button", name="Promote")).to_have_count(1)
 
@@ -243,7 +244,9 @@ def test_in_the_systems_own_colours_what_is_on_differs_from_what_is_off(
 ) -> None:
     page = console.page
     page.emulate_media(forced_colors="active")
-    console.open(f"/webhooks/{webhook['id']}/advanced")
+    console.open(f"/webhooks/{webhook['id']}/settings#repeats")
+    page.get_by_text("Who may call").last.click()
+    page.get_by_text("Advanced settings").click()
     ground = "(one) => getComputedStyle(one).backgroundColor"
     page.get_by_label("Duplicate delivery protection").set_checked(True)
     page.get_by_label("Pages of other sites may call").set_checked(False)
@@ -305,7 +308,7 @@ def test_on_a_slow_line_what_was_typed_last_is_what_is_looked_for(
 
 
 def test_a_chart_knows_how_long_the_sender_waits(console: Console, webhook: dict[str, Any]) -> None:
-    console.open(f"/webhooks/{webhook['id']}")
+    console.open(f"/volume?webhook={webhook['id']}")
     expect(console.page.locator(".legend .limit")).to_have_text("Stripe waits 30 s")
 
 
@@ -377,7 +380,7 @@ def test_on_a_phone_what_stands_below_each_other_begins_at_one_line(
     page = console.page
     page.set_viewport_size({"width": 360, "height": 800})
     for path, parts in (
-        ("/webhooks?search=Long", (".filters", ".chips .chip", ".many .check")),
+        ("/webhooks?search=Long", (".filters", ".chips .chip", ".pages p")),
         ("/calls", (".asked", ".strip-of-time svg", ".tabs-row a")),
     ):
         console.open(path)

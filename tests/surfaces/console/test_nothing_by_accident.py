@@ -10,40 +10,39 @@ from support.waiting import wait_until
 from surfaces.console.conftest import Console
 
 
-def test_a_deletion_says_what_follows_wants_the_name_and_can_be_undone(console: Console) -> None:
+def test_what_callers_would_notice_is_asked_first_and_can_be_undone(console: Console) -> None:
     webhook = console.webhook(name="Wholesale orders")
     for _ in range(3):
         assert console.call(webhook["url"])[0] == 200
-    console.open(f"/webhooks/{webhook['id']}")
-    console.click("More actions")
-    console.click("Delete…", "link")
-    dialog = console.page.get_by_role("dialog", name="Delete Wholesale orders?")
-    expect(dialog.get_by_text("3 calls came in the last 24 hours.")).to_be_visible()
-    assert console.violations() == []
-    dialog.get_by_label("Type its name").fill("Wholesale")
-    dialog.get_by_role("button", name="Delete the webhook").click()
-    expect(dialog).to_be_visible()
-    assert console.call(webhook["url"])[0] == 200
-
-    dialog.get_by_label("Type its name").fill("Wholesale orders")
-    dialog.get_by_role("button", name="Delete the webhook").click()
-    console.page.wait_for_url("**/webhooks?undo=*")
-    assert console.call(webhook["url"])[0] == 404
-    assert console.violations() == []
-    console.click("Restore Wholesale orders")
-    expect(console.page.get_by_text("Restored, as it was.")).to_be_visible()
-    assert console.call(webhook["url"])[0] == 200
+    for deed, status, undone in (
+        ("Delete", 404, "Restored, as it was."),
+        ("Disable", 403, "The webhook accepts calls again."),
+        ("Hold", 200, "Released"),
+    ):
+        console.open(f"/webhooks/{webhook['id']}")
+        console.choose_for_webhook(deed)
+        dialog = console.page.get_by_role("dialog", name=f"{deed} Wholesale orders?")
+        expect(dialog.get_by_text("calls came in the last 24 hours.")).to_be_visible()
+        assert console.violations() == []
+        dialog.get_by_role("button", name=f"{deed} the webhook").click()
+        expect(console.page.get_by_role("button", name="Undo")).to_be_visible()
+        assert console.call(webhook["url"])[0] == status
+        assert console.violations() == []
+        console.click("Undo")
+        expect(console.page.get_by_text(undone)).to_be_visible()
+        assert console.call(webhook["url"])[0] == 200
 
 
-def test_a_server_that_is_sent_another_name_deletes_nothing(console: Console) -> None:
-    webhook = console.webhook(name="Kept")
-    console.open(f"/webhooks/{webhook['id']}/confirm/delete")
-    console.page.evaluate("document.getElementById('answer').noValidate = true")
-    console.page.get_by_label("Type its name").fill("Something else")
-    console.click("Delete the webhook")
-    expect(console.page.get_by_text("Type the name as it is: Kept")).to_be_visible()
-    assert console.violations() == []
-    assert console.call(webhook["url"])[0] == 200
+def test_what_nobody_would_notice_is_done_at_once_and_can_be_undone(console: Console) -> None:
+    webhook = console.webhook(name="Never called")
+    console.open("/webhooks?search=Never+called")
+    for deed, undone in (("Disable", "accepts calls again"), ("Hold", "Released"), ("Delete", "Restored")):
+        console.click("Actions for Never called")
+        console.click(deed)
+        console.click("Undo")
+        expect(console.page.get_by_text(undone)).to_be_visible()
+        assert console.api.get(f"webhooks/{webhook['id']}").json["enabled"] is True
+        console.open("/webhooks?search=Never+called")
 
 
 def test_the_bin_gives_back_and_empties(console: Console) -> None:
@@ -53,9 +52,8 @@ def test_the_bin_gives_back_and_empties(console: Console) -> None:
     console.open("/webhooks")
     console.page.get_by_role("link", name="Bin (").click()
     assert console.violations() == []
-    console.page.get_by_role("row", name="Go away").get_by_role("link", name="Delete for good…").click()
+    console.click("Delete for good Go away")
     dialog = console.page.get_by_role("dialog", name="Delete Go away for good?")
-    dialog.get_by_label("Type its name").fill("Go away")
     dialog.get_by_role("button", name="Delete it for good").click()
     expect(console.page.get_by_text("Deleted for good.")).to_be_visible()
     assert other["id"] not in [item["id"] for item in console.api.get("bin").json["items"]]
@@ -88,11 +86,11 @@ def test_disabling_says_who_would_notice_and_offers_to_hold(console: Console) ->
     webhook = console.webhook(name="Busy")
     assert console.call(webhook["url"])[0] == 200
     console.open(f"/webhooks/{webhook['id']}")
-    console.click("Disable…", "link")
+    console.choose_for_webhook("Disable")
     expect(console.page.get_by_text("1 call came in the last 24 hours.")).to_be_visible()
     console.click("Leave it enabled", "link")
     expect(console.page.get_by_role("dialog")).to_be_hidden()
-    console.click("Disable…", "link")
+    console.choose_for_webhook("Disable")
     console.click("Hold instead")
     expect(console.page.get_by_text("On hold: calls are checked")).to_be_visible()
     assert console.call(webhook["url"])[0] == 200
@@ -100,10 +98,11 @@ def test_disabling_says_who_would_notice_and_offers_to_hold(console: Console) ->
 
 def test_a_webhook_on_hold_that_is_disabled_is_not_said_to_take_calls(console: Console) -> None:
     webhook = console.webhook(name="Held and disabled")
+    assert console.call(webhook["url"])[0] == 200
     assert console.api.post(f"webhooks/{webhook['id']}/hold").status == 200
     console.open(f"/webhooks/{webhook['id']}")
     expect(console.page.get_by_text("Calls are checked and stored as usual")).to_be_visible()
-    console.click("Disable…", "link")
+    console.choose_for_webhook("Disable")
     expect(console.page.get_by_text("What waits behind its hold waits on.")).to_be_visible()
     expect(console.page.get_by_text("Hold instead")).to_have_count(0)
     console.click("Disable the webhook")
@@ -125,12 +124,12 @@ def another_tab_saves(console: Console, webhook: dict[str, Any], patch: dict[str
 
 def test_what_two_tabs_change_apart_from_each_other_is_both_saved(console: Console) -> None:
     webhook = console.webhook(name="Two tabs")
-    console.open(f"/webhooks/{webhook['id']}/advanced")
+    console.open(f"/webhooks/{webhook['id']}/settings#limits")
     another_tab_saves(
         console, webhook, {"rateLimit": {"burst": 77}, "synchronousResponse": {"enabled": True}}
     )
     console.page.get_by_label("Calls a second").fill("33")
-    console.click("Save settings")
+    console.click("Save")
     expect(console.page.get_by_text("together with what somebody else changed meanwhile")).to_be_visible()
     saved = console.api.get(f"webhooks/{webhook['id']}").json
     assert saved["rateLimit"] == {"callsPerSecond": 33, "burst": 77}
@@ -149,47 +148,43 @@ def test_a_tab_that_is_saved_as_it_is_changes_no_number(console: Console) -> Non
         "schedule": {"url": "https://example.com/", "every": "90m", "timeoutSeconds": 7.5, "enabled": False},
     }
     webhook = console.webhook(name="Fractions", **numbers)
-    for tab, button in (
-        ("advanced", "Save settings"),
-        ("schedule", "Save the schedule"),
-        ("response", "Save"),
-    ):
-        console.open(f"/webhooks/{webhook['id']}/{tab}")
-        console.page.get_by_role("button", name=button, exact=button == "Save").first.click()
+    for page, form in (("settings", "#settings"), ("schedule", "form.card")):
+        console.open(f"/webhooks/{webhook['id']}/{page}")
+        console.page.locator(form).evaluate("form => form.requestSubmit()")
         expect(console.page.get_by_text("Saved").first).to_be_visible()
     saved = console.api.get(f"webhooks/{webhook['id']}").json
     assert {name: saved[name] for name in numbers} == {**numbers, "schedule": saved["schedule"]}
     assert (saved["schedule"]["every"], saved["schedule"]["timeoutSeconds"]) == ("90m", 7.5)
-    console.open(f"/webhooks/{webhook['id']}/advanced")
+    console.open(f"/webhooks/{webhook['id']}/settings#keeping")
     console.page.get_by_label("Keep calls for days").fill("1.5")
-    console.click("Save settings")
+    console.click("Save")
     expect(console.page.locator(".wrong").get_by_text("write a whole number", exact=False)).to_be_visible()
 
 
 def test_a_save_after_what_the_form_does_not_show_was_changed_says_saved_alone(console: Console) -> None:
     webhook = console.webhook(name="Switched meanwhile")
-    console.open(f"/webhooks/{webhook['id']}/advanced")
+    console.open(f"/webhooks/{webhook['id']}/settings#limits")
     for verb in ("disable", "enable"):
         assert console.api.post(f"webhooks/{webhook['id']}/{verb}").status == 200
     console.page.get_by_label("Calls a second").fill("33")
-    console.click("Save settings")
+    console.click("Save")
     expect(console.page.get_by_text("Saved. It applies")).to_be_visible()
     assert console.api.get(f"webhooks/{webhook['id']}").json["rateLimit"]["callsPerSecond"] == 33
 
 
 def test_what_two_tabs_change_differently_is_shown_before_either_wins(console: Console) -> None:
     webhook = console.webhook(name="Collides")
-    console.open(f"/webhooks/{webhook['id']}/advanced")
+    console.open(f"/webhooks/{webhook['id']}/settings#limits")
     another_tab_saves(console, webhook, {"rateLimit": {"burst": 77, "callsPerSecond": 12}})
     console.page.get_by_label("Calls a second").fill("33")
-    console.click("Save settings")
+    console.click("Save")
     expect(
         console.page.locator(".wrong").get_by_text("Somebody saved 12 meanwhile, and here it is 33")
     ).to_be_visible()
     expect(console.page.get_by_label("At once")).to_have_value("77")
     assert console.api.get(f"webhooks/{webhook['id']}").json["rateLimit"]["callsPerSecond"] == 12
     assert console.violations() == []
-    console.click("Save settings")
+    console.click("Save")
     expect(console.page.get_by_text("Saved. It applies")).to_be_visible()
     assert console.api.get(f"webhooks/{webhook['id']}").json["rateLimit"] == {
         "callsPerSecond": 33,
@@ -199,7 +194,7 @@ def test_what_two_tabs_change_differently_is_shown_before_either_wins(console: C
 
 def test_leaving_a_form_that_is_not_saved_asks_first(console: Console) -> None:
     webhook = console.webhook(name="Half typed")
-    console.open(f"/webhooks/{webhook['id']}/advanced")
+    console.open(f"/webhooks/{webhook['id']}/settings#limits")
     asked: list[str] = []
 
     def stay(dialog: Dialog) -> None:
@@ -208,18 +203,19 @@ def test_leaving_a_form_that_is_not_saved_asks_first(console: Console) -> None:
 
     console.page.on("dialog", stay)
     console.page.get_by_label("Calls a second").fill("33")
-    console.page.get_by_role("link", name="Mapping").click(no_wait_after=True)
+    console.page.get_by_role("link", name="Overview").click(no_wait_after=True)
     wait_until(lambda: asked == ["beforeunload"] or console.page.evaluate("1") is None, what="the question")
     expect(console.page.get_by_label("Calls a second")).to_have_value("33")
-    console.click("Save settings")
+    console.click("Save")
     expect(console.page.get_by_text("Saved. It applies")).to_be_visible()
     assert asked == ["beforeunload"]
 
 
 def test_an_ended_session_gives_the_form_back_but_for_secrets(console: Console) -> None:
     webhook = console.webhook(name="Interrupted")
-    console.open(f"/webhooks/{webhook['id']}/authentication")
+    console.open(f"/webhooks/{webhook['id']}/settings#who-may-call")
     console.page.get_by_label("Static token").check()
+    console.page.get_by_text("Advanced settings").click()
     console.page.get_by_label("Auth header name", exact=True).fill("X-Shop-Key")
     console.page.get_by_label("Token", exact=True).fill("a secret that is typed")
     cookies = console.page.context.cookies()
@@ -233,7 +229,7 @@ def test_an_ended_session_gives_the_form_back_but_for_secrets(console: Console) 
     console.click("Sign in")
     expect(console.page.get_by_text("What you typed is here again")).to_be_visible()
     # What a choice does not enable is not sent.
-    assert cookies and console.path == f"/webhooks/{webhook['id']}/authentication"
+    assert cookies and console.path == f"/webhooks/{webhook['id']}/settings"
     expect(console.page.get_by_label("Auth header name", exact=True)).to_have_value("X-Shop-Key")
     expect(console.page.get_by_label("Token", exact=True)).to_have_value("")
     console.page.get_by_role("button", name="Save", exact=True).click()
@@ -243,7 +239,7 @@ def test_an_ended_session_gives_the_form_back_but_for_secrets(console: Console) 
 
 def test_a_secret_is_not_lost_by_choosing_none(console: Console) -> None:
     webhook = console.webhook(name="Guarded", authentication={"method": "token", "token": "0123456789abcdef"})
-    path = f"/webhooks/{webhook['id']}/authentication"
+    path = f"/webhooks/{webhook['id']}/settings#who-may-call"
     console.open(path)
     console.page.locator("input[name=method][value=none]").check()
     console.page.evaluate("document.querySelectorAll('form').forEach((form) => (form.noValidate = true))")
@@ -261,34 +257,32 @@ def test_a_form_whose_webhook_was_deleted_meanwhile_leads_to_the_bin_and_gets_ba
     console: Console,
 ) -> None:
     webhook = console.webhook(name="Deleted meanwhile")
-    console.open(f"/webhooks/{webhook['id']}/mapping")
+    console.open(f"/webhooks/{webhook['id']}/settings#what-it-says")
     console.page.get_by_label("Field two").fill("customer.email")
     assert console.api.delete(f"webhooks/{webhook['id']}").status == 204
-    console.page.get_by_role("button", name="Save mapping").click()
+    console.page.get_by_role("button", name="Save").click()
     expect(console.page.get_by_text("Deleted meanwhile is in the bin")).to_be_visible()
     assert console.violations() == []
     console.click("Restore Deleted meanwhile")
     expect(console.page.get_by_text("Restored, as it was.")).to_be_visible()
-    console.page.get_by_role("link", name="Field mapping", exact=True).click()
+    console.page.get_by_role("link", name="Settings", exact=True).last.click()
     expect(console.page.get_by_text("This was not saved. What you typed is here again")).to_be_visible()
     expect(console.page.get_by_label("Field two")).to_have_value("customer.email")
-    console.page.get_by_role("button", name="Save mapping").click()
+    console.page.get_by_role("button", name="Save").click()
     expect(console.page.get_by_text("Saved. It applies")).to_be_visible()
     saved = console.api.get(f"webhooks/{webhook['id']}").json
     assert saved["fieldMapping"]["fieldTwo"] == "customer.email"
 
 
-def test_what_a_locked_database_kept_from_being_saved_is_given_back(console: Console) -> None:
+def test_what_a_locked_database_kept_from_being_saved_stays_where_it_was_typed(console: Console) -> None:
     webhook = console.webhook(name="Locked")
-    console.open(f"/webhooks/{webhook['id']}/mapping")
+    console.open(f"/webhooks/{webhook['id']}/settings#what-it-says")
     console.page.get_by_label("Field two").fill("customer.email")
     database = sqlite3.connect(console.program.data_dir / "postern.db", isolation_level=None)
     try:
         database.execute("BEGIN IMMEDIATE")
-        console.page.get_by_role("button", name="Save mapping").click()
-        expect(
-            console.page.get_by_text("The database cannot be used now. Nothing was changed.")
-        ).to_be_visible()
+        console.click("Save")
+        expect(console.page.get_by_text("The database cannot be used now.")).to_be_visible()
         refused = console.api.patch(f"webhooks/{webhook['id']}", {"name": "Other"})
         assert refused.status == 503
         assert refused.json["detail"] == "The database cannot be used now; nothing was changed."
@@ -296,12 +290,11 @@ def test_what_a_locked_database_kept_from_being_saved_is_given_back(console: Con
         assert console.violations() == []
     finally:
         database.close()
-    console.click("Back", "link")
-    expect(console.page.get_by_text("This was not saved. What you typed is here again")).to_be_visible()
     expect(console.page.get_by_label("Field two")).to_have_value("customer.email")
     wait_until(lambda: console.program.is_ready(), what="the database to be there again")
-    console.page.get_by_role("button", name="Save mapping").click()
-    expect(console.page.get_by_text("Saved. It applies")).to_be_visible()
+    console.save()
+    saved = console.api.get(f"webhooks/{webhook['id']}").json
+    assert saved["fieldMapping"]["fieldTwo"] == "customer.email"
 
 
 def test_the_call_of_a_webhook_that_was_deleted_meanwhile_has_its_name_and_says_why_it_cannot_be_replayed(

@@ -67,7 +67,7 @@ def test_how_long_a_caller_waited_is_said_where_it_is_noted(console: Console) ->
     console.open(f"/calls/{at_once}")
     expect(console.page.get_by_text("heard 200 at once")).to_be_visible()
     expect(console.page.locator(".call-head").get_by_text(" after ")).to_have_count(0)
-    console.open(f"/webhooks/{one['id']}")
+    console.open(f"/volume?webhook={one['id']}")
     expect(console.page.locator("#charts .strip").get_by_text("about")).to_have_count(2)
 
 

@@ -84,8 +84,8 @@ def test_a_stranger_is_asked_to_sign_in_and_then_gets_where_they_wanted(program:
 @pytest.mark.parametrize(
     ("before", "onward"),
     [
-        ("/webhooks/wh_1/mapping?call=inv_1", "/webhooks/wh_1/mapping?call=inv_1"),
-        ("/webhooks/wh_1/authentication/secret", "/webhooks/wh_1/authentication"),  # where a form was refused
+        ("/webhooks/wh_1/settings?call=inv_1", "/webhooks/wh_1/settings?call=inv_1"),
+        ("/webhooks/wh_1/settings/secret", "/webhooks/wh_1/settings"),  # where a form was refused
         ("/settings/keys", "/settings"),
         ("/no/such/page", ""),
         ("", ""),
@@ -95,7 +95,7 @@ def test_a_form_of_an_ended_session_says_that_nothing_was_saved_and_leads_back_t
     program: Program, before: str, onward: str
 ) -> None:
     referer = program.url + before if before else "https://evil.example/webhooks"
-    status, headers, _ = ask(program, "POST", "/webhooks/wh_1/mapping", {"fieldOne": "x"}, Referer=referer)
+    status, headers, _ = ask(program, "POST", "/webhooks/wh_1/settings", {"fieldOne": "x"}, Referer=referer)
     asked = parse_qs(urlsplit(headers["location"]).query)
     assert (status, asked.get("next", [""])[0], asked["ended"]) == (303, onward, ["unsaved"])
     assert "nothing was saved" in ask(program, "GET", headers["location"])[2]
@@ -152,17 +152,16 @@ def test_who_may_only_read_is_offered_nothing_else_and_refused_it(program: Progr
     for path in (
         "/webhooks",
         f"/webhooks/{webhook['id']}",
-        f"/webhooks/{webhook['id']}/authentication",
-        f"/webhooks/{webhook['id']}/advanced",
+        f"/webhooks/{webhook['id']}/settings",
     ):
         status, _, page = ask(program, "GET", path, Cookie=reader)
         assert (
             status == 200
             and "New webhook" not in page
-            and "Delete…" not in page
-            and "authentication/reveal" not in page
+            and "/delete" not in page
+            and "settings/reveal" not in page
         ), path
-    for path in ("authentication/reveal", "disable", "delete", "authentication/secret"):
+    for path in ("settings/reveal", "disable", "delete", "settings/secret"):
         status, _, page = ask(
             program, "POST", f"/webhooks/{webhook['id']}/{path}", {"secret": "x"}, Cookie=reader
         )
@@ -190,19 +189,17 @@ def test_who_generates_a_secret_sees_it_in_that_answer_and_only_administrators_l
     found = re.search(r'data-address="(/webhooks/wh_[0-9a-f]{32})/ready"', page)
     assert found is not None
     webhook, version = found[1], {"version": "1", "understood": "on"}
-    assert "authentication/reveal" not in generated(
-        f"{webhook}/authentication/secret", {"generate": "second"} | version
-    )
-    generated(f"{webhook}/authentication", {"was": "token", "method": "hmac", "understood": "on"})
+    assert "settings/reveal" not in generated(f"{webhook}/settings/secret", {"generate": "second"} | version)
+    generated(f"{webhook}/settings", {"was": "token", "method": "hmac", "understood": "on"})
     generated("/webhooks/new/other", {"name": "Signed for wim", "method": "hmac"})
-    for path in ("", "/ready", "/authentication"):
+    for path in ("", "/ready", "/settings"):
         status, _, page = ask(program, "GET", webhook + path, Cookie=writer)
         assert status == 200 and not [one for one in seen if one in page], path
-    assert ask(program, "POST", f"{webhook}/authentication/reveal", {}, Cookie=writer)[0] == 403
+    assert ask(program, "POST", f"{webhook}/settings/reveal", {}, Cookie=writer)[0] == 403
     api = admin_of(program)
     asked = f"audit?limit=20&subject={webhook.rpartition('/')[2]}"
     assert not [one for one in api.get(asked).json["items"] if one["action"] == "secret revealed"]
-    revealed = ask(program, "POST", f"{webhook}/authentication/reveal", {}, Cookie=cookie)[2]
+    revealed = ask(program, "POST", f"{webhook}/settings/reveal", {}, Cookie=cookie)[2]
     assert [one for one in seen if one in revealed], "an administrator may"
     assert api.get(asked).json["items"][0]["action"] == "secret revealed"
 
@@ -232,7 +229,7 @@ def test_settings_say_where_each_comes_from_and_never_a_secret(program: Program,
     )
     for how in ({}, {"historyRetentionDays": "none"}):  # as it is, and where the form is shown again
         page = ask(
-            program, "POST" if how else "GET", f"/webhooks/{webhook}/advanced", how or None, Cookie=writer
+            program, "POST" if how else "GET", f"/webhooks/{webhook}/settings", how or None, Cookie=writer
         )[2]
         assert (
             "as the gateway does, 45 days." in page and "as the gateway does, as long as their calls." in page

@@ -69,7 +69,7 @@ LABELS = {
     "fieldMapping.fieldThree": "Field three",
     "fieldMapping.fieldFour": "Field four",
     "synchronousResponse.timeoutSeconds": "Wait at most",
-    "duplicateProtection.key": "Recognise a delivery by",
+    "duplicateProtection.key": "Recognise a call by",
     "duplicateProtection.windowSeconds": "Window in hours",
     "cors.origins": "Which sites",
     "ipAllowlist": "Addresses that may call",

@@ -1,6 +1,7 @@
 """How a page is made: templates with everything escaped, and headers that let nothing else in."""
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,14 @@ NOTICES = {
     "cancelled": "Cancelled. What was replayed before stays replayed.",
 }
 
+UNDO = {
+    "disabled": "/webhooks/{}/enable",
+    "held": "/webhooks/{}/release",
+    "deleted": "/bin/{}/restore",
+}
+"""Where a form goes that takes back what the notice tells."""
+is_webhook_id = re.compile(r"wh_[0-9a-f]{32}").fullmatch
+
 
 def _compiled() -> FileSystemBytecodeCache | None:
     """What templates compile to, kept beside them as Python keeps its own: only where that may be written."""
@@ -110,10 +119,12 @@ def page(
     request: Request, template: str, status: int = 200, headers: dict[str, str] | None = None, **context: Any
 ) -> HTMLResponse:
     # The browser's way back leads to what was done before, where it may no longer be so.
-    notice = NOTICES.get(request.query_params.get("notice", "")) if status < 400 else None
+    said = request.query_params.get("notice", "") if status < 400 else ""
+    of = request.query_params.get("of", "")
     shown = {
         "actor": None,
-        "notice": notice,
+        "notice": NOTICES.get(said),
+        "undo": UNDO[said].format(of) if said in UNDO and is_webhook_id(of) else None,
         "problem": None,
         "errors": {},
         "theme": _theme(request),

@@ -20,8 +20,9 @@ from postern.surfaces.console.views.history import call, volume
 from postern.surfaces.console.views.history import listing as history
 from postern.surfaces.console.views.operations import settings
 from postern.surfaces.console.views.signatures import tester
-from postern.surfaces.console.views.webhooks import advanced, authentication, creation, webhook
+from postern.surfaces.console.views.webhooks import creation, webhook
 from postern.surfaces.console.views.webhooks import listing as webhooks
+from postern.surfaces.console.views.webhooks import settings as own_settings
 from postern.surfaces.console.visit import View, Visit
 from postern.usecases.history import history as calls
 from postern.usecases.runtime.gateway import Gateway
@@ -41,9 +42,7 @@ PAGES: list[View] = [
 WEBHOOK_PAGES: list[View] = [
     webhook.overview,
     webhook.calls,
-    webhook.mapping,
-    authentication.show,
-    advanced.show,
+    own_settings.show,
 ]
 ACTOR = Actor("rehearsal", "admin")
 AFTER = 0.5

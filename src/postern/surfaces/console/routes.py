@@ -5,7 +5,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from postern.surfaces.console.assets import answer_asset
-from postern.surfaces.console.views import confirmations, incidents, picker
+from postern.surfaces.console.views import incidents, picker
 from postern.surfaces.console.views.access import sign_in
 from postern.surfaces.console.views.history import (
     beside,
@@ -21,9 +21,6 @@ from postern.surfaces.console.views.history import listing as history
 from postern.surfaces.console.views.operations import documentation, engine, find, settings
 from postern.surfaces.console.views.signatures import tester
 from postern.surfaces.console.views.webhooks import (
-    advanced,
-    alarms,
-    authentication,
     bin,
     creation,
     first_steps,
@@ -35,6 +32,7 @@ from postern.surfaces.console.views.webhooks import (
     webhook,
 )
 from postern.surfaces.console.views.webhooks import listing as webhooks
+from postern.surfaces.console.views.webhooks import settings as own_settings
 from postern.surfaces.console.visit import View, route
 from postern.usecases.runtime.gateway import Gateway
 
@@ -50,7 +48,7 @@ VIEWS: list[tuple[str, str, View]] = [
     ("POST", "/webhooks/new/{answer}", creation.create),
     ("GET", "/webhooks/{webhook}/ready", creation.ready),
     ("GET", "/webhooks/{webhook}/steps", first_steps.show),
-    ("GET", "/webhooks/{webhook}/confirm/{action}", confirmations.ask),
+    ("GET", "/webhooks/{webhook}/starts", first_steps.starts),
     ("GET", "/webhooks/{webhook}", webhook.overview),
     ("POST", "/webhooks/{webhook}/test-call", test_call.send),
     ("GET", "/webhooks/{webhook}/calls", webhook.calls),
@@ -58,21 +56,15 @@ VIEWS: list[tuple[str, str, View]] = [
     ("POST", "/webhooks/{webhook}/rejected", readmission.admit),
     ("GET", "/webhooks/{webhook}/send-again", send_again.show),
     ("POST", "/webhooks/{webhook}/send-again", send_again.ask),
-    ("GET", "/webhooks/{webhook}/response", webhook.response),
-    ("POST", "/webhooks/{webhook}/response", webhook.save_response),
-    ("GET", "/webhooks/{webhook}/mapping", webhook.mapping),
-    ("POST", "/webhooks/{webhook}/mapping", webhook.save_mapping),
-    ("GET", "/webhooks/{webhook}/mapping/preview", webhook.preview),
-    ("GET", "/webhooks/{webhook}/authentication", authentication.show),
-    ("POST", "/webhooks/{webhook}/authentication", authentication.save_method),
-    ("POST", "/webhooks/{webhook}/authentication/secret", authentication.save_secret),
-    ("POST", "/webhooks/{webhook}/authentication/reveal", authentication.reveal),
-    ("POST", "/webhooks/{webhook}/authentication/preset", authentication.take_preset_over),
-    ("POST", "/webhooks/{webhook}/authentication/promote", authentication.promote),
-    ("POST", "/webhooks/{webhook}/authentication/adopt", authentication.adopt),
-    ("GET", "/webhooks/{webhook}/advanced", advanced.show),
-    ("POST", "/webhooks/{webhook}/advanced", advanced.store),
-    ("GET", "/webhooks/{webhook}/advanced/key", advanced.try_key),
+    ("GET", "/webhooks/{webhook}/settings", own_settings.show),
+    ("POST", "/webhooks/{webhook}/settings", own_settings.store),
+    ("GET", "/webhooks/{webhook}/settings/values", own_settings.preview),
+    ("GET", "/webhooks/{webhook}/settings/key", own_settings.try_key),
+    ("POST", "/webhooks/{webhook}/settings/secret", own_settings.save_secret),
+    ("POST", "/webhooks/{webhook}/settings/reveal", own_settings.reveal),
+    ("POST", "/webhooks/{webhook}/settings/preset", own_settings.take_preset_over),
+    ("POST", "/webhooks/{webhook}/settings/promote", own_settings.promote),
+    ("POST", "/webhooks/{webhook}/settings/adopt", own_settings.adopt),
     ("GET", "/bin", bin.show),
     ("POST", "/bin/restore", bin.restore_many),
     ("POST", "/bin/{webhook}/restore", bin.restore),
@@ -123,8 +115,6 @@ VIEWS: list[tuple[str, str, View]] = [
     ("GET", "/incidents", incidents.listing),
     ("GET", "/incidents/{incident}", incidents.show),
     ("POST", "/incidents/{incident}/acknowledge", incidents.acknowledge),
-    ("GET", "/webhooks/{webhook}/alarms", alarms.show),
-    ("POST", "/webhooks/{webhook}/alarms", alarms.store),
     ("GET", "/volume", volume.show),
     ("GET", "/tester", tester.ask),
     ("POST", "/tester", tester.check),

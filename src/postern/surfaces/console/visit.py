@@ -40,6 +40,7 @@ class Visit:
     request: Request
     gateway: Gateway
     actor: Actor
+    _sent: "Form | None" = None
 
     @property
     def query(self) -> Mapping[str, str]:
@@ -81,7 +82,10 @@ class Visit:
         return RedirectResponse(path, 303, {"cache-control": "no-store"})
 
     async def form(self) -> "Form":
-        return await read_form(self.request)
+        """It can be read once; whoever asks again is given the same."""
+        if self._sent is None:
+            self._sent = await read_form(self.request)
+        return self._sent
 
 
 _is_number = re.compile(r"[-+]?[0-9]{1,20}(\.[0-9]{1,20})?", re.ASCII).fullmatch
@@ -268,10 +272,12 @@ async def _refusal(visit: Visit, refused: Refused) -> Response:
             problem.status,
         )
     is_away = refused is STORE_AWAY
+    # What was to be put in place is not there: the page says so instead.
+    whole = {"hx-retarget": "#main", "hx-reselect": "#main", "hx-reswap": "outerHTML"}
     return visit.page(
         "refusal.html",
         problem.status,
-        headers=_again(visit.request) if is_away else {},
+        headers=_again(visit.request) if is_away else whole if is_form and visit.wants_part else {},
         problem=problem,
         binned=binned,
         is_form=is_form,

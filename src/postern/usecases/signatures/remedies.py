@@ -45,6 +45,18 @@ async def apply(gateway: Gateway, actor: Actor, invocation_id: str, number: int)
     return await webhooks.change(gateway, actor, webhook.id, {"authentication": patch})
 
 
+async def take_second_secret(gateway: Gateway, actor: Actor, invocation_id: str, secret: str) -> Webhook:
+    """Save a secret beside the main one, where a rejected call was signed with it; and nothing where it was not."""
+    require(actor, "write")
+    invocation = (await recorded(gateway, invocation_id)).invocation
+    webhook = await stored(gateway, invocation.webhook_id)
+    patch = {"authentication": {"secondSecret": secret}}
+    call = invocation.as_call(gateway.site.base_url)
+    if isinstance(tried(gateway, webhook, patch).credential.check(call), Unproven):
+        raise Refused("conflict", "with this secret the call does not verify either; nothing was saved")
+    return await webhooks.change(gateway, actor, webhook.id, patch)
+
+
 async def effects(
     gateway: Gateway, actor: Actor, webhook_id: str, patches: list[Patch | None]
 ) -> list[Effect | None]:

@@ -27,36 +27,30 @@ class Question(Struct, frozen=True):
     """Where the form goes."""
     label: str
     keep: str
-    typed: str = ""
-    """What has to be typed."""
-    what: str = "its name"
-    """What that is."""
     instead: Instead | None = None
 
 
-async def ask(visit: Visit) -> Response:
-    return await _page(visit, visit.at("action"))
+STORED = (
+    "Calls are checked and stored as usual. Their workflows wait until you release them; so does the answer of a workflow: "
+    "callers are told at once that the call was accepted."
+)
 
 
-async def _page(visit: Visit, action: str, status: int = 200, typed: str = "", wrong: str = "") -> Response:
-    question = await _question(visit, visit.at("webhook"), action)
-    template = "confirm/dialog.html" if visit.wants_part else "confirm/page.html"
-    back = f"/webhooks/{visit.at('webhook')}"
-    return visit.page(template, status, question=question, back=back, typed=typed, wrong=wrong)
-
-
-async def typed_name(visit: Visit, action: str) -> Response | None:
-    """The question again, where what was typed is not the webhook's name."""
-    if not visit.actor.may("write"):
+async def question(visit: Visit, action: str) -> Response | None:
+    """What has to be answered first: where calls came within the last day, and where nothing can be undone."""
+    if not visit.actor.may("write") or (await visit.form()).on("sure"):
         return None  # whoever may not do it hears that, and no question
-    name = await _name(visit, visit.at("webhook"))
-    typed = (await visit.form()).text("typed")
-    if typed.split() == name.split():  # a browser shows many blanks as one
+    webhook_id = visit.at("webhook")
+    lately = await _lately(visit, webhook_id)
+    if not lately and action != "delete-for-good":
         return None
-    return await _page(visit, action, 422, typed, f"Type the name as it is: {name}")
+    template = "confirm/dialog.html" if visit.wants_part else "confirm/page.html"
+    asked = await _question(visit, webhook_id, action, lately)
+    came_from = (await visit.form()).get("from", "")
+    return visit.page(template, question=asked, back=f"/webhooks/{webhook_id}", came_from=came_from)
 
 
-async def _question(visit: Visit, webhook_id: str, action: str) -> Question:
+async def _question(visit: Visit, webhook_id: str, action: str, lately: list[str]) -> Question:
     name = await _name(visit, webhook_id)
     at = f"/webhooks/{webhook_id}"
     match action:
@@ -64,7 +58,7 @@ async def _question(visit: Visit, webhook_id: str, action: str) -> Question:
             return Question(
                 f"Delete {name}?",
                 [
-                    *await _lately(visit, webhook_id),
+                    *lately,
                     "From now on whoever calls its URL hears 404.",
                     "For seven days it can be restored from the bin, with its URL, settings, secrets and history. Then "
                     "its settings and secrets are gone for good.",
@@ -72,28 +66,24 @@ async def _question(visit: Visit, webhook_id: str, action: str) -> Question:
                 f"{at}/delete",
                 "Delete the webhook",
                 "Keep it",
-                typed=name,
             )
         case "disable":
+            hears = "From now on each call hears 403. Many senders try again for some hours or days; some give the webhook up."
             return Question(
                 f"Disable {name}?",
-                [
-                    *await _lately(visit, webhook_id),
-                    "From now on each call hears 403. Many senders try again for some hours or days; some give the "
-                    "webhook up.",
-                ],
+                [*lately, hears],
                 f"{at}/disable",
                 "Disable the webhook",
                 "Leave it enabled",
                 instead=None
                 if await _is_held(visit, webhook_id)
-                else Instead(
-                    f"{at}/hold",
-                    "Hold instead",
-                    "Calls are checked and stored as usual. Their workflows wait until you release them; so does the answer of a workflow: callers are told at once that the call was accepted.",
-                ),
+                else Instead(f"{at}/hold", "Hold instead", STORED),
             )
-        case "delete-for-good":
+        case "hold":
+            return Question(
+                f"Hold {name}?", [*lately, STORED], f"{at}/hold", "Hold the webhook", "Let it run"
+            )
+        case _:
             return Question(
                 f"Delete {name} for good?",
                 [
@@ -103,10 +93,7 @@ async def _question(visit: Visit, webhook_id: str, action: str) -> Question:
                 f"/bin/{webhook_id}/delete",
                 "Delete it for good",
                 "Leave it in the bin",
-                typed=name,
             )
-        case _:
-            raise Refused("not_found")
 
 
 async def _name(visit: Visit, webhook_id: str) -> str:
@@ -128,14 +115,14 @@ async def _is_held(visit: Visit, webhook_id: str) -> bool:
 
 
 async def _lately(visit: Visit, webhook_id: str) -> list[str]:
-    """Who would notice."""
+    """Who would notice, where somebody would."""
     try:
         webhook = await webhooks.show(visit.gateway, visit.actor, webhook_id)
     except Refused:
         return []  # one that cannot be served has no callers to lose
-    waits = ["What waits behind its hold waits on."] if webhook.held else []
     day = (await volumes.last_day(visit.gateway, visit.actor, [webhook_id]))[webhook_id]
-    return [came_lately(webhook, day), *waits]
+    waits = ["What waits behind its hold waits on."] if webhook.held else []
+    return [came_lately(webhook, day), *waits] if day.calls else []
 
 
 def came_lately(webhook: Webhook, day: volumes.Day) -> str:

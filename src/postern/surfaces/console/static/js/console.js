@@ -3,7 +3,7 @@
 import { copying } from "./copy.js";
 import { times } from "./times.js";
 import { marks } from "./marks.js";
-import { guard } from "./guard.js";
+import { guard, inSight } from "./guard.js";
 import { keys } from "./keys.js";
 import * as asked from "./asked.js";
 import * as calls from "./calls.js";
@@ -33,12 +33,17 @@ for (const own of document.querySelectorAll("[data-address]")) {
 // What was chosen is shown at once.
 document.addEventListener("change", (event) => event.target.matches("[data-submits]") && event.target.form.requestSubmit());
 
+// A part that an address names is open.
+const reveal = () => inSight(document.getElementById(location.hash.slice(1)));
+reveal();
+addEventListener("hashchange", reveal);
+
 // All scripts are here before the page is ready: one that came later would miss the first keys and clicks.
 const parts = [
   ["[data-chart]", charts],
   ["[data-filter]", filter],
   ["[data-shows], [data-decides], [data-live], .calls-page", shows],
-  ["#map", mapper],
+  ["#map, #slots", mapper],
   ["[data-live]", live],
   ["table.calls", calls],
   ["#q", asked],

@@ -8,10 +8,11 @@ export function start(selector) {
       const wanted = field.value.trim().toLowerCase();
       let left = 0;
       for (const item of list.children) {
-        item.hidden = !item.dataset.words.includes(wanted);
+        item.hidden = wanted ? !item.dataset.words.includes(wanted) : "more" in item.dataset;
         if (!item.hidden) left += 1;
       }
       if (none) none.hidden = left > 0;
+      if ("typed" in field.dataset) list.hidden = !wanted;
     };
     field.addEventListener("input", narrow);
     narrow(); // whoever typed before this was loaded

@@ -4,14 +4,26 @@
 const KEY = "postern-typed";
 const user = () => document.querySelector("[data-user]")?.dataset.user;
 
+const changed = new Set();
+
+// Something in it is not saved: it says so, and its bar comes into sight.
+export function touched(form) {
+  changed.add(form);
+  form.dataset.changed = "";
+}
+
+// Whatever folds it away opens.
+export function inSight(element) {
+  for (let part = element?.closest("details"); part; part = part.parentElement.closest("details")) part.open = true;
+}
+
 export function guard() {
-  const changed = new Set();
-  const of = (event) => event.target.closest?.("main form[method=post]:not([data-loose])");
+  const of = ({ target }) => (target.form ?? target.closest?.("form"))?.closest("main form[method=post]:not([data-loose])");
 
   for (const kind of ["input", "change"]) {
     document.addEventListener(kind, (event) => {
       const form = of(event);
-      if (form && event.isTrusted) changed.add(form);
+      if (form && event.isTrusted) touched(form);
     });
   }
   document.addEventListener("submit", (event) => {
@@ -19,10 +31,18 @@ export function guard() {
     const form = of(event);
     if (form) keep(form);
   });
+  // An answer in place: what was not saved stays so.
+  document.addEventListener("htmx:after:swap", () => {
+    const wrong = document.querySelector("#settings [aria-invalid=true], #settings .wrong");
+    const form = document.getElementById("settings");
+    if (wrong && form) touched(form);
+    inSight(wrong);
+    if (document.querySelector("[data-unsaved]")) giveBack();
+  });
   window.addEventListener("beforeunload", (event) => {
     if ([...changed].some((form) => form.isConnected)) event.preventDefault();
   });
-  giveBack(changed);
+  giveBack();
 }
 
 const isPlain = (one) => one.name && !one.disabled && !["password", "file", "submit", "button"].includes(one.type) && !one.closest("[data-secret]");
@@ -41,7 +61,7 @@ function put(typed) {
   }
 }
 
-function giveBack(changed) {
+function giveBack() {
   const typed = JSON.parse(sessionStorage.getItem(KEY) ?? "null");
   if (!typed) return;
   if (location.pathname === "/sign-in") {
@@ -54,13 +74,13 @@ function giveBack(changed) {
   if (typed.user !== user()) return sessionStorage.removeItem(KEY);
   if (!typed.why) return sessionStorage.removeItem(KEY);
   const form = [...document.forms].find((one) => one.getAttribute("action") === typed.action);
-  if (form) fillIn(form, typed, changed);
+  if (form) fillIn(form, typed);
 }
 
-function fillIn(form, typed, changed) {
+function fillIn(form, typed) {
   sessionStorage.removeItem(KEY);
   for (const field of typed.fields) fill(form, field);
-  changed.add(form);
+  touched(form);
   const note = document.createElement("div");
   note.className = "notice note warn";
   note.setAttribute("role", "status");
@@ -73,6 +93,7 @@ function fill(form, { name, type, value, checked }) {
   const isChoice = ["checkbox", "radio"].includes(type);
   for (const one of form.elements) {
     if (one.name !== name || one.type !== type || one.disabled || (isChoice && one.value !== value)) continue;
+    if (isChoice ? one.checked !== checked : one.value !== value) inSight(one);
     if (isChoice) one.checked = checked;
     else one.value = value;
     if (!isChoice || checked) one.dispatchEvent(new Event("change", { bubbles: true }));

@@ -80,11 +80,6 @@ export function marks() {
     const menu = asked?.closest("[popover]");
     if (menu) document.querySelector(`[popovertarget="${menu.id}"]`)?.focus();
   });
-  document.addEventListener("input", (event) => {
-    const wanted = event.target.dataset?.repeats;
-    const same = (text) => text.trim().replace(/\s+/g, " ");
-    if (wanted !== undefined) event.target.setCustomValidity(same(event.target.value) === same(wanted) ? "" : `Type: ${wanted}`);
-  });
 }
 
 // An element that asks once has asked; one like it has not.

@@ -87,6 +87,9 @@ async def fix(visit: Visit) -> Response:
         await remedies.apply(
             visit.gateway, visit.actor, invocation_id, whole_number(form.text("number")) or 0
         )
+    elif form.text("kind") == "secret":
+        await remedies.take_second_secret(visit.gateway, visit.actor, invocation_id, form.text("secret"))
+        return await _admitted(visit)
     else:
         item = await history.show(visit.gateway, visit.actor, invocation_id)
         webhook = await webhooks.show(visit.gateway, visit.actor, item.webhook_id)
@@ -99,6 +102,10 @@ async def fix(visit: Visit) -> Response:
 @staying
 async def admit(visit: Visit) -> Response:
     """Check a rejected call with the current settings, and start it if it passes now."""
+    return await _admitted(visit)
+
+
+async def _admitted(visit: Visit) -> Response:
     found = await readmission.admit(visit.gateway, visit.actor, [visit.at("invocation")])
     one = found.items[0]
     if not one.admitted:

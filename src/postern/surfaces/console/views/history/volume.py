@@ -2,7 +2,9 @@
 
 from starlette.responses import Response
 
+from postern.surfaces.console import senders
 from postern.surfaces.console.views import picker
+from postern.surfaces.console.views.history.sent import webhook_or_none
 from postern.surfaces.console.visit import Visit
 from postern.usecases.history import volumes
 from postern.usecases.webhooks import picking
@@ -13,4 +15,12 @@ async def show(visit: Visit) -> Response:
     span = visit.query.get("range", "day")
     chart = await volumes.chart(visit.gateway, visit.actor, webhook_id or None, span)
     picked = await picker.picked(visit, webhook_id, deleted=True)
-    return visit.page("volume.html", chart=chart, ranges=volumes.RANGES, picked=picked, of=webhook_id)
+    webhook = await webhook_or_none(visit, webhook_id) if webhook_id else None
+    return visit.page(
+        "volume.html",
+        chart=chart,
+        ranges=volumes.RANGES,
+        picked=picked,
+        of=webhook_id,
+        limit=webhook and senders.limit(webhook),
+    )

@@ -1,28 +1,19 @@
 """What is watched for at a webhook, and the rhythm of its calls."""
 
-from starlette.responses import Response
-
-from postern.core.documents import Patch
-from postern.surfaces.console.views.webhooks.webhook import loaded, save, tab
-from postern.surfaces.console.visit import Form, Visit
+from postern.core.documents import Document, Patch
+from postern.surfaces.console.visit import Context, Form, Visit
 from postern.usecases.alarms import incidents
 from postern.usecases.answers import as_plain
 
 
-async def show(visit: Visit) -> Response:
+async def proposed(visit: Visit, webhook_id: str, form: Document) -> Context:
     """With a time zone: what it proposes stands in the form, and is saved by whoever agrees."""
-    head = await loaded(visit)
-    form, proposed = as_plain(head.webhook), None
+    found = None
     if zone := visit.query.get("zone", ""):
-        proposed = await incidents.rhythm(visit.gateway, visit.actor, head.webhook.id, zone)
-        if proposed.cron:
-            form["alarms"]["rhythm"] = as_plain(proposed)
-    return tab(visit, "alarms", head, errors={}, form=form, proposed=proposed)
-
-
-async def store(visit: Visit) -> Response:
-    form = await visit.form()
-    return await save(visit, "alarms", request_of(form), form)
+        found = await incidents.rhythm(visit.gateway, visit.actor, webhook_id, zone)
+        if found.cron:
+            form["alarms"] = form["alarms"] | {"rhythm": as_plain(found)}
+    return {"proposed": found}
 
 
 def request_of(form: Form) -> Patch:
@@ -32,12 +23,10 @@ def request_of(form: Form) -> Patch:
         "timeZone": form.text("timeZone") or "UTC",
     }
     return {
-        "alarms": {
-            "rejected": form.on("rejected"),
-            "notStarted": form.on("notStarted"),
-            "answers": form.on("answers"),
-            "sharePercent": form.number("sharePercent"),
-            "waitsMinutes": form.number("waitsMinutes"),
-            "rhythm": rhythm if form.text("cron") else None,
-        }
+        "rejected": form.on("rejected"),
+        "notStarted": form.on("notStarted"),
+        "answers": form.on("answers"),
+        "sharePercent": form.number("sharePercent"),
+        "waitsMinutes": form.number("waitsMinutes"),
+        "rhythm": rhythm if form.text("cron") else None,
     }

@@ -4,7 +4,7 @@ from starlette.responses import Response
 
 from postern.core.problems import Refused
 from postern.surfaces.console import words
-from postern.surfaces.console.views.confirmations import typed_name
+from postern.surfaces.console.views.confirmations import question
 from postern.surfaces.console.visit import Visit, read_pairs
 from postern.usecases.runtime.gateway import require
 from postern.usecases.webhooks import bin
@@ -46,8 +46,7 @@ async def restore(visit: Visit) -> Response:
 
 
 async def delete(visit: Visit) -> Response:
-    again = await typed_name(visit, "delete-for-good")
-    if again is not None:
-        return again
+    if asked := await question(visit, "delete-for-good"):
+        return asked
     await bin.delete_for_good(visit.gateway, visit.actor, visit.at("webhook"))
     return visit.to("/bin", "gone-for-good")

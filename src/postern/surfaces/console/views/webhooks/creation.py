@@ -9,9 +9,8 @@ from starlette.responses import Response
 from postern.core.documents import Document
 from postern.core.problems import Refused
 from postern.surfaces.console import senders, snippets
-from postern.surfaces.console.pages import NOTICES
 from postern.surfaces.console.views.signatures.tester import read_request
-from postern.surfaces.console.views.webhooks import authentication, first_steps, test_call
+from postern.surfaces.console.views.webhooks import first_steps, settings, test_call
 from postern.surfaces.console.views.webhooks.authentication import made_here, scheme_context, scheme_of
 from postern.surfaces.console.visit import Context, Form, Visit, problem_of
 from postern.usecases.runtime.gateway import require
@@ -29,31 +28,31 @@ ANSWERS = {
     "tool": (
         "code",
         "An automation tool or custom code",
-        "You get a token to send along, with calls ready to paste.",
+        "You get a token, and calls to paste.",
     ),
     "signed": (
         "sign",
         "A service that signs its webhooks",
-        "Shopify, Stripe, GitHub and others: choose it and paste one secret.",
+        "Choose it and paste one secret.",
     ),
     "browser": (
         "browser",
         "A browser or storefront script",
-        "Pages of the sites you name may call, straight from the visitor's browser.",
+        "Pages of the sites you name may call.",
     ),
     "schedule": (
         "clock",
         "Nothing; runs on a schedule",
-        "Postern fetches from a URL of yours on a timer and starts the workflow.",
+        "Postern fetches a URL on a timer.",
     ),
-    "other": ("later", "Other, or decide later", "Choose yourself how callers prove who they are."),
+    "other": ("later", "Other, or decide later", "Choose how callers prove who they are."),
 }
 NAMES = {"tool": "My automation", "browser": "Storefront form", "schedule": "Scheduled fetch", "other": ""}
 
 
 async def ask(visit: Visit) -> Response:
     require(visit.actor, "write")
-    return visit.page("creation/ask.html", answers=ANSWERS)
+    return visit.page("creation/ask.html", answers=ANSWERS, senders=senders.offered())
 
 
 async def form(visit: Visit) -> Response:
@@ -158,7 +157,7 @@ async def create(visit: Visit) -> Response:
     if answer == "schedule":
         return visit.to(f"/webhooks/{webhook.id}/schedule", "to-schedule")
     if answer == "other" and sent.get("method") == "hmac":
-        return await authentication.with_secrets(visit, webhook.id, made, NOTICES["created"])
+        return await settings.page(visit, secrets=made, notice="created", webhook_id=webhook.id)
     if made:
         return await _ready(visit, webhook, made["main"])
     return visit.to(f"/webhooks/{webhook.id}/ready")

@@ -5,7 +5,7 @@ from starlette.responses import Response
 
 from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import Refused
-from postern.surfaces.console import senders
+from postern.surfaces.console import senders, words
 from postern.surfaces.console.views.history import sentences
 from postern.surfaces.console.visit import Context, Visit
 from postern.usecases.history import history
@@ -52,7 +52,7 @@ def _secret(webhook: Webhook) -> FirstStep:
     missing = senders.awaited(webhook)
     if missing is None:
         return FirstStep(f"The {what} is set", True)
-    where = f"/webhooks/{webhook.id}/authentication#secrets"
+    where = f"/webhooks/{webhook.id}/settings#secrets"
     return FirstStep("The secret is set", False, "Until then every call is rejected.", where, "Paste it")
 
 
@@ -72,30 +72,46 @@ def _mapped(webhook: Webhook) -> FirstStep:
     title = "Values for the workflow are chosen"
     detail = f"{chosen} of 4." if chosen else "If you want any: every workflow gets the whole payload."
     link = "Change them" if chosen else "Choose what the workflow gets"
-    return FirstStep(title, chosen > 0, detail, f"/webhooks/{webhook.id}/mapping", link)
+    return FirstStep(title, chosen > 0, detail, f"/webhooks/{webhook.id}/settings?first#what-it-says", link)
 
 
-async def _workflow(visit: Visit, webhook: Webhook, accepted: InvocationSummary | None) -> FirstStep:
-    title = "A workflow listens"
+async def hears(visit: Visit, webhook_id: str) -> list[str] | None:
+    """The workflows that its calls start, where the engine says which it has."""
     try:
         known = (await engine.workflows(visit.gateway, visit.actor)).items
     except Refused:
-        known = None
-    own = [one.name for one in known or [] if not one.webhook_ids or webhook.id in one.webhook_ids]
+        return None
+    return [one.name for one in known if not one.webhook_ids or webhook_id in one.webhook_ids]
+
+
+async def starts(visit: Visit) -> Response:
+    """Asked for by the overview, which waits for no engine."""
+    webhook_id = visit.at("webhook")
+    accepted = await _first(visit, HistoryFilter(webhook_id, code="accepted"))
+    return visit.page(
+        "webhook/starts.html",
+        hears=await hears(visit, webhook_id),
+        call=accepted.id if accepted and engine.runs_workflow_files(visit.gateway) else None,
+    )
+
+
+async def _workflow(visit: Visit, webhook: Webhook, accepted: InvocationSummary | None) -> FirstStep:
+    title = "A workflow hears it"
+    own = await hears(visit, webhook.id)
     if own:
-        return FirstStep(title, True, ", ".join(own[:3]) + (" and others." if len(own) > 3 else "."))
-    if known is None:
+        return FirstStep(title, True, words.listed(own) + ".")
+    if own is None:
         if accepted is not None and accepted.runs:
             return FirstStep(title, True)
         return FirstStep(
             title, False, "This engine does not say which workflows it has.", "/workflows", "Workflows"
         )
     if accepted is None:
-        return FirstStep(title, False, "After the first accepted call, one can be begun from it.")
+        return FirstStep(title, False, "None does yet; one can be begun from the first accepted call.")
     return FirstStep(
         title,
         False,
-        "The file goes into the folder that POSTERN_WORKFLOWS names.",
+        "None does yet. Begun from the call, its file goes into the folder that POSTERN_WORKFLOWS names.",
         f"/calls/{accepted.id}/workflow",
         "Begin a workflow from this call",
     )

@@ -13,7 +13,7 @@ from postern.core.problems import invalid
 from postern.core.webhooks.grouping import NO_FOLDER
 from postern.core.webhooks.listing import SORTS, Sort, WebhookFilter
 from postern.surfaces.console.senders import titles
-from postern.surfaces.console.views.confirmations import typed_name
+from postern.surfaces.console.views.confirmations import question
 from postern.surfaces.console.visit import Visit, whole_number
 from postern.usecases.deliveries import holds
 from postern.usecases.history import volumes
@@ -111,8 +111,7 @@ async def listing(visit: Visit) -> Response:
     page = await use_case.page(visit.gateway, visit.actor, wanted, sort, reverse, number, SIZE)
     rows = _rows(page)
     groups = await _groups(visit, wanted, rows, page.pages == 1) if visit.query.get("group") else None
-    undo = visit.query.get("undo", "")
-    binned = await bin.listing(visit.gateway, visit.actor, 1, only=undo or None)
+    binned = await bin.listing(visit.gateway, visit.actor, 1)
     return visit.page(
         "webhooks/list.html",
         **await _shown(visit, page),
@@ -131,7 +130,6 @@ async def listing(visit: Visit) -> Response:
         nothing=not any(visit.query.get(name, "").strip() for name in FILTERS) and not page.total,
         binned=binned.total,
         actions=[(name, title, symbol) for name, (title, symbol) in ACTIONS.items()],
-        undo=binned.items[0] if undo and binned.items else None,
     )
 
 
@@ -198,18 +196,22 @@ async def enable(visit: Visit) -> Response:
 
 
 async def disable(visit: Visit) -> Response:
+    if asked := await question(visit, "disable"):
+        return asked
     await webhooks.switch(visit.gateway, visit.actor, visit.at("webhook"), False)
-    return visit.to(await _back(visit), "disabled")
+    return await _done(visit, "disabled")
 
 
 async def hold(visit: Visit) -> Response:
+    if asked := await question(visit, "hold"):
+        return asked
     await holds.hold(visit.gateway, visit.actor, visit.at("webhook"))
-    return visit.to(f"/webhooks/{visit.at('webhook')}", "held")
+    return await _done(visit, "held")
 
 
 async def release(visit: Visit) -> Response:
     await holds.release(visit.gateway, visit.actor, visit.at("webhook"))
-    return visit.to(f"/webhooks/{visit.at('webhook')}", "released")
+    return visit.to(await _back(visit), "released")
 
 
 async def drop(visit: Visit) -> Response:
@@ -224,14 +226,16 @@ async def end_listener(visit: Visit) -> Response:
 
 
 async def delete(visit: Visit) -> Response:
-    again = await typed_name(visit, "delete")
-    if again is not None:
-        return again
+    if asked := await question(visit, "delete"):
+        return asked
     await webhooks.remove(visit.gateway, visit.actor, visit.at("webhook"))
-    return visit.to(f"/webhooks?undo={visit.at('webhook')}", "deleted")
+    return visit.to(f"/webhooks?of={visit.at('webhook')}", "deleted")
 
 
 async def _back(visit: Visit) -> str:
-    return (
-        f"/webhooks/{visit.at('webhook')}" if (await visit.form()).get("from") == "webhook" else "/webhooks"
-    )
+    return "/webhooks" if (await visit.form()).get("from") == "list" else f"/webhooks/{visit.at('webhook')}"
+
+
+async def _done(visit: Visit, notice: str) -> Response:
+    """What was done, with the way to undo it."""
+    return visit.to(f"{await _back(visit)}?of={visit.at('webhook')}", notice)

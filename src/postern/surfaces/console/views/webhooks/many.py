@@ -23,7 +23,6 @@ DONE = {
     "move": "Moved {}.",
     "delete": "Deleted {}: their URLs answer 404. For seven days each can be restored from the bin.",
 }
-TYPED = ("disable", "delete")
 
 
 class Chosen(Struct):
@@ -37,7 +36,6 @@ class Chosen(Struct):
     tags: str
     folder: str
     back: str
-    typed: str
     expected: int | None
 
     def request(self) -> ManyRequest:
@@ -66,7 +64,6 @@ async def _chosen(visit: Visit) -> Chosen:
         fields.get("tags", ""),
         fields.get("to", ""),
         back if back.startswith("/webhooks") else "/webhooks",
-        fields.get("typed", ""),
         whole_number(fields.get("expected", "")),
     )
 
@@ -77,9 +74,7 @@ async def ask(visit: Visit) -> Response:
     return await _asked(visit, await _chosen(visit))
 
 
-async def _asked(
-    visit: Visit, chosen: Chosen, status: int = 200, problem: Refused | None = None, wrong: str = ""
-) -> Response:
+async def _asked(visit: Visit, chosen: Chosen, status: int = 200, problem: Refused | None = None) -> Response:
     template = "webhooks/many_dialog.html" if visit.wants_part else "webhooks/many_page.html"
     if not chosen.everything and not chosen.ids:
         nothing = Question("Choose webhooks first", [], "", "", "Back to the list")
@@ -100,7 +95,6 @@ async def _asked(
         back=chosen.back,
         errors={name: text[:1].upper() + text[1:] for name, text in errors.items()},
         problem=problem_of(problem) if problem and not problem.errors else None,
-        wrong=wrong,
     )
 
 
@@ -123,9 +117,7 @@ def _question(chosen: Chosen, found: many.Effects) -> Question:
         "hold": [
             "Calls are checked and stored as usual. Their workflows wait until you release them; so does the answer of a workflow: callers are told at once that the call was accepted."
         ],
-        "release": [
-            f"{words.plural(found.waiting, 'delivery', 'deliveries')} waiting behind them will be started now."
-        ],
+        "release": [f"{words.plural(found.waiting, 'call')} waiting behind them will be started now."],
         "delete": [
             *calls,
             "From now on whoever calls their URLs hears 404.",
@@ -139,16 +131,12 @@ def _question(chosen: Chosen, found: many.Effects) -> Question:
         "/webhooks/many",
         label,
         "Leave them as they are",
-        typed=f"{chosen.action} {found.count}" if chosen.action in TYPED else "",
-        what="this",
     )
 
 
 async def do(visit: Visit) -> Response:
     require(visit.actor, "write")
     chosen = await _chosen(visit)
-    if chosen.action in TYPED and chosen.typed.split() != [chosen.action, str(chosen.expected)]:
-        return await _asked(visit, chosen, 422, wrong=f"Type: {chosen.action} {chosen.expected}")
     try:
         request = chosen.request()
         request.expected = chosen.expected

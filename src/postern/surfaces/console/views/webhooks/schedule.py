@@ -6,7 +6,8 @@ from starlette.responses import Response
 
 from postern.core.documents import Document, Patch
 from postern.core.problems import Refused
-from postern.surfaces.console.views.webhooks.webhook import Head, change, field_messages, loaded, tab
+from postern.surfaces.console.views.webhooks.settings import change, field_messages
+from postern.surfaces.console.views.webhooks.webhook import Head, loaded, tab
 from postern.surfaces.console.visit import Form, Visit, problem_of, whole_number
 from postern.usecases import schedules
 from postern.usecases.answers import as_plain

@@ -14,6 +14,7 @@ from postern.usecases.shapes import validated
 from postern.usecases.signatures import sending
 from postern.usecases.signatures.sending import SendRequest
 from postern.usecases.signatures.views import SampleCall
+from postern.usecases.webhooks import webhooks
 
 WRONGS = [
     ("", "Nothing: as the sender makes it"),
@@ -66,7 +67,10 @@ async def send(visit: Visit) -> Response:
             raise
         return _part(visit, None, problem_of(refused))
     if visit.wants_part:
-        return _part(visit, result, None)
+        mapped = (await webhooks.show(visit.gateway, visit.actor, webhook_id)).field_mapping.paths()
+        return _part(
+            visit, result, None, "" if mapped else f"/webhooks/{webhook_id}/settings?first#what-it-says"
+        )
     if result.invocation_id is None:
         raise Refused("conflict", f"The call was answered {result.status} and not recorded: {result.detail}")
     return visit.to(f"/webhooks/{webhook_id}/calls?tested={result.invocation_id}#test-call")
@@ -108,8 +112,10 @@ async def _of_page(visit: Visit, webhook_id: str) -> SentTestCall | None:
     return SentTestCall(item.http_status, item.code, item.detail, item.id)
 
 
-def _part(visit: Visit, result: SentTestCall | None, problem: ShownProblem | None) -> Response:
-    return visit.page("webhook/test_result.html", result=result, problem=problem)
+def _part(
+    visit: Visit, result: SentTestCall | None, problem: ShownProblem | None, then: str = ""
+) -> Response:
+    return visit.page("webhook/test_result.html", result=result, problem=problem, next=then)
 
 
 def readable(body: str) -> str:

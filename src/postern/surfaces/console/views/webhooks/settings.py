@@ -1,0 +1,390 @@
+"""A webhook's settings on one page: each section says what is set and opens; one form saves them all, in place."""
+
+import json
+from math import isfinite
+
+from starlette.responses import Response
+
+from postern.core.documents import Document, Patch
+from postern.core.history.invocation import HistoryFilter
+from postern.core.problems import FieldError, Refused
+from postern.core.webhooks.merging import has_moved, merged
+from postern.surfaces.console import senders, snippets, tree
+from postern.surfaces.console.labels import both, message
+from postern.surfaces.console.pages import NOTICES
+from postern.surfaces.console.views.confirmations import came_lately
+from postern.surfaces.console.views.history.sent import FIELD_LABELS, json_object
+from postern.surfaces.console.views.webhooks import alarms, authentication
+from postern.surfaces.console.views.webhooks.authentication import GENERATE, SECRET_NAMES, made_here
+from postern.surfaces.console.views.webhooks.webhook import loaded, rotation, tab
+from postern.surfaces.console.visit import Context, Form, Visit, problem_of, whole_number
+from postern.usecases.answers import as_plain
+from postern.usecases.history import history
+from postern.usecases.operations import retention
+from postern.usecases.signatures.senders import names
+from postern.usecases.webhooks import trying, webhooks
+from postern.usecases.webhooks.views import Webhook, WithSignature, WithToken
+
+SECTIONS = {
+    "who-may-call": ("Who may call", ("authentication", "understood", "ipAllowlist", "cors")),
+    "what-it-says": ("What it says", ("fieldMapping", "arrays")),
+    "what-the-caller-hears": ("What the caller hears", ("synchronousResponse", "acceptedAnswer")),
+    "repeats": ("Repeats", ("duplicateProtection", "sendAgain")),
+    "limits": ("Limits", ("payloadLimitBytes", "rateLimit")),
+    "keeping": ("Keeping", ("historyRetentionDays", "bodyRetentionDays")),
+    "alarms": ("Alarms", ("alarms",)),
+    "name": ("Name", ("name", "folder", "tags")),
+}
+"""By the place in the page: its title, and the settings in it."""
+
+
+async def show(visit: Visit) -> Response:
+    return await page(visit)
+
+
+async def page(
+    visit: Visit,
+    status: int = 200,
+    wanted: Patch | None = None,
+    refused: Refused | None = None,
+    secrets: dict[str, str] | None = None,
+    notice: str = "",
+    webhook_id: str = "",
+) -> Response:
+    """``wanted``: what the form shows where it is not saved. ``secrets``: shown by the one answer that has them, to which no
+    address leads."""
+    head, secrets = await loaded(visit, webhook_id), secrets or {}
+    webhook, saved = head.webhook, head.webhook.authentication
+    form = _with(as_plain(webhook), wanted or {})
+    how = form["authentication"]
+    start = visit.query.get("start", "")
+    scheme = senders.about(start).scheme if start in names() else how.get("scheme") or {}
+    if how.get("provider") == "custom" and how.get("toleranceSeconds") is not None:
+        scheme = scheme | {"toleranceSeconds": how["toleranceSeconds"]}  # it counts, whatever the scheme says
+    is_in_url = isinstance(saved, WithToken) and saved.placement == "url"
+    errors = field_messages(refused) if refused else {}
+    opened = {
+        place for place, (_, fields) in SECTIONS.items() if {one.split(".")[0] for one in errors} & {*fields}
+    }
+    if secrets or start or senders.awaited(webhook):
+        opened.add("who-may-call")
+    more = await alarms.proposed(visit, webhook.id, form)
+    if more["proposed"]:
+        opened.add("alarms")
+    is_first = "first" in visit.query
+    told: Context = {"notice": NOTICES[notice], "in_place": True} if notice else {}
+    return tab(
+        visit,
+        "settings",
+        head,
+        status,
+        form=form,
+        sections={place: title for place, (title, _) in SECTIONS.items()},
+        opened=opened | {"what-it-says", "what-the-caller-hears"} if is_first else opened,
+        is_first=is_first,
+        errors=errors,
+        problem=problem_of(refused) if refused else None,
+        saved=saved,
+        secrets=secrets,
+        full_url=snippets.target(webhook, secrets["main"])[0] if is_in_url and "main" in secrets else "",
+        senders=senders.offered(),
+        about=senders.about(saved.provider)
+        if isinstance(saved, WithSignature) and saved.provider in names()
+        else None,
+        generic=senders.about("generic") if "generic" in names() else None,
+        rotation=rotation(webhook),
+        lately=came_lately(webhook, head.day),
+        start=start,
+        limit=senders.limit(webhook),
+        rule=retention.rule(visit.gateway, visit.actor),
+        **authentication.scheme_context(
+            scheme, others=start in names() or how.get("provider", "") == "custom"
+        ),
+        **await _example(visit, webhook, form["fieldMapping"]),
+        **more,
+        **told,
+    )
+
+
+def _with(saved: Document, patch: Patch) -> Document:
+    """What the user wanted, to fill the form again, but for secrets."""
+    shown = dict(saved)
+    for name, value in patch.items():
+        if name == "authentication":
+            how = {key: one for key, one in value.items() if key not in SECRET_NAMES and one is not None}
+            is_same = how.get("method", shown[name]["method"]) == shown[name]["method"]
+            shown[name] = (shown[name] if is_same else {}) | how
+        elif isinstance(value, dict) and isinstance(shown.get(name), dict):
+            shown[name] = shown[name] | value
+        else:
+            shown[name] = value
+    return shown
+
+
+SENT_WITH = {
+    "fieldMapping": "fieldOne",
+    "synchronousResponse": "timeoutSeconds",
+    "authentication": "method",
+} | {
+    "duplicateProtection": "hours",
+    "cors": "origins",
+    "payloadLimitBytes": "payloadKib",
+    "rateLimit": "callsPerSecond",
+    "sendAgain": "sendAgainAccount",
+    "acceptsEmpty": "arrays",
+    "acceptsXml": "arrays",
+    "acceptedAnswer": "answerStatus",
+    "alarms": "cron",
+}
+"""The field that a form about a setting has, where it is not called like the setting."""
+
+
+def request_of(form: Form) -> Patch:
+    """What is empty goes back to its default; of what the form has no field for nothing is said."""
+    wanted: Patch = {
+        "name": form.text("name"),
+        "folder": form.text("folder") or None,
+        "tags": [tag.strip() for tag in form.text("tags").split(",") if tag.strip()],
+        "authentication": authentication.request_of(form),
+        "ipAllowlist": form.lines("ipAllowlist"),
+        "cors": {"enabled": form.on("cors"), "origins": form.lines("origins")},
+        "fieldMapping": {name: form.text(name) or None for name in FIELD_LABELS},
+        "arrays": form.text("arrays") or None,
+        "acceptsEmpty": form.on("acceptsEmpty"),
+        "acceptsXml": form.on("acceptsXml"),
+        "acceptedAnswer": _accepted_answer(form),
+        "alarms": alarms.request_of(form),
+        "synchronousResponse": {
+            "enabled": form.on("synchronous"),
+            "timeoutSeconds": _number(form.text("timeoutSeconds")),
+        },
+        "duplicateProtection": {
+            "enabled": form.on("duplicates"),
+            "key": form.text("key") or None,
+            "windowSeconds": form.number("hours", 3600),
+        },
+        "sendAgain": _send_again(form) if form.on("asksSender") else None,
+        "payloadLimitBytes": form.number("payloadKib", 1024),
+        "rateLimit": {"callsPerSecond": form.number("callsPerSecond"), "burst": form.number("burst")},
+        "historyRetentionDays": form.number("historyRetentionDays"),
+        "bodyRetentionDays": form.number("bodyRetentionDays"),
+    }
+    return {name: value for name, value in wanted.items() if SENT_WITH.get(name, name) in form}
+
+
+def _send_again(form: Form) -> Patch:
+    token = form.text("sendAgainToken")
+    asked = {"account": form.text("sendAgainAccount"), "api": form.text("sendAgainApi") or None}
+    return asked | ({"token": token} if token else {})
+
+
+def _accepted_answer(form: Form) -> Patch | None:
+    """None: the usual one."""
+    written = {
+        "status": form.number("answerStatus"),
+        "contentType": form.text("answerType"),
+        "body": form.text("answerBody"),
+    }
+    given = {name: value for name, value in written.items() if value not in (None, "")}
+    return {"contentType": None, "body": None, "status": None} | given if given else None
+
+
+async def store(visit: Visit) -> Response:
+    form = await visit.form()
+    return await _save(visit, request_of(form), form)
+
+
+async def save_secret(visit: Visit) -> Response:
+    """The main secret, the second one, or the second one's end."""
+    form = await visit.form()
+    is_token = (await loaded(visit)).webhook.authentication.method == "token"
+    patch: Patch = {}
+    for field, name in (
+        ("secret", "token" if is_token else "secret"),
+        ("second", "secondToken" if is_token else "secondSecret"),
+    ):
+        if form.text(field):
+            patch[name] = form.text(field)  # blanks that came along while copying would be signed with
+        elif form.text("generate") == field:
+            patch[name] = GENERATE
+        elif form.text("remove") == field:
+            patch[name] = None
+    if not patch:
+        raise Refused("invalid_request", "Paste a secret, or have one generated.")
+    return await _save(visit, {"authentication": patch}, form)
+
+
+async def take_preset_over(visit: Visit) -> Response:
+    """A newer preset changes nothing until somebody has seen the difference and wants it."""
+    form = await visit.form()
+    version = whole_number(form.text("presetVersion"))
+    return await _save(visit, {"authentication": {"presetVersion": version}}, form)
+
+
+async def reveal(visit: Visit) -> Response:
+    """By a form, not a link: telling a secret is noted, and a link would be fetched by whatever looks
+    ahead."""
+    return await page(visit, secrets=await webhooks.reveal(visit.gateway, visit.actor, visit.at("webhook")))
+
+
+async def promote(visit: Visit) -> Response:
+    await webhooks.promote(visit.gateway, visit.actor, visit.at("webhook"))
+    return await _told(visit, "promoted")
+
+
+async def adopt(visit: Visit) -> Response:
+    form = await visit.form()
+    await webhooks.adopt(
+        visit.gateway, visit.actor, visit.at("webhook"), form.text("invocation") or None, version_seen(form)
+    )
+    return await _told(visit, "saved")
+
+
+async def _save(visit: Visit, patch: Patch, form: Form) -> Response:
+    """What is wrong is said beside its field, with what was typed still there."""
+    try:
+        if patch.get("cors", {}).get("enabled") and not patch["cors"]["origins"]:
+            nobody = FieldError("cors.origins", "name the sites, one a line, or write * for every site")
+            raise Refused("invalid_request", errors=[nobody])
+        made = {}
+        if "authentication" in patch and visit.actor.may("write"):  # whoever may not do it hears that
+            webhook = (await loaded(visit)).webhook
+            is_awaited = senders.awaited(webhook) is not None
+            authentication.costs(patch["authentication"], webhook.authentication, is_awaited, form)
+            made = made_here(patch["authentication"], webhook.authentication)
+        done = await change(visit, patch, form)
+    except Refused as refused:
+        if not refused.errors and refused.code != "version_conflict":
+            raise
+        return await page(visit, refused.problem.status, patch, refused)
+    return await _told(visit, done, made)
+
+
+async def _told(visit: Visit, notice: str, secrets: dict[str, str] | None = None) -> Response:
+    """What was done: in its place, or as a page of its own."""
+    if secrets or visit.wants_part:
+        return await page(visit, secrets=secrets, notice=notice)
+    return visit.to(f"/webhooks/{visit.at('webhook')}/settings", notice)
+
+
+async def _example(visit: Visit, webhook: Webhook, mapped: Document) -> Context:
+    """What the mapping is made from: the last payload that was accepted. A rejected one, which anybody may
+    have sent, only while there is no other."""
+    chosen = visit.query.get("call", "")
+    ids = (
+        [chosen]
+        if chosen
+        else [*await _with_body(visit, webhook, "accepted"), *await _with_body(visit, webhook, None)]
+    )
+    for one in ids:
+        item = await history.show(visit.gateway, visit.actor, one)
+        payload = item.payload if item.payload is not None else json_object(item.body)
+        if payload is not None:
+            root = tree.tree(bytes(payload))
+            paths = {name: path for name, path in mapped.items() if path}
+            values, problems = await _values(visit, one, paths)
+            return {
+                "item": item,
+                "root": root,
+                "values": values,
+                "problems": problems,
+                "fields": FIELD_LABELS,
+            }
+    return {"item": None, "root": None, "values": {}, "problems": {}, "fields": FIELD_LABELS}
+
+
+async def _with_body(visit: Visit, webhook: Webhook, code: str | None) -> list[str]:
+    page = await history.listing(visit.gateway, visit.actor, HistoryFilter(webhook.id, code=code), 20)
+    return [item.id for item in page.items if item.body_size][:6]
+
+
+async def _values(
+    visit: Visit, invocation_id: str, paths: dict[str, str]
+) -> tuple[dict[str, str | None], dict[str, str]]:
+    """Each path's value by itself, and why it is none: one that is half typed must not take the others away."""
+    found: dict[str, str | None] = {}
+    problems: dict[str, str] = {}
+    for name, path in paths.items():
+        try:
+            found |= as_plain(await history.preview(visit.gateway, visit.actor, invocation_id, {name: path}))
+        except Refused as refused:
+            problems[name] = refused.errors[0].message if refused.errors else refused.detail
+    return found, problems
+
+
+async def preview(visit: Visit) -> Response:
+    """The four values as the paths being typed would have them."""
+    paths = {name: path for name in FIELD_LABELS if (path := visit.query.get(name, "").strip())}
+    values, problems = await _values(visit, visit.query.get("call", ""), paths)
+    return visit.page(
+        "webhook/values.html", values=values, problems=problems, mapped=paths, fields=FIELD_LABELS
+    )
+
+
+async def change(visit: Visit, patch: Patch, form: Form) -> str:
+    """The notice that tells what was done. Where somebody else has saved since the form was opened, what was changed
+    in it goes on top of that, unless both changed the same."""
+    webhook_id = visit.at("webhook")
+    seen = _seen(form)
+    try:
+        await webhooks.change(visit.gateway, visit.actor, webhook_id, patch, version_seen(form))
+        return "saved"
+    except Refused as refused:
+        if refused.code != "version_conflict" or seen is None:
+            raise
+    present = await webhooks.show(visit.gateway, visit.actor, webhook_id)
+    now = as_plain(present)
+    mine, collisions = merged(patch, seen, now)
+    if collisions:
+        # The form keeps what was typed; what is left alone in it shows what the other one saved.
+        patch.clear()
+        patch.update(mine)
+        errors = [FieldError(one.field, both(one.field, one.theirs, one.mine)) for one in collisions]
+        raise Refused("version_conflict", errors=errors)
+    if mine:
+        await webhooks.change(visit.gateway, visit.actor, webhook_id, mine, present.version)
+    # What was changed elsewhere, like whether it is enabled, is nothing that this form could have undone.
+    return "merged" if has_moved(seen, now) else "saved"
+
+
+def _seen(form: Form) -> Document | None:
+    """What the settings were when the form was opened, by its own word: all it can do is to have its user asked, or
+    not."""
+    try:
+        seen = json.loads(form.get("seen", ""))
+    except (ValueError, RecursionError):
+        return None
+    return seen if isinstance(seen, dict) else None
+
+
+def version_seen(form: Form) -> int | None:
+    """The version whose form this was: two people who change the same thing must not overwrite each other
+    unseen."""
+    return whole_number(form.get("version", ""))
+
+
+def field_messages(refused: Refused) -> dict[str, str]:
+    messages = {error.field: message(error.field, error.message) for error in refused.errors}
+    return {field: text[:1].upper() + text[1:] for field, text in messages.items()}
+
+
+def _number(text: str) -> float | str | None:
+    """What is no number goes to the use case as it is, which says so in its own words."""
+    try:
+        number = float(text) if text else None
+    except ValueError:
+        return text
+    return number if number is None or isfinite(number) else text
+
+
+async def try_key(visit: Visit) -> Response:
+    """What the key being typed would have found."""
+    key = visit.query.get("key", "").strip()
+    try:
+        tried = (
+            await trying.duplicate_key(visit.gateway, visit.actor, visit.at("webhook"), key) if key else None
+        )
+        problem = ""
+    except Refused as refused:
+        tried, problem = None, refused.errors[0].message if refused.errors else refused.detail
+    return visit.page("webhook/tried_key.html", tried=tried, problem=problem)

@@ -1,0 +1,72 @@
+"""How many words and controls each page has in sight, besides what senders sent: no page grows unseen."""
+
+import re
+
+import pytest
+
+from surfaces.console.conftest import Console
+from surfaces.console.test_first_hour import COUNTED
+
+CONTROLS = """() => [...document.querySelectorAll("main :is(a[href], button, input, select, textarea, summary)")]
+    .filter((one) => one.type !== "hidden" && !one.closest(".tree, table") && one.checkVisibility({ visibilityProperty: true })
+        && one.getBoundingClientRect().width > 1).length"""
+CEILINGS = {
+    "/webhooks": (55, 8),
+    "/webhooks/new": (75, 8),
+    "/webhooks/new/signed": (140, 32),
+    "/webhooks/new/signed?provider=shopify": (65, 6),
+    "/webhooks/new/tool": (40, 5),
+    "/webhooks/{shop}/ready": (115, 11),
+    "/webhooks/{shop}": (95, 12),
+    "/webhooks/{shop}/calls": (85, 19),
+    "/webhooks/{shop}/settings": (90, 23),
+    "/webhooks/{shop}/settings#who-may-call": (170, 31),
+    "/webhooks/{shop}/settings#what-it-says": (125, 29),
+    "/webhooks/{shop}/settings#what-the-caller-hears": (130, 28),
+    "/webhooks/{shop}/settings#repeats": (140, 27),
+    "/webhooks/{shop}/settings#limits": (120, 27),
+    "/webhooks/{shop}/settings#keeping": (125, 26),
+    "/webhooks/{shop}/settings#alarms": (240, 36),
+    "/webhooks/{shop}/settings#name": (110, 28),
+    "/webhooks/{shop}/schedule": (165, 21),
+    "/webhooks/{shop}/rejected": (60, 9),
+    "/calls": (75, 11),
+    "/calls/{call}": (120, 20),
+    "/volume": (75, 9),
+    "/workflows": (110, 5),
+    "/tester": (125, 11),
+    "/settings": (80, 14),
+    "/settings/retention": (205, 12),
+    "/bin": (25, 3),
+}
+"""By page: words, and what can be pressed or filled in outside of tables, with one webhook and one call."""
+
+
+@pytest.fixture(scope="module")
+def known() -> dict[str, str]:
+    return {}
+
+
+@pytest.mark.parametrize("path", CEILINGS)
+def test_a_page_has_no_more_words_and_controls_than_this(
+    console: Console, known: dict[str, str], path: str
+) -> None:
+    if not known:
+        shop = console.webhook(
+            name="Shop",
+            authentication={"method": "hmac", "provider": "shopify", "secret": "a" * 32},
+            fieldMapping={"fieldOne": "order_number"},
+        )
+        sent = console.api.post(f"webhooks/{shop['id']}/test-calls", {})
+        assert sent.status == 200, sent.text
+        known.update(shop=shop["id"], call=sent.json["calls"][0]["invocationId"])
+    console.page.set_viewport_size({"width": 1440, "height": 900})
+    console.open(path.format(**known))
+    text = console.page.evaluate(COUNTED)
+    words = len(re.findall(r"\w[\w'’.-]*", text))
+    controls = console.page.evaluate(CONTROLS)
+    print(f"{path}: {words} words, {controls} controls")
+    most_words, most_controls = CEILINGS[path]
+    assert (words <= most_words, controls <= most_controls) == (True, True), (
+        f"{words} words, {controls} controls: {text}"
+    )
