@@ -64,7 +64,7 @@ def test_a_note_is_written_shown_as_text_and_deleted(console: Console, calls: di
     console.page.get_by_text("Add a note").click()
     console.page.get_by_label("A note").fill("Asked the shop.\n<b>They</b> look into it.")
     console.click("Save the note")
-    note = console.page.locator(".notes li")
+    note = console.page.locator("#notes li")
     expect(note).to_contain_text("<b>They</b> look into it.")
     expect(note).to_contain_text("admin")
     assert console.violations() == []
