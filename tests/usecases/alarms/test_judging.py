@@ -21,7 +21,7 @@ from postern.wiring.gateway import opened
 from support.desk import ACTOR, Desk
 from support.house import House
 
-HOUR = 3600.0
+HOUR, GIB = 3600.0, 2**30
 GITHUB = {"method": "hmac", "provider": "github", "secret": "the new secret of the shop"}
 
 
@@ -31,8 +31,9 @@ class Clock:
     def __init__(self, of: Desk | House, ago: float) -> None:
         self.now = time.time() - ago
         self.judge = AlarmLoop(of.gateway)
-        self.gateway = of.gateway
+        self.gateway, self.room = of.gateway, (50 * GIB, 100 * GIB)
         of.gateway.clock = lambda: self.now
+        of.gateway.store.room = lambda: self.room  # type: ignore[method-assign]
 
     async def passes(self, seconds: float) -> None:
         self.now += seconds
@@ -181,6 +182,21 @@ async def test_a_gateway_that_was_away_does_not_say_that_nobody_called(desk: Des
     for _ in range(20):
         await clock.passes(60)
     assert [one.kind for one in await clock.open()] == ["silence"]
+
+
+async def test_a_disk_with_little_room_is_told_until_it_has_more(house: House) -> None:
+    clock = Clock(house, 0)
+    clock.room = 8 * GIB, 100 * GIB  # less than a tenth, and enough for long
+    await clock.passes(0)
+    assert await clock.open() == []
+    clock.room = GIB, 100 * GIB
+    await clock.passes(HOUR)
+    await clock.passes(15)
+    assert [one.reasons for one in await clock.open()] == [{"disk": 1}]
+    clock.room = 50 * GIB, 100 * GIB
+    await clock.passes(HOUR)
+    await clock.passes(61)
+    assert [one.closed_because for one in await told(house)] == ["all is well again"]
 
 
 async def test_an_old_second_secret_is_told_until_it_is_gone(desk: Desk) -> None:

@@ -41,6 +41,8 @@ AT_ONCE, STEP = 100, 25
 """Webhooks looked at in one round, and in one query. Where more are in trouble, the others come in the next rounds."""
 SELDOM = 3600.0
 """Seconds after which the disk, the history's size and second secrets are looked at again."""
+LITTLE_ROOM = 5 * 2**30
+"""Bytes: a large disk of which a tenth is free has room for long."""
 OPEN_FOR_LONG = 3600.0
 OVER_AFTER = 60.0
 KNOWN_FOR = 30 * 1440
@@ -168,7 +170,7 @@ class AlarmLoop:
         store, policy = self._gateway.store, self._gateway.retention
         self._nearly_full = {}
         room = store.room()
-        if room is not None and room[0] < (1 - NEARLY_FULL) * room[1]:
+        if room is not None and room[0] < min((1 - NEARLY_FULL) * room[1], LITTLE_ROOM):
             free = f"{room[0] / 2**30:.1f} GiB of {room[1] / 2**30:.0f}"
             self._nearly_full["disk"] = (
                 f"The disk is nearly full: {free} are free. When it is full, calls get 503."
