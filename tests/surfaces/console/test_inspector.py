@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import expect
 
 from support.waiting import PATIENCE
-from surfaces.console.conftest import Console, shopify_signature, stripe_signature
+from surfaces.console.conftest import ROOT, Console, shopify_signature, stripe_signature
 
 BODY = b'{"id":"evt_1","type":"charge.succeeded","data":{"object":{"id":"ch_1","amount":10.00}}}'
 
@@ -304,6 +304,19 @@ def test_the_tester_explains_a_pasted_request(console: Console) -> None:
     console.page.get_by_label("Raw request or curl command").fill(signed)
     console.click("Test the signature")
     expect(console.page.get_by_text("The signature matches")).to_be_visible()
+
+
+def test_the_tester_takes_a_key_set_in_the_place_of_the_senders(console: Console) -> None:
+    (made, *_) = json.loads((ROOT / "tests" / "vectors" / "pubsub.json").read_text())["vectors"]
+    sent = dict(made["call"]["headers"])["Authorization"]
+    console.open("/tester")
+    console.page.get_by_label("As a sender signs").check()
+    console.page.get_by_label("Sender", exact=True).select_option("pubsub")
+    console.page.get_by_label("Signing secret").fill(made["secret"])
+    console.page.get_by_label("Key set (JWKS)").fill('{"keys": []}')
+    console.page.get_by_label("Raw request or curl command").fill(f"Authorization: {sent}\n\n{{}}")
+    console.click("Test the signature")
+    expect(console.page.get_by_text("its key is not in the sender's set of keys").first).to_be_visible()
 
 
 def test_recorded_events_become_variables_to_copy(console: Console) -> None:

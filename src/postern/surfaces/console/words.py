@@ -113,7 +113,7 @@ METHODS: dict[Method, tuple[str, str, str]] = {
     "token": ("Static token", "A fixed secret with every call", "Right for most tools and scripts."),
     "hmac": (
         "HMAC SHA-256",
-        "Every call signed with a shared secret",
+        "Every call signed by its sender",
         "You choose the sender or describe its scheme next.",
     ),
     "none": ("None", "For testing only", "Anybody who knows the URL can call."),

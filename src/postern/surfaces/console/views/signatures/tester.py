@@ -64,6 +64,9 @@ def _request(form: Form) -> Document:
             "provider": form.text("provider"),
             "secret": form.get("secret", ""),
         }
+        provider = form.text("provider")
+        if form.text("fetched") and provider in senders.names():
+            request["fetched"] = {senders.about(provider).scheme["keysFrom"]: form.get("fetched")}
     if form.get("what") == "recorded":
         request["invocationId"] = form.text("invocation")
     else:
