@@ -94,6 +94,8 @@ def test_the_sender_that_is_chosen_is_the_one_that_is_meant(console: Console) ->
     page.get_by_label("Signature provider").select_option("slack")
     page.get_by_label("Signing secret", exact=True).fill("pdl_ntfset_1")
     sentence(page, "newSigningSecret").to_contain_text("of Slack")
+    page.locator("[data-eye=newSigningSecret]").click()
+    expect(page.get_by_label("Signing secret", exact=True)).to_have_attribute("type", "text")
     page.get_by_label("Signature provider").select_option("paddle")
     sentence(page, "newSigningSecret").to_have_text("It looks like a signing secret of Paddle.")
 

@@ -48,7 +48,7 @@ const parts = [
   ["table.calls", calls],
   ["#q", asked],
   ["[data-fill]", fill],
-  ["[data-secret-form], [data-judged-by]", secrets],
+  ["[data-secret-form], [data-judged-by], [data-eye]", secrets],
   ["[data-many]", many],
 ];
 for (const [selector, part] of parts) if (document.querySelector(selector)) part.start(selector);

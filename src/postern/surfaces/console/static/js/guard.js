@@ -45,7 +45,7 @@ export function guard() {
   giveBack();
 }
 
-const isPlain = (one) => one.name && !one.disabled && !["password", "file", "submit", "button"].includes(one.type) && !one.closest("[data-secret]");
+const isPlain = (one) => one.name && !one.disabled && !["password", "file", "submit", "button"].includes(one.type) && !one.closest("[data-secret], .slot:has([data-eye])");
 
 function keep(form) {
   const fields = [...form.elements].filter(isPlain).map(({ name, type, value, checked }) => ({ name, type, value, checked }));

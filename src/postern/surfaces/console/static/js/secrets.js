@@ -9,6 +9,13 @@ export function start(selector) {
     const field = event.target.closest("[data-secret-form], [data-judged-by]");
     if (field) judge(field);
   });
+  document.addEventListener("click", (event) => {
+    const eye = event.target.closest("[data-eye]");
+    if (!eye) return;
+    const field = document.getElementById(eye.dataset.eye);
+    field.type = field.type === "password" ? "text" : "password";
+    eye.setAttribute("aria-pressed", String(field.type === "text"));
+  });
   document.addEventListener("change", (event) => {
     const field = event.target.closest("[data-secret-form], [data-judged-by]");
     if (field) trim(field);

@@ -68,7 +68,10 @@ class WrongLately(Struct, frozen=True):
 
 
 async def _wrong_lately(visit: Visit, head: Head) -> list[WrongLately]:
-    """Why the webhook is marked as failing: what its calls failed with, and why they were rejected."""
+    """Why the webhook is marked as failing: what its calls failed with, and why they were rejected. An incident says it
+    already."""
+    if any(one.webhook_id == head.webhook.id for one in visit.gateway.runtime.incidents):
+        return []
     lately, at = head.day.lately, f"/webhooks/{head.webhook.id}/calls?status="
     found = []
     if lately.not_started:
