@@ -663,3 +663,24 @@ def test_each_announced_secret_is_shown_with_where_it_came_from_and_taken_as_it_
     expect(page.get_by_text("Announced in a set-up handshake")).to_have_count(0)
     signature = hmac.new(b"secret-of-the-sender", b"{}", "sha256").hexdigest()
     assert console.call(webhook["url"], b"{}", X_Hook_Signature=signature)[0] == 200
+
+
+def test_a_secret_that_did_not_sign_the_call_is_not_saved(console: Console) -> None:
+    how = {"method": "hmac", "provider": "shopify", "secret": "a" * 32}
+    webhook = console.webhook(name="Of another shop", authentication=how)
+    call = console.call(webhook["url"], b"{}", X_Shopify_Hmac_Sha256=shopify_signature("b" * 32, b"{}"))[1]
+    console.open(f"/calls/{call['invocationId']}")
+    console.page.get_by_label("The secret it was signed with").fill("c" * 32)
+    console.click("Save it as the second, and admit")
+    expect(console.page.locator("#call [role=alert]")).to_contain_text("does not verify either")
+    assert not console.api.get(f"webhooks/{webhook['id']}").json["authentication"]["secondSecretSet"]
+
+
+def test_the_overview_begins_with_what_is_wrong(console: Console) -> None:
+    token = {"method": "token", "token": "0123456789abcdef"}
+    webhook = console.webhook(name="Wrong bodies", authentication=token)
+    for _ in range(2):
+        assert console.call(webhook["url"], b"[]", X_Api_Key=token["token"])[0] == 400
+    console.open(f"/webhooks/{webhook['id']}")
+    console.page.get_by_role("link", name="2 × Body is not an object").click()
+    expect(console.page.locator("table.calls tbody tr")).to_have_count(2)
