@@ -12,14 +12,8 @@ from postern.core.webhooks.stored import StoredWebhook
 from postern.usecases.access.audit import noted
 from postern.usecases.answers import Time
 from postern.usecases.runtime.gateway import Gateway, require
-from postern.usecases.sending_again.senders import (
-    KINDS,
-    MOST_PRESSED,
-    SenderApi,
-    SlowDown,
-    Undelivered,
-    headers_of,
-)
+from postern.usecases.sending_again import senders
+from postern.usecases.sending_again.senders import SenderApi, SentEvent, SlowDown
 from postern.usecases.sending_again.views import SentAgain, UndeliveredEvent
 from postern.usecases.shapes import Shape
 from postern.usecases.stored_webhook import check_secrets, stored
@@ -53,16 +47,15 @@ async def send_again(gateway: Gateway, actor: Actor, webhook_id: str, request: S
         raise Refused("conflict", "this process makes no requests: ask the gateway that serves")
     token = webhook.secrets[SEND_AGAIN].value.decode()
     base = (setting.api or how.api).rstrip("/")
-    api = SenderApi(
-        gateway.outbound.fetch, base, headers_of(how.kind, setting, token, gateway.clock()), gateway.clock
-    )
+    headers = senders.headers_of(how.kind, setting, token, gateway.clock())
+    api = SenderApi(gateway.outbound.fetch, base, headers, gateway.clock)
     url = f"{gateway.site.base_url}/webhook/{webhook.short_code}"
     try:
-        found = await KINDS[how.kind](api, setting, url, since)
+        found = await senders.undelivered(how.kind, api, setting, url, since)
         wanted = [one for one in found if not one.comes]
         pressed, wait = wanted, None
         if not request.dry_run and how.by_hand is None:
-            pressed, wait = await _press(api, wanted[:MOST_PRESSED])
+            pressed, wait = await _press(api, wanted[: senders.MOST_PRESSED])
             note = noted(gateway, actor, "sender asked to send again", webhook.id, calls=len(pressed))
             await gateway.store.audit.write(note)
     except SlowDown as slow:
@@ -83,9 +76,9 @@ async def send_again(gateway: Gateway, actor: Actor, webhook_id: str, request: S
     )
 
 
-async def _press(api: SenderApi, wanted: list[Undelivered]) -> tuple[list[Undelivered], float | None]:
+async def _press(api: SenderApi, wanted: list[SentEvent]) -> tuple[list[SentEvent], float | None]:
     """The oldest first, until the sender wants to be left alone."""
-    done: list[Undelivered] = []
+    done: list[SentEvent] = []
     for one in sorted(wanted, key=lambda one: one.at or 0.0):
         try:
             await api.press(one.press)

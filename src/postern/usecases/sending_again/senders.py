@@ -4,7 +4,7 @@ What comes back is proved at the door like any call. With duplicate protection i
 """
 
 import base64
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
@@ -26,15 +26,26 @@ MOST_PRESSED = 500
 LARGEST_PAGE = 8 * 1024 * 1024
 
 
-class Undelivered(Struct):
-    """What the sender says it did not deliver. ``press``: what asks it to send this again; empty where it can only be asked
-    by hand. ``comes``: it will be sent by itself."""
+class SentEvent(Struct):
+    """What the sender says of one event, or of one attempt at it. ``press``: what asks for it to be sent again; empty where it
+    can only be asked for by hand. ``comes``: it will be sent by itself."""
 
     event: str
     what: str
     at: float | None
     press: str
+    arrived: bool = False
     comes: bool = False
+
+
+class Paging(Struct, frozen=True):
+    """How a sender's API divides its lists: where the rows are in a page (empty: it is all rows), what names the page after
+    it, by which parameter that page is asked for, and which asks for large ones."""
+
+    rows: str
+    after: Callable[[Any, Fetched], str]
+    name: str
+    size: dict[str, str]
 
 
 class SlowDown(Exception):
@@ -66,20 +77,19 @@ class SenderApi(Struct):
     async def press(self, path: str) -> None:
         await self._ask("POST", path)
 
-    async def pages(
-        self, path: str, rows: str, after: Callable[[Any, Fetched], str], name: str, **query: str
-    ) -> AsyncIterator[Document]:
-        """The rows of all pages, the newest first. ``name``: of the parameter that asks for the page ``after`` has named."""
+    async def pages(self, path: str, how: Paging, **query: str) -> AsyncIterator[Document]:
+        """The rows of all pages, the newest first."""
+        query |= how.size
         for _ in range(MOST_PAGES):
             document, answer = await self.get(path, **query)
-            found = document.get(rows) if rows and isinstance(document, dict) else document
+            found = document.get(how.rows) if how.rows and isinstance(document, dict) else document
             for row in found if isinstance(found, list) else ():
                 if isinstance(row, dict):
                     yield row
-            following = after(document, answer)
-            if not following or following == query.get(name):
+            following = how.after(document, answer)
+            if not following or following == query.get(how.name):
                 return
-            query[name] = following
+            query[how.name] = following
 
     async def _ask(self, method: str, target: str) -> Fetched:
         content = b"" if method == "POST" else None
@@ -103,7 +113,32 @@ class SenderApi(Struct):
         return answer
 
 
-Find = Callable[[SenderApi, SendAgainSetting, str, float], Awaitable[list[Undelivered]]]
+def _by_link(_: Any, answer: Fetched) -> str:
+    for part in (answer.header("link") or "").split(","):
+        if 'rel="next"' in part:
+            return _parameter(part[part.find("<") + 1 : part.find(">")], "cursor")
+    return ""
+
+
+def _by_header(_: Any, answer: Fetched) -> str:
+    return answer.header("x-next-page") or ""
+
+
+def _by_next(document: Any, _: Fetched) -> str:
+    pages = _inside(document, "meta", "pagination")
+    return _parameter(pages.get("next"), "after") if pages.get("has_more") else ""
+
+
+def _by_last(document: Any, _: Fetched) -> str:
+    rows = document.get("data") if isinstance(document, dict) and document.get("has_more") else None
+    return str(_inside(rows[-1]).get("id", "")) if isinstance(rows, list) and rows else ""
+
+
+_GITHUB = Paging("", _by_link, "cursor", {"per_page": "100"})
+_GITLAB = Paging("", _by_header, "page", {"per_page": "100"})
+_PADDLE = Paging("data", _by_next, "after", {"per_page": "200"})
+_RESEND = Paging("data", _by_last, "after", {"limit": "100"})
+_STRIPE = Paging("data", _by_last, "starting_after", {"limit": "100"})
 
 
 def _parameter(url: object, name: str) -> str:
@@ -111,160 +146,111 @@ def _parameter(url: object, name: str) -> str:
     return found[0] if found else ""
 
 
-def _next_link(_: Any, answer: Fetched) -> str:
-    for part in (answer.header("link") or "").split(","):
-        if 'rel="next"' in part:
-            return _parameter(part[part.find("<") + 1 : part.find(">")], "cursor")
-    return ""
+def _inside(value: object, *names: str) -> Document:
+    """The object that is there; an empty one where there is none."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
 
 
-def _seconds(text: object) -> float | None:
+def _seconds(value: object) -> float | None:
     try:
-        return moment(text, 0.0) if isinstance(text, str) else None
+        return moment(str(value), 0.0)
     except ValueError:
         return None
 
 
-def _same(url: object, ours: str) -> bool:
-    return isinstance(url, str) and url.partition("?")[0].rstrip("/") == ours.rstrip("/")
-
-
-async def _hook(rows: AsyncIterator[Document], field: Callable[[Document], object], ours: str) -> str:
+async def _hook(rows: AsyncIterator[Document], ours: str, field: str, *within: str) -> str:
     """The sender's own id of the webhook that has this URL."""
     async for row in rows:
-        if _same(field(row), ours):
+        url = _inside(row, *within).get(field)
+        if isinstance(url, str) and url.partition("?")[0].rstrip("/") == ours.rstrip("/"):
             return str(row.get("id"))
     raise FetchTrouble(f"the sender knows no webhook with the URL {ours}")
 
 
-def _configured_url(row: Document) -> object:
-    config = row.get("config")
-    return config.get("url") if isinstance(config, dict) else None
+Sent = AsyncIterator[SentEvent]
 
 
-async def _github(api: SenderApi, setting: SendAgainSetting, url: str, since: float) -> list[Undelivered]:
+async def _github(api: SenderApi, setting: SendAgainSetting, url: str, since: float) -> Sent:
     """Every attempt is listed, each with the id that stays the same over all of them."""
-    if setting.account.startswith("app/"):
-        hook = "/app/hook"
-    else:
-        hooks = api.pages(f"/{setting.account}/hooks", "", lambda *_: "", "page", per_page="100")
-        hook = f"/{setting.account}/hooks/{await _hook(hooks, _configured_url, url)}"
-    found: dict[str, Undelivered] = {}
-    arrived: set[str] = set()
-    async for row in api.pages(f"{hook}/deliveries", "", _next_link, "cursor", per_page="100"):
-        at, id = _seconds(row.get("delivered_at")), str(row.get("guid"))
+    hook = "/app/hook"
+    if not setting.account.startswith("app/"):
+        hooks = f"/{setting.account}/hooks"
+        hook = f"{hooks}/{await _hook(api.pages(hooks, _GITHUB), url, 'url', 'config')}"
+    async for row in api.pages(f"{hook}/deliveries", _GITHUB):
+        at, status = _seconds(row.get("delivered_at")), row.get("status_code")
         if at is not None and at < since:
-            break
-        if isinstance(row.get("status_code"), int) and 200 <= row["status_code"] < 300:
-            arrived.add(id)
+            return
         what = ".".join(str(row[name]) for name in ("event", "action") if row.get(name))
-        found.setdefault(id, Undelivered(id, what, at, f"{hook}/deliveries/{row.get('id')}/attempts"))
-    return [one for id, one in found.items() if id not in arrived]
+        press = f"{hook}/deliveries/{row.get('id')}/attempts"
+        arrived = isinstance(status, int) and 200 <= status < 300
+        yield SentEvent(str(row.get("guid")), what, at, press, arrived)
 
 
-async def _gitlab(api: SenderApi, setting: SendAgainSetting, url: str, since: float) -> list[Undelivered]:
+async def _gitlab(api: SenderApi, setting: SendAgainSetting, url: str, since: float) -> Sent:
     """Kept for seven days, without a time of their own: that of the answer has to do."""
     kind, _, path = setting.account.partition("/")
-    of = f"/{kind}/{quote(path, safe='')}/hooks"
-    hooks = api.pages(of, "", lambda _, answer: answer.header("x-next-page") or "", "page", per_page="100")
-    hook = f"{of}/{await _hook(hooks, lambda row: row.get('url'), url)}"
-    found: dict[str, Undelivered] = {}
-    arrived: set[str] = set()
-    rows = api.pages(
-        f"{hook}/events", "", lambda _, answer: answer.header("x-next-page") or "", "page", per_page="100"
-    )
-    async for row in rows:
-        sent = row.get("request_headers") or {}
+    hooks = f"/{kind}/{quote(path, safe='')}/hooks"
+    events = f"{hooks}/{await _hook(api.pages(hooks, _GITLAB), url, 'url')}/events"
+    async for row in api.pages(events, _GITLAB):
+        sent = _inside(row, "request_headers")
         id = str(sent.get("Idempotency-Key") or sent.get("X-Gitlab-Event-UUID") or row.get("id"))
-        if str(row.get("response_status", "")).startswith("2"):
-            arrived.add(id)
-        found.setdefault(
-            id, Undelivered(id, str(row.get("trigger", "")), None, f"{hook}/events/{row.get('id')}/resend")
-        )
-    return [one for id, one in found.items() if id not in arrived]
+        arrived = str(row.get("response_status", "")).startswith("2")
+        yield SentEvent(id, str(row.get("trigger", "")), None, f"{events}/{row.get('id')}/resend", arrived)
 
 
-async def _paddle(api: SenderApi, setting: SendAgainSetting, url: str, since: float) -> list[Undelivered]:
+async def _paddle(api: SenderApi, setting: SendAgainSetting, url: str, since: float) -> Sent:
     """A replay is a notification of its own of the same event, and cannot be replayed itself."""
-
-    def following(document: Any, _: Fetched) -> str:
-        pages = (document.get("meta") or {}).get("pagination") or {}
-        return _parameter(pages.get("next"), "after") if pages.get("has_more") else ""
-
-    settings = api.pages("/notification-settings", "data", following, "after", per_page="200")
-    of = await _hook(settings, lambda row: row.get("destination"), url)
-    found: dict[str, Undelivered] = {}
-    arrived: set[str] = set()
     begin = datetime.fromtimestamp(since, UTC).isoformat().replace("+00:00", "Z")
-    rows = api.pages(
-        "/notifications",
-        "data",
-        following,
-        "after",
-        notification_setting_id=of,
-        **{"from": begin},
-        per_page="200",
-    )
-    async for row in rows:
-        id, status = str(row.get("event_id") or (row.get("payload") or {}).get("event_id")), row.get("status")
-        if status == "delivered":
-            arrived.add(id)
-        one = Undelivered(
-            id,
-            str(row.get("type", "")),
-            _seconds(row.get("occurred_at")),
-            f"/notifications/{row.get('id')}/replay",
-        )
-        if status != "failed":
-            found[id] = msgspec.structs.replace(one, comes=True)
-        elif row.get("origin", "event") == "event" and not (id in found and found[id].comes):
-            found[id] = one
-    return [one for id, one in found.items() if id not in arrived]
+    of = await _hook(api.pages("/notification-settings", _PADDLE), url, "destination")
+    asked = {"notification_setting_id": of, "from": begin}
+    async for row in api.pages("/notifications", _PADDLE, **asked):
+        id, status = str(row.get("event_id") or _inside(row, "payload").get("event_id")), row.get("status")
+        if status == "failed" and row.get("origin", "event") != "event":
+            continue
+        what, at = str(row.get("type", "")), _seconds(row.get("occurred_at"))
+        press, arrived = f"/notifications/{row.get('id')}/replay", status == "delivered"
+        yield SentEvent(id, what, at, press, arrived, status != "failed")
 
 
-async def _resend(api: SenderApi, setting: SendAgainSetting, url: str, since: float) -> list[Undelivered]:
-    def following(document: Any, _: Fetched) -> str:
-        rows = document.get("data") or [] if isinstance(document, dict) and document.get("has_more") else []
-        return str(rows[-1].get("id")) if rows else ""
-
-    hooks = api.pages("/webhooks", "data", following, "after", limit="100")
-    hook = f"/webhooks/{await _hook(hooks, lambda row: row.get('endpoint'), url)}/events"
-    found = []
-    async for row in api.pages(hook, "data", following, "after", limit="100"):
-        at = _seconds(row.get("created_at"))
+async def _resend(api: SenderApi, setting: SendAgainSetting, url: str, since: float) -> Sent:
+    events = f"/webhooks/{await _hook(api.pages('/webhooks', _RESEND), url, 'endpoint')}/events"
+    async for row in api.pages(events, _RESEND):
+        at, id, status = _seconds(row.get("created_at")), str(row.get("id")), row.get("status")
         if at is not None and at < since:
-            break
-        if row.get("status") != "success":
-            id = str(row.get("id"))
-            comes = row.get("status") != "failed"
-            found.append(Undelivered(id, str(row.get("type", "")), at, f"{hook}/{id}/replay", comes))
-    return found
+            return
+        what, press = str(row.get("type", "")), f"{events}/{id}/replay"
+        yield SentEvent(id, what, at, press, status == "success", status != "failed")
 
 
-async def _stripe(api: SenderApi, setting: SendAgainSetting, url: str, since: float) -> list[Undelivered]:
+async def _stripe(api: SenderApi, setting: SendAgainSetting, url: str, since: float) -> Sent:
     """Lists what some endpoint did not take, and has no button."""
-
-    def following(document: Any, _: Fetched) -> str:
-        rows = document.get("data") or [] if isinstance(document, dict) and document.get("has_more") else []
-        return str(rows[-1].get("id")) if rows else ""
-
-    query = {"delivery_success": "false", "created[gte]": str(int(since)), "limit": "100"}
-    rows = api.pages("/v1/events", "data", following, "starting_after", **query)
-    return [
-        Undelivered(
-            str(row.get("id")),
-            str(row.get("type", "")),
-            row.get("created"),
-            "",
-            bool(row.get("pending_webhooks")),
-        )
-        async for row in rows
-    ]
+    asked = {"delivery_success": "false", "created[gte]": str(int(since))}
+    async for row in api.pages("/v1/events", _STRIPE, **asked):
+        id, what, at = str(row.get("id")), str(row.get("type", "")), _seconds(row.get("created"))
+        yield SentEvent(id, what, at, "", comes=bool(row.get("pending_webhooks")))
 
 
-KINDS: dict[presets.SendAgainKind, Find] = {
+_KINDS: dict[presets.SendAgainKind, Callable[[SenderApi, SendAgainSetting, str, float], Sent]] = {
     "github": _github, "gitlab": _gitlab, "paddle": _paddle, "resend": _resend, "stripe": _stripe,
 }  # fmt: skip
+
+
+async def undelivered(
+    kind: presets.SendAgainKind, api: SenderApi, setting: SendAgainSetting, url: str, since: float
+) -> list[SentEvent]:
+    """What has not arrived with any attempt, each event once: one that comes by itself, or the newest one."""
+    found: dict[str, SentEvent] = {}
+    arrived: set[str] = set()
+    async for one in _KINDS[kind](api, setting, url, since):
+        if one.arrived:
+            arrived.add(one.event)
+        elif one.comes:
+            found[one.event] = one
+        else:
+            found.setdefault(one.event, one)
+    return [one for id, one in found.items() if id not in arrived]
 
 
 def headers_of(
@@ -278,7 +264,7 @@ def headers_of(
         return {
             "Authorization": f"Bearer {token}",
             "Accept": "application/vnd.github+json",
-            "X-GitHub-SenderApi-Version": "2022-11-28",
+            "X-GitHub-Api-Version": "2022-11-28",
         }
     return {"Authorization": f"Bearer {token}"}
 
