@@ -1,7 +1,5 @@
 """Keys, users, sessions and the audit trail over HTTP."""
 
-from typing import Annotated
-
 from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
@@ -18,7 +16,7 @@ row = Rows("Access")
 
 
 class AuditQuery(OnePage):
-    subject: Annotated[Text | None, Field(description="The id of what was changed.")] = None
+    subject: Text | None = Field(default=None, description="The id of what was changed.")
 
 
 class ApiKeyRequest(Shape):

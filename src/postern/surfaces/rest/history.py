@@ -43,18 +43,17 @@ class HistoryQuery(FilterRequest):
 
 
 class ReplayQuery(Shape):
-    fields: Annotated[
-        Values, Field(description="The four values as they were recorded, or as the mapping finds them now.")
-    ] = "recorded"
+    fields: Values = Field(
+        default="recorded",
+        description="The four values as they were recorded, or as the mapping finds them now.",
+    )
 
 
 class CompareQuery(Shape):
-    to: Annotated[
-        Text | None,
-        Field(
-            description="The other call's id; left out, the last call to the same webhook before it that went well."
-        ),
-    ] = None
+    to: Text | None = Field(
+        default=None,
+        description="The other call's id; left out, the last call to the same webhook before it that went well.",
+    )
 
 
 class EditedReplayRequest(Shape):
@@ -62,14 +61,14 @@ class EditedReplayRequest(Shape):
     finds them in the body, or as they were recorded."""
 
     body: str | None = None
-    values: Annotated[
-        dict[str, str] | None, Field(description='Fields set by hand: {"fieldOne": "1002"}.')
-    ] = None
+    values: dict[str, str] | None = Field(
+        default=None, description='Fields set by hand: {"fieldOne": "1002"}.'
+    )
     fields: Values = "current"
 
 
 class CodeQuery(Shape):
-    language: Annotated[Language, Field(description="What it is to be pasted into.")] = "curl"
+    language: Language = Field(default="curl", description="What it is to be pasted into.")
 
 
 class VolumeQuery(Shape):
@@ -164,10 +163,9 @@ row.of(
 
 
 class FixRequest(Shape):
-    number: Annotated[
-        Annotated[int, Field(ge=0, le=100), WHOLE],
-        Field(description="Its place in wouldVerifyIf of the call's explanation; the first is 0."),
-    ]
+    number: Annotated[int, Field(ge=0, le=100), WHOLE] = Field(
+        description="Its place in wouldVerifyIf of the call's explanation; the first is 0."
+    )
 
 
 row.of(
@@ -239,9 +237,9 @@ class ReplayFilter(FilterRequest):
 
 class ReplayRequest(Shape):
     filter: ReplayFilter
-    include_completed: Annotated[
-        bool, Field(description="Also calls whose workflow has completed. They are left out otherwise.")
-    ] = False
+    include_completed: bool = Field(
+        default=False, description="Also calls whose workflow has completed. They are left out otherwise."
+    )
 
 
 @row("POST", "/replays", "Plan a replay of many", status=201, place="replays", idempotent=True)
@@ -265,10 +263,9 @@ row.of(
 
 class LiveQuery(Shape):
     webhook_id: Text | None = None
-    after: Annotated[
-        Annotated[str, Field(pattern=INVOCATION_ID)] | None,
-        Field(description="Go on from this invocation, as Last-Event-ID does."),
-    ] = None
+    after: Annotated[str, Field(pattern=INVOCATION_ID)] | None = Field(
+        default=None, description="Go on from this invocation, as Last-Event-ID does."
+    )
 
 
 @row(

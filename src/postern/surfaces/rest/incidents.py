@@ -1,7 +1,5 @@
 """Incidents over HTTP: those that are open and those that are over, acknowledging one, and the rhythm that a webhook has."""
 
-from typing import Annotated
-
 from pydantic import Field
 
 from postern.core.access.accounts import Actor
@@ -16,12 +14,12 @@ row = Rows("Incidents")
 
 
 class IncidentQuery(OnePage):
-    webhook_id: Annotated[Text | None, Field(description="Of this webhook; gateway: its own alone.")] = None
-    open: Annotated[bool, Field(description="Only those that are not over.")] = False
+    webhook_id: Text | None = Field(default=None, description="Of this webhook; gateway: its own alone.")
+    open: bool = Field(default=False, description="Only those that are not over.")
 
 
 class RhythmQuery(Shape):
-    time_zone: Annotated[Text, Field(description="In whose hours, like Europe/Berlin.")] = "UTC"
+    time_zone: Text = Field(default="UTC", description="In whose hours, like Europe/Berlin.")
 
 
 @row("GET", "/incidents", "List incidents")

@@ -1,6 +1,6 @@
 """How the gateway is, what it was started with, the webhooks as one document, and what the engine knows, over HTTP."""
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -30,8 +30,8 @@ class ApplyRequest(Shape):
 
     document: Any
     secrets: list[ReferencedSecret] = Field([], max_length=100_000, repr=False)
-    prune: Annotated[bool, Field(description="Delete the webhooks that the document does not name.")] = False
-    dry_run: Annotated[bool, Field(description="Only say what would be changed.")] = False
+    prune: bool = Field(default=False, description="Delete the webhooks that the document does not name.")
+    dry_run: bool = Field(default=False, description="Only say what would be changed.")
 
 
 row.of(as_code.export, "export_configuration", "GET", "/configuration", "Export every webhook")
@@ -57,7 +57,7 @@ async def apply_configuration(gateway: Gateway, actor: Actor, body: ApplyRequest
 
 class RunsQuery(Shape):
     limit: Limit = 50
-    delivery_key: Annotated[Text | None, Field(description="Only the runs of one delivery.")] = None
+    delivery_key: Text | None = Field(default=None, description="Only the runs of one delivery.")
 
 
 row.of(readiness.status, "show_status", "GET", "/status", "Show how the gateway is")

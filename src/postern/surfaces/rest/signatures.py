@@ -12,10 +12,10 @@ row = Rows("Signatures")
 
 
 class ProposalQuery(Shape):
-    description: Annotated[
-        Annotated[str, Field(max_length=200)] | None, Field(description="What the sender is called.")
-    ] = None
-    invocation_id: Annotated[Text | None, Field(description="A recorded call of it.")] = None
+    description: Annotated[str, Field(max_length=200)] | None = Field(
+        default=None, description="What the sender is called."
+    )
+    invocation_id: Text | None = Field(default=None, description="A recorded call of it.")
 
 
 EXAMPLE = {

@@ -40,14 +40,12 @@ PATCH = {
 
 
 class WebhookQuery(OnePage, WebhookFilterRequest):
-    sort: Annotated[
-        Sort,
-        Field(
-            description="created: the newest first; failing: those with most trouble; name, folder: A to Z; last_call: the "
-            "last called; last_day: those with most calls in the last 24 hours."
-        ),
-    ] = "created"
-    reverse: Annotated[bool, Field(description="The other way round.")] = False
+    sort: Sort = Field(
+        default="created",
+        description="created: the newest first; failing: those with most trouble; name, folder: A to Z; last_call: the "
+        "last called; last_day: those with most calls in the last 24 hours.",
+    )
+    reverse: bool = Field(default=False, description="The other way round.")
 
 
 class BinQuery(OnePage):
@@ -55,10 +53,9 @@ class BinQuery(OnePage):
 
 
 class AnnouncedQuery(Shape):
-    invocation_id: Annotated[
-        Text | None,
-        Field(description="The call that announced it. Needed where callers announced different ones."),
-    ] = None
+    invocation_id: Text | None = Field(
+        default=None, description="The call that announced it. Needed where callers announced different ones."
+    )
 
 
 @row("GET", "/webhooks", "List webhooks")
@@ -138,17 +135,20 @@ row.of(holds.drop, "drop_held", "POST", "/webhooks/{webhook_id}/drop", "Drop wha
 
 
 class RecordQuery(Shape):
-    seconds: Annotated[float, Field(ge=1, le=86_400, description="How long to wait for it.")] = 600
+    seconds: float = Field(default=600, ge=1, le=86_400, description="How long to wait for it.")
 
 
 class PayloadTypesQuery(Shape):
-    calls: Annotated[
-        int, Field(ge=1, le=MOST_CALLS, description="How many of the newest recorded calls are read at most.")
-    ] = CALLS
+    calls: int = Field(
+        default=CALLS,
+        ge=1,
+        le=MOST_CALLS,
+        description="How many of the newest recorded calls are read at most.",
+    )
 
 
 class NewWorkflowQuery(Shape):
-    name: Annotated[str, Field(min_length=1, max_length=80, description="What to call it.")]
+    name: str = Field(min_length=1, max_length=80, description="What to call it.")
 
 
 row.of(
@@ -188,10 +188,9 @@ row.of(
 
 
 class AdmitAllRequest(Shape):
-    expected: Annotated[
-        Annotated[int, Field(ge=0), WHOLE] | None,
-        Field(description="How many they were: refused where it is another number now."),
-    ] = None
+    expected: Annotated[int, Field(ge=0), WHOLE] | None = Field(
+        default=None, description="How many they were: refused where it is another number now."
+    )
 
 
 row.of(

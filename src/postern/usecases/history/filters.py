@@ -27,64 +27,51 @@ Part = Annotated[str, Field(max_length=300)]
 class FilterRequest(Shape):
     """Which calls: every part that is given must hold."""
 
-    webhook_id: Annotated[Id | None, Field(description="Only calls to this webhook.")] = None
-    status: Annotated[Status | None, Field(description="Only invocations in this status.")] = None
-    code: Annotated[Id | None, Field(description="Only this reason, like signature_mismatch.")] = None
-    since: Annotated[
-        Moment | None,
-        Field(
-            description="Not before this time: ISO 8601, seconds since 1970, or how long ago: 45s, 30m, 1h, 2d.",
-            examples=["2026-11-21T09:00:00Z"],
-        ),
-    ] = None
-    until: Annotated[
-        Moment | None,
-        Field(description="Before this time, written likewise.", examples=["2026-11-21T09:00:00Z"]),
-    ] = None
-    search: Annotated[
-        Text | None,
-        Field(description="Only calls whose headers, query or body hold this text, in capitals or not."),
-    ] = None
-    answer: Annotated[
-        Annotated[str, Field(max_length=4)] | None,
-        Field(
-            description="Only calls whose caller heard this: a status like 504, all of a kind like 5xx, or gone, where it had left."
-        ),
-    ] = None
-    value: Annotated[
-        Text | None,
-        Field(
-            description="Only calls with this whole mapped value or event name, in capitals or not, or, with a * at its end, its "
-            "beginning. Quick in a history of any length; found some seconds after the call. A rejected call has the values that the mapping found then, where its body is an object of 16 KiB at most."
-        ),
-    ] = None
-    address: Annotated[
-        Id | None, Field(description="Only calls from this address. Found some seconds after the call.")
-    ] = None
-    bookmarked: Annotated[bool, Field(description="Only calls that somebody has bookmarked.")] = False
-    header: Annotated[
-        Part | None,
-        Field(
-            description="Only calls with this header: its name, name=value, or name=beginning*. The calls are gone through."
-        ),
-    ] = None
-    field: Annotated[
-        Part | None,
-        Field(
-            description="Only calls with this mapped value (fieldOne=1001), or this value at a path of the payload (customer.id=7), for "
-            "which the calls are gone through; a * at the end stands for any ending. A replay can be planned by mapped values alone."
-        ),
-    ] = None
+    webhook_id: Id | None = Field(default=None, description="Only calls to this webhook.")
+    status: Status | None = Field(default=None, description="Only invocations in this status.")
+    code: Id | None = Field(default=None, description="Only this reason, like signature_mismatch.")
+    since: Moment | None = Field(
+        default=None,
+        description="Not before this time: ISO 8601, seconds since 1970, or how long ago: 45s, 30m, 1h, 2d.",
+        examples=["2026-11-21T09:00:00Z"],
+    )
+    until: Moment | None = Field(
+        default=None, description="Before this time, written likewise.", examples=["2026-11-21T09:00:00Z"]
+    )
+    search: Text | None = Field(
+        default=None,
+        description="Only calls whose headers, query or body hold this text, in capitals or not.",
+    )
+    answer: Annotated[str, Field(max_length=4)] | None = Field(
+        default=None,
+        description="Only calls whose caller heard this: a status like 504, all of a kind like 5xx, or gone, where it had left.",
+    )
+    value: Text | None = Field(
+        default=None,
+        description="Only calls with this whole mapped value or event name, in capitals or not, or, with a * at its end, its "
+        "beginning. Quick in a history of any length; found some seconds after the call. A rejected call has the values that the mapping found then, where its body is an object of 16 KiB at most.",
+    )
+    address: Id | None = Field(
+        default=None, description="Only calls from this address. Found some seconds after the call."
+    )
+    bookmarked: bool = Field(default=False, description="Only calls that somebody has bookmarked.")
+    header: Part | None = Field(
+        default=None,
+        description="Only calls with this header: its name, name=value, or name=beginning*. The calls are gone through.",
+    )
+    field: Part | None = Field(
+        default=None,
+        description="Only calls with this mapped value (fieldOne=1001), or this value at a path of the payload (customer.id=7), for "
+        "which the calls are gone through; a * at the end stands for any ending. A replay can be planned by mapped values alone.",
+    )
 
-    replay: Annotated[
-        Id | None, Field(description="Only calls that this replay of many has replayed (rpl_…).")
-    ] = None
-    error: Annotated[
-        Annotated[str, Field(max_length=500)] | None,
-        Field(
-            description="Only calls that failed with this error, the whole of it; a … in it stands for any text."
-        ),
-    ] = None
+    replay: Id | None = Field(
+        default=None, description="Only calls that this replay of many has replayed (rpl_…)."
+    )
+    error: Annotated[str, Field(max_length=500)] | None = Field(
+        default=None,
+        description="Only calls that failed with this error, the whole of it; a … in it stands for any text.",
+    )
 
     def wanted(self, within: str = "") -> HistoryFilter:
         asked = {name: getattr(self, name) for name in FilterRequest.model_fields}

@@ -21,11 +21,10 @@ from postern.usecases.webhooks.requests import SEND_AGAIN
 
 
 class SendAgainRequest(Shape):
-    since: Annotated[
-        Annotated[str, Field(max_length=40)],
-        Field(description="What was not delivered since then: ISO 8601, or how long ago: 30m, 2h, 3d."),
-    ]
-    dry_run: Annotated[bool, Field(description="Only say what would be asked for.")] = False
+    since: Annotated[str, Field(max_length=40)] = Field(
+        description="What was not delivered since then: ISO 8601, or how long ago: 30m, 2h, 3d."
+    )
+    dry_run: bool = Field(default=False, description="Only say what would be asked for.")
 
 
 async def send_again(gateway: Gateway, actor: Actor, webhook_id: str, request: SendAgainRequest) -> SentAgain:

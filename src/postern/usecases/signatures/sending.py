@@ -59,28 +59,24 @@ class SendRequest(Shape):
     """Which call to make: one of the webhook's samples by its event, or a body of one's own. ``wrong`` breaks it in
     one way. Words in braces, like {uuid} and {timestamp}, are filled in for each call."""
 
-    event: Annotated[
-        Annotated[str, Field(max_length=200)] | None,
-        Field(description="One of its test calls; without it the first."),
-    ] = None
+    event: Annotated[str, Field(max_length=200)] | None = Field(
+        default=None, description="One of its test calls; without it the first."
+    )
     body: Annotated[str, Field(max_length=LARGEST_PAYLOAD_LIMIT)] | None = Field(default=None, repr=False)
     body_base64: Annotated[str, Field(max_length=LARGEST_PAYLOAD_LIMIT * 2)] | None = Field(
         default=None, repr=False
     )
-    changes: Annotated[
-        BodyChanges,
-        Field(
-            max_length=50,
-            repr=False,
-            description='Values to set in the body, by their paths: {"data.id": 7}.',
-        ),
-    ] = {}
+    changes: BodyChanges = Field(
+        default={},
+        max_length=50,
+        repr=False,
+        description='Values to set in the body, by their paths: {"data.id": 7}.',
+    )
     wrong: Wrong | None = None
     count: Annotated[int, Field(ge=1, le=MOST_CALLS), WHOLE] = 1
-    rate: Annotated[
-        Annotated[float, Field(ge=SLOWEST, le=MOST_CALLS)] | None,
-        Field(description="Calls a second. Without it each waits for the answer of the one before."),
-    ] = None
+    rate: Annotated[float, Field(ge=SLOWEST, le=MOST_CALLS)] | None = Field(
+        default=None, description="Calls a second. Without it each waits for the answer of the one before."
+    )
 
 
 async def samples(gateway: Gateway, actor: Actor, webhook_id: str) -> list[views.SampleCall]:

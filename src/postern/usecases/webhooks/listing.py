@@ -37,36 +37,28 @@ from postern.usecases.webhooks.showing import presented, unreadable
 class WebhookFilterRequest(Shape):
     """Which webhooks: every part that is given must hold."""
 
-    search: Annotated[
-        Annotated[str, Field(max_length=200)] | None,
-        Field(
-            description="Part of the name, the folder or a tag, or the whole id or short code; with a * for any text, "
-            "the whole name, like tmp-*."
-        ),
-    ] = None
-    sender: Annotated[
-        Annotated[str, Field(max_length=80)] | None,
-        Field(description="A sender like shopify; or token, none, schedule."),
-    ] = None
-    state: Annotated[
-        State | None,
-        Field(
-            description="failing: calls of the last two hours could not be started, or most of them were rejected, or it "
-            "cannot be served."
-        ),
-    ] = None
-    tag: Annotated[Annotated[str, Field(max_length=80)] | None, Field(description="With this tag.")] = None
-    folder: Annotated[
-        Annotated[str, Field(max_length=200)] | None,
-        Field(description=f"In this folder or one inside it; {NO_FOLDER} for those that are in none."),
-    ] = None
-    not_called_since: Annotated[
-        Moment | None,
-        Field(
-            description="Whose last call came before this time, or never: ISO 8601, seconds since 1970, or how long ago: 45s, "
-            "30m, 1h, 2d. A fetch of its schedule counts as a call."
-        ),
-    ] = None
+    search: Annotated[str, Field(max_length=200)] | None = Field(
+        default=None,
+        description="Part of the name, the folder or a tag, or the whole id or short code; with a * for any text, "
+        "the whole name, like tmp-*.",
+    )
+    sender: Annotated[str, Field(max_length=80)] | None = Field(
+        default=None, description="A sender like shopify; or token, none, schedule."
+    )
+    state: State | None = Field(
+        default=None,
+        description="failing: calls of the last two hours could not be started, or most of them were rejected, or it "
+        "cannot be served.",
+    )
+    tag: Annotated[str, Field(max_length=80)] | None = Field(default=None, description="With this tag.")
+    folder: Annotated[str, Field(max_length=200)] | None = Field(
+        default=None, description=f"In this folder or one inside it; {NO_FOLDER} for those that are in none."
+    )
+    not_called_since: Moment | None = Field(
+        default=None,
+        description="Whose last call came before this time, or never: ISO 8601, seconds since 1970, or how long ago: 45s, "
+        "30m, 1h, 2d. A fetch of its schedule counts as a call.",
+    )
 
     def wanted(self, within: str = "") -> WebhookFilter:
         return WebhookFilter(

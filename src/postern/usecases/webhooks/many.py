@@ -39,18 +39,16 @@ class ManyRequest(Shape):
     action: Action
     webhook_ids: Annotated[list[str], Field(min_length=1, max_length=MOST_NAMED)] | None = None
     filter: WebhookFilterRequest | None = None
-    tags: Annotated[
-        list[str], Field(max_length=MOST_TAGS, description="For tag and untag."), AfterValidator(bounds.tags)
-    ] = []
-    folder: Annotated[
-        Annotated[str, Field(max_length=LONGEST_FOLDER), AfterValidator(folder_of)] | None,
-        Field(description="For move: the folder they go to; null takes them out of theirs."),
-    ] = None
-    expected: Annotated[
-        Annotated[int, Field(ge=0)] | None,
-        Field(description="How many webhooks it is about: refused where it is another number now."),
-    ] = None
-    dry_run: Annotated[bool, Field(description="Only say what would be done.")] = False
+    tags: Annotated[list[str], AfterValidator(bounds.tags)] = Field(
+        default=[], max_length=MOST_TAGS, description="For tag and untag."
+    )
+    folder: Annotated[str, Field(max_length=LONGEST_FOLDER), AfterValidator(folder_of)] | None = Field(
+        default=None, description="For move: the folder they go to; null takes them out of theirs."
+    )
+    expected: Annotated[int, Field(ge=0)] | None = Field(
+        default=None, description="How many webhooks it is about: refused where it is another number now."
+    )
+    dry_run: bool = Field(default=False, description="Only say what would be done.")
 
 
 class _Result(Struct):
