@@ -44,7 +44,6 @@ from postern.surfaces.console.views.operations.settings import ENGINE_SETTINGS a
 from postern.surfaces.console.views.webhooks import authentication, listing, many, test_call
 from postern.surfaces.console.words import CODE_WORDS, FILTERS
 from postern.surfaces.console.words import ENGINES as TITLES
-from postern.usecases.deliveries.views import ReplayedCalls
 from postern.usecases.deliveries.views import ReplayOutcomes as OfReplay
 from postern.usecases.history.code import WRITERS, Language
 from postern.usecases.history.filters import FilterRequest
@@ -367,7 +366,6 @@ def test_a_kind_of_handshake_is_answered(kind: handshake.HandshakeKind) -> None:
 def test_a_field_of_the_history_s_filter_is_asked_for_everywhere() -> None:
     fields = set(HistoryFilter.__struct_fields__)
     assert set(FilterRequest.model_fields) == fields, "FilterRequest in usecases/history/filters.py"
-    assert set(ReplayedCalls.__struct_fields__) == fields, "ReplayedCalls in usecases/deliveries/views.py"
     assert set(filters.CALLS) == fields, "CALLS in surfaces/cli/filters.py"
     asked = set(re.findall(r"wanted\.(\w+)", Path(filtering.__file__).read_text("utf-8")))
     assert fields <= asked, f"stores/history/filtering.py asks nothing of {fields - asked}"

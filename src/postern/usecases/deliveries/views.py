@@ -2,28 +2,16 @@
 
 from collections.abc import Mapping
 
-from postern.core.history.invocation import HistoryFilter, Status
+from postern.core.history.invocation import HistoryFilter
 from postern.core.history.replay import Replay as StoredReplay
 from postern.core.history.replay import ReplayState, Values
 from postern.usecases.answers import UNSET, Time, UnsetType, View, shown
 from postern.usecases.summary import InvocationSummary
 
 
-class ReplayedCalls(View):
-    webhook_id: str | None
-    status: Status | None
-    code: str | None
-    since: Time | None
-    until: Time | None
-    search: str | None
-    answer: str | None
-    value: str | None
-    address: str | None
-    bookmarked: bool
-    header: str | None = None
-    field: str | None = None
-    replay: str | None = None
-    error: str | None = None
+class ReplayedCalls(HistoryFilter, frozen=True, rename="camel"):
+    since: Time | None = None
+    until: Time | None = None
 
 
 class ReplayOutcomes(View):
@@ -38,14 +26,9 @@ class ReplayOutcomes(View):
     dropped: int = 0
 
     def __str__(self) -> str:
-        waiting = [(self.completed, "completed"), (self.failed, "failed"), (self.started, "started")]
-        waiting += [
-            (self.lost, "lost"),
-            (self.queued, "waiting"),
-            (self.held, "held"),
-            (self.dropped, "dropped"),
-        ]
-        return ", ".join(f"{count:,} {word}" for count, word in waiting if count)
+        words = ("completed", "failed", "started", "lost", "queued", "held", "dropped")
+        counted = [(getattr(self, word), "waiting" if word == "queued" else word) for word in words]
+        return ", ".join(f"{count:,} {word}" for count, word in counted if count)
 
 
 class Replay(View):
