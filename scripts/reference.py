@@ -20,7 +20,7 @@ import msgspec
 
 from postern import presets, usecases
 from postern.core.problems import PROBLEMS
-from postern.core.signatures.keys import ALGORITHM_WORDS
+from postern.core.signatures.keys import ALGORITHM_KINDS
 from postern.core.webhooks import settings as webhook_settings
 from postern.core.webhooks.bounds import Bounds
 from postern.observe.metrics import REGISTRY
@@ -136,7 +136,7 @@ def senders_page() -> str:
         [
             f"[{preset.title}](senders/{name}.md)",
             f"`{name}`",
-            ALGORITHM_WORDS[preset.scheme.algorithm],
+            ALGORITHM_KINDS[preset.scheme.algorithm].words,
             ", ".join(preset.aliases),
         ]
         for name, preset in presets.load().items()

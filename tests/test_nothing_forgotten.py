@@ -22,7 +22,7 @@ from postern.core.signatures import handshake
 from postern.core.signatures.credential import Placement
 from postern.core.signatures.encoding import Encoding, SecretEncoding
 from postern.core.signatures.freshness import _PARSERS, TimestampFormat
-from postern.core.signatures.keys import ALGORITHM_WORDS, SIZES, Algorithm
+from postern.core.signatures.keys import ALGORITHM_KINDS, Algorithm
 from postern.core.signatures.scheme import FIELDS
 from postern.core.webhooks.listing import Action, Sort, State
 from postern.core.webhooks.making import Wrong
@@ -129,8 +129,7 @@ CHOICES: list[tuple[Any, Any, str]] = [
     (TimestampFormat, typed("webhook/scheme.html", "'scheme.timestampFormat"), "templates/webhook/scheme.html"),
     (TimestampFormat, _PARSERS, "_PARSERS in core/signatures/freshness.py"),
     (Algorithm, typed("webhook/scheme.html", "'scheme.algorithm"), "templates/webhook/scheme.html"),
-    (Algorithm, ALGORITHM_WORDS, "ALGORITHM_WORDS in core/signatures/keys.py"),
-    (Algorithm, SIZES, "SIZES in core/signatures/keys.py"),
+    (Algorithm, ALGORITHM_KINDS, "ALGORITHM_KINDS in core/signatures/keys.py"),
 ]  # fmt: skip
 """A choice, and a place that says something of each of its values. What a ``match`` says is for mypy to compare."""
 

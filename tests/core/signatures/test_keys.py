@@ -21,7 +21,14 @@ from hypothesis import strategies as st
 from postern.core.calls.call import Call
 from postern.core.signatures.credential import Unproven
 from postern.core.signatures.encoding import STAND_IN
-from postern.core.signatures.keys import ALGORITHMS, SIZES, Algorithm, is_pair, key_of, new_private_key
+from postern.core.signatures.keys import (
+    ALGORITHM_KINDS,
+    ALGORITHMS,
+    Algorithm,
+    is_pair,
+    key_of,
+    new_private_key,
+)
 from postern.core.signatures.scheme import SignatureScheme, warnings
 from postern.core.signatures.signature import MOST_OF_PAIRS, SignatureCredential
 
@@ -69,7 +76,7 @@ def der(key: ed25519.Ed25519PublicKey) -> bytes:
 @pytest.mark.parametrize("algorithm", PAIRS)
 def test_a_public_key_takes_what_its_private_half_made_and_nothing_else(algorithm: Algorithm) -> None:
     signature = key_of(algorithm, PRIVATE[algorithm], "utf8", "").sign(CONTENT)
-    assert len(signature) in SIZES[algorithm]
+    assert len(signature) in ALGORITHM_KINDS[algorithm].sizes
     key = key_of(algorithm, pem(public(algorithm)), "utf8", "")
     assert key.matches(CONTENT, [bytes(len(signature)), signature])
     assert not key.matches(CONTENT + b" ", [signature]) and not key.matches(CONTENT, [signature[:-1]])

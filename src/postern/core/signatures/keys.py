@@ -9,8 +9,9 @@ import hmac
 import re
 from base64 import b64decode
 from binascii import Error, unhexlify
-from collections.abc import Callable
 from typing import Any, Literal, Protocol, assert_never, get_args
+
+from msgspec import Struct
 
 from postern.core.signatures.encoding import SecretEncoding, is_stand_in, signing_key
 from postern.core.signatures.tokens import LONGEST_TOKEN, TOKENS
@@ -29,47 +30,35 @@ Algorithm = Literal[
     "jwt_es256",
 ]
 ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
-ALGORITHM_WORDS: dict[Algorithm, str] = {
-    "hmac_sha1": "HMAC-SHA1",
-    "hmac_sha256": "HMAC-SHA256",
-    "hmac_sha512": "HMAC-SHA512",
-    "ed25519": "Ed25519",
-    "ecdsa_p256": "ECDSA (P-256, SHA-256)",
-    "rsa_sha256": "RSA with SHA-256",
-    "rsa_sha512": "RSA with SHA-512",
-    "rsa_pss_sha256": "RSA-PSS with SHA-256",
-    "jwt_hs256": "signed token (JWT, HS256)",
-    "jwt_rs256": "signed token (JWT, RS256)",
-    "jwt_es256": "signed token (JWT, ES256)",
-}
-SIGNATURE_WORDS: dict[Algorithm, str] = {
-    "hmac_sha1": "a SHA-1 digest",
-    "hmac_sha256": "a SHA-256 digest",
-    "hmac_sha512": "a SHA-512 digest",
-    "ed25519": "an Ed25519 signature",
-    "ecdsa_p256": "an ECDSA signature (DER)",
-    "rsa_sha256": "an RSA signature",
-    "rsa_sha512": "an RSA signature",
-    "rsa_pss_sha256": "an RSA signature",
-    "jwt_hs256": "a signed token (JWT)",
-    "jwt_rs256": "a signed token (JWT)",
-    "jwt_es256": "a signed token (JWT)",
-}
+Digest = Literal["sha1", "sha256", "sha512"]
+
+
+class AlgorithmKind(Struct, frozen=True):
+    words: str
+    signature_words: str
+    sizes: range
+    """How many bytes a signature has."""
+    digest: Digest | None = None
+    """Where the key is a shared secret."""
+
 
 _RSA_BITS = range(2048, 8193)
-SIZES: dict[Algorithm, range] = {
-    "hmac_sha1": range(20, 21),
-    "hmac_sha256": range(32, 33),
-    "hmac_sha512": range(64, 65),
-    "ed25519": range(64, 65),
-    "ecdsa_p256": range(8, 73),
-    **dict.fromkeys(("rsa_sha256", "rsa_sha512", "rsa_pss_sha256"), range(256, 1025)),
-    **dict.fromkeys(TOKENS, range(1, LONGEST_TOKEN + 1)),
+_RSA_SIZES = range(256, 1025)
+_TOKEN_SIZES = range(1, LONGEST_TOKEN + 1)
+ALGORITHM_KINDS: dict[Algorithm, AlgorithmKind] = {
+    "hmac_sha1": AlgorithmKind("HMAC-SHA1", "a SHA-1 digest", range(20, 21), "sha1"),
+    "hmac_sha256": AlgorithmKind("HMAC-SHA256", "a SHA-256 digest", range(32, 33), "sha256"),
+    "hmac_sha512": AlgorithmKind("HMAC-SHA512", "a SHA-512 digest", range(64, 65), "sha512"),
+    "ed25519": AlgorithmKind("Ed25519", "an Ed25519 signature", range(64, 65)),
+    "ecdsa_p256": AlgorithmKind("ECDSA (P-256, SHA-256)", "an ECDSA signature (DER)", range(8, 73)),
+    "rsa_sha256": AlgorithmKind("RSA with SHA-256", "an RSA signature", _RSA_SIZES),
+    "rsa_sha512": AlgorithmKind("RSA with SHA-512", "an RSA signature", _RSA_SIZES),
+    "rsa_pss_sha256": AlgorithmKind("RSA-PSS with SHA-256", "an RSA signature", _RSA_SIZES),
+    "jwt_hs256": AlgorithmKind("signed token (JWT, HS256)", "a signed token (JWT)", _TOKEN_SIZES),
+    "jwt_rs256": AlgorithmKind("signed token (JWT, RS256)", "a signed token (JWT)", _TOKEN_SIZES),
+    "jwt_es256": AlgorithmKind("signed token (JWT, ES256)", "a signed token (JWT)", _TOKEN_SIZES),
 }
-"""How many bytes a signature has."""
-
-Digest = Literal["sha1", "sha256", "sha512"]
-DIGESTS: dict[Algorithm, Digest] = {"hmac_sha1": "sha1", "hmac_sha256": "sha256", "hmac_sha512": "sha512"}
+DIGESTS: dict[Algorithm, Digest] = {name: one.digest for name, one in ALGORITHM_KINDS.items() if one.digest}
 """Of the algorithms whose key is a shared secret."""
 
 _PEM = re.compile(rb"\s*-----BEGIN ([A-Z0-9 ]+)-----(.*)-----END \1-----\s*", re.DOTALL)
@@ -140,16 +129,16 @@ class KeyOfPair:
     """The public half, or the private one, which has the public in it."""
 
     def __init__(self, algorithm: Algorithm, text: bytes) -> None:
-        private, key = _read(text)
-        self.can_sign = private
-        self._check, self._make = _functions(algorithm, key.public_key() if private else key, key)
+        self.can_sign, self._private = _read(text)
+        self._public = self._private.public_key() if self.can_sign else self._private
+        self._checking, self._signing = _how(algorithm, self._public)
 
     def matches(self, content: bytes, signatures: list[bytes], fetched: bytes = b"") -> bool:
         from cryptography.exceptions import InvalidSignature
 
         for signature in signatures:
             try:
-                self._check(signature, content)
+                self._public.verify(signature, content, *self._checking)
             except InvalidSignature:
                 continue
             return True  # nothing about a public key is to be kept from anybody
@@ -158,7 +147,8 @@ class KeyOfPair:
     def sign(self, content: bytes) -> bytes:
         if not self.can_sign:
             raise ValueError("only the sender has the private key, with which calls are signed")
-        return self._make(content)
+        signature: bytes = self._private.sign(content, *self._signing)
+        return signature
 
 
 def key_of(algorithm: Algorithm, secret: bytes, encoding: SecretEncoding, prefix: str) -> Key:
@@ -179,15 +169,9 @@ def _read(text: bytes) -> tuple[bool, Any]:
 
     pem = _PEM.fullmatch(text)
     try:
-        if pem is None:
-            plain = text.strip().removeprefix(b"whpk_")
-            der = (
-                unhexlify(plain)
-                if _HEX.fullmatch(plain)
-                else b64decode(b"".join(plain.split()), validate=True)
-            )
-        else:
-            der = b64decode(b"".join(pem[2].split()), validate=True)
+        plain = text.strip().removeprefix(b"whpk_") if pem is None else pem[2]
+        is_hex = _HEX.fullmatch(plain)
+        der = unhexlify(plain) if is_hex else b64decode(b"".join(plain.split()), validate=True)
         if len(der) == _ED25519:
             return False, Ed25519PublicKey.from_public_bytes(der)
         if pem is not None and pem[1] == b"CERTIFICATE":
@@ -205,48 +189,31 @@ def _read(text: bytes) -> tuple[bool, Any]:
         ) from None
 
 
-def _functions(
-    algorithm: Algorithm, public: Any, private: Any
-) -> tuple[Callable[[bytes, bytes], None], Callable[[bytes], bytes]]:
-    """What checks a signature and what makes one. Raises ValueError where the key is one of another algorithm."""
+def _how(algorithm: Algorithm, public: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """What checking a signature takes besides it and the content, and what making one takes. Raises ValueError where the key
+    is one of another algorithm."""
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
-    from cryptography.hazmat.primitives.hashes import SHA256, SHA512, HashAlgorithm
-
-    def by_rsa(
-        pad: Any, signing: Any, digest: HashAlgorithm
-    ) -> tuple[Callable[[bytes, bytes], None], Callable[[bytes], bytes]]:
-        if not isinstance(public, rsa.RSAPublicKey) or public.key_size not in _RSA_BITS:
-            raise ValueError(
-                f"an RSA key of {_RSA_BITS[0]} to {_RSA_BITS[-1]} bits is wanted, and this is none"
-            )
-        return (
-            lambda signature, content: public.verify(signature, content, pad, digest),
-            lambda content: private.sign(content, signing, digest),
-        )
+    from cryptography.hazmat.primitives.hashes import SHA256, SHA512
 
     match algorithm:
         case "ed25519":
             if not isinstance(public, ed25519.Ed25519PublicKey):
                 raise ValueError("an Ed25519 key is wanted, and this is one of another kind")
-            return public.verify, lambda content: private.sign(content)
+            return (), ()
         case "ecdsa_p256":
-            if not isinstance(public, ec.EllipticCurvePublicKey) or not isinstance(
-                public.curve, ec.SECP256R1
-            ):
+            curve = public.curve if isinstance(public, ec.EllipticCurvePublicKey) else None
+            if not isinstance(curve, ec.SECP256R1):
                 raise ValueError("a key of the curve P-256 is wanted, and this is one of another kind")
-            how = ec.ECDSA(SHA256())
-            return (
-                lambda signature, content: public.verify(signature, content, how),
-                lambda content: private.sign(content, how),
-            )
-        case "rsa_sha256":
-            return by_rsa(padding.PKCS1v15(), padding.PKCS1v15(), SHA256())
-        case "rsa_sha512":
-            return by_rsa(padding.PKCS1v15(), padding.PKCS1v15(), SHA512())
-        case "rsa_pss_sha256":
-            mask = padding.MGF1(SHA256())
-            salted, auto = padding.PSS(mask, padding.PSS.DIGEST_LENGTH), padding.PSS(mask, padding.PSS.AUTO)
-            return by_rsa(auto, salted, SHA256())
+            return (ec.ECDSA(SHA256()),), (ec.ECDSA(SHA256()),)
+        case "rsa_sha256" | "rsa_sha512" | "rsa_pss_sha256":
+            if not isinstance(public, rsa.RSAPublicKey) or public.key_size not in _RSA_BITS:
+                wanted = f"an RSA key of {_RSA_BITS[0]} to {_RSA_BITS[-1]} bits is wanted"
+                raise ValueError(f"{wanted}, and this is none")
+            if algorithm == "rsa_pss_sha256":
+                mask, digest = padding.MGF1(SHA256()), padding.PSS.DIGEST_LENGTH
+                return (padding.PSS(mask, padding.PSS.AUTO), SHA256()), (padding.PSS(mask, digest), SHA256())
+            plain = padding.PKCS1v15(), SHA512() if algorithm == "rsa_sha512" else SHA256()
+            return plain, plain
         case "hmac_sha1" | "hmac_sha256" | "hmac_sha512" | "jwt_hs256" | "jwt_rs256" | "jwt_es256":
             raise ValueError("no key of a pair is set for this algorithm")
         case _:

@@ -15,7 +15,7 @@ from postern.core.calls.content import is_form
 from postern.core.signatures.credential import Credential, Matched, Unproven, VerifiedCall
 from postern.core.signatures.encoding import decode_digest, decoder, encoding_words
 from postern.core.signatures.freshness import FORMAT_WORDS, out_of_window, parse_timestamp
-from postern.core.signatures.keys import SIGNATURE_WORDS, SIZES, Key, is_shared, is_token, key_of
+from postern.core.signatures.keys import ALGORITHM_KINDS, Key, is_shared, is_token, key_of
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.signatures.select import Find, Ref, finder, in_words, parse_ref
 from postern.core.signatures.signed_content import Missing, SignedContent
@@ -75,7 +75,7 @@ class SignatureCredential(Credential):
         self.keys_from = scheme.keys_from
         self._is_token = is_token(scheme.algorithm)
         self.can_sign = self._main.can_sign
-        self.sizes = SIZES[scheme.algorithm]
+        self.sizes = ALGORITHM_KINDS[scheme.algorithm].sizes
         self._most = MOST_CANDIDATES if shared else MOST_OF_PAIRS
         self._secret = "secret" if shared else "audience" if self._is_token else "key"
         self.tolerance = scheme.tolerance_seconds if tolerance_seconds is None else tolerance_seconds
@@ -279,7 +279,7 @@ class SignatureCredential(Credential):
     def _why_malformed(self, values: _Values) -> str:
         if not values.candidates:
             return f"what was sent in {self._place} has no item {self.scheme.signature_key}{self.scheme.key_separator}…"
-        what = SIGNATURE_WORDS[self.scheme.algorithm]
+        what = ALGORITHM_KINDS[self.scheme.algorithm].signature_words
         return f"what was sent in {self._place} is not {what} in {encoding_words(self.scheme.encoding, self.sizes)}"
 
     def _timestamp_text(self, call: Call, values: _Values) -> bytes | Unproven | None:

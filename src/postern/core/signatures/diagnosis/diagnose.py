@@ -26,7 +26,7 @@ from postern.core.signatures.diagnosis.variants import (
     changed_urls,
 )
 from postern.core.signatures.encoding import STAND_IN, write_digest
-from postern.core.signatures.keys import ALGORITHM_WORDS, DIGESTS, is_pair, is_shared, is_token
+from postern.core.signatures.keys import ALGORITHM_KINDS, DIGESTS, is_pair, is_shared, is_token
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.signatures.select import finder, parse_ref
 from postern.core.signatures.signature import Reading, SignatureCredential
@@ -189,9 +189,7 @@ def _other_presets(setup: SenderSetup, call: Call, presets: Mapping[str, Known])
         preset = presets[name]
         if preset.scheme != setup.scheme and _takes(preset.scheme, setup):
             scheme, place = preset.scheme, preset.scheme.signature[0].partition(":")[2]
-            how = (
-                f"{scheme.encoding} {ALGORITHM_WORDS[scheme.algorithm]} of {scheme.signed_content} in {place}"
-            )
+            how = f"{scheme.encoding} {ALGORITHM_KINDS[scheme.algorithm].words} of {scheme.signed_content} in {place}"
             explanation = f"The call is signed the way {preset.title} signs: {how}."
             patch: Patch = {"provider": name, "scheme": None}
             if setup.tolerance_seconds is not None:

@@ -17,7 +17,7 @@ from postern.core.signatures.diagnosis.variants import (
     secret_words,
 )
 from postern.core.signatures.keys import (
-    ALGORITHM_WORDS,
+    ALGORITHM_KINDS,
     ALGORITHMS,
     DIGESTS,
     Algorithm,
@@ -130,7 +130,7 @@ def _described(now: SignatureScheme, then: SignatureScheme, seen: str) -> Variat
     ):
         differing.append(f"read the signature as {seen}")
     if now.algorithm != then.algorithm:
-        differing.append(f"take it as {ALGORITHM_WORDS[then.algorithm]}")
+        differing.append(f"take it as {ALGORITHM_KINDS[then.algorithm].words}")
     if now.signed_content != then.signed_content:
         differing.append(f"take {then.signed_content} as what is signed")
     if (now.secret_encoding, now.secret_prefix) != (then.secret_encoding, then.secret_prefix):

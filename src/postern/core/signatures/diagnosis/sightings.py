@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from postern.core.calls.call import Call
 from postern.core.signatures.encoding import ENCODINGS, Encoding, decoder
 from postern.core.signatures.freshness import TIMESTAMP_FORMATS, TimestampFormat, parse_timestamp
-from postern.core.signatures.keys import ALGORITHMS, DIGESTS, SIZES, Algorithm
+from postern.core.signatures.keys import ALGORITHM_KINDS, ALGORITHMS, DIGESTS, Algorithm
 from postern.core.signatures.select import in_words
 
 _LONGEST_VALUE = 2000
@@ -19,7 +19,7 @@ _ITEM_SEPARATORS = ("", ",", ";", " ")
 _KEY_SEPARATORS = ("", "=", ",")
 _OTHER_LENGTHS = {96: "SHA-384", 32: "MD5"}
 _DECODERS = {
-    (encoding, algorithm): decoder(encoding, SIZES[algorithm])
+    (encoding, algorithm): decoder(encoding, ALGORITHM_KINDS[algorithm].sizes)
     for encoding in ENCODINGS
     if encoding != "auto"
     for algorithm in ALGORITHMS
