@@ -10,6 +10,7 @@ from postern.usecases.summary import InvocationSummary
 
 
 class ReplayedCalls(HistoryFilter, frozen=True, rename="camel"):
+    webhook_id: str | None = None  # named in camel case only where it is said here
     since: Time | None = None
     until: Time | None = None
 
