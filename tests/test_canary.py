@@ -448,7 +448,7 @@ def looked_at(everything: Everything, session: str, webhooks: dict[str, dict[str
                 and not link.startswith(("/static", "/docs", "/live/stream"))
             ):
                 waiting.append(link)
-    assert any(path.endswith("/authentication") for path in seen) and any(
+    assert any(path.endswith("/settings") for path in seen) and any(
         path.startswith("/calls/inv_") for path in seen
     )
 

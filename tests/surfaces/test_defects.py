@@ -131,7 +131,7 @@ def test_what_a_stranger_posts_as_a_form_is_no_defect(served: Program) -> None:
 def test_a_page_that_cannot_be_is_no_defect(served: Program, name: str) -> None:
     sent = {"Origin": served.url, name: "http://[not/a/page"}
     reply = httpx2.post(
-        f"{served.url}/webhooks/wh_1/advanced", headers=sent, trust_env=False, verify=WITHOUT_TLS
+        f"{served.url}/webhooks/wh_1/settings", headers=sent, trust_env=False, verify=WITHOUT_TLS
     )
     assert (reply.status_code, reply.headers.get("location")) == (303, "/sign-in?ended=unsaved")
 

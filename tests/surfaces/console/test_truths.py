@@ -492,6 +492,7 @@ def test_a_webhook_s_own_history_keeps_its_filter_and_says_when_it_finds_nothing
     assert console.violations() == []
     console.click("Show every call", "link")
     console.ask("status:duplicate")
+    expect(console.page.get_by_label("Remove status: duplicate")).to_be_visible()
     rows = console.page.locator("table.calls tbody tr")  # folded ones, too
     expect(rows).to_have_count(50)
     console.click("Older calls", "link")

@@ -87,8 +87,16 @@ OF_AN_ENGINE = {
 }
 
 
-LEAVES_NO_NOTE = {"test-signature", "ask-for-calls", "answer-call", "enter-listener", "end-listener"}
-"""Of the operations that are no GET: they keep nothing, or concern nobody but the one who asks."""
+LEAVES_NO_NOTE = {
+    "test-signature",
+    "ask-for-calls",
+    "answer-call",
+    "enter-listener",
+    "end-listener",
+    "send-again",
+}
+"""Of the operations that are no GET: they keep nothing, or concern nobody but the one who asks. A sender that is asked leaves
+one: tests/usecases/sending_again."""
 
 
 def test_everything_that_is_described_is_answered_and_noted_and_nothing_else(served: Program) -> None:
@@ -212,6 +220,9 @@ def test_everything_that_is_described_is_answered_and_noted_and_nothing_else(ser
     assert admitted["admitted"] == 1
     assert api.checked("POST", readmissible, {"expected": 1})["admitted"] == 1
 
+    shop = {"method": "hmac", "provider": "shopify", "secret": "a" * 32}
+    asked = api.post("webhooks", {"name": "Shop", "authentication": shop}).json["id"]
+    api.checked("POST", f"webhooks/{asked}/send-again", {"since": "2h"})
     newer = api.post("webhooks", {"name": "Newer", "authentication": {"method": "none"}}).json["id"]
     overwrite(served.data_dir, newer)
     assert [one["id"] for one in api.checked("GET", "webhooks")["unreadable"]] == [newer]

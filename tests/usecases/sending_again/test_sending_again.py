@@ -21,6 +21,7 @@ from postern.core.access.accounts import Actor
 from postern.core.problems import Refused
 from postern.core.signatures.signature import SignatureCredential
 from postern.core.webhooks.making import Draft, Occasion, signed
+from postern.usecases.access import audit
 from postern.usecases.sending_again.asking import SendAgainRequest, send_again
 from postern.usecases.webhooks import webhooks
 from stand_in import Received, Reply, stand_in
@@ -164,6 +165,8 @@ async def test_in_the_end_all_has_come_and_nothing_has_started_twice(house: Hous
             if not done.asked and not done.left:
                 break
         assert 7.0 in waits, "the sender was asked less often when it wanted that"
+    notes = (await audit.listing(house.gateway, OWNER)).items
+    assert {note.action for note in notes} == {"webhook created", "sender asked to send again"}
     await house.deliver()
     started = [one.fields["fieldOne"] for one in house.engine.started.values()]
     assert sorted(started, key=int) == [str(event) for event in range(40)]
