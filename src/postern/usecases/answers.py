@@ -59,7 +59,7 @@ def shown(kind: type[V], stored: object, /, **given: object) -> V:
     """What is stored under the names of the answer's fields, and ``given``, which is not stored so."""
     names = [name for name in kind.__struct_fields__ if name not in given]
     is_time = _is_time(kind)
-    found = {name: getattr(stored, name) for name in names}
+    found = {name: getattr(stored, name) for name in names if hasattr(stored, name)}
     return kind(**{name: Time.maybe(one) if is_time[name] else one for name, one in found.items()}, **given)
 
 

@@ -27,7 +27,7 @@ from postern.core.webhooks.webhook import Webhook
 from postern.observe.calls import call_counts
 from postern.observe.logs import Log
 from postern.usecases.access.audit import noted
-from postern.usecases.answers import Time
+from postern.usecases.answers import shown
 from postern.usecases.calls.receive import entry_of
 from postern.usecases.ports import Fetched
 from postern.usecases.runtime.gateway import Gateway, require
@@ -133,15 +133,9 @@ async def run(gateway: Gateway, claimed: ScheduleState) -> views.ScheduleRun | N
         return None
     gateway.runtime.due.set()
     _note(webhook, result, outcome)
-    return views.ScheduleRun(
-        webhook_id=webhook.id,
-        result=outcome.result,
-        reason=outcome.reason or None,
-        duration_ms=took,
-        invocation_ids=[entry.invocation.id for entry in outcome.entries],
-        next_run_at=Time.maybe(result.next_run_at),
-        paused=result.paused,
-    )
+    ids = [entry.invocation.id for entry in outcome.entries]
+    reason = outcome.reason or None
+    return shown(views.ScheduleRun, result, webhook_id=webhook.id, reason=reason, invocation_ids=ids)
 
 
 async def _fetch(

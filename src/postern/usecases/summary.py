@@ -6,7 +6,7 @@ import msgspec
 
 from postern.core.history import invocation as recorded
 from postern.core.history.invocation import Status, status_of
-from postern.usecases.answers import UNSET, Time, UnsetType, View
+from postern.usecases.answers import UNSET, Time, UnsetType, View, shown
 
 RunState = Literal["running", "completed", "failed", "unknown"]
 """``unknown``: the engine does not tell how runs end, or knows them no longer (status ``lost``)."""
@@ -52,21 +52,13 @@ def summary_of(story: recorded.Story) -> InvocationSummary:
     invocation, deliveries = story.invocation, story.deliveries
     newest = deliveries[-1] if deliveries else None
     first = deliveries[0] if deliveries and deliveries[0].emission == 1 else None
-    return InvocationSummary(
-        id=invocation.id,
-        webhook_id=invocation.webhook_id,
-        received_at=Time(invocation.received_at),
+    return shown(
+        InvocationSummary,
+        invocation,
         status=status_of(invocation.outcome, newest),
-        code=invocation.code,
-        detail=invocation.detail,
         http_status=_http_status(story, first),
-        method=invocation.method,
-        address=invocation.address,
-        body_size=invocation.body_size,
         duration_ms=_duration(story, first),
         matched=invocation.matched or None,
-        duplicate_of=invocation.duplicate_of,
-        config_version=invocation.config_version,
         answered_at=Time(story.answered.at) if story.answered else None,
         caller_gone=story.answered is not None and not story.answered.reached,
         bookmarked=story.bookmark is not None,

@@ -104,16 +104,14 @@ class Handshake:
         if len(sent) < len(call.query_pairs):
             return Unproven("credential_mismatch", "a parameter of the set-up handshake was sent twice")
         if self._verify_token is None:
-            return Unproven(
-                "credential_mismatch", "the sender asks for the verify token, and none is set here"
-            )
+            why = "the sender asks for the verify token, and none is set here"
+            return Unproven("credential_mismatch", why)
         if not token:
             return Unproven("credential_missing", "hub.verify_token is missing")
         if not compare_digest(sha256(token).digest(), self._verify_token):
-            return Unproven(
-                "credential_mismatch", "the verify token typed at the sender is not the one set here"
-            )
-        return _echo(challenge, "hub.challenge")
+            why = "the verify token typed at the sender is not the one set here"
+            return Unproven("credential_mismatch", why)
+        return _answered(challenge, "hub.challenge")
 
     def _zoom(self, call: Call) -> Reply:
         word = b"endpoint.url_validation"
@@ -121,21 +119,15 @@ class Handshake:
         if token is None or _text(call, word, "event") != word:
             return None
         if self._sign is None or not _PLAIN_TOKEN.fullmatch(token):
-            return Unproven(
-                "signature_malformed",
-                "the plainToken to be signed has characters or a length that no sender uses",
-            )
+            return _unusual("the plainToken to be signed")
         return _json({"plainToken": token.decode(), "encryptedToken": self._sign(token).hex()})
 
     def _x(self, call: Call) -> Reply:
-        tokens = [value for name, value in call.query_pairs if name == b"crc_token"]
+        tokens = _parameters(call, b"crc_token")
         if call.method != "GET" or not tokens:
             return None
         if self._sign is None or len(tokens) > 1 or not _PLAIN_TOKEN.fullmatch(tokens[0]):
-            return Unproven(
-                "signature_malformed",
-                "the crc_token to be signed has characters or a length that no sender uses",
-            )
+            return _unusual("the crc_token to be signed")
         return _json({"response_token": f"sha256={b64encode(self._sign(tokens[0])).decode()}"})
 
 
@@ -175,12 +167,22 @@ def _value(call: Call, word: bytes, *path: str) -> bytes | None:
     return walk(call.body, path) if is_probe else None
 
 
-def _echo(challenge: bytes, name: str) -> Reply:
-    if not _CHALLENGE.fullmatch(challenge):
-        return Unproven("signature_malformed", f"{name} has characters or a length that no sender uses")
-    return HandshakeAnswer(
-        CallerAnswer(200, [_TEXT, NOSNIFF, _NO_STORE], challenge), "the sender's challenge was answered"
-    )
+def _parameters(call: Call, wanted: bytes) -> list[bytes]:
+    return [value for name, value in call.query_pairs if name == wanted]
+
+
+def _unusual(what: str) -> Unproven:
+    return Unproven("signature_malformed", f"{what} has characters or a length that no sender uses")
+
+
+def _answered(challenge: bytes, what: str, member: str = "", usual: re.Pattern[bytes] = _CHALLENGE) -> Reply:
+    """With what was sent, as text or as this member of an object."""
+    if not usual.fullmatch(challenge):
+        return _unusual(what)
+    if member:
+        return _json({member: challenge.decode()})
+    answer = CallerAnswer(200, [_TEXT, NOSNIFF, _NO_STORE], challenge)
+    return HandshakeAnswer(answer, "the sender's challenge was answered")
 
 
 def _empty(detail: str, announced: bytes | None = None) -> HandshakeAnswer:
@@ -206,23 +208,15 @@ def _challenge(call: Call) -> Reply:
     challenge = _text(call, b'"challenge"', "challenge")
     if challenge is None or len(members(call.body)) > 3:
         return None
-    if not _CHALLENGE.fullmatch(challenge):
-        return Unproven("signature_malformed", "challenge has characters or a length that no sender uses")
-    return _json({"challenge": challenge.decode()})
+    return _answered(challenge, "challenge", "challenge")
 
 
 def _graph(call: Call) -> Reply:
     """Asked again for each new subscription. The text is words, so it goes out as plain text and as nothing else."""
-    tokens = [value for name, value in call.query_pairs if name == b"validationToken"]
+    tokens = _parameters(call, b"validationToken")
     if call.method != "POST" or not tokens:
         return None
-    if len(tokens) > 1 or not _SENTENCE.fullmatch(tokens[0]):
-        return Unproven(
-            "signature_malformed", "validationToken has characters or a length that no sender uses"
-        )
-    return HandshakeAnswer(
-        CallerAnswer(200, [_TEXT, NOSNIFF, _NO_STORE], tokens[0]), "the sender's challenge was answered"
-    )
+    return _answered(tokens[0] if len(tokens) == 1 else b"", "validationToken", usual=_SENTENCE)
 
 
 def _cloudevents(call: Call) -> Reply:
@@ -246,11 +240,7 @@ def _event_grid(call: Call) -> Reply:
     if call.header(b"aeg-event-type") != [b"SubscriptionValidation"]:
         return None
     code = as_text(walk(call.body, (0, "data", "validationCode")) or b"").encode("utf-8", "replace")
-    if not _CHALLENGE.fullmatch(code):
-        return Unproven(
-            "signature_malformed", "validationCode has characters or a length that no sender uses"
-        )
-    return _json({"validationResponse": code.decode()})
+    return _answered(code, "validationCode", "validationResponse")
 
 
 def _okta(call: Call) -> Reply:
@@ -284,7 +274,8 @@ def _x_signed_again(call: Call) -> Reply:
 def _slack(call: Call) -> Reply:
     word = b"url_verification"
     challenge = _text(call, word, "challenge")
-    return None if challenge is None or _text(call, word, "type") != word else _echo(challenge, "challenge")
+    is_probe = challenge is not None and _text(call, word, "type") == word
+    return _answered(challenge or b"", "challenge") if is_probe else None
 
 
 def _slack_ssl_check(call: Call) -> Reply:
@@ -301,7 +292,7 @@ def _twitch(call: Call) -> Reply:
     if call.header(b"twitch-eventsub-message-type") != [b"webhook_callback_verification"]:
         return None
     challenge = _text(call, b"challenge", "challenge")
-    return None if challenge is None else _echo(challenge, "challenge")
+    return None if challenge is None else _answered(challenge, "challenge")
 
 
 def _xero(call: Call) -> Reply:
@@ -311,8 +302,8 @@ def _xero(call: Call) -> Reply:
 
 
 def _dropbox(call: Call) -> Reply:
-    challenges = [value for name, value in call.query_pairs if name == b"challenge"]
-    return _echo(challenges[0], "challenge") if call.method == "GET" and len(challenges) == 1 else None
+    challenges = _parameters(call, b"challenge")
+    return _answered(challenges[0], "challenge") if call.method == "GET" and len(challenges) == 1 else None
 
 
 def _woocommerce_ping(call: Call) -> Reply:

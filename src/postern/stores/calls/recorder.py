@@ -74,16 +74,9 @@ def record_all(connection: Connection, entries: list[Entry]) -> list[Receipt]:
         invocation, delivery = entry.invocation, entry.delivery
         first = firsts.get(invocation.id)
         if first is not None:
-            invocation, delivery = (
-                replace(
-                    invocation,
-                    outcome="duplicate",
-                    code="duplicate",
-                    status=invocation.status or 200,
-                    duplicate_of=first,
-                ),
-                None,
-            )
+            status, delivery = invocation.status or 200, None
+            as_one = {"outcome": "duplicate", "code": "duplicate", "status": status, "duplicate_of": first}
+            invocation = replace(invocation, **as_one)
         if delivery is not None:
             if entry.handed is not None:
                 if is_there(connection, entry.handed.listener_id):

@@ -4,7 +4,7 @@ from postern.core.access.accounts import Actor
 from postern.core.problems import Refused
 from postern.core.webhooks.stored import BinnedWebhook
 from postern.usecases.access.audit import noted
-from postern.usecases.answers import Time, first_page, page_size
+from postern.usecases.answers import Time, first_page, page_size, shown
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.webhooks import views
 from postern.usecases.webhooks.webhooks import show
@@ -22,18 +22,17 @@ async def listing(
     require(actor, "read")
     limit = page_size(limit)
     found = await gateway.store.bin.page(webhook_id=only, after=cursor, limit=limit + 1)
-    shown, next_cursor = first_page(found, limit, lambda one: one.id)
-    tallies = await gateway.store.webhooks.tallies([one.id for one in shown])
+    page, next_cursor = first_page(found, limit, lambda one: one.id)
+    tallies = await gateway.store.webhooks.tallies([one.id for one in page])
     items = [
-        views.Binned(
-            id=one.id,
-            name=one.name,
+        shown(
+            views.Binned,
+            one,
             url=gateway.site.webhook_url(one.short_code),
-            deleted_at=Time(one.deleted_at),
             gone_at=Time(one.deleted_at + KEPT_FOR),
             call_count=calls.count if (calls := tallies[one.id].get("calls")) else 0,
         )
-        for one in shown
+        for one in page
     ]
     total = await gateway.store.bin.count()
     return views.Bin(items=items, next_cursor=next_cursor, total=total)

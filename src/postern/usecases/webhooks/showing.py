@@ -77,15 +77,13 @@ def _schedule_state(
     """In words, with its next and its last run."""
     if setting is None or state is None:
         return None
-    return views.ScheduleState(
+    return shown(
+        views.ScheduleState,
+        state,
         in_words=explain(setting.times(state.anchor)),
-        next_run_at=Time.maybe(state.next_run_at),
         last_run_at=Time.maybe(state.last_at),
         last_result=state.last_result or None,
         last_reason=state.last_reason or None,
-        last_duration_ms=state.last_duration_ms,
-        consecutive_failures=state.consecutive_failures,
-        paused_at=Time.maybe(state.paused_at),
         paused_reason=state.paused_reason or None,
     )
 
@@ -139,13 +137,8 @@ def _authentication(webhook: StoredWebhook, tallies: dict[str, Tally], now: floa
 
 
 def unreadable(gateway: Gateway, webhook: UnreadableWebhook) -> views.Unreadable:
-    return views.Unreadable(
-        id=webhook.id,
-        name=webhook.name,
-        url=gateway.site.webhook_url(webhook.short_code),
-        version=webhook.version,
-        detail=webhook.explanation,
-    )
+    url = gateway.site.webhook_url(webhook.short_code)
+    return shown(views.Unreadable, webhook, url=url, detail=webhook.explanation)
 
 
 def rotation(

@@ -20,6 +20,7 @@ from postern.surfaces.cli.files import read_secret
 from postern.surfaces.cli.gateway.api import api, end_refused
 from postern.surfaces.cli.gateway.trust import trusted
 from postern.surfaces.cli.run import UNAVAILABLE, USAGE, end, plain
+from postern.usecases.answers import shown
 from postern.usecases.shapes import validated
 from postern.usecases.signatures import senders, sending
 from postern.usecases.signatures.sending import SendRequest
@@ -50,13 +51,7 @@ class Here:
             self._scheme = SignatureScheme.from_document(how.scheme or {})
             self._how = settings.SignatureAuthentication(provider=how.provider)
         elif isinstance(how, WithToken):
-            self._how = settings.TokenAuthentication(
-                placement=how.placement,
-                header_name=how.header_name,
-                username=how.username,
-                parameter_name=how.parameter_name,
-                token_path=how.token_path,
-            )
+            self._how = shown(settings.TokenAuthentication, how)
 
     def send(self, asked: Document, secret: str | None, count: int, rate: float | None) -> Iterator[SentCall]:
         if secret is None and self._how.method != "none":

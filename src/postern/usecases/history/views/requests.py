@@ -9,7 +9,7 @@ import msgspec
 
 from postern.core.documents import Document
 from postern.core.history import invocation as recorded
-from postern.usecases.answers import UNSET, Time, UnsetType, View, as_plain
+from postern.usecases.answers import UNSET, Time, UnsetType, View, as_plain, shown
 
 
 class RecordedRequest(View):
@@ -56,11 +56,10 @@ class PayloadTypes(View):
 def request_of(
     invocation: recorded.Invocation, deliveries: list[recorded.Delivery], event: str
 ) -> RecordedRequest:
-    return RecordedRequest(
+    return shown(
+        RecordedRequest,
+        invocation,
         invocation_id=invocation.id,
-        webhook_id=invocation.webhook_id,
-        received_at=Time(invocation.received_at),
-        method=invocation.method,
         path=invocation.path.decode("latin-1"),
         query=invocation.query.decode("latin-1"),
         headers=msgspec.json.decode(invocation.headers, type=list[list[str]]),
