@@ -159,11 +159,8 @@ class Incidents(Repository):
             asked = asked.group_by(table.c.webhook_id, table.c.minute, table.c.code)
             for webhook_id, minute, name, count in connection.execute(asked):
                 found[webhook_id].setdefault(int(minute), {})[name] = int(count)
-        refused = select(deliveries.c.webhook_id, deliveries.c.key).where(*_IS_REFUSED)
-        refused = refused.where(
-            deliveries.c.webhook_id.in_(webhook_ids), deliveries.c.key >= first_id_at("inv", since * 60)
-        )
-        for webhook_id, key in connection.execute(refused):
+        refused = _refused(since).where(deliveries.c.webhook_id.in_(webhook_ids))
+        for webhook_id, key in connection.execute(refused.add_columns(deliveries.c.key)):
             counted = found[webhook_id].setdefault(int(time_of(key.partition(".")[0]) // 60), {})
             counted[REFUSED] = counted.get(REFUSED, 0) + 1
         return dict(found)
@@ -211,17 +208,11 @@ class Incidents(Repository):
         return int(connection.scalar(select(func.sum(ago.calls)).where(*among)) or 0)
 
 
-_IS_REFUSED = (
-    deliveries.c.state == literal_column("'failed'"),
-    UNUSUAL_DELIVERIES,
-    deliveries.c.started_at.is_(None),
-)
-
-
 def _refused(since: int) -> Select[tuple[str]]:
     """Of deliveries whose start has failed for good."""
-    recent = deliveries.c.key >= first_id_at("inv", since * 60)
-    return select(deliveries.c.webhook_id).where(*_IS_REFUSED, recent)
+    failed = deliveries.c.state == literal_column("'failed'"), UNUSUAL_DELIVERIES
+    recent = deliveries.c.started_at.is_(None), deliveries.c.key >= first_id_at("inv", since * 60)
+    return select(deliveries.c.webhook_id).where(*failed, *recent)
 
 
 def _gathered(found: Found) -> Parameters:

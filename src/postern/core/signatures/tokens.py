@@ -11,7 +11,7 @@ from binascii import Error
 from collections.abc import Callable
 from functools import lru_cache
 from hashlib import sha256
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -177,30 +177,27 @@ def _check_of(key: Document, algorithm: TokenAlgorithm) -> Check | None:
     def number(name: str) -> int:
         return int.from_bytes(_decoded(key[name].encode("ascii")))
 
-    verify: Callable[[bytes, bytes], None]
+    public: Any
+    how: tuple[Any, ...]
     if algorithm == "jwt_rs256" and key.get("kty") == "RSA":
         public = rsa.RSAPublicNumbers(number("e"), number("n")).public_key()
         if public.key_size not in _RSA_BITS:
             return None
-
-        def verify(signature: bytes, signed: bytes) -> None:
-            public.verify(signature, signed, padding.PKCS1v15(), SHA256())
-
+        how = padding.PKCS1v15(), SHA256()
     elif algorithm == "jwt_es256" and key.get("kty") == "EC" and key.get("crv") == "P-256":
-        curve = ec.EllipticCurvePublicNumbers(number("x"), number("y"), ec.SECP256R1()).public_key()
-
-        def verify(signature: bytes, signed: bytes) -> None:
-            if len(signature) != 64:  # both numbers in full, and not DER
-                raise InvalidSignature
-            halves = int.from_bytes(signature[:32]), int.from_bytes(signature[32:])
-            curve.verify(utils.encode_dss_signature(*halves), signed, ec.ECDSA(SHA256()))
-
+        public = ec.EllipticCurvePublicNumbers(number("x"), number("y"), ec.SECP256R1()).public_key()
+        how = (ec.ECDSA(SHA256()),)
     else:
         return None
 
     def check(signature: bytes, signed: bytes) -> bool:
+        if algorithm == "jwt_es256":
+            if len(signature) != 64:  # both numbers in full, and not DER
+                return False
+            halves = int.from_bytes(signature[:32]), int.from_bytes(signature[32:])
+            signature = utils.encode_dss_signature(*halves)
         try:
-            verify(signature, signed)
+            public.verify(signature, signed, *how)
         except InvalidSignature:
             return False
         return True

@@ -32,15 +32,10 @@ def send_again(webhook: str, since: str, dry_run: bool) -> None:
             SentAgain, "webhooks", webhook, "send-again", body={"since": since, "dryRun": dry_run}
         )
         report(done, _said(done, dry_run))
-        if (
-            dry_run
-            or out.as_json
-            or not done.left
-            or not done.asked
-            or (done.retry_after_seconds or 0) > LONGEST_WAIT
-        ):
+        wait = done.retry_after_seconds or 1.0
+        if dry_run or out.as_json or not (done.left and done.asked) or wait > LONGEST_WAIT:
             return
-        time.sleep(done.retry_after_seconds or 1.0)
+        time.sleep(wait)
 
 
 def _said(done: SentAgain, dry_run: bool) -> str:
