@@ -165,11 +165,15 @@ class EnvironmentSetting(Generic[T]):
 
     name: str
 
-    def __init__(self, read: Callable[[str], T], default: str, help: str, *, secret: bool = False) -> None:
+    def __init__(self, read: Callable[[str], T], default: str, *, secret: bool = False) -> None:
         self.read = read
         self.default = default
-        self.help = help
         self.secret = secret
+        self.help = ""
+
+    def says(self, help: str) -> "EnvironmentSetting[T]":
+        self.help = help
+        return self
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -192,183 +196,135 @@ class EnvironmentSetting(Generic[T]):
 class Settings:
     """The values in force."""
 
-    host = EnvironmentSetting(
-        _host, "127.0.0.1", "The address to listen on. 0.0.0.0 is every address of this machine."
+    host = EnvironmentSetting(_host, "127.0.0.1").says(
+        "The address to listen on. 0.0.0.0 is every address of this machine."
     )
-    port = EnvironmentSetting(_number(0, 65535), "8080", "The port to listen on.")
-    base_url = EnvironmentSetting(
-        _base_address,
-        "",
-        "The address under which the outside world reaches the gateway, like https://hooks.example.com. Default: http://host:port.",
+    port = EnvironmentSetting(_number(0, 65535), "8080").says("The port to listen on.")
+    base_url = EnvironmentSetting(_base_address, "").says(
+        "The address under which the outside world reaches the gateway, like https://hooks.example.com. Default: http://host:port."
     )
-    data_dir = EnvironmentSetting(
-        Path, "./data", "The folder for the database, the engine's database and the generated key."
+    data_dir = EnvironmentSetting(Path, "./data").says(
+        "The folder for the database, the engine's database and the generated key."
     )
-    database_url = EnvironmentSetting(
-        _database,
-        "",
-        "sqlite:///… (default: postern.db in the data folder) or postgresql://user@host/name, which may be written postgres://….",
-        secret=True,
+    database_url = EnvironmentSetting(_database, "", secret=True).says(
+        "sqlite:///… (default: postern.db in the data folder) or postgresql://user@host/name, which may be written postgres://…."
     )
-    engine = EnvironmentSetting(
-        _one_of(*ENGINES), "embedded", f"The workflow engine: {', '.join(ENGINES[:-1])}, or {ENGINES[-1]}."
+    engine = EnvironmentSetting(_one_of(*ENGINES), "embedded").says(
+        f"The workflow engine: {', '.join(ENGINES[:-1])}, or {ENGINES[-1]}."
     )
-    http_url = EnvironmentSetting(_address, "", "Engine http: the URL that starts a workflow.")
-    http_secret = EnvironmentSetting(
-        str, "", "Engine http: whsec_… and requests are signed as Standard Webhooks says.", secret=True
+    http_url = EnvironmentSetting(_address, "").says("Engine http: the URL that starts a workflow.")
+    http_secret = EnvironmentSetting(str, "", secret=True).says(
+        "Engine http: whsec_… and requests are signed as Standard Webhooks says."
     )
-    http_headers = EnvironmentSetting(
-        str, "", 'Engine http: headers to send along, as JSON: {"Authorization": "Bearer …"}.', secret=True
+    http_headers = EnvironmentSetting(str, "", secret=True).says(
+        'Engine http: headers to send along, as JSON: {"Authorization": "Bearer …"}.'
     )
-    http_inline = EnvironmentSetting(
-        _on_off,
-        "off",
-        "Engine http: on when its HTTP response is the workflow's answer to a synchronous call.",
+    http_inline = EnvironmentSetting(_on_off, "off").says(
+        "Engine http: on when its HTTP response is the workflow's answer to a synchronous call."
     )
-    http_timeout = EnvironmentSetting(
-        _number(1, 20, "a number of seconds"),  # a start itself takes no longer
-        "10",
-        "Engine http: seconds within which it must take a trigger, 20 at most.",
+    # A start itself takes no longer than these 20 seconds.
+    http_timeout = EnvironmentSetting(_number(1, 20, "a number of seconds"), "10").says(
+        "Engine http: seconds within which it must take a trigger, 20 at most."
     )
-    http_allowed_ranges = EnvironmentSetting(
-        str,
-        "",
-        "Engine http: where it may be besides the public internet, comma-separated, or none. Default: this machine and private networks.",
+    http_allowed_ranges = EnvironmentSetting(str, "").says(
+        "Engine http: where it may be besides the public internet, comma-separated, or none. Default: this machine and private networks."
     )
-    temporal_address = EnvironmentSetting(
-        str, "127.0.0.1:7233", "Engine temporal: host and port of the server."
+    temporal_address = EnvironmentSetting(str, "127.0.0.1:7233").says(
+        "Engine temporal: host and port of the server."
     )
-    temporal_namespace = EnvironmentSetting(str, "default", "Engine temporal: the namespace.")
-    temporal_api_key = EnvironmentSetting(
-        str, "", "Engine temporal: the API key of Temporal Cloud. Turns TLS on.", secret=True
+    temporal_namespace = EnvironmentSetting(str, "default").says("Engine temporal: the namespace.")
+    temporal_api_key = EnvironmentSetting(str, "", secret=True).says(
+        "Engine temporal: the API key of Temporal Cloud. Turns TLS on."
     )
-    temporal_tls = EnvironmentSetting(
-        _one_of("auto", "on", "off"), "auto", "Engine temporal: TLS on, off, or auto (on with an API key)."
+    temporal_tls = EnvironmentSetting(_one_of("auto", "on", "off"), "auto").says(
+        "Engine temporal: TLS on, off, or auto (on with an API key)."
     )
-    temporal_targets = EnvironmentSetting(
-        str,
-        "Webhook Trigger@postern",
-        "Engine temporal: what to start, as Type@task-queue, with #webhook for one webhook only; comma-separated.",
+    temporal_targets = EnvironmentSetting(str, "Webhook Trigger@postern").says(
+        "Engine temporal: what to start, as Type@task-queue, with #webhook for one webhook only; comma-separated."
     )
-    restate_url = EnvironmentSetting(
-        _base_address,
-        "",
-        "Engine restate: where the server takes requests (its ingress), like http://127.0.0.1:8081.",
+    restate_url = EnvironmentSetting(_base_address, "").says(
+        "Engine restate: where the server takes requests (its ingress), like http://127.0.0.1:8081."
     )
-    restate_api_key = EnvironmentSetting(
-        str, "", "Engine restate: the API key of Restate Cloud.", secret=True
+    restate_api_key = EnvironmentSetting(str, "", secret=True).says(
+        "Engine restate: the API key of Restate Cloud."
     )
-    restate_targets = EnvironmentSetting(
-        str,
-        "WebhookTrigger/run",
-        "Engine restate: what to start, as Service/handler, with #webhook for one webhook only; comma-separated.",
+    restate_targets = EnvironmentSetting(str, "WebhookTrigger/run").says(
+        "Engine restate: what to start, as Service/handler, with #webhook for one webhook only; comma-separated."
     )
-    dbos_database_url = EnvironmentSetting(
-        _database,
-        "",
-        "Engine dbos: the system database of your DBOS app, postgresql://user@host/name.",
-        secret=True,
+    dbos_database_url = EnvironmentSetting(_database, "", secret=True).says(
+        "Engine dbos: the system database of your DBOS app, postgresql://user@host/name."
     )
-    dbos_targets = EnvironmentSetting(
-        str,
-        "Webhook Trigger@postern",
-        "Engine dbos: what to enqueue, as Workflow@queue, with #webhook for one webhook only; comma-separated.",
+    dbos_targets = EnvironmentSetting(str, "Webhook Trigger@postern").says(
+        "Engine dbos: what to enqueue, as Workflow@queue, with #webhook for one webhook only; comma-separated."
     )
-    shopify_shop = EnvironmentSetting(str, "", "Engine shopify-flow: the shop, like your-shop.myshopify.com.")
-    shopify_access_token = EnvironmentSetting(
-        str, "", "Engine shopify-flow: the Admin API access token.", secret=True
+    shopify_shop = EnvironmentSetting(str, "").says(
+        "Engine shopify-flow: the shop, like your-shop.myshopify.com."
     )
-    shopify_trigger = EnvironmentSetting(
-        str, "webhook-trigger", "Engine shopify-flow: the handle of the trigger extension."
+    shopify_access_token = EnvironmentSetting(str, "", secret=True).says(
+        "Engine shopify-flow: the Admin API access token."
     )
-    shopify_api_version = EnvironmentSetting(str, "2026-10", "Engine shopify-flow: the Admin API's version.")
-    shopify_also_send = EnvironmentSetting(
-        _list,
-        "",
-        "Engine shopify-flow: what the trigger declares besides the six variables: payload, responseUrl, responseToken, responseDeadline.",
+    shopify_trigger = EnvironmentSetting(str, "webhook-trigger").says(
+        "Engine shopify-flow: the handle of the trigger extension."
     )
-    shopify_payload_limit = EnvironmentSetting(
-        _number(1000, 10_000_000), "50000", "Engine shopify-flow: the largest trigger in bytes."
+    shopify_api_version = EnvironmentSetting(str, "2026-10").says(
+        "Engine shopify-flow: the Admin API's version."
     )
-    workflows = EnvironmentSetting(
-        Path, "./workflows", "File or folder of workflows that the embedded engine runs."
+    shopify_also_send = EnvironmentSetting(_list, "").says(
+        "Engine shopify-flow: what the trigger declares besides the six variables: payload, responseUrl, responseToken, responseDeadline."
     )
-    workflows_at_once = EnvironmentSetting(
-        _number(1, 1000),
-        "100",
-        "How many runs of the embedded engine work at the same moment. One that sleeps does not count.",
+    shopify_payload_limit = EnvironmentSetting(_number(1000, 10_000_000), "50000").says(
+        "Engine shopify-flow: the largest trigger in bytes."
     )
-    secret_keys = EnvironmentSetting(
-        _list,
-        "",
-        "Keys that encrypt stored secrets, comma-separated; the first one encrypts. Default: a generated file in the data folder.",
-        secret=True,
+    workflows = EnvironmentSetting(Path, "./workflows").says(
+        "File or folder of workflows that the embedded engine runs."
     )
-    admin_key = EnvironmentSetting(
-        str,
-        "",
-        "An API key with access level admin that is valid from the first start, for automation. 32 characters or more, random ones: nothing slows down who guesses.",
-        secret=True,
+    workflows_at_once = EnvironmentSetting(_number(1, 1000), "100").says(
+        "How many runs of the embedded engine work at the same moment. One that sleeps does not count."
     )
-    admin_password = EnvironmentSetting(
-        str,
-        "",
-        "The password of the console's first user, admin. Default: generated at the first start and printed once.",
-        secret=True,
+    secret_keys = EnvironmentSetting(_list, "", secret=True).says(
+        "Keys that encrypt stored secrets, comma-separated; the first one encrypts. Default: a generated file in the data folder."
     )
-    trusted_proxies = EnvironmentSetting(
-        _ranges,
-        "",
-        "Addresses or ranges of the proxies in front, comma-separated. Only what they say about the client is believed.",
+    admin_key = EnvironmentSetting(str, "", secret=True).says(
+        "An API key with access level admin that is valid from the first start, for automation. 32 characters or more, random ones: nothing slows down who guesses."
     )
-    client_header = EnvironmentSetting(
-        _header_name,
-        "X-Forwarded-For",
-        "The header in which the trusted proxies name the client: X-Forwarded-For, Forwarded, or one like CF-Connecting-IP.",
+    admin_password = EnvironmentSetting(str, "", secret=True).says(
+        "The password of the console's first user, admin. Default: generated at the first start and printed once."
     )
-    outbound_allowed = EnvironmentSetting(
-        _ranges,
-        "",
-        "Private addresses or ranges that schedules may fetch from, comma-separated, like 10.1.0.0/16. All others are refused.",
+    trusted_proxies = EnvironmentSetting(_ranges, "").says(
+        "Addresses or ranges of the proxies in front, comma-separated. Only what they say about the client is believed."
     )
-    history_days = EnvironmentSetting(
-        _days, "30", "Days that calls stay in the history, where a webhook does not say otherwise."
+    client_header = EnvironmentSetting(_header_name, "X-Forwarded-For").says(
+        "The header in which the trusted proxies name the client: X-Forwarded-For, Forwarded, or one like CF-Connecting-IP."
     )
-    body_days = EnvironmentSetting(
-        _maybe(_number(0, 3650, "a number of days")),
-        "",
-        "Days that the bodies of calls and answers are kept. Default: as long as the history.",
+    outbound_allowed = EnvironmentSetting(_ranges, "").says(
+        "Private addresses or ranges that schedules may fetch from, comma-separated, like 10.1.0.0/16. All others are refused."
     )
-    history_rows = EnvironmentSetting(
-        _number(0, 10**12), "0", "The most calls kept in all; the oldest go first. 0: no such limit."
+    history_days = EnvironmentSetting(_days, "30").says(
+        "Days that calls stay in the history, where a webhook does not say otherwise."
     )
-    audit_days = EnvironmentSetting(
-        _days,
-        "365",
-        "Days that the notes of who changed what, incidents that are closed, and replays of many that are over, are kept.",
+    body_days = EnvironmentSetting(_maybe(_number(0, 3650, "a number of days")), "").says(
+        "Days that the bodies of calls and answers are kept. Default: as long as the history."
     )
-    alarms = EnvironmentSetting(
-        _alarms,
-        ",".join(ALARMS),
-        "What opens incidents, comma-separated. A webhook may leave out more; silence also needs its rhythm.",
+    history_rows = EnvironmentSetting(_number(0, 10**12), "0").says(
+        "The most calls kept in all; the oldest go first. 0: no such limit."
     )
-    quiet_days = EnvironmentSetting(
-        _dates,
-        "",
-        "Public holidays, comma-separated, like 2026-12-25: silence on these is expected where a rhythm keeps to days of the week.",
+    audit_days = EnvironmentSetting(_days, "365").says(
+        "Days that the notes of who changed what, incidents that are closed, and replays of many that are over, are kept."
     )
-    log = EnvironmentSetting(
-        _one_of("auto", "json", "text", "off"),
-        "auto",
-        "How log lines look: json, text, or auto (text on a terminal). off: no line for each call, only what went wrong, as text.",
+    alarms = EnvironmentSetting(_alarms, ",".join(ALARMS)).says(
+        "What opens incidents, comma-separated. A webhook may leave out more; silence also needs its rhythm."
     )
-    example = EnvironmentSetting(
-        _on_off,
-        "off",
-        "on: make the example webhook at the first start and print a curl that calls it. `postern serve --example` also writes its workflow.",
+    quiet_days = EnvironmentSetting(_dates, "").says(
+        "Public holidays, comma-separated, like 2026-12-25: silence on these is expected where a rhythm keeps to days of the week."
     )
-    body_timeout = EnvironmentSetting(
-        _seconds, "30", "Seconds within which a request must have arrived whole."
+    log = EnvironmentSetting(_one_of("auto", "json", "text", "off"), "auto").says(
+        "How log lines look: json, text, or auto (text on a terminal). off: no line for each call, only what went wrong, as text."
+    )
+    example = EnvironmentSetting(_on_off, "off").says(
+        "on: make the example webhook at the first start and print a curl that calls it. `postern serve --example` also writes its workflow."
+    )
+    body_timeout = EnvironmentSetting(_seconds, "30").says(
+        "Seconds within which a request must have arrived whole."
     )
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:

@@ -6,203 +6,130 @@ Core and use cases speak in codes. Only the surfaces turn a code into a status.
 from dataclasses import dataclass, field
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 
 class Problem(Struct, frozen=True):
     code: str
     status: int
     title: str
-    help: str
     retry_after: int | None = None
+    help: str = ""
+
+    def says(self, help: str) -> "Problem":
+        return replace(self, help=help)
 
 
 _ALL = [
     # What a caller of a webhook can hear.
-    Problem(
-        "webhook_not_found",
-        404,
-        "No such webhook",
-        "The short code in the URL belongs to no webhook. Copy the URL again from the webhook's page.",
+    Problem("webhook_not_found", 404, "No such webhook").says(
+        "The short code in the URL belongs to no webhook. Copy the URL again from the webhook's page."
     ),
-    Problem("method_not_allowed", 405, "Method not allowed", "Webhooks are called with POST."),
-    Problem(
-        "webhook_disabled",
-        403,
-        "Webhook is disabled",
-        "The webhook exists and is disabled. Enable it to accept calls.",
+    Problem("method_not_allowed", 405, "Method not allowed").says("Webhooks are called with POST."),
+    Problem("webhook_disabled", 403, "Webhook is disabled").says(
+        "The webhook exists and is disabled. Enable it to accept calls."
     ),
-    Problem(
-        "ip_not_allowed",
-        403,
-        "Address not allowed",
-        "The call came from an address that is not on this webhook's allowlist.",
+    Problem("ip_not_allowed", 403, "Address not allowed").says(
+        "The call came from an address that is not on this webhook's allowlist."
     ),
-    Problem(
-        "origin_not_allowed",
-        403,
-        "Origin not allowed",
-        "The page's origin is not on this webhook's CORS list.",
+    Problem("origin_not_allowed", 403, "Origin not allowed").says(
+        "The page's origin is not on this webhook's CORS list."
     ),
-    Problem(
-        "payload_too_large", 413, "Payload too large", "The body is larger than this webhook's payload limit."
+    Problem("payload_too_large", 413, "Payload too large").says(
+        "The body is larger than this webhook's payload limit."
     ),
-    Problem(
-        "headers_too_large", 431, "Headers too large", "Request line and headers together may have 32 KiB."
+    Problem("headers_too_large", 431, "Headers too large").says(
+        "Request line and headers together may have 32 KiB."
     ),
-    Problem(
-        "request_timeout", 408, "Request took too long", "The request did not arrive completely in time."
+    Problem("request_timeout", 408, "Request took too long").says(
+        "The request did not arrive completely in time."
     ),
-    Problem(
-        "malformed_request", 400, "Malformed request", "The bytes received are not a valid HTTP request."
+    Problem("malformed_request", 400, "Malformed request").says(
+        "The bytes received are not a valid HTTP request."
     ),
-    Problem(
-        "too_much_around_chunks",
-        400,
-        "Too much around the chunks",
+    Problem("too_much_around_chunks", 400, "Too much around the chunks").says(
         "What stands around the body's chunks is larger than the chunks. Send chunks of five bytes or more, without long "
-        "extensions or trailers.",
+        "extensions or trailers."
     ),
-    Problem(
-        "credential_missing",
-        401,
-        "Credential missing",
-        "The call carries no token where this webhook expects one.",
+    Problem("credential_missing", 401, "Credential missing").says(
+        "The call carries no token where this webhook expects one."
     ),
-    Problem(
-        "credential_mismatch",
-        401,
-        "Credential does not match",
-        "The call carries a token that is neither the main nor the second one, or a username that is not the webhook's.",
+    Problem("credential_mismatch", 401, "Credential does not match").says(
+        "The call carries a token that is neither the main nor the second one, or a username that is not the webhook's."
     ),
-    Problem(
-        "signature_missing",
-        401,
-        "Signature missing",
-        "The call carries no signature where this webhook's scheme expects one.",
+    Problem("signature_missing", 401, "Signature missing").says(
+        "The call carries no signature where this webhook's scheme expects one."
     ),
-    Problem(
-        "signature_malformed",
-        401,
-        "Signature malformed",
-        "What was sent as the signature, or something that is signed, does not have the form the scheme says.",
+    Problem("signature_malformed", 401, "Signature malformed").says(
+        "What was sent as the signature, or something that is signed, does not have the form the scheme says."
     ),
-    Problem(
-        "signature_mismatch",
-        401,
-        "Signature does not match",
-        "The signature was made with another secret or over other bytes.",
+    Problem("signature_mismatch", 401, "Signature does not match").says(
+        "The signature was made with another secret or over other bytes."
     ),
-    Problem(
-        "signing_keys_unavailable",
-        503,
-        "Signing keys unavailable",
-        "The sender's public keys could not be fetched, so the call could not be checked. Send it again.",
+    Problem("signing_keys_unavailable", 503, "Signing keys unavailable").says(
+        "The sender's public keys could not be fetched, so the call could not be checked. Send it again."
     ),
-    Problem(
-        "timestamp_missing",
-        401,
-        "Timestamp missing",
-        "The scheme signs a timestamp and the call carries none.",
+    Problem("timestamp_missing", 401, "Timestamp missing").says(
+        "The scheme signs a timestamp and the call carries none."
     ),
-    Problem(
-        "timestamp_malformed",
-        401,
-        "Timestamp malformed",
-        "The signed timestamp is not in the form the scheme says.",
+    Problem("timestamp_malformed", 401, "Timestamp malformed").says(
+        "The signed timestamp is not in the form the scheme says."
     ),
-    Problem(
-        "timestamp_expired",
-        401,
-        "Timestamp expired",
-        "The call was signed longer ago than the scheme's validity time.",
+    Problem("timestamp_expired", 401, "Timestamp expired").says(
+        "The call was signed longer ago than the scheme's validity time."
     ),
-    Problem(
-        "timestamp_in_future",
-        401,
-        "Timestamp in the future",
-        "The call says it was signed later than now; one of the two clocks is wrong.",
+    Problem("timestamp_in_future", 401, "Timestamp in the future").says(
+        "The call says it was signed later than now; one of the two clocks is wrong."
     ),
-    Problem(
-        "rate_limited",
-        429,
-        "Too many calls",
-        "Slow down and send the call again after the time in Retry-After.",
-        1,
+    Problem("rate_limited", 429, "Too many calls", 1).says(
+        "Slow down and send the call again after the time in Retry-After."
     ),
-    Problem(
-        "unsupported_media_type",
-        415,
-        "Unsupported media type",
-        "Send JSON or a form. What else is taken is a setting of the webhook.",
+    Problem("unsupported_media_type", 415, "Unsupported media type").says(
+        "Send JSON or a form. What else is taken is a setting of the webhook."
     ),
-    Problem(
-        "unsupported_transfer_coding",
-        501,
-        "Transfer coding not supported",
-        "Of Transfer-Encoding only chunked is understood, and nothing else beside it.",
+    Problem("unsupported_transfer_coding", 501, "Transfer coding not supported").says(
+        "Of Transfer-Encoding only chunked is understood, and nothing else beside it."
     ),
-    Problem(
-        "malformed_json",
-        400,
-        "Malformed JSON",
-        "The body is not valid JSON, or nests deeper than 100 levels.",
+    Problem("malformed_json", 400, "Malformed JSON").says(
+        "The body is not valid JSON, or nests deeper than 100 levels."
     ),
-    Problem("payload_not_an_object", 400, "Payload is not an object", "The body is JSON, but not an object."),
-    Problem(
-        "workflow_failed",
-        502,
-        "Answering failed",
-        "What should have answered could not be started or reached, or ended with an error: a workflow, or a program in its place. The call is stored.",
+    Problem("payload_not_an_object", 400, "Payload is not an object").says(
+        "The body is JSON, but not an object."
     ),
-    Problem(
-        "response_timeout",
-        504,
-        "No answer in time",
-        "No answer came before the time-out. The call is stored: a workflow that was started goes on, and one that is still to be started will be.",
+    Problem("workflow_failed", 502, "Answering failed").says(
+        "What should have answered could not be started or reached, or ended with an error: a workflow, or a program in its place. The call is stored."
     ),
-    Problem(
-        "temporarily_unavailable",
-        503,
-        "Temporarily unavailable",
-        "The call could not be stored, so nothing was accepted. Send it again.",
-        5,
+    Problem("response_timeout", 504, "No answer in time").says(
+        "No answer came before the time-out. The call is stored: a workflow that was started goes on, and one that is still to be started will be."
     ),
-    Problem("fetch_failed", 502, "Fetch failed", "The schedule's source gave nothing that could be used."),
+    Problem("temporarily_unavailable", 503, "Temporarily unavailable", 5).says(
+        "The call could not be stored, so nothing was accepted. Send it again."
+    ),
+    Problem("fetch_failed", 502, "Fetch failed").says(
+        "The schedule's source gave nothing that could be used."
+    ),
     # What a user of the management surfaces can hear besides.
-    Problem(
-        "invalid_request", 422, "Invalid request", "One or more fields are wrong; each is named under errors."
+    Problem("invalid_request", 422, "Invalid request").says(
+        "One or more fields are wrong; each is named under errors."
     ),
-    Problem(
-        "not_authenticated",
-        401,
-        "Not signed in",
-        "Send an API key as Authorization: Bearer pk_…, or sign in.",
+    Problem("not_authenticated", 401, "Not signed in").says(
+        "Send an API key as Authorization: Bearer pk_…, or sign in."
     ),
-    Problem("access_denied", 403, "Not allowed", "Your access level does not allow this."),
-    Problem("not_found", 404, "Not found", "There is nothing with this id, or it has been deleted."),
-    Problem("conflict", 409, "Conflict", "The current state does not allow this."),
-    Problem(
-        "version_conflict",
-        412,
-        "Changed meanwhile",
-        "Somebody changed it since you read it. Read it again and repeat the change.",
+    Problem("access_denied", 403, "Not allowed").says("Your access level does not allow this."),
+    Problem("not_found", 404, "Not found").says("There is nothing with this id, or it has been deleted."),
+    Problem("conflict", 409, "Conflict").says("The current state does not allow this."),
+    Problem("version_conflict", 412, "Changed meanwhile").says(
+        "Somebody changed it since you read it. Read it again and repeat the change."
     ),
-    Problem(
-        "idempotency_mismatch",
-        422,
-        "Idempotency key reused",
-        "This Idempotency-Key was used before with another request.",
+    Problem("idempotency_mismatch", 422, "Idempotency key reused").says(
+        "This Idempotency-Key was used before with another request."
     ),
-    Problem("gone", 410, "Gone", "This response slot has been used already, or its time is over."),
-    Problem(
-        "engine_unavailable",
-        503,
-        "Engine unavailable",
-        "The workflow engine cannot be reached now; nothing is lost, try again.",
-        5,
+    Problem("gone", 410, "Gone").says("This response slot has been used already, or its time is over."),
+    Problem("engine_unavailable", 503, "Engine unavailable", 5).says(
+        "The workflow engine cannot be reached now; nothing is lost, try again."
     ),
-    Problem(
-        "internal_error", 500, "Internal error", "Something went wrong on our side; the log has the details."
+    Problem("internal_error", 500, "Internal error").says(
+        "Something went wrong on our side; the log has the details."
     ),
 ]
 
