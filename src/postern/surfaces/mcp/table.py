@@ -33,16 +33,12 @@ TOOLS = {
     one.name: one
     for one in (
         # --- reading ---------------------------------------------------------------------------------------------------
-        Tool(
-            "list_webhooks",
-            "List webhooks",
+        Tool("list_webhooks", "List webhooks").does(
             """The webhooks in short; total says how many match. deleted: those in the bin, each with the time at which it is
             gone for good.""",
             {"list": Action("list_webhooks", shown=WEBHOOK_ROW), "deleted": Action("list_bin")},
         ),
-        Tool(
-            "show_webhook",
-            "Show a webhook",
+        Tool("show_webhook", "Show a webhook").does(
             """settings: every setting, the version, and of secrets only whether they are set and when they last matched.
             sample: the recorded event with its variables, their paths for the field mapping and how a workflow writes them.
             payload_types: Python TypedDicts made from its newest calls. test_calls: what send_test_call can send.""",
@@ -53,9 +49,7 @@ TOOLS = {
                 "test_calls": Action("list_test_calls"),
             },
         ),
-        Tool(
-            "show_senders",
-            "Show senders that sign",
+        Tool("show_senders", "Show senders that sign").does(
             """The senders whose signatures Postern knows, by the name to use as provider. one: how it signs, what to set up
             there, what to paste as the secret, how it retries. propose: which fits, by a description or by a recorded call.
             One that is not among them: provider custom with a scheme, or generic.""",
@@ -65,16 +59,12 @@ TOOLS = {
                 "propose": Action("propose_provider", shown=SENDER_ROW),
             },
         ),
-        Tool(
-            "search_calls",
-            "Search the calls",
+        Tool("search_calls", "Search the calls").does(
             """The recorded calls in short, newest first, rejected ones too. nobodyListens: it was started and no workflow
             wanted it. count: how many there are, up to 10,000.""",
             {"list": Action("list_invocations", shown=CALL_ROW), "count": Action("count_invocations")},
         ),
-        Tool(
-            "show_call",
-            "Show a call",
+        Tool("show_call", "Show a call").does(
             """story: the verdict with every step that led to it (trace), every delivery to the workflow engine with its
             attempts, and under untrustedInput what the caller sent, credentials masked. code: the call as a command or a
             program. fixture: a document for tests of workflow files.""",
@@ -90,9 +80,7 @@ TOOLS = {
                 "fixture": Action("show_fixture", shown=Shown(outside=("name", "headers", "event"))),
             },
         ),
-        Tool(
-            "explain_call",
-            "Explain a call",
+        Tool("explain_call", "Explain a call").does(
             """verdict: why a call was rejected and what would fix it. Each entry of wouldVerifyIf has been tried and works;
             one with a patch is applied by apply_fix, without one the sender has to change something. compare: what differs
             from another call, or from the last one before it that went well.""",
@@ -104,23 +92,17 @@ TOOLS = {
                 ),
             },
         ),
-        Tool(
-            "test_signature",
-            "Test a signature",
+        Tool("test_signature", "Test a signature").does(
             """Whether a call's signature is right, step by step, and what would make it right. Give how to check (webhookId for
             its stored secrets, or authentication) and what (invocationId, or call). Nothing is recorded, started or saved.""",
             Action("test_signature", shown=SIGNATURE),
         ),
-        Tool(
-            "try_mapping",
-            "Try a field mapping",
+        Tool("try_mapping", "Try a field mapping").does(
             """What field paths take out of a recorded call, before change_webhook saves them as its fieldMapping. Null: nothing
             there.""",
             Action("preview_mapping", shown=Shown(outside=FIELD_NAMES)),
         ),
-        Tool(
-            "call_volume",
-            "Count calls over time",
+        Tool("call_volume", "Count calls over time").does(
             """How many calls came, by reason code and outcome, and how long answering took: in all, or over_time, without
             the times in which none came.""",
             {
@@ -130,30 +112,22 @@ TOOLS = {
                 ),
             },
         ),
-        Tool(
-            "workflows",
-            "Show workflows and runs",
+        Tool("workflows", "Show workflows and runs").does(
             """list: the workflows that the engine knows and which webhooks each one wants; none named means every webhook.
             runs: the newest runs, or those of one delivery. begin: Python source for a new workflow of the embedded engine,
             typed after the webhook's recorded event or newest call; it is written nowhere, hand it to whoever keeps them.""",
             {"list": Action("list_workflows"), "runs": Action("list_runs"), "begin": Action("new_workflow")},
         ),
-        Tool(
-            "recheck_rejected",
-            "Find rejected calls that pass now",
+        Tool("recheck_rejected", "Find rejected calls that pass now").does(
             """After a webhook was fixed: which of its recorded rejected calls would be accepted today. notKept: how many more
             were only counted; the sender has to send those again. Nothing is started; admit_rejected does.""",
             Action("list_readmissible"),
         ),
-        Tool(
-            "show_replays",
-            "Show replays of many",
+        Tool("show_replays", "Show replays of many").does(
             """Replays of many, newest first: planned, running, ended ones; or how far one has come.""",
             {"list": Action("list_replays"), "one": Action("show_replay")},
         ),
-        Tool(
-            "incidents",
-            "Show incidents",
+        Tool("incidents", "Show incidents").does(
             """What alarms have found: calls rejected, not started or answered with errors, silence, trouble of the gateway.
             list: newest first, open alone with open. one: with calls, what would make them verify, and nextActions. rhythm:
             when calls come, proposed with evidence; the user agrees, then change_webhook saves it as alarms.rhythm.""",
@@ -163,17 +137,13 @@ TOOLS = {
                 "rhythm": Action("propose_rhythm"),
             },
         ),
-        Tool(
-            "list_listeners",
-            "List who listens",
+        Tool("list_listeners", "List who listens").does(
             """Each `postern listen` that is connected now. answers names the webhook whose calls it answers in the place of the
             workflow.""",
             Action("list_listeners"),
         ),
         # --- writing ---------------------------------------------------------------------------------------------------
-        Tool(
-            "create_webhook",
-            "Create a webhook",
+        Tool("create_webhook", "Create a webhook").does(
             """The answer holds the URL to give to the sender. Choose the authentication by who calls: a service that signs:
             {"method": "hmac", "provider": …} (see show_senders); your own code, an automation tool or nobody but its schedule:
             {"method": "token", "token": {"generate": true}}; none is for testing only. A cron is like 0 7 * * 1-5. Where the sender makes the secret and
@@ -181,16 +151,12 @@ TOOLS = {
             up to four values of the JSON body to the workflow by their paths, like customer.email or items[0].sku.""",
             Action("create_webhook"),
         ),
-        Tool(
-            "change_webhook",
-            "Change a webhook",
+        Tool("change_webhook", "Change a webhook").does(
             """A new main secret takes effect at once: to rotate without rejecting calls, set secondToken or secondSecret first
             and use change_secret when the sender has switched.""",
             Action("change_webhook", destructive=True),
         ),
-        Tool(
-            "set_webhook",
-            "Enable, hold, delete a webhook",
+        Tool("set_webhook", "Enable, hold, delete a webhook").does(
             """disable: every call is rejected with 403 until enable. hold: calls are accepted and no workflow is started until
             release, which starts what waits, the oldest first; drop_held gives it up. delete: into the bin, from which restore
             has it back for seven days, as it was; delete_for_good takes it out of the bin for ever.""",
@@ -205,16 +171,12 @@ TOOLS = {
                 "delete_for_good": Action("delete_for_good"),
             },
         ),
-        Tool(
-            "change_many_webhooks",
-            "Change many webhooks",
+        Tool("change_many_webhooks", "Change many webhooks").does(
             """Do the same with many: name them in webhookIds, or give a filter; an empty one is all. Ask with dryRun first, tell
             the user which they are, and repeat their number as expected. The answer names those with which it was not done.""",
             Action("change_many_webhooks", destructive=True),
         ),
-        Tool(
-            "change_secret",
-            "Promote or take a secret",
+        Tool("change_secret", "Promote or take a secret").does(
             """promote ends a rotation: the second secret becomes the main one; wait until authentication.rotation.safeToPromote.
             adopt takes a secret that a sender (Notion, Asana) announced in its handshake: show the user authentication.announced
             first and ask whether they were setting it up just then, since anybody can announce one.""",
@@ -223,16 +185,12 @@ TOOLS = {
                 "adopt": Action("adopt_secret", destructive=True),
             },
         ),
-        Tool(
-            "apply_fix",
-            "Apply a fix",
+        Tool("apply_fix", "Apply a fix").does(
             """Change the webhook's authentication as explain_call offered for a rejected call; its stored secrets stay.
             recheck_rejected then finds the calls that were rejected before.""",
             Action("apply_fix", destructive=True),
         ),
-        Tool(
-            "record_events",
-            "Record the next event",
+        Tool("record_events", "Record the next event").does(
             """record: keep the webhook's next accepted call or replay as its sample (show_webhook). stop waiting for it. forget
             the sample.""",
             {
@@ -241,23 +199,17 @@ TOOLS = {
                 "forget": Action("forget_sample"),
             },
         ),
-        Tool(
-            "schedule",
-            "Run or resume a schedule",
+        Tool("schedule", "Run or resume a schedule").does(
             """run: fetch a scheduled webhook's source once, now; what comes starts workflows. resume: go on after a pause, which
             too many failed runs make (scheduleState).""",
             {"run": Action("run_schedule"), "resume": Action("resume_schedule")},
         ),
-        Tool(
-            "send_test_call",
-            "Send test calls",
+        Tool("send_test_call", "Send test calls").does(
             """Make a call as the webhook's sender would, signed with the stored secret, and send it to its public URL: it is
             recorded, and an accepted one really starts workflows. wrong breaks it in one way, to see it rejected.""",
             Action("send_test_calls"),
         ),
-        Tool(
-            "replay_call",
-            "Replay a call",
+        Tool("replay_call", "Replay a call").does(
             """Start the workflow again, from its first step, with one recorded call; it really runs. edited: with another body or values, as a new
             invocation that the answer names. to_listener: send it to the program of somebody who listens; no workflow runs.""",
             {
@@ -266,16 +218,12 @@ TOOLS = {
                 "to_listener": Action("replay_to_listener"),
             },
         ),
-        Tool(
-            "replay_many",
-            "Replay many calls",
+        Tool("replay_many", "Replay many calls").does(
             """plan: find and count the calls, start nothing; tell the user before you go on. run: start the workflow from its
             first step for each call of the plan, the oldest first, in the background (show_replays). cancel: what was queued is still started.""",
             {"plan": Action("plan_replay"), "run": Action("run_replay"), "cancel": Action("cancel_replay")},
         ),
-        Tool(
-            "admit_rejected",
-            "Admit rejected calls",
+        Tool("admit_rejected", "Admit rejected calls").does(
             """Start rejected calls that recheck_rejected found: all of a webhook, with their number as expected, or these. Each
             is judged again; what was sent again or admitted before is left alone. send_again: have the sender send what it did
             not deliver since a time, with dryRun first; left: ask again after retryAfterSeconds.""",
@@ -285,9 +233,7 @@ TOOLS = {
                 "send_again": Action("send_again"),
             },
         ),
-        Tool(
-            "mark_call",
-            "Bookmark a call, write notes, acknowledge an incident",
+        Tool("mark_call", "Bookmark a call, write notes, acknowledge an incident").does(
             """For everybody who looks at it. A bookmark does not keep the call from retention. A note is deleted by who wrote
             it, or by an administrator. acknowledge: an incident, of which nobody is reminded any more.""",
             {
@@ -298,9 +244,7 @@ TOOLS = {
                 "delete_note": Action("delete_invocation_note"),
             },
         ),
-        Tool(
-            "end_listener",
-            "End a listener",
+        Tool("end_listener", "End a listener").does(
             """Its webhook is the workflow's again, and callers that wait for its answer hear a failure. Somebody works with it:
             ask first.""",
             Action("end_listener"),

@@ -90,9 +90,14 @@ class Tool:
     """``what`` a reading tool shows, or the ``action`` of a writing one, says which operation is meant. Left out, a
     reading tool takes its first."""
 
-    def __init__(self, name: str, title: str, description: str, actions: Action | dict[str, Action]) -> None:
-        self.name, self.title, self.description = name, title, description
+    def __init__(self, name: str, title: str) -> None:
+        self.name, self.title, self.description = name, title, ""
+        self.actions: dict[str, Action] = {}
+
+    def does(self, description: str, actions: Action | dict[str, Action]) -> "Tool":
+        self.description = description
         self.actions = actions if isinstance(actions, dict) else {"": actions}
+        return self
 
     @property
     def reads(self) -> bool:
