@@ -162,7 +162,7 @@ _IN_WORDS: dict[str, dict[str, str]] = {
     "not_started": {
         "failed": "its workflow failed",
         "refused": "the engine did not take it",
-        "waits": "its start is tried in vain",
+        "waits": "still not started after several tries",
     },
     "answers": {"502": "the workflow failed", "504": "late"},
 }
