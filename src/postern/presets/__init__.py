@@ -45,11 +45,11 @@ class Sender(Struct, frozen=True):
 
 
 SendAgainKind = Literal["github", "gitlab", "paddle", "resend", "stripe"]
+"""There is a function for each in ``usecases/sending_again/senders.py``."""
 
 
 class SendAgain(Struct, frozen=True):
-    """How this sender is asked to send again what it did not deliver; ``usecases/send_again.py`` has a function for each
-    kind."""
+    """How this sender is asked to send again what it did not deliver."""
 
     source: str
     """Where its documents say so."""

@@ -219,6 +219,7 @@ async def test_a_github_app_shows_a_token_that_its_key_has_signed(house: House) 
         await webhooks.change(house.gateway, OWNER, webhook.id, {"sendAgain": app})
         assert (await send_again(house.gateway, OWNER, webhook.id, asked())).asked == []
     (request,) = server.received
+    assert request.headers["x-github-api-version"] == "2022-11-28"
     shown = request.headers["authorization"].removeprefix("Bearer ")
     head, claims, signature = (urlsafe_b64decode(part + "==") for part in shown.split("."))
     key.public_key().verify(signature, shown.rpartition(".")[0].encode(), padding.PKCS1v15(), hashes.SHA256())
