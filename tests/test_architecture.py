@@ -68,6 +68,7 @@ LATE_IMPORTS: dict[str, set[str]] = {
     },
     # A gateway that makes no request loads no HTTP client before it serves.
     "outbound/fetch.py": {"postern.outbound.client"},
+    "wiring/gateway.py": {"postern.outbound.mail"},
     # They need packages that not everybody has installed.
     "wiring/engines.py": {"postern.engines.dbos", "postern.engines.temporal"},
     "surfaces/mcp/__init__.py": {"postern.surfaces.mcp.sdk"},
@@ -427,7 +428,7 @@ def test_little_is_a_dictionary_of_anything() -> None:
     assert len(lines) <= 30, "\n".join(lines)
 
 
-MOST_LINES = {"src": 54_250, "tests": 53_250}
+MOST_LINES = {"src": 54_750, "tests": 53_750}
 """Of Python, as many as there are, up to the next 250. A commit that needs more raises its number here and says in its message
 what the lines are for and why none could go instead; one that takes lines away lowers it."""
 

@@ -28,6 +28,7 @@ from support.over_mcp import over_http
 from support.plain_http import WITHOUT_TLS
 from support.program import Program, StartProgram, clean_environment, run_postern
 from support.server import Answer, Asked, serving
+from support.stored import open_incident
 from support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -72,6 +73,36 @@ def a_source(key: str) -> Iterator[str]:
         yield f"{url}/orders"
 
 
+@contextmanager
+def receivers(heard: list[Asked]) -> Iterator[str]:
+    """What incidents are told to. That of Slack refuses, and says back what it was asked."""
+
+    def answer(asked: Asked) -> Answer:
+        heard.append(asked)
+        return 404 if asked.path.startswith("/slack") else 200, "text/plain", asked.path.encode()
+
+    with serving(answer) as url:
+        yield url
+
+
+def channels(receiver: str) -> dict[str, str]:
+    def secret(name: str) -> str:
+        return quote(PLANTED[name], safe="")
+
+    own = base64.b64encode(PLANTED["secret of the own one"].encode()).decode()
+    addresses = [
+        f"slack+{receiver}/slack/{secret('address of slack')}",
+        f"teams+{receiver}/teams?sig={secret('address of slack')}",
+        f"discord+{receiver}/discord/{secret('address of slack')}",
+        f"ntfy+{receiver}/ntfy#{PLANTED['token of ntfy']}",
+        f"telegram+{receiver}/telegram/{secret('address of slack')}#{PLANTED['chat of telegram']}",
+        f"webhook+{receiver}/own#whsec_{own}",
+        "mailto:ops@shop.example",
+    ]
+    server = receiver.replace("http://", f"smtp://ops%40shop.example:{secret('password of mail')}@")
+    return {"POSTERN_TELL": " ".join(addresses), "POSTERN_SMTP_URL": server}
+
+
 PLANTED = {
     name: canary(name)
     for name in (
@@ -91,6 +122,13 @@ PLANTED = {
             "user password",
             "token by file",
         ),
+        *(
+            "address of slack",
+            "token of ntfy",
+            "chat of telegram",
+            "secret of the own one",
+            "password of mail",
+        ),
     )
 }
 PLANTED = {name: secret.replace(" ", "-") for name, secret in PLANTED.items()}
@@ -98,13 +136,15 @@ PLANTED["admin key"] = "pk_" + canary("admin-key")
 
 
 def test_no_secret_comes_out_anywhere(start_program: StartProgram, tmp_path: Path) -> None:
-    with a_source(PLANTED["schedule header"]) as source:
+    heard: list[Asked] = []
+    with a_source(PLANTED["schedule header"]) as source, receivers(heard) as receiver:
         program = start_program(
             POSTERN_ADMIN_KEY=PLANTED["admin key"],
             POSTERN_ADMIN_PASSWORD=PLANTED["admin password"],
             POSTERN_WORKFLOWS=str(ROOT / "src/postern/workflows/example"),
             POSTERN_OUTBOUND_ALLOWED="127.0.0.1/32",
             POSTERN_LOG="json",
+            **channels(receiver),
         )
         wait_until(
             lambda: httpx2.get(f"{program.url}/readyz", trust_env=False, verify=WITHOUT_TLS).json()["engine"][
@@ -119,6 +159,7 @@ def test_no_secret_comes_out_anywhere(start_program: StartProgram, tmp_path: Pat
         planted |= {"api key": a_key(everything, "write"), "session": signed_in(everything)}
         stop = listening(everything, planted["api key"])
         called(everything, webhooks)
+        told_of_an_incident(everything, webhooks, heard)
         settled(program, webhooks)
         refused(everything, webhooks)
         asked_over_rest(everything, webhooks)
@@ -289,6 +330,21 @@ def called(everything: Everything, webhooks: dict[str, dict[str, Any]]) -> None:
         )
         everything.note("postern webhooks run", ran_by_command.stdout + ran_by_command.stderr)
         assert ran_by_command.returncode == 0, ran_by_command.stderr
+
+
+def told_of_an_incident(
+    everything: Everything, webhooks: dict[str, dict[str, Any]], heard: list[Asked]
+) -> None:
+    """To each channel; what is its own stands in the request, and nobody else's does."""
+    open_incident(everything.program.data_dir, webhooks["header"]["id"])
+    kinds = {"slack", "teams", "discord", "ntfy", "telegram", "own"}
+    wait_until(
+        lambda: {re.split("[/?]", one.path)[1] for one in list(heard)} >= kinds,
+        what="all channels to be told",
+    )
+    for one in list(heard):
+        body = one.body if "/telegram" not in one.path else one.body.partition(b'"text"')[2]
+        everything.note(f"told: {re.split('[/?]', one.path)[1]}", body)
 
 
 def settled(program: Program, webhooks: dict[str, dict[str, Any]]) -> None:
@@ -484,6 +540,7 @@ def typed(everything: Everything, folder: Path, webhooks: dict[str, dict[str, An
             ("apply", "leak.yaml"),
             ("apply", "broken.yaml"),
             ("settings",),
+            ("incidents", "test", "--json"),
             ("keys", "list"),
         ),
         ("signatures", "test", "--webhook", webhook, "--invocation", found["id"]),

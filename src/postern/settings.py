@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from postern.core.address import Allowlist, InvalidRanges
 from postern.core.alarms import ALARMS, AlarmKind
+from postern.core.channels import ADDRESSES, SERVER, read_channels, read_mail_server
 from postern.core.names import is_header_name
 from postern.core.operations.shown_setting import ShownSetting
 from postern.core.visible import can_be_stored
@@ -297,7 +298,7 @@ class Settings:
         "The header in which the trusted proxies name the client: X-Forwarded-For, Forwarded, or one like CF-Connecting-IP."
     )
     outbound_allowed = EnvironmentSetting(_ranges, "").says(
-        "Private addresses or ranges that schedules may fetch from, comma-separated, like 10.1.0.0/16. All others are refused."
+        "Private addresses or ranges that schedules may fetch from and incidents may be told at, comma-separated, like 10.1.0.0/16. All others are refused."
     )
     history_days = EnvironmentSetting(_days, "30").says(
         "Days that calls stay in the history, where a webhook does not say otherwise."
@@ -316,6 +317,10 @@ class Settings:
     )
     quiet_days = EnvironmentSetting(_dates, "").says(
         "Public holidays, comma-separated, like 2026-12-25: silence on these is expected where a rhythm keeps to days of the week."
+    )
+    tell = EnvironmentSetting(read_channels, "", secret=True).says(f"Where incidents are told: {ADDRESSES}.")
+    smtp_url = EnvironmentSetting(_maybe(read_mail_server), "", secret=True).says(
+        f"The server for mailto: {SERVER}."
     )
     log = EnvironmentSetting(_one_of("auto", "json", "text", "off"), "auto").says(
         "How log lines look: json, text, or auto (text on a terminal). off: no line for each call, only what went wrong, as text."
@@ -390,6 +395,8 @@ class Settings:
             problems.append(
                 "POSTERN_ENGINE=shopify-flow needs POSTERN_SHOPIFY_SHOP and POSTERN_SHOPIFY_ACCESS_TOKEN"
             )
+        if self.smtp_url is None and any(one.kind == "mailto" for one in self.tell):
+            problems.append("POSTERN_TELL with mailto: needs POSTERN_SMTP_URL")
         extras = (
             None if self.is_sqlite else missing("postgres", "POSTERN_DATABASE_URL=postgresql://…"),
             missing(self.engine, f"POSTERN_ENGINE={self.engine}")

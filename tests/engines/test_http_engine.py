@@ -10,8 +10,9 @@ from standardwebhooks import Webhook
 from engines.conformance import TRACE, AnswerEndpoint, EngineConformance, Harness, Played, endpoint, trigger
 from postern.core.address import NOBODY
 from postern.core.deliveries.delivery import End, EngineRejected, EngineUnavailable, ResponseSlot, Started
+from postern.core.signatures.outgoing import signing_key
 from postern.engines.handover import NEAR, read_ranges
-from postern.engines.http import HttpEngine, read_headers, signing_key
+from postern.engines.http import HttpEngine, read_headers
 from postern.outbound.guard import FetchFailed
 from stand_in import Answer, Raw, Received, Reply, stand_in
 

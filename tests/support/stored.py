@@ -24,8 +24,8 @@ def open_incident(data_dir: Path, webhook_id: str, code: str = "signature_mismat
     """One about a call that was rejected; its id."""
     made = f"inc_{'0' * 32}"
     now = int(time.time() * 1000)
-    told = (made, webhook_id, "rejected", now, now - 3_600_000, now, 1, b'{"%s": 1}' % code.encode(), "")
+    told = (made, webhook_id, "rejected", now, now - 3_600_000, now, 1, b'{"%s": 1}' % code.encode(), "", now)
     with closing(sqlite3.connect(data_dir / "postern.db", timeout=PATIENCE)) as database, database:
-        names = "id, webhook_id, kind, opened_at, first_at, last_at, count, reasons, detail"
+        names = "id, webhook_id, kind, opened_at, first_at, last_at, count, reasons, detail, tell_at"
         database.execute(f"INSERT INTO incidents ({names}) VALUES ({', '.join('?' * len(told))})", told)
     return made

@@ -13,6 +13,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
         "POSTERN_ADMIN_PASSWORD": PASSWORD,
         "POSTERN_ENGINE": "none",
         "POSTERN_OUTBOUND_ALLOWED": "127.0.0.1",
+        "POSTERN_TELL": "ntfy+http://127.0.0.1:9/nobody",
     }
     with Program(tmp_path_factory.mktemp("served"), settings) as program:
         yield program

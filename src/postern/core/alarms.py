@@ -7,6 +7,7 @@ from typing import Literal, get_args
 
 from msgspec import Struct, field
 
+from postern.core.channels import Channel, Told
 from postern.core.history.volume import ANSWER, end_name, is_call
 
 AlarmKind = Literal["rejected", "not_started", "answers", "gateway", "silence"]
@@ -39,6 +40,8 @@ class AlarmPolicy(Struct, frozen=True):
     kinds: tuple[AlarmKind, ...] = ALARMS
     """Those that are watched for. A webhook may leave out some of them."""
     quiet_days: frozenset[date] = frozenset()
+    channels: tuple[Channel, ...] = ()
+    """Where incidents are told besides."""
 
 
 class Incident(Struct, frozen=True):
@@ -60,6 +63,10 @@ class Incident(Struct, frozen=True):
     closed_because: str = ""
     acknowledged_at: float | None = None
     acknowledged_by: str = ""
+    tell_at: float | None = None
+    """When there is something to tell elsewhere, or to try again; the lease of whoever tells it."""
+    told: dict[str, Told] = field(default_factory=dict)
+    """By the channel's key."""
 
 
 class Found(Struct, frozen=True):

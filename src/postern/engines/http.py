@@ -5,9 +5,6 @@ later, by the response action's POST to the slot's URL. Whichever comes first co
 """
 
 import asyncio
-import base64
-import binascii
-import hmac
 import re
 import time
 from collections.abc import Mapping
@@ -27,6 +24,7 @@ from postern.core.deliveries.delivery import (
     Trigger,
 )
 from postern.core.names import is_header_name
+from postern.core.signatures.outgoing import signature, signing_key
 from postern.core.signatures.redact import MASK
 from postern.engines.handover import NEAR, EngineOverHttp, document
 from postern.outbound.fetch import FetchedAnswer, parse_url
@@ -210,24 +208,6 @@ def read_headers(text: str) -> dict[str, str]:
             'the engine\'s headers must be a JSON object of texts, like {"Authorization": "Bearer …"}'
         )
     return headers
-
-
-def signing_key(secret: str) -> bytes:
-    """The bytes of a Standard Webhooks secret: base64, usually behind ``whsec_``."""
-    text = secret.strip().removeprefix("whsec_")
-    try:
-        key = base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise ValueError("the engine's signing secret must be whsec_ followed by base64") from error
-    if len(key) < 16:
-        raise ValueError("the engine's signing secret is too short; 24 to 64 bytes are usual")
-    return key
-
-
-def signature(key: bytes, delivery_key: str, timestamp: int, body: bytes) -> str:
-    """The value of ``webhook-signature`` as Standard Webhooks has it."""
-    signed = f"{delivery_key}.{timestamp}.".encode() + body
-    return "v1," + base64.b64encode(hmac.digest(key, signed, "sha256")).decode()
 
 
 def _inline_answer(fetched: FetchedAnswer) -> WorkflowResponse:

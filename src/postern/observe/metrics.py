@@ -53,6 +53,12 @@ class Numbers:
         ["part"],
         registry=REGISTRY,
     )
+    told = Counter(
+        "postern_incidents_told",
+        "Messages about incidents, by channel and by how sending went: told, failed (tried again), given up.",
+        ["channel", "outcome"],
+        registry=REGISTRY,
+    )
     engine_starts = Counter(
         "postern_engine_starts",
         "Starts asked of the engine, by how they went.",

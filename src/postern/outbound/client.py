@@ -188,8 +188,7 @@ def _guarded_sockets(guard: Guard) -> Any:
     return make
 
 
-@cache
-def system_tls() -> ssl.SSLContext:
+def trusted_by_system() -> ssl.SSLContext:
     """What the system trusts, whatever the environment says (``SSL_CERT_FILE``)."""
     if sys.platform in ("darwin", "win32"):
         return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -200,6 +199,12 @@ def system_tls() -> ssl.SSLContext:
     folder = paths.openssl_capath if os.path.isdir(paths.openssl_capath) else None
     if file or folder:
         context.load_verify_locations(file, folder)
+    return context
+
+
+@cache
+def system_tls() -> ssl.SSLContext:
+    context = trusted_by_system()
     context.set_alpn_protocols(["http/1.1"])
     return context
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 from sqlalchemy import (
     ColumnElement,
     Connection,
@@ -12,6 +13,8 @@ from sqlalchemy import (
     Select,
     and_,
     bindparam,
+    case,
+    false,
     func,
     literal_column,
     or_,
@@ -21,12 +24,13 @@ from sqlalchemy import (
 
 from postern.core.access.audit import AuditEntry
 from postern.core.alarms import REFUSED, RUN_FAILED, Found, Incident, Minutes
+from postern.core.channels import Told
 from postern.core.history.volume import ANSWER, OUTCOMES
 from postern.identity import first_id_at, new_id, time_of
 from postern.stores.access.audit import changed_one
 from postern.stores.history.volumes import QUARTER, parts
 from postern.stores.sql.bulk import Parameters
-from postern.stores.sql.moments import milliseconds, seconds, value_of
+from postern.stores.sql.moments import milliseconds, seconds, stored, value_of
 from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import (
     UNUSUAL_DELIVERIES,
@@ -41,10 +45,13 @@ from postern.stores.sql.tables import (
 from postern.stores.sql.upsert import insert_first
 
 MOST_OPEN = 2_000
+TELL_LEASE = 60.0
+"""Seconds after which another process tells what this one has begun to tell."""
 MOST_WAITING = 1_000
 """Of deliveries that are tried again and again: those that wait longest."""
 
 _OPEN = incidents.c.closed_at.is_(None)
+_TOLD = msgspec.json.Decoder(dict[str, Told])
 _GOOD = volumes.c.code.in_(["accepted", "duplicate"])
 
 
@@ -85,6 +92,7 @@ class Incidents(Repository):
         """Its id; None where there is one already, which another process may have opened just before."""
         made = new_id("inc")
         row: Parameters = {"id": made, "webhook_id": webhook_id, "kind": kind, "opened_at": milliseconds(now)}
+        row["tell_at"] = row["opened_at"]
         return made if insert_first(connection, incidents, row | _gathered(found)) else None
 
     @writes
@@ -96,7 +104,13 @@ class Incidents(Repository):
     @writes
     def close(self, connection: Connection, incident_id: str, now: float, because: str) -> bool:
         over = update(incidents).where(incidents.c.id == incident_id, _OPEN)
-        values = {"closed_at": milliseconds(now), "closed_because": because}
+        soon, waits = milliseconds(now + TELL_LEASE), incidents.c.tell_at
+        values = {
+            "closed_at": milliseconds(now),
+            "closed_because": because,
+            # Whoever is telling the opening sees it then; what waits to be tried again does not keep it back.
+            "tell_at": case((waits.is_(None), milliseconds(now)), (waits > soon, soon), else_=waits),
+        }
         return connection.execute(over.values(values)).rowcount == 1
 
     @writes
@@ -107,6 +121,32 @@ class Incidents(Repository):
         unseen = incidents.c.id == incident_id, _OPEN, incidents.c.acknowledged_at.is_(None)
         values = {"acknowledged_at": milliseconds(now), "acknowledged_by": by}
         return changed_one(connection, update(incidents).where(*unseen).values(values), note)
+
+    @writes
+    def claim_to_tell(self, connection: Connection, now: float, most: int) -> list[Incident]:
+        """Of which there is something to tell, for this process alone, until the lease is over."""
+        waits = incidents.c.tell_at
+        due = select(incidents).where(waits <= milliseconds(now)).order_by(waits).limit(most)
+        until, mine = milliseconds(now + TELL_LEASE), []
+        for one in _all(connection, due):
+            claim = update(incidents).where(incidents.c.id == one.id, waits == stored(one.tell_at or 0))
+            if connection.execute(claim.values(tell_at=until)).rowcount == 1:
+                mine.append(replace(one, tell_at=seconds(until)))
+        return mine
+
+    @writes
+    def have_told(
+        self, connection: Connection, one: Incident, told: dict[str, Told], next_at: float | None, now: float
+    ) -> None:
+        """``one`` as it was claimed: where it was closed meanwhile, that is told next."""
+        next_one = None if next_at is None else milliseconds(next_at)
+        over = incidents.c.closed_at.is_not(None) if one.closed_at is None else false()
+        values = {
+            "told": msgspec.json.encode(told),
+            "tell_at": case((over, milliseconds(now)), else_=next_one),
+        }
+        mine = incidents.c.id == one.id, incidents.c.tell_at == stored(one.tell_at or 0)
+        connection.execute(update(incidents).where(*mine).values(values))
 
     # --- what is judged ------------------------------------------------------------------------------------------------
 
@@ -227,4 +267,9 @@ def _gathered(found: Found) -> Parameters:
 
 def _all(connection: Connection, statement: Select[Any]) -> list[Incident]:
     rows: Sequence[Row[Any]] = connection.execute(statement).all()
-    return [value_of(Incident, row, reasons=msgspec.json.decode(row.reasons)) for row in rows]
+    return [
+        value_of(
+            Incident, row, reasons=msgspec.json.decode(row.reasons), told=_TOLD.decode(row.told or b"{}")
+        )
+        for row in rows
+    ]

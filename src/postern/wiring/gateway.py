@@ -22,12 +22,14 @@ from sqlalchemy.engine import make_url
 from postern.core.address import Allowlist
 from postern.core.alarms import AlarmPolicy
 from postern.core.answer import LARGEST_RESPONSE
+from postern.core.channels import MailServer
 from postern.core.deliveries.delivery import EngineUnavailable, Workflow
 from postern.core.operations.retention import RetentionPolicy
 from postern.observe.calls import CallLog
 from postern.observe.logs import Log
 from postern.observe.watching import Watch
 from postern.outbound.fetch import FetchedAnswer, Fetcher
+from postern.outbound.guard import Guard
 from postern.private_files import openness, private_file, private_folder
 from postern.settings import Settings
 from postern.stores.secrets.keys import holds_secrets
@@ -80,10 +82,11 @@ ANYWHERE = Allowlist.parse(["0.0.0.0/0", "::/0"])
 class Outside:
     """The requests that the gateway itself makes."""
 
-    def __init__(self, allowed: Allowlist, base_url: str) -> None:
+    def __init__(self, allowed: Allowlist, base_url: str, mail_server: MailServer | None) -> None:
         self._base_url = base_url
         self._fetcher = Fetcher(allowed_ranges=allowed)
         self._own = Fetcher(allowed_ranges=ANYWHERE)
+        self._guard, self._mail_server = Guard(allowed), mail_server
         self.fetch, self.prepare_own = self._fetcher.fetch, self._own.prepare
         # Where it leads, a sender's key set does not send anybody on.
         self.fetch_keys = partial(self._fetcher.fetch, max_redirects=0)
@@ -97,6 +100,12 @@ class Outside:
             # A redirect may be what the workflow has answered: it is answered, and not followed.
             timeout=timeout, max_bytes=LARGEST_RESPONSE, max_redirects=None,
         )  # fmt: skip
+
+    async def mail(self, recipients: str, subject: str, text: str, key: str) -> None:
+        from postern.outbound.mail import send_mail
+
+        if self._mail_server is not None:
+            await send_mail(self._guard, self._mail_server, recipients, subject, text, key)
 
     async def aclose(self) -> None:
         await self._fetcher.aclose()
@@ -144,7 +153,7 @@ async def opened(
                 "Another Postern with the embedded engine serves this database. Give this one POSTERN_ENGINE=none, or all of them an engine they can share."
             )
         base_url = _base_url(settings, serving_on)
-        outside = Outside(settings.outbound_allowed, base_url)
+        outside = Outside(settings.outbound_allowed, base_url, settings.smtp_url)
         gateway = _assembled(settings, serving_on, base_url, keys, store, engine, outside)
         at_the_end.callback(gateway.runtime.call_log.flush)
         at_the_end.push_async_callback(outside.aclose)
@@ -207,11 +216,12 @@ def _assembled(
             settings.outbound_allowed if serving_on else None,
             outside.call_own,
             outside.prepare_own,
+            outside.mail,
         ),
         retention=RetentionPolicy(
             settings.history_days, settings.body_days, settings.history_rows, settings.audit_days
         ),
-        alarms=AlarmPolicy(settings.alarms, settings.quiet_days),
+        alarms=AlarmPolicy(settings.alarms, settings.quiet_days, settings.tell),
         settings=settings.listed(),
     )
 

@@ -26,6 +26,7 @@ from postern.surfaces.http.server import listen
 from postern.surfaces.http.server import serve as serve_http
 from postern.usecases.access.accounts import ensure_admin
 from postern.usecases.alarms.judging import AlarmLoop
+from postern.usecases.alarms.telling import TellLoop
 from postern.usecases.calls.intake import Intake
 from postern.usecases.deliveries.dispatch import Dispatcher
 from postern.usecases.deliveries.replays import Replayer
@@ -125,7 +126,9 @@ async def serve(settings: Settings, slot: WorkerSlot | None = None, lines: DevLi
                     await endings.write()
 
 
-def _workers(gateway: Gateway) -> list[Scheduler | Replayer | FindableLoop | ListenersLoop | AlarmLoop]:
+def _workers(
+    gateway: Gateway,
+) -> list[Scheduler | Replayer | FindableLoop | ListenersLoop | AlarmLoop | TellLoop]:
     """These are asked to end, and waited for: a round of theirs writes more than once, and a half of it would stay."""
     return [
         Scheduler(gateway),
@@ -133,6 +136,7 @@ def _workers(gateway: Gateway) -> list[Scheduler | Replayer | FindableLoop | Lis
         FindableLoop(gateway),
         ListenersLoop(gateway),
         AlarmLoop(gateway),
+        TellLoop(gateway),
     ]
 
 

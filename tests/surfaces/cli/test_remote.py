@@ -273,6 +273,7 @@ def tell(way: Way) -> None:
         ("incidents", "show", f"inc_{NOWHERE}"),
         ("incidents", "acknowledge", f"inc_{NOWHERE}"),
         ("incidents", "rhythm", orders),
+        ("incidents", "test"),
         ("send-again", orders, "--since", "2h"),
         ("audit", "--limit", "1"),
         ("audit", "--subject", signed),

@@ -94,6 +94,7 @@ LEAVES_NO_NOTE = {
     "enter-listener",
     "end-listener",
     "send-again",
+    "test-channels",
 }
 """Of the operations that are no GET: they keep nothing, or concern nobody but the one who asks. A sender that is asked leaves
 one: tests/usecases/sending_again."""
@@ -203,6 +204,7 @@ def test_everything_that_is_described_is_answered_and_noted_and_nothing_else(ser
     assert [one["action"] for one in told["nextActions"]] == ["fix"]
     assert len(told["samples"]) == 1 and told["samples"][0]["wouldVerifyIf"]
     api.checked("POST", f"{incident}/acknowledge")
+    assert not api.checked("POST", "channel-tests")["items"][0]["taken"]
     assert api.checked("GET", f"webhooks/{mistaken['id']}/rhythm")["cron"] is None
     fixed = api.checked("POST", f"{rejected}/fix", {"number": 0})
     assert fixed["authentication"]["provider"] == "github"

@@ -311,8 +311,11 @@ incidents = Table(
     Column("closed_because", Text, nullable=False, server_default=""),
     Column("acknowledged_at", BigInteger),
     Column("acknowledged_by", Text, nullable=False, server_default=""),
+    Column("tell_at", BigInteger),
+    Column("told", LargeBinary),
     Index("incidents_of_webhook", "webhook_id", "id"),
     _partial("incidents_open", "webhook_id", "kind", where="closed_at IS NULL", unique=True),
+    _partial("incidents_to_tell", "tell_at", where="tell_at IS NOT NULL"),
 )
 
 # What the database knows about itself: the fingerprints of its keys, and from where it was copied.

@@ -5,7 +5,7 @@ import click
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.options import Group, limit_option
 from postern.surfaces.cli.run import out, plain, report, show, show_page
-from postern.usecases.alarms.views import Incident, IncidentStory, ProposedRhythm
+from postern.usecases.alarms.views import Incident, IncidentStory, ProposedRhythm, TriedChannel
 from postern.usecases.answers import Listing
 
 commands = Group("incidents", help="What alarms have found: open incidents and past ones, and rhythms.")
@@ -61,3 +61,10 @@ def rhythm(webhook: str, time_zone: str) -> None:
     if found.cron:
         setting = f'{{"cron": "{found.cron}", "graceMinutes": {found.grace_minutes}, "timeZone": "{found.time_zone}"}}'
         out.print(f"To be told of a silence, set alarms.rhythm to {setting}")
+
+
+@commands.command("test")
+def test() -> None:
+    """Send a test message to every channel that POSTERN_TELL names."""
+    found = api.post(Listing[TriedChannel], "channel-tests")
+    report(found, "; ".join(plain(f"{one.channel}: {one.detail or 'taken'}") for one in found.items))

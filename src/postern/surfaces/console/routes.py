@@ -113,6 +113,7 @@ VIEWS: list[tuple[str, str, View]] = [
     ("POST", "/webhooks/{webhook}/drop", webhooks.drop),
     ("POST", "/webhooks/{webhook}/listener/end", webhooks.end_listener),
     ("GET", "/incidents", incidents.listing),
+    ("POST", "/incidents/test", incidents.test),
     ("GET", "/incidents/{incident}", incidents.show),
     ("POST", "/incidents/{incident}/acknowledge", incidents.acknowledge),
     ("GET", "/volume", volume.show),

@@ -4,7 +4,7 @@ from pydantic import Field
 
 from postern.core.access.accounts import Actor
 from postern.surfaces.rest.framework.operation import OnePage, Rows, Text
-from postern.usecases.alarms import incidents
+from postern.usecases.alarms import incidents, telling
 from postern.usecases.alarms.views import Incident
 from postern.usecases.answers import Listing
 from postern.usecases.runtime.gateway import Gateway
@@ -36,4 +36,7 @@ row.of(
 row.of(
     incidents.rhythm, "propose_rhythm", "GET", "/webhooks/{webhook_id}/rhythm", "Propose a webhook's rhythm",
     query=RhythmQuery,
+)  # fmt: skip
+row.of(
+    telling.test, "test_channels", "POST", "/channel-tests", "Send a test to every channel", refuses=("conflict",),
 )  # fmt: skip

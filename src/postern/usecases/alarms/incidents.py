@@ -41,7 +41,7 @@ async def listing(
     asked = "" if webhook_id == GATEWAY else webhook_id
     found = await gateway.store.incidents.page(limit + 1, cursor, asked, only_open)
     page, next_cursor = first_page(found, limit, lambda one: one.id)
-    return Listing(items=[_view(gateway, one) for one in page], next_cursor=next_cursor)
+    return Listing(items=[view_of(gateway, one) for one in page], next_cursor=next_cursor)
 
 
 async def show(gateway: Gateway, actor: Actor, incident_id: str) -> views.IncidentStory:
@@ -51,7 +51,7 @@ async def show(gateway: Gateway, actor: Actor, incident_id: str) -> views.Incide
     samples = await _samples(gateway, actor, incident)
     return shown(
         views.IncidentStory,
-        _view(gateway, incident),
+        view_of(gateway, incident),
         samples=[sample for sample, _ in samples],
         next_actions=[one async for one in _next_actions(gateway, actor, incident, samples)],
     )
@@ -66,7 +66,7 @@ async def acknowledge(gateway: Gateway, actor: Actor, incident_id: str) -> views
     if not await gateway.store.incidents.acknowledge(incident_id, now, actor.name, note):
         raise Refused("conflict", "this incident is over, or somebody has acknowledged it before")
     gateway.runtime.incidents = await gateway.store.incidents.open()
-    return _view(gateway, await _found(gateway, incident_id))
+    return view_of(gateway, await _found(gateway, incident_id))
 
 
 async def rhythm(
@@ -116,7 +116,7 @@ async def _found(gateway: Gateway, incident_id: str) -> Incident:
     return found
 
 
-def _view(gateway: Gateway, incident: Incident) -> views.Incident:
+def view_of(gateway: Gateway, incident: Incident) -> views.Incident:
     listed = gateway.runtime.directory.listed_by_id(incident.webhook_id)
     return shown(
         views.Incident,
@@ -125,6 +125,7 @@ def _view(gateway: Gateway, incident: Incident) -> views.Incident:
         webhook_name=listed.name if listed else None,
         sentence=sentence_of(incident),
         sender_clock=clock_of(_preset(gateway, incident.webhook_id), incident, gateway.clock()),
+        not_told=[f"{one.channel}: {one.error}" for one in incident.told.values() if one.error],
     )
 
 

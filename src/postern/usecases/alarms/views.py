@@ -33,6 +33,17 @@ class Incident(View):
     closed_because: str
     acknowledged_at: Time | None
     acknowledged_by: str
+    not_told: Annotated[
+        list[str], Meta(description="Channels that could not be told what there is to tell, and why.")
+    ]
+
+
+class TriedChannel(View):
+    """A channel, and what has come of the test message. ``detail``: why it was not taken."""
+
+    channel: str
+    taken: bool
+    detail: str
 
 
 class IncidentSample(View):

@@ -34,7 +34,7 @@ class WorkflowFiles:
 
 @dataclass
 class Outbound:
-    """Requests that the gateway itself makes: for scheduled webhooks, and test calls."""
+    """Requests that the gateway itself makes: for scheduled webhooks, test calls, and to tell of incidents."""
 
     fetch: Fetch | None = None
     allowed: Allowlist | None = None
@@ -42,6 +42,8 @@ class Outbound:
     call_own: CallOwn | None = None
     prepare_own: Callable[[], Awaitable[None]] | None = None
     """What the first of these would wait for, so that the wait is not told as the answer's."""
+    mail: Callable[[str, str, str, str], Awaitable[None]] | None = None
+    """To whom, subject, text, and a key that stays the same when it is tried again. Raises ``FetchTrouble``."""
 
 
 @dataclass

@@ -3,17 +3,33 @@
 from starlette.responses import Response
 
 from postern.surfaces.console.visit import Visit
-from postern.usecases.alarms import incidents
+from postern.usecases.alarms import incidents, telling
+from postern.usecases.alarms.views import TriedChannel
 
 A_PAGE = 50
 
 
 async def listing(visit: Visit) -> Response:
     """Those that are open, and the last ones that are over."""
+    return await _listing(visit)
+
+
+async def test(visit: Visit) -> Response:
+    """The answer itself says what has come of it."""
+    return await _listing(visit, (await telling.test(visit.gateway, visit.actor)).items)
+
+
+async def _listing(visit: Visit, tried: list[TriedChannel] | None = None) -> Response:
     page = await incidents.listing(
         visit.gateway, visit.actor, A_PAGE, visit.query.get("after"), visit.query.get("webhook") or None
     )
-    return visit.page("incidents/list.html", incidents=page.items, after=page.next_cursor)
+    return visit.page(
+        "incidents/list.html",
+        incidents=page.items,
+        after=page.next_cursor,
+        channels=visit.gateway.alarms.channels,
+        tried=tried,
+    )
 
 
 async def show(visit: Visit) -> Response:

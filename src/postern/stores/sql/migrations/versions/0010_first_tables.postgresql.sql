@@ -232,12 +232,16 @@ CREATE TABLE incidents (
   closed_because TEXT DEFAULT '' NOT NULL,
   acknowledged_at BIGINT,
   acknowledged_by TEXT DEFAULT '' NOT NULL,
+  tell_at BIGINT,
+  told BYTEA,
   PRIMARY KEY (id)
 );
 
 CREATE INDEX incidents_of_webhook ON incidents (webhook_id, id);
 
 CREATE UNIQUE INDEX incidents_open ON incidents (webhook_id, kind) WHERE closed_at IS NULL;
+
+CREATE INDEX incidents_to_tell ON incidents (tell_at) WHERE tell_at IS NOT NULL;
 
 CREATE TABLE meta (
   name VARCHAR(60) COLLATE "C" NOT NULL,

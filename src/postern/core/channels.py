@@ -1,0 +1,111 @@
+"""Where incidents are told outside the console, as addresses name it, and how far each of these places has been told."""
+
+import re
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Literal, get_args
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from msgspec import Struct
+
+from postern.core.signatures.outgoing import signing_key
+
+ChannelKind = Literal["webhook", "mailto", "slack", "teams", "discord", "ntfy", "telegram"]
+ADDRESSES = (
+    "addresses with a space between, each slack+https://…, teams+https://…, discord+https://…, ntfy+https://…, "
+    "telegram+https://…/sendMessage#CHAT, webhook+https://…#whsec_…, or mailto:…"
+)
+SERVER = "smtp://user:password@host:587?from=postern@example.com, or smtps://…; from may be left out where the user is an address"
+SHORTEST_HIDDEN = 6
+"""Characters. What is shorter, like the word api in a path, is no secret and stands in many sentences."""
+
+_is_mailbox = re.compile(r"[!-+\--;=?A-~]+@[A-Za-z0-9.-]+").fullmatch
+
+
+class Told(Struct, frozen=True):
+    """How far one channel has been told of an incident."""
+
+    channel: str
+    opened_at: float = 0.0
+    closed_at: float = 0.0
+    tries: int = 0
+    """In vain, of what is being told."""
+    next_at: float = 0.0
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    kind: ChannelKind
+    host: str
+    url: str = field(repr=False)
+    """Of a mail: who gets it."""
+    after: str = field(default="", repr=False)
+    """The secret that signs, the chat, or the token."""
+
+    @property
+    def name(self) -> str:
+        """As it may be shown: the rest of its address is a secret."""
+        return f"mail to {self.host}" if self.kind == "mailto" else f"{self.kind} at {self.host}"
+
+    @property
+    def key(self) -> str:
+        return sha256(f"{self.kind} {self.url}#{self.after}".encode()).hexdigest()[:12]
+
+    def without_secrets(self, text: str) -> str:
+        """Some answers quote the request that they do not understand."""
+        words = [self.after, *re.split("[/?&=]", self.url.partition(self.host)[2])]
+        hidden = any(len(word) >= SHORTEST_HIDDEN and word in text for word in words)
+        return "its answer cannot be read" if hidden else text
+
+
+@dataclass(frozen=True, slots=True)
+class MailServer:
+    host: str
+    port: int
+    tls: bool
+    sender: str
+    username: str = field(repr=False)
+    password: str = field(repr=False)
+
+
+def read_channels(text: str) -> tuple[Channel, ...]:
+    """Raises ``ValueError``, which says what they must be and nothing of what they are."""
+    try:
+        return tuple(dict.fromkeys(map(_channel, text.split())))
+    except ValueError:
+        raise ValueError(ADDRESSES) from None
+
+
+def _channel(text: str) -> Channel:
+    kind, _, rest = text.partition("+")
+    if text.startswith("mailto:"):
+        recipients = text.removeprefix("mailto:").split(",")
+        if not all(map(_is_mailbox, recipients)):
+            raise ValueError
+        hosts = dict.fromkeys(one.rpartition("@")[2] for one in recipients)
+        return Channel("mailto", ", ".join(hosts), ", ".join(recipients))
+    url, _, after = rest.partition("#")
+    parts = urlsplit(url)
+    usable = (
+        parts.scheme in ("https", "http") and parts.hostname and parts.port != 0 and "@" not in parts.netloc
+    )
+    if kind not in get_args(ChannelKind) or not usable or not (rest.isascii() and rest.isprintable()):
+        raise ValueError
+    if kind == "telegram" and not after:
+        raise ValueError
+    if kind == "webhook":
+        signing_key(after)
+    return Channel(kind, parts.netloc, url, after)  # type: ignore[arg-type]
+
+
+def read_mail_server(text: str) -> MailServer:
+    parts = urlsplit(text)
+    username, password = unquote(parts.username or ""), unquote(parts.password or "")
+    sender = parse_qs(parts.query).get("from", [username])[0]
+    usable = parts.scheme in ("smtp", "smtps") and parts.hostname and parts.port != 0 and text.isascii()
+    if not usable or not _is_mailbox(sender) or not (username + password).isascii():
+        raise ValueError(SERVER)
+    tls = parts.scheme == "smtps"
+    port = parts.port or (465 if tls else 587)
+    return MailServer(str(parts.hostname), port, tls, sender, username, password)

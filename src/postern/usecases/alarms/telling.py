@@ -1,0 +1,190 @@
+"""Telling incidents elsewhere: each once when it opens and once when it closes, by one process at a time."""
+
+import asyncio
+import json
+import re
+import tomllib
+from html import escape
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from postern.core.access.accounts import Actor
+from postern.core.alarms import Incident
+from postern.core.channels import Channel, Told
+from postern.core.documents import Document
+from postern.core.problems import FetchTrouble, Refused
+from postern.core.signatures.outgoing import signature, signing_key
+from postern.identity import new_id
+from postern.observe.logs import Log
+from postern.observe.metrics import Numbers
+from postern.usecases.alarms import incidents, views
+from postern.usecases.answers import Listing, Time, whole
+from postern.usecases.runtime.gateway import Gateway, require
+from postern.usecases.runtime.loop import Loop
+
+EVERY = 5.0
+AT_ONCE = 20
+FIRST_WAIT, LONGEST_WAIT = 10.0, 3600.0
+MOST_TRIES = 32
+"""In a little more than a day."""
+TIMEOUT = 10.0
+LARGEST_ANSWER = 64 * 1024
+LONGEST_TEXT = 1_500
+"""Characters: Discord takes 2,000."""
+
+FORMS = tomllib.loads(Path(__file__).with_name("channels.toml").read_text("utf-8"))
+
+log = Log()
+Moment = Literal["opened", "closed"]
+
+
+class Notice(Struct, frozen=True):
+    """What is told, once, under a key that stays the same when it is tried again. ``document``: the same for programs."""
+
+    key: str
+    said: str
+    link: str
+    document: Document
+
+
+class TellLoop:
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._loop = Loop("telling", self.round, lambda: self._loop.rest(EVERY))
+        self.run, self.stop = self._loop.run, self._loop.stop
+
+    async def round(self) -> bool:
+        gateway = self._gateway
+        if not gateway.alarms.channels:
+            return False
+        mine = await gateway.store.incidents.claim_to_tell(gateway.clock(), AT_ONCE)
+        await asyncio.gather(*(self._tell(one) for one in mine))
+        return len(mine) == AT_ONCE
+
+    async def _tell(self, incident: Incident) -> None:
+        gateway = self._gateway
+        known = {one.key: incident.told.get(one.key, Told(one.name)) for one in gateway.alarms.channels}
+        done = await asyncio.gather(
+            *(self._tell_one(one, known[one.key], incident) for one in gateway.alarms.channels)
+        )
+        told = incident.told | dict(zip(known, done, strict=True))
+        waits = [one.next_at for one in done if _to_tell(incident, one) is not None]
+        await gateway.store.incidents.have_told(incident, told, min(waits, default=None), gateway.clock())
+
+    async def _tell_one(self, channel: Channel, told: Told, incident: Incident) -> Told:
+        gateway, moment, now = self._gateway, _to_tell(incident, told), self._gateway.clock()
+        if moment is None or told.next_at > now:
+            return told
+        error, wait = await _sent(gateway, channel, _notice(gateway, incident, moment))
+        if not error:
+            Numbers.told.labels(channel.kind, "told").inc()
+            at = {"opened_at": now} if moment == "opened" else {"closed_at": now}
+            return replace(told, tries=0, next_at=0.0, error="", **at)
+        tries = told.tries + 1
+        outcome = "given up" if tries == MOST_TRIES else "failed"
+        Numbers.told.labels(channel.kind, outcome).inc()
+        about = {"incident": incident.id, "channel": channel.name, "tries": tries}
+        log.warning("an incident could not be told", error=error, **about)
+        pause = min(max(FIRST_WAIT * 2 ** (tries - 1), wait), LONGEST_WAIT)
+        return replace(told, tries=tries, next_at=now + pause, error=error)
+
+
+async def test(gateway: Gateway, actor: Actor) -> Listing[views.TriedChannel]:
+    """Send a test message to every channel, and say what has come of it."""
+    require(actor, "write")
+    channels = gateway.alarms.channels
+    if not channels:
+        raise Refused("conflict", "there is no channel: POSTERN_TELL names them")
+    link = f"{gateway.site.base_url}/incidents"
+    said = "Postern: a test. Incidents are told here when they open and when they close."
+    at = str(Time(gateway.clock()))
+    document = {"type": "test", "timestamp": at, "data": {"sentence": said, "url": link}}
+    notice = Notice(new_id("msg"), said, link, document)
+    found = await asyncio.gather(*(_sent(gateway, one, notice) for one in channels))
+    return whole(
+        views.TriedChannel(one.name, not error, error)
+        for one, (error, _) in zip(channels, found, strict=True)
+    )
+
+
+def _to_tell(incident: Incident, told: Told) -> Moment | None:
+    """What this channel has not been told. Who was told of the opening is told of the end, and nobody else is."""
+    if told.tries >= MOST_TRIES:
+        return None
+    if incident.closed_at is not None:
+        return "closed" if told.opened_at and not told.closed_at else None
+    return "opened" if not told.opened_at and incident.acknowledged_at is None else None
+
+
+def _notice(gateway: Gateway, incident: Incident, moment: Moment) -> Notice:
+    """Nothing in it that a caller has sent."""
+    shown = incidents.view_of(gateway, incident)
+    link = f"{gateway.site.base_url}/incidents/{incident.id}"
+    name = shown.webhook_name or ("a webhook that is gone" if shown.webhook_id else "the gateway")
+    parts = [f"{name}: {shown.sentence}", shown.sender_clock or ""]
+    if moment == "closed":
+        parts = [f"Over: {parts[0]}", f"Closed because {incident.closed_because}."]
+    said = " ".join(" ".join(filter(None, parts)).split())[:LONGEST_TEXT]
+    data = {**msgspec.to_builtins(shown, enc_hook=str), "url": link}
+    for ours in ("notTold", "acknowledgedAt", "acknowledgedBy"):
+        del data[ours]
+    at = incident.opened_at if moment == "opened" or incident.closed_at is None else incident.closed_at
+    document = {"type": f"incident.{moment}", "timestamp": str(Time(at)), "data": data}
+    return Notice(f"{incident.id}.{moment}", said, link, document)
+
+
+def _request(channel: Channel, notice: Notice, now: float) -> tuple[dict[str, str], bytes]:
+    """The headers and the body of the POST that tells it."""
+    if channel.kind == "webhook":
+        body, at = msgspec.json.encode(notice.document), int(now)
+        signed = signature(signing_key(channel.after), notice.key, at, body)
+        own = {"webhook-id": notice.key, "webhook-timestamp": str(at), "webhook-signature": signed}
+        return {"Content-Type": "application/json", **own}, body
+    form = FORMS[channel.kind]
+    words = {"said": notice.said, "link": notice.link, "text": f"{notice.said}\n{notice.link}"}
+    words |= {"escaped": escape(notice.said, quote=False), "after": channel.after}
+
+    def filled(form: str, is_json: bool = False) -> str:
+        # In one go: a webhook may be called {after}.
+        return re.sub(
+            r"\{(\w+)\}", lambda name: json.dumps(words[name[1]])[1:-1] if is_json else words[name[1]], form
+        )
+
+    is_json = form["body"].lstrip().startswith('{"')
+    headers = {"Content-Type": "application/json" if is_json else "text/plain; charset=utf-8"}
+    for name, value in form.get("headers", {}).items():
+        if channel.after or "{after}" not in value:
+            headers[name] = filled(value)
+    return headers, filled(form["body"], is_json).encode()
+
+
+async def _sent(gateway: Gateway, channel: Channel, notice: Notice) -> tuple[str, float]:
+    """Why it was not told, or nothing; and the seconds to wait that the answer asks for."""
+    outbound = gateway.outbound
+    assert outbound.fetch is not None and outbound.mail is not None
+    try:
+        if channel.kind == "mailto":
+            await outbound.mail(
+                channel.url, f"[Postern] {notice.said[:100]}", f"{notice.said}\n{notice.link}", notice.key
+            )
+            return "", 0.0
+        headers, body = _request(channel, notice, gateway.clock())
+        answer = await outbound.fetch(
+            channel.url, method="POST", headers=headers, content=body, timeout=TIMEOUT,
+            max_bytes=LARGEST_ANSWER, max_redirects=None,
+        )  # fmt: skip
+    except FetchTrouble as trouble:
+        if trouble.status is not None and 200 <= trouble.status < 300:  # it has it, whatever else it says
+            return "", 0.0
+        return channel.without_secrets(trouble.detail), 0.0
+    except Exception:  # or the others would be told again and again
+        log.exception("a message about an incident could not be made", channel=channel.name)
+        return "the message could not be made; the log has the error", 0.0
+    if 200 <= answer.status < 300:
+        return "", 0.0
+    redirect = ", a redirect, which is not followed" if 300 <= answer.status < 400 else ""
+    return f"it answered {answer.status}{redirect}", answer.retry_after(gateway.clock()) or 0.0

@@ -1,0 +1,251 @@
+"""Incidents are told elsewhere: once when they open and once when they close, whatever the receivers do."""
+
+import asyncio
+import base64
+import email
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from standardwebhooks import Webhook
+
+from postern.core.address import NOBODY, Allowlist
+from postern.core.alarms import Found
+from postern.core.channels import read_channels, read_mail_server
+from postern.outbound.fetch import Fetcher
+from postern.outbound.guard import Guard
+from postern.outbound.mail import send_mail
+from postern.settings import SettingError, Settings
+from postern.usecases.alarms import incidents, telling
+from postern.wiring.gateway import opened
+from stand_in import Answer, Received, Reply, StandIn, stand_in
+from support.canaries import leaks
+from support.desk import ACTOR, Desk
+
+SECRET = "whsec_" + base64.b64encode(b"0123456789abcdef0123456789").decode()
+OWN = Allowlist.parse(["127.0.0.1"])
+
+
+@asynccontextmanager
+async def mail_server(refuses: str = "") -> AsyncIterator[tuple[int, list[bytes]]]:
+    """Its port, and the mails that it took. ``refuses``: the command to which it answers 550, with what it was told."""
+    taken: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"220 here\r\n")
+        with suppress(ConnectionError):
+            while line := await reader.readline():
+                command = line[:4].decode().strip().upper()
+                if refuses and command == refuses:
+                    writer.write(b"550 no to " + line)
+                elif command == "DATA":
+                    writer.write(b"354 go on\r\n")
+                    taken.append(await reader.readuntil(b"\r\n.\r\n"))
+                    writer.write(b"250 taken\r\n")
+                else:
+                    writer.write(b"221 bye\r\n" if command == "QUIT" else b"250 well\r\n")
+                await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        yield server.sockets[0].getsockname()[1], taken
+
+
+def channels(desk: Desk, *addresses: str) -> telling.TellLoop:
+    desk.gateway.alarms = replace(desk.gateway.alarms, channels=read_channels(" ".join(addresses)))
+    return telling.TellLoop(desk.gateway)
+
+
+async def incident(desk: Desk, name: str = "Orders <!channel> {after}") -> str:
+    now = time.time()
+    webhook_id = await desk.webhook(name)
+    found = Found(now - 60, now, 412, {"signature_mismatch": 412})
+    made = await desk.store.incidents.begin(webhook_id, "rejected", found, now)
+    return str(made)
+
+
+def at(server: StandIn, kind: str, rest: str) -> str:
+    return f"{kind}+{server.url}/{rest}"
+
+
+async def test_every_kind_of_channel_hears_of_it_once_when_it_opens_and_once_when_it_closes(
+    desk: Desk,
+) -> None:
+    async with stand_in(lambda _: Reply(200)) as server, mail_server() as (port, mails):
+        mail = read_mail_server(f"smtp://127.0.0.1:{port}?from=postern@shop.example")
+        desk.gateway.outbound.mail = partial(send_mail, Guard(OWN), mail)
+        loop = channels(
+            desk,
+            at(server, "slack", "services/T0/secret-of-slack"),
+            at(server, "teams", "workflows/1?sig=secret-of-teams"),
+            at(server, "discord", "api/webhooks/1/secret-of-discord"),
+            at(server, "ntfy", "alerts#tk_secret"),
+            at(server, "telegram", "bot1:secret/sendMessage#-42"),
+            at(server, "webhook", f"hook#{SECRET}"),
+            "mailto:ops@shop.example,on-call@shop.example",
+        )
+        made = await incident(desk)
+        for _ in range(3):
+            await loop.round()
+        assert (len(server.received), len(mails)) == (6, 1)
+        by_kind = {one.target.split("/")[1].split("1:")[0]: one for one in server.received}
+        said = "Orders <!channel> {after}: 412 calls rejected: signature does not match (412)."
+        link = f"{desk.gateway.site.base_url}/incidents/{made}"
+        assert by_kind["services"].json == {
+            "text": f"{said.replace('<', '&lt;').replace('>', '&gt;')}\n{link}"
+        }
+        card = by_kind["workflows"].json["attachments"][0]["content"]["body"]
+        assert [one["text"] for one in card] == [said, link]
+        assert by_kind["api"].json["content"] == f"{said}\n{link}"
+        assert by_kind["alerts"].body.decode() == f"{said}\n{link}"
+        assert by_kind["alerts"].headers["authorization"] == "Bearer tk_secret"
+        assert by_kind["bot"].json == {"chat_id": "-42", "text": f"{said}\n{link}"}
+        own: dict[str, Any] = Webhook(SECRET).verify(by_kind["hook"].body, by_kind["hook"].headers)
+        assert (own["type"], own["data"]["count"], own["data"]["url"]) == ("incident.opened", 412, link)
+        mailed = email.message_from_bytes(mails[0])
+        assert (mailed["From"], mailed["To"]) == (
+            "postern@shop.example",
+            "ops@shop.example, on-call@shop.example",
+        )
+        assert link in mailed.get_payload()
+
+        assert await desk.store.incidents.close(made, time.time(), "calls go well again")
+        for _ in range(3):
+            await loop.round()
+        assert (len(server.received), len(mails)) == (12, 2)
+        assert server.received[-1].body != by_kind["hook"].body
+        assert all("Over: Orders" in mail.decode() for mail in mails[1:])
+        secrets = {
+            "slack": "secret-of-slack",
+            "teams": "secret-of-teams",
+            "chat": "tk_secret",
+            "own": SECRET[6:],
+        }
+        assert not leaks([(one.target.split("/")[1], one.body) for one in server.received], secrets)
+
+
+@pytest.mark.parametrize("way", ["acknowledged", "closed"])
+async def test_what_was_seen_or_over_before_it_was_told_is_not_told(desk: Desk, way: str) -> None:
+    async with stand_in(lambda _: Reply(200)) as server:
+        loop = channels(desk, at(server, "slack", "x"))
+        made = await incident(desk)
+        if way == "acknowledged":
+            await incidents.acknowledge(desk.gateway, ACTOR, made)
+            await loop.round()
+        assert await desk.store.incidents.close(made, time.time(), "calls go well again")
+        await loop.round()
+        assert server.received == []
+
+
+async def test_of_two_processes_one_tells_and_the_other_takes_over_when_it_is_gone(
+    desk: Desk, settings: Settings
+) -> None:
+    async with stand_in(lambda _: Reply(200)) as server, opened(settings) as second:
+        first = channels(desk, at(server, "slack", "x"))
+        second.alarms = desk.gateway.alarms
+        other = telling.TellLoop(second)
+        for name in "abc":
+            await incident(desk, name)
+        await asyncio.gather(*(loop.round() for loop in (first, other, first, other)))
+        assert len(server.received) == 3
+        await incident(desk, "d")
+        claimed = await desk.store.incidents.claim_to_tell(time.time(), 5)  # and then it was killed
+        await other.round()
+        assert (len(claimed), len(server.received)) == (1, 3)
+        second.clock = lambda: time.time() + 61
+        await asyncio.gather(first.round(), other.round())
+        assert len(server.received) == 4
+
+
+def answers(how: str, hangs: asyncio.Event) -> Answer:
+    async def answer(asked: Received) -> Reply:
+        if how == "hangs":
+            await hangs.wait()
+        if how == "redirects":
+            return Reply(302, {"Location": f"http://127.0.0.2/{asked.target}"})
+        return Reply(404, body=asked.target.encode())
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("hangs", "no complete answer within 0.2 seconds"),
+        ("refuses", "it answered 404"),
+        ("redirects", "it answered 302, a redirect, which is not followed"),
+        ("private", "127.0.0.1 is"),
+    ],
+)
+async def test_a_channel_that_fails_is_tried_again_and_keeps_no_other_one_back(
+    desk: Desk, how: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(telling, "TIMEOUT", 0.2)
+    now = time.time()
+    desk.gateway.clock = lambda: now
+    bad: Answer = answers(how, asyncio.Event())
+    guarded = Fetcher(allowed_ranges=NOBODY)
+    async with stand_in(bad) as failing, stand_in(lambda _: Reply(200)) as well:
+        if how == "private":
+            desk.gateway.outbound.fetch = guarded.fetch
+        loop = channels(desk, at(failing, "slack", "services/the-secret"), at(well, "slack", "x"))
+        made = await incident(desk)
+        now += 60
+        for _ in range(3):
+            await loop.round()
+        (told, *_) = (await incidents.listing(desk.gateway, ACTOR)).items
+        assert said in told.not_told[0] and "the-secret" not in str(told.not_told)
+        assert len(failing.received) == (0 if how == "private" else 1)
+        now += telling.FIRST_WAIT + 1
+        await loop.round()
+        now += telling.FIRST_WAIT + 1  # by now it waits longer
+        await loop.round()
+        assert len(failing.received) == (0 if how == "private" else 2)
+        assert len(well.received) == (0 if how == "private" else 1)
+        # Nobody waits for it where it is over: who was told hears of that within a minute.
+        assert await desk.store.incidents.close(made, now, "calls go well again")
+        now += 61
+        await loop.round()
+        assert len(well.received) == (0 if how == "private" else 2)
+    await guarded.aclose()
+
+
+async def test_the_test_says_what_came_of_it_and_no_secret(desk: Desk) -> None:
+    async with (
+        stand_in(lambda _: Reply(200)) as server,
+        mail_server("RCPT") as (port, mails),
+    ):
+        address = f"smtp://127.0.0.1:{port}?from=postern@shop.example"
+        desk.gateway.outbound.mail = partial(send_mail, Guard(OWN), read_mail_server(address))
+        channels(desk, at(server, "slack", "services/the-secret"), "mailto:ops@shop.example")
+        found = (await telling.test(desk.gateway, ACTOR)).items
+        assert [(one.channel, one.taken, one.detail) for one in found] == [
+            (f"slack at 127.0.0.1:{server.port}", True, ""),
+            ("mail to shop.example", False, "the mail server takes no mail for them"),
+        ]
+        assert mails == []
+        secured = address.replace("smtp://", "smtp://user:the-password@")
+        for guard, with_server, said in [
+            (Guard(NOBODY), address, "127.0.0.1 is"),
+            (Guard(OWN), secured, "STARTTLS"),  # a password does not go out in the clear
+        ]:
+            desk.gateway.outbound.mail = partial(send_mail, guard, read_mail_server(with_server))
+            detail = (await telling.test(desk.gateway, ACTOR)).items[1].detail
+            assert said in detail and "the-password" not in detail
+        assert "secret" not in repr(desk.gateway.alarms)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["slack+https://:80/", "pager+https://a.example", "https://a.example", "webhook+https://a.example/x", "mailto:x",
+     "slack+https://user:word@a.example/", "telegram+https://a.example/bot/sendMessage", "mailto:a@b.example"],
+)  # fmt: skip
+def test_an_address_that_cannot_be_told_is_refused_at_the_start_without_saying_it(text: str) -> None:
+    with pytest.raises(SettingError, match=r"^POSTERN_TELL") as refused:
+        Settings({"POSTERN_TELL": text})
+    assert text not in str(refused.value)
