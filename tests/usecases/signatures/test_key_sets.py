@@ -197,10 +197,10 @@ async def test_what_is_renewed_follows_no_redirect_and_reaches_no_private_addres
     async with stand_in(answer) as server:
         for outside, why in (
             (
-                Outside(Allowlist.parse(["127.0.0.0/8"]), "https://hooks.example.com"),
+                Outside(Allowlist.parse(["127.0.0.0/8"]), "https://hooks.example.com", None),
                 "redirects are not followed",
             ),
-            (Outside(Allowlist.parse([]), "https://hooks.example.com"), "127.0.0.1"),
+            (Outside(Allowlist.parse([]), "https://hooks.example.com", None), "127.0.0.1"),
         ):
             with pytest.raises(FetchTrouble) as trouble:
                 await outside.fetch_keys(f"{server.url}/certs", headers={}, timeout=5.0, max_bytes=1000)

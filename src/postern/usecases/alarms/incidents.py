@@ -198,7 +198,11 @@ async def _samples(
             if incident.kind == "rejected":
                 changes = (await signatures.explain(gateway, actor, call.id)).would_verify_if
             sample = views.IncidentSample(
-                call.id, call.received_at, call.code, call.detail, [one.change for one in changes]
+                call.id,
+                call.received_at,
+                call.code,
+                call.detail or call.error or "",
+                [one.change for one in changes],
             )
             fix = next((place for place, one in enumerate(changes) if one.patch is not None), None)
             found.append((sample, fix))

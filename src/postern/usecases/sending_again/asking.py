@@ -78,7 +78,9 @@ async def send_again(gateway: Gateway, actor: Actor, webhook_id: str, request: S
 async def _press(api: SenderApi, wanted: list[SentEvent]) -> tuple[list[SentEvent], float | None]:
     """The oldest first, until the sender wants to be left alone."""
     done: list[SentEvent] = []
-    for one in sorted(reversed(wanted), key=lambda one: one.at or 0.0):
+    oldest_first = wanted[::-1]  # those without a time, too
+    oldest_first.sort(key=lambda one: one.at or 0.0)
+    for one in oldest_first:
         try:
             await api.press(one.press)
         except SlowDown as slow:
