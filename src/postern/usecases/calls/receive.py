@@ -105,6 +105,10 @@ class Reception:
             # The answer names the first element that started something.
             entry = next((one for one in entries if one.delivery is not None), entries[0])
             entry.others = [one for one in entries if one is not entry]
+            for (
+                one
+            ) in entry.others:  # it was answered once: a rejected element's caller heard of no rejection
+                one.invocation.status = entry.invocation.status
         else:  # lists made for every call cost a tenth of it
             entry = entry_of(gateway, webhook, call, verdict)
         self.entry = entry
