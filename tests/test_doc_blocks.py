@@ -104,6 +104,7 @@ class Filled:
     """What stands for the ids in the documents."""
 
     webhook: str
+    url: str
     accepted: str
     rejected: str
 
@@ -126,12 +127,13 @@ class Filled:
             lambda: api.get(f"invocations/{accepted}").json["status"] == "started",
             what="the call to be started",
         )
-        return cls(webhook["id"], accepted, rejected)
+        return cls(webhook["id"], webhook["url"], accepted, rejected)
 
     def into(self, script: str) -> str:
         def line(text: str) -> str:
             call = self.rejected if "signatures test" in text else self.accepted
-            return text.replace("wh_…", self.webhook).replace("inv_…", call)
+            text = text.replace("wh_…", self.webhook).replace("inv_…", call)
+            return text.replace("http://127.0.0.1:8080/webhook/…", self.url)
 
         return "\n".join(map(line, script.splitlines())).replace("whsec_…", "whsec_" + "c2VjcmV0" * 4)
 
@@ -147,8 +149,10 @@ def test_what_a_page_says_is_run(page: Path, stage: Stage, tmp_path: Path) -> No
     script = filled.into("\n".join(block.text for block in blocks(page) if block.kind == "runs"))
     # The program that serves is there already.
     script = re.sub(r"^(pip install|postern serve)\b.*$", "true", script, flags=re.MULTILINE)
-    # It ends with 1 as long as the call does not verify.
-    script = re.sub(r"^(postern signatures test .*)$", r"\1 || [ $? = 1 ]", script, flags=re.MULTILINE)
+    # They end with 1 as long as the call does not verify.
+    script = re.sub(
+        r"^(postern (?:signatures test|send \S+ --to) .*)$", r"\1 || [ $? = 1 ]", script, flags=re.MULTILINE
+    )
     if script:
         stage.run(script.replace("127.0.0.1:8080", f"127.0.0.1:{stage.program.port}"))
     apart = [block.text for block in blocks(page) if block.kind == "runs in an empty folder"]
