@@ -7,6 +7,7 @@ import random
 from base64 import urlsafe_b64decode
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from email.utils import formatdate
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -101,7 +102,7 @@ class Vendor:
         return Reply(200, {"Link": link}, json.dumps(shown).encode())
 
     def gitlab_page(self, rows: list[dict[str, Any]], more: int) -> Reply:
-        shown = [{"id": one["id"], "trigger": "push_hooks", "request_headers": {"Idempotency-Key": f"k{one['event']}"}, "response_status": "200" if one["ok"] else "internal error"} for one in rows]  # fmt: skip
+        shown = [{"id": one["id"], "trigger": "push_hooks", "request_headers": {"Idempotency-Key": f"k{one['event']}"}, "response_headers": {"Date": formatdate(one["at"], usegmt=True)} if one["ok"] else {}, "response_status": "200" if one["ok"] else "internal error"} for one in rows]  # fmt: skip
         return Reply(200, {"X-Next-Page": str(more or "")}, json.dumps(shown).encode())
 
     def paddle_page(self, rows: list[dict[str, Any]], more: int) -> Reply:
@@ -172,6 +173,23 @@ async def test_in_the_end_all_has_come_and_nothing_has_started_twice(house: Hous
     assert sorted(started, key=int) == [str(event) for event in range(40)]
 
 
+async def test_gitlab_which_tells_no_times_is_asked_for_what_came_after_the_last_answer_before_since(
+    house: House,
+) -> None:
+    vendor, clock = Vendor("gitlab", house), house.gateway.clock
+    async with stand_in(vendor.answer) as server:
+        house.gateway.clock = lambda: clock() - 86_400
+        webhook = await set_up(house, vendor, server.url)
+        house.gateway.clock = clock
+        for event in range(40, 60):
+            await vendor.deliver(event)
+        told = await send_again(house.gateway, OWNER, webhook.id, asked(dry_run=True))
+    last = max(one["event"] for one in vendor.tries if one["ok"] and one["event"] < 40)
+    missing = {f"k{one['event']}" for one in vendor.tries if not one["ok"] and one["event"] > last}
+    assert {one.event for one in told.asked} == missing
+    assert all("per_page=20" in one.target for one in server.received if "/events" in one.target)
+
+
 async def test_what_is_still_tried_is_not_asked_for_and_what_can_only_be_listed_is_listed(
     house: House,
 ) -> None:
@@ -189,7 +207,7 @@ async def test_what_is_still_tried_is_not_asked_for_and_what_can_only_be_listed_
     [
         (Reply(401, body=b"secret-token"), "answered 401: the account or the token"),
         (Reply(500), "answered 500"),
-        (Reply(200, body=b"<html>"), "something else than JSON"),
+        (Reply(200, body=b"<html>"), "did not answer with JSON"),
         (Reply(302, {"Location": "http://169.254.169.254/"}), "redirect"),
         (Reply(200, body=b"[]"), "knows no webhook with the URL"),
         (Reply(200, body=b'[1,{"config":7}]'), "knows no webhook"),

@@ -1,11 +1,12 @@
-"""Ask a sender for what it failed to deliver: its own list of deliveries, and its own button to send one again.
+"""The APIs of senders that list their deliveries and can send one again.
 
-What comes back is proved at the door like any call. With duplicate protection it starts once, however often it comes.
+What they send again is judged like any call. With duplicate protection it starts its workflow once.
 """
 
 import base64
 from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
@@ -21,14 +22,14 @@ from postern.core.problems import FetchTrouble, Refused
 from postern.core.webhooks.settings import SendAgainSetting
 from postern.usecases.ports import Fetch, Fetched
 
-MOST_PAGES = 50
+MOST_PAGES = 250
 MOST_PRESSED = 500
 LARGEST_PAGE = 8 * 1024 * 1024
 
 
 class SentEvent(Struct):
-    """What the sender says of one event, or of one attempt at it. ``press``: what asks for it to be sent again; empty where it
-    can only be asked for by hand. ``comes``: it will be sent by itself."""
+    """An event at the sender, or one attempt to deliver it. ``press``: the path that sends it again, empty if that is done by
+    hand. ``comes``: the sender will try again by itself."""
 
     event: str
     what: str
@@ -39,8 +40,8 @@ class SentEvent(Struct):
 
 
 class Paging(Struct, frozen=True):
-    """How a sender's API divides its lists: where the rows are in a page (empty: it is all rows), what names the page after
-    it, by which parameter that page is asked for, and which asks for large ones."""
+    """How a sender's API divides its lists: the member with the rows (empty: the page is the list), what finds the next page in
+    an answer, the parameter that asks for it, and the one that asks for large pages."""
 
     rows: str
     after: Callable[[Any, Fetched], str]
@@ -49,7 +50,7 @@ class Paging(Struct, frozen=True):
 
 
 class SlowDown(Exception):
-    """The sender wants to be asked less often."""
+    """The sender limits how often it is asked."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"the sender takes the next request in {seconds:g} s")
@@ -57,7 +58,7 @@ class SlowDown(Exception):
 
 
 class SenderApi(Struct):
-    """One sender's API, at one address: what it answers may name a page, never another host."""
+    """One sender's API at one address. Its answers may name a page, never another host."""
 
     fetch: Fetch
     base: str
@@ -72,13 +73,13 @@ class SenderApi(Struct):
         try:
             return msgspec.json.decode(answer.body), answer
         except msgspec.DecodeError:
-            raise FetchTrouble("the sender's API answered something else than JSON", answer.status) from None
+            raise FetchTrouble("the sender's API did not answer with JSON", answer.status) from None
 
     async def press(self, path: str) -> None:
         await self._ask("POST", path)
 
     async def pages(self, path: str, how: Paging, **query: str) -> AsyncIterator[Document]:
-        """The rows of all pages, the newest first."""
+        """Yields the rows of all pages, newest first."""
         query |= how.size
         for _ in range(MOST_PAGES):
             document, answer = await self.get(path, **query)
@@ -106,7 +107,7 @@ class SenderApi(Struct):
         if answer.status == 429 or (answer.status in (403, 503) and wait is not None):
             raise SlowDown(wait or 60.0)
         if answer.status in (401, 403, 404):
-            detail = f"the sender's API answered {answer.status}: the account or the token is not right, or may not do this"
+            detail = f"the sender's API answered {answer.status}: the account or the token is wrong, or it may not do this"
             raise FetchTrouble(detail, answer.status)
         if not 200 <= answer.status < 300:
             raise FetchTrouble(f"the sender's API answered {answer.status}", answer.status)
@@ -135,7 +136,7 @@ def _by_last(document: Any, _: Fetched) -> str:
 
 
 _GITHUB = Paging("", _by_link, "cursor", {"per_page": "100"})
-_GITLAB = Paging("", _by_header, "page", {"per_page": "100"})
+_GITLAB = Paging("", _by_header, "page", {"per_page": "20"})  # it refuses larger pages of events
 _PADDLE = Paging("data", _by_next, "after", {"per_page": "200"})
 _RESEND = Paging("data", _by_last, "after", {"limit": "100"})
 _STRIPE = Paging("data", _by_last, "starting_after", {"limit": "100"})
@@ -147,7 +148,7 @@ def _parameter(url: object, name: str) -> str:
 
 
 def _inside(value: object, *names: str) -> Document:
-    """The object that is there; an empty one where there is none."""
+    """The object at this place, or an empty one."""
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value if isinstance(value, dict) else {}
@@ -160,8 +161,15 @@ def _seconds(value: object) -> float | None:
         return None
 
 
+def _date(value: object) -> float | None:
+    try:
+        return parsedate_to_datetime(str(value)).timestamp()
+    except ValueError:
+        return None
+
+
 async def _hook(rows: AsyncIterator[Document], ours: str, field: str, *within: str) -> str:
-    """The sender's own id of the webhook that has this URL."""
+    """The sender's id of the webhook with this URL."""
     async for row in rows:
         url = _inside(row, *within).get(field)
         if isinstance(url, str) and url.partition("?")[0].rstrip("/") == ours.rstrip("/"):
@@ -173,7 +181,7 @@ Sent = AsyncIterator[SentEvent]
 
 
 async def _github(api: SenderApi, setting: SendAgainSetting, url: str, since: float) -> Sent:
-    """Every attempt is listed, each with the id that stays the same over all of them."""
+    """It lists every attempt, with an id that all attempts at an event share."""
     hook = "/app/hook"
     if not setting.account.startswith("app/"):
         hooks = f"/{setting.account}/hooks"
@@ -189,11 +197,14 @@ async def _github(api: SenderApi, setting: SendAgainSetting, url: str, since: fl
 
 
 async def _gitlab(api: SenderApi, setting: SendAgainSetting, url: str, since: float) -> Sent:
-    """Kept for seven days, without a time of their own: that of the answer has to do."""
+    """It keeps events for seven days, without their time. From an answer that is too old on, all events are."""
     kind, _, path = setting.account.partition("/")
     hooks = f"/{kind}/{quote(path, safe='')}/hooks"
     events = f"{hooks}/{await _hook(api.pages(hooks, _GITLAB), url, 'url')}/events"
     async for row in api.pages(events, _GITLAB):
+        answered_at = _date(_inside(row, "response_headers").get("Date"))
+        if answered_at is not None and answered_at < since:
+            return
         sent = _inside(row, "request_headers")
         id = str(sent.get("Idempotency-Key") or sent.get("X-Gitlab-Event-UUID") or row.get("id"))
         arrived = str(row.get("response_status", "")).startswith("2")
@@ -201,7 +212,7 @@ async def _gitlab(api: SenderApi, setting: SendAgainSetting, url: str, since: fl
 
 
 async def _paddle(api: SenderApi, setting: SendAgainSetting, url: str, since: float) -> Sent:
-    """A replay is a notification of its own of the same event, and cannot be replayed itself."""
+    """It lists a replay as another notification of the same event, which cannot be replayed itself."""
     begin = datetime.fromtimestamp(since, UTC).isoformat().replace("+00:00", "Z")
     of = await _hook(api.pages("/notification-settings", _PADDLE), url, "destination")
     asked = {"notification_setting_id": of, "from": begin}
@@ -225,7 +236,7 @@ async def _resend(api: SenderApi, setting: SendAgainSetting, url: str, since: fl
 
 
 async def _stripe(api: SenderApi, setting: SendAgainSetting, url: str, since: float) -> Sent:
-    """Lists what some endpoint did not take, and has no button."""
+    """It lists the events that some endpoint did not take, and no program can have it send one again."""
     asked = {"delivery_success": "false", "created[gte]": str(int(since))}
     async for row in api.pages("/v1/events", _STRIPE, **asked):
         id, what, at = str(row.get("id")), str(row.get("type", "")), _seconds(row.get("created"))
@@ -240,7 +251,7 @@ _KINDS: dict[presets.SendAgainKind, Callable[[SenderApi, SendAgainSetting, str, 
 async def undelivered(
     kind: presets.SendAgainKind, api: SenderApi, setting: SendAgainSetting, url: str, since: float
 ) -> list[SentEvent]:
-    """What has not arrived with any attempt, each event once: one that comes by itself, or the newest one."""
+    """The events that no attempt has delivered, each once: as the attempt that comes by itself, or as the newest one."""
     found: dict[str, SentEvent] = {}
     arrived: set[str] = set()
     async for one in _KINDS[kind](api, setting, url, since):
@@ -270,7 +281,7 @@ def headers_of(
 
 
 def _app_token(pem: str, app: str, now: float) -> str:
-    """What a GitHub App shows for itself: a token for nine minutes, signed with its private key."""
+    """A GitHub App's token for nine minutes, signed with its private key."""
     try:
         key = serialization.load_pem_private_key(pem.encode(), None)
     except ValueError:
