@@ -1,7 +1,5 @@
 import asyncio
-import datetime
 import gzip
-import ipaddress
 import socket
 import ssl
 from collections.abc import AsyncIterator
@@ -9,15 +7,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from postern.core.address import NOBODY, Allowlist
 from postern.outbound import client
 from postern.outbound.fetch import Fetcher
 from postern.outbound.guard import FetchFailed, system_resolve
 from stand_in import Raw, Received, Reply, stand_in
+from support.certificates import certificate
 from support.waiting import PATIENCE
 
 # fmt: off
@@ -367,40 +363,6 @@ async def test_nonsense_is_a_bad_response() -> None:
 
     async with stand_in(lambda _: Raw(nonsense)) as server, fetcher() as made:
         assert (await failure(made, server.url)).reason_code == "bad_response"
-
-
-def certificate(tmp_path: Path, name: str) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """A server's TLS context for this name, and a client's that trusts it."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
-    now = datetime.datetime.now(datetime.UTC)
-    made = (
-        x509.CertificateBuilder(
-            subject,
-            subject,
-            key.public_key(),
-            x509.random_serial_number(),
-            now - datetime.timedelta(1),
-            now + datetime.timedelta(1),
-        )
-        .add_extension(
-            x509.SubjectAlternativeName(
-                [x509.DNSName(name), x509.IPAddress(ipaddress.ip_address("192.0.2.1"))]
-            ),
-            False,
-        )
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
-        .sign(key, hashes.SHA256())
-    )
-    pem = tmp_path / "server.pem"
-    secret = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    pem.write_bytes(made.public_bytes(serialization.Encoding.PEM) + secret)
-    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    server.load_cert_chain(pem)
-    client = ssl.create_default_context(cadata=made.public_bytes(serialization.Encoding.PEM).decode())
-    return server, client
 
 
 async def test_tls_is_checked_against_the_name_in_the_url_not_the_number_connected_to(tmp_path: Path) -> None:

@@ -1,5 +1,4 @@
-"""Mail by SMTP, to a server that may be reached. The standard library's client, in a thread: mails are few, and a library of
-its own would be one more to keep for them."""
+"""Mail by SMTP, to a server that the gateway may connect to. It uses the standard library's client in a thread: mails are few."""
 
 import asyncio
 import smtplib
@@ -15,13 +14,13 @@ from postern.outbound.client import trusted_by_system
 from postern.outbound.guard import FetchFailed, Guard
 
 LONGEST = 10.0
-"""Seconds for all of it."""
+"""Seconds for a whole mail."""
 
 
 async def send_mail(
     guard: Guard, server: MailServer, recipients: str, subject: str, text: str, key: str
 ) -> None:
-    """Raises ``FetchFailed``. ``key``: the same where it is tried again."""
+    """Raises ``FetchFailed``. ``key`` stays the same when the mail is sent again."""
     message = EmailMessage()
     message["From"], message["To"] = server.sender, recipients
     message["Subject"], message["Date"] = subject, formatdate()
@@ -36,14 +35,14 @@ async def send_mail(
     except (smtplib.SMTPException, OSError, ValueError) as error:  # time-outs included
         raise FetchFailed("connection_failed", f"the mail server {_said(error)}") from error
     finally:
-        for one in made:  # the thread that still waits for a server is let go
+        for one in made:  # ends the thread if it still waits for the server
             if one.sock is not None:
                 with suppress(OSError):
                     one.sock.shutdown(socket.SHUT_RDWR)
 
 
 def _said(error: Exception) -> str:
-    """Nothing of its own words: some quote what they were told."""
+    """Our own words: servers quote what they were sent, and that may be a secret."""
     match error:
         case TimeoutError():
             return "does not answer in time"
@@ -51,6 +50,8 @@ def _said(error: Exception) -> str:
             return f"answered {error.smtp_code}"
         case smtplib.SMTPRecipientsRefused():
             return "takes no mail for them"
+        case ssl.SSLCertVerificationError():
+            return "is not trusted: its certificate is not valid for this name"
         case smtplib.SMTPNotSupportedError() | ssl.SSLError():
             return "offers no secure connection (STARTTLS), or no way to sign in"
         case _:
@@ -61,7 +62,7 @@ def _send(server: MailServer, address: str, message: EmailMessage, made: list[sm
     kind: Any = smtplib.SMTP_SSL if server.tls else smtplib.SMTP
 
     class ToJudged(kind):  # type: ignore[misc]
-        """Connects to the number that was judged; certificates are still those of the name."""
+        """Connects to the address that the guard judged; the certificate is checked against the name."""
 
         def _get_socket(self, _host: str, port: int, timeout: float) -> Any:
             made.append(self)
