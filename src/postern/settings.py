@@ -319,6 +319,9 @@ class Settings:
         "Public holidays, comma-separated, like 2026-12-25: silence on these is expected where a rhythm keeps to days of the week."
     )
     tell = EnvironmentSetting(read_channels, "", secret=True).says(f"Where incidents are told: {ADDRESSES}.")
+    tell_values = EnvironmentSetting(_on_off, "off").says(
+        "on: messages about incidents hold the mapped values (fieldOne to fieldFour) of the newest calls whose senders have proven themselves."
+    )
     smtp_url = EnvironmentSetting(_maybe(read_mail_server), "", secret=True).says(
         f"The server for mailto: {SERVER}."
     )

@@ -1,4 +1,4 @@
-"""What alarms have found, and what they are judged by: counts of the last minutes, starts that failed, when a call last came."""
+"""Incidents, and what alarms are judged by: counts of the last minutes, starts that failed, the last call."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -46,9 +46,9 @@ from postern.stores.sql.upsert import insert_first
 
 MOST_OPEN = 2_000
 TELL_LEASE = 60.0
-"""Seconds after which another process tells what this one has begun to tell."""
+"""Seconds after which another process may tell an incident that this one has begun to tell."""
 MOST_WAITING = 1_000
-"""Of deliveries that are tried again and again: those that wait longest."""
+"""Deliveries read at once among those that were tried in vain: the ones that wait longest."""
 
 _OPEN = incidents.c.closed_at.is_(None)
 _TOLD = msgspec.json.Decoder(dict[str, Told])
@@ -65,7 +65,7 @@ class Incidents(Repository):
     def page(
         self, connection: Connection, limit: int, before: str | None, webhook_id: str | None, only_open: bool
     ) -> list[Incident]:
-        """The newest first."""
+        """Newest first."""
         wanted: list[ColumnElement[bool]] = [_OPEN] if only_open else []
         if webhook_id is not None:
             wanted.append(incidents.c.webhook_id == webhook_id)
@@ -80,7 +80,7 @@ class Incidents(Repository):
 
     @reads
     def last_closed(self, connection: Connection, webhook_id: str, kind: str) -> float:
-        """When the last incident of this kind was over; 0.0 where there was none."""
+        """When the last incident of this kind closed; 0.0 if there was none."""
         closed = select(func.max(incidents.c.closed_at))
         closed = closed.where(incidents.c.webhook_id == webhook_id, incidents.c.kind == kind)
         return seconds(connection.scalar(closed) or 0)
@@ -89,7 +89,7 @@ class Incidents(Repository):
     def begin(
         self, connection: Connection, webhook_id: str, kind: str, found: Found, now: float
     ) -> str | None:
-        """Its id; None where there is one already, which another process may have opened just before."""
+        """The new incident's id, or None if one is open already: another process may have been first."""
         made = new_id("inc")
         row: Parameters = {"id": made, "webhook_id": webhook_id, "kind": kind, "opened_at": milliseconds(now)}
         row["tell_at"] = row["opened_at"]
@@ -108,7 +108,7 @@ class Incidents(Repository):
         values = {
             "closed_at": milliseconds(now),
             "closed_because": because,
-            # Whoever is telling the opening sees it then; what waits to be tried again does not keep it back.
+            # A process that is telling the opening goes on with the end; the end does not wait for a channel that is tried later.
             "tell_at": case((waits.is_(None), milliseconds(now)), (waits > soon, soon), else_=waits),
         }
         return connection.execute(over.values(values)).rowcount == 1
@@ -117,14 +117,14 @@ class Incidents(Repository):
     def acknowledge(
         self, connection: Connection, incident_id: str, now: float, by: str, note: AuditEntry
     ) -> bool:
-        """False where it is over, or somebody has done so before."""
+        """False if it is over, or was acknowledged before."""
         unseen = incidents.c.id == incident_id, _OPEN, incidents.c.acknowledged_at.is_(None)
         values = {"acknowledged_at": milliseconds(now), "acknowledged_by": by}
         return changed_one(connection, update(incidents).where(*unseen).values(values), note)
 
     @writes
     def claim_to_tell(self, connection: Connection, now: float, most: int) -> list[Incident]:
-        """Of which there is something to tell, for this process alone, until the lease is over."""
+        """The incidents to be told now. Until the lease ends they are this process's alone."""
         waits = incidents.c.tell_at
         due = select(incidents).where(waits <= milliseconds(now)).order_by(waits).limit(most)
         until, mine = milliseconds(now + TELL_LEASE), []
@@ -138,7 +138,7 @@ class Incidents(Repository):
     def have_told(
         self, connection: Connection, one: Incident, told: dict[str, Told], next_at: float | None, now: float
     ) -> None:
-        """``one`` as it was claimed: where it was closed meanwhile, that is told next."""
+        """``one`` is the incident as it was claimed. If it was closed meanwhile, the end is told next."""
         next_one = None if next_at is None else milliseconds(next_at)
         over = incidents.c.closed_at.is_not(None) if one.closed_at is None else false()
         values = {
@@ -152,7 +152,7 @@ class Incidents(Repository):
 
     @reads
     def in_trouble(self, connection: Connection, since: int) -> set[str]:
-        """The webhooks at which something may have gone wrong since that minute."""
+        """The webhooks with a call that may have gone wrong since that minute."""
         called = select(tallies.c.webhook_id).where(
             tallies.c.name == "calls", tallies.c.last_at >= milliseconds(since * 60)
         )
@@ -171,7 +171,7 @@ class Incidents(Repository):
 
     @reads
     def waiting(self, connection: Connection) -> dict[str, list[float]]:
-        """By webhook: since when deliveries wait that were tried in vain."""
+        """By webhook: since when its deliveries wait that were tried in vain."""
         asked = select(
             deliveries.c.webhook_id, deliveries.c.error, deliveries.c.created_at, deliveries.c.released_at
         )
@@ -188,7 +188,7 @@ class Incidents(Repository):
     def minutes(
         self, connection: Connection, webhook_ids: Sequence[str], since: int, until: int
     ) -> dict[str, Minutes]:
-        """What was counted at each; of long ago by the quarter of an hour."""
+        """By webhook: its counts, those of long ago by the quarter of an hour."""
         found: dict[str, dict[int, dict[str, int]]] = {webhook_id: {} for webhook_id in webhook_ids}
         exact = min(since + -since % QUARTER, until)
         for table, first, end in [(volumes, since, exact), *parts(connection, exact, until, QUARTER)]:
@@ -207,14 +207,14 @@ class Incidents(Repository):
 
     @reads
     def has_been(self, connection: Connection, webhook_id: str, code: str, since: int, until: int) -> bool:
-        """Whether calls were counted under this code before."""
+        """Whether calls were counted under this code between these minutes."""
         ago = volume_rollups.c
         found = select(ago.minute).where(ago.webhook_id == webhook_id, ago.code == code)
         return connection.scalar(found.where(ago.minute >= since, ago.minute < until).limit(1)) is not None
 
     @reads
     def last_calls(self, connection: Connection, webhook_ids: Sequence[str]) -> dict[str, int]:
-        """By webhook: the minute in which the last good call came."""
+        """By webhook: the minute of its last good call."""
         newest = select(volumes.c.minute).where(volumes.c.webhook_id == bindparam("of"), _GOOD)
         newest = newest.order_by(volumes.c.minute.desc()).limit(1)
         found = {one: connection.scalar(newest, {"of": one}) for one in webhook_ids}
@@ -222,14 +222,14 @@ class Incidents(Repository):
 
     @reads
     def call_minutes(self, connection: Connection, webhook_id: str, since: int, until: int) -> list[int]:
-        """The minutes in which good calls came, in order."""
+        """The minutes with good calls, in order."""
         asked = select(volumes.c.minute).where(volumes.c.webhook_id == webhook_id, _GOOD).distinct()
         asked = asked.where(volumes.c.minute >= since, volumes.c.minute < until).order_by(volumes.c.minute)
         return [int(minute) for minute in connection.scalars(asked)]
 
     @reads
     def second_secrets(self, connection: Connection, before: float) -> dict[str, float]:
-        """By webhook: since when a second secret is valid, where that is long ago."""
+        """By webhook: since when its second secret is valid, if that began before this time."""
         asked = select(secrets.c.webhook_id, secrets.c.created_at).join(
             webhooks, webhooks.c.id == secrets.c.webhook_id
         )
@@ -242,14 +242,14 @@ class Incidents(Repository):
 
     @reads
     def counted_since(self, connection: Connection, minute: int) -> int:
-        """How many calls came to all webhooks, and were kept, as far as that is summed up."""
+        """How many recorded calls came to all webhooks, in the minutes that are summed up."""
         ago = volume_rollups.c
         among = ago.webhook_id == "", ago.minute >= minute, ago.code.not_like("%:%")
         return int(connection.scalar(select(func.sum(ago.calls)).where(*among)) or 0)
 
 
 def _refused(since: int) -> Select[tuple[str]]:
-    """Of deliveries whose start has failed for good."""
+    """Selects the webhooks of deliveries whose start has failed for good."""
     failed = deliveries.c.state == literal_column("'failed'"), UNUSUAL_DELIVERIES
     recent = deliveries.c.started_at.is_(None), deliveries.c.key >= first_id_at("inv", since * 60)
     return select(deliveries.c.webhook_id).where(*failed, *recent)

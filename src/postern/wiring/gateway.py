@@ -221,7 +221,7 @@ def _assembled(
         retention=RetentionPolicy(
             settings.history_days, settings.body_days, settings.history_rows, settings.audit_days
         ),
-        alarms=AlarmPolicy(settings.alarms, settings.quiet_days, settings.tell),
+        alarms=AlarmPolicy(settings.alarms, settings.quiet_days, settings.tell, settings.tell_values == "on"),
         settings=settings.listed(),
     )
 

@@ -241,4 +241,4 @@ async def test_what_nobody_watches_any_more_is_over(desk: Desk) -> None:
     await clock.passes(20)
     await webhooks.change(desk.gateway, ACTOR, webhook_id, {"alarms": {"rejected": False}})
     await clock.passes(20)
-    assert [one.closed_because for one in await told(desk)] == ["this is no longer watched for"]
+    assert [one.closed_because for one in await told(desk)] == ["this alarm was turned off"]

@@ -3,14 +3,14 @@
 import asyncio
 import base64
 import email
+import html
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from sqlalchemy import update
 from standardwebhooks import Webhook
 
 from postern.core.address import NOBODY, Allowlist
@@ -20,40 +20,16 @@ from postern.outbound.fetch import Fetcher
 from postern.outbound.guard import Guard
 from postern.outbound.mail import send_mail
 from postern.settings import SettingError, Settings
+from postern.stores.sql.tables import deliveries
 from postern.usecases.alarms import incidents, telling
 from postern.wiring.gateway import opened
 from stand_in import Answer, Received, Reply, StandIn, stand_in
-from support.canaries import leaks
+from support.canaries import canary, leaks
 from support.desk import ACTOR, Desk
+from support.mail import mail_server
 
 SECRET = "whsec_" + base64.b64encode(b"0123456789abcdef0123456789").decode()
 OWN = Allowlist.parse(["127.0.0.1"])
-
-
-@asynccontextmanager
-async def mail_server(refuses: str = "") -> AsyncIterator[tuple[int, list[bytes]]]:
-    """Its port, and the mails that it took. ``refuses``: the command to which it answers 550, with what it was told."""
-    taken: list[bytes] = []
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"220 here\r\n")
-        with suppress(ConnectionError):
-            while line := await reader.readline():
-                command = line[:4].decode().strip().upper()
-                if refuses and command == refuses:
-                    writer.write(b"550 no to " + line)
-                elif command == "DATA":
-                    writer.write(b"354 go on\r\n")
-                    taken.append(await reader.readuntil(b"\r\n.\r\n"))
-                    writer.write(b"250 taken\r\n")
-                else:
-                    writer.write(b"221 bye\r\n" if command == "QUIT" else b"250 well\r\n")
-                await writer.drain()
-        writer.close()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    async with server:
-        yield server.sockets[0].getsockname()[1], taken
 
 
 def channels(desk: Desk, *addresses: str) -> telling.TellLoop:
@@ -127,6 +103,37 @@ async def test_every_kind_of_channel_hears_of_it_once_when_it_opens_and_once_whe
             "own": SECRET[6:],
         }
         assert not leaks([(one.target.split("/")[1], one.body) for one in server.received], secrets)
+
+
+@pytest.mark.parametrize("asked", [False, True])
+async def test_a_message_holds_mapped_values_of_proven_callers_only_where_the_setting_asks_for_them(
+    desk: Desk, asked: bool
+) -> None:
+    planted = {name: canary(name) for name in ("token", "mapped", "unmapped", "unproven")}
+    token = {"method": "token", "token": planted["token"]}
+    webhook_id = await desk.webhook(authentication=token, fieldMapping={"fieldOne": "number"})
+    key = (b"x-api-key", planted["token"].encode())
+    await desk.accepted(webhook_id, {"number": planted["mapped"], "card": planted["unmapped"]}, key)
+    assert (await desk.call(webhook_id, {"number": planted["unproven"]})).status == 401
+    failed = update(deliveries).values(state="failed", error="its workflow failed")
+    await desk.store.writer.write(lambda connection: connection.execute(failed).rowcount)
+    now = time.time()
+    for kind, reason in (("not_started", "failed"), ("rejected", "credential_missing")):
+        await desk.store.incidents.begin(webhook_id, kind, Found(now - 60, now, 1, {reason: 1}), now)
+    async with stand_in(lambda _: Reply(200)) as server, mail_server() as (port, mails):
+        mail = read_mail_server(f"smtp://127.0.0.1:{port}?from=postern@shop.example")
+        desk.gateway.outbound.mail = partial(send_mail, Guard(OWN), mail)
+        others = [at(server, kind, kind) for kind in ("slack", "teams", "discord", "ntfy")]
+        own = [at(server, "telegram", "bot#-42"), at(server, "webhook", f"hook#{SECRET}")]
+        loop = channels(desk, *others, *own, "mailto:ops@shop.example")
+        desk.gateway.alarms = replace(desk.gateway.alarms, tells_values=asked)
+        await loop.round()
+        assert (len(server.received), len(mails)) == (12, 2)
+        sent = [(one.target, html.unescape(one.body.decode()).encode()) for one in server.received]
+        sent += [("mail", email.message_from_bytes(one).get_payload(decode=True)) for one in mails]
+        leaked = {one.partition(",")[0] for one in leaks(sent, planted)}
+        everywhere = {f"{place}: mapped" for place, _ in sent}
+        assert leaked == (everywhere if asked else set())
 
 
 @pytest.mark.parametrize("way", ["acknowledged", "closed"])

@@ -1,9 +1,10 @@
-"""Reading incidents, and acknowledging them. What opens and closes them is in `judging.py`."""
+"""Reading and acknowledging incidents. They are opened and closed in `judging.py`."""
 
 from collections.abc import AsyncIterator, Iterator
 
 from postern import presets
 from postern.core.access.accounts import Actor
+from postern.core.admit import UNPROVEN
 from postern.core.alarms import Incident
 from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import PROBLEMS, Refused
@@ -18,11 +19,13 @@ from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.runtime.one_at_a_time import OneAtATime
 from postern.usecases.signatures import signatures
 from postern.usecases.stored_webhook import stored
+from postern.usecases.summary import InvocationSummary
 
 SAMPLES = 3
 WEEK = 7 * DAY
 GATEWAY = "gateway"
-"""Asked for in the place of a webhook: the gateway's own."""
+"""Given instead of a webhook's id, it selects the gateway's own incidents."""
+_READER = Actor("alarms", "read")
 
 line = OneAtATime("rhythm", 20, "Several rhythms are being looked for; try again in a moment.")
 
@@ -35,7 +38,7 @@ async def listing(
     webhook_id: str | None = None,
     only_open: bool = False,
 ) -> Listing[views.Incident]:
-    """What alarms have found, newest first: the open ones alone, or those that are over too."""
+    """Incidents, newest first: all of them, or only those that are open."""
     require(actor, "read")
     limit = page_size(limit)
     asked = "" if webhook_id == GATEWAY else webhook_id
@@ -45,10 +48,12 @@ async def listing(
 
 
 async def show(gateway: Gateway, actor: Actor, incident_id: str) -> views.IncidentStory:
-    """One incident with its newest calls, what would make them verify, and what can be done about it now."""
+    """One incident with its newest calls, what would make them verify, and what can be done now."""
     require(actor, "read")
     incident = await _found(gateway, incident_id)
-    samples = await _samples(gateway, actor, incident)
+    samples = [
+        await _sample(gateway, actor, incident, one) for one in await _newest(gateway, actor, incident)
+    ]
     return shown(
         views.IncidentStory,
         view_of(gateway, incident),
@@ -58,7 +63,7 @@ async def show(gateway: Gateway, actor: Actor, incident_id: str) -> views.Incide
 
 
 async def acknowledge(gateway: Gateway, actor: Actor, incident_id: str) -> views.Incident:
-    """Say that somebody is at it: nobody is reminded of it any more. It stays open until all is well."""
+    """Acknowledge an incident: channels are not told of it any more. It stays open until all is well."""
     require(actor, "write")
     incident = await _found(gateway, incident_id)
     note = noted(gateway, actor, "incident acknowledged", incident_id, kind=incident.kind)
@@ -72,14 +77,14 @@ async def acknowledge(gateway: Gateway, actor: Actor, incident_id: str) -> views
 async def rhythm(
     gateway: Gateway, actor: Actor, webhook_id: str, time_zone: str = "UTC"
 ) -> views.ProposedRhythm:
-    """The rhythm that calls of the last 30 days have kept to, with how often it would have rung then. Nothing is proposed
-    where they were few, or came as they like."""
+    """Propose the rhythm that the calls of the last 30 days have kept, with how often it would have rung. Nothing is proposed
+    if there were few calls, or no rhythm in them."""
     require(actor, "read")
     await stored(gateway, webhook_id)
     until = int(gateway.clock() // 60)
     calls: list[int] = []
     for since in range(until - DAYS * DAY, until, WEEK):
-        # In parts: readers that are asked meanwhile do not wait for all of it.
+        # In parts: other requests wait for one part at most.
         calls += await gateway.store.incidents.call_minutes(webhook_id, since, min(since + WEEK, until))
     try:
         found: Proposal | None = await line.run(
@@ -130,7 +135,7 @@ def view_of(gateway: Gateway, incident: Incident) -> views.Incident:
 
 
 def clock_of(preset: presets.Preset | None, incident: Incident, now: float) -> str | None:
-    """What becomes of the failed calls at their sender: its own rules, counted from the first of them."""
+    """What happens to the failed calls at the sender, by its own rules, counted from the first of them."""
     if preset is None or not preset.sender.retry_hours or incident.kind not in ("rejected", "answers"):
         return None
     lasts = preset.sender.retry_hours * 3600
@@ -151,7 +156,7 @@ def clock_of(preset: presets.Preset | None, incident: Incident, now: float) -> s
 
 
 def _rounded(seconds: float) -> str:
-    """As people say it: 1 h 40, 3 minutes."""
+    """A duration like 3 minutes, 2 h 40, 2 days."""
     minutes = max(0, round(seconds / 60))
     if minutes >= 120:
         return f"{minutes // 60} h {minutes % 60:02}" if minutes < 48 * 60 else f"{minutes // 1440} days"
@@ -170,7 +175,7 @@ _IN_WORDS: dict[str, dict[str, str]] = {
 
 
 def sentence_of(incident: Incident) -> str:
-    """What has happened, in one sentence without anything that a caller has sent."""
+    """What has happened, in one sentence with nothing in it that a caller sent."""
     words = _IN_WORDS.get(incident.kind, {})
     why = ", ".join(f"{words.get(name, name)} ({count:,})" for name, count in incident.reasons.items())
     match incident.kind:
@@ -186,31 +191,34 @@ def sentence_of(incident: Incident) -> str:
             return f"No call since {Time(incident.first_at)}. {incident.detail}"
 
 
-async def _samples(
-    gateway: Gateway, actor: Actor, incident: Incident
-) -> list[tuple[views.IncidentSample, int | None]]:
-    """The newest calls, each with the number of the first fix that its explanation offers."""
-    found: list[tuple[views.IncidentSample, int | None]] = []
+async def values_of(gateway: Gateway, incident: Incident) -> list[dict[str, str]]:
+    """The mapped values of its newest calls, without callers who have proven nothing: no stranger writes in a message."""
+    found = await _newest(gateway, _READER, incident)
+    return [one.fields for one in found if one.fields and one.code not in UNPROVEN]
+
+
+async def _newest(gateway: Gateway, actor: Actor, incident: Incident) -> list[InvocationSummary]:
+    found: list[InvocationSummary] = []
     for wanted in _of_incident(incident):
-        page = await history.listing(gateway, actor, wanted, SAMPLES)
-        for call in page.items[: SAMPLES - len(found)]:
-            changes = []
-            if incident.kind == "rejected":
-                changes = (await signatures.explain(gateway, actor, call.id)).would_verify_if
-            sample = views.IncidentSample(
-                call.id,
-                call.received_at,
-                call.code,
-                call.detail or call.error or "",
-                [one.change for one in changes],
-            )
-            fix = next((place for place, one in enumerate(changes) if one.patch is not None), None)
-            found.append((sample, fix))
-    return found
+        found += (await history.listing(gateway, actor, wanted, SAMPLES)).items
+    return found[:SAMPLES]
+
+
+async def _sample(
+    gateway: Gateway, actor: Actor, incident: Incident, call: InvocationSummary
+) -> tuple[views.IncidentSample, int | None]:
+    """The call, and the number of the first fix that its explanation offers."""
+    changes = []
+    if incident.kind == "rejected":
+        changes = (await signatures.explain(gateway, actor, call.id)).would_verify_if
+    sample = views.IncidentSample(
+        call.id, call.received_at, call.code, call.detail or call.error or "", [one.change for one in changes]
+    )
+    return sample, next((place for place, one in enumerate(changes) if one.patch is not None), None)
 
 
 def _of_incident(incident: Incident) -> Iterator[HistoryFilter]:
-    """Where its calls are found in the history."""
+    """The filters that find its calls in the history."""
     about = {"webhook_id": incident.webhook_id, "since": incident.first_at, "until": incident.closed_at}
     match incident.kind:
         case "rejected":

@@ -1,4 +1,4 @@
-"""Telling incidents elsewhere: each once when it opens and once when it closes, by one process at a time."""
+"""Telling incidents to channels: each channel once when an incident opens and once when it closes, by one process at a time."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ EVERY = 5.0
 AT_ONCE = 20
 FIRST_WAIT, LONGEST_WAIT = 10.0, 3600.0
 MOST_TRIES = 32
-"""In a little more than a day."""
+"""They take a little more than a day."""
 TIMEOUT = 10.0
 LARGEST_ANSWER = 64 * 1024
 LONGEST_TEXT = 1_500
@@ -43,7 +43,7 @@ Moment = Literal["opened", "closed"]
 
 
 class Notice(Struct, frozen=True):
-    """What is told, once, under a key that stays the same when it is tried again. ``document``: the same for programs."""
+    """A message, as a text and, for programs, as a ``document``. Its key stays the same when it is sent again."""
 
     key: str
     said: str
@@ -79,7 +79,7 @@ class TellLoop:
         gateway, moment, now = self._gateway, _to_tell(incident, told), self._gateway.clock()
         if moment is None or told.next_at > now:
             return told
-        error, wait = await _sent(gateway, channel, _notice(gateway, incident, moment))
+        error, wait = await _sent(gateway, channel, await _notice(gateway, incident, moment))
         if not error:
             Numbers.told.labels(channel.kind, "told").inc()
             at = {"opened_at": now} if moment == "opened" else {"closed_at": now}
@@ -94,11 +94,11 @@ class TellLoop:
 
 
 async def test(gateway: Gateway, actor: Actor) -> Listing[views.TriedChannel]:
-    """Send a test message to every channel, and say what has come of it."""
+    """Send a test message to every channel, and say which of them took it."""
     require(actor, "write")
     channels = gateway.alarms.channels
     if not channels:
-        raise Refused("conflict", "there is no channel: POSTERN_TELL names them")
+        raise Refused("conflict", "there is no channel: set POSTERN_TELL")
     link = f"{gateway.site.base_url}/incidents"
     said = "Postern: a test. Incidents are told here when they open and when they close."
     at = str(Time(gateway.clock()))
@@ -112,7 +112,7 @@ async def test(gateway: Gateway, actor: Actor) -> Listing[views.TriedChannel]:
 
 
 def _to_tell(incident: Incident, told: Told) -> Moment | None:
-    """What this channel has not been told. Who was told of the opening is told of the end, and nobody else is."""
+    """What the channel has still to be told, if anything. The end is told only to a channel that was told the opening."""
     if told.tries >= MOST_TRIES:
         return None
     if incident.closed_at is not None:
@@ -120,25 +120,29 @@ def _to_tell(incident: Incident, told: Told) -> Moment | None:
     return "opened" if not told.opened_at and incident.acknowledged_at is None else None
 
 
-def _notice(gateway: Gateway, incident: Incident, moment: Moment) -> Notice:
-    """Nothing in it that a caller has sent."""
+async def _notice(gateway: Gateway, incident: Incident, moment: Moment) -> Notice:
+    """The message. It holds nothing that a caller sent, except the mapped values where the setting asks for them."""
     shown = incidents.view_of(gateway, incident)
     link = f"{gateway.site.base_url}/incidents/{incident.id}"
-    name = shown.webhook_name or ("a webhook that is gone" if shown.webhook_id else "the gateway")
+    name = shown.webhook_name or ("a deleted webhook" if shown.webhook_id else "the gateway")
     parts = [f"{name}: {shown.sentence}", shown.sender_clock or ""]
-    if moment == "closed":
-        parts = [f"Over: {parts[0]}", f"Closed because {incident.closed_because}."]
-    said = " ".join(" ".join(filter(None, parts)).split())[:LONGEST_TEXT]
     data = {**msgspec.to_builtins(shown, enc_hook=str), "url": link}
     for ours in ("notTold", "acknowledgedAt", "acknowledgedBy"):
         del data[ours]
+    if moment == "closed":
+        parts = [f"Over: {parts[0]}", f"Closed because {incident.closed_because}."]
+    elif gateway.alarms.tells_values:
+        data["values"] = await incidents.values_of(gateway, incident)
+        pairs = [", ".join(f"{name} {value}" for name, value in one.items()) for one in data["values"]]
+        parts.append(f"Newest calls: {'; '.join(pairs)}." if pairs else "")
+    said = " ".join(" ".join(filter(None, parts)).split())[:LONGEST_TEXT]
     at = incident.opened_at if moment == "opened" or incident.closed_at is None else incident.closed_at
     document = {"type": f"incident.{moment}", "timestamp": str(Time(at)), "data": data}
     return Notice(f"{incident.id}.{moment}", said, link, document)
 
 
 def _request(channel: Channel, notice: Notice, now: float) -> tuple[dict[str, str], bytes]:
-    """The headers and the body of the POST that tells it."""
+    """The headers and the body of the POST to this channel."""
     if channel.kind == "webhook":
         body, at = msgspec.json.encode(notice.document), int(now)
         signed = signature(signing_key(channel.after), notice.key, at, body)
@@ -149,7 +153,7 @@ def _request(channel: Channel, notice: Notice, now: float) -> tuple[dict[str, st
     words |= {"escaped": escape(notice.said, quote=False), "after": channel.after}
 
     def filled(form: str, is_json: bool = False) -> str:
-        # In one go: a webhook may be called {after}.
+        # All at once: the name of a webhook may be {after}.
         return re.sub(
             r"\{(\w+)\}", lambda name: json.dumps(words[name[1]])[1:-1] if is_json else words[name[1]], form
         )
@@ -163,7 +167,7 @@ def _request(channel: Channel, notice: Notice, now: float) -> tuple[dict[str, st
 
 
 async def _sent(gateway: Gateway, channel: Channel, notice: Notice) -> tuple[str, float]:
-    """Why it was not told, or nothing; and the seconds to wait that the answer asks for."""
+    """The reason why the message was not taken, empty if it was; and the seconds to wait that the answer asks for."""
     outbound = gateway.outbound
     assert outbound.fetch is not None and outbound.mail is not None
     try:
@@ -178,10 +182,12 @@ async def _sent(gateway: Gateway, channel: Channel, notice: Notice) -> tuple[str
             max_bytes=LARGEST_ANSWER, max_redirects=None,
         )  # fmt: skip
     except FetchTrouble as trouble:
-        if trouble.status is not None and 200 <= trouble.status < 300:  # it has it, whatever else it says
+        if (
+            trouble.status is not None and 200 <= trouble.status < 300
+        ):  # it was taken, and the answer's body is bad
             return "", 0.0
         return channel.without_secrets(trouble.detail), 0.0
-    except Exception:  # or the others would be told again and again
+    except Exception:  # raised, it would have the other channels told again and again
         log.exception("a message about an incident could not be made", channel=channel.name)
         return "the message could not be made; the log has the error", 0.0
     if 200 <= answer.status < 300:
