@@ -120,13 +120,11 @@ class Writer:
         self,
         database: Database,
         record_all: Callable[[Connection, list[Entry]], list[Receipt]],
-        between_commits: Callable[[], None] | None = None,
-        most_waiting: int = MOST_WAITING,
+        between_commits: Callable[[], None] | None,
     ) -> None:
         self._database = database
         self._record_all = record_all
         self._between_commits = between_commits
-        self._most_waiting = most_waiting
         self.commits = Commits()
         self._gathered: list[tuple[Work, Done]] = []
         self._at_work = False
@@ -151,10 +149,8 @@ class Writer:
 
     def record(self, entry: Entry, on_stored: Callable[[Receipt | StoreUnavailable], None]) -> None:
         """Tells when the entry is on disk; or that it is not, and then nothing of it is."""
-        size = len(entry.invocation.body or b"") + 2000
-        for other in entry.others:
-            size += len(other.invocation.body or b"") + 2000
-        if self._waiting >= self._most_waiting or self._bytes + size > MOST_BYTES or self._closing:
+        size = _size(entry)
+        if self._waiting >= MOST_WAITING or self._bytes + size > MOST_BYTES or self._closing:
             on_stored(StoreUnavailable("too many calls are waiting to be stored"))
             return
         self._bytes += size
@@ -212,7 +208,7 @@ class Writer:
         self._waiting -= len(batch)
         for (work, done), result in zip(batch, results, strict=True):
             if isinstance(work, Entry):
-                self._bytes -= len(work.invocation.body or b"") + 2000
+                self._bytes -= _size(work)
             try:
                 done(result)
             except Exception:  # one that cannot hear it must not keep the others from hearing
@@ -341,6 +337,11 @@ class Writer:
             return error
         savepoint.commit()
         return result
+
+
+def _size(entry: Entry) -> int:
+    """The memory that an entry takes while it waits."""
+    return sum(len(one.invocation.body or b"") + 2000 for one in (entry, *entry.others))
 
 
 def _settle(future: "asyncio.Future[Any]", result: Any) -> None:
