@@ -25,6 +25,15 @@ def private_folder(folder: Path) -> None:
         _close_to_others(folder)
 
 
+def sync(path: Path) -> None:
+    """Returns when the file or folder is on disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 class Openness(Struct, frozen=True):
     """What is wrong with who may write into a folder."""
 

@@ -73,10 +73,10 @@ async def test_a_worker_that_dies_while_it_is_replaced_has_one_successor(
 
 
 async def test_each_metric_of_several_workers_is_described_once() -> None:
-    text = '# HELP calls Calls.\n# TYPE calls counter\ncalls{outcome="accepted"} 1\n# HELP up Up.\n# TYPE up gauge\nup 1\n'
+    text = '# HELP calls_total Calls.\n# TYPE calls_total counter\ncalls_total{outcome="accepted"} 1\n# HELP up Up.\n# TYPE up gauge\nup 1\n'
     assert merged({1: text, 0: text}).splitlines() == [
-        *("# HELP calls Calls.", "# TYPE calls counter"),
-        *(f'calls{{outcome="accepted",worker="{number}"}} 1' for number in (0, 1)),
+        *("# HELP calls_total Calls.", "# TYPE calls_total counter"),
+        *(f'calls_total{{outcome="accepted",worker="{number}"}} 1.0' for number in (0, 1)),
         *("# HELP up Up.", "# TYPE up gauge"),
-        *(f'up{{worker="{number}"}} 1' for number in (0, 1)),
+        *(f'up{{worker="{number}"}} 1.0' for number in (0, 1)),
     ]

@@ -3,7 +3,7 @@ sealed: an answer may hold an API key, and a request a password, whose plain has
 
 from dataclasses import dataclass, field
 
-from sqlalchemy import Connection, delete, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, and_, delete, select, tuple_, update
 
 from postern.stores.secrets.vault import Vault, VaultError
 from postern.stores.sql.database import Database
@@ -45,27 +45,25 @@ class Idempotency(Repository):
             "answer": b"",
             "expires_at": milliseconds(until),
         }
-        mine = (idempotency.c.actor == actor, idempotency.c.key == key)
         if insert_first(connection, idempotency, values):
             return None
-        row = connection.execute(select(idempotency).where(*mine)).first()
+        row = connection.execute(select(idempotency).where(_one(actor, key))).first()
+        if row is None:  # it has just expired for another process
+            return SeenRequest(request, None)
         try:
-            return (
-                SeenRequest(request, None) if row is None else self._seen(row.request, row.answer, actor, key)
-            )
+            return self._seen(row.request, row.answer, actor, key)
         except VaultError:  # sealed with a key that is no longer there: the answer cannot be repeated, and nothing may be made again
             return SeenRequest(request, None)
 
     @writes
     def finish(self, connection: Connection, actor: str, key: str, answer: bytes, until: float) -> None:
         sealed = self._sealed(answer, actor, key)
-        change = update(idempotency).where(idempotency.c.actor == actor, idempotency.c.key == key)
+        change = update(idempotency).where(_one(actor, key))
         connection.execute(change.values(answer=sealed, expires_at=milliseconds(until)))
 
     @writes
     def forget(self, connection: Connection, actor: str, key: str) -> None:
-        gone = delete(idempotency).where(idempotency.c.actor == actor, idempotency.c.key == key)
-        connection.execute(gone)
+        connection.execute(delete(idempotency).where(_one(actor, key)))
 
     async def reseal(self) -> int:
         """Encrypt with the current key what was encrypted with an older one; how many rows. What none of the
@@ -98,8 +96,7 @@ class Idempotency(Repository):
         values = {"request": self._sealed(seen.request, actor, _REQUEST + key)}
         if seen.answer is not None:
             values["answer"] = self._sealed(seen.answer, actor, key)
-        mine = (idempotency.c.actor == actor, idempotency.c.key == key)
-        connection.execute(update(idempotency).where(*mine).values(values))
+        connection.execute(update(idempotency).where(_one(actor, key)).values(values))
         return True
 
     def _seen(self, request: bytes, answer: bytes, actor: str, key: str) -> SeenRequest:
@@ -110,3 +107,7 @@ class Idempotency(Repository):
 
     def _sealed(self, value: bytes, actor: str, key: str) -> bytes:
         return self._vault.seal(value, actor, key).encode()
+
+
+def _one(actor: str, key: str) -> ColumnElement[bool]:
+    return and_(idempotency.c.actor == actor, idempotency.c.key == key)

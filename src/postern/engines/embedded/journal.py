@@ -13,6 +13,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,6 +21,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from postern.left_log import note_log, put_left_log_aside
+from postern.private_files import sync
 
 log = logging.getLogger("postern.engine")
 
@@ -100,7 +102,9 @@ class Journal:
         lock = file.with_suffix(".lock")
         if kept := put_left_log_aside(file, lock):
             log.warning("%s was replaced: the log of the earlier one is kept as %s", file.name, kept)
-        _sync(file.with_name(f"{file.name}-wal"))
+        # A commit that its process did not live to sync is read by the next one: a power cut must not take it then.
+        with suppress(FileNotFoundError):
+            sync(file.with_name(f"{file.name}-wal"))
         self._connection = _connect(file)
         try:
             _bring_up_to_date(self._connection)
@@ -139,24 +143,18 @@ class Journal:
         self, change: Callable[[sqlite3.Connection], T], *, urgent: bool = False
     ) -> Callable[[], T]:
         """Have the change made, and go on. What is returned waits until it is on disk."""
-        finished = threading.Lock()
-        finished.acquire()
-        result: Any = None
+        written: Future[T] = Future()
 
-        def done(what: Any) -> None:
-            nonlocal result
-            result = what
-            finished.release()
+        def done(result: Any) -> None:
+            if isinstance(result, BaseException):
+                written.set_exception(result)
+            else:
+                written.set_result(result)
 
         def wait() -> T:
-            if not finished.acquire(blocking=False):
-                if not urgent:
-                    self.hurry()  # somebody waits for it now
-                finished.acquire()
-            if isinstance(result, BaseException):
-                raise result
-            made: T = result
-            return made
+            if not urgent and not written.done():
+                self.hurry()  # somebody waits for it now
+            return written.result()
 
         self.submit(change, done, urgent=urgent)
         return wait
@@ -344,17 +342,6 @@ def _report(pending: _Pending, result: Any) -> None:
         pending.done(result)
     except Exception:  # one failing receiver must not keep the result from the others
         log.exception("a change was made and its end could not be reported")
-
-
-def _sync(log_file: Path) -> None:
-    """What a process wrote that died before it had synced it is believed by whoever reads it: it must not go with the next
-    power cut."""
-    with suppress(FileNotFoundError):
-        descriptor = os.open(log_file, os.O_RDWR | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _connect(file: Path) -> sqlite3.Connection:

@@ -54,7 +54,7 @@ class Desk:
                     # Read on: a workflow that is let finish may still answer its caller.
                     threading.Thread(target=lambda: end(self._runs, grace), daemon=True).start()
                 case frames.Start(id):
-                    self._runs.start(question, partial(self._started, id))
+                    self._runs.start(question, partial(self._reply, id))
                 case frames.Forget(id, keys):
                     self._runs.forget(keys, partial(self._reply, id))
                 case frames.AskEnds() | frames.Runs():
@@ -63,17 +63,13 @@ class Desk:
                     pass  # it has begun; the conversation has handed it to the workflow that waits for it
         return GRACE_WITHOUT_GATEWAY
 
-    def _started(self, id: int, result: Started | Exception) -> None:
-        if isinstance(result, Started):
-            self._conversation.gather(frames.Done(id, started=result))
-        else:
-            self._reply(id, result)
-
     def _reply(self, id: int, result: Any) -> None:
-        failed = ""
-        if isinstance(result, Exception):
-            failed = str(result) if isinstance(result, JournalUnavailable) else repr(result)
-        self._conversation.gather(frames.Done(id, failed=failed))
+        done = frames.Done(id)
+        if isinstance(result, Started):
+            done.started = result
+        elif isinstance(result, Exception):
+            done.failed = str(result) if isinstance(result, JournalUnavailable) else repr(result)
+        self._conversation.gather(done)
 
     def _look_up(self, question: frames.AskEnds | frames.Runs) -> None:
         try:

@@ -152,7 +152,27 @@ class WorkflowRuns:
             + "ORDER BY seq DESC LIMIT ?",
             [*values, limit],
         )
-        return [self._shown(*row, with_steps=key is not None) for row in rows]
+        found = []
+        for seq, delivery, workflow, started_at, wake_at, state, ended_at, error in rows:
+            if state is None:
+                asleep = wake_at is not None and wake_at > time.time()
+                state = "running" if self._turns.works(seq) else "sleeping" if asleep else "waiting"
+                if workflow not in self._turns.workflows:
+                    error = f"the workflow {workflow} is no longer in the workflow files; put it back and this run goes on"
+            steps = self._recorded(seq) if key is not None else []
+            found.append(
+                RunShown(
+                    id=f"{delivery}/{workflow}",
+                    workflow=workflow,
+                    state=state,
+                    delivery_key=delivery,
+                    started_at=started_at,
+                    ended_at=ended_at,
+                    error=error,
+                    steps=tuple(one.name for one in steps),
+                )
+            )
+        return found
 
     def forget(self, keys: list[str], done: Callable[[Any], None]) -> None:
         """Delete the runs of these deliveries with all that was recorded of them; one that works ends at its
@@ -174,44 +194,10 @@ class WorkflowRuns:
 
         self._journal.submit(change, stored, insist=False)
 
-    def _shown(
-        self,
-        seq: int,
-        delivery: str,
-        workflow: str,
-        started_at: float,
-        wake_at: float | None,
-        state: str | None,
-        ended_at: float | None,
-        error: str,
-        *,
-        with_steps: bool,
-    ) -> RunShown:
-        if state is None:
-            asleep = wake_at is not None and wake_at > time.time()
-            state = "running" if self._turns.works(seq) else "sleeping" if asleep else "waiting"
-            if workflow not in self._turns.workflows:
-                error = f"the workflow {workflow} is no longer in the workflow files; put it back and this run goes on"
-        steps = (
-            self._journal.read("SELECT name FROM steps WHERE run = ? ORDER BY position", [seq])
-            if with_steps
-            else []
-        )
-        return RunShown(
-            id=f"{delivery}/{workflow}",
-            workflow=workflow,
-            state=state,
-            delivery_key=delivery,
-            started_at=started_at,
-            ended_at=ended_at,
-            error=error,
-            steps=tuple(name for (name,) in steps),
-        )
-
     # --- one run ---------------------------------------------------------------------------------------------
 
     def _carry_on(self, run: RunAtWork) -> None:
-        steps = [] if run.fresh else self._recorded(run)
+        steps = [] if run.fresh else self._recorded_once_readable(run)
         replay = StepReplay(
             steps, lambda *step: self._record(run, *step), lambda document: self._respond(run, document)
         )
@@ -226,13 +212,16 @@ class WorkflowRuns:
         else:
             self._end(run, "completed", "")
 
-    def _recorded(self, run: RunAtWork) -> list[Recorded]:
+    def _recorded(self, seq: int) -> list[Recorded]:
+        rows = self._journal.read(
+            "SELECT name, result, error FROM steps WHERE run = ? ORDER BY position", [seq]
+        )
+        return [Recorded(*row) for row in rows]
+
+    def _recorded_once_readable(self, run: RunAtWork) -> list[Recorded]:
         while True:
             try:
-                rows = self._journal.read(
-                    "SELECT name, result, error FROM steps WHERE run = ? ORDER BY position", [run.seq]
-                )
-                return [Recorded(*row) for row in rows]
+                return self._recorded(run.seq)
             except JournalUnavailable as error:
                 log.warning("run %s waits for the journal: %s", run.id, error)
                 time.sleep(LOOK_EVERY)

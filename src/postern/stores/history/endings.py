@@ -2,8 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import Connection, bindparam, func, literal_column, null, select, update
 
@@ -16,7 +15,7 @@ from postern.stores.sql.bulk import Parameters, among, execute_for_each, in_the_
 from postern.stores.sql.moments import milliseconds, seconds
 from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import answers, deliveries, invocations
-from postern.stores.sql.upsert import insert_into
+from postern.stores.sql.upsert import insert_missing
 
 Counted = Mapping[tuple[str, str, int], int]
 """By webhook, name and latency bucket: how many."""
@@ -110,12 +109,7 @@ def _keep(connection: Connection, answered: list[AnswerHeard]) -> None:
         {"invocation_id": one.invocation_id, "status": one.status, "at": milliseconds(one.at), "reached": one.reached}
         for one in answered
     ]  # fmt: skip
-    execute_for_each(connection, _keeping(connection.dialect.name), rows)
-
-
-@lru_cache(maxsize=4)
-def _keeping(dialect_name: str) -> Any:
-    return insert_into(answers, dialect_name).on_conflict_do_nothing()
+    execute_for_each(connection, insert_missing(answers, connection.dialect.name), rows)
 
 
 def _end(

@@ -1,8 +1,6 @@
 """By what calls are found. Filled in batches, after the calls were answered: nothing of it is in their own commit."""
 
 import json
-from functools import lru_cache
-from typing import Any
 
 from sqlalchemy import Connection, func, select, update
 
@@ -14,7 +12,7 @@ from postern.stores.sql.bulk import Parameters, execute_for_each
 from postern.stores.sql.moments import milliseconds
 from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import call_values, chores, deliveries, invocations
-from postern.stores.sql.upsert import insert_first, insert_into
+from postern.stores.sql.upsert import insert_first, insert_missing
 
 CHORE = "findable"
 
@@ -65,10 +63,5 @@ class Findable(Repository):
         # In the order of the table's key, so that neighbours are written together.
         rows = sorted((key, one) for one, found in keys.items() for key in found)
         values: list[Parameters] = [{"value": key, "invocation_id": one} for key, one in rows]
-        execute_for_each(connection, _keeping(connection.dialect.name), values)
+        execute_for_each(connection, insert_missing(call_values, connection.dialect.name), values)
         return True
-
-
-@lru_cache(maxsize=4)
-def _keeping(dialect_name: str) -> Any:
-    return insert_into(call_values, dialect_name).on_conflict_do_nothing()

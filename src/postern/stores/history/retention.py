@@ -14,7 +14,6 @@ from sqlalchemy import (
     delete,
     exists,
     func,
-    insert,
     literal,
     not_,
     select,
@@ -49,6 +48,7 @@ from postern.stores.sql.tables import (
     volumes,
     webhooks,
 )
+from postern.stores.sql.upsert import insert_missing
 
 STEP = 500
 STEP_BYTES = 8 * 1024 * 1024
@@ -194,18 +194,9 @@ class Retention(Repository):
 
     @staticmethod
     def _note(connection: Connection, keys: list[str]) -> None:
-        known = (
-            set(
-                connection.execute(
-                    select(engine_deletions.c.delivery_key).where(engine_deletions.c.delivery_key.in_(keys))
-                ).scalars()
-            )
-            if keys
-            else set()
-        )
-        new = [{"delivery_key": key} for key in keys if key not in known]
-        if new:
-            connection.execute(insert(engine_deletions), new)
+        if keys:
+            noting = insert_missing(engine_deletions, connection.dialect.name)
+            connection.execute(noting, [{"delivery_key": key} for key in keys])
 
     @reads
     def to_forget(self, connection: Connection, after: str) -> list[str]:

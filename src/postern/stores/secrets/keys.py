@@ -8,7 +8,6 @@ from sqlalchemy import Connection, func, select
 
 from postern.stores.secrets.vault import FINGERPRINT_LENGTH, VERSION, Vault, VaultError
 from postern.stores.sql.database import Database
-from postern.stores.sql.schema import has_table
 from postern.stores.sql.tables import meta, secrets
 from postern.stores.sql.upsert import insert_into
 
@@ -55,7 +54,7 @@ def _write(connection: Connection, fingerprints: set[str]) -> None:
 
 
 def _known(connection: Connection) -> set[str]:
-    return _noted(connection) if has_table(connection, "meta") else set()
+    return _noted(connection) if connection.dialect.has_table(connection, "meta") else set()
 
 
 def _noted(connection: Connection) -> set[str]:

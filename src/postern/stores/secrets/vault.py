@@ -15,6 +15,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from postern.private_files import sync
+
 VERSION = "v1"
 FINGERPRINT_LENGTH = 8
 
@@ -102,8 +104,4 @@ def _make_key(path: Path) -> None:
                 os.rename(name, path)
     finally:
         Path(name).unlink(missing_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync(path.parent)

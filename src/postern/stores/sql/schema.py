@@ -15,7 +15,6 @@ from postern.stores.sql.tables import metadata
 
 MOST_NAMED = 5
 
-_POSTGRES_HAS_TABLE = text("SELECT pg_catalog.to_regclass(:name) IS NOT NULL")
 _SQLITE_COLUMNS = """SELECT m.name, c.name, c."notnull" FROM sqlite_master m JOIN pragma_table_info(m.name) c
     WHERE m.type = 'table'"""
 _SQLITE_INDEXES = "SELECT name FROM sqlite_master WHERE type = 'index'"
@@ -58,15 +57,8 @@ def why_unknown(name: str) -> str | None:
     return f"it has schema {name}, which this version of Postern does not know: use the newer version that made it"
 
 
-def has_table(connection: Connection, name: str) -> bool:
-    if connection.dialect.name == "sqlite":
-        return connection.dialect.has_table(connection, name)
-    # What the dialect asks is read from several catalogues, and this is read from one.
-    return bool(connection.scalar(_POSTGRES_HAS_TABLE, {"name": name}))
-
-
 def revision(connection: Connection) -> str | None:
-    if not has_table(connection, "alembic_version"):
+    if not connection.dialect.has_table(connection, "alembic_version"):
         return None
     return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
 

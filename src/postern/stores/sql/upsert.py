@@ -1,5 +1,6 @@
 """INSERT … ON CONFLICT: both databases know it, and SQLAlchemy says it in each one's own dialect."""
 
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Column, Connection, Table
@@ -16,6 +17,12 @@ def insert_into(table: Table, dialect_name: str) -> Any:
     from sqlalchemy.dialects import postgresql
 
     return postgresql.insert(table)
+
+
+@lru_cache(maxsize=8)
+def insert_missing(table: Table, dialect_name: str) -> Any:
+    """Inserts the rows whose keys are not there yet."""
+    return insert_into(table, dialect_name).on_conflict_do_nothing()
 
 
 def insert_first(

@@ -10,7 +10,6 @@ from sqlalchemy import (
     Connection,
     Row,
     Select,
-    bindparam,
     delete,
     false,
     func,
@@ -135,9 +134,9 @@ class WebhookStore(Repository):
         doing = [one for one, is_done in zip(changed, done, strict=True) if is_done]
         if doing:
             epoch = next_epoch(connection)
-            rows = [_row(webhook, epoch) | {"of": webhook.id} for webhook, _ in doing]
-            connection.execute(_UPDATE, rows)
             for webhook, _ in doing:
+                of_it = update(webhooks).where(webhooks.c.id == webhook.id)
+                connection.execute(of_it.values(_row(webhook, epoch)))
                 if webhook.settings.schedule is not None:
                     schedules.follow(connection, webhook, touched=False)
             write_notes(connection, [note for _, note in doing])
@@ -343,18 +342,6 @@ def _row(webhook: StoredWebhook, epoch: int) -> Parameters:
         "epoch": epoch,
         "updated_at": milliseconds(webhook.updated_at),
     }
-
-
-_UPDATE = (
-    update(webhooks)
-    .where(webhooks.c.id == bindparam("of"))
-    .values(
-        {
-            name: bindparam(name)
-            for name in ("name", "enabled", "held", "document", "version", "epoch", "updated_at")
-        }
-    )
-)
 
 
 def _stored(

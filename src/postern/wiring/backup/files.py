@@ -12,6 +12,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+from postern.private_files import sync
+
 
 def quick_check(connection: sqlite3.Connection) -> str:
     """``ok``, or what is wrong first."""
@@ -35,11 +37,7 @@ def write_private(file: Path, content: IO[bytes] | str) -> str:
 
 def sync_folder(folder: Path) -> None:
     with suppress(OSError):  # some file systems cannot
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync(folder)
 
 
 _BEGINNING, _RANDOM = ".postern-backup-", "????????"

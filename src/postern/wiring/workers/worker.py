@@ -7,18 +7,19 @@ from zero again, and only whoever watches each series by itself can tell that fr
 
 import asyncio
 import os
-import re
 import signal
 import socket
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 from msgspec import Struct
+from prometheus_client import generate_latest
+from prometheus_client.core import Metric
+from prometheus_client.parser import text_string_to_metric_families
 
 PATIENCE = 2.0
-
-_SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$")
 
 
 class WorkerSlot(Struct, frozen=True):
@@ -98,25 +99,12 @@ class WorkerMetrics:
 def merged(by_worker: dict[int, str]) -> str:
     """One exposition of several: each family once, with everybody's samples under it, labelled with their
     worker."""
-    families: dict[str, list[str]] = {}
+    families: dict[str, Metric] = {}
     for number, text in sorted(by_worker.items()):
-        heading = ""
-        first = False
-        for line in text.splitlines():
-            if line.startswith("# HELP"):
-                heading = line
-                first = heading not in families
-                families.setdefault(heading, [])
-            elif line.startswith("#"):
-                if first:
-                    families[heading].append(line)
-            elif sample := _SAMPLE.match(line):
-                name, labels, value = sample.groups()
-                families.setdefault(heading, []).append(
-                    f'{name}{{{labels + "," if labels else ""}worker="{number}"}} {value}'
-                )
-    return "".join(
-        f"{line}\n"
-        for heading, lines in families.items()
-        for line in ([heading, *lines] if heading else lines)
-    )
+        for family in text_string_to_metric_families(text):
+            together = families.setdefault(
+                family.name, Metric(family.name, family.documentation, family.type)
+            )
+            for sample in family.samples:
+                together.add_sample(sample.name, {**sample.labels, "worker": str(number)}, sample.value)
+    return generate_latest(SimpleNamespace(collect=families.values)).decode()
