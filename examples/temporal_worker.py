@@ -5,7 +5,7 @@ activity.
     TEMPORAL_ADDRESS=127.0.0.1:7233 python temporal_worker.py
 
 It looks up an order by its number: map the caller's ``orderNumber`` to ``fieldOne``, turn *synchronous
-response* on, and put your webhook's id in ``ORDER_LOOKUP``.
+response* on, and put your webhook's id in ``ORDER_LOOKUP_WEBHOOK``.
 """
 
 import asyncio

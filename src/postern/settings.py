@@ -202,33 +202,33 @@ class Settings:
     )
     port = EnvironmentSetting(_number(0, 65535), "8080").says("The port to listen on.")
     base_url = EnvironmentSetting(_base_address, "").says(
-        "The address under which the outside world reaches the gateway, like https://hooks.example.com. Default: http://host:port."
+        "The address at which senders reach the gateway, like https://hooks.example.com. Default: http://host:port."
     )
     data_dir = EnvironmentSetting(Path, "./data").says(
         "The folder for the database, the engine's database and the generated key."
     )
     database_url = EnvironmentSetting(_database, "", secret=True).says(
-        "sqlite:///… (default: postern.db in the data folder) or postgresql://user@host/name, which may be written postgres://…."
+        "sqlite:///… or postgresql://user@host/name (also postgres://…). Default: postern.db in the data folder."
     )
     engine = EnvironmentSetting(_one_of(*ENGINES), "embedded").says(
         f"The workflow engine: {', '.join(ENGINES[:-1])}, or {ENGINES[-1]}."
     )
     http_url = EnvironmentSetting(_address, "").says("Engine http: the URL that starts a workflow.")
     http_secret = EnvironmentSetting(str, "", secret=True).says(
-        "Engine http: whsec_… and requests are signed as Standard Webhooks says."
+        "Engine http: a secret like whsec_…; requests are then signed as in Standard Webhooks."
     )
     http_headers = EnvironmentSetting(str, "", secret=True).says(
         'Engine http: headers to send along, as JSON: {"Authorization": "Bearer …"}.'
     )
     http_inline = EnvironmentSetting(_on_off, "off").says(
-        "Engine http: on when its HTTP response is the workflow's answer to a synchronous call."
+        "Engine http: on, if its HTTP response is the workflow's answer to a synchronous call."
     )
     # A start itself takes no longer than these 20 seconds.
     http_timeout = EnvironmentSetting(_number(1, 20, "a number of seconds"), "10").says(
-        "Engine http: seconds within which it must take a trigger, 20 at most."
+        "Engine http: seconds within which the engine must take a trigger, at most 20."
     )
     http_allowed_ranges = EnvironmentSetting(str, "").says(
-        "Engine http: where it may be besides the public internet, comma-separated, or none. Default: this machine and private networks."
+        "Engine http: private ranges in which the engine may be, comma-separated, or none. Default: this machine and private networks."
     )
     temporal_address = EnvironmentSetting(str, "127.0.0.1:7233").says(
         "Engine temporal: host and port of the server."
@@ -271,68 +271,70 @@ class Settings:
         "Engine shopify-flow: the Admin API's version."
     )
     shopify_also_send = EnvironmentSetting(_list, "").says(
-        "Engine shopify-flow: what the trigger declares besides the six variables: payload, responseUrl, responseToken, responseDeadline."
+        "Engine shopify-flow: fields that the trigger declares besides the six variables: payload, responseUrl, responseToken, responseDeadline."
     )
     shopify_payload_limit = EnvironmentSetting(_number(1000, 10_000_000), "50000").says(
         "Engine shopify-flow: the largest trigger in bytes."
     )
     workflows = EnvironmentSetting(Path, "./workflows").says(
-        "File or folder of workflows that the embedded engine runs."
+        "The file or folder of workflows for the embedded engine."
     )
     workflows_at_once = EnvironmentSetting(_number(1, 1000), "100").says(
-        "How many runs of the embedded engine work at the same moment. One that sleeps does not count."
+        "How many runs of the embedded engine may work at the same moment. Sleeping runs do not count."
     )
     secret_keys = EnvironmentSetting(_list, "", secret=True).says(
         "Keys that encrypt stored secrets, comma-separated; the first one encrypts. Default: a generated file in the data folder."
     )
     admin_key = EnvironmentSetting(str, "", secret=True).says(
-        "An API key with access level admin that is valid from the first start, for automation. 32 characters or more, random ones: nothing slows down who guesses."
+        "An API key with access level admin that is valid from the first start, for automation. At least 32 random characters, because guesses are not limited."
     )
     admin_password = EnvironmentSetting(str, "", secret=True).says(
         "The password of the console's first user, admin. Default: generated at the first start and printed once."
     )
     trusted_proxies = EnvironmentSetting(_ranges, "").says(
-        "Addresses or ranges of the proxies in front, comma-separated. Only what they say about the client is believed."
+        "Addresses or ranges of the proxies in front, comma-separated. Only they are believed about the client's address."
     )
     client_header = EnvironmentSetting(_header_name, "X-Forwarded-For").says(
         "The header in which the trusted proxies name the client: X-Forwarded-For, Forwarded, or one like CF-Connecting-IP."
     )
     outbound_allowed = EnvironmentSetting(_ranges, "").says(
-        "Private addresses or ranges that schedules may fetch from and incidents may be told at, comma-separated, like 10.1.0.0/16. All others are refused."
+        "Private addresses or ranges that schedules and incident messages may reach, comma-separated, like 10.1.0.0/16. All others are refused."
     )
     history_days = EnvironmentSetting(_days, "30").says(
-        "Days that calls stay in the history, where a webhook does not say otherwise."
+        "Days that calls stay in the history, unless a webhook has its own setting."
     )
     body_days = EnvironmentSetting(_maybe(_number(0, 3650, "a number of days")), "").says(
         "Days that the bodies of calls and answers are kept. Default: as long as the history."
     )
     history_rows = EnvironmentSetting(_number(0, 10**12), "0").says(
-        "The most calls kept in all; the oldest go first. 0: no such limit."
+        "The largest number of calls that are kept; the oldest go first. 0: no limit."
     )
     audit_days = EnvironmentSetting(_days, "365").says(
-        "Days that the notes of who changed what, incidents that are closed, and replays of many that are over, are kept."
+        "Days that the audit log, closed incidents, and finished replays of many are kept."
     )
     alarms = EnvironmentSetting(_alarms, ",".join(ALARMS)).says(
-        "What opens incidents, comma-separated. A webhook may leave out more; silence also needs its rhythm."
+        "The alarms that open incidents, comma-separated. A webhook may switch off more; silence also needs its rhythm."
     )
     quiet_days = EnvironmentSetting(_dates, "").says(
-        "Public holidays, comma-separated, like 2026-12-25: silence on these is expected where a rhythm keeps to days of the week."
+        "Public holidays, comma-separated, like 2026-12-25. On these, no call is expected if a webhook's rhythm names days of the week."
     )
-    tell = EnvironmentSetting(read_channels, "", secret=True).says(f"Where incidents are told: {ADDRESSES}.")
+    tell = EnvironmentSetting(read_channels, "", secret=True).says(
+        f"Where messages about incidents go: {ADDRESSES}."
+    )
     tell_values = EnvironmentSetting(_on_off, "off").says(
         "on: messages about incidents hold the mapped values (fieldOne to fieldFour) of the newest calls whose senders have proven themselves."
     )
     smtp_url = EnvironmentSetting(_maybe(read_mail_server), "", secret=True).says(
-        f"The server for mailto: {SERVER}."
+        f"The mail server for mailto: {SERVER}."
     )
     log = EnvironmentSetting(_one_of("auto", "json", "text", "off"), "auto").says(
-        "How log lines look: json, text, or auto (text on a terminal). off: no line for each call, only what went wrong, as text."
+        "The format of log lines: json, text, or auto (text on a terminal). off: no line for each call, only troubles, as text."
     )
     example = EnvironmentSetting(_on_off, "off").says(
-        "on: make the example webhook at the first start and print a curl that calls it. `postern serve --example` also writes its workflow."
+        "on: make the example webhook at the first start and print a curl command that calls it. `postern serve --example` also writes its workflow."
     )
     body_timeout = EnvironmentSetting(_seconds, "30").says(
-        "Seconds within which a request must have arrived whole."
+        "Seconds within which a whole request must arrive."
     )
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:

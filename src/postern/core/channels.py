@@ -15,7 +15,7 @@ ADDRESSES = (
     "addresses with a space between, each slack+https://…, teams+https://…, discord+https://…, ntfy+https://…, "
     "telegram+https://…/sendMessage#CHAT, webhook+https://…#whsec_…, or mailto:…"
 )
-SERVER = "smtp://user:password@host:587?from=postern@example.com, or smtps://…; from may be left out where the user is an address"
+SERVER = "smtp://user:password@host:587?from=postern@example.com, or smtps://…; from is optional if the user is an address"
 SHORTEST_HIDDEN = 6
 """Characters. What is shorter, like the word api in a path, is no secret and stands in many sentences."""
 

@@ -1,6 +1,6 @@
-"""Everything that can be refused, once: its code, its HTTP status, its title, and a sentence that helps.
+"""Every problem, with its code, its HTTP status, its title, and a sentence that helps.
 
-Core and use cases speak in codes. Only the surfaces turn a code into a status.
+Core and use cases use the codes. Only the surfaces turn a code into a status.
 """
 
 from dataclasses import dataclass, field
@@ -21,13 +21,13 @@ class Problem(Struct, frozen=True):
 
 
 _ALL = [
-    # What a caller of a webhook can hear.
+    # Problems that a caller of a webhook can get.
     Problem("webhook_not_found", 404, "No such webhook").says(
         "The short code in the URL belongs to no webhook. Copy the URL again from the webhook's page."
     ),
-    Problem("method_not_allowed", 405, "Method not allowed").says("Webhooks are called with POST."),
+    Problem("method_not_allowed", 405, "Method not allowed").says("Call a webhook with POST."),
     Problem("webhook_disabled", 403, "Webhook is disabled").says(
-        "The webhook exists and is disabled. Enable it to accept calls."
+        "The webhook is disabled. Enable it to accept calls."
     ),
     Problem("ip_not_allowed", 403, "Address not allowed").says(
         "The call came from an address that is not on this webhook's allowlist."
@@ -39,7 +39,7 @@ _ALL = [
         "The body is larger than this webhook's payload limit."
     ),
     Problem("headers_too_large", 431, "Headers too large").says(
-        "Request line and headers together may have 32 KiB."
+        "The request line and the headers are larger than 32 KiB together."
     ),
     Problem("request_timeout", 408, "Request took too long").says(
         "The request did not arrive completely in time."
@@ -48,8 +48,8 @@ _ALL = [
         "The bytes received are not a valid HTTP request."
     ),
     Problem("too_much_around_chunks", 400, "Too much around the chunks").says(
-        "What stands around the body's chunks is larger than the chunks. Send chunks of five bytes or more, without long "
-        "extensions or trailers."
+        "The chunks' headers, extensions and trailers are larger than the chunks. Send chunks of five bytes or more, "
+        "without long extensions or trailers."
     ),
     Problem("credential_missing", 401, "Credential missing").says(
         "The call carries no token where this webhook expects one."
@@ -61,7 +61,7 @@ _ALL = [
         "The call carries no signature where this webhook's scheme expects one."
     ),
     Problem("signature_malformed", 401, "Signature malformed").says(
-        "What was sent as the signature, or something that is signed, does not have the form the scheme says."
+        "The signature, or a value that is signed, does not have the form that the scheme describes."
     ),
     Problem("signature_mismatch", 401, "Signature does not match").says(
         "The signature was made with another secret or over other bytes."
@@ -70,45 +70,43 @@ _ALL = [
         "The sender's public keys could not be fetched, so the call could not be checked. Send it again."
     ),
     Problem("timestamp_missing", 401, "Timestamp missing").says(
-        "The scheme signs a timestamp and the call carries none."
+        "The scheme signs a timestamp, and the call carries none."
     ),
     Problem("timestamp_malformed", 401, "Timestamp malformed").says(
-        "The signed timestamp is not in the form the scheme says."
+        "The signed timestamp does not have the form that the scheme describes."
     ),
     Problem("timestamp_expired", 401, "Timestamp expired").says(
         "The call was signed longer ago than the scheme's validity time."
     ),
     Problem("timestamp_in_future", 401, "Timestamp in the future").says(
-        "The call says it was signed later than now; one of the two clocks is wrong."
+        "The signed timestamp is later than now. One of the two clocks is wrong."
     ),
     Problem("rate_limited", 429, "Too many calls", 1).says(
-        "Slow down and send the call again after the time in Retry-After."
+        "Send the call again after the time in Retry-After, and send fewer calls a second."
     ),
     Problem("unsupported_media_type", 415, "Unsupported media type").says(
-        "Send JSON or a form. What else is taken is a setting of the webhook."
+        "Send JSON or a form. A setting of the webhook also allows XML."
     ),
     Problem("unsupported_transfer_coding", 501, "Transfer coding not supported").says(
-        "Of Transfer-Encoding only chunked is understood, and nothing else beside it."
+        "The only Transfer-Encoding that is understood is chunked, alone."
     ),
     Problem("malformed_json", 400, "Malformed JSON").says(
-        "The body is not valid JSON, or nests deeper than 100 levels."
+        "The body is not valid JSON, or it is nested deeper than 100 levels."
     ),
     Problem("payload_not_an_object", 400, "Payload is not an object").says(
         "The body is JSON, but not an object."
     ),
     Problem("workflow_failed", 502, "Answering failed").says(
-        "What should have answered could not be started or reached, or ended with an error: a workflow, or a program in its place. The call is stored."
+        "The workflow, or the program in its place, could not be started or reached, or ended with an error. The call is stored."
     ),
     Problem("response_timeout", 504, "No answer in time").says(
-        "No answer came before the time-out. The call is stored: a workflow that was started goes on, and one that is still to be started will be."
+        "No answer came before the time-out. The call is stored. Its workflow goes on, or is started later."
     ),
     Problem("temporarily_unavailable", 503, "Temporarily unavailable", 5).says(
         "The call could not be stored, so nothing was accepted. Send it again."
     ),
-    Problem("fetch_failed", 502, "Fetch failed").says(
-        "The schedule's source gave nothing that could be used."
-    ),
-    # What a user of the management surfaces can hear besides.
+    Problem("fetch_failed", 502, "Fetch failed").says("The schedule's source gave no usable answer."),
+    # More problems that a user of the management surfaces can get.
     Problem("invalid_request", 422, "Invalid request").says(
         "One or more fields are wrong; each is named under errors."
     ),
@@ -119,32 +117,30 @@ _ALL = [
     Problem("not_found", 404, "Not found").says("There is nothing with this id, or it has been deleted."),
     Problem("conflict", 409, "Conflict").says("The current state does not allow this."),
     Problem("version_conflict", 412, "Changed meanwhile").says(
-        "Somebody changed it since you read it. Read it again and repeat the change."
+        "Somebody changed it since you read it. Read it again, and repeat your change."
     ),
     Problem("idempotency_mismatch", 422, "Idempotency key reused").says(
         "This Idempotency-Key was used before with another request."
     ),
-    Problem("gone", 410, "Gone").says("This response slot has been used already, or its time is over."),
+    Problem("gone", 410, "Gone").says("Another answer to this call was first, or its deadline has passed."),
     Problem("engine_unavailable", 503, "Engine unavailable", 5).says(
-        "The workflow engine cannot be reached now; nothing is lost, try again."
+        "The workflow engine cannot be reached now. Nothing is lost; try again."
     ),
-    Problem("internal_error", 500, "Internal error").says(
-        "Something went wrong on our side; the log has the details."
-    ),
+    Problem("internal_error", 500, "Internal error").says("Postern made an error. Its log has the details."),
 ]
 
 PROBLEMS = {problem.code: problem for problem in _ALL}
 
 
 class FieldError(Struct, frozen=True):
-    """One wrong field: where it is (``authentication.headerName``) and what to do about it."""
+    """A wrong field: its place (``authentication.headerName``) and how to correct it."""
 
     field: str
     message: str
 
 
 class FieldRefused(ValueError):
-    """Names the field, or the place in a list, that is wrong within the value that was checked."""
+    """Names the wrong field, or the place in a list, within the checked value."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
@@ -153,16 +149,16 @@ class FieldRefused(ValueError):
 
 @dataclass
 class Refused(Exception):
-    """Raised by use cases: a code, and words for this one occasion. Never carries a secret."""
+    """Raised by use cases: a code, and a sentence for this occasion. It never carries a secret."""
 
     code: str
     detail: str = ""
     errors: list[FieldError] = field(default_factory=list)
     retry_after: int | None = None
-    """Seconds, where this occasion knows better than the problem's own."""
+    """Seconds, if this occasion needs another number than the problem's own."""
 
     def __post_init__(self) -> None:
-        # Raised here, the trace shows who wrote the code; later it would only be known that there is none of that name.
+        # Raised here, the trace shows where the unknown code was written.
         if self.code not in PROBLEMS:
             raise LookupError(f"there is no problem {self.code!r}")
 
@@ -175,19 +171,19 @@ class Refused(Exception):
 
 
 def invalid(field: str, message: str) -> Refused:
-    """One field of a request is wrong."""
+    """The refusal of a request with one wrong field."""
     return Refused("invalid_request", errors=[FieldError(field, message)])
 
 
 class Gone(Refused):
-    """Retention has taken the invocation between the look at it and what was to become of it."""
+    """Retention deleted the invocation after it was read and before it was used."""
 
     def __init__(self) -> None:
-        super().__init__("not_found", "retention has taken this invocation just now")
+        super().__init__("not_found", "retention has just deleted this invocation")
 
 
 class FetchTrouble(Exception):
-    """No answer was received. The detail is for the user who configured the URL."""
+    """A fetch got no answer. The detail is for the user who configured the URL."""
 
     def __init__(self, detail: str, status: int | None = None) -> None:
         super().__init__(detail)

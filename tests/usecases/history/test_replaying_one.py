@@ -52,7 +52,7 @@ async def test_what_cannot_be_started_again_says_why(house: House, monkeypatch: 
 
     with monkeypatch.context() as patched:
         patched.setattr(house.gateway.store.emissions, "replay", taken)
-        assert await why_not(house, call) == ("not_found", "retention has taken this invocation just now")
+        assert await why_not(house, call) == ("not_found", "retention has just deleted this invocation")
     assert (await house.gateway.store.retention.strip([call]))[0] == 1
     assert await why_not(house, call) == ("conflict", "the call's body is no longer kept")
     await webhooks.switch(house.gateway, OWNER, webhook.id, False)
