@@ -29,7 +29,7 @@ def first_id_at(kind: str, seconds: float) -> str:
 
 
 def time_of(one_id: str) -> float:
-    """When an id was made: the other way round."""
+    """Returns when an id was made."""
     digits = one_id.rpartition("_")[2][:12]
     return int(digits, 16) / 1000
 
@@ -48,7 +48,7 @@ def new_signing_secret() -> str:
 
 
 def new_stand_in() -> str:
-    """In the place of a sender's secret that is not known here yet."""
+    """Makes the text that stands in place of a sender's secret which is not known here yet."""
     return STAND_IN + base64.b64encode(secrets.token_bytes(24)).decode()
 
 

@@ -13,15 +13,16 @@ class Damaged(Exception):
 
 
 def note_log(database: Path, lock: Path) -> None:
-    """To be called while the database is open. Only for who holds the lock: nobody else stays for long."""
+    """Notes that this log belongs to this database. To be called while the database is open, and only by the process
+    that holds the lock: nobody else keeps it open for long."""
     with suppress(OSError), open(lock, "r+") as file:
         file.truncate()
         file.write(" ".join(map(_identity, (database, _log_of(database)))))
 
 
 def put_left_log_aside(database: Path, lock: Path) -> str | None:
-    """Before the database is opened: the name under which the log is kept that belongs to another file. The file is
-    looked through first, without that log. Raises ``Damaged``."""
+    """Moves a log aside that belongs to another file, and returns its new name. To be called before the database is
+    opened; the file is checked first, without that log. Raises ``Damaged``."""
     log = _log_of(database)
     try:
         own, own_log = lock.read_text().split()

@@ -35,7 +35,7 @@ def sync(path: Path) -> None:
 
 
 class Openness(Struct, frozen=True):
-    """What is wrong with who may write into a folder."""
+    """Says what is wrong with who may write into a folder."""
 
     problem: str
     is_lost: bool = False
@@ -43,7 +43,8 @@ class Openness(Struct, frozen=True):
 
 
 def openness(folder: Path) -> Openness | None:
-    """To be asked before the folder is closed to others. Root may do everything anyway: what belongs to root is trusted."""
+    """Returns what is wrong with the folder's permissions. To be asked before it is closed to others. Root may do
+    everything anyway: what belongs to root is trusted."""
     try:
         status = folder.stat()
     except FileNotFoundError:

@@ -152,7 +152,7 @@ class DbosEngine(EngineElsewhere):
             return None
 
     async def forget(self, keys: list[str]) -> None:
-        """What is over; a workflow may well sleep for longer than history is kept."""
+        """Deletes the workflows that are over. One that sleeps may sleep for longer than history is kept."""
         ids = [target.workflow_id(key) for key in keys for target in self._targets]
         over = [run.workflow_id for run in await self._listed(ids) if _run(run).state in _OVER]
         if over:
@@ -176,6 +176,6 @@ def _run(status: WorkflowStatus) -> Run:
 
 
 def _words(error: SQLAlchemyError) -> str:
-    """What the database said, in one line: SQLAlchemy's own words hold the statement and what was sent with it."""
+    """Returns the database's own message in one line: SQLAlchemy's has the statement and its parameters in it."""
     words = str(error.orig) if isinstance(error, DBAPIError) else type(error).__name__
     return " ".join(words.split())[:200]

@@ -1,4 +1,4 @@
-"""What engines outside this process are handed, and what goes for all of them."""
+"""The document that engines outside this process get, and the parts that these engines have in common."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -17,17 +17,14 @@ from postern.outbound.fetch import FetchedAnswer, Fetcher, parse_url
 NEAR = Allowlist.parse(
     ["127.0.0.0/8", "::1", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"]
 )
-"""Where an engine that the operator named may be besides the public internet: this machine and private
-networks.
-
-Safe because the name comes from the operator's environment and never from a user, and because redirects are
-not followed: no other host is ever reached. Metadata services and link-local addresses stay shut.
-"""
+"""Where an engine that the operator named may be besides the public internet: this machine and private networks. This
+is safe because the name comes from the operator's environment, never from a user, and because redirects are not
+followed: no other host is ever reached. Metadata services and link-local addresses stay shut."""
 
 
 def read_ranges(text: str) -> Allowlist:
-    """Where an engine may be, as it is configured: nothing for ``NEAR``, ``none`` for the public internet
-    alone, or ranges."""
+    """Reads the setting of where an engine may be: empty for ``NEAR``, ``none`` for the public internet alone, or
+    ranges."""
     entries = [part.strip() for part in text.split(",") if part.strip()]
     return NEAR if not entries else NOBODY if entries == ["none"] else Allowlist.parse(entries)
 
@@ -53,8 +50,8 @@ def deadline_text(slot: ResponseSlot) -> str:
 
 
 class EngineElsewhere:
-    """What an engine answers where it says nothing else: it cannot tell what its workflows are, how their runs end, and
-    keeps its own copies for as long as its own settings say."""
+    """The answers of an engine that tells neither its workflows nor how runs end, and deletes its own copies by its
+    own settings."""
 
     asked_after: float | None = None
 
@@ -80,7 +77,7 @@ class EngineElsewhere:
 
 
 class EngineOverHttp(EngineElsewhere):
-    """One that is asked by requests."""
+    """An engine that is asked by HTTP requests."""
 
     def __init__(self, url: str, timeout: float, allowed_ranges: Allowlist) -> None:
         """Raises ``FetchFailed`` for what is no URL, so that the start says so."""
@@ -96,7 +93,7 @@ class EngineOverHttp(EngineElsewhere):
         path: str = "",
         timeout: float | None = None,
     ) -> FetchedAnswer:
-        """Without content it is a GET. ``most``: bytes of the answer."""
+        """Sends a POST, or a GET if there is no content. ``most``: bytes of the answer."""
         return await self._fetcher.fetch(
             self._url + path,
             method="GET" if content is None else "POST",
@@ -117,7 +114,7 @@ ASKED_AT_ONCE = 20
 async def asked_each(
     keys: list[str], ask: Callable[[str], Awaitable[tuple[bool, End | None]]]
 ) -> dict[str, End | None]:
-    """How the runs of each delivery have ended, where ``ask`` knows of runs and they have."""
+    """Returns how the runs of each delivery have ended, for the deliveries of which ``ask`` knows runs."""
     at_once = asyncio.Semaphore(ASKED_AT_ONCE)
 
     async def asked(key: str) -> tuple[bool, End | None]:

@@ -31,8 +31,8 @@ from postern.outbound.fetch import FetchedAnswer, parse_url
 from postern.outbound.guard import FetchFailed
 
 LONGEST_HOLD = 15.0
-"""How long ``start`` itself waits for an inline answer. Longer would outlast the delivery's lease, and start
-it twice."""
+"""How long ``start`` itself waits for an inline answer. Longer would outlast the delivery's lease, and start it
+twice."""
 SHORTEST_WAIT = 0.2
 STATUS_HEADER = "x-postern-status"
 
@@ -117,8 +117,8 @@ class HttpEngine(EngineOverHttp):
         return await self._fetch(body, headers, LARGEST_RESPONSE, timeout=timeout)
 
     def _keep(self, key: str, exchange: asyncio.Task[Started]) -> None:
-        """For ``ended``, which is asked right after ``start``; dropped soon after the exchange is over if
-        nobody asks."""
+        """Keeps the exchange for ``ended``, which is asked right after ``start``, and drops it soon after it is
+        over."""
         self._exchanges[key] = exchange
 
         def over(done: asyncio.Task[Started]) -> None:
@@ -228,7 +228,8 @@ def _inline_answer(fetched: FetchedAnswer) -> WorkflowResponse:
 
 
 def _excerpt(fetched: FetchedAnswer, secrets: list[str]) -> str:
-    """What it says of it, for everybody who reads the history: some show the request that they could not take."""
+    """Returns the beginning of the engine's answer for the history, with secrets masked: some engines send the
+    request back."""
     text = _masked(fetched.body.decode("utf-8", "replace"), secrets)
     text = " ".join(text[:300].split())
     return ": " + "".join(c if c.isprintable() else "?" for c in text)[:200] if text else ""

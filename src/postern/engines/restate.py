@@ -29,12 +29,12 @@ from postern.outbound.guard import FetchFailed
 
 DEFAULT_TARGET = Target("WebhookTrigger/run", "")
 ATTACHED_FOR = 30.0
-"""Seconds of one request that waits for a run's end; then another one goes on waiting."""
+"""Seconds that one request waits for a run's end, before another one goes on waiting."""
 
 _HANDLER = re.compile(r"[A-Za-z0-9_.-]{1,200}/[A-Za-z0-9_.-]{1,200}")
 _NOT_YET = 470
 _LARGEST_ANSWER = 64 * 1024
-"""What handlers return is nobody's concern here."""
+"""The results of handlers are not used here."""
 
 _NeverTaken = {400, 413, 415, 422}
 
@@ -147,7 +147,7 @@ class RestateEngine(EngineOverHttp):
 
 
 def _message(answer: FetchedAnswer) -> str:
-    """What Restate says was wrong, in one line."""
+    """Returns Restate's error message in one line."""
     try:
         text = msgspec.json.decode(answer.body, type=_Refusal).message
     except msgspec.DecodeError:

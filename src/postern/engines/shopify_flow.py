@@ -150,7 +150,7 @@ def _codes(errors: object) -> set[str]:
 
 
 def _time_to_refill(answer: Payload) -> float:
-    """How long Shopify's bucket takes until it holds what the request costs."""
+    """Returns the seconds until Shopify's bucket holds what the request costs."""
     try:
         cost = answer["extensions"]["cost"]
         status = cost["throttleStatus"]

@@ -54,7 +54,7 @@ _ADDRESS = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):\d{1,5}")
 
 _TIMEOUT = timedelta(seconds=5)
 _AT_WORK = (None, WorkflowExecutionStatus.RUNNING, WorkflowExecutionStatus.CONTINUED_AS_NEW)
-"""After one that is continued as new another run follows, with the same id."""
+"""After a run that was continued as new another one follows, with the same id."""
 
 
 class TemporalEngine(EngineElsewhere):
@@ -283,7 +283,7 @@ def _errors_of_the_port() -> Iterator[None]:
 
 
 def _root(failure: BaseException) -> str:
-    """What went wrong in the first place, in the words of the workflow."""
+    """Returns the message of the first cause, in the words of the workflow."""
     while failure.__cause__ is not None:
         failure = failure.__cause__
     return str(failure) or type(failure).__name__

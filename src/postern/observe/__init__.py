@@ -1,1 +1,1 @@
-"""What can be seen from outside: metrics, log lines, and one wide line for each call."""
+"""Metrics, log lines, and one wide line for each call."""

@@ -1,4 +1,4 @@
-"""What is counted and written of each call."""
+"""The counts and the log line of each call."""
 
 import asyncio
 import sys
@@ -14,7 +14,7 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 1
 
 
 class CallCounts:
-    """Counted with two dictionary steps a call. `metrics.py` puts them into its form when somebody asks."""
+    """Counts a call with two dictionary steps. `metrics.py` makes metrics of the counts when somebody asks."""
 
     def __init__(self) -> None:
         self.calls: dict[tuple[str, str, str], int] = {}
@@ -36,7 +36,7 @@ call_counts = CallCounts()
 
 
 class CallLine(msgspec.Struct, tag_field="event", tag="call", gc=False):
-    """What is worth knowing about one call, without anything of what it carried."""
+    """The log line of one call, without anything that it carried."""
 
     webhook: str
     invocation: str

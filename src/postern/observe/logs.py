@@ -22,7 +22,7 @@ class Log:
         LINES.error(event, **about)
 
     def exception(self, event: str, **about: object) -> None:
-        """With the exception that is being handled."""
+        """Writes the exception that is being handled, too."""
         LINES.exception(event, **about)
 
 

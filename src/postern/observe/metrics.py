@@ -14,7 +14,7 @@ REGISTRY = CollectorRegistry()
 
 
 class Numbers:
-    """What is counted where it happens."""
+    """The metrics that are counted where something happens."""
 
     unknown_codes = Counter(
         "postern_unknown_short_codes", "Calls to short codes that do not exist.", registry=REGISTRY
@@ -117,5 +117,5 @@ REGISTRY.register(_Calls())
 
 
 def own_numbers() -> str:
-    """This process's metrics, as text."""
+    """Returns this process's metrics as text."""
     return generate_latest(REGISTRY).decode()

@@ -1,4 +1,4 @@
-"""Who is called when something becomes of the workflow files or of runs."""
+"""The interface to hear of changes of the workflow files and of runs."""
 
 from postern.core.deliveries.delivery import Workflow
 from postern.observe.logs import Log
@@ -7,7 +7,7 @@ log = Log()
 
 
 class Watch:
-    """For a service: in log lines. The engine process itself says why a run failed."""
+    """Writes log lines, for a service. The engine process itself says why a run failed."""
 
     look_every = 0.5
     """Seconds between two looks at the files."""
@@ -21,7 +21,7 @@ class Watch:
         log.info("the engine process is ready", workflows=len(workflows))
 
     def broken(self, error: str, line: str, sentence: str) -> None:
-        """``sentence``: with what becomes of its workflows."""
+        """``sentence`` says what becomes of its workflows, too."""
         log.error("the workflows file has an error", error=sentence)
 
     def died(self, because: str, seconds: float) -> None:

@@ -1,2 +1,1 @@
-"""Where everything is kept: tables, the one writer, the vault of secrets. SQLite and Postgres, the same
-code."""
+"""Tables, the one writer, the vault of secrets: the same code for SQLite and Postgres."""

@@ -34,7 +34,8 @@ class Condition:
         self._trial: asyncio.Task[None] | None = None
 
     async def trouble(self) -> str | None:
-        """Why calls cannot be stored now, or None. Answers within a few seconds, whatever the database does."""
+        """Returns why calls cannot be stored now, or None. It takes a few seconds at most, whatever the database
+        does."""
         found = await self._found()
         if found is None:
             return None
@@ -94,7 +95,8 @@ class Condition:
 
 
 def _trial(connection: Connection) -> None:
-    """What a call needs, taken back, and a row of our own, so that the commit has something to write."""
+    """Writes and undoes what a call needs, and commits a row of our own, so that the commit has something to
+    write."""
     now = time.time()
     id = new_id("inv")
     invocation = Invocation(

@@ -45,18 +45,18 @@ OnProgress = Callable[[str, int, int], None]
 
 
 class CannotCopy(Exception):
-    """Nothing was changed, or what was begun can be gone on with; the message says which and what to do."""
+    """Nothing was changed, or the copy can be continued; the message says which and what to do."""
 
 
 class Sum(msgspec.Struct, frozen=True):
-    """What a table holds, whatever order it is read in."""
+    """The contents of a table as a number of rows and a checksum, in whatever order they are read."""
 
     rows: int
     checksum: str
 
 
 def copy_all(source: Database, target: Database, on_progress: OnProgress) -> dict[str, Sum]:
-    """What was copied, by table. Raises ``CannotCopy``."""
+    """Copies all tables and returns their sums by table. Raises ``CannotCopy``."""
     schema.verify(source)
     _prepare(source, target)
     sums = {}
@@ -156,8 +156,8 @@ def _reached(target: Database, table: Table) -> tuple[int, list[Any] | None]:
 
 
 def _steps(reading: Connection, table: Table, after: list[Any] | None) -> Iterator[list[tuple[Any, ...]]]:
-    """In the order of the primary key, in steps that are bounded in rows and, bodies being up to 25 MiB, in
-    bytes."""
+    """Yields rows in the order of the primary key, in steps that are bounded in rows and, as bodies may have 25 MiB,
+    in bytes."""
     key = tuple_(*table.primary_key.columns)
     statement = select(table).order_by(*table.primary_key.columns)
     if after is not None:

@@ -1,5 +1,5 @@
-"""What creations with an Idempotency-Key were answered. The insert decides who is first. Both sides are
-sealed: an answer may hold an API key, and a request a password, whose plain hash could be guessed at."""
+"""Answers to requests with an Idempotency-Key. The insert decides who is first. Request and answer are sealed: an
+answer may hold an API key, and a request a password, whose plain hash could be guessed."""
 
 from dataclasses import dataclass, field
 
@@ -34,7 +34,7 @@ class Idempotency(Repository):
     def begin(
         self, connection: Connection, actor: str, key: str, request: bytes, now: float, until: float
     ) -> SeenRequest | None:
-        """None: it is ours to do. Otherwise who came first."""
+        """Returns None if the request is ours to do, otherwise the request that came first."""
         sealed = self._sealed(request, actor, _REQUEST + key)
         # Everybody's that are over: the table stays as small as a day of creations.
         connection.execute(delete(idempotency).where(idempotency.c.expires_at <= milliseconds(now)))
@@ -66,8 +66,8 @@ class Idempotency(Repository):
         connection.execute(delete(idempotency).where(_one(actor, key)))
 
     async def reseal(self) -> int:
-        """Encrypt with the current key what was encrypted with an older one; how many rows. What none of the
-        keys opens expires within a day."""
+        """Encrypts with the current key what was encrypted with an older one, and returns how many rows. A row that
+        none of the keys opens expires within a day."""
         done = 0
         after: tuple[str, str] | None = ("", "")
         while after is not None:
@@ -79,7 +79,7 @@ class Idempotency(Repository):
     def _reseal_some(
         self, connection: Connection, after: tuple[str, str]
     ) -> tuple[int, tuple[str, str] | None]:
-        """How many, and where to go on."""
+        """Returns how many rows were changed, and where to go on."""
         place = idempotency.c.actor, idempotency.c.key
         following = select(idempotency).where(tuple_(*place) > after).order_by(*place)
         rows = connection.execute(following.limit(RESEALED_AT_ONCE)).all()

@@ -1,4 +1,4 @@
-"""Who listens, held by leases, and the calls that were handed to them."""
+"""Listeners, held by leases, and the calls that were handed to them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +21,7 @@ from postern.stores.sql.wake import HANDED, LISTENERS, announce
 WENT_AWAY = "the listener went away before it had answered"
 
 NoteOf = Callable[[Listener], AuditEntry | None]
-"""What is noted of a listener whose time is over."""
+"""Makes the audit note of a listener whose time is over."""
 
 
 class ListenerStore(Repository):
@@ -55,7 +55,7 @@ class ListenerStore(Repository):
     def end(
         self, connection: Connection, listener: Listener, by: str, now: float, note: AuditEntry | None
     ) -> GoneListener | None:
-        """None where it had gone before."""
+        """Returns None if it had gone before."""
         ended = (
             update(listeners)
             .where(listeners.c.id == listener.id, listeners.c.ended_by.is_(None))
@@ -70,7 +70,7 @@ class ListenerStore(Repository):
 
     @writes
     def sweep(self, connection: Connection, now: float, note_of: NoteOf) -> list[GoneListener]:
-        """Those whose time is over."""
+        """Deletes listeners whose time is over."""
         over = delete(listeners).where(listeners.c.lease_until <= milliseconds(now)).returning(listeners)
         gone = []
         for listener in all_of(Listener, connection, over):
@@ -91,7 +91,7 @@ class ListenerStore(Repository):
         return True
 
     async def under_way(self, listener_id: str) -> list[Handed]:
-        """What it was given and has not answered, the oldest first."""
+        """Returns the calls that it was given and has not answered, the oldest first."""
         mine = handed.c.listener_id == listener_id, handed.c.ended_at.is_(None)
         return await self._handed(select(handed).where(*mine).order_by(handed.c.id))
 
@@ -103,7 +103,7 @@ class ListenerStore(Repository):
         return (await self.of_calls(invocation_id, invocation_id)).get(invocation_id, [])
 
     async def of_calls(self, oldest: str, newest: str) -> dict[str, list[Handed]]:
-        """Of the calls from the one to the other that were ever handed to a listener."""
+        """Returns the calls in this range of ids that were ever handed to a listener."""
         of_them = select(handed).where(handed.c.invocation_id.between(oldest, newest))
         found: dict[str, list[Handed]] = {}
         for one in await self._handed(of_them.order_by(handed.c.id)):
@@ -136,7 +136,7 @@ class ListenerStore(Repository):
 
 
 def _give_up(connection: Connection, listener_id: str, now: float) -> tuple[str, ...]:
-    """What the listener had not answered has failed."""
+    """Marks as failed what the listener had not answered."""
     open_ = update(handed).where(handed.c.listener_id == listener_id, handed.c.ended_at.is_(None))
     over = open_.values(ended_at=milliseconds(now), error=WENT_AWAY).returning(handed.c.delivery_key)
     keys = tuple(key for key in connection.execute(over).scalars() if key is not None)

@@ -17,8 +17,7 @@ class Samples(Repository):
     def arm(
         self, connection: Connection, webhook_id: str | None, until: float | None, note: AuditEntry
     ) -> int:
-        """For one webhook, or for every one there is; ``until`` None ends it. How many webhooks it
-        concerned."""
+        """Arms one webhook, or all; ``until`` None disarms. Returns how many webhooks it concerned."""
         alive: Select[str] = select(webhooks.c.id).where(webhooks.c.deleted_at.is_(None))
         if webhook_id is not None:
             alive = alive.where(webhooks.c.id == webhook_id)

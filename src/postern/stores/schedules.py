@@ -25,7 +25,7 @@ LONGEST_LEASE = 600.0
 
 
 def _what_begins_afresh(setting: ScheduleSetting) -> list[Any]:
-    """What is begun afresh when it changes."""
+    """The parts of a setting whose change begins the schedule anew."""
     when = [setting.every, setting.cron, setting.time_zone]
     return [setting.url, *when, setting.headers, setting.only_when_changed, setting.split_array]
 
@@ -50,14 +50,14 @@ class Schedules(Repository):
 
     @writes
     def take(self, connection: Connection, webhook_id: str, now: float, lease: float) -> ScheduleState | None:
-        """This one, due or not. None while a run of it is under way."""
+        """Claims this one, due or not. Returns None while a run of it is under way."""
         free = update(schedules).where(schedules.c.webhook_id == webhook_id, _nobody_at_it(now))
         taken = free.values(lease_until=milliseconds(now + lease)).returning(schedules)
         return first_of(ScheduleState, connection, taken)
 
     @reads
     def ahead(self, connection: Connection, now: float) -> list[ScheduleState]:
-        """Those that wait, and that ran or were saved later than it is now."""
+        """Returns schedules that wait and whose last run or change is in the future: the clock was set back."""
         later = milliseconds(now + 1.0)
         found = select(schedules).where(
             schedules.c.next_run_at > milliseconds(now),
@@ -127,7 +127,7 @@ class Schedules(Repository):
 
     @reads
     def paused(self, connection: Connection) -> int:
-        """How many have paused themselves, of webhooks that would be called otherwise."""
+        """Returns how many have paused themselves, of webhooks that would be called otherwise."""
         own = webhooks.c.id == schedules.c.webhook_id
         found = (
             select(func.count())
@@ -176,7 +176,7 @@ def follow(connection: Connection, webhook: StoredWebhook, touched: bool) -> Non
 
 
 def _still(claimed: ScheduleState) -> tuple[Any, Any]:
-    """Where the lease has not been lost since."""
+    """The condition that the lease has not been lost since."""
     assert claimed.lease_until is not None
     return schedules.c.webhook_id == claimed.webhook_id, schedules.c.lease_until == stored(
         claimed.lease_until

@@ -122,14 +122,14 @@ class Store:
         return lock is None or await asyncio.to_thread(lock.keep)
 
     def room(self) -> tuple[int, int] | None:
-        """Bytes that are free on the disk, and those that it has. None where the database is on another machine."""
+        """Returns the free and all bytes of the disk, or None if the database is on another machine."""
         if not self.database.is_sqlite:
             return None
         disk = shutil.disk_usage(Path(self.database.url.database or "").parent)
         return disk.free, disk.total
 
     async def trouble(self) -> str | None:
-        """Why calls cannot be stored now, or None."""
+        """Returns why calls cannot be stored now, or None."""
         return await self._condition.trouble()
 
     async def close(self) -> None:

@@ -291,7 +291,8 @@ def alone(settings: Settings) -> Iterator[None]:
 
 
 def _look_at_file_system(folder: Path) -> None:
-    """Where the system tells. Two gateways there can both hold the lock, and SQLite's own locks keep nobody out either."""
+    """Warns of a network file system, as far as the system tells. There two gateways can both hold the lock, and
+    SQLite's own locks keep nobody out either."""
     with suppress(OSError):
         kinds = {
             Path(place.replace("\\040", " ")): kind
@@ -307,7 +308,8 @@ def _look_at_file_system(folder: Path) -> None:
 
 
 def _look_at_folder(folder: Path) -> None:
-    """Who may write into it can replace the keys, the database and what workflows are working on."""
+    """Refuses or warns of a folder that others may write into: they could replace the keys, the database and the work
+    of workflows."""
     found = openness(folder)
     if found is None:
         return
@@ -324,7 +326,8 @@ def _look_at_folder(folder: Path) -> None:
 
 @contextmanager
 def database_held(database: str) -> Iterator[None]:
-    """Beside the database itself, whatever links lead there: two folders may name the same one."""
+    """Holds a lock beside the database itself, whatever links lead there: two data folders may name the same
+    database."""
     path = Path(database).resolve()
     with held(path.with_name(path.name + ".lock"), path, "database"):
         yield

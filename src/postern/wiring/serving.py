@@ -177,7 +177,7 @@ def _listener(settings: Settings, shared: bool = False) -> socket.socket:
 
 
 def _address(settings: Settings, listener: socket.socket) -> str:
-    """Where this machine reaches what listens there."""
+    """Returns the address by which this machine reaches the listener."""
     host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(
         settings.host, f"[{settings.host}]" if ":" in settings.host else settings.host
     )
@@ -185,7 +185,7 @@ def _address(settings: Settings, listener: socket.socket) -> str:
 
 
 async def _greeting(gateway: Gateway, settings: Settings, address: str) -> Greeting:
-    """What the first start makes, and what there is to tell about it."""
+    """Makes what the first start makes, and returns what there is to tell."""
     curl = await example_curl(gateway) if settings.example == "on" else None
     password = await ensure_admin(gateway, settings.admin_password)
     return Greeting(

@@ -1,4 +1,4 @@
-"""What a workflow gets of a call."""
+"""The event that a workflow gets for a call."""
 
 import json
 import math

@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 
 class Event(TypedDict):
-    """What a workflow is given: the trigger's variables by name, and the call's whole JSON object as
+    """The event that a workflow gets: the trigger's variables by name, and the call's whole JSON object as
     ``payload``."""
 
     webhookId: str
@@ -47,18 +47,18 @@ class Declared:
     webhook_ids: tuple[str, ...]
     function: Automation
     at_once: int | None = None
-    """How many of its runs may work at the same moment; None: as many as there is room for."""
+    """How many of its runs may work at the same moment. None: as many as there is room for."""
     file: str = ""
     """The file whose loading declared it."""
 
     @property
     def help(self) -> str:
-        """What its author says about it, on one line."""
+        """Its author's description, on one line."""
         return " ".join((self.function.__doc__ or "").split())
 
     @property
     def source(self) -> str:
-        """Where it is written: ``orders.py:12``."""
+        """The place where it is written: ``orders.py:12``."""
         code = getattr(inspect.unwrap(self.function), "__code__", None)
         return f"{Path(code.co_filename).name}:{code.co_firstlineno}" if code else ""
 
@@ -67,27 +67,27 @@ class Declared:
 
 
 class StandIn(Protocol):
-    """In a rehearsal: what takes the place of a step's own function, and of the waiting between its tries."""
+    """Replaces, in a rehearsal, a step's own function and the waiting between its tries."""
 
     def action(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """What is called instead of the function of the step of this name."""
+        """Returns the function to call in place of the step's own."""
 
     def pause(self, seconds: float) -> None: ...
 
 
 @dataclass(slots=True)
 class Once:
-    """What is done once for a run, however often that is taken up again."""
+    """The result of a step, which is done once for a run, however often that is taken up again."""
 
     result: str | None = None
-    """As JSON. None: it is still to be done, and this is to be set."""
+    """The result as JSON, or None: then the step is still to be done, and this is to be set."""
     awaited: bool = True
     """The workflow goes on when the result is on disk. Else it goes on at once, and its next word waits for that."""
     stand_in: StandIn | None = None
 
 
 class Runner(Protocol):
-    """Whoever runs a workflow, and what the words mean there."""
+    """Runs a workflow, and decides what its words do."""
 
     def once(self, name: str) -> AbstractContextManager[Once]:
         """Around a step: its result is recorded at the end, and so is a ``StepFailed`` from within. What is recorded
@@ -219,13 +219,13 @@ def _takes_the_event(function: Automation, title: str) -> None:
 
 
 def _runner_of_steps() -> Runner | None:
-    """None: it is a plain function here. A step within a step is part of it."""
+    """Returns None if the function is an ordinary one here. A step within a step is part of it."""
     return None if _in_step.get() else _runner.get()
 
 
 @dataclass(frozen=True, slots=True)
 class _Trying:
-    """How often a step is tried, and what becomes of its result."""
+    """How often a step is tried, and how its result is recorded."""
 
     title: str
     retries: int
@@ -346,7 +346,7 @@ def _running(word: str) -> Runner:
 
 @contextmanager
 def running(runner: Runner) -> Iterator[None]:
-    """Within, the words mean what this runner makes of them."""
+    """Gives the words the meaning of this runner."""
     token = _runner.set(runner)
     try:
         yield
@@ -367,7 +367,7 @@ def carry_out(function: Automation, event: Any) -> Any:
 
 @contextmanager
 def collecting() -> Iterator[list[Declared]]:
-    """Within, every workflow that gets declared is added to the list."""
+    """Adds every workflow that is declared within to the list."""
     found: list[Declared] = []
     token = _collected.set(found)
     try:

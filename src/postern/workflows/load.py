@@ -19,11 +19,11 @@ from typing import NoReturn
 from postern.workflows.language import Declared, StepFailed, collecting
 
 LONGEST = 2000
-"""Characters of what an error says."""
+"""Characters of an error's message."""
 
 _ours: set[str] = set()
 _instead: dict[str, bytes] = {}
-"""Of files that cannot be loaded as they are now, by their paths: the last version that could."""
+"""Sources by path, for files that cannot be loaded as they are now: the last version that could."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class BrokenFile:
     line: str = ""
     """The line that has the error, as it is written there."""
     goes_on: bool = False
-    """With its last version that could be loaded. Else its workflows are missing."""
+    """Its last version that could be loaded goes on. Otherwise its workflows are missing."""
 
     def __str__(self) -> str:
         if self.goes_on:
@@ -60,14 +60,14 @@ class BrokenFile:
 class Loaded:
     workflows: tuple[Declared, ...] = ()
     files: tuple[Path, ...] = ()
-    """Everything that was read, so that somebody can notice when it changes."""
+    """Every file that was read, to notice when one changes."""
     broken: tuple[BrokenFile, ...] = ()
     sources: Mapping[str, bytes] = field(default_factory=dict)
-    """By path: what was loaded, to go on with when a later version cannot be."""
+    """The sources by path, to go on with when a later version cannot be loaded."""
 
     @property
     def failed(self) -> BrokenFile | None:
-        """Why there is nothing that could run."""
+        """The reason why no workflow can run."""
         return self.broken[0] if self.broken and not self.workflows else None
 
 
@@ -83,12 +83,12 @@ def workflow_files(path: Path) -> list[Path]:
 
 
 def folder_of(path: Path) -> Path:
-    """Where the user's own files are."""
+    """Returns the folder of the user's own files."""
     return path if path.is_dir() else path.parent
 
 
 class EndsTheProcess(BaseException):
-    """Nothing is said of a process that is ended so, and with 0 it looks as if all were well."""
+    """User code called ``os._exit``: that would end the process without a word, and with 0 as if all were well."""
 
 
 @contextmanager
@@ -143,7 +143,7 @@ def load(path: Path, last_good: Mapping[str, bytes] | None = None) -> Loaded:
 def _load(
     file: Path, folder: Path, found: list[Declared], files: set[Path], last_good: Mapping[str, bytes]
 ) -> Iterator[BrokenFile]:
-    """What is wrong with it. Whatever a file ends with, its engine and its reader go on."""
+    """Loads a file and yields its errors. However it fails, the process goes on."""
     while True:
         try:
             _run(file)
@@ -169,7 +169,7 @@ def _load(
 
 
 def _can_go_back(file: str, last_good: Mapping[str, bytes]) -> bool:
-    """To a version that is another one."""
+    """Whether there is a last good version that differs from the file."""
     with suppress(OSError):
         return file not in _instead and last_good.get(file, now := Path(file).read_bytes()) != now
     return False
@@ -187,7 +187,7 @@ def _sources(files: set[Path], broken: list[BrokenFile]) -> dict[str, bytes]:
 
 
 class _Source(SourceFileLoader):
-    """Without a cached compilation, which may be of a version that is another one."""
+    """Loads a file without its cached compilation, which may be of another version."""
 
     def get_code(self, fullname: str) -> CodeType:
         return self.source_to_code(self.get_data(self.path), self.path)
@@ -239,7 +239,7 @@ def _take_note(known: set[str], folder: Path) -> set[Path]:
 
 
 def _forget_ours() -> None:
-    """So that a second load sees the files as they are now."""
+    """Forgets the user's modules, so that a second load reads the files as they are now."""
     for name in _ours:
         sys.modules.pop(name, None)
     _ours.clear()

@@ -1,8 +1,6 @@
-"""What pytest is given where Postern is installed: two fixtures for tests of workflow files, and the way to import those.
-
-Loaded by pytest itself (the entry point ``pytest11`` in pyproject.toml), in every project of the environment: so it imports
-nothing of the gateway, and does nothing until a test asks for it or there is a folder of workflows.
-"""
+"""The pytest plugin: two fixtures for tests of workflow files, and the way to import those. pytest itself loads it
+(the entry point ``pytest11`` in pyproject.toml) in every project of the environment, so it imports nothing of the
+gateway, and does nothing until a test asks for it or there is a folder of workflows."""
 
 import os
 import sys

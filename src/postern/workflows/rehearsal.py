@@ -19,10 +19,10 @@ from postern.workflows.replay import Asleep, LeftOff, Recorded, StepReplay, Stop
 NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
 
 LONGEST_TRACE = 20_000
-"""Characters of how a workflow failed."""
+"""Characters of the traceback of a failed workflow."""
 
 REAL: Any = object()
-"""In ``steps``: the step's own function."""
+"""In ``steps``: call the step's own function."""
 
 
 class NoStandIn(LeftOff):
@@ -30,7 +30,7 @@ class NoStandIn(LeftOff):
 
 
 class Clock:
-    """Time that nobody waits for: it stands still, but for sleeps and the pauses between a step's tries."""
+    """A clock that stands still, but for sleeps and the pauses between a step's tries: nobody waits."""
 
     def __init__(self, start: datetime = NEW_YEAR) -> None:
         self._start = start.timestamp()
@@ -61,7 +61,7 @@ class StepCall:
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = field(default_factory=dict)
     result: Any = None
-    """As the workflow got it: what JSON makes of what the step returned."""
+    """The result as the workflow got it: what JSON makes of what the step returned."""
     error: str = ""
     """The words of ``StepFailed``, where it failed for good."""
     tries: int = 0
@@ -69,7 +69,7 @@ class StepCall:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What ``respond`` was called with."""
+    """The arguments of a call of ``respond``."""
 
     status: int
     headers: dict[str, str]
@@ -82,8 +82,8 @@ class Rehearsing:
     the top, past the steps that are recorded, as the engine does it."""
 
     steps: Mapping[str, Any] | None = None
-    """By name what stands in for a step: a function that is called with the same arguments, an exception that each try
-    ends with, ``REAL``, or else what it returns. None: every step's own function."""
+    """Stand-ins by the name of the step: a function that is called with the same arguments, an exception that each
+    try ends with, ``REAL``, or else the result. None: every step's own function."""
     clock: Clock = field(default_factory=Clock)
     answer_taken: bool = True
     """Somebody waits for the answer."""
@@ -155,7 +155,7 @@ class Rehearsing:
 
 
 def _copied(value: Any) -> Any:
-    """What the workflow does with it afterwards is not what the step was called with."""
+    """Copies the arguments of a step: the workflow may change them afterwards."""
     import copy
 
     try:
@@ -165,7 +165,8 @@ def _copied(value: Any) -> Any:
 
 
 def _without_a_loop(function: Callable[..., Stopped], *args: Any) -> Stopped:
-    """As in the engine, a run with ``async def`` has an event loop of its own, also where a test has one already."""
+    """Gives a run with ``async def`` an event loop of its own, as in the engine, also where a test has one
+    already."""
     loops = sys.modules.get("asyncio")  # who has one has loaded it; most workflows do without
     try:
         if loops is None or loops.get_running_loop() is None:
@@ -190,8 +191,7 @@ def _without_a_loop(function: Callable[..., Stopped], *args: Any) -> Stopped:
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """How it went. ``answer`` is the first answer (status, headers, body), or None where the workflow gave
-    none."""
+    """The result of a rehearsal. ``answer`` is the first answer (status, headers, body), or None."""
 
     answer: dict[str, Any] | None = None
     error: str = ""
@@ -199,7 +199,7 @@ class Rehearsal:
 
 
 class _Kept(io.StringIO):
-    """What a workflow prints can be read, also where it closes its output."""
+    """Keeps what a workflow prints, even if it closes its output."""
 
     def close(self) -> None:
         pass

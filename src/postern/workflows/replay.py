@@ -1,5 +1,5 @@
-"""What the words of a workflow do, in the embedded engine as in a rehearsal: a result that is recorded is handed
-back, any other is recorded before it counts."""
+"""The meaning of a workflow's words, in the embedded engine as in a rehearsal: a recorded result is returned, any
+other is recorded before it counts."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -54,7 +54,7 @@ class StepReplay:
     stand_in: StandIn | None = None
     position: int = 0
     busy: bool = False
-    """Within a step."""
+    """Whether a step is at work."""
     on_disk: Callable[[], None] | None = None
     """Waits for what was recorded last."""
     over: BaseException | None = None
@@ -94,7 +94,7 @@ class StepReplay:
         self.wait(max(0.0, left))
 
     def _recorded(self, name: str) -> Recorded | None:
-        """What is recorded of the next step, which the workflow calls ``name``; None when it is to be done."""
+        """Returns the record of the next step, which the workflow calls ``name``, or None if it is to be done."""
         if self.over is not None:
             raise self.over
         if self.busy:
@@ -140,7 +140,7 @@ class Stopped:
     """How far a run came this time."""
 
     reason: BaseException | None = None
-    """None: to its end."""
+    """None if the run came to its end."""
     result: Any = None
 
 

@@ -53,8 +53,8 @@ def file_name(name: str) -> str:
 
 
 def keep_test(workflow: Path, event: Mapping[str, Any]) -> list[Path]:
-    """For a workflow that `skeleton` has written: its event as a fixture, and a test that runs it on that. Neither is
-    written over what is there: raises FileExistsError."""
+    """Writes the event of a workflow that `skeleton` has written as a fixture, and a test that runs it on that.
+    Neither replaces a file: raises FileExistsError."""
     usual = workflow.parent / "tests"
     folder = usual if usual.is_dir() else workflow.parent.parent / "tests"
     function = re.findall(r"^def (\w+)\(event", workflow.read_text(), re.MULTILINE)[-1]

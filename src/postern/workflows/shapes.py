@@ -1,7 +1,5 @@
-"""What JSON values look like, as TypedDicts: of one event, or of many that differ.
-
-Strangers send the values and choose their names, so everything is bounded and escaped.
-"""
+"""The types of JSON values as TypedDicts, from one event or from many that differ. Strangers send the values and
+choose their names, so everything is bounded and escaped."""
 
 import keyword
 import re
@@ -23,7 +21,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 
 @dataclass(slots=True)
 class JsonShape:
-    """What was seen at one place."""
+    """The values that were seen at one place."""
 
     seen: int = 0
     scalars: set[str] = field(default_factory=set)
@@ -80,7 +78,7 @@ class Classes:
 
     @property
     def imported(self) -> list[str]:
-        """Of ``typing``, what they are written with."""
+        """The names from ``typing`` that the definitions use."""
         used = {word for text in self.definitions for word in _NAME.findall(_without_texts(text))}
         return [one for one in TYPING if one in used or one == "TypedDict"]
 

@@ -35,28 +35,28 @@ __all__ = [
 
 FORMAT = "posternEvent"
 VERSION = 1
-"""Of the files that `postern history save` writes."""
+"""The version of the files that `postern history save` writes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """How a run went."""
+    """The result of a run."""
 
     answers: list[Answer]
-    """Everything that ``respond`` was called with; the caller gets the first."""
+    """The arguments of every call of ``respond``; the caller gets the first."""
     steps: list[StepCall]
-    """In the order in which they were done."""
+    """The steps in the order in which they were done."""
     sleeps: list[float]
     """The seconds of each ``sleep``."""
     clock: Clock
     error: BaseException | None
-    """What the workflow failed with; only ever there with ``raises``."""
+    """The exception with which the workflow failed. Only with ``raises``."""
     result: Any
-    """What the function returned. The engine takes no notice of it."""
+    """The function's result. The engine ignores it."""
 
     @property
     def answer(self) -> Answer | None:
-        """What the caller got, or None where the workflow answered nothing."""
+        """The answer that the caller got, or None."""
         return self.answers[0] if self.answers else None
 
     @property

@@ -40,7 +40,7 @@ class AtWork:
 
 
 def _this_boot() -> bytes:
-    """Of the size of a place, before all others."""
+    """Identifies the machine's boot. It has the size of a place and is stored before all others."""
     try:
         return bytes.fromhex(_BOOT.read_text().strip().replace("-", ""))
     except OSError:  # not on Linux

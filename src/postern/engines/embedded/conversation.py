@@ -19,7 +19,7 @@ from postern.workflows.replay import LeftOff
 log = logging.getLogger("postern.engine")
 
 LARGEST_ANSWER = 8 * 1024 * 1024
-"""As JSON. The gateway sends 1 MiB at most, and refuses what is larger in its own words."""
+"""Characters of JSON. The gateway sends 1 MiB at most, and refuses a larger answer in its own words."""
 FIRST_RETRY, LONGEST_RETRY = 0.1, 2.0
 
 
@@ -45,13 +45,14 @@ class Conversation:
         self.flush()
 
     def gather(self, frame: frames.FromEngine) -> None:
-        """To be sent with the next ``flush``, together with others."""
+        """Keeps the frame until the next ``flush``, to be sent together with others."""
         encoded = frames.encode(frame)
         with self._lock:
             self._gathered.append(encoded)
 
     def flush(self) -> None:
-        """Whoever is sending takes along what the others gather meanwhile: they need not wait for their turn."""
+        """Sends what is gathered. The thread that is sending takes along what others gather meanwhile, and they need
+        not wait."""
         while self._gathered and self._turn.acquire(blocking=False):
             try:
                 self._let_others_gather()
@@ -66,7 +67,7 @@ class Conversation:
             others_first()
 
     def finish(self) -> None:
-        """Before the process ends: whoever is sending would end with it, and take along nothing."""
+        """Waits for the thread that is sending, and sends the rest: the process ends after this."""
         with self._turn:
             self._send_gathered()
 
@@ -77,7 +78,8 @@ class Conversation:
             self._channel.sendall(b"".join(gathered))
 
     def read(self) -> Iterator[frames.FromGateway]:
-        """Until the gateway is gone. What became of answers is handed to those who wait for it."""
+        """Yields frames until the gateway is gone. Replies to answers are handed to the threads that wait for
+        them."""
         reader = self._channel.makefile("rb", 1 << 16)
         try:
             while head := reader.read(frames.LENGTH.size):

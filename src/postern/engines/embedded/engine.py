@@ -54,7 +54,7 @@ class EmbeddedEngine:
         self._data_dir = data_dir.resolve()
         self._path = workflows.resolve()
         self.environment: dict[str, str] = {}
-        """What workflow files find in their environment besides the gateway's own, which wins."""
+        """Variables that workflow files find in their environment besides the gateway's own, which win."""
         setup = frames.SetupFrame(
             file=str(self._data_dir / "engine.db"),
             workflows=str(self._path),
@@ -68,17 +68,17 @@ class EmbeddedEngine:
         self._supervisor.on_end = self._ended
         self._on_end: OnEnd = lambda _, __: None
         self._awaited: dict[str, asyncio.Future[End]] = {}
-        """Deliveries whose callers wait, until they have ended."""
+        """Deliveries whose callers wait, until their runs have ended."""
         self._told_later: set[str] = set()
-        """Those of them that are started, and of whose end somebody waits to hear."""
+        """Keys of ``_awaited`` whose runs are started, and for whose end somebody waits in ``ended``."""
         self._asking: asyncio.Task[None] | None = None
         self._task: asyncio.Task[None] | None = None
 
     def report_to(
         self, take_answer: TakeAnswer, on_end: OnEnd, on_ready: Callable[[], None] = lambda: None
     ) -> None:
-        """Who records what a workflow answers, and how runs ended, and who hears that starts are taken again. To be
-        called before ``open``."""
+        """Sets who records answers and ends, and who hears that starts are taken again. To be called before
+        ``open``."""
         self._supervisor.take_answer, self._supervisor.on_ready = take_answer, on_ready
         self._on_end = on_end
 
@@ -151,8 +151,9 @@ class EmbeddedEngine:
             await asyncio.sleep(ASKED_EVERY)
 
     async def _ask_now_and_again(self) -> None:
-        """For a process that has died before it told. About all that wait together, and only about those that have waited for
-        a while: most ends come within milliseconds, and a timer for each would cost more than hearing of it."""
+        """Asks for ends that a process which died did not tell. It asks for many keys at once, and only for those
+        that have waited for a while: most ends come within milliseconds, and a timer for each would cost more than
+        hearing of it."""
         try:
             while before := frozenset(self._told_later):
                 await asyncio.sleep(ASKED_EVERY)
@@ -188,7 +189,7 @@ class EmbeddedEngine:
         )
 
     async def workflows(self) -> list[Workflow] | None:
-        """What the engine knows now, or last knew while its files have an error."""
+        """Returns the workflows that the engine knows, or knew last while its files have an error."""
         if self._supervisor.workflows is None:
             raise EngineUnavailable(self._supervisor.trouble, 1.0)
         return list(self._supervisor.workflows)

@@ -1,5 +1,5 @@
-"""What the gateway and the engine process send each other over a socket pair: MessagePack, each frame behind its
-length."""
+"""The messages between the gateway and the engine process, sent over a socket pair: MessagePack, each frame behind
+its length."""
 
 import struct
 from collections.abc import Callable
@@ -16,7 +16,7 @@ IN_USE = 3  # the process's exit status when another one has the data directory
 
 
 class SetupFrame(msgspec.Struct, kw_only=True):
-    """What the engine process is started with, as JSON on its command line."""
+    """The engine process's settings, given as JSON on its command line."""
 
     file: str
     workflows: str
@@ -56,7 +56,7 @@ class Start(msgspec.Struct, tag="start"):
     variables: dict[str, str]
     payload: bytes
     deadline: float | None
-    """Until when a caller waits for the answer, if one does."""
+    """The time until which a caller waits for the answer, if one does."""
 
 
 class AskEnds(msgspec.Struct, tag="ends"):
@@ -78,8 +78,8 @@ class Forget(msgspec.Struct, tag="forget"):
 
 
 class AnsweredFrame(msgspec.Struct, tag="answered"):
-    """What became of an answer: taken as the first, or not; or ``refused`` for what is wrong with it; or to be
-    handed over again, because the gateway cannot store it now."""
+    """The reply to an ``AnswerFrame``: ``taken`` says whether it was the first, ``refused`` why it is not valid, and
+    ``again`` that the gateway cannot store it now."""
 
     id: int
     taken: bool = False
@@ -106,7 +106,7 @@ class Ready(msgspec.Struct, tag="ready"):
     missing: bool = False
     """Some workflows are, for their files cannot be loaded."""
     sources: dict[str, bytes] = {}
-    """For the next process's ``Begin``."""
+    """The sources for the next process's ``Begin``."""
 
 
 class Done(msgspec.Struct, tag="done", omit_defaults=True):
@@ -115,7 +115,7 @@ class Done(msgspec.Struct, tag="done", omit_defaults=True):
     id: int
     started: Started | None = None
     ends: dict[str, End | None] = {}
-    """None while a run of the delivery is not over; nothing where none is known."""
+    """By delivery: None while a run is not over. Deliveries without a run are missing."""
     runs: list[Run] = []
     failed: str = ""
 
@@ -147,7 +147,7 @@ class AnswerFrame(msgspec.Struct, tag="answer"):
 
 
 class Trouble(msgspec.Struct, tag="trouble"):
-    """What is wrong with the engine's file; an empty text when it works again."""
+    """The trouble with the engine's file; an empty text when it works again."""
 
     detail: str
 

@@ -1,4 +1,5 @@
-"""What the engine process does by the way: wake sleepers, delete old runs, find out who ended the last process."""
+"""Background work of the engine process: wake sleeping runs, delete old runs, find the run that ended the last
+process."""
 
 import logging
 import sqlite3
@@ -14,7 +15,8 @@ from postern.engines.embedded.turns import COLUMNS, SUSPECT_AT, RunAtWork, Turns
 log = logging.getLogger("postern.engine")
 
 PUT_ASIDE_AT = 9
-"""Blame of a run: for each engine process that died while it worked, without a step recorded in between."""
+"""A run gets blame for each engine process that died while it worked, until its next step is recorded. With this much
+it is put aside."""
 BLAME_FOR_CRASH, BLAME_FOR_KILL = 3, 1
 """A process that crashed or hung did so by a run; one that was killed from outside perhaps not."""
 LONGEST_SUSPENSION = 5.0
@@ -130,8 +132,8 @@ class Housekeeping:
                 time.sleep(LOOK_EVERY)
 
     def _catch_up(self) -> None:
-        """Runs that have fallen asleep at a time that is yet to come are taken up, and sleep from now on, for as long as they
-        are to sleep."""
+        """Wakes runs that fell asleep at a time that is yet to come: the clock was set back. They sleep anew from now
+        on."""
         now = time.time()
         ahead = "wake_at > ? AND asleep_since > ?"
         given = (now, now + AHEAD)
@@ -146,7 +148,7 @@ class Housekeeping:
             self.expect(now)
 
     def _wake(self) -> None:
-        """Those whose time has come, as many as fit into memory, and find out when the next one's has."""
+        """Wakes the runs whose time has come, as many as fit into memory, and notes when the next one is due."""
         now = time.time()
         with self._sleep:
             self._next_wake = now + 3600.0  # before looking: a sleep that is recorded meanwhile must count

@@ -30,7 +30,7 @@ Change = Callable[[sqlite3.Connection], Any]
 
 LARGEST_GROUP = 1_000
 SOON = 0.01
-"""Seconds that a change for which nobody waits stays for company."""
+"""Seconds that a change for which nobody waits is kept back, so that others share its commit."""
 FIRST_RETRY, LONGEST_RETRY = 0.1, 2.0
 VERSION = 2
 
@@ -98,7 +98,7 @@ class Journal:
         self._trouble = ""
         self._queue: queue.SimpleQueue[_Pending | None] = queue.SimpleQueue()
         self._ended = False
-        """Nothing comes any more."""
+        """True once ``close`` was called: no more changes come."""
         lock = file.with_suffix(".lock")
         if kept := put_left_log_aside(file, lock):
             log.warning("%s was replaced: the log of the earlier one is kept as %s", file.name, kept)
@@ -164,7 +164,7 @@ class Journal:
         self.submit(lambda _: None)
 
     def read(self, query: str, values: Iterable[Any] = ()) -> list[Any]:
-        """What is on disk now, from any thread."""
+        """Runs a query on what is on disk now. Any thread may call it."""
         try:
             with self._reading:
                 return self._reader.execute(query, tuple(values)).fetchall()
@@ -194,7 +194,7 @@ class Journal:
             self._reader.close()
 
     def _coming(self, left_over: list[_Pending]) -> Iterator[_Pending]:
-        """What goes into the next commit, as it comes, until it is time for that."""
+        """Yields the changes of the next commit as they come, until it is time to commit."""
         yield from left_over
         count, urgent, until = len(left_over), bool(left_over), 0.0
         looks = seen = 0
@@ -276,7 +276,7 @@ class Journal:
         return results
 
     def _waiting(self) -> list[_Pending]:
-        """All that was submitted and has not come into a group yet."""
+        """Takes the submitted changes that are in no group yet."""
         found: list[_Pending] = []
         with suppress(queue.Empty):
             while len(found) < LARGEST_GROUP:
@@ -288,7 +288,8 @@ class Journal:
         return found
 
     def _look_whether_lost(self) -> None:
-        """After each commit, before anybody hears of it: it costs two microseconds."""
+        """Raises ``JournalLost`` if the file is another one. Called after each commit, before its changes are
+        reported: it costs two microseconds."""
         for path, known in self._files.items():
             try:
                 there = path.stat()
@@ -302,7 +303,7 @@ class Journal:
                 raise JournalLost(f"{path.name} was replaced while the engine had it open")
 
     def _save(self) -> None:
-        """What was committed is still there for who has the file open: put it back where nothing took its place."""
+        """Writes the file anew from the open one, unless another file has taken its place."""
         log_file = next(path for path in self._files if path != self._file)
         try:
             if self._file.exists() and os.path.samestat(self._file.stat(), self._files[self._file]):
@@ -374,7 +375,7 @@ def _bring_up_to_date(connection: sqlite3.Connection) -> None:
 
 
 MOST_LOOKS = 4
-"""So many times what others have brought is looked at. One of them may hold the interpreter for long."""
+"""So many times a thread looks whether others have brought more. One of them may hold the interpreter for long."""
 
 others_first: Callable[[], None] = getattr(os, "sched_yield", lambda: None)
 """Let go of the interpreter and the core. Waits for nobody: it comes back at once where no other thread is ready."""

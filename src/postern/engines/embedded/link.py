@@ -55,7 +55,7 @@ class Link(asyncio.Protocol):
         self._waiting: dict[int, asyncio.Future[frames.Done]] = {}
         self._answering: set[asyncio.Future[bool]] = set()
         self._gathered: list[bytes] = []
-        """Frames that go out when the loop has gone round."""
+        """Frames to be sent at the end of the event loop's round."""
         self._loop = asyncio.get_running_loop()
         self._writable = asyncio.Event()
         self._writable.set()

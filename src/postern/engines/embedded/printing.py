@@ -1,4 +1,4 @@
-"""What workflow files print, as lines of the log that say which run printed them."""
+"""Text that workflow files print becomes log lines that name the run."""
 
 import io
 import logging
@@ -23,7 +23,7 @@ _run: ContextVar[tuple[str, str] | None] = ContextVar("run", default=None)
 
 @contextmanager
 def printing_for(workflow: str, run: str) -> Iterator[None]:
-    """What is printed within, in this thread, is that of the run."""
+    """Text that this thread prints within belongs to the run."""
     token = _run.set((workflow, run))
     try:
         yield
@@ -58,7 +58,7 @@ class Printed(io.TextIOBase):
 
     @property
     def _begun(self) -> str:
-        """Of the line that this thread is at: several print at the same time."""
+        """The unfinished line of this thread: several threads print at the same time."""
         begun: str = getattr(self._here, "begun", "")
         return begun
 

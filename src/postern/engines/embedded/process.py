@@ -47,7 +47,8 @@ class Desk:
         self._readers = ThreadPoolExecutor(2, thread_name_prefix="questions")
 
     def serve(self, questions: Iterator[frames.FromGateway]) -> float:
-        """Until asked to stop, or left alone: how long the working runs may still take."""
+        """Answers questions until the gateway asks to stop or is gone. Returns how many seconds the working runs may
+        still take."""
         for question in questions:
             match question:
                 case frames.Stop(grace):
@@ -211,7 +212,8 @@ class _Json(logging.Formatter):
 
 
 class _Text(logging.Formatter):
-    """What a workflow raises may hold what a caller sent, and this stands on a terminal."""
+    """Shows control characters as text: a workflow's error may hold what a caller sent, and this stands on a
+    terminal."""
 
     def format(self, record: logging.LogRecord) -> str:
         return set_in(super().format(record))

@@ -140,7 +140,7 @@ class WorkflowRuns:
         )
 
     def ends(self, keys: list[str]) -> dict[str, End | None]:
-        """How these deliveries ended: None while a run of one is not over, nothing where none is known."""
+        """Returns how the deliveries ended: None while a run is not over; a delivery without runs is missing."""
         found = {key: _end_of(self._journal.read(_RUNS_OF, [key])) for key in keys}
         return {key: end for key, (known, end) in found.items() if known}
 
@@ -282,7 +282,7 @@ class WorkflowRuns:
 def _recording(
     run: RunAtWork, position: int, step: Recorded, wake_at: float | None
 ) -> Callable[[sqlite3.Connection], bool]:
-    """What puts a step on disk. False where its run is not there any more."""
+    """Returns the change that records a step. It returns False if the run is not in the journal any more."""
 
     # Of a sleep the last time counts: it may be shorter, where the clock was set back.
     known = "IGNORE" if wake_at is None else "REPLACE"
@@ -313,7 +313,7 @@ def _end_of(rows: list[tuple[str | None, float, str]]) -> tuple[bool, End | None
 
 
 def _words(error: BaseException) -> str:
-    """What it says, as text that can be stored; a text of its own that cannot be had must not stop us."""
+    """Returns the error's message as text that can be stored, even if the exception's own ``__str__`` fails."""
     with suppress(Exception):
         return (str(error) or type(error).__name__)[:LONGEST_ERROR].encode("utf-8", "replace").decode()
     return type(error).__name__

@@ -54,7 +54,7 @@ class Supervisor:
         self._path = Path(setup.workflows)
         self._seen: Stamps = {}
         self._changed: list[str] = []
-        """Of the files, the ones that did."""
+        """The names of the files that changed."""
         self._up = asyncio.Event()
         self._link: Link | None = None
         self._process: Process | None = None
@@ -62,9 +62,9 @@ class Supervisor:
         self._file_trouble = ""
         self._last_good: dict[str, bytes] = {}
         self.broken: list[str] = []
-        """What is wrong with workflow files, while others run."""
+        """Errors of workflow files, while the workflows of others run."""
         self.missing = ""
-        """Why some workflows are, where that is so."""
+        """Why some workflows are missing, or an empty text."""
         self._never_ready = True
         self._asked_to_stop = False
         """The process that is running was."""
@@ -72,7 +72,7 @@ class Supervisor:
         """Processes in a row that ended before they were ready."""
         self.trouble = "the engine process is starting"
         self.workflows: list[Workflow] | None = None
-        """None as long as no process has said."""
+        """None until a process has said which workflows there are."""
 
     @property
     def link(self) -> Link:
@@ -86,7 +86,7 @@ class Supervisor:
         return self._process.pid if self._process and self._process.returncode is None else None
 
     def defect(self) -> str:
-        """What is wrong now, or nothing."""
+        """Returns what is wrong now, or an empty text."""
         try:
             link = self.link
         except EngineUnavailable as error:
@@ -98,11 +98,11 @@ class Supervisor:
 
     @property
     def cannot_start(self) -> bool:
-        """Not by itself, that is: it was tried, or it says what is in its way."""
+        """Whether the engine will not start by itself: several starts failed, or its file cannot be used."""
         return not self._up.is_set() and (self.failed_starts >= STARTS_TRIED or bool(self._file_trouble))
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Keeps a process running until this is cancelled."""
         deaths = 0
         while True:
             self._seen = await self._first_look()

@@ -1,5 +1,5 @@
-"""Who gets a thread when. The journal knows every run; in memory are those that work and, for each workflow, the next
-few that wait."""
+"""Decides which run gets a thread. The journal knows every run; in memory are those that work and, for each workflow,
+the next few that wait."""
 
 import logging
 import threading
@@ -18,7 +18,7 @@ from postern.workflows.language import Automation, Declared
 log = logging.getLogger("postern.engine")
 
 WINDOW = 200
-"""Of each workflow's waiting runs, how many are in memory. The others are read from the journal in time."""
+"""So many waiting runs of each workflow are kept in memory. The others are read from the journal in time."""
 COLUMNS = "seq, delivery, workflow, event, deadline, blame"
 SUSPECT_AT = 2
 """Blame: once it was killed from outside, that was hardly by a run, and those that were at work come back like all others."""
@@ -33,9 +33,9 @@ class RunAtWork(Struct):
     deadline: float | None
     blame: int = 0
     fresh: bool = False
-    """Nothing can be recorded of it yet."""
+    """It was begun in this process: no step of it is recorded yet."""
     on_disk: bool = False
-    """Of a fresh one: its start is."""
+    """The start of a fresh run is on disk."""
     gone: bool = False
     """It is not in the journal: forgotten, or its start could not be written."""
     answered: bool = False
@@ -53,7 +53,7 @@ class RunAtWork(Struct):
 
 
 class Backlog(Struct):
-    """Runs of one workflow that wait for a thread."""
+    """The runs of one workflow that wait for a thread."""
 
     function: Automation | None = None
     limit: int = _UNLIMITED
@@ -85,19 +85,19 @@ class Turns:
         self._work = threading.Condition(self._lock)
         self._backlogs = {one.name: Backlog(one.function, one.at_once or _UNLIMITED) for one in workflows}
         self._suspects = Backlog()
-        """Runs that were working when an earlier process died. One begins when the one before has ended, or has
-        had the time to hang: a second death then tells who did it."""
+        """The runs that were working when an earlier process died. One begins when the one before has ended, or has
+        had the time to hang: a second death then tells which run causes it."""
         self._next_suspect_at = 0.0
         self._turns = deque([*self._backlogs.values(), self._suspects])
         self._in_memory: dict[int, RunAtWork] = {}
         self._working: set[int] = set()
         self._threads = self._idle = 0
         self._called = 0
-        """Of the idle threads, those that were notified and have not looked yet."""
+        """Idle threads that were notified and have not looked yet."""
         self._stopping = False
 
     def open(self) -> None:
-        """Begin with what an earlier process left unfinished."""
+        """Loads the runs that an earlier process left unfinished."""
         with self._lock:
             for name, backlog in self._backlogs.items():
                 backlog.more_on_disk = True
@@ -143,7 +143,7 @@ class Turns:
                 self._call_a_thread()
 
     def forget(self, seqs: Iterable[int]) -> None:
-        """They are not in the journal (any more)."""
+        """Drops runs that are not in the journal (any more)."""
         with self._lock:
             for seq in seqs:
                 if (run := self._in_memory.pop(seq, None)) is not None:
@@ -160,7 +160,8 @@ class Turns:
             self.admit([replace(run, again=False, fresh=False)])
 
     def room(self) -> dict[str, int]:
-        """How many more of each workflow fit into memory; nothing where none does."""
+        """Returns how many more runs of each workflow fit into memory, without the workflows for which there is no
+        room."""
         with self._lock:
             return {
                 name: room
@@ -208,7 +209,7 @@ class Turns:
         self._journal.submit(lambda _: None, load)
 
     def _take_turns(self, place: int) -> None:
-        """What a thread of the pool does until the engine stops."""
+        """The loop of a thread of the pool."""
         while True:
             with self._lock:
                 while (run := self._next()) is None:

@@ -26,7 +26,7 @@ Claims = dict[tuple[str, bytes], Entry]
 
 
 def claim_keys(connection: Connection, entries: list[Entry]) -> dict[str, str]:
-    """Which of these invocations came second, and after which. The insert decides, never a look-up before
+    """Returns the invocations that came second, each with the first one. The insert decides, never a look-up before
     it."""
     claims: dict[tuple[str, bytes], Entry] = {}
     firsts: dict[str, str] = {}

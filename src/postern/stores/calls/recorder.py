@@ -43,7 +43,7 @@ _DELIVERY_COLUMNS = (
     "key", "invocation_id", "webhook_id", "emission", "state", "attempts", "next_at", "fields", "created_at", "deadline", "asked_by",
     "replay_id",
 )  # fmt: skip
-"""What a new one has. The rest comes later."""
+"""The columns that a new delivery has. The others are filled later."""
 
 _encode = msgspec.json.Encoder().encode
 _RECEIVED_AT = _INVOCATION_COLUMNS.index("received_at")
@@ -109,13 +109,13 @@ def record_all(connection: Connection, entries: list[Entry]) -> list[Receipt]:
 
 
 def _first_of(entry: Entry, firsts: dict[str, str]) -> str | None:
-    """Only where all that the call brought was there before is it told so."""
+    """Returns the earlier call only if everything that this call brought was there before."""
     is_new = any(one.delivery is not None and one.invocation.id not in firsts for one in entry.others)
     return None if is_new else firsts.get(entry.invocation.id)
 
 
 def insert_invocation(connection: Connection, invocation: Invocation) -> None:
-    """One that no call brought."""
+    """Inserts an invocation that no call brought."""
     insert_rows(connection, invocations, _INVOCATION_COLUMNS, [_invocation_row(invocation)])
 
 
@@ -297,7 +297,8 @@ def _add(
 
 
 def count_volume(connection: Connection, volume: Mapping[tuple[str, int, str], list[int]]) -> None:
-    """By webhook, minute and name: all, then those within each bound, then those beyond the last."""
+    """Adds to the counts of each webhook, minute and name: all calls, then those within each bound, then the slower
+    ones."""
     shard = connection.info.get("shard", 0)
     execute_for_each(
         connection,

@@ -1,4 +1,4 @@
-"""What is due: claimed with a lease by whoever gets there first, and settled by the same."""
+"""Deliveries that are due: claimed with a lease by the process that is first, and settled by the same."""
 
 from itertools import accumulate
 from operator import itemgetter
@@ -94,8 +94,7 @@ class Deliveries(Repository):
 
     @writes
     def release(self, connection: Connection, now: float, lease: float) -> int:
-        """After a crash, when no other process serves this database: what the dead one had claimed is due at
-        once."""
+        """Makes due at once what a process claimed that died. Only for the one process that serves this database."""
         claimed = update(deliveries).where(
             deliveries.c.state == "queued",
             deliveries.c.next_at > milliseconds(now),
@@ -104,11 +103,9 @@ class Deliveries(Repository):
         return connection.execute(claimed.values(next_at=milliseconds(now))).rowcount
 
     async def catch_up(self, now: float, lease: float, longest_wait: float) -> int:
-        """Deliveries whose next try lies further off than any wait is long: the clock was set back since. They
-        wait as long as they were to wait, from now on. How many.
-
-        Nothing comes sooner than a lease away: whoever has claimed it may be about to start it.
-        """
+        """Corrects deliveries whose next try is further off than any wait is long: the clock was set back since. They
+        wait as long as they were to wait, from now on. Returns how many. None comes sooner than a lease away: whoever
+        has claimed it may be about to start it."""
         latest = milliseconds(now + lease + 5.0)
         far_off = select(deliveries.c.key, deliveries.c.next_at, deliveries.c.log).where(
             deliveries.c.state == "queued", deliveries.c.next_at > latest
@@ -134,7 +131,7 @@ class Deliveries(Repository):
         return await self._writer.write(job) if waits else 0
 
     async def bring_forward(self, now: float, after: float, under_way: list[str], most: int) -> int:
-        """What was tried in vain and is to be tried again after that time is due at once; how many."""
+        """Makes due at once what could not be started and would be tried again after that time. Returns how many."""
         waiting = (
             select(deliveries.c.key)
             .where(
@@ -172,7 +169,7 @@ class Deliveries(Repository):
 
     @reads
     def held(self, connection: Connection, webhook_ids: list[str]) -> dict[str, int]:
-        """How many wait behind each hold."""
+        """Returns how many deliveries wait behind each hold."""
         among = deliveries.c.state == "held", UNUSUAL_DELIVERIES, deliveries.c.webhook_id.in_(webhook_ids)
         rows = connection.execute(
             select(deliveries.c.webhook_id, func.count()).where(*among).group_by(deliveries.c.webhook_id)
@@ -181,8 +178,8 @@ class Deliveries(Repository):
 
     @reads
     def backlog(self, connection: Connection, now: float) -> tuple[int, float]:
-        """How many wait (counted up to 10,000), and for how long the oldest has been due: one that was tried in vain, and is
-        tried again later, since it came or was released. As below, few of these are looked at."""
+        """Returns how many deliveries wait (counted up to 10,000), and for how long the oldest has been due. One that
+        could not be started counts from its call or release. Few of these are looked at, as in ``tried_in_vain``."""
         due = (
             select(deliveries.c.next_at)
             .where(deliveries.c.state == "queued")
@@ -244,7 +241,7 @@ _CLAIM = (
 
 
 def _wait_left(row: Any, now: float, lease: float, longest_wait: float) -> float | None:
-    """How long the next try should be away; None where it is right as it is."""
+    """Returns how long the next try should be away, or None if its time is right."""
     log = msgspec.json.decode(row.log) if row.log else []
     if not log:
         return lease  # never tried: only a claim moves its time, and only that far
@@ -268,6 +265,6 @@ def _settle_all(connection: Connection, settled: list[Parameters]) -> list[None]
 
 
 def key_of(one: Parameters) -> str:
-    """What is to be done to deliveries is done in one order everywhere: two processes that write to the same ones do not
-    wait for each other in a circle."""
+    """Sorts changes of deliveries. All processes write in one order, so that no two wait for each other in a
+    circle."""
     return str(one["of"])

@@ -1,4 +1,4 @@
-"""Deliveries of calls that are recorded already: a replay, an edited call, one that was rejected first."""
+"""Deliveries of calls that are recorded already: replays, edited calls, and calls that were rejected at first."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Replays of many. A step queues deliveries and moves the position in one commit, so that a crash repeats
+"""Replays of many calls. A step queues deliveries and moves the position in one commit, so that a crash repeats
 nothing."""
 
 from typing import Any
@@ -27,7 +27,7 @@ Start = tuple[str, dict[str, str], State]
 
 class Replays(Repository):
     async def count(self, wanted: HistoryFilter, most: int) -> tuple[int, int]:
-        """How many it finds, and how many of them have completed."""
+        """Returns how many calls the filter finds, and how many of them have completed."""
 
         def query(connection: Connection) -> tuple[int, int]:
             found = (
@@ -65,7 +65,7 @@ class Replays(Repository):
 
     @reads
     def outcomes(self, connection: Connection, replay_ids: list[str]) -> dict[str, dict[str, int]]:
-        """By replay: how many of its deliveries are in each state."""
+        """Returns by replay how many of its deliveries are in each state."""
         of_replay = deliveries.c.replay_id
         counted = (
             select(of_replay, deliveries.c.state, func.count())
@@ -132,8 +132,7 @@ class Replays(Repository):
 
     @writes
     def release(self, connection: Connection, now: float) -> None:
-        """After a crash, when no other process serves this database: the replays that were running go on at
-        once."""
+        """Lets running replays go on at once. Only for the one process that serves this database, after a crash."""
         under_way = update(replays).where(replays.c.state == "running", replays.c.next_at > milliseconds(now))
         connection.execute(under_way.values(next_at=milliseconds(now)))
 

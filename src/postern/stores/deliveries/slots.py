@@ -1,4 +1,5 @@
-"""What a waiting caller hears: the first answer in time, or what is said instead of one. The delivery's row decides."""
+"""The answer for a waiting caller: the first one in time, or the problem that it hears instead. The delivery's row
+decides."""
 
 import asyncio
 

@@ -1,1 +1,1 @@
-"""What was recorded: read, counted, brought to its end, replayed, deleted."""
+"""The history: reading, counting, ends, replays, deletion."""

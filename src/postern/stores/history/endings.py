@@ -1,4 +1,4 @@
-"""What became of calls after they were recorded: what their callers heard, and how their runs ended."""
+"""Facts known after a call was recorded: the answer that its caller heard, and how its runs ended."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from postern.stores.sql.tables import answers, deliveries, invocations
 from postern.stores.sql.upsert import insert_missing
 
 Counted = Mapping[tuple[str, str, int], int]
-"""By webhook, name and latency bucket: how many."""
+"""Counts by webhook, name and latency bucket."""
 
 _NOT_OVER = deliveries.c.state.in_([literal_column("'started'"), literal_column("'lost'")])
 _END = (
@@ -40,10 +40,10 @@ class Claimed(NamedTuple):
 
 
 class EndingsWritten(NamedTuple):
-    """By the delivery's key."""
+    """Keys of deliveries."""
 
     early: set[str]
-    """Not written, because their starts are not written yet: the ends are to be noted again."""
+    """Not written, because the start is not written yet: the end is to be noted again."""
     now: set[str]
     """Written now. What is in neither set had ended before, or was never started."""
 
@@ -64,7 +64,7 @@ class EndingStore(Repository):
         return write_ends(connection, ends, now, counted)
 
     async def claim_to_ask(self, now: float, lease: float, limit: int) -> dict[str, Claimed]:
-        """Deliveries whose end is to be asked for, now ours until the lease is over."""
+        """Claims deliveries whose end is to be asked for, until the lease is over."""
         due = deliveries.c.ask_at <= milliseconds(now), deliveries.c.ask_at.is_not(None)
         first = select(deliveries.c.key).where(*due).order_by(deliveries.c.ask_at).limit(limit)
         keys = await self._database.read(lambda connection: list(connection.execute(first).scalars()))
@@ -84,13 +84,13 @@ class EndingStore(Repository):
 
     @writes
     def ask_again(self, connection: Connection, asked: Mapping[str, tuple[State, float]]) -> None:
-        """These have not ended: their states, and when the engine is asked again."""
+        """Writes down that these have not ended: their states, and when the engine is asked again."""
         values = [{"of": key, "to": to, "at": milliseconds(at)} for key, (to, at) in sorted(asked.items())]
         connection.execute(_ASKED, values)
 
     @reads
     def lost(self, connection: Connection) -> int:
-        """How many calls are lost now, counted up to 1,000: not those that were replayed."""
+        """Returns how many calls are lost now, counted up to 1,000, without those that were replayed."""
         wanted, _ = conditions_of(connection, HistoryFilter(status="lost"), all_of_them=True)
         found = select(invocations.c.id).where(*wanted).limit(MOST_COUNTED).subquery()
         return connection.scalar(select(func.count()).select_from(found)) or 0

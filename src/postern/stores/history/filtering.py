@@ -38,11 +38,10 @@ from postern.stores.sql.tables import (
 )
 
 FEW = 2_000
-"""Deliveries that wait, are held or have failed, and answers that were unusual: more of them than this are not gone
-through for one page."""
+"""If more deliveries wait, are held or have failed, or more answers were unusual, a page does not begin with them."""
 
 MANY = 20_000
-"""Entries that begin alike: more of them are not gathered for one page."""
+"""If more entries begin alike, a page does not begin with them."""
 
 _NOT_STARTED = ("rejected", "duplicate", "handshake")
 _USUAL = ("started", "responded", "completed")
@@ -186,14 +185,14 @@ def _containing(connection: Connection, wanted: HistoryFilter) -> Iterator[Condi
 
 
 def _in_sqlite(column: ColumnElement[Any], text: str) -> ColumnElement[bool]:
-    """In capitals or not. Bytes are not looked at as anything else: only letters A to Z are made small."""
+    """Compares without regard to case. Of bytes only the letters A to Z are made small."""
     small = func.lower(cast(column, Text))
     return or_(*(func.instr(small, one) > 0 for one in spellings(text)))
 
 
 def _in_postgres(column: ColumnElement[Any], text: str) -> ColumnElement[bool]:
-    """In capitals or not. Each byte is taken for a letter of Latin-1, so that none is wrong; only a NUL is no text at all,
-    and where there is one, the bytes have to be the same."""
+    """Compares without regard to case. Each byte is read as a letter of Latin-1, so that no byte is invalid. A value
+    with a NUL is no text for Postgres: there the bytes have to be the same."""
 
     def within(where: ColumnElement[Any], sought: str | bytes) -> ColumnElement[bool]:
         return func.position(literal(sought).op("IN")(where)) > 0
@@ -230,9 +229,9 @@ def _more_than(connection: Connection, most: int, found: Select[Any]) -> bool:
 
 
 def _value_of_newest(column: ColumnElement[Any]) -> ScalarSelect[Any]:
-    """What the invocation's newest delivery has there. A value, not EXISTS: of that Postgres makes a join,
-    and sorts every delivery there is for one page. And nothing about the state in its WHERE: it would be
-    looked for among all that wait, once for each row."""
+    """Selects a column of the invocation's newest delivery. It is a value and not EXISTS: of that Postgres makes a
+    join, and sorts every delivery there is for one page. The state is not in its WHERE: it would be looked for among
+    all that wait, once for each row."""
     newest = select(column).where(belongs()).order_by(deliveries.c.emission.desc())
     return newest.correlate(invocations).limit(1).scalar_subquery()
 
@@ -255,7 +254,7 @@ def _newest_state() -> ScalarSelect[str]:
 
 
 def _in_state(status: str) -> list[ColumnElement[bool]]:
-    """For the states that few deliveries are in and an index holds."""
+    """The condition for a state that few deliveries are in and for which there is an index."""
     if status == "accepted":
         return [deliveries.c.state == literal_column("'queued'")]
     return [deliveries.c.state == status, UNUSUAL_DELIVERIES]

@@ -1,4 +1,5 @@
-"""By what calls are found. Filled in batches, after the calls were answered: nothing of it is in their own commit."""
+"""The index of values by which calls are found. It is filled in batches after the calls were answered, never in their
+own commit."""
 
 import json
 
@@ -53,8 +54,8 @@ class Findable(Repository):
         now: float,
         reached: str | None = None,
     ) -> bool:
-        """By call. False, and nothing written, where another process has kept them. ``reached``: from where it goes on, where
-        that is not the last of them."""
+        """Writes the keys of each call. Returns False, and writes nothing, if another process has written them.
+        ``reached``: where to go on, if that is not the last of the calls."""
         last = reached or max(keys)
         insert_first(connection, chores, {"name": CHORE, "at": 0, "reached": ""})
         ours = update(chores).where(chores.c.name == CHORE, chores.c.reached == after)

@@ -13,11 +13,10 @@ from postern.stores.sql.database import Database
 from postern.stores.sql.tables import call_values, invocations
 
 LONGEST_LOOK = 5_000
-"""How many calls one page looks through where no index helps (text search); the next page goes on from
-there."""
+"""How many calls one page looks through if no index helps (text search). The next page goes on from there."""
 
 SEARCHED_BYTES = 32 * 1024 * 1024
-"""Of bodies, in one look of a search."""
+"""Bytes of bodies in one look of a search."""
 
 LONGEST_READING = 0.02
 """Seconds of processor time that one look spends on reading bodies: callers wait for the same interpreter."""
@@ -29,12 +28,13 @@ T = TypeVar("T")
 
 
 async def look_up(database: Database, wanted: HistoryFilter, query: Callable[[Connection], T]) -> T:
-    """What reads the calls themselves may take long: it is ended some time, and others do not wait for it."""
+    """Runs the query as a search if it reads the calls themselves: that may take long, is ended some time, and others
+    do not wait for it."""
     return await (database.search(query) if looks_into_calls(wanted) else database.read(query))
 
 
 class Look:
-    """For the newest calls that meet a filter, at most so many of them."""
+    """A query for the newest calls that meet a filter."""
 
     def __init__(
         self,
@@ -113,8 +113,8 @@ class Look:
 
 
 def last_looked_at(connection: Connection, wanted: HistoryFilter, along: Select[str]) -> str | None:
-    """Where one look ends that goes along there; None where it comes to the end. A search reads the bodies, so
-    it is their sizes that bound it."""
+    """Returns the id at which one look ends, or None if it comes to the end. A search reads bodies, so their sizes
+    bound it."""
     if not wanted.search and path_of(wanted) is None:
         return connection.scalar(along.offset(LONGEST_LOOK - 1).limit(1))
     total = 0

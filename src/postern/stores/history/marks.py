@@ -23,7 +23,7 @@ class CallMarks(Repository):
 
     @reads
     def between(self, connection: Connection, oldest: str, newest: str) -> dict[str, Marks]:
-        """Of the calls from the one to the other that have any."""
+        """Returns the marks of the calls in this range of ids that have any."""
         found: dict[str, Marks] = defaultdict(lambda: Marks([], []))
         notes = select(call_notes).where(call_notes.c.invocation_id.between(oldest, newest))
         for one in all_of(CallNote, connection, notes.order_by(call_notes.c.id)):
@@ -79,7 +79,7 @@ def insert_edited(connection: Connection, invocation_id: str, edited: Edited) ->
 def shown_marks(
     connection: Connection, these: Callable[[ColumnElement[str]], ColumnElement[bool]]
 ) -> tuple[dict[str, Bookmark], dict[str, Edited]]:
-    """What a list shows of them. Both tables are small, and are asked by their keys."""
+    """Returns the marks that a list shows. Both tables are small, and are asked by their keys."""
     marked = connection.execute(select(bookmarks).where(these(bookmarks.c.invocation_id)))
     made = connection.execute(select(edited_calls).where(these(edited_calls.c.invocation_id)))
     return (
@@ -94,7 +94,7 @@ def shown_marks(
 
 
 def forget_marks(connection: Connection, invocation_ids: Sequence[str]) -> None:
-    """With their calls."""
+    """Deletes the marks of calls that are deleted."""
     for table in (bookmarks, call_notes, edited_calls):
         connection.execute(delete(table).where(table.c.invocation_id.in_(invocation_ids)))
 

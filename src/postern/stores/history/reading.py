@@ -44,7 +44,7 @@ class History(Repository):
         return await look_up(self._database, wanted, query)
 
     async def count(self, wanted: HistoryFilter) -> Counted:
-        """As far as counting costs about as much as a page does."""
+        """Counts as far as that costs about as much as a page."""
 
         def query(connection: Connection) -> Counted:
             look = Look(connection, wanted, MOST_COUNTED + 1, whole_key=True)
@@ -118,7 +118,7 @@ class History(Repository):
     def brief(
         self, connection: Connection, invocation_ids: list[str], largest_body: int | None = None
     ) -> list[Story]:
-        """With headers, and with bodies, or those up to that size."""
+        """Returns stories with headers, and with bodies up to that size."""
         wanted = brief(largest_body).where(invocations.c.id.in_(invocation_ids))
         return _stories(connection, [invocation_of(row) for row in connection.execute(wanted)])
 
@@ -129,7 +129,7 @@ class History(Repository):
 
     @reads
     def contents(self, connection: Connection, invocation_ids: list[str]) -> dict[str, Content]:
-        """What those calls carried, where they are still there."""
+        """Returns headers and bodies of the calls that are still there."""
         are_these, asked = among(connection, invocation_ids)
         text = f"SELECT id, headers, body FROM invocations WHERE id {are_these}"
         with in_the_driver(connection, text) as driver:
@@ -137,7 +137,7 @@ class History(Repository):
 
 
 def brief(largest_body: int | None) -> Select[Any]:
-    """Calls with their headers, and with bodies, or those up to that size."""
+    """Selects calls with headers, and with bodies up to that size."""
     small = true() if largest_body is None else invocations.c.body_size <= largest_body
     body = case((small, invocations.c.body)).label("body")
     return select(*_LISTED, invocations.c.headers, body, null().label("trace"))
@@ -156,7 +156,7 @@ def _put_together(
     theirs: list[Delivery],
     these: Callable[[ColumnElement[str]], ColumnElement[bool]],
 ) -> None:
-    """What belongs to a call that retention has taken meanwhile is left out."""
+    """Adds to each call what belongs to it. Rows of a call that retention has just taken are left out."""
     for delivery in theirs:
         if story := made.get(delivery.invocation_id):
             story.deliveries.append(delivery)
@@ -169,7 +169,7 @@ def _put_together(
 
 
 def _deliveries(connection: Connection, theirs: ColumnElement[bool]) -> list[Delivery]:
-    """In the order of their emissions."""
+    """Returns deliveries in the order of their emissions."""
     return sorted(
         (delivery_of(row) for row in connection.execute(select(deliveries).where(theirs)).all()),
         key=lambda delivery: delivery.emission,
@@ -181,7 +181,7 @@ def _of(invocation_ids: Iterable[str]) -> ColumnElement[bool]:
 
 
 def _whole(row: Sequence[Any]) -> Invocation:
-    """Of all columns, in their places: to ask for them by their names takes five times as long."""
+    """Reads a row of all columns by their places: reading them by their names takes five times as long."""
     one = Invocation(*row)
     one.received_at = seconds(row[_RECEIVED_AT])
     one.trace = one.trace or b"[]"
@@ -189,7 +189,7 @@ def _whole(row: Sequence[Any]) -> Invocation:
 
 
 def invocation_of(row: Row[Any]) -> Invocation:
-    """What was not asked for is not there."""
+    """Reads a row. Columns that were not selected are empty."""
     trace = getattr(row, "trace", None) or b"[]"
     return value_of(
         Invocation, row, headers=getattr(row, "headers", b"[]"), body=getattr(row, "body", None), trace=trace

@@ -60,7 +60,7 @@ _UNFINISHED = ("queued", "held")
 
 
 def _one_step(oldest_first: Iterable[tuple[str, int]]) -> list[str]:
-    """As many ids as may be deleted at once."""
+    """Returns as many ids as may be deleted at once."""
     ids: list[str] = []
     size = 0
     for invocation_id, body_size in islice(oldest_first, STEP):
@@ -81,7 +81,7 @@ class Retention(Repository):
 
     @reads
     def own_rule(self, connection: Connection, webhook_id: str) -> OwnRetention | None:
-        """That of one webhook; None where it cannot be read."""
+        """Returns the rule of one webhook, or None if it cannot be read."""
         document = connection.scalar(select(webhooks.c.document).where(webhooks.c.id == webhook_id))
         return None if document is None else _own(document)
 
@@ -127,13 +127,13 @@ class Retention(Repository):
         return _one_step((row.id, row.body_size) for row in rows)
 
     async def delete(self, invocation_ids: list[str]) -> int:
-        """These and their deliveries; what is still to be started stays. The engine's copies are noted down
-        to be forgotten."""
+        """Deletes these and their deliveries, but not what is still to be started. The engine's copies are noted to
+        be deleted too."""
         return await self._writer.write(partial(self._delete, invocation_ids))
 
     @writes
     def delete_rejected(self, connection: Connection, invocation_ids: list[str], now: float) -> int:
-        """These, where they are there and were not admitted meanwhile; they are counted as not kept."""
+        """Deletes those that are there and were not admitted meanwhile, and counts them as not kept."""
         lock_calls(connection, invocation_ids)
         found = select(invocations.c.id, invocations.c.webhook_id, invocations.c.code)
         gone = connection.execute(
@@ -179,9 +179,9 @@ class Retention(Repository):
     def _deliveries_of(
         connection: Connection, invocation_ids: list[str]
     ) -> tuple[set[str], list[str], list[str]]:
-        """Invocations that must stay because something is still to be started; the others' keys; those that
-        the engine has seen. Whoever adds something to one of them meanwhile, a replay or a note, waits, and then finds
-        it gone."""
+        """Returns the invocations that must stay because something is still to be started, the keys of the others,
+        and those of them that the engine has seen. Whoever adds a replay or a note to one of them meanwhile waits,
+        and then finds it gone."""
         lock_calls(connection, invocation_ids)
         asked = select(
             deliveries.c.key, deliveries.c.invocation_id, deliveries.c.state, deliveries.c.attempts
@@ -200,7 +200,7 @@ class Retention(Repository):
 
     @reads
     def to_forget(self, connection: Connection, after: str) -> list[str]:
-        """Deliveries whose copies the engine may still have."""
+        """Returns deliveries whose copies the engine may still have."""
         noted = (
             select(engine_deletions.c.delivery_key)
             .where(engine_deletions.c.delivery_key > after)

@@ -23,7 +23,7 @@ STEP = 16 * QUARTER
 SETTLED_AFTER = 5
 """Minutes after which nothing is counted into a minute any more."""
 ALL = ""
-"""Where a webhook's id would be: the sum over all of them."""
+"""Stands in place of a webhook's id for the sum over all of them."""
 
 _ROLL_UP = chores.c.name == "volumes"
 _WITHIN = [f"within_{bound}" for bound in LATENCY_BOUNDS_MS]
@@ -34,8 +34,8 @@ class Volumes(Repository):
     def buckets(
         self, connection: Connection, webhook_id: str | None, since: int, until: int, step: int
     ) -> dict[int, Volume]:
-        """By the bucket's first minute; buckets without a call are not there. None as webhook: all of
-        them."""
+        """Returns volumes by the bucket's first minute, without buckets that have no call. ``webhook_id`` None means
+        all webhooks."""
         # The key begins with the webhook: naming each makes it as many short ranges instead of one look at
         # everything.
         one = (
@@ -62,7 +62,7 @@ class Volumes(Repository):
     def calls(
         self, connection: Connection, webhook_ids: list[str], since: int, until: int, step: int
     ) -> dict[str, Counter[int]]:
-        """By webhook, by the bucket's first minute: how many calls."""
+        """Returns by webhook how many calls came, by the bucket's first minute."""
         found = {webhook_id: Counter[int]() for webhook_id in webhook_ids}
         for table, first, end in parts(connection, since, until, step):
             wanted = table.c.webhook_id.in_(webhook_ids)
@@ -78,7 +78,8 @@ class Volumes(Repository):
 
     @writes
     def count(self, connection: Connection, counted: Mapping[tuple[str, int, str], int], now: float) -> None:
-        """Calls that are not in the history, by webhook, minute and code, all answered at once."""
+        """Counts calls that are not in the history, by webhook, minute and code. All of them were answered at
+        once."""
         # What could not be written in time is counted late: the minutes before are summed up already.
         earliest = int(now // 60) - SETTLED_AFTER + 1
         summed: Counter[tuple[str, int, str]] = Counter()
@@ -102,7 +103,7 @@ class Volumes(Repository):
 
 
 def parts(connection: Connection, since: int, until: int, step: int) -> list[tuple[Table, int, int]]:
-    """What to read the range from: sums as far as they have been made, minutes from there on."""
+    """Returns the tables to read the range from: sums as far as they have been made, minutes from there on."""
     reached = connection.scalar(select(chores.c.reached).where(_ROLL_UP)) if step % QUARTER == 0 else None
     border = min(max(since, int(reached or 0)), until)
     ranges = [(volume_rollups, since, border), (volumes, border, until)]
@@ -110,7 +111,7 @@ def parts(connection: Connection, since: int, until: int, step: int) -> list[tup
 
 
 def _begun(connection: Connection, over: int) -> int:
-    """Where to go on. Locked until the commit: of two processes one sums up, and the other finds it done."""
+    """Returns where to go on. Locked until the commit: one of two processes sums up, and the other finds it done."""
     reached = connection.scalar(select(chores.c.reached).where(_ROLL_UP).with_for_update())
     if reached is not None:
         return int(reached)

@@ -26,7 +26,7 @@ class VaultError(Exception):
 
 
 def envelopes_of(fingerprint: str) -> str:
-    """What each envelope begins with that was made with the key of this fingerprint."""
+    """Returns the beginning of each envelope that was made with the key of this fingerprint."""
     return f"{VERSION}.{fingerprint}."
 
 

@@ -20,7 +20,7 @@ from sqlalchemy.exc import DBAPIError
 Rows = Sequence[Sequence[Any]]
 
 Parameters = dict[str, Any]
-"""Of a statement, by their names; of a row, by its columns."""
+"""A statement's parameters by name, or a row by column."""
 
 _BINARY = {
     "big_integer": "int8",
@@ -139,7 +139,7 @@ def _insert(connection: Connection, table: Table, columns: tuple[str, ...], rows
 def _without_empty_columns(
     table: Table, columns: tuple[str, ...], rows: Rows
 ) -> tuple[tuple[str, ...], Rows]:
-    """Without what no row has a value for: the driver looks for an adapter of each None, too."""
+    """Leaves out the columns that are empty in every row: the driver looks for an adapter of each None, too."""
     empty = [place for place in _nullable_places(table, columns) if all(row[place] is None for row in rows)]
     if not empty:
         return columns, rows

@@ -45,7 +45,7 @@ class Checkpoints:
                 self._connection.close()
 
     def between_commits(self) -> None:
-        """In the writer's thread."""
+        """Called in the writer's thread."""
         if self._nearly.is_set():
             with contextlib.suppress(sqlite3.Error):
                 self._checkpoint("PASSIVE")
@@ -70,7 +70,7 @@ class Checkpoints:
                 continue
 
     def _checkpoint(self, how: str) -> float:
-        """How long it took."""
+        """Returns how many seconds it took."""
         if self._connection is None:
             self._connection = self._connect(1.0)
         began = time.perf_counter()

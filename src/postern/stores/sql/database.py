@@ -34,8 +34,8 @@ MOST_SEARCHES = 10
 """Under way and waiting."""
 LONGEST_SEARCH = 20.0
 BUSY_TIMEOUT_SECONDS = 2.0
-"""How long a commit waits for another process's lock. A call may wait for the commit before its own too, and
-senders give up after 3 to 10 seconds: a 503 in time is worth more than a commit that nobody hears of."""
+"""How long a commit waits for another process's lock. A call may wait for the commit before its own too, and senders
+give up after 3 to 10 seconds: a 503 in time is worth more than a commit that nobody hears of."""
 
 SHARDS = 1024
 SHARD_LOCK = 0x706F7374
@@ -99,15 +99,15 @@ class Database:
         self._searches: set[_Search] = set()
 
     def lost(self) -> str | None:
-        """Why nothing that is committed now would be found again, or None. It costs microseconds."""
+        """Returns why nothing that is committed now would be found again, or None. It takes microseconds."""
         return self.file.lost() if self.file is not None else None
 
     async def read(self, query: Callable[[Connection], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, self.read_now, query)
 
     async def search(self, query: Callable[[Connection], T]) -> T:
-        """For what looks through bodies: in threads of its own, so that those who wait for a short answer never
-        stand behind it. Ended when nobody waits for it any more, or it takes too long."""
+        """Runs a query that reads bodies in threads of its own, so that nobody who waits for a short answer stands
+        behind it. It is ended when nobody waits for it any more, or when it takes too long."""
         if len(self._searches) >= MOST_SEARCHES:
             raise Refused(
                 "rate_limited", "Too many searches are under way; try again in a few seconds.", retry_after=5
@@ -180,7 +180,7 @@ class _Search:
                     self._driver = None
 
     def stop(self) -> None:
-        """What has ended already is left alone."""
+        """Ends the search, unless it has ended."""
         with self._lock:
             self._stopped = True
             if isinstance(self._driver, sqlite3.Connection):

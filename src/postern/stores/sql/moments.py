@@ -29,12 +29,12 @@ def seconds(moment: int | None) -> float | None:
 
 @cache
 def _is_time(kind: Any) -> dict[str, bool]:
-    """By the names of its fields. What is no whole number is a time."""
+    """Tells by the names of fields which of them are times: whatever is a float."""
     return {name: hint in (float, float | None) for name, hint in get_type_hints(kind).items()}
 
 
 def value_of(kind: Callable[..., T], row: Row[Any], /, **given: object) -> T:
-    """What stands in the columns that are called as its fields are, and ``given``, which does not stand there so."""
+    """Makes a value from the columns that have the names of its fields, and from ``given``."""
     is_time = _is_time(kind)
     found = zip(row._fields, row, strict=True)
     read = {name: seconds(value) if is_time[name] else value for name, value in found if name in is_time}

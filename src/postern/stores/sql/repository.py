@@ -1,5 +1,5 @@
-"""What all repositories have in common. A method of one is handed a connection: that of a reader, or the writer's, in the
-transaction that all share who are waiting."""
+"""The base of all repositories. A method gets a connection: a reader's, or the writer's in the transaction that is
+shared by all who are waiting."""
 
 from collections.abc import Callable, Coroutine
 from functools import wraps
@@ -24,7 +24,7 @@ class Repository:
 def reads(
     query: Callable[Concatenate[R, Connection, P], T],
 ) -> Callable[Concatenate[R, P], Coroutine[Any, Any, T]]:
-    """Of a method that is asked from the event loop, and runs in the thread of a reader."""
+    """Makes a query into a coroutine that runs it in a reader's thread."""
 
     @wraps(query)
     async def read(self: R, /, *given: P.args, **named: P.kwargs) -> T:
@@ -36,7 +36,7 @@ def reads(
 def writes(
     job: Callable[Concatenate[R, Connection, P], T],
 ) -> Callable[Concatenate[R, P], Coroutine[Any, Any, T]]:
-    """Of a method that runs in the thread of the writer. What it raises undoes it alone."""
+    """Makes a change into a coroutine that runs it in the writer's thread. An exception undoes this change alone."""
 
     @wraps(job)
     async def write(self: R, /, *given: P.args, **named: P.kwargs) -> T:

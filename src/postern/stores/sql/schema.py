@@ -46,7 +46,7 @@ def newest() -> str:
 
 
 def why_unknown(name: str) -> str | None:
-    """Why this version cannot open a database of that revision and bring it up to date; none where it can."""
+    """Returns why this version cannot open and migrate a database of that revision, or None."""
     if name in _known():
         return None
     if name < _known()[0]:
@@ -64,8 +64,8 @@ def revision(connection: Connection) -> str | None:
 
 
 def differences(connection: Connection) -> list[str]:
-    """What the code expects and the tables do not have. A number alone says nothing of a database that was
-    made by an unfinished version of that number. What is there in addition harms nobody."""
+    """Returns what the code expects and the tables do not have. The revision alone says nothing of a database that
+    was made by an unfinished version. Additional tables and columns are allowed."""
     sqlite = connection.dialect.name == "sqlite"
     columns = {
         (table, column): bool(filled)

@@ -28,14 +28,13 @@ metadata = MetaData()
 
 
 def Ascii(length: int) -> String:
-    """Text of a known kind. Compared byte by byte on every database: ids are ranges, and a language's own
-    order skips dots."""
+    """Text that is compared byte by byte on every database: ids are ranges, and a language's own order skips dots."""
     return String(length).with_variant(String(length, collation="C"), "postgresql")
 
 
 def _partial(name: str, *columns: str, where: str, unique: bool = False) -> Index:
-    """Of the rows where that is so. Postgres gets it in ``for_migrations``: to write it here would load its
-    dialect at every start."""
+    """An index of the rows that meet a condition. Postgres gets it in ``for_migrations``: to write it here would load
+    its dialect at every start."""
     return Index(name, *columns, unique=unique, sqlite_where=text(where), info={"where": where})
 
 
@@ -480,7 +479,7 @@ saved_views = Table(
 
 
 def for_migrations() -> MetaData:
-    """With what only the making of tables needs to know."""
+    """Returns the tables with the parts that only migrations need."""
     for table in metadata.tables.values():
         for index in table.indexes:
             if "where" in index.info:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 CHANNEL = "postern"
 CONFIGURATION, DUE, ANSWER = "configuration", "due", "answer"
-"""Of the last, with the delivery's key: its row says now what the caller hears."""
+"""``ANSWER`` comes with the delivery's key: its row says now what the caller hears."""
 LISTENERS, HANDED = "listeners", "handed"
 """Somebody came or went who listens; with a listener's id: something is there for it."""
 LISTENING, DEAF = "listening", "deaf"

@@ -45,7 +45,7 @@ class Share(Struct, frozen=True):
     """An item of work that costs little when it is done together with all others of its kind."""
 
     run: Callable[[Connection, list[Any]], list[Any]]
-    """What came of each."""
+    """Returns the result of each item."""
     item: Any
 
 
@@ -57,9 +57,9 @@ MOST_WAITING = 20_000
 MOST_BYTES = 256 * 1024 * 1024
 LARGEST_BATCH = 1_000
 MOST_ROUNDS = 4
-"""Of the loop, in which what is ready may still come into a batch."""
+"""Rounds of the event loop in which what is ready may still come into a batch."""
 SOON = 0.01
-"""Seconds that what is not urgent waits for company."""
+"""Seconds that work which is not urgent is kept back, so that others share its commit."""
 ATTEMPTS = 3
 LOG_EVERY = 10.0
 """A full disk refuses dozens of commits a second, and the log may be on that disk."""
@@ -74,10 +74,10 @@ class Commits:
 
     def __init__(self) -> None:
         self.since: float | None = None
-        """When the commit that is under way began."""
+        """When the current commit began, or None."""
         self.succeeded_at = -math.inf
         self.trouble: str | None = None
-        """Why the last one was refused; None where it was not."""
+        """Why the last commit was refused, or None."""
         self.call_trouble: str | None = None
         """The same for the last one that had calls in it, where calls alone may have met it."""
         self.call_failed_at = -math.inf

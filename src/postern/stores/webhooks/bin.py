@@ -24,7 +24,7 @@ from postern.stores.webhooks.versions import next_epoch, versions
 from postern.stores.webhooks.webhooks import WebhookStore
 
 NOTHING_LEFT = "{}"
-"""What stands for the settings of a webhook that is gone for good."""
+"""The settings of a webhook that is deleted for good."""
 
 IN_THE_BIN = and_(webhooks.c.deleted_at.is_not(None), webhooks.c.document != NOTHING_LEFT)
 
@@ -53,7 +53,7 @@ class BinStore(Repository):
     def restore(
         self, connection: Connection, webhook_id: str, now: float, note: AuditEntry | None = None
     ) -> bool:
-        """Out of the bin, as it was."""
+        """Takes a webhook out of the bin, as it was."""
         changed = connection.execute(
             update(webhooks)
             .where(webhooks.c.id == webhook_id, IN_THE_BIN)
@@ -76,7 +76,8 @@ class BinStore(Repository):
 
     @writes
     def purge(self, connection: Connection, webhook_id: str, note: AuditEntry | None = None) -> bool:
-        """Out of the bin for good. The row stays as a tombstone: its short code is never given out again."""
+        """Deletes a webhook in the bin for good. The row stays as a tombstone: its short code is never given out
+        again."""
         changed = connection.execute(
             update(webhooks)
             .where(webhooks.c.id == webhook_id, IN_THE_BIN)
@@ -103,8 +104,8 @@ class BinStore(Repository):
         after: str | None = None,
         limit: int | None = None,
     ) -> list[BinnedWebhook]:
-        """What is in the bin, the last deleted first: all of it, what was deleted before then, this one, or so many
-        after that one."""
+        """Returns what is in the bin, the last deleted first: all of it, what was deleted before a time, one webhook,
+        or the next ones after a webhook."""
         among = select(webhooks.c.id, webhooks.c.short_code, webhooks.c.name, webhooks.c.deleted_at)
         among = among.where(IN_THE_BIN).order_by(webhooks.c.deleted_at.desc(), webhooks.c.id).limit(limit)
         if before is not None:

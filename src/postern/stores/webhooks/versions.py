@@ -1,4 +1,4 @@
-"""What has changed since when: each webhook has a version, and all of them together an epoch."""
+"""Each webhook has a version, and all of them together an epoch: they tell what has changed since."""
 
 from sqlalchemy import Connection, select, update
 
@@ -8,7 +8,7 @@ from postern.stores.sql.wake import CONFIGURATION, announce
 
 
 def versions(connection: Connection, webhook_ids: list[str]) -> dict[str, int]:
-    """Of those of them that are there. Locked until the commit: what is written of them afterwards is decided by
+    """Returns the versions of those that are there. Locked until the commit: what is written afterwards depends on
     this."""
     found = select(webhooks.c.id, webhooks.c.version).where(
         webhooks.c.id.in_(webhook_ids), webhooks.c.deleted_at.is_(None)

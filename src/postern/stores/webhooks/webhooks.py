@@ -50,7 +50,7 @@ log = Log()
 Stored = StoredWebhook | UnreadableWebhook
 
 SecretChanges = dict[str, bytes | None]
-"""By field: a new value, or None to remove it. What is not named stays."""
+"""New values by field, or None to remove one. A field that is not named stays."""
 
 
 class WebhookStore(Repository):
@@ -156,8 +156,8 @@ class WebhookStore(Repository):
     def deleted_names(
         self, connection: Connection, is_meant: Callable[[str], bool], limit: int
     ) -> dict[str, str]:
-        """What deleted webhooks were called, by id: the newest whose name is meant. Compared here, because SQLite
-        and Postgres have each their own idea of small letters."""
+        """Returns the names of deleted webhooks by id: the newest for which ``is_meant`` is true. Compared here,
+        because SQLite and Postgres make letters small in different ways."""
         found = select(webhooks.c.id, webhooks.c.name).where(webhooks.c.deleted_at.is_not(None))
         found = found.order_by(webhooks.c.id.desc())
         meant = ((row[0], row[1]) for row in connection.execute(found) if is_meant(row[1]))
@@ -165,7 +165,7 @@ class WebhookStore(Repository):
 
     @reads
     def some(self, connection: Connection, webhook_ids: list[str]) -> dict[str, Stored]:
-        """Those of them that are there, by id."""
+        """Returns those that are there, by id."""
         found = select(webhooks).where(webhooks.c.deleted_at.is_(None))
         rows = list(_of(connection, found, webhooks.c.id, webhook_ids))
         return {one.id: one for one in self.stored_all(connection, rows)}
@@ -200,7 +200,7 @@ class WebhookStore(Repository):
 
     @reads
     def tallies(self, connection: Connection, webhook_ids: list[str]) -> dict[str, dict[str, Tally]]:
-        """By webhook: how many calls, and how often each secret matched, with the last time."""
+        """Returns by webhook how many calls came, and how often each secret matched, with the last time."""
         statement = select(
             tallies.c.webhook_id, tallies.c.name, func.sum(tallies.c.count), func.max(tallies.c.last_at)
         ).group_by(tallies.c.webhook_id, tallies.c.name)
@@ -233,7 +233,7 @@ class WebhookStore(Repository):
 
     @writes
     def reseal(self, connection: Connection, limit: int = 500) -> tuple[int, int]:
-        """Encrypt with the current key what was encrypted with an older one: how many were done, how many
+        """Encrypts with the current key what was encrypted with an older one. Returns how many were done and how many
         remain."""
         openable = [
             secrets.c.envelope.startswith(envelopes_of(other))
@@ -301,7 +301,7 @@ class WebhookStore(Repository):
     def _secrets(
         self, connection: Connection, webhook_ids: list[str]
     ) -> tuple[dict[str, dict[str, StoredSecret]], dict[str, dict[str, str]]]:
-        """By webhook: its secrets, and those that cannot be decrypted, with the reason. One that cannot must not
+        """Returns secrets by webhook, and those that cannot be decrypted, with the reason. One that cannot must not
         keep the others from being read."""
         held: dict[str, dict[str, StoredSecret]] = {}
         unreadable: dict[str, dict[str, str]] = {}
@@ -327,7 +327,7 @@ class WebhookStore(Repository):
 def _of(
     connection: Connection, found: Select[Any], column: ColumnElement[str], webhook_ids: Sequence[str]
 ) -> Iterator[Row[Any]]:
-    """Of these webhooks, however many they are: a statement takes a bounded number of parameters."""
+    """Yields the rows of these webhooks, however many they are: a statement takes a bounded number of parameters."""
     for start in range(0, len(webhook_ids), 500):
         yield from connection.execute(found.where(column.in_(webhook_ids[start : start + 500])))
 

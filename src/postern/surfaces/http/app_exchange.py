@@ -19,7 +19,7 @@ _silent = logging.getLogger("uvicorn.error")
 
 
 class AppExchange:
-    """To the cycle it is the transport as well."""
+    """Runs uvicorn's cycle, and is its transport as well."""
 
     listens_on = False
 
@@ -93,7 +93,7 @@ class AppExchange:
         return self._cycle is None or self._line.closing
 
     def close(self) -> None:
-        """After the last answer, of which we are about to hear, or after one that broke off."""
+        """Called after the last answer, of which ``_answered`` hears next, or after one that broke off."""
         if self._cycle is not None and not self._cycle.response_complete:
             self._cycle = None
             self._line.answered(keep_alive=False)

@@ -26,7 +26,7 @@ class CallExchange:
     def __init__(self, intake: Intake, line: Line, request: Request) -> None:
         self._line: Line | None = line
         self._request: Request | None = request
-        """Until it is judged: its headers are the largest part of a call, and nobody asks for them again."""
+        """Kept until the call is judged: headers are the largest part of a call, and nobody asks for them again."""
         self._asks_first = request.asks_first
         self._to_head = request.method == b"HEAD"
         self._incoming: IncomingCall | None = self.makes(intake, self.answer)

@@ -31,7 +31,7 @@ MOST_AT_ONCE = 64 * 1024
 """Bytes that are taken from the network at a time."""
 
 MOST_KEPT = 64 * 1024 * 1024
-"""Bytes that came behind requests whose answers are owed, on all connections together. Where more come, the connection
+"""Bytes that came behind requests whose answers are owed, on all connections together. If more come, the connection
 that keeps the most is closed."""
 
 MOST_KEPT_OF_ONE = 4 * MOST_AT_ONCE
@@ -39,10 +39,10 @@ MOST_KEPT_OF_ONE = 4 * MOST_AT_ONCE
 connection read on."""
 
 MOST_DISCARDED = 64 * 1024 * 1024
-"""Bytes of one request, or of what follows a refusal, that nobody wants."""
+"""Bytes of one request, or behind a refusal, that nobody wants."""
 
 READS_ON = 15.0
-"""Seconds: who has taken something of its answer so recently is reading it, however slowly."""
+"""Seconds: a caller who has taken some of its answer so recently is reading it, however slowly."""
 
 log = Log()
 
@@ -56,7 +56,7 @@ _HEAD_WHOLE, _ANSWERED, _FINAL_ANSWER = (
 )
 
 _BUFFER = bytearray(MOST_AT_ONCE)
-"""What has come is copied out of it at once, so one is enough for the process and its loop."""
+"""Data is copied out of it at once, so one buffer is enough for the process and its loop."""
 
 MakeExchange = Callable[[Line, Request], Exchange]
 
@@ -71,7 +71,7 @@ _PROGRESS = {
 
 @dataclass
 class Connections:
-    """What all of them share."""
+    """The state that all connections share."""
 
     for_calls: MakeExchange
     for_the_app: MakeExchange
@@ -80,8 +80,8 @@ class Connections:
     _turns: deque["Connection"] = field(default_factory=deque, init=False)
 
     def wait_for_turn(self, connection: "Connection", loop: asyncio.AbstractEventLoop) -> None:
-        """One of all goes on in each round of the loop: a request that came alone waits for one of those that were sent
-        many at a time, and not for one of each connection."""
+        """One connection goes on in each round of the loop: a request that came alone waits for one of those that
+        were sent many at a time, and not for one of each connection."""
         self._turns.append(connection)
         if len(self._turns) == 1:
             loop.call_soon(self._next_turn, loop)
@@ -129,11 +129,11 @@ class Connection(asyncio.BufferedProtocol):
         self._unsent: tuple[Any, CallerAnswer] | None = None
         """An answer that waits until the caller has taken what was sent before."""
         self._unread = 0
-        """Bytes of answers that its caller had not taken when we looked."""
+        """Bytes of answers that the caller had not taken at the last look."""
         self._taken_at = 0.0
-        """When we last saw that it had taken some, or had some to take."""
+        """When a look last saw that the caller had taken some of its answer, or had some to take."""
         self._fault = "malformed_request"
-        """Why the caller is refused, once it is."""
+        """The problem of which the caller hears when it is refused."""
         self._discarded = 0
         self._reader: RequestReader | None = RequestReader(self._event, self._on_head)
 
@@ -326,7 +326,7 @@ class Connection(asyncio.BufferedProtocol):
             max(connections, key=lambda one: one._kept)._event(ConnectionEvent.HOPELESS)
 
     def _stop_reading(self) -> None:
-        """What has come and was not read is not wanted any more, and must not stay for as long as the connection."""
+        """Drops what has come and was not read: it must not stay for as long as the connection."""
         reader, self._reader = self._reader, None
         if reader is not None:
             reader.close()

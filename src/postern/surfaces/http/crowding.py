@@ -20,7 +20,7 @@ AT_ONCE = 32
 
 
 class Progress(IntEnum):
-    """How far a connection's current request has come; the further, the later it is given up."""
+    """The stages of a connection's current request. The further it has come, the later it is given up."""
 
     IDLE = 0
     UNREAD = 1

@@ -1,4 +1,4 @@
-"""What a connection and its exchanges know of each other."""
+"""The interface between a connection and its exchanges."""
 
 import asyncio
 from typing import Any, Protocol
@@ -18,7 +18,7 @@ class Exchange(Protocol):
 
     @property
     def started(self) -> bool:
-        """Something of the answer has gone out."""
+        """Whether some of the answer has gone out."""
 
     def begin(self) -> None:
         """The head is whole, and every earlier request is answered."""
@@ -34,7 +34,7 @@ class Exchange(Protocol):
 
 
 class Line(Protocol):
-    """What an exchange needs of its connection."""
+    """The parts of a connection that an exchange uses."""
 
     flow: FlowControl
     server: tuple[str, int | None] | None

@@ -18,7 +18,7 @@ from postern.surfaces.http.states import ConnectionEvent
 LARGEST_HEAD = 32 * 1024
 
 _after_line_ends = re.compile(rb"[\r\n]*").match
-"""Between two requests they mean nothing."""
+"""Line ends between two requests mean nothing."""
 _is_host = re.compile(rb"[A-Za-z0-9._~!$&'()*+,;=:%\[\]-]*").fullmatch
 
 log = Log()
@@ -48,7 +48,7 @@ class Request(Struct, frozen=True):
     """Its caller waits for 100 Continue before it sends the body."""
 
     def __repr__(self) -> str:
-        """Without what may carry a credential: headers and query."""
+        """Shows nothing that may carry a credential: no headers and no query."""
         return f"Request({self.method!r} {self.path!r})"
 
 
@@ -115,9 +115,9 @@ class RequestReader:
         self._fault = "malformed_request"
         self._bytes = b""
         self._at = 0
-        """Where in ``_bytes`` reading goes on."""
+        """The place in ``_bytes`` where reading goes on."""
         self._head = b""
-        """What has come of the head that is being read."""
+        """The part of the current head that has come."""
         self._tail = b""
         """The end of it, or of a chunk's frame: an empty line may come in two pieces."""
         self._body_left = 0
@@ -141,7 +141,8 @@ class RequestReader:
         self._bytes, self._at = self._bytes[self._at :] + data, 0
 
     def read(self, data: bytes) -> str | None:
-        """At most to the end of a request. Why this cannot be one, if it cannot: nothing more is to be read then."""
+        """Reads at most to the end of a request. Returns the problem if this is no request: nothing more may be read
+        then."""
         if self._at < len(self._bytes):
             self.keep(data)
         else:
@@ -167,8 +168,8 @@ class RequestReader:
         self._bytes, self._at = b"", 0
 
     def _end_of_piece(self) -> int:
-        """After the body where its length is known, otherwise after the next empty line: there a head ends, or a body in
-        chunks may."""
+        """Returns the end of the body if its length is known, otherwise of the next empty line: a head ends there, or
+        a body in chunks may."""
         data, at = self._bytes, self._at
         if self._body_left:
             return min(len(data), at + self._body_left)
@@ -272,7 +273,7 @@ class RequestReader:
         return b"\r\n".join([method + b" " + self._url + b" HTTP/" + version, *lines, b"", b""])
 
     def _refused(self, fault: str) -> httptools.HttpParserError:
-        """To be raised where the parser calls us, which stops it."""
+        """Makes the error that stops the parser. To be raised where the parser calls us."""
         self._fault = fault
         return httptools.HttpParserError(fault)
 

@@ -81,7 +81,8 @@ class Server(uvicorn.Server):
 
 
 def pass_over_others(loop: asyncio.AbstractEventLoop) -> None:
-    """At these other servers open their logs again. By themselves they would end the process at once, with calls half answered."""
+    """Ignores the signals at which other servers open their logs again. By default they would end the process at
+    once, with calls half answered."""
     for one in (signal.SIGUSR1, signal.SIGUSR2):
         loop.add_signal_handler(one, _passed_over, one.name)
 

@@ -24,7 +24,7 @@ class State(IntEnum):
     ANSWERING = auto()
     """The request is whole, and its answer is owed."""
     HOLDING = auto()
-    """So it is, and more has come, which is kept until the answer has gone out."""
+    """The answer is owed, and more has come, which is kept until the answer has gone out."""
     UNWANTED = auto()
     """A body is coming in whose request is answered already."""
     LINGERING = auto()
@@ -45,7 +45,7 @@ class ConnectionEvent(IntEnum):
     FINAL_ANSWER = auto()
     """The answer has gone out, and the connection ends after it."""
     INVALID = auto()
-    """What came is no request, or too much of one."""
+    """The bytes are no request, or too much of one."""
     OVERDUE = auto()
     """This state has lasted for too long: `LONGEST`."""
     CALLER_FINISHED = auto()
@@ -66,13 +66,13 @@ class Do(IntEnum):
     NOTHING = 0
     BEGIN = auto()
     HAND_ON = auto()
-    """This piece of the body is for the exchange."""
+    """Hands this piece of the body to the exchange."""
     FINISH = auto()
     """The request is whole."""
     HOLD = auto()
-    """Nothing more is taken from the network."""
+    """Takes nothing more from the network."""
     READ_ON = auto()
-    """What was kept first."""
+    """Reads on, beginning with what was kept."""
     DISCARD = auto()
     END_AFTER_ANSWER = auto()
     """The answer that is owed is the last."""
@@ -82,11 +82,11 @@ class Do(IntEnum):
     SHUT = auto()
     """Shut our side; an exchange that is left is dropped."""
     CLOSE = auto()
-    """What was written still goes out."""
+    """Closes after what was written has gone out."""
     ABORT = auto()
     DROP = auto()
     GIVE_UP = auto()
-    """This cannot be: say so in the log, and abort."""
+    """Says in the log that this cannot be, and aborts."""
 
 
 class Transition(NamedTuple):
@@ -195,11 +195,11 @@ TABLE = {
 
 class Wait(IntEnum):
     REQUEST = 0
-    """As long as a request may take to come in."""
+    """The time that a request may take to come in."""
     REST = auto()
-    """As long as a connection may rest between two requests."""
+    """The time that a connection may rest between two requests."""
     END = auto()
-    """As long as a caller may take, after the last answer, to read on and to hang up."""
+    """The time that a caller may take, after the last answer, to read on and to hang up."""
 
 
 LONGEST = {
@@ -211,4 +211,4 @@ LONGEST = {
     S.LINGERING: Wait.END,
     S.CLOSED: Wait.END,
 }
-"""How long a state may last; where an answer is owed, it is not the caller who is late."""
+"""The time limit of each state. There is none while an answer is owed: then it is not the caller who is late."""

@@ -1,1 +1,1 @@
-"""Everything of a gateway in one file, and putting it back."""
+"""Backup of a whole gateway in one file, and restore."""

@@ -1,4 +1,4 @@
-"""What a backup is made of, and where it lies in a gateway's data folder."""
+"""The parts of a backup, and where they lie in a gateway's data folder."""
 
 import os
 from pathlib import Path
@@ -16,7 +16,7 @@ MANIFEST, DATABASE, JOURNAL, KEYS, SEALED_KEYS = (
     "keys.sealed",
 )
 SIDES = ("", "-wal", "-shm", "-journal")
-"""What SQLite puts beside a database, and takes for a part of it."""
+"""The endings of the files that SQLite puts beside a database and reads as a part of it."""
 
 
 OWN = (
@@ -29,7 +29,7 @@ OWN = (
     "workflows.path",
     "commands.sock",
 )
-"""What else lies in the data folder."""
+"""The other files in the data folder."""
 
 
 class BackupFailed(Exception):

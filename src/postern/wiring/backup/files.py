@@ -45,8 +45,8 @@ _BEGINNING, _RANDOM = ".postern-backup-", "????????"
 
 @contextmanager
 def folder_of_its_own(parent: Path) -> Iterator[Path]:
-    """In which a backup is put together. What one that was killed has left is removed first: it is as large as the database,
-    and the keys may be in it."""
+    """Makes a folder in which a backup is put together. First it removes the folder of a backup that was killed: it
+    is as large as the database, and the keys may be in it."""
     for left in parent.glob(f"{_BEGINNING}{_RANDOM}"):
         with suppress(OSError), _locked(left, fcntl.LOCK_NB):
             if any(left.iterdir()):  # else it may be just being made
@@ -59,7 +59,8 @@ def folder_of_its_own(parent: Path) -> Iterator[Path]:
 
 @contextmanager
 def _locked(folder: Path, or_not: int = 0) -> Iterator[None]:
-    """With ``LOCK_NB`` an ``OSError`` where another process holds it. The system lets it go with the process, however that ends."""
+    """Locks the folder; with ``LOCK_NB`` raises ``OSError`` if another process holds the lock. The system frees it
+    when the process ends in any way."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | or_not)

@@ -39,7 +39,7 @@ def _as_list(keys: str) -> list[str]:
 
 
 def has_one_of(keys: list[str], manifest: Manifest) -> bool:
-    """As it is asked when a database is opened."""
+    """Makes the same check as the opening of a database."""
     needed = set(manifest.key_fingerprints)
     return not needed or bool(keys and Vault(keys).fingerprints & needed)
 

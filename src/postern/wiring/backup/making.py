@@ -76,8 +76,8 @@ def back_up(
 
 
 def _place_for(file: Path, settings: Settings, replace: bool) -> Path:
-    """Where a link leads to. What is there is overwritten only where it may be: no folder and no device, and nothing that
-    the gateway itself needs, which may not even be there yet."""
+    """Returns the file to write, where a link leads to. Refuses a folder, a device, and any file that the gateway
+    itself needs, which may not even be there yet."""
     place = Path(os.path.realpath(file))  # not resolve(), which raises where links go round in a circle
     if is_own(settings, place):
         raise BackupFailed(f"{file} is a file of the gateway's own; give the backup another name")
@@ -109,8 +109,8 @@ def _newest_run(journal: Path) -> int:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """As of one moment, whatever is committed meanwhile. In one step: a copy in several begins anew whenever
-    somebody writes, and under load would never end."""
+    """Copies the database as of one moment, whatever is committed meanwhile. It is one step: a copy in several begins
+    anew whenever somebody writes, and under load would never end."""
     with _opened(source) as reading, closing(sqlite3.connect(target)) as writing:
         try:
             reading.backup(writing)

@@ -58,7 +58,7 @@ def restore(settings: Settings, file: Path, *, passphrase: str | None, replace: 
 
 
 def _move_aside(file: Path, stamp: str, undoing: ExitStack) -> list[Path]:
-    """With the log beside it, which belongs to it and would be taken for the new one's."""
+    """Moves the file aside with the log beside it, which would be taken for the new file's."""
     aside = file.with_name(f"{file.name}.before-{stamp}")
     number = 1
     while aside.exists():  # restored twice within a second

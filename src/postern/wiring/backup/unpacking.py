@@ -19,15 +19,15 @@ from postern.wiring.backup.contents import DATABASE, FORMAT, KEYS, MANIFEST, SEA
 from postern.wiring.backup.files import quick_check, write_private
 
 NAME_SHOWN = 100
-"""Characters of what a stranger may have written into a backup."""
+"""Characters shown of a name in a backup: a stranger may have written it."""
 
 
 class Unpacked(msgspec.Struct):
     manifest: Manifest
     databases: dict[str, Path]
-    """By their names in the backup: each beside the place where it goes."""
+    """The databases by their names in the backup, each beside the place where it goes."""
     keys: dict[str, bytes]
-    """What the backup has of keys, by its name."""
+    """The keys in the backup, by the name of their file."""
 
 
 @contextmanager
@@ -75,7 +75,7 @@ def _unpack(file: Path, archive: tarfile.TarFile, waiting: dict[str, Path]) -> U
 
 @contextmanager
 def _told_in_words(file: Path, waiting: dict[str, Path]) -> Iterator[None]:
-    """Without the libraries' way of writing what is wrong with the bytes."""
+    """Makes a sentence of each error, without the libraries' way of showing bytes."""
     try:
         yield
     except OSError as error:

@@ -33,10 +33,11 @@ class Worker:
         self.number = number
         self.listener = listener
         self.process: asyncio.subprocess.Process | None = None
-        """None while a new one is on its way."""
+        """None while a new process is starting."""
         self.serving = False
         self.starting = asyncio.Lock()
-        """Whoever starts a process for it: it may die just while it is replaced, and would get two successors."""
+        """Held while a process is started for it: it may die just while it is replaced, and would get two
+        successors."""
 
 
 class Workers:
@@ -187,8 +188,8 @@ class Workers:
 
 @contextmanager
 def _folder_for_sockets(data_dir: Path) -> Iterator[Path]:
-    """Not in the data folder, whose name may be too long for a socket's. The folder that is noted there was left by a parent that
-    was killed, for whoever serves holds the data folder."""
+    """Makes the folder of the workers' sockets. The data folder's name may be too long for a socket's. A folder that
+    is noted there was left by a parent that was killed, for whoever serves holds the data folder."""
     note = data_dir / "workers.sockets"
     with suppress(OSError):
         left = Path(note.read_text())

@@ -23,7 +23,7 @@ PATIENCE = 2.0
 
 
 class WorkerSlot(Struct, frozen=True):
-    """What a worker gets from its parent, as one word on its command line."""
+    """The parent's orders for a worker, as one word on its command line."""
 
     number: int
     of: int
@@ -31,7 +31,7 @@ class WorkerSlot(Struct, frozen=True):
     lifeline: int
     """Written to when it serves; at its end the parent is gone."""
     socket_dir: Path
-    """Where workers ask each other for their metrics."""
+    """The folder in which workers ask each other for their metrics."""
 
     def __str__(self) -> str:
         return f"{self.number}:{self.of}:{self.listener}:{self.lifeline}:{self.socket_dir}"
