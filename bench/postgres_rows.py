@@ -18,6 +18,7 @@ from bench.rooms import KEYS, durable_postgres, entry, keep, kept, table
 from postern.core.deliveries.delivery import Started
 from postern.core.history.invocation import HistoryFilter
 from postern.identity import first_id_at
+from postern.stores.sql import schema
 from postern.stores.store import Store
 
 WEBHOOKS = 200
@@ -50,8 +51,9 @@ INSERT INTO webhooks SELECT 'wh_' || n, 'code_' || n, 'Orders ' || n, true, fals
 
 async def main(sizes: list[int]) -> None:
     with durable_postgres() as url:
+        schema.prepare(url, migrates=True)
         store = Store(url, KEYS)
-        await store.open(migrate=True)
+        await store.open()
         with store.database.writer.begin() as connection:
             connection.execute(text(NAME), {"webhooks": WEBHOOKS})
         began = int(time.time() * 1000) - max(sizes) * APART_MS

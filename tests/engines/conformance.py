@@ -80,7 +80,7 @@ class Harness(Protocol):
 
 @dataclass
 class AnswerEndpoint:
-    """Where workflows post their answers. ``accepted`` and ``late`` hold the documents that came."""
+    """The URL to which workflows post their answers. ``accepted`` and ``late`` hold the documents that came."""
 
     url: str = ""
     accepted: list[Any] = field(default_factory=list)
@@ -144,8 +144,8 @@ async def until(condition: Callable[[], Awaitable[Any]], patience: float = PATIE
 
 
 class Relayed:
-    """What a harness needs of an engine that is reached by a relay, and whose workflows write what they were run with into a
-    file."""
+    """The base of a harness whose engine is reached by a relay, and whose workflows write what they were run with
+    into a file."""
 
     idempotent = hands_trace = True
     tells_the_end = True
@@ -166,7 +166,7 @@ class Relayed:
 
 
 class Played:
-    """What a harness needs that plays the engine itself, as a server that answers as the engine does (``run``)."""
+    """The base of a harness that plays the engine itself, as a server that answers as the engine does (``run``)."""
 
     tells_the_end = False
     engine: Engine
@@ -214,7 +214,7 @@ class Played:
 
 
 async def the_example_answers(harness: Relayed, engine: Engine) -> None:
-    """As every example of an engine does: it looks an order up."""
+    """Looks an order up, as every example of an engine does."""
     await engine.start(trigger(field_one="1001", response=harness.endpoint.slot()))
 
     async def answered() -> list[Any]:

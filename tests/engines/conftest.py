@@ -12,7 +12,7 @@ pytest.register_assert_rewrite("engines.conformance")
 
 @pytest.fixture(scope="session", autouse=True)
 def ends_are_asked_for_often() -> Iterator[None]:
-    """Hundreds of these tests wait for an end that nobody tells them, and production asks once a second."""
+    """Asks for ends more often than production, which asks once a second: hundreds of these tests wait for an end."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(embedded, "ASKED_EVERY", 0.05)
         yield

@@ -124,7 +124,7 @@ class Stage:
     async def start(
         self, key: str, *, slot: ResponseSlot | None = None, webhook_id: str = "wh_1", **fields: str
     ) -> Started:
-        """As the gateway does: an engine that is unavailable is asked again."""
+        """Starts as the gateway does: an engine that is unavailable is asked again."""
         trigger = self.trigger(key, slot, webhook_id, **fields)
         end = time.monotonic() + PATIENCE
         while True:

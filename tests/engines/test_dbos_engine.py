@@ -124,7 +124,7 @@ async def test_a_database_without_dbos_loses_nothing_and_says_what_to_do(postgre
 
 
 async def test_what_others_pickled_is_never_read(harness: DbosHarness, tmp_path: Path) -> None:
-    """Whoever can write to that database must not be able to run code in the gateway."""
+    """A person who can write to that database must not be able to run code in the gateway."""
     await harness.engine.start(asked := trigger(field_one="fail"))
     await harness.engine.ended(asked.key)
     mark = tmp_path / "run"

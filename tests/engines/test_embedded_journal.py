@@ -1,4 +1,4 @@
-"""What the embedded engine's file remembers: after a power cut, on a full disk."""
+"""The embedded engine's file after a power cut, and on a full disk."""
 
 import os
 import signal
@@ -236,7 +236,7 @@ class Life:
 
     def __init__(self, folder: Path, flow: Callable[[Any], object], answer: Answer) -> None:
         self.seen: list[tuple[int, int]] = []
-        """What was on disk after each commit, without repetitions."""
+        """The contents of the disk after each commit, without repetitions."""
         self.started = Outcome()
         self.ended = Outcome()
         self.runs = WorkflowRuns(
@@ -258,7 +258,7 @@ class Life:
         self.runs.start(Start(1, "inv.1", "wh_1", {"fieldOne": ""}, b"{}", time.time() + 60), self.started)
 
     def on_disk(self) -> tuple[int, int]:
-        """How many runs, how many steps."""
+        """Returns how many runs and how many steps there are."""
         [counts] = self.runs._journal.read("SELECT (SELECT count(*) FROM runs), (SELECT count(*) FROM steps)")
         found: tuple[int, int] = counts
         return found

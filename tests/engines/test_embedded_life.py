@@ -1,4 +1,4 @@
-"""What happens to runs and deliveries when the engine process, the gateway or a workflow file goes wrong."""
+"""Runs and deliveries when the engine process, the gateway or a workflow file goes wrong."""
 
 import asyncio
 import os

@@ -115,7 +115,7 @@ class Bed:
         return True
 
     def live(self) -> tuple[str, list[str]] | None:
-        """Until the run ends or the process crashes: how it ended, or None."""
+        """Runs until the run ends or the process crashes. Returns how it ended, or None."""
         outcome: list[str] = []
         over = threading.Event()
         self.crashed.clear()

@@ -1,4 +1,4 @@
-"""What a workflow may rely on while it runs in the embedded engine."""
+"""The promises to a workflow while it runs in the embedded engine."""
 
 import asyncio
 import sqlite3

@@ -1,4 +1,4 @@
-"""Workflows that misbehave and files that go away: what happens to the other runs, and what health says."""
+"""Workflows that misbehave and files that go away: the effect on other runs, and what health says."""
 
 import asyncio
 import os

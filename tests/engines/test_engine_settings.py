@@ -1,4 +1,4 @@
-"""From the environment to an engine."""
+"""Engines are made from the environment."""
 
 import pytest
 

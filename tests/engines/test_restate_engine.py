@@ -22,7 +22,7 @@ from engines.restate_server import Server, restate_server, running_restate
 from postern.core.deliveries.delivery import EngineRejected, EngineUnavailable, Started
 from postern.engines.handover import Target
 from postern.engines.restate import RestateEngine
-from stand_in import Received, Reply, stand_in
+from stand_in import Reply, stand_in
 
 ECHO = Target("Echo/run", "")
 
@@ -108,11 +108,7 @@ FAILED = Reply(500, {"X-Restate-Error-Source": "invocation"})
 async def test_a_call_ends_as_its_runs_do_and_nobody_waits_for_one_that_is_not_there(
     second: Reply, end: str
 ) -> None:
-    def reply(asked: Received) -> Reply:
-        attached = FAILED if asked.target.endswith("/attach") else second
-        return attached if "/Echo/second/" in asked.target else Reply(200)
-
-    async with stand_in(reply) as server:
+    async with stand_in(lambda asked: second if "/Echo/second/" in asked.target else Reply(200)) as server:
         engine = RestateEngine(server.url, targets=[ECHO, Target("Echo/second", "")])
         assert await engine.ended("inv.1") == end
         await engine.close()

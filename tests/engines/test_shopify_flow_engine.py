@@ -8,6 +8,7 @@ from engines.conformance import EngineConformance, Harness, Played, endpoint, tr
 from postern.core.deliveries.delivery import EngineRejected, EngineUnavailable, Started
 from postern.engines.handover import NEAR
 from postern.engines.shopify_flow import ALSO, ShopifyFlowEngine
+from postern.outbound.fetch import Fetcher
 from stand_in import Answer, Received, Reply, stand_in
 
 TAKEN = {"data": {"flowTriggerReceive": {"userErrors": []}}}
@@ -20,9 +21,9 @@ def json_reply(document: Any, status: int = 200, headers: dict[str, str] | None 
 
 
 def engine_at(url: str, **settings: Any) -> ShopifyFlowEngine:
-    return ShopifyFlowEngine(
-        "shop.myshopify.com", "shpat_secret", endpoint=url, allowed_ranges=NEAR, **settings
-    )
+    engine = ShopifyFlowEngine("shop.myshopify.com", "shpat_secret", **settings)
+    engine._url, engine._fetcher = url, Fetcher(allowed_ranges=NEAR)
+    return engine
 
 
 class FlowHarness(Played):

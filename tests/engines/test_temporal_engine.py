@@ -66,7 +66,7 @@ INTERVALS = ("history.transferProcessorUpdateAckInterval", "history.visibilityPr
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[int]:
-    """In memory."""
+    """A Temporal server that keeps its data in memory."""
     soon = [part for one in INTERVALS for part in ("--dynamic-config-value", f'{one}="100ms"')]
     made = TemporalServer(*soon)
     made.start()

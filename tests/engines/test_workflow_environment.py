@@ -1,4 +1,4 @@
-"""What a workflow, and whatever program it starts, inherits from the gateway."""
+"""The environment that a workflow, and any program it starts, inherits from the gateway."""
 
 from pathlib import Path
 

@@ -9,6 +9,7 @@ import pytest
 from postern.stores.sql import checkpoint
 from postern.stores.store import Store
 from stores.conftest import entry
+from support.fresh import fresh_database
 from support.recording import kept
 
 
@@ -16,7 +17,8 @@ async def test_the_log_stays_small_although_there_is_always_another_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checkpoint, "WORTH_IT", 256 * 1024)
-    store = Store(f"sqlite:///{tmp_path}/postern.db", ["a key of the tests, long enough"])
+    database = fresh_database(tmp_path / "postern.db")
+    store = Store(f"sqlite:///{database}", ["a key of the tests, long enough"])
     assert store._checkpoints is not None
     store._checkpoints._every = 0.01
     await store.open()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from postern.core.access.accounts import Actor
 from postern.core.limits import Limits
+from postern.stores.sql import schema
 from postern.stores.store import Store
 from postern.usecases.runtime.directory import Directory
 from postern.usecases.runtime.gateway import Gateway
@@ -31,8 +32,9 @@ class Clock:
 async def gateway_on(database: Path | str) -> AsyncIterator[tuple[Gateway, Clock]]:
     """``gateway_on(tmp_path)`` makes a SQLite database there; a text is the URL of any other."""
     url = database if isinstance(database, str) else f"sqlite:///{fresh_database(database / 'postern.db')}"
+    schema.prepare(url, migrates=True)
     store = Store(url, ["a key of the tests, long enough"])
-    await store.open(migrate=True)
+    await store.open()
     clock = Clock()
     gateway = Gateway(
         store=store,

@@ -27,13 +27,12 @@ from postern.core.deliveries.delivery import (
     Workflow,
     end_of_runs,
 )
-from postern.engines.handover import EngineElsewhere, Target, checked, document
+from postern.engines.handover import EngineElsewhere, Target, checked, document, ended_when_asked
 
 T = TypeVar("T")
 
 CONNECTIONS = 4
 CONNECT_WITHIN = 5
-ASKED_EVERY = 0.2
 _STATES = {
     "SUCCESS": "completed",
     "ERROR": "failed",
@@ -99,16 +98,7 @@ class DbosEngine(EngineElsewhere):
         return Started(len(wanted), tuple(target.workflow for target in wanted))
 
     async def ended(self, key: str) -> Literal["completed", "failed"]:
-        while True:
-            try:
-                found = await self.ends([key])
-            except EngineUnavailable:
-                found = {key: None}
-            if key not in found:
-                return "completed"  # nothing runs
-            if (end := found[key]) is not None:
-                return end.state
-            await asyncio.sleep(ASKED_EVERY)
+        return await ended_when_asked(self.ends, key)
 
     async def ends(self, keys: list[str]) -> dict[str, End | None]:
         ids = {target.workflow_id(key): key for key in keys for target in self._targets}

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -10,7 +11,15 @@ from msgspec import Struct
 
 from postern.core.address import NOBODY, Allowlist
 from postern.core.answer import WorkflowResponse
-from postern.core.deliveries.delivery import End, ResponseSlot, Run, Trigger, Workflow
+from postern.core.deliveries.delivery import (
+    End,
+    EngineRejected,
+    EngineUnavailable,
+    ResponseSlot,
+    Run,
+    Trigger,
+    Workflow,
+)
 from postern.core.documents import Document
 from postern.outbound.fetch import FetchedAnswer, Fetcher, parse_url
 
@@ -106,6 +115,26 @@ class EngineOverHttp(EngineElsewhere):
 
     async def close(self) -> None:
         await self._fetcher.aclose()
+
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
+"""Seconds between two questions whether a run has ended: most end soon, and others go on for long."""
+
+
+async def ended_when_asked(
+    ends: Callable[[list[str]], Awaitable[dict[str, End | None]]], key: str
+) -> Literal["completed", "failed"]:
+    """Waits for the end of a delivery's runs by asking an engine that can tell."""
+    pause = FIRST_PAUSE
+    while True:
+        with suppress(EngineUnavailable, EngineRejected):
+            found = await ends([key])
+            if key not in found:
+                return "completed"  # nothing runs
+            if (end := found[key]) is not None:
+                return end.state
+        await asyncio.sleep(pause)
+        pause = min(pause * 2, LONGEST_PAUSE)
 
 
 ASKED_AT_ONCE = 20

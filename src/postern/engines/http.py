@@ -72,17 +72,12 @@ class HttpEngine(EngineOverHttp):
     async def start(self, trigger: Trigger) -> Started:
         asked_at = time.time()
         left = trigger.response.deadline - asked_at if self._inline and trigger.response is not None else 0.0
-        if left < SHORTEST_WAIT:
-            try:
-                taken = await self._exchange(trigger, self._timeout, waits=False)
-            except FetchFailed as failed:
-                raise _unavailable(failed, self._secrets) from failed
-            return replace(taken, at=asked_at)
-        exchange = asyncio.create_task(self._exchange(trigger, left, waits=True))
+        waits = left >= SHORTEST_WAIT
+        exchange = asyncio.create_task(self._exchange(trigger, left if waits else self._timeout, waits))
         try:
             # Connecting takes at most half of what is left, so whatever goes on after this has reached the
             # engine.
-            await asyncio.wait({exchange}, timeout=min(left * 0.8, LONGEST_HOLD))
+            await asyncio.wait({exchange}, timeout=min(left * 0.8, LONGEST_HOLD) if waits else None)
         except asyncio.CancelledError:
             exchange.cancel()
             raise
@@ -90,10 +85,9 @@ class HttpEngine(EngineOverHttp):
             self._keep(trigger.key, exchange)
             return Started(1, at=asked_at)
         try:
-            taken = exchange.result()
+            return replace(exchange.result(), at=asked_at)
         except FetchFailed as failed:
             raise _unavailable(failed, self._secrets) from failed
-        return replace(taken, at=asked_at)
 
     async def _exchange(self, trigger: Trigger, timeout: float, waits: bool) -> Started:
         """Raises ``FetchFailed`` where not even a status came back."""

@@ -5,7 +5,6 @@ The gateway needs nothing of Restate's: the ingress is HTTP. Whether a deploymen
 the server's own affair, once it knows the service: what it took it keeps until one is.
 """
 
-import asyncio
 import re
 import time
 from collections.abc import Sequence
@@ -23,13 +22,19 @@ from postern.core.deliveries.delivery import (
     Workflow,
     end_of_runs,
 )
-from postern.engines.handover import NEAR, EngineOverHttp, Target, asked_each, checked, document
+from postern.engines.handover import (
+    NEAR,
+    EngineOverHttp,
+    Target,
+    asked_each,
+    checked,
+    document,
+    ended_when_asked,
+)
 from postern.outbound.fetch import FetchedAnswer, parse_url
 from postern.outbound.guard import FetchFailed
 
 DEFAULT_TARGET = Target("WebhookTrigger/run", "")
-ATTACHED_FOR = 30.0
-"""Seconds that one request waits for a run's end, before another one goes on waiting."""
 
 _HANDLER = re.compile(r"[A-Za-z0-9_.-]{1,200}/[A-Za-z0-9_.-]{1,200}")
 _NOT_YET = 470
@@ -63,7 +68,7 @@ class RestateEngine(EngineOverHttp):
         headers = {**self._headers, "Content-Type": "application/json", "Idempotency-Key": trigger.key}
         headers |= trigger.tracing
         for target in wanted:
-            answer = await self._ask(f"/{target.workflow}/send", self._timeout, headers, body)
+            answer = await self._ask(f"/{target.workflow}/send", headers, body)
             if 200 <= answer.status < 300:
                 continue
             detail = f"Restate answered {answer.status}: {_message(answer)}"
@@ -75,43 +80,30 @@ class RestateEngine(EngineOverHttp):
         return Started(len(wanted), tuple(target.workflow for target in wanted))
 
     async def _ask(
-        self, path: str, timeout: float, headers: dict[str, str] | None = None, content: bytes | None = None
+        self, path: str, headers: dict[str, str] | None = None, content: bytes | None = None
     ) -> FetchedAnswer:
         try:
-            return await self._fetch(content, headers or self._headers, _LARGEST_ANSWER, path, timeout)
+            return await self._fetch(content, headers or self._headers, _LARGEST_ANSWER, path)
         except FetchFailed as failed:
             if failed.reason_code == "too_large" and failed.status is not None:
                 return FetchedAnswer(failed.status, (), b"", self._url + path)  # its status says all
             raise EngineUnavailable(f"Restate cannot be reached: {failed.detail}") from failed
 
     async def ended(self, key: str) -> Literal["completed", "failed"]:
-        outcomes = await asyncio.gather(*(self._ended(target, key) for target in self._targets))
-        return "failed" if any(end is not None and end.state == "failed" for end in outcomes) else "completed"
-
-    async def _ended(self, target: Target, key: str) -> End | None:
-        while True:
-            try:
-                known, end = await self._end(target, key, "output", self._timeout)
-                if known and end is None:  # attached to what is not there, it would tell of a failure
-                    known, end = await self._end(target, key, "attach", ATTACHED_FOR)
-            except EngineUnavailable:
-                known, end = True, None
-                await asyncio.sleep(0.5)
-            if end is not None or not known:
-                return end
+        return await ended_when_asked(self.ends, key)
 
     async def ends(self, keys: list[str]) -> dict[str, End | None]:
         async def end(key: str) -> tuple[bool, End | None]:
-            asked = [await self._end(target, key, "output", self._timeout) for target in self._targets]
+            asked = [await self._end(target, key) for target in self._targets]
             ends = [end for known, end in asked if known]
             over = [(one.state, one.at, one.error) for one in ends if one is not None]
             return bool(ends), end_of_runs(over) if ends and len(over) == len(ends) else None
 
         return await asked_each(keys, end)
 
-    async def _end(self, target: Target, key: str, how: str, timeout: float) -> tuple[bool, End | None]:
+    async def _end(self, target: Target, key: str) -> tuple[bool, End | None]:
         """Whether there is such a run, and how it has ended if it has. When it did, the ingress does not tell."""
-        answer = await self._ask(f"/restate/invocation/{target.workflow}/{key}/{how}", timeout)
+        answer = await self._ask(f"/restate/invocation/{target.workflow}/{key}/output")
         if answer.status == _NOT_YET:
             return True, None
         if 200 <= answer.status < 300:
@@ -124,14 +116,14 @@ class RestateEngine(EngineOverHttp):
 
     async def health(self) -> EngineHealth:
         try:
-            answer = await self._ask("/restate/health", self._timeout)
+            answer = await self._ask("/restate/health")
             if answer.status != 200:
                 return EngineHealth(False, f"Restate answered {answer.status}: {_message(answer)}")
             unknown = [
                 service
                 for service in dict.fromkeys(target.workflow.partition("/")[0] for target in self._targets)
                 if f"service '{service}' not found"
-                in _message(await self._ask(f"/restate/invocation/{service}/-/-/output", self._timeout))
+                in _message(await self._ask(f"/restate/invocation/{service}/-/-/output"))
             ]
         except EngineUnavailable as failed:
             return EngineHealth(False, failed.detail)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from postern.core.address import NOBODY, Allowlist
+from postern.core.address import NOBODY
 from postern.core.deliveries.delivery import EngineHealth, EngineRejected, EngineUnavailable, Started, Trigger
 from postern.core.documents import Document, Payload
 from postern.engines.handover import EngineOverHttp, deadline_text
@@ -43,12 +43,8 @@ class ShopifyFlowEngine(EngineOverHttp):
         api_version: str = "2026-10",
         also_send: Sequence[str] = (),
         payload_limit: int = 50_000,
-        endpoint: str | None = None,
-        allowed_ranges: Allowlist = NOBODY,
     ) -> None:
-        """``endpoint`` replaces the shop's own address: for a proxy in front of it, and for trying things
-        out."""
-        if endpoint is None and not _SHOP.fullmatch(shop):
+        if not _SHOP.fullmatch(shop):
             raise ValueError("the shop must be written as your-shop.myshopify.com")
         if not _VERSION.fullmatch(api_version):
             raise ValueError("the API's version must be written as 2026-10, or unstable")
@@ -56,8 +52,7 @@ class ShopifyFlowEngine(EngineOverHttp):
             raise ValueError("the access token must be the text that Shopify shows, shpat_…")
         if unknown := sorted(set(also_send) - set(ALSO)):
             raise ValueError(f"{unknown[0][:50]!r} cannot be sent; choose from {', '.join(ALSO)}")
-        url = endpoint or f"https://{shop}/admin/api/{api_version}/graphql.json"
-        super().__init__(url, 10.0, allowed_ranges)
+        super().__init__(f"https://{shop}/admin/api/{api_version}/graphql.json", 10.0, NOBODY)
         self._headers = {"Content-Type": "application/json", "X-Shopify-Access-Token": access_token}
         self._handle = handle
         self._also_send = tuple(also_send)

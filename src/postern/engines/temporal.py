@@ -5,7 +5,6 @@ The gateway only needs the server. Whether a worker is there to run the workflow
 the start is kept until one comes.
 """
 
-import asyncio
 import contextlib
 import re
 import time
@@ -44,7 +43,7 @@ from postern.core.deliveries.delivery import (
     Workflow,
     end_of_runs,
 )
-from postern.engines.handover import EngineElsewhere, Target, asked_each, checked, document
+from postern.engines.handover import EngineElsewhere, Target, asked_each, checked, document, ended_when_asked
 
 _NEVER = {RPCStatusCode.INVALID_ARGUMENT, RPCStatusCode.OUT_OF_RANGE, RPCStatusCode.UNIMPLEMENTED}
 
@@ -132,24 +131,7 @@ class TemporalEngine(EngineElsewhere):
         return [*dict.fromkeys(target.workflow_id(key) for key in keys for target in self._targets)]
 
     async def ended(self, key: str) -> Literal["completed", "failed"]:
-        outcomes = await asyncio.gather(*map(self._ended, self._ids(key)))
-        return "failed" if "failed" in outcomes else "completed"
-
-    async def _ended(self, workflow_id: str) -> Literal["completed", "failed", "absent"]:
-        client = await self._connected()
-        while True:
-            try:
-                await client.get_workflow_handle(workflow_id).result()
-            except WorkflowFailureError:
-                return "failed"
-            except RPCError as error:
-                if error.status == RPCStatusCode.NOT_FOUND:
-                    return "absent"  # a target that did not want this trigger
-                await asyncio.sleep(0.5)
-            except RuntimeError:
-                await asyncio.sleep(0.5)
-            else:
-                return "completed"
+        return await ended_when_asked(self.ends, key)
 
     async def ends(self, keys: list[str]) -> dict[str, End | None]:
         async def end(key: str) -> tuple[bool, End | None]:

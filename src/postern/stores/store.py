@@ -32,7 +32,7 @@ from postern.stores.samples import Samples
 from postern.stores.schedules import Schedules
 from postern.stores.secrets import keys
 from postern.stores.secrets.vault import Vault
-from postern.stores.sql import schema, wake
+from postern.stores.sql import wake
 from postern.stores.sql.checkpoint import Checkpoints
 from postern.stores.sql.database import Database
 from postern.stores.sql.writer import Writer
@@ -75,13 +75,9 @@ class Store:
         self.incidents = Incidents(self.database, self.writer)
         self._alone_lock: wake.AloneLock | None = None
 
-    async def open(self, migrate: bool | None = None) -> None:
-        """SQLite is brought up to date by itself; on Postgres other processes may still run, so there it is a
-        command."""
+    async def open(self) -> None:
+        """Opens a database that `schema.prepare` has looked at."""
         try:
-            if migrate if migrate is not None else self.database.is_sqlite:
-                schema.migrate(self.database)
-            schema.verify(self.database)
             keys.check(self.database, self.vault)
         except DBAPIError as error:
             self.database.close()

@@ -144,7 +144,7 @@ async def opened(
     schema.prepare(settings.database, migrates=migrates or is_new)
     keys = secret_keys(settings)
     store = Store(settings.database, keys)
-    await store.open(migrate=False)
+    await store.open()
     async with AsyncExitStack() as at_the_end:
         at_the_end.push_async_callback(store.close)
         runs_workflows = serving_on is not None and settings.engine == "embedded"

@@ -122,9 +122,7 @@ class Rehearsing:
             call.tries += 1
             if chosen is REAL:
                 return function(*args, **kwargs)
-            if isinstance(chosen, BaseException) or (
-                isinstance(chosen, type) and issubclass(chosen, BaseException)
-            ):
+            if is_exception(chosen):
                 raise chosen
             return chosen(*args, **kwargs) if callable(chosen) else chosen
 
@@ -152,6 +150,11 @@ class Rehearsing:
     def _answer(self, document: str) -> bool:
         self.answers.append(Answer(**json.loads(document)))
         return self.answer_taken and len(self.answers) == 1
+
+
+def is_exception(value: Any) -> bool:
+    """Whether it can be raised: an exception or a class of exceptions."""
+    return isinstance(value, BaseException) or (isinstance(value, type) and issubclass(value, BaseException))
 
 
 def _copied(value: Any) -> Any:

@@ -18,7 +18,7 @@ from typing import Any, cast
 
 from postern.workflows.event import FIELD_NAMES, event_of
 from postern.workflows.language import Automation, Event, StepFailed
-from postern.workflows.rehearsal import REAL, Answer, Clock, NoStandIn, Rehearsing, StepCall
+from postern.workflows.rehearsal import REAL, Answer, Clock, NoStandIn, Rehearsing, StepCall, is_exception
 
 __all__ = [
     "REAL",
@@ -114,7 +114,7 @@ def in_turn(*outcomes: Any) -> Any:
         if not left:
             raise AssertionError(f"the step was tried more often than in_turn has outcomes ({len(outcomes)})")
         one = left.pop(0)
-        if isinstance(one, BaseException) or (isinstance(one, type) and issubclass(one, BaseException)):
+        if is_exception(one):
             raise one
         return one
 

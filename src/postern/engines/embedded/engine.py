@@ -20,6 +20,7 @@ from postern.core.deliveries.delivery import (
 from postern.engines.embedded import frames
 from postern.engines.embedded.link import OnEnd, TakeAnswer
 from postern.engines.embedded.supervisor import Supervisor
+from postern.engines.handover import ended_when_asked
 from postern.observe.logs import Log
 from postern.observe.watching import Watch
 from postern.private_files import make_folder, private_folder
@@ -83,10 +84,13 @@ class EmbeddedEngine:
         self._on_end = on_end
 
     def _ended(self, key: str, end: End) -> None:
+        self._end_wait(key, end)
+        self._on_end(key, end)
+
+    def _end_wait(self, key: str, end: End) -> None:
         waiting = self._awaited.pop(key, None)
         if waiting is not None and not waiting.done():
             waiting.set_result(end)
-        self._on_end(key, end)
 
     async def open(self) -> None:
         """Begin to start the process; until it is there the engine is *unavailable*. A folder that is missing
@@ -129,7 +133,7 @@ class EmbeddedEngine:
     async def ended(self, key: str) -> Literal["completed", "failed"]:
         waiting = self._awaited.get(key)
         if waiting is None:
-            return await self._ended_when_asked(key)
+            return await ended_when_asked(self.ends, key)
         # The process tells by itself. Who waits here is alone with this key.
         self._told_later.add(key)
         if self._asking is None:
@@ -140,16 +144,6 @@ class EmbeddedEngine:
             self._told_later.discard(key)
             self._awaited.pop(key, None)
 
-    async def _ended_when_asked(self, key: str) -> Literal["completed", "failed"]:
-        while True:
-            with suppress(EngineUnavailable):
-                found = await self.ends([key])
-                if key not in found:
-                    return "completed"  # nothing runs
-                if (end := found[key]) is not None:
-                    return end.state
-            await asyncio.sleep(ASKED_EVERY)
-
     async def _ask_now_and_again(self) -> None:
         """Asks for ends that a process which died did not tell. It asks for many keys at once, and only for those
         that have waited for a while: most ends come within milliseconds, and a timer for each would cost more than
@@ -159,20 +153,14 @@ class EmbeddedEngine:
                 await asyncio.sleep(ASKED_EVERY)
                 keys = list(before & self._told_later)
                 for first in range(0, len(keys), ASKED_AT_ONCE):
+                    some = keys[first : first + ASKED_AT_ONCE]
                     with suppress(EngineUnavailable):
-                        self._tell(
-                            await self.ends(keys[first : first + ASKED_AT_ONCE]),
-                            keys[first : first + ASKED_AT_ONCE],
-                        )
+                        found = await self.ends(some)
+                        for key in some:
+                            if (end := found.get(key, _NOTHING_RUNS)) is not None:
+                                self._end_wait(key, end)
         finally:
             self._asking = None
-
-    def _tell(self, found: dict[str, End | None], keys: list[str]) -> None:
-        for key in keys:
-            end = found.get(key, _NOTHING_RUNS)
-            waiting = self._awaited.get(key)
-            if end is not None and waiting is not None and not waiting.done():
-                waiting.set_result(end)
 
     async def ends(self, keys: list[str]) -> dict[str, End | None]:
         done = await self._supervisor.link.ask(lambda id: frames.AskEnds(id, keys), PATIENCE)

@@ -53,7 +53,7 @@ class Link(asyncio.Protocol):
         self._ids = count(1)
         self._received = bytearray()
         self._waiting: dict[int, asyncio.Future[frames.Done]] = {}
-        self._answering: set[asyncio.Future[bool]] = set()
+        self._answering: set[asyncio.Task[None]] = set()
         self._gathered: list[bytes] = []
         """Frames to be sent at the end of the event loop's round."""
         self._loop = asyncio.get_running_loop()
@@ -156,7 +156,9 @@ class Link(asyncio.Protocol):
                 if (waiting := self._waiting.get(id)) is not None and not waiting.done():
                     waiting.set_result(frame)
             case frames.AnswerFrame():
-                self._answer(frame)
+                answering = self._loop.create_task(self._answer(frame))
+                self._answering.add(answering)
+                answering.add_done_callback(self._answering.discard)
             case frames.RunsEndedFrame(key, end):
                 self._on_end(key, end)
             case frames.RunOver():
@@ -168,32 +170,18 @@ class Link(asyncio.Protocol):
             case frames.Beat():
                 pass  # that it came is enough
 
-    def _answer(self, frame: frames.AnswerFrame) -> None:
-        def recorded(taken: asyncio.Future[bool]) -> None:
-            self._answering.discard(taken)
-            if not taken.cancelled():
-                self.send(_reply(frame.id, taken.exception() or taken.result()))
-
+    async def _answer(self, frame: frames.AnswerFrame) -> None:
+        reply = frames.AnsweredFrame(frame.id)
         try:
             document = json.loads(frame.document)
-            taken = asyncio.ensure_future(
-                self._take_answer(frame.key, document["status"], document["headers"], document["body"])
+            reply.taken = await self._take_answer(
+                frame.key, document["status"], document["headers"], document["body"]
             )
+        except InvalidResponse as error:
+            reply.refused = str(error)
+        except StoreUnavailable:
+            reply.again = True
         except Exception as error:
-            self.send(_reply(frame.id, error))
-        else:
-            self._answering.add(taken)
-            taken.add_done_callback(recorded)
-
-
-def _reply(id: int, outcome: bool | BaseException) -> frames.AnsweredFrame:
-    match outcome:
-        case bool():
-            return frames.AnsweredFrame(id, taken=outcome)
-        case InvalidResponse():
-            return frames.AnsweredFrame(id, refused=str(outcome))
-        case StoreUnavailable():
-            return frames.AnsweredFrame(id, again=True)
-        case _:
-            log.error("a workflow's answer could not be taken", exc_info=outcome)
-            return frames.AnsweredFrame(id, refused=f"internal: {type(outcome).__name__}")
+            log.exception("a workflow's answer could not be taken")
+            reply.refused = f"internal: {type(error).__name__}"
+        self.send(reply)

@@ -34,6 +34,12 @@ def printing_for(workflow: str, run: str) -> Iterator[None]:
         _run.reset(token)
 
 
+class _UnfinishedLine(threading.local):
+    """Each thread has its own: several print at the same time."""
+
+    text = ""
+
+
 class Printed(io.TextIOBase):
     """Stands for standard output or standard error."""
 
@@ -43,29 +49,23 @@ class Printed(io.TextIOBase):
     def __init__(self, name: str, descriptor: int) -> None:
         self._name = name
         self._descriptor = descriptor
-        self._here = threading.local()
+        self._here = _UnfinishedLine()
         self.buffer = _Bytes(self)
 
     def write(self, text: str, /) -> int:
-        *lines, rest = (self._begun + text).split("\n")
+        *lines, rest = (self._here.text + text).split("\n")
         for line in lines:
             self._say(line)
         while len(rest) > LONGEST_LINE:
             self._say(rest[:LONGEST_LINE])
             rest = rest[LONGEST_LINE:]
-        self._here.begun = rest
+        self._here.text = rest
         return len(text)
 
-    @property
-    def _begun(self) -> str:
-        """The unfinished line of this thread: several threads print at the same time."""
-        begun: str = getattr(self._here, "begun", "")
-        return begun
-
     def end_line(self) -> None:
-        if begun := self._begun:
-            self._here.begun = ""
-            self._say(begun)
+        text, self._here.text = self._here.text, ""
+        if text:
+            self._say(text)
 
     def _say(self, line: str) -> None:
         about = {"text": line, "stream": self._name}

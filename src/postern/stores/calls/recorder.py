@@ -22,7 +22,7 @@ from postern.core.history.volume import UNKEPT
 from postern.core.listeners import Handed
 from postern.stores.calls.claims import claim_keys
 from postern.stores.sql.bulk import execute_for_each, insert_rows
-from postern.stores.sql.moments import milliseconds, seconds
+from postern.stores.sql.moments import milliseconds, row_of, seconds
 from postern.stores.sql.tables import (
     LATENCY_BOUNDS_MS,
     belongs,
@@ -331,18 +331,7 @@ def _volume_statement(dialect_name: str) -> Any:
 
 
 def hand_over(connection: Connection, call: Handed) -> None:
-    connection.execute(
-        insert(handed).values(
-            id=call.id,
-            invocation_id=call.invocation_id,
-            listener_id=call.listener_id,
-            listener=call.listener,
-            owner=call.owner,
-            at=milliseconds(call.at),
-            delivery_key=call.delivery_key,
-            asked_by=call.asked_by,
-        )
-    )
+    connection.execute(insert(handed).values(row_of(call)))
     announce(connection, HANDED, call.listener_id)
 
 

@@ -86,11 +86,9 @@ class Database:
             # IMMEDIATE: a writer that starts as a reader and then upgrades can fail with "locked" however
             # long it may wait.
             self.writer = _sqlite_engine(self.url, self.file, begin="BEGIN IMMEDIATE")
-            self.searchers = _sqlite_engine(self.url, self.file, begin="BEGIN")
         elif self.url.get_backend_name() == "postgresql":
-            self.readers = _postgres_engine(self.url, READERS, _READING)
+            self.readers = _postgres_engine(self.url, READERS + SEARCHERS, _READING)
             self.writer = _postgres_engine(self.url, 1, _WRITING)
-            self.searchers = _postgres_engine(self.url, SEARCHERS, _READING)
         else:
             raise ValueError("the database URL must begin with sqlite:/// or postgresql://")
         self.is_sqlite = self.writer.dialect.name == "sqlite"
@@ -113,7 +111,7 @@ class Database:
                 "rate_limited", "Too many searches are under way; try again in a few seconds.", retry_after=5
             )
         search = _Search()
-        running = self._search_threads.submit(lambda: self._safely(lambda: search.run(self.searchers, query)))
+        running = self._search_threads.submit(lambda: self._safely(lambda: search.run(self.readers, query)))
         self._searches.add(search)
         running.add_done_callback(lambda _: self._searches.discard(search))
         try:
@@ -155,7 +153,6 @@ class Database:
         self._search_threads.shutdown(wait=True, cancel_futures=True)
         self._threads.shutdown(wait=True)
         self.readers.dispose()
-        self.searchers.dispose()
         self.writer.dispose()
 
 
@@ -246,7 +243,7 @@ def _sqlite_engine(url: URL, file: DatabaseFile, begin: str) -> Engine:
         creator=file.connect,
         hide_parameters=True,  # an error's text gets into logs, and parameters hold what callers sent
         poolclass=QueuePool,
-        pool_size=READERS,
+        pool_size=READERS + SEARCHERS,
         max_overflow=2,
         # the connection used last has the pages and statements at hand that will be asked for next
         pool_use_lifo=True,

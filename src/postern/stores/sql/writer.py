@@ -86,12 +86,6 @@ class Commits:
         self._refused_at = -math.inf
         self._logged_at = -math.inf
 
-    def begin(self) -> None:
-        self.since = time.monotonic()
-
-    def end(self) -> None:
-        self.since = None
-
     def succeeded(self, calls: int) -> None:
         self.succeeded_at = now = time.monotonic()
         self.trouble = None
@@ -130,7 +124,7 @@ class Writer:
         self._at_work = False
         """The thread has a batch, or will have one when the loop has gone round."""
         self._handed_over: queue.SimpleQueue[list[tuple[Work, Done]] | None] = queue.SimpleQueue()
-        self._waiting = 0
+        self.waiting = 0
         self._bytes = 0
         self._connection: Connection | None = None
         """The thread's own, kept from commit to commit; given back as soon as anything goes wrong."""
@@ -143,14 +137,10 @@ class Writer:
         self._loop = asyncio.get_running_loop()
         self._thread.start()
 
-    @property
-    def waiting(self) -> int:
-        return self._waiting
-
     def record(self, entry: Entry, on_stored: Callable[[Receipt | StoreUnavailable], None]) -> None:
         """Tells when the entry is on disk; or that it is not, and then nothing of it is."""
         size = _size(entry)
-        if self._waiting >= MOST_WAITING or self._bytes + size > MOST_BYTES or self._closing:
+        if self.waiting >= MOST_WAITING or self._bytes + size > MOST_BYTES or self._closing:
             on_stored(StoreUnavailable("too many calls are waiting to be stored"))
             return
         self._bytes += size
@@ -181,7 +171,7 @@ class Writer:
         return future
 
     def _gather(self, work: Work, done: Done, urgent: bool = True) -> None:
-        self._waiting += 1
+        self.waiting += 1
         self._gathered.append((work, done))
         if urgent:
             self._hand_over_soon()
@@ -205,7 +195,7 @@ class Writer:
 
     def _done(self, batch: list[tuple[Work, Done]], results: list[Any]) -> None:
         self._at_work = False
-        self._waiting -= len(batch)
+        self.waiting -= len(batch)
         for (work, done), result in zip(batch, results, strict=True):
             if isinstance(work, Entry):
                 self._bytes -= _size(work)
@@ -214,14 +204,14 @@ class Writer:
             except Exception:  # one that cannot hear it must not keep the others from hearing
                 log.exception("a write was done and its end could not be reported")
         self._hand_over_soon()
-        if not self._waiting:
+        if not self.waiting:
             self._all_answered.set()
 
     async def close(self) -> None:
         """Writes what is waiting, then ends."""
         self._closing = True
         self._all_answered.clear()
-        if self._waiting:
+        if self.waiting:
             with suppress(TimeoutError):  # a store that hangs must not keep the process from ending
                 await asyncio.wait_for(self._all_answered.wait(), 30)
         self._handed_over.put(None)
@@ -231,9 +221,9 @@ class Writer:
 
     def _run(self) -> None:
         while (batch := self._handed_over.get()) is not None:
-            self.commits.begin()
+            self.commits.since = time.monotonic()
             results = self._commit([work for work, _ in batch])
-            self.commits.end()
+            self.commits.since = None
             assert self._loop is not None
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 self._loop.call_soon_threadsafe(self._done, batch, results)
@@ -357,15 +347,11 @@ def _is_store_trouble(error: DBAPIError) -> bool:
     """Full, locked, read-only, damaged, gone: trouble of the store itself, which the next call may not meet."""
     return (
         error.connection_invalidated
-        or _is_damaged(error)
+        # SQLite's driver has no class of its own for what is damaged.
+        or getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
+        in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
         or (isinstance(error, OperationalError | InterfaceError | InternalError) and not _collided(error))
     )
-
-
-def _is_damaged(error: DBAPIError) -> bool:
-    """SQLite's driver has no class of its own for it."""
-    code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
-    return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def _is_worth_another_try(error: DBAPIError) -> bool:

@@ -402,21 +402,9 @@ class Connection(asyncio.BufferedProtocol):
 
 
 _ACTIONS: dict[Do, Callable[[Connection, bytes], None]] = {
-    Do.BEGIN: Connection._begin,
-    Do.HAND_ON: Connection._hand_on,
-    Do.FINISH: Connection._finish,
-    Do.HOLD: Connection._hold,
-    Do.READ_ON: Connection._read_on,
-    Do.DISCARD: Connection._discard,
-    Do.END_AFTER_ANSWER: Connection._end_after_answer,
-    Do.REFUSE: Connection._refuse,
-    Do.REFUSE_AND_CLOSE: Connection._refuse_and_close,
-    Do.SHUT: Connection._shut,
-    Do.CLOSE: Connection._close,
-    Do.ABORT: Connection._abort,
-    Do.DROP: Connection._drop,
-    Do.GIVE_UP: Connection._give_up,
+    do: getattr(Connection, f"_{do.name.lower()}") for do in Do if do is not Do.NOTHING
 }
+"""The method of each action has its name."""
 
 
 # The same table for quick reading: rows and columns by number, actions at hand.
