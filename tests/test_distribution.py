@@ -1,11 +1,11 @@
-"""What a stranger gets from the package index: built, installed into an empty environment, run from an empty
-folder."""
+"""The package as a stranger gets it: built, installed into an empty environment, run from an empty folder."""
 
 import os
 import re
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,12 +22,14 @@ from support.plain_http import WITHOUT_TLS
 from support.waiting import free_port, wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
+BUILD = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
+ASSETS = BUILD["hooks"]["custom"]["assets"]
 PLACES = ("/usr/bin", "/usr/local/bin", "~/.pyenv/versions/*/bin", "~/.local/share/uv/python/*/bin")
 UV = find_uv()
 
 
 def pythons() -> dict[str, str]:
-    """By its version, every Python on this machine that Postern is for; always the one that runs the tests."""
+    """Returns by version every Python on this machine that Postern supports; always the one that runs the tests."""
     found = {f"{sys.version_info[0]}.{sys.version_info[1]}": sys.executable}
     for place in PLACES:
         folder = Path(place).expanduser()
@@ -80,6 +82,11 @@ def test_the_wheel_holds_every_file_of_the_package(built: Built) -> None:
         pytest.skip("this is no git checkout")
     ours = {name.removeprefix("src/") for name in listed.stdout.split() if (ROOT / name).exists()}
     assert ours - files_in(built.wheel) == set()
+    with zipfile.ZipFile(built.wheel) as opened:
+        assets = {
+            one.filename: one.file_size for one in opened.infolist() if "/static/vendor/" in one.filename
+        }
+    assert set(ASSETS.values()) <= {Path(name).name for name in assets} and min(assets.values()) > 0
 
 
 def test_the_wheel_holds_the_documentation_that_the_console_shows(built: Built) -> None:
@@ -101,7 +108,7 @@ def test_a_wheel_made_from_the_sdist_is_the_same_and_needs_no_npm(built: Built, 
 class Installed:
     bin: Path
     folder: Path
-    """Empty, with a space in its name: where the newcomer types the commands."""
+    """An empty folder with a space in its name: the newcomer types the commands there."""
 
     def environment(self, **settings: str) -> dict[str, str]:
         home = self.folder.parent / "home"
@@ -124,7 +131,7 @@ Install = Callable[[str, Path], Installed]
 
 
 def install(python: str, package: Path, folder: Path) -> Installed:
-    """With the versions that the lock names: whether newer ones work is not what is asked here."""
+    """Installs the versions that the lock names: whether newer ones work is not asked here."""
     assert UV is not None
     follow_pip_configuration()
     venv = folder / "venv"
@@ -141,7 +148,7 @@ def install(python: str, package: Path, folder: Path) -> Installed:
 
 @contextmanager
 def serving(installed: Installed) -> Iterator[str]:
-    """What `postern serve --example` prints in an empty folder."""
+    """Yields what `postern serve --example` prints in an empty folder."""
     port = str(free_port())
     output = installed.folder.parent / "output"
     with output.open("w") as file:
@@ -213,25 +220,3 @@ def without_what_it_asks_for(installed: Installed) -> None:
         "postern", "copy", "--from", "sqlite:///data/postern.db", "--to", "postgresql://nobody/x"
     )
     assert (copied.returncode, "postern-gateway[postgres]" in copied.stderr) == (2, True), copied
-
-
-@pytest.mark.skipif(UV is None, reason="uvx is uv's, and it could not be installed")
-def test_uvx_runs_it_without_installing(built: Built, tmp_path: Path) -> None:
-    assert UV is not None
-    follow_pip_configuration()
-    lock = str(ROOT / "requirements.lock")
-    command = [
-        UV,
-        "tool",
-        "run",
-        "--python",
-        sys.executable,
-        "--constraints",
-        lock,
-        "--from",
-        str(built.wheel),
-    ]
-    ran = subprocess.run(
-        [*command, "postern", "--version"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert ran.stdout == f"postern {__version__}\n", ran.stderr

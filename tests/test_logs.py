@@ -1,4 +1,4 @@
-"""What a log line looks like, and what `off` leaves of them."""
+"""The form of log lines, and which of them `off` leaves."""
 
 import json
 import re
@@ -57,8 +57,9 @@ sent = "\x1b[2J\x9b31m\u202e\x07é\ud800"
 Log().error(sent, reason=sent, exc_info=ValueError(sent))
 logging.getLogger("some.library").warning("heard %s", sent)
 async def call():
-    CallLog(sys.stderr, sys.argv[1]).call(CallLine("wh_1", "inv_1", "", "", 200, "", sent, 0, 1, sent, 0.1))
-    await asyncio.sleep(0.2)
+    calls = CallLog(sys.stderr, sys.argv[1])
+    calls.call(CallLine("wh_1", "inv_1", "", "", 200, "", sent, 0, 1, sent, 0.1))
+    calls.flush()
 if sys.argv[1] == "text":
     asyncio.run(call())
 """
@@ -81,8 +82,9 @@ except ValueError:
     Log().exception(sent, reason=sent)
     logging.getLogger("some.library").exception("heard %s", sent)
 async def call():
-    CallLog(sys.stderr, "text").call(CallLine("wh_1", "inv_1", "", "", 200, "", sent, 0, 1, sent, 0.1))
-    await asyncio.sleep(0.2)
+    calls = CallLog(sys.stderr, "text")
+    calls.call(CallLine("wh_1", "inv_1", "", "", 200, "", sent, 0, 1, sent, 0.1))
+    calls.flush()
 asyncio.run(call())
 """
 
@@ -219,7 +221,7 @@ def test_where_json_is_not_asked_for_people_are_greeted_and_workflows_print_as_t
     output, _ = printing(start_program, tmp_path, "text")
     assert "Postern is serving on http://" in output and "\n  Console   http://" in output
     assert re.search(r"^Sign in to the console as admin with the password \S+$", output, re.MULTILINE)
-    assert "\nloaded\n" in output and "\norder 7\n" in output and "{" not in output
+    assert {"loaded", "order 7"} <= set(output.splitlines()) and "{" not in output
 
 
 def test_with_json_what_keeps_a_gateway_from_starting_is_a_line_too(tmp_path: Path) -> None:

@@ -1,10 +1,8 @@
-"""What several gateways on one database need around them: an engine that counts what it was asked to start,
-and callers."""
+"""Helpers for several gateways on one database: an engine that counts what it was asked to start, and callers."""
 
 import json
 import os
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -114,16 +112,14 @@ class Callers:
             except (OSError, HTTPException):
                 self.lost += 1
                 connection.close()
-                time.sleep(0.05)
+                self._stop.wait(0.05)
                 continue
             if answer.status == 200:
                 self.acknowledged.append(json.loads(text)["invocationId"])
             else:
                 self.refused[answer.status] += 1
-                time.sleep(0.02)
-            time.sleep(
-                0.03
-            )  # a steady load, not a measurement: starts must keep up with it on two busy cores
+            # A steady load: starts must keep up with it on two busy cores.
+            self._stop.wait(0.03)
         connection.close()
 
     def stop(self) -> None:

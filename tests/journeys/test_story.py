@@ -149,7 +149,7 @@ class Stage:
         plan.heard.append((answer.status, time.monotonic() - began))
 
     def stories(self, plan: Plan) -> list[dict[str, Any]]:
-        """Of every time it was sent, the first one first."""
+        """Returns the story of each time that it was sent, the first one first."""
         found = self.api.get(f'invocations?limit=200&search="n": {plan.n},'.replace(" ", "%20")).json["items"]
         return [self.api.get(f"invocations/{one['id']}").json for one in reversed(found)]
 

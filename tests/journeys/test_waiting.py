@@ -1,5 +1,4 @@
-"""Callers that wait for a workflow: every way in which the wait can end, and what happens to them when the
-program is told to stop."""
+"""Callers that wait for a workflow: every way in which the wait can end, also when the program is told to stop."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What an earlier version left on the disk is opened by this one, and goes on. `make written` writes it
+"""Files that an earlier version wrote are opened by this one, and their runs go on. `make written` writes them
 (`scripts/written.py`); what a released version wrote stays in `tests/written/`."""
 
 import tarfile

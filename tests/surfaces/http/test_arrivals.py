@@ -45,7 +45,7 @@ async def test_a_caller_that_goes_away_leaves_its_room_behind(tmp_path: Path) ->
 
 
 async def test_what_was_judged_is_not_kept_until_its_commit(tmp_path: Path) -> None:
-    """As many as share a commit wait for it, and the headers are the largest part of most calls."""
+    """All calls that share a commit wait for it, and the headers are the largest part of most calls."""
     freed: list[bytes] = []
 
     class Value(bytes):

@@ -17,7 +17,7 @@ from postern.surfaces.http.states import State
 
 
 class Transport:
-    """What the loop would do, noted down."""
+    """Notes what the loop would do."""
 
     def __init__(self) -> None:
         self.written = b""
@@ -221,7 +221,7 @@ async def test_where_too_much_is_kept_the_connection_that_keeps_the_most_is_clos
 
 @pytest.mark.parametrize("first", [b"/webhook/refused HTTP/1.1\r\nHost: x", b"nonsense"])
 async def test_what_is_kept_is_counted_until_it_is_answered_or_refused(first: bytes) -> None:
-    """Also where each request is answered at once, and only its turn has not come."""
+    """It is counted also if each request is answered at once, and only its turn has not come."""
     stage = Stage()
     more = b"GET /webhook/refused HTTP/1.1\r\nHost: x\r\n\r\n"
     stage.connection.data_received(b"GET " + first + b"\r\n\r\n" + more * 3)

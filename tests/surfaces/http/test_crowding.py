@@ -1,4 +1,5 @@
-"""Who loses a connection when there are too many: whoever keeps others waiting, and never who is being served."""
+"""The choice of connections to close when there are too many: those that keep others waiting, and never one that is
+being answered."""
 
 import random
 

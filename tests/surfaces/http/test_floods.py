@@ -1,4 +1,4 @@
-"""What strangers cost the real program when they come in thousands: bounded memory, and it goes on serving."""
+"""Thousands of strangers at the real program: memory stays bounded, and it goes on serving."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator

@@ -163,17 +163,6 @@ def test_an_unknown_code_is_not_found_in_constant_words_and_nothing_is_recorded(
     assert how_many(house.data_dir) == before
 
 
-def test_another_method_is_recorded_and_answered_which_is_allowed(house: House) -> None:
-    answer = house.call("plain", KEY, method="PUT")
-    assert (answer.status, answer.code, answer.headers["allow"]) == (405, "method_not_allowed", "POST")
-    story = house.stories("plain")[0]
-    assert (story["id"], story["method"], story["code"]) == (
-        answer.headers["x-invocation-id"],
-        "PUT",
-        "method_not_allowed",
-    )
-
-
 # --- what all calls have in common -----------------------------------------------------------------------------------
 
 

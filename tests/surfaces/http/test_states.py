@@ -9,21 +9,13 @@ from postern.surfaces.http.states import IMPOSSIBLE, LONGEST, TABLE, ConnectionE
 S, E = State, ConnectionEvent
 PAIRS = list(product(State, ConnectionEvent))
 OWED = {S.BODY, S.ANSWERING, S.HOLDING}
-"""Where an answer is owed."""
+"""The states in which an answer is owed."""
 READING = {E.HEAD_BEGUN, E.HEAD_WHOLE, E.BODY_PIECE, E.REQUEST_WHOLE}
 ANSWERED = {E.ANSWERED, E.FINAL_ANSWER}
 
 
 def step(state: State, event: ConnectionEvent) -> Transition:
     return TABLE[state][event]
-
-
-def walk(*events: ConnectionEvent) -> list[tuple[State, Do]]:
-    state, walked = State.NEW, []
-    for event in events:
-        state, do, _ = step(state, event)
-        walked.append((state, do))
-    return walked
 
 
 def test_every_state_knows_every_event() -> None:
@@ -75,43 +67,3 @@ def test_a_state_that_lasts_for_too_long_ends() -> None:
 def test_nothing_is_read_where_nothing_can_be_made_of_it() -> None:
     for state, event in product((S.NEW, S.IDLE), READING - {E.HEAD_BEGUN}):
         assert step(state, event) == IMPOSSIBLE
-
-
-def test_an_ordinary_call() -> None:
-    assert walk(E.HEAD_BEGUN, E.HEAD_WHOLE, E.BODY_PIECE, E.REQUEST_WHOLE, E.ANSWERED, E.HEAD_BEGUN) == [
-        (S.HEAD, Do.NOTHING),
-        (S.BODY, Do.BEGIN),
-        (S.BODY, Do.HAND_ON),
-        (S.ANSWERING, Do.FINISH),
-        (S.IDLE, Do.READ_ON),
-        (S.HEAD, Do.NOTHING),
-    ]
-
-
-def test_a_call_that_comes_before_the_first_is_answered_is_kept_until_then() -> None:
-    first = (E.HEAD_BEGUN, E.HEAD_WHOLE, E.REQUEST_WHOLE)
-    assert walk(*first, E.MORE, E.MORE, E.ANSWERED, *first)[3:] == [
-        (S.HOLDING, Do.HOLD),
-        (S.HOLDING, Do.HOLD),
-        (S.IDLE, Do.READ_ON),
-        (S.HEAD, Do.NOTHING),
-        (S.BODY, Do.BEGIN),
-        (S.ANSWERING, Do.FINISH),
-    ]
-
-
-def test_a_body_that_is_refused_before_it_is_there_and_a_call_after_it() -> None:
-    assert walk(E.HEAD_BEGUN, E.HEAD_WHOLE, E.ANSWERED, E.BODY_PIECE, E.REQUEST_WHOLE, E.HEAD_BEGUN)[2:] == [
-        (S.UNWANTED, Do.READ_ON),
-        (S.UNWANTED, Do.DISCARD),
-        (S.IDLE, Do.NOTHING),
-        (S.HEAD, Do.NOTHING),
-    ]
-
-
-def test_who_says_nothing_more_hears_so_and_who_does_not_hang_up_then_is_cut_off() -> None:
-    assert walk(E.HEAD_BEGUN, E.OVERDUE, E.OVERDUE) == [
-        (S.HEAD, Do.NOTHING),
-        (S.LINGERING, Do.REFUSE),
-        (S.CLOSED, Do.ABORT),
-    ]
