@@ -169,7 +169,7 @@ def fill(file: Path, rows: int, count: int) -> str:
 
 
 async def roll_up(file: Path) -> None:
-    """What the program does by itself soon after its first start."""
+    """Makes the sums that the program makes soon after its first start."""
     store = Store(f"sqlite:///{file}", KEYS)
     await store.open()
     while await store.volumes.roll_up(time.time()):
@@ -183,7 +183,7 @@ class Found:
     first: float
     warm: list[float]
     processor: float
-    """Milliseconds of the gateway's process, for each of the warm ones."""
+    """Milliseconds of the gateway's process, for each of the warm requests."""
     size: int
 
 
@@ -216,7 +216,7 @@ class Visitor:
 
 
 def processor(program: Program) -> float:
-    """Milliseconds that its process has had so far."""
+    """Returns the milliseconds that its process has used so far."""
     fields = Path(f"/proc/{program.process.pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) * 1000 / os.sysconf("SC_CLK_TCK")
 
@@ -279,7 +279,7 @@ def measure(folder: Path, asked: Asked) -> tuple[list[Found], list[tuple[str, st
 
 
 def _gateway(program: Program, webhook: str, took: float) -> list[tuple[str, str]]:
-    """What as many webhooks cost the gateway itself."""
+    """Measures what as many webhooks cost the gateway itself."""
     visitor = Visitor(program)
     key = {"Authorization": f"Bearer {program.admin_key}", "Content-Type": "application/json"}
     figures = [

@@ -1,4 +1,4 @@
-"""What is measured: each is started on a free port, asked for its CPU time, and ended."""
+"""The programs that are measured: each is started on a free port, asked for its CPU time, and ended."""
 
 import json
 import os
@@ -29,7 +29,8 @@ class Contestant:
         self.headers = headers
 
     def cpu_seconds(self) -> float:
-        """Of the process and everything it started, the children that have ended included."""
+        """Returns the CPU time of the process and of everything it started, including the children that have
+        ended."""
         return sum(cpu_of(process) for process in [self.process.pid, *descendants(self.process.pid)])
 
     def resident_megabytes(self) -> float:

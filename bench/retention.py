@@ -76,8 +76,7 @@ def fill(store: Store, rows: int) -> int:
 
 
 async def accepting(gateway: Gateway, until: Callable[[], bool]) -> list[float]:
-    """Callers who take a breath between two calls: what is measured is how long each waits, not how many
-    there could be."""
+    """Calls with a pause between two calls: what is measured is how long each waits, not how many there could be."""
     took: list[float] = []
 
     async def caller(number: int) -> None:
@@ -97,7 +96,7 @@ async def for_a_while(gateway: Gateway) -> list[float]:
 
 
 async def beside(gateway: Gateway, work: Callable[[], Awaitable[Any]]) -> tuple[list[float], float]:
-    """What callers waited while the work was done, for so long at most; and how long it was at it."""
+    """Measures how long callers waited while the work was done, for a bounded time, and how long the work took."""
     began = time.perf_counter()
     doing = asyncio.ensure_future(work())
     took = await accepting(gateway, lambda: doing.done() or time.perf_counter() - began > SECONDS)

@@ -1,5 +1,4 @@
-"""What a measurement stands on: a real Postgres that keeps its promises, and entries as calls make
-them."""
+"""The ground of a measurement: a real Postgres that keeps its promises, and entries as calls make them."""
 
 import os
 import platform
@@ -54,7 +53,7 @@ def table(heading: list[str], rows: list[list[str]]) -> str:
 
 
 def keep(title: str, how: str, text: str) -> None:
-    """Beside what was measured before."""
+    """Appends the result to the file of the day."""
     now = datetime.now(UTC)
     where = f"Python {platform.python_version()}, {len(os.sched_getaffinity(0))} cores, load average {os.getloadavg()[0]:.1f}"
     RESULTS.mkdir(exist_ok=True)

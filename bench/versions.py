@@ -1,4 +1,5 @@
-"""This version beside another checkout of it, in turn in the same run: ``--against FOLDER``, with its ``.venv``."""
+"""Measures this version beside another checkout of it, in turn in the same run: ``--against FOLDER``, with its
+``.venv``."""
 
 import argparse
 import sys

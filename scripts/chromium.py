@@ -1,9 +1,7 @@
-"""Where Chromium is, and getting one: $CHROMIUM, the system's, Debian's package (as root), the one in npm's
-@sparticuz/chromium.
-
-The headless shell comes first: the same engine without the parts of a desktop browser, so that a new page takes a quarter
-of the processor time. Playwright's own download is not used: it comes from no package registry.
-"""
+"""Finds Chromium, or gets it: $CHROMIUM, the system's, Debian's package (as root), or the one in npm's
+@sparticuz/chromium. The headless shell comes first: it is the same engine without the parts of a desktop browser, so
+that a new page takes a quarter of the processor time. Playwright's own download is not used: it comes from no package
+registry."""
 
 import os
 import shutil

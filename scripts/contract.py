@@ -51,7 +51,7 @@ CHANGING = re.compile(
 
 
 def met(checkout: Path) -> dict[str, Any]:
-    """Everything that is compared, of one checkout."""
+    """Collects everything that is compared, from one checkout."""
     with tempfile.TemporaryDirectory() as folder:
         contract: dict[str, Any] = {"openapi": {}, "mcp": {}, "commands": {}}
         contract["help"] = sections(checkout / "docs" / "reference" / "commands.md")
@@ -119,7 +119,7 @@ def sections(page: Path) -> dict[str, str]:
 
 
 def meaning(value: Any) -> Any:
-    """What a client can notice of a description: the same for two ways of saying it."""
+    """Reduces a description to what a client can notice: two ways of saying the same become equal."""
     if isinstance(value, str):
         return " ".join(value.split())
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""What the tests need of Debian's packages, where this may install some: as root, with apt-get."""
+"""Installs Debian packages that the tests need, as root, with apt-get."""
 
 import os
 import shutil

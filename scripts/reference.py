@@ -192,7 +192,7 @@ def sender_page(name: str) -> str:
 
 
 def metrics_page() -> str:
-    """As `/metrics` names them: a counter with `_total` at its end."""
+    """Writes the page of metrics with the names that `/metrics` shows: a counter with `_total` at its end."""
     rows = [
         [
             f"`{metric.name}{'_total' if metric.type == 'counter' else ''}`",

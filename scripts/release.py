@@ -89,14 +89,14 @@ def dated(changelog: str, version: str, date: str) -> str:
 
 
 def published(page: str) -> str:
-    """Without the paragraph, or the item of a list, that says of the first release that it is still to come."""
+    """Removes the paragraph, or the item of a list, that says that the first release is still to come."""
     return re.sub(
         r"^(- )?\*\*Nothing is published yet.*?\n(?=- |\n)\n?", "", page, flags=re.MULTILINE | re.DOTALL
     )
 
 
 def notes(changelog: str, version: str) -> str:
-    """What the changelog says about a version."""
+    """Returns the changelog's text about a version."""
     part = re.search(rf"^## {re.escape(version)} .*\n((?:(?!## ).*\n?)*)", changelog, re.MULTILINE)
     return f"{version}\n\n{part[1].strip()}\n" if part and part[1].strip() else ""
 

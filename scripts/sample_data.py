@@ -114,7 +114,7 @@ def book(payment: str) -> None: ...
 def payment_received(event: Event) -> None:
     book(event["fieldOne"])
 '''
-"""With the names of webhooks where their ids are to stand."""
+"""Puts the ids of webhooks in place of their names."""
 
 
 async def fill(settings: Settings, calls: int = 420) -> None:

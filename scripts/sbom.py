@@ -1,5 +1,5 @@
-"""What an installation with every extra, or the image, is made of, as CycloneDX: the locked Python packages and
-the console's assets."""
+"""Lists the components of an installation with every extra, or of the image, as CycloneDX: the locked Python packages
+and the console's assets."""
 
 import base64
 import json
@@ -67,7 +67,7 @@ def _python_package(name: str, version: str, only_where: str, hashes: str) -> di
 
 
 def _licence(name: str) -> str | None:
-    """As the installed package says; not every platform's are installed here."""
+    """Returns the licence that the installed package names; not every platform's packages are installed here."""
     try:
         about = metadata.metadata(name)
     except metadata.PackageNotFoundError:

@@ -63,7 +63,7 @@ class Walk:
             self._files[file] = None
 
     def of(self, wanted: str, ask: Any) -> list[str]:
-        """In the order in which they came upon it."""
+        """Returns the files that held the value, in the order in which it came to them."""
         self._files, self._wanted = {}, wanted.encode()
         try:
             ask()
@@ -104,7 +104,7 @@ def request(url: str, body: Any, **headers: str) -> Any:
 
 
 def walked(walk: Walk, url: str, found: dict[str, list[str]]) -> None:
-    """From outside, in a thread that is not looked at."""
+    """Makes the calls from outside, in a thread that is not traced."""
     wait_until(lambda: urllib.request.urlopen(f"{url}/readyz", timeout=5).read(), what="the gateway is up")
     api = f"{url}/api/v1/webhooks"
     admin = {"Authorization": f"Bearer {KEY}"}

@@ -27,7 +27,7 @@ KNOWN = {one.variable for one in SETTINGS} | {f"{one.variable}_FILE" for one in 
 
 
 def instructions() -> list[tuple[str, str]]:
-    """Of the Dockerfile: each word in capitals with what follows it, lines joined."""
+    """Returns the Dockerfile's instructions: each word in capitals with what follows it, lines joined."""
     text = re.sub(r"^#.*\n", "", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE)
     lines = re.sub(r"\\\n\s*", " ", text).splitlines()
     return [(word, rest) for word, _, rest in (line.partition(" ") for line in lines) if word]
@@ -145,7 +145,8 @@ def test_the_steps_of_the_image_make_a_program_that_serves_and_ends(tmp_path: Pa
 
 
 def locked_packages() -> Path:
-    """What the image's locks name, fetched once for each change of them: reading the index is half the work of a build."""
+    """Returns the packages that the image's locks name, fetched once for each change of them: reading the index is
+    half the work of a build."""
     locks = [ROOT / "requirements-build.lock", ROOT / "requirements.lock"]
     said = b"".join(lock.read_bytes() for lock in locks) + sys.version.encode() + sys.platform.encode()
     command = [_base_python(), "-m", "pip", "download", "--quiet", "--require-hashes", "--no-deps", "--dest"]

@@ -31,7 +31,7 @@ def git(folder: Path, *words: str) -> str:
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What is in the worktree now, as a repository of its own with one commit, which stays as it is."""
+    """Makes a repository with one commit of what is in the worktree now. It stays as it is."""
     copy = tmp_path_factory.mktemp("release") / "repository"
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"],

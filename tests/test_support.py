@@ -1,4 +1,4 @@
-"""What the other tests stand on must not be softer than it looks."""
+"""The tests' helpers are as strict as they look."""
 
 import json
 import os
@@ -103,7 +103,7 @@ def test_a_request_that_would_leave_this_machine_is_noted_and_does_not(page: Pag
 
 
 def test_a_fork_is_as_the_program_that_was_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In what it is given and in how it ends."""
+    """It is given the same and ends in the same way."""
     commands = [
         ["--version"],
         ["webhooks", "lst"],

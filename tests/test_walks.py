@@ -1,4 +1,4 @@
-"""Who follows one value through the code opens few files (docs/decisions/0013-folders-by-topic.md)."""
+"""A reader who follows one value through the code opens few files (docs/decisions/0013-folders-by-topic.md)."""
 
 import subprocess
 import sys

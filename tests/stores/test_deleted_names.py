@@ -1,4 +1,4 @@
-"""What deleted webhooks were called, on each database."""
+"""The names of deleted webhooks, on each database."""
 
 from postern.stores.store import Store
 from stores.conftest import NOW, deletion, webhook

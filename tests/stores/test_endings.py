@@ -1,4 +1,4 @@
-"""What callers heard and how runs ended, on both databases."""
+"""The answers that callers heard and the ends of runs, on both databases."""
 
 from postern.core.deliveries.delivery import End, Started
 from postern.core.history.invocation import AnswerHeard, Delivery, HistoryFilter

@@ -31,7 +31,7 @@ STATES = ("accepted", "started", "responded", "failed", "replayed")
 
 @pytest.fixture
 async def ids_by(store: Store) -> dict[str, set[str]]:
-    """Calls of every kind; their ids by what they are."""
+    """Records calls of every kind. Returns their ids by kind."""
     entries = []
     for number in range(6):
         at = NOW + number * 100

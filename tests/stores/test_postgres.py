@@ -1,4 +1,4 @@
-"""What only a database server does: going away, coming back, and being shared."""
+"""Things that only a database server does: going away, coming back, and being shared."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -62,7 +62,7 @@ async def test_nobody_adds_to_a_call_that_another_process_is_deleting(
     free: list[int] = []
 
     def look(_: Connection, __: list[str]) -> None:
-        """In the middle of it, as a process that replays the call or writes a note to it would."""
+        """Runs in the middle of it, as a process would that replays the call or writes a note to it."""
         with psycopg.connect(migrated_url) as other:
             asked = "SELECT id FROM invocations WHERE id = %s FOR UPDATE SKIP LOCKED"
             free.append(len(other.execute(asked, [one.invocation.id]).fetchall()))

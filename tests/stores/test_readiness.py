@@ -37,7 +37,7 @@ async def sqlite_store(tmp_path: Path) -> AsyncIterator[Store]:
 
 @contextmanager
 def read_only(store: Store) -> Iterator[None]:
-    """What a file system that went read-only does to every commit."""
+    """Makes every commit fail as on a file system that went read-only."""
     tell_writer(store, "query_only = on")
     yield
     tell_writer(store, "query_only = off")

@@ -30,7 +30,7 @@ async def stored(store: Store) -> set[str]:
 
 
 def tell_writer(store: Store, pragma: str) -> None:
-    """What counts from now on for the connection that it commits on. Nothing may be waiting."""
+    """Changes a setting of the connection that the writer commits on. Nothing may be waiting."""
     store.writer._connected().connection.driver_connection.execute(f"PRAGMA {pragma}")  # type: ignore[union-attr]
 
 

@@ -1,4 +1,4 @@
-"""Hearing of the other processes, where the database is away."""
+"""Listening to the other processes while the database is away."""
 
 import asyncio
 

@@ -1,2 +1,1 @@
-"""What the tests stand on: a real Postgres, a real browser, and the real program, each started here and ended
-here."""
+"""Helpers of the tests: a real Postgres, a real browser, and the real program, each started here and ended here."""

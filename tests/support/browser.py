@@ -49,18 +49,21 @@ FLAGS = [
 ]
 
 PATIENT = PATIENCE * 1000
-"""As playwright counts. Only what fails waits that long: on a busy machine its own five seconds are over before a page has come."""
+"""Milliseconds. Only a test that fails waits that long: on a busy machine playwright's own five seconds are over
+before a page has come."""
 expect.set_options(timeout=PATIENT)
 
 
 CALLED_OFF = re.compile(r"Failed to fetch(?! dynamically)|^(TypeError: )?network error")
-"""What a script hears of a request whose page is left meanwhile. Of all others that fail the browser has a message of its own."""
+"""The message of a request whose page is left meanwhile. Of all other failures the browser has a message of its
+own."""
 
 
 @dataclass
 class Notes:
-    """What happened behind the page: errors in its scripts and console, and requests that would have left this machine. All
-    of these fail (`FLAGS`), so only failures are listened to: to be told of every request takes longer than half a page."""
+    """Notes trouble behind the page: errors in its scripts and console, and requests that would have left this
+    machine. All of these fail (`FLAGS`), so only failures are listened to: to be told of every request takes longer
+    than half a page."""
 
     errors: list[str] = field(default_factory=list)
     foreign_requests: list[str] = field(default_factory=list)
@@ -122,8 +125,8 @@ class OneBrowser:
         return self._browser
 
     def put_back(self) -> None:
-        """With nothing open. Playwright says of its loop that it runs in this thread, also between two calls; the next file's
-        tests may have loops of their own."""
+        """Closes everything that is open. Playwright says of its loop that it runs in this thread, also between two
+        calls; the next file's tests may have loops of their own."""
         for context in self._browser.contexts:
             context.close()
         asyncio._set_running_loop(None)
@@ -150,7 +153,8 @@ def browser(one_browser: OneBrowser) -> Iterator[Browser]:
 
 
 def new_context(browser: Browser, **given: Any) -> BrowserContext:
-    """Of a person whose language is English; some builds say `en-US@posix` without being told, which Intl refuses."""
+    """Makes the context of a person whose language is English; some builds say `en-US@posix` without being told,
+    which Intl refuses."""
     context = browser.new_context(**{"locale": "en-US", **given})
     context.set_default_timeout(PATIENT)
     return context
@@ -190,15 +194,17 @@ LASTING = (
     "route_from_har",
     "set_extra_http_headers",
 )
-"""What a test does to a page that the next document would feel, but for the size of its window."""
+"""Methods of a page whose effect the next document would feel, but for the size of its window."""
 
 LEAVE = "{ sessionStorage.clear(); setTimeout(() => location.replace('about:blank')); }"
-"""By the page itself: the empty document then belongs to the same site, and the way there and back takes a third."""
+"""Opens the empty document by the page itself: it then belongs to the same site, and the way there and back takes a
+third."""
 
 
 class OnePage:
-    """For the tests of a file, one after the other: a new page, and the first document in it, take as long as three more
-    documents. A page to which more was done than documents were opened in it goes, and the next test gets a new one."""
+    """Lends one page to the tests of a file, one after the other: a new page, and the first document in it, take as
+    long as three more documents. A page to which more was done than documents were opened in it goes, and the next
+    test gets a new one."""
 
     def __init__(self, context: BrowserContext) -> None:
         self._context = context
@@ -217,7 +223,7 @@ class OnePage:
 
     @contextmanager
     def lent(self, notes: Notes) -> Iterator[Page]:
-        """With nothing in it and the window's usual size. What else was opened meanwhile is closed."""
+        """Lends the page, empty and with the window's usual size. What else was opened meanwhile is closed."""
         others = self._context.pages
         notes.watch(self._page)
         self._is_as_new = True
@@ -246,7 +252,7 @@ class OnePage:
 
 
 class Held:
-    """What a page asks for under an address, kept waiting until the test lets it go."""
+    """Requests of a page under an address, kept waiting until the test lets them go."""
 
     def __init__(self, page: Page, address: str) -> None:
         self._page = page

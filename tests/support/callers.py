@@ -1,5 +1,4 @@
-"""Callers of a real program: many at once, on sockets of their own, with exactly the headers they are told to
-send."""
+"""Calls a real program: many at once, on sockets of their own, with exactly the headers they are told to send."""
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor

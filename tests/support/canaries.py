@@ -37,7 +37,7 @@ def forms(secret: str) -> dict[str, bytes]:
 
 
 def leaks(places: Iterable[tuple[str, bytes]], planted: dict[str, str]) -> list[str]:
-    """Where which secret was found, and in which form."""
+    """Returns where which secret was found, and in which form."""
     wanted = [(name, form, text) for name, secret in planted.items() for form, text in forms(secret).items()]
     found = set()
     for place, content in places:

@@ -1,5 +1,5 @@
-"""What Hypothesis knows of characters: which there are, and which can be written in UTF-8. It asks Python about each of a
-million of them, which takes two seconds, and looks for what it found in the folder that it runs in."""
+"""Remembers what Hypothesis knows of characters: which there are, and which can be written in UTF-8. It asks Python
+about each of a million of them, which takes two seconds, and looks for the result in the folder that it runs in."""
 
 import shutil
 import sys
@@ -16,7 +16,8 @@ LOOK_AT_EACH = (
 
 
 def know_characters(folder: Path) -> None:
-    """For whoever runs Hypothesis in this folder. The examples that failed, which it keeps there too, are not among it."""
+    """Puts the table where Hypothesis looks for it in this folder. The examples that failed, which it keeps there
+    too, are not copied."""
     there = folder / ".hypothesis" / "unicode_data"
     if there.exists():
         return

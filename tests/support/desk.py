@@ -41,7 +41,7 @@ class Desk:
     async def call(
         self, webhook_id: str, body: Any, *headers: tuple[bytes, bytes], at: float | None = None
     ) -> CallerAnswer:
-        """As ingress does it, without the socket."""
+        """Takes a call in as ingress does, without the socket."""
         webhook = self.gateway.runtime.directory.by_id(webhook_id)
         assert webhook is not None
         text = body if isinstance(body, bytes) else msgspec.json.encode(body)

@@ -20,7 +20,8 @@ def _hmac(provider: str, **settings: Any) -> dict[str, Any]:
 
 @cache
 def secret_of(name: str) -> str:
-    """One that this sender may have; of a pair of keys the private half, with which test calls can be signed."""
+    """Returns a secret that this sender may have: of a pair of keys the private half, with which test calls can be
+    signed."""
     scheme = presets.get(name).scheme
     if not is_shared(scheme.algorithm):
         return new_private_key(scheme.algorithm)

@@ -32,7 +32,7 @@ LOADED = [
     "support.warm",
 ]
 READ_AT_ITS_START = ("PYTHON", "LD_", "LC_", "LANG", "TZ")
-"""By the interpreter or the C library, before any of our code."""
+"""Variables that are read by the interpreter or the C library, before any of our code."""
 
 _forks = multiprocessing.get_context("forkserver")
 _forks.set_forkserver_preload(LOADED)

@@ -48,8 +48,8 @@ def first_start(url: str) -> None:
 
 @contextmanager
 def looked_through_once(folder: Path) -> Iterator[None]:
-    """While a gateway opens it. Fresh data that nobody has touched is a copy, to the byte, of what this process has opened before:
-    that its tables are those of the code, and that the key is theirs, is known."""
+    """Skips checks while a gateway opens fresh data. Data that nobody has touched is a copy, to the byte, of what
+    this process has opened before: that its tables are those of the code, and that the key is theirs, is known."""
     # For the first that opens it. Who comes later looks at what that one has done.
     kind, written = _copies.pop(folder, ("", {}))
     untouched = bool(kind) and written == _files(folder)
@@ -69,7 +69,7 @@ def looked_through_once(folder: Path) -> Iterator[None]:
 _LOOKING = ((schema, "migrate"), (schema, "verify"), (keys, "check"))
 _looked_through: set[str] = set()
 _copies: dict[Path, tuple[str, dict[str, tuple[int, int, int]]]] = {}
-"""As they were written."""
+"""The files as they were written."""
 
 
 def _files(folder: Path) -> dict[str, tuple[int, int, int]]:

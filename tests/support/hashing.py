@@ -5,12 +5,12 @@ from argon2 import PasswordHasher
 from postern.usecases.access import accounts, passwords
 
 REAL = passwords._hasher
-"""As the program has it, which tests that are marked ``executable`` meet."""
+"""The program's own hasher, which tests that are marked ``executable`` meet."""
 REAL_NOBODY = passwords.NOBODY
 
 
 def hash_in_no_time() -> None:
-    """In this process: in the tests themselves, and in the programs that are forked for them."""
+    """Makes hashes cheap in this process: in the tests themselves, and in the programs that are forked for them."""
     hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
     passwords._hasher = hasher
     passwords.NOBODY = accounts.NOBODY = hasher.hash("nobody's")

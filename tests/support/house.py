@@ -150,7 +150,8 @@ class House:
         )
 
     def lets_callers_wait(self, webhook: HasId, seconds: float = 0.05) -> None:
-        """Until it is changed again. The settings say it in whole seconds; what becomes of who has waited is the same."""
+        """Sets how long callers of this webhook wait, until its settings are changed. The settings say it in whole
+        seconds; for a caller that has waited the result is the same."""
         served = self.gateway.runtime.directory.by_id(webhook.id)
         assert served is not None and served.answer_timeout is not None
         served.answer_timeout = seconds
@@ -161,7 +162,7 @@ class House:
             await self.dispatcher.finish()
 
     async def begun(self) -> Trigger:
-        """What the engine was given, as soon as it was given something."""
+        """Returns what the engine was given, as soon as it was given something."""
         async with asyncio.timeout(PATIENCE):
             while not self.engine.started:
                 await asyncio.sleep(0.001)
@@ -173,7 +174,7 @@ class House:
 
 
 def waited_long_enough(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever waits for an answer now has waited for as long as they may, by the clock that nobody sets."""
+    """Ends the wait of whoever waits for an answer now, by the clock that nobody sets."""
     monkeypatch.setattr(waiting, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + 3600))
     house.gateway.runtime.waiters.wake_all()
 

@@ -1,4 +1,4 @@
-"""What tests need from package registries, fetched once into a cache folder outside the tree."""
+"""Keeps downloads from package registries in a cache folder outside the tree."""
 
 import fcntl
 import os

@@ -1,5 +1,5 @@
-"""Where tests write: in memory, where there is enough of it. A commit waits for the disk, and a test makes some dozens of
-them; nobody needs what it has written any more when it has passed."""
+"""Chooses where tests write: in memory, where there is enough of it. A commit waits for the disk, and a test makes
+some dozens of them; nobody needs the files any more when it has passed."""
 
 import os
 import tempfile
@@ -7,7 +7,7 @@ from pathlib import Path
 
 MEMORY = Path("/dev/shm")
 ENOUGH = 3 * 1024**3
-"""Of all tests at once, on as many lanes as there may be: far more than they take."""
+"""The bytes that all tests need at once, on as many lanes as there may be: far more than they take."""
 
 
 def write_to_memory() -> None:

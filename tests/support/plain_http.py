@@ -1,4 +1,4 @@
-"""For a client that speaks to a program on this machine, without TLS."""
+"""TLS settings for a client that speaks to a program on this machine, without TLS."""
 
 import ssl
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ def post(url: str, **given: Any) -> httpx2.Response:
 
 @contextmanager
 def no_certificates_read() -> Iterator[None]:
-    """Whoever reads some fails."""
+    """Fails if any certificates are read."""
     with pytest.MonkeyPatch.context() as patched:
         for reads in ("load_default_certs", "load_verify_locations", "set_default_verify_paths"):
             patched.setattr(ssl.SSLContext, reads, None)

@@ -160,8 +160,9 @@ KEPT = "POSTGRES_DATA_OF_THIS_RUN"
 
 
 def keep_data() -> Callable[[], None]:
-    """From now on, and in all processes that this one starts, servers begin with a copy of what `initdb` has made for the
-    first of them: that takes half a second of a processor, and a copy a tenth of it. What is returned ends it."""
+    """Lets servers begin with a copy of what `initdb` has made for the first of them, from now on and in all
+    processes that this one starts: `initdb` takes half a second of a processor, and a copy a tenth of it. What is
+    returned ends it."""
     if KEPT in os.environ:
         return lambda: None
     folder = os.environ[KEPT] = tempfile.mkdtemp(prefix="postern-postgres-kept-")
@@ -175,7 +176,8 @@ def keep_data() -> Callable[[], None]:
 
 @contextmanager
 def kept_data() -> Iterator[Path | None]:
-    """Where the first server puts its data before it is started. One process at a time is here."""
+    """Yields the folder in which the first server puts its data before it is started. One process at a time is
+    here."""
     if KEPT not in os.environ:
         yield None
         return
@@ -251,7 +253,7 @@ class PostgresProcess:
         assert server.poll() is None, f"Postgres ended at once:\n{log.read_text()}"
 
     def stop(self) -> None:
-        """At once: what was promised to be on disk is there, and nothing else is finished."""
+        """Stops the server at once: what was promised to be on disk is there, and nothing else is finished."""
         if self._server is not None:
             self._server.send_signal(signal.SIGQUIT)
             self._server.wait(10)
@@ -301,7 +303,7 @@ def own_postgres() -> Iterator[PostgresProcess]:
 
 
 def within_reach(binaries: Path, home: Path, person: dict[str, Any]) -> Path:
-    """Where that user may run the binaries: in place, or else a copy, for the folders above are not ours to
+    """Returns where that user may run the binaries: in place, or else a copy, for the folders above are not ours to
     open."""
     try:
         subprocess.run(

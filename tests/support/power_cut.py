@@ -22,7 +22,7 @@ def preload(folder: Path) -> str:
 
 
 def environment(folder: Path, data: Path, sync_takes: int = 0) -> dict[str, str]:
-    """For a process whose files in ``data`` shall be cut back."""
+    """The environment of a process whose files in ``data`` shall be cut back."""
     takes = {"SYNC_TAKES": str(sync_takes)} if sync_takes else {}
     return {"LD_PRELOAD": preload(folder), "POWER_CUT_FOLDER": str(data), **takes}
 

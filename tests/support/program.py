@@ -116,7 +116,8 @@ class Program:
             connection.close()
 
     def stop(self) -> int:
-        """As a supervisor does it. The exit status; a process that stays behind, or hangs, is a failure."""
+        """Stops the program as a supervisor does. Returns the exit status; a process that stays behind, or hangs, is
+        a failure."""
         self.process.send_signal(signal.SIGTERM)
         try:
             status = self.process.wait(STOPPED_WITHIN)
@@ -132,7 +133,7 @@ class Program:
         return status
 
     def kill(self) -> None:
-        """As a power cut does it: all of it, at once."""
+        """Ends all of it at once, as a power cut does."""
         for process in {self.process.pid, *self.processes_left()}:
             # Once waited for, the number may be somebody else's.
             if process != self.process.pid or self.process.poll() is None:

@@ -1,4 +1,4 @@
-"""What came back to a request, however it was sent."""
+"""The answer to a request, however it was sent."""
 
 import json
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from typing import Any
 class HttpReply:
     status: int
     headers: dict[str, str]
-    """By their names in lower case."""
+    """The headers by their names in lower case."""
     body: bytes
 
     @property
@@ -22,7 +22,7 @@ class HttpReply:
 
     @property
     def code(self) -> str:
-        """Of a refusal: its code. Refusals are problem documents, each one whole."""
+        """The code of a refusal. Refusals are problem documents, each one whole."""
         assert self.headers.get("content-type") == "application/problem+json", (
             f"{self.status} {self.headers} {self.body!r}"
         )

@@ -1,4 +1,4 @@
-"""What tests of the API ask it for, and how they read what it refuses."""
+"""Requests to the API, and how tests read what it refuses."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
-"""SQL that SQLAlchemy has made once, for every database of this process: a statement is made to text at its first use in each
-engine. A test opens new ones, where a program keeps its own for as long as it runs."""
+"""Remembers the SQL text that SQLAlchemy has made, for every database of this process: a statement is made to text at
+its first use in each engine. A test opens new ones, where a program keeps its own for as long as it runs."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def _same(one: object, other: object) -> bool:
 
 
 _TOLD_BY_THE_SERVER = ("server_version_info", "_backslash_escapes")
-"""What a statement's text depends on, and is known of a connected one only."""
+"""The properties on which a statement's text depends, known of a connected dialect only."""
 
 
 def _one_for_all(one: object) -> int:

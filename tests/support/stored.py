@@ -1,4 +1,5 @@
-"""What is stored behind the program's back: a webhook as another version of it would save it, an incident without the wait."""
+"""Stores data behind the program's back: a webhook as another version of it would save it, an incident without the
+wait."""
 
 import sqlite3
 import time

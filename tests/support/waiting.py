@@ -1,4 +1,4 @@
-"""Nothing sleeps and hopes: wait for the condition, and give up after a bound with words that help."""
+"""Waiting without fixed sleeps: wait for the condition, and give up after a bound with words that help."""
 
 import os
 import random
@@ -10,8 +10,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 PATIENCE = 120.0
-"""For what must come. Only a test that fails waits that long, so it says nothing about how fast anything
-is."""
+"""Seconds. Only a test that fails waits that long, so it says nothing about how fast anything is."""
 
 OFTEN, SELDOM, PART = 0.02, 0.2, 0.05
 """Seconds between two questions. An answer costs the program that is asked, and others that work beside it, so a test that has waited

@@ -1,8 +1,6 @@
-"""What forks find done besides what they find loaded: the server that they are forked from loads this last.
-
-Nothing here is remembered by a metric, a file or a thread, and each of it is what whoever types a command first, or is the first
-visitor of a page, would wait for.
-"""
+"""Warms what a forked program would do first. The server that forks are made from loads this last. Nothing here is
+remembered by a metric, a file or a thread, and whoever types a command first, or is the first visitor of a page,
+would wait for each of it."""
 
 import gc
 from importlib import import_module

@@ -73,7 +73,7 @@ def make_webhook(
 def stories(
     data_dir: Path, webhook: ServedWebhook | None = None, *, newest: int | None = None, **environment: str
 ) -> list[dict[str, Any]]:
-    """Everything that history tells of this webhook's calls, the newest first. ``newest``: of so many alone."""
+    """Returns everything that history tells of this webhook's calls, the newest first. ``newest``: only so many."""
 
     async def read(gateway: Gateway) -> list[dict[str, Any]]:
         ids = await _ids(gateway, webhook, newest)
@@ -83,7 +83,7 @@ def stories(
 
 
 def how_many(data_dir: Path, webhook: ServedWebhook | None = None) -> int:
-    """Calls that history finds. Where calls are only counted: to read hundreds of them takes a second."""
+    """Counts the calls that history finds: to read hundreds of them takes a second."""
 
     async def counted(gateway: Gateway) -> int:
         found = await history.count(gateway, OWNER, HistoryFilter(webhook_id=webhook.id if webhook else None))

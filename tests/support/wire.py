@@ -30,7 +30,7 @@ class Wire:
         self.socket.sendall(data)
 
     def hang_up(self) -> None:
-        """Nothing more will be sent; what comes back is still read."""
+        """Shuts the sending side; what comes back is still read."""
         self.socket.shutdown(socket.SHUT_WR)
 
     def _more(self) -> bool:

@@ -50,7 +50,7 @@ KINDS = (
 
 
 PERIODS = {"hourly": 60, "nightly": DAY}
-"""Of what comes at set times: the minutes between them, which are the longest that are stated."""
+"""Minutes between calls that come at set times: the longest that are stated."""
 
 
 def local_days() -> Iterator[date]:
@@ -124,17 +124,19 @@ def _flow(first: float, end: float, an_hour: float, chance: random.Random) -> It
 
 
 class Lived(NamedTuple):
-    """How a year went with the rhythm that was proposed before it, and with the one proposed after each false alarm."""
+    """The result of a year with the rhythm that was proposed before it, and with the one proposed after each false
+    alarm."""
 
     said: list[str]
     false: list[int]
-    """By quarter."""
+    """False alarms by quarter."""
     noticed_after: list[tuple[int, int]]
-    """Of outages that begin after a call, any one: minutes after the first call that was lost, and the longest time between calls that the rhythm states."""
+    """For any outage that begins after a call: minutes after the first call that was lost, and the longest time
+    between calls that the rhythm states."""
 
 
 def live(kind: str, seed: int, quiet_days: frozenset[date], outages: int = 20) -> Lived | None:
-    """None where nothing is proposed."""
+    """None if nothing is proposed."""
     calls, zone = calls_of(kind, seed), zone_of(kind)
     proposed, at = propose(calls, FIRST, zone, quiet_days), FIRST
     if proposed is None:

@@ -1,4 +1,4 @@
-"""What is tried on a gateway of this process, as the use cases are."""
+"""Fixtures of a gateway in this process, as for the use cases."""
 
 from support.desk import desk, settings
 

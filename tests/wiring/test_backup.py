@@ -1,5 +1,4 @@
-"""What a file that is no backup is called, and what becomes of one that was made to look like one; where a backup is not
-written to."""
+"""Files that are no backup, or were made to look like one, and places where a backup is not written to."""
 
 import gzip
 import hashlib

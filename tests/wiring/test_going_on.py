@@ -1,4 +1,4 @@
-"""What goes on beside the calls does not end unseen."""
+"""Background work does not end unseen."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What a gateway knows when it is ready for its first call, and what it leaves behind where it cannot be."""
+"""A gateway before its first call, and what a failed start leaves behind."""
 
 import subprocess
 import sys
@@ -62,7 +62,7 @@ async def test_one_that_cannot_start_leaves_no_database_open(settings: Settings,
 def test_sqlite_on_a_network_file_system_is_pointed_out(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kind: str, engine: str, database: str, warned: bool
 ) -> None:
-    """As the system tells it: a later mount at the same place is the one that counts."""
+    """Mounts are read as the system tells them: a later mount at the same place is the one that counts."""
     folder, mounts = tmp_path / "far away" / "data", tmp_path / "mounts"
     place = str(folder.parent).replace(" ", "\\040")
     mounts.write_text(

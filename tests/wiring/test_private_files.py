@@ -1,4 +1,4 @@
-"""What callers sent is read by the gateway's own user alone, whatever the umask says."""
+"""Files that hold what callers sent are readable by the gateway's own user alone, whatever the umask says."""
 
 import os
 import subprocess
@@ -124,7 +124,8 @@ def called(program: Program) -> None:
 
 
 def test_a_second_look_at_the_database_leaves_the_locks_on_it(tmp_path: Path) -> None:
-    """To open and close the file beside SQLite would take them away: another process would then delete the log."""
+    """Opening and closing the file beside SQLite would take the locks away: another process would then delete the
+    log."""
     url = f"sqlite:///{tmp_path / 'postern.db'}"
     first = Database(url)
     schema.migrate(first)
