@@ -399,7 +399,7 @@ def test_a_command_over_the_network_loads_nothing_that_it_does_not_use(
 ) -> None:
     """Nine tenths of the time in which such a command starts."""
     heavy = {"sqlalchemy", "starlette", "uvicorn", "prometheus_client", "structlog", "pydantic", "tomllib"}
-    heavy |= set() if words == ["webhooks", "list"] else {"httpx2", "ssl"}
+    heavy |= set() if words == ["webhooks", "list"] else {"httpx2"}
     code = (
         "import sys; from postern.__main__ import main\ntry: main()\n"
         f"except SystemExit: print(sorted({heavy!r} & sys.modules.keys()), file=sys.stderr)"

@@ -5,21 +5,19 @@ import os
 import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
-import msgspec
 import pytest
 from starlette.responses import Response
-from structlog.testing import capture_logs
+from starlette.types import Receive, Scope, Send
 
-from postern.core.history.invocation import StoreUnavailable
 from postern.settings import Settings
-from postern.surfaces.cli.gateway.beside import NAME, NOT_THIS_ONE, Asked, GatewaySocket
-from postern.surfaces.cli.gateway.source import HttpAnswer
+from postern.surfaces.cli.gateway.beside import NAME, GatewaySocket, digests
+from postern.surfaces.cli.gateway.source import HttpAnswer, HttpQuestion
 from postern.wiring import answering as module
 from postern.wiring.answering import answering
 from support.house import House, a_house
+
+KEYS = {"POSTERN_SECRET_KEYS": "a key that is long enough"}
 
 
 @pytest.fixture
@@ -28,98 +26,42 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
         yield house
 
 
-@pytest.fixture
-async def settings(house: House, tmp_path: Path) -> AsyncIterator[Settings]:
-    settings = Settings({"POSTERN_DATA_DIR": str(tmp_path / "data")})
-    async with answering(house.gateway, settings):
-        yield settings
+def settings_of(folder: Path, **given: str) -> Settings:
+    return Settings({"POSTERN_DATA_DIR": str(folder / "data"), **given})
 
 
-async def say(settings: Settings, said: bytes) -> bytes:
-    reader, writer = await asyncio.open_unix_connection(str(settings.data_dir / NAME))
-    writer.write(said)
-    writer.write_eof()
-    heard = await reader.read()
-    writer.close()
-    return heard
+async def ask(settings: Settings, method: str = "GET", body: bytes | None = None) -> HttpAnswer | None:
+    known = digests(settings)
+    gateway = GatewaySocket(settings.data_dir, {name: known[name] for name in settings.sources})
+    return await asyncio.to_thread(gateway.ask, HttpQuestion(method, "/webhooks", {}, body))
 
 
-async def ask(settings: Settings, asked: Asked) -> HttpAnswer:
-    return msgspec.msgpack.decode(await say(settings, msgspec.msgpack.encode(asked)), type=HttpAnswer)
-
-
-WEBHOOKS = Asked("GET", "/webhooks", {}, None, {})
-
-
-async def test_what_no_command_says_is_not_answered_and_harms_nobody(settings: Settings) -> None:
-    with capture_logs() as lines:
-        for said in (b"", b"GET / HTTP/1.1\r\n\r\n", os.urandom(1000), msgspec.msgpack.encode({"method": 1})):
-            assert await say(settings, said) == b""
-        _, left = await asyncio.open_unix_connection(str(settings.data_dir / NAME))
-        left.write(b"\x85")
-        left.close()
-        assert (await ask(settings, WEBHOOKS)).status == 200
-    assert lines == []
-
-
-async def test_who_says_nothing_is_not_waited_for(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
+async def test_a_command_of_another_version_is_not_answered(
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "READ_WITHIN", 0.05)
-    reader, writer = await asyncio.open_unix_connection(str(settings.data_dir / NAME))
-    assert await reader.read() == b""
-    writer.close()
-
-
-async def test_a_body_of_any_size_is_refused_in_words(settings: Settings) -> None:
-    for size in (module.LARGEST - 100_000, module.LARGEST * 2):
-        found = await ask(settings, Asked("POST", "/webhooks", {}, b" " * size, {}))
-        assert (found.status, msgspec.json.decode(found.body)["code"]) == (413, "payload_too_large")
-
-
-async def test_another_version_is_not_answered(settings: Settings) -> None:
-    assert await ask(settings, Asked("GET", "/webhooks", {}, None, {}, "0.0.9")) == (NOT_THIS_ONE, b"")
+    settings = settings_of(tmp_path)
+    async with answering(house.gateway, settings):
+        assert (await ask(settings) or HttpAnswer(0, b"")).status == 200
+        monkeypatch.setattr(module, "__version__", "0.0.9")
+        assert await ask(settings) is None
 
 
 async def test_a_command_s_settings_are_the_gateway_s_or_it_is_not_answered(
     house: House, tmp_path: Path
 ) -> None:
-    given = {"POSTERN_DATA_DIR": str(tmp_path / "data"), "POSTERN_SECRET_KEYS": "a key that is long enough"}
-    async with answering(house.gateway, Settings(given)):
-        for other, status in (
-            (given, 200),
-            ({**given, "POSTERN_SECRET_KEYS": "another that is long enough"}, NOT_THIS_ONE),
-        ):
-            settings = Settings(other)
-            digests = module.digests(settings)
-            said = {name: digests[name] for name in settings.sources}
-            assert "long enough" not in repr(said)
-            assert (await ask(settings, Asked("GET", "/webhooks", {}, None, said))).status == status
+    async with answering(house.gateway, settings_of(tmp_path, **KEYS)):
+        assert await ask(settings_of(tmp_path, **KEYS)) is not None
+        assert await ask(settings_of(tmp_path)) is not None
+        other = settings_of(tmp_path, POSTERN_SECRET_KEYS="another that is long enough")
+        assert await ask(other) is None
+        assert "long enough" not in repr(digests(other))
 
 
-@pytest.mark.parametrize(
-    ("trouble", "status", "code", "logged"),
-    [
-        (StoreUnavailable("locked"), 503, "temporarily_unavailable", []),
-        (ZeroDivisionError("a defect"), 500, "internal_error", ["a command failed"]),
-    ],
-)
-async def test_what_goes_wrong_is_a_problem_and_a_defect_is_logged(
-    settings: Settings,
-    monkeypatch: pytest.MonkeyPatch,
-    trouble: Exception,
-    status: int,
-    code: str,
-    logged: list[str],
-) -> None:
-    async def fails(*_: Any) -> Response:
-        raise trouble
-
-    monkeypatch.setattr(module, "inside", SimpleNamespace(ask=fails, COMMAND_LINE=None))
-    with capture_logs() as lines:
-        found = await ask(settings, WEBHOOKS)
-    assert (found.status, msgspec.json.decode(found.body)["code"]) == (status, code)
-    assert [line["event"] for line in lines] == logged
+async def test_a_body_that_is_too_large_is_refused_in_words(house: House, tmp_path: Path) -> None:
+    settings = settings_of(tmp_path)
+    async with answering(house.gateway, settings):
+        found = await ask(settings, "POST", b" " * 20_000_000)
+        assert found is not None and found.status == 413 and b"payload_too_large" in found.body
 
 
 async def test_what_was_begun_is_finished_before_the_gateway_ends(
@@ -127,20 +69,20 @@ async def test_what_was_begun_is_finished_before_the_gateway_ends(
 ) -> None:
     begun, may_end = asyncio.Event(), asyncio.Event()
 
-    async def takes_its_time(*_: Any) -> Response:
+    async def takes_its_time(scope: Scope, receive: Receive, send: Send) -> None:
         begun.set()
         await may_end.wait()
-        return Response(b"done")
+        await Response(b"done")(scope, receive, send)
 
-    monkeypatch.setattr(module, "inside", SimpleNamespace(ask=takes_its_time, COMMAND_LINE=None))
-    settings = Settings({"POSTERN_DATA_DIR": str(tmp_path / "data")})
+    monkeypatch.setattr(module, "make_api", lambda _: takes_its_time)
+    settings = settings_of(tmp_path)
     async with answering(house.gateway, settings):
-        asked = asyncio.create_task(ask(settings, WEBHOOKS))
+        asked = asyncio.create_task(ask(settings))
         await begun.wait()
         asyncio.get_running_loop().call_later(0.05, may_end.set)
     assert may_end.is_set(), "it was waited for"
-    assert (await asked).body == b"done"
-    assert GatewaySocket(settings.data_dir, {}).ask(WEBHOOKS) is None
+    assert await asked == HttpAnswer(200, b"done")
+    assert await ask(settings) is None
 
 
 def test_the_socket_is_closed_to_others_from_its_first_moment(tmp_path: Path) -> None:

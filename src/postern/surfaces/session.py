@@ -11,12 +11,20 @@ from postern.usecases.access.accounts import SESSION_LONGEST, account_name, acto
 from postern.usecases.access.known_browsers import KNOWN_FOR, browser_token
 from postern.usecases.runtime.gateway import Gateway
 
+ACTOR = "postern.actor"
+"""The key in the ASGI scope of a request about which this process itself knows who asks."""
+COMMAND_LINE = Actor("command line", "admin")
+"""It needs no key: whoever may open the database file may do everything anyway."""
+
 COOKIE = "postern_session"
 BROWSER_COOKIE = "postern_browser"
 SAFE = ("GET", "HEAD", "OPTIONS")
 
 
 async def actor_of(gateway: Gateway, request: Request) -> Actor:
+    if (known := request.scope.get(ACTOR)) is not None:
+        actor: Actor = known
+        return actor
     if "authorization" in request.headers:
         if not (key := bearer(request)):
             raise Refused("not_authenticated")

@@ -1,4 +1,4 @@
-"""The gateway answers commands that are typed on its machine (``surfaces/cli/gateway/beside.py``)."""
+"""The API on a socket in the data folder, for commands that are typed on this machine (``surfaces/cli/gateway/beside.py``)."""
 
 import asyncio
 import os
@@ -7,41 +7,28 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 import msgspec
+import uvicorn
 from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
 
 from postern import __version__
-from postern.core.history.invocation import StoreUnavailable
-from postern.core.problems import Refused
-from postern.observe.logs import Log
 from postern.settings import Settings
-from postern.surfaces.cli.gateway.beside import NAME, NOT_THIS_ONE, Asked, digests
+from postern.surfaces.app import watched
+from postern.surfaces.cli.gateway.beside import HEADER, NAME, NOT_THIS_ONE, AskingCommand, digests
 from postern.surfaces.cli.gateway.source import HttpAnswer, HttpQuestion
-from postern.surfaces.rest import inside
-from postern.surfaces.rest.framework.bodies import LARGEST_CONFIGURATION
-from postern.surfaces.rest.framework.problems import STORE_AWAY, problem_response
+from postern.surfaces.rest.app import make_api
+from postern.surfaces.session import ACTOR, COMMAND_LINE
 from postern.usecases.runtime.gateway import Gateway
 
-LARGEST = LARGEST_CONFIGURATION + 64 * 1024
-"""What a command may say: the largest body, and what is around it."""
-
-READ_WITHIN = 10.0
 FINISH_WITHIN = 10.0
-
-log = Log()
 
 
 @asynccontextmanager
 async def answering(gateway: Gateway, settings: Settings) -> AsyncIterator[None]:
     """Where no socket can be had, because the folder's name is too long for one or it lies where there are none,
     commands open the database themselves."""
-    own = digests(settings)
-    under_way: set[asyncio.Task[None]] = set()
-
-    async def one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.create_task(_answer(gateway, own, reader, writer))
-        under_way.add(task)
-        task.add_done_callback(under_way.discard)
-
     place = settings.data_dir / NAME
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         try:
@@ -50,15 +37,22 @@ async def answering(gateway: Gateway, settings: Settings) -> AsyncIterator[None]
         except OSError:
             yield
             return
-        server = await asyncio.start_unix_server(one, sock=listener)
+        app = _for_those_who_mean_it(watched(make_api(gateway)), digests(settings))
+        config = uvicorn.Config(app, log_config=None, log_level="critical", access_log=False)
+        config.load()
+        state = ServerState()
+        loop = asyncio.get_running_loop()
+        server = await loop.create_unix_server(lambda: HttpToolsProtocol(config, state, {}), sock=listener)
         try:
             yield
         finally:
             with suppress(OSError):
                 place.unlink(missing_ok=True)
             server.close()
-            if under_way:
-                _, unfinished = await asyncio.wait(under_way, timeout=FINISH_WITHIN)
+            for connection in list(state.connections):
+                connection.shutdown()
+            if state.tasks:
+                _, unfinished = await asyncio.wait(state.tasks, timeout=FINISH_WITHIN)
                 for task in unfinished:
                     task.cancel()
 
@@ -72,52 +66,46 @@ def _bind(listener: socket.socket, place: str) -> None:
         os.umask(before)
 
 
-async def _answer(
-    gateway: Gateway, own: dict[str, str], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-) -> None:
+def _for_those_who_mean_it(app: ASGIApp, own: dict[str, str]) -> ASGIApp:
+    async def checked(scope: Scope, receive: Receive, send: Send) -> None:
+        said = dict(scope["headers"]).get(HEADER.lower().encode())
+        if said is not None and not _is_meant(said, own):
+            await Response(status_code=NOT_THIS_ONE)(scope, receive, send)
+            return
+        await app({**scope, ACTOR: COMMAND_LINE}, receive, send)
+
+    return checked
+
+
+def _is_meant(said: bytes, own: dict[str, str]) -> bool:
     try:
-        async with asyncio.timeout(READ_WITHIN):
-            said = await _read(reader)
-        answer = await _answer_to(gateway, own, said)
-        writer.write(msgspec.msgpack.encode(answer))
-        await writer.drain()
-    except (OSError, TimeoutError, msgspec.DecodeError):
-        pass  # the command has ended, or it was none
-    finally:
-        writer.close()
+        command = msgspec.json.decode(said, type=AskingCommand)
+    except msgspec.DecodeError:
+        return False
+    return command.version == __version__ and command.settings.items() <= own.items()
 
 
-async def _read(reader: asyncio.StreamReader) -> bytes | None:
-    """All of it, for who is answered before hears only that the line was cut. None where it is more than any command says."""
-    said, size = bytearray(), 0
-    while piece := await reader.read(65536):
-        size += len(piece)
-        if size <= LARGEST:
-            said += piece
-    return bytes(said) if size <= LARGEST else None
+async def answer_here(app: ASGIApp, question: HttpQuestion) -> HttpAnswer:
+    """The answer of an application in this process."""
+    path, _, query = question.target.partition("?")
+    scope: Scope = {
+        "type": "http",
+        "method": question.method,
+        "path": path,
+        "query_string": query.encode(),
+        "headers": [(name.lower().encode(), value.encode()) for name, value in question.headers.items()],
+        ACTOR: COMMAND_LINE,
+    }
+    unread = [question.body or b""]
+    heard: list[Message] = []
 
+    async def receive() -> Message:
+        if not unread:
+            await asyncio.Event().wait()  # nobody leaves
+        return {"type": "http.request", "body": unread.pop()}
 
-async def _answer_to(gateway: Gateway, own: dict[str, str], said: bytes | None) -> HttpAnswer:
-    if said is None:
-        return _as_answer(problem_response(Refused("payload_too_large")))
-    asked = msgspec.msgpack.decode(said, type=Asked)
-    if asked.version != __version__ or not asked.settings.items() <= own.items():
-        return HttpAnswer(NOT_THIS_ONE, b"")
-    try:
-        return await answer_inside(gateway, asked)
-    except StoreUnavailable:
-        return _as_answer(problem_response(STORE_AWAY))
-    except Exception:
-        log.exception("a command failed", method=asked.method, path=asked.path)
-        return _as_answer(problem_response(Refused("internal_error")))
+    async def send(message: Message) -> None:
+        heard.append(message)
 
-
-async def answer_inside(gateway: Gateway, asked: HttpQuestion) -> HttpAnswer:
-    """By the application in this process."""
-    return _as_answer(
-        await inside.ask(gateway, inside.COMMAND_LINE, asked.method, asked.path, asked.query, asked.body)
-    )
-
-
-def _as_answer(response: Response) -> HttpAnswer:
-    return HttpAnswer(response.status_code, bytes(response.body))
+    await app(scope, receive, send)
+    return HttpAnswer(heard[0]["status"], b"".join(one.get("body", b"") for one in heard))

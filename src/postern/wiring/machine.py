@@ -28,10 +28,11 @@ from postern.surfaces.cli.gateway.machine import Manifest, Restored
 from postern.surfaces.cli.gateway.source import HttpAnswer, HttpQuestion
 from postern.surfaces.cli.run import CONFLICT, FAILED, USAGE, end
 from postern.surfaces.mcp import load_sdk
-from postern.surfaces.rest.inside import COMMAND_LINE
+from postern.surfaces.rest.app import make_api
+from postern.surfaces.session import COMMAND_LINE
 from postern.usecases.operations import export, retention, settings
 from postern.usecases.runtime.gateway import Gateway
-from postern.wiring.answering import answer_inside
+from postern.wiring.answering import answer_here
 from postern.wiring.backup.contents import BackupFailed, is_own
 from postern.wiring.backup.making import back_up
 from postern.wiring.backup.restoring import restore
@@ -60,7 +61,7 @@ class OnThisMachine:
 
     def ask(self, question: HttpQuestion) -> HttpAnswer:
         begins = question.method != "GET"
-        return self._run(lambda gateway: answer_inside(gateway, question), begins)
+        return self._run(lambda gateway: answer_here(make_api(gateway), question), begins)
 
     def close(self) -> None:
         with ends_in_a_sentence():

@@ -96,6 +96,7 @@ PATTERNS = {
     r"events/([\w-]+)-[0-9a-f]{8}\.json": r"events/\1-ID.json",
     r"(?m)^(TIME  inv_ID .*?  \d{3}  )[\d.]+": r"\1N",
     r'"[0-9A-Za-z]{22}"': '"CODE"',
+    r'"answeredAt": (null|"TIME")': '"answeredAt": "TIME"',  # noted a moment after the answer
 }
 
 

@@ -6,8 +6,6 @@ from functools import lru_cache
 from typing import Literal
 
 import msgspec
-from python_multipart.exceptions import MultipartParseError
-from python_multipart.multipart import MultipartParser, parse_options_header
 
 from postern.core.calls.call import Call, Headers, query_pairs
 from postern.core.calls.paths import Path, as_text, members, parse_path, walk_members
@@ -317,6 +315,10 @@ class _TooManyParts(Exception):
 def _multipart_object(body: bytes, content_type: bytes) -> Payload | UnreadableContent:
     """Its fields are texts. Of a file there is the name, the type and the size: what is in it stays in the
     recorded body."""
+    # Few calls are multipart, and every command loads this file.
+    from python_multipart.exceptions import MultipartParseError
+    from python_multipart.multipart import MultipartParser, parse_options_header
+
     boundary = parse_options_header(content_type)[1].get(b"boundary", b"")
     fields: Document = {}
     headers: dict[bytes, bytes] = {}

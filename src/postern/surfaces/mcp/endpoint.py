@@ -10,7 +10,7 @@ from postern.core.problems import Refused
 from postern.extras import missing
 from postern.surfaces.mcp import load_sdk
 from postern.surfaces.rest.framework.problems import problem_response
-from postern.surfaces.session import bearer
+from postern.surfaces.session import ACTOR, bearer
 from postern.usecases.access.accounts import actor_of_key
 from postern.usecases.runtime.gateway import Gateway
 
@@ -35,7 +35,7 @@ class McpEndpoint:
                 raise Refused("not_authenticated", "Send an API key as Authorization: Bearer pk_….")
             if sentence := missing("mcp", "The Model Context Protocol"):
                 raise Refused("not_found", sentence)
-            scope["postern.actor"] = await actor_of_key(self._gateway, key)
+            scope[ACTOR] = await actor_of_key(self._gateway, key)
         except Refused as refused:
             response = problem_response(refused)
             if refused.code == "method_not_allowed":
@@ -46,9 +46,7 @@ class McpEndpoint:
             if self._server is None:
                 # In a thread: the import takes a second, and calls must not wait for it.
                 sdk = await asyncio.to_thread(load_sdk)
-                self._server = sdk.make_server(
-                    self._gateway, lambda context: context.request.scope["postern.actor"]
-                )
+                self._server = sdk.make_server(self._gateway, lambda context: context.request.scope[ACTOR])
                 self._serve, self._security = sdk.serve_http, sdk.security_for(self._gateway.site.base_url)
         await self._serve(
             self._server, self._security, {**scope, "path": PATH, "raw_path": PATH.encode()}, receive, send

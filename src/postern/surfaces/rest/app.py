@@ -20,7 +20,6 @@ from postern.surfaces.rest.framework.problems import (
     on_store_trouble,
 )
 from postern.surfaces.rest.table import operations
-from postern.surfaces.session import actor_of
 from postern.usecases.runtime.gateway import Gateway
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -65,5 +64,5 @@ def make_api(gateway: Gateway, beside: Sequence[BaseRoute] = ()) -> Starlette:
 def _routes(gateway: Gateway) -> list[WholePath]:
     by_path: dict[str, dict[str, Handler]] = {}
     for one in operations():
-        by_path.setdefault(one.path, {})[one.method] = handler(gateway, one, actor_of)
+        by_path.setdefault(one.path, {})[one.method] = handler(gateway, one)
     return [WholePath(path, methods) for path, methods in by_path.items()]

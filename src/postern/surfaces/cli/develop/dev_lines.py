@@ -9,13 +9,13 @@ from postern.core.history.invocation import StoreUnavailable
 from postern.observe.watching import Watch
 from postern.surfaces.cli.run import counted, out, plain
 from postern.surfaces.cli.terminal import Style
+from postern.surfaces.session import COMMAND_LINE
 from postern.usecases.history import history, live
 from postern.usecases.operations.engine import problems_of
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.summary import InvocationSummary
 from postern.usecases.webhooks import picking
 
-ACTOR = Actor("command line", "admin")
 PATIENCE = 5.0
 """Seconds for which a run's end waits for the line of its call, which is read from the history."""
 REMEMBERED = 1_000
@@ -100,11 +100,11 @@ class DevLines(Watch):
         self._say_what_keeps_them()
 
         async def still() -> Actor:
-            return ACTOR
+            return COMMAND_LINE
 
         after: str | None = None
         while True:
-            stream = await live.follow(gateway, ACTOR, still, after=after)
+            stream = await live.follow(gateway, COMMAND_LINE, still, after=after)
             try:
                 async for event in stream.events():
                     if event is not None:
@@ -131,11 +131,11 @@ class DevLines(Watch):
 
     async def _show_call(self, gateway: Gateway, call: InvocationSummary) -> None:
         if call.webhook_id not in self._names:
-            self._names |= await picking.names(gateway, ACTOR, [call.webhook_id])
+            self._names |= await picking.names(gateway, COMMAND_LINE, [call.webhook_id])
         name = plain(self._names.get(call.webhook_id, call.webhook_id))
         status = call.http_status or 0
         code = "" if call.code == "accepted" else f" {call.code}"
-        first = next(iter((await history.show(gateway, ACTOR, call.id)).deliveries), None)
+        first = next(iter((await history.show(gateway, COMMAND_LINE, call.id)).deliveries), None)
         # How long a caller waited whom no workflow answered is noted a moment later.
         known = first is None or first.answer is None or first.response is not None
         lasted = f"{call.duration_ms:.0f} ms  " if known else ""

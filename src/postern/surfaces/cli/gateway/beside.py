@@ -1,10 +1,12 @@
-"""The gateway that serves the same data on this machine. It answers over a socket in the data folder, without a key:
+"""The gateway that serves the same data on this machine. It answers the API over a socket in the data folder, without a key:
 whoever may open that may open the database, too. A command that is answered there loads no database itself."""
 
 import os
 import socket
 import struct
+from contextlib import closing
 from hashlib import sha256
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
 import msgspec
@@ -19,18 +21,22 @@ ANSWER_WITHIN = 120.0
 """Seconds. A schedule's source may take its time."""
 
 NOT_THIS_ONE = 421
-"""The status where it is another version, or has other settings than the command was given."""
+"""The status where the gateway has another version, or other settings than the command was given."""
+
+HEADER = "X-Postern-Command"
 
 
-class Asked(HttpQuestion):
+class AskingCommand(msgspec.Struct):
+    """The value of the header, in JSON."""
+
     settings: dict[str, str]
     """The digests of those that the command was given."""
     version: str = __version__
 
 
 def digests(settings: Settings) -> dict[str, str]:
-    """Of each setting's value, by its name: a command and the gateway that it asks are compared by them, and no secret
-    goes from one to the other."""
+    """A digest of each setting's value, by the setting's name. A command and the gateway that it asks are compared by them, and
+    no secret goes from one to the other."""
     return {one.name: sha256(_as_text(vars(settings)[one.name]).encode()).hexdigest() for one in SETTINGS}
 
 
@@ -43,35 +49,31 @@ class GatewaySocket:
         """``is_named``: somebody has said which folder it is. Otherwise it is the one that lies here, whoever made it."""
         self._place = data_dir / NAME
         self._is_named = is_named
-        self._settings = settings
+        self._header = {HEADER: msgspec.json.encode(AskingCommand(settings)).decode()}
 
     def ask(self, question: HttpQuestion, within: float | None = None) -> HttpAnswer | None:
-        """None where no gateway runs that is the one which is meant: the command opens the database itself."""
-        asked = msgspec.msgpack.encode(
-            Asked(question.method, question.path, question.query, question.body, self._settings)
-        )
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
-            line.settimeout(within or ANSWER_WITHIN)
+        """Returns None if the gateway that is meant does not run: then the command opens the database itself."""
+        line = HTTPConnection("localhost", timeout=within or ANSWER_WITHIN)
+        line.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        with closing(line):
+            line.sock.settimeout(line.timeout)
             try:
-                line.connect(str(self._place))
+                line.sock.connect(str(self._place))
             except OSError:  # no socket, one that a killed gateway has left, or somebody else's
                 return None
             trusted = {None, 0, os.geteuid()} | (
                 {self._place.parent.stat().st_uid} if self._is_named else set()
             )
-            if _user_at_the_end_of(line) not in trusted:
+            if _user_at_the_end_of(line.sock) not in trusted:
                 raise Away(f"{self._place} is served by another user; nothing was sent there.")
-            # From here on it may have been done, whatever is heard of it.
-            heard = bytearray()
+            # From here on the gateway may have done it, even if no answer arrives.
             try:
-                line.sendall(asked)
-                line.shutdown(socket.SHUT_WR)
-                while piece := line.recv(65536):
-                    heard += piece
-                answer = msgspec.msgpack.decode(heard, type=HttpAnswer)
+                line.request(question.method, question.target, question.body, question.headers | self._header)
+                heard = line.getresponse()
+                answer = HttpAnswer(heard.status, heard.read())
             except TimeoutError:
                 raise Away("The gateway that serves this data does not answer.") from None
-            except (OSError, msgspec.DecodeError):
+            except (OSError, HTTPException):
                 may_be = "" if question.method == "GET" else "; it may have done what was asked"
                 raise Away(
                     f"The gateway that serves this data ended before it had answered{may_be}."
@@ -80,7 +82,7 @@ class GatewaySocket:
 
 
 def _user_at_the_end_of(line: socket.socket) -> int | None:
-    """None where the system does not tell."""
+    """Returns None if the system does not tell."""
     if not hasattr(socket, "SO_PEERCRED"):
         return None
     _, user, _ = struct.unpack("3i", line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))

@@ -7,11 +7,10 @@ from typing import NoReturn
 import httpx2
 
 from postern.surfaces.cli.gateway.profiles import Login
-from postern.surfaces.cli.gateway.source import Away, HttpAnswer, HttpQuestion
+from postern.surfaces.cli.gateway.source import PREFIX, Away, HttpAnswer, HttpQuestion
 from postern.surfaces.cli.gateway.trust import reason, trusted
 from postern.surfaces.cli.run import FAILED, NOT_ALLOWED, UNAVAILABLE, USAGE, end
 
-PREFIX = "/api/v1"
 CONNECT_WITHIN = 10.0
 ANSWER_WITHIN = 120.0
 """Seconds. A schedule's source may take its time."""
@@ -36,15 +35,13 @@ class Remote:
             end(f"The certificates to trust cannot be read: {error}", USAGE)
 
     def ask(self, question: HttpQuestion, within: float | None = None) -> HttpAnswer:
-        content = {} if question.body is None else {"Content-Type": "application/json"}
         waits = httpx2.Timeout(within or ANSWER_WITHIN, connect=min(within or ANSWER_WITHIN, CONNECT_WITHIN))
         try:
             response = self.http.request(
                 question.method,
-                self._login.url + PREFIX + question.path,
-                params=question.query,
+                self._login.url + question.target,
                 content=question.body,
-                headers=content,
+                headers=question.headers,
                 timeout=waits,
             )
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:

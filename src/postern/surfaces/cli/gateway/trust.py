@@ -1,31 +1,25 @@
-"""Which certificates a client of a command trusts, and what was wrong where it got no answer."""
+"""The certificates that a command trusts, and why a request got no answer."""
 
 import os
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import ssl
+import ssl
 
 
-def trusted(url: str) -> "ssl.SSLContext | bool":
-    """True: those of the machine. To read them takes 30 ms, and without TLS they are no use: then it is nobody's."""
-    import ssl  # commands that have no client load this file too
-
+def trusted(url: str) -> ssl.SSLContext | bool:
+    """Returns True for the certificates of the machine. Reading them takes 30 ms, so an address without TLS gets an empty
+    context."""
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if url.lower().startswith("http://") else True
 
 
-def read_trusted(url: str) -> "ssl.SSLContext":
+def read_trusted(url: str) -> ssl.SSLContext:
     """The same, read once for many clients."""
-    import httpx2
+    import httpx2  # commands that make no request over the network load this file too
 
     found = trusted(url)
     return httpx2.create_ssl_context() if isinstance(found, bool) else found
 
 
 def reason(error: BaseException) -> str:
-    """What the innermost trouble says, in a few words."""
-    import ssl
-
+    """Says in a few words why a request failed: the innermost error knows best."""
     import httpx2
 
     if isinstance(error, httpx2.TimeoutException):

@@ -16,10 +16,11 @@ from pydantic import Field, TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from postern.core.access.accounts import Actor, Level
+from postern.core.access.accounts import Level
 from postern.core.problems import FieldError, Refused, invalid
 from postern.surfaces.leaving import while_connected
 from postern.surfaces.rest.framework.bodies import LARGEST_BODY, LARGEST_BODY_OF_STRANGERS, read_json
+from postern.surfaces.session import actor_of
 from postern.usecases.access.idempotency import KeptAnswer, once
 from postern.usecases.answers import Listing, Schema, as_json, whole
 from postern.usecases.runtime.gateway import Gateway, require
@@ -228,9 +229,7 @@ def _place_of(name: str, kind: Any, path: str, query: type[Shape] | None, body: 
     return f"body.{name}" if name in getattr(body, "model_fields", ()) else ""
 
 
-def handler(
-    gateway: Gateway, operation: Operation, who: Callable[[Gateway, Request], Awaitable[Actor]]
-) -> Callable[[Request], Awaitable[Response]]:
+def handler(gateway: Gateway, operation: Operation) -> Callable[[Request], Awaitable[Response]]:
     """Checked in this order, so that a stranger learns as little as possible: who are you, may you, is the path one of ours, are the
     parameters known, is the body JSON, is it right. Only then does the use case run."""
     query = TypeAdapter(operation.query) if operation.query is not None else None
@@ -242,7 +241,7 @@ def handler(
     async def handle(request: Request) -> Response:
         given: Arguments = {"gateway": gateway, "request": request, **request.path_params}
         if operation.level is not None:
-            given["actor"] = await who(gateway, request)
+            given["actor"] = await actor_of(gateway, request)
             require(given["actor"], operation.level)
         if not all(_ID.fullmatch(value) for value in request.path_params.values()):
             raise Refused("not_found")
