@@ -11,8 +11,7 @@ from structlog.testing import capture_logs
 from postern.settings import Settings
 from postern.surfaces.cli.entry import run_typed
 from postern.surfaces.cli.gateway.api import api
-from postern.surfaces.cli.gateway.machine import Local
-from postern.wiring.program import LocalApi, Wired
+from postern.wiring.program import LocalApi
 from support.program import Program
 
 
@@ -23,19 +22,11 @@ class Postern(click.Command):
         sys.exit(run_typed([*args]))
 
 
-class WiredTo(Wired):
-    def __init__(self, local: Local) -> None:
-        self._local = local
-
-    def local(self) -> Local:
-        return self._local
-
-
 def typed(folder: Path, *arguments: str, to: Program | None = None, **environment: str) -> Result:
     """``typed(tmp_path, "webhooks", "list")`` on the data in that folder, or, with ``to``, over the network; what the
     shell's environment sets is not seen."""
     settings = Settings({"POSTERN_DATA_DIR": str(folder / "data"), "POSTERN_LOG": "off", **environment})
-    api.wiring = WiredTo(LocalApi(settings))
+    api.open_local = lambda: LocalApi(settings)
     try:
         with capture_logs():  # the real program logs to standard error
             return CliRunner(env=client_environment(folder, to)).invoke(Postern("postern"), arguments)

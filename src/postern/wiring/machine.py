@@ -107,6 +107,9 @@ class OnThisMachine:
             uvloop.run(serve(settings, WorkerSlot.parse(slot) if slot else None))
 
     def develop(self, example: bool) -> None:
+        if self._settings.engine != "embedded":
+            engine = self._settings.engine
+            end(f"`postern dev` is for workflow files, and POSTERN_ENGINE={engine} runs none of them.", USAGE)
         set_up_logs(self._settings.log)
         with ends_in_a_sentence(), suppress(KeyboardInterrupt):  # while it starts or ends
             if example:

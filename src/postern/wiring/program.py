@@ -5,9 +5,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
-from types import MappingProxyType
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from postern.core.operations.shown_setting import ShownSetting
@@ -16,9 +14,9 @@ from postern.settings import SettingError, Settings
 from postern.surfaces.cli.entry import run_typed
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.gateway.beside import GatewaySocket, digests
-from postern.surfaces.cli.gateway.machine import Local, Machine
+from postern.surfaces.cli.gateway.machine import Machine
 from postern.surfaces.cli.gateway.source import HttpAnswer, HttpQuestion
-from postern.surfaces.cli.run import NOT_FOUND, USAGE, end
+from postern.surfaces.cli.run import USAGE, end
 
 if TYPE_CHECKING:
     from postern.wiring.machine import OnThisMachine
@@ -50,7 +48,6 @@ def on_this_machine() -> "type[OnThisMachine]":
 
 class LocalApi:
     def __init__(self, settings: Settings) -> None:
-        check_owner(settings)
         self._settings = settings
         known = digests(settings)
         self._beside = GatewaySocket(
@@ -64,6 +61,7 @@ class LocalApi:
         """`postern listen` asks from several threads, and there is one application."""
 
     def ask(self, question: HttpQuestion, within: float | None = None) -> HttpAnswer:
+        check_owner(self._settings)
         answer = self._beside.ask(question, within)
         self.is_served = answer is not None
         return answer or self._opened().ask(question)
@@ -76,7 +74,9 @@ class LocalApi:
     def settings(self) -> list[ShownSetting]:
         return self._settings.listed()
 
-    def machine(self) -> Machine:
+    def machine(self, anybodys: bool = False) -> Machine:
+        if not anybodys:
+            check_owner(self._settings)
         return self._opened()
 
     def close(self) -> None:
@@ -90,48 +90,15 @@ class LocalApi:
             return self._machine
 
 
-def settings_or_end(also: Mapping[str, str] = MappingProxyType({})) -> Settings:
+def open_local() -> LocalApi:
     try:
-        return Settings({**os.environ, **also})
+        return LocalApi(Settings(os.environ))
     except SettingError as error:
         end(str(error), USAGE)
     except FileNotFoundError:  # a relative path has no beginning
         end("The folder in which this was typed has been deleted; go to another one", USAGE)
 
 
-class Wired:
-    def local(self) -> Local:
-        return LocalApi(settings_or_end())
-
-    def serve(self, workers: int, slot: str | None, example: bool) -> None:
-        settings = settings_or_end({"POSTERN_EXAMPLE": "on"} if example else {})
-        on_this_machine()(settings).serve(workers, slot, example)
-
-    def develop(self, workflows: Path | None, port: int | None, example: bool) -> None:
-        given = {"POSTERN_LOG": "off", "POSTERN_EXAMPLE": "on" if example else None}
-        given |= {
-            "POSTERN_WORKFLOWS": str(workflows) if workflows else None,
-            "POSTERN_PORT": str(port) if port else None,
-        }
-        settings = settings_or_end({name: value for name, value in given.items() if value is not None})
-        if settings.engine != "embedded":
-            end(
-                f"`postern dev` is for workflow files, and POSTERN_ENGINE={settings.engine} runs none of them.",
-                USAGE,
-            )
-        if workflows is not None and not workflows.exists():
-            end(f"{workflows} does not exist", NOT_FOUND)
-        on_this_machine()(settings).develop(example)
-
-    def migrate(self) -> str:
-        return on_this_machine()(settings_or_end()).migrate()
-
-    def copy(
-        self, whence: str, where: str, on_progress: Callable[[str, int, int], None]
-    ) -> dict[str, int] | None:
-        return on_this_machine().copy(whence, where, on_progress)
-
-
 def cli() -> int:
-    api.wiring = Wired()
+    api.open_local = open_local
     return run_typed(sys.argv[1:])

@@ -2,7 +2,7 @@
 over the network, and on the one of this machine, as it does on the local database."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn, TypeVar
 from urllib.parse import quote
 
@@ -10,7 +10,7 @@ import msgspec
 
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import PROBLEMS, Refused
-from postern.surfaces.cli.gateway.machine import Local, Machine, Wiring
+from postern.surfaces.cli.gateway.machine import Local, Machine
 from postern.surfaces.cli.gateway.profiles import Login, chosen
 from postern.surfaces.cli.gateway.source import Away, HttpAnswer, HttpQuestion, Source
 from postern.surfaces.cli.run import CONFLICT, FAILED, NOT_ALLOWED, NOT_FOUND, UNAVAILABLE, USAGE, end
@@ -58,10 +58,10 @@ class Api:
     """One for each run of the program: what is opened stays open until the command ends."""
 
     def __init__(self) -> None:
-        self.wiring: Wiring
-        """The program hands it in before it runs a command."""
+        self.open_local: Callable[[], Local]
+        """The program sets it before it runs a command."""
         self.profile: str | None = None
-        """What --profile says."""
+        """The value of --profile."""
         self._given: Login | None = None
         self.patient = False
         """A gateway that is away is waited for by whoever asks: ``Away`` is raised to them."""
@@ -161,7 +161,7 @@ class Api:
 
     def local(self) -> Local:
         if self._local is None:
-            self._local = self.wiring.local()
+            self._local = self.open_local()
         return self._local
 
     def here(self) -> Machine:

@@ -1,5 +1,4 @@
-"""What a command needs of the machine that it is typed on, where it does not ask a gateway over the network. The
-wiring makes it."""
+"""The machine that a command is typed on, as commands see it. The wiring makes it."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -20,56 +19,51 @@ class Local(Source, Protocol):
 
     @property
     def is_served(self) -> bool:
-        """Whether it was a gateway that gave the last answer."""
+        """Whether a gateway gave the last answer."""
 
     def settings(self) -> list[ShownSetting]: ...
 
-    def machine(self) -> "Machine": ...
-
-
-class Wiring(Protocol):
-    """What the commands are handed by the wiring."""
-
-    def local(self) -> Local: ...
-
-    def serve(self, workers: int, slot: str | None, example: bool) -> None: ...
-
-    def develop(self, workflows: Path | None, port: int | None, example: bool) -> None: ...
-
-    def migrate(self) -> str: ...
-
-    def copy(
-        self, whence: str, where: str, on_progress: Callable[[str, int, int], None]
-    ) -> dict[str, int] | None:
-        """Everything from one database to another; how many rows each table has, or None where it was done before."""
+    def machine(self, anybodys: bool = False) -> "Machine":
+        """``anybodys``: the data folder may belong to another user."""
 
 
 class Manifest(View):
-    """What a backup says about itself, in its first file."""
+    """The first file of a backup, which describes the others."""
 
     format: int
     version: str
     schema: str
     made_at: str
     key_fingerprints: list[str]
-    """Of the keys that encrypt the secrets in the database."""
+    """The fingerprints of the keys that encrypt the secrets in the database."""
     rows: dict[str, int]
-    """By table."""
+    """The number of rows, by table."""
     sha256: dict[str, str]
-    """By the name of each other file in the backup."""
+    """The hash of each other file in the backup, by its name."""
 
 
 class Restored(View):
     manifest: Manifest
     moved_aside: list[str]
     keys_file: str | None
-    """Where the keys that were in the backup are now."""
+    """The file that holds the keys which were in the backup."""
     missing_keys: bool
-    """Nobody has given the keys that the secrets in it are encrypted with."""
+    """The keys that encrypt its secrets are neither in it nor on this machine."""
 
 
 class Machine(Protocol):
-    """What only the machine can do."""
+    """The work that only the machine of the data can do."""
+
+    def serve(self, workers: int, slot: str | None, example: bool) -> None: ...
+
+    def develop(self, example: bool) -> None: ...
+
+    def migrate(self) -> str: ...
+
+    def copy(
+        self, whence: str, where: str, on_progress: Callable[[str, int, int], None]
+    ) -> dict[str, int] | None:
+        """Copies one database to another. Returns the number of rows of each table, or None if it was done before."""
 
     def plan_pruning(self) -> dict[str, int]: ...
 
@@ -89,16 +83,16 @@ class Machine(Protocol):
     def speak_mcp(self, level: str) -> None: ...
 
     def load_workflows(self, path: Path | None) -> "Loaded":
-        """Those of that file or folder; without one, of this machine."""
+        """Loads the workflows of that file or folder; without one, of this machine."""
 
     def workflows_folder(self) -> Path:
-        """Where the workflow files of this machine are, whether it is there or not."""
+        """Returns the folder of this machine's workflow files. It may not exist."""
 
     def keep_workflow(self, name: str, text: str) -> Path:
-        """A new file among the workflows, never over one that is there."""
+        """Writes a new file among the workflows, never over an existing one."""
 
     def keep_test(self, workflow: Path, event: Document) -> list[Path]:
-        """A test for a workflow that was just written, and the event as its fixture."""
+        """Writes a test for a workflow that was just written, and the event as its fixture."""
 
     def rehearse(self, name: str, event: dict[str, Any]) -> "Rehearsal":
-        """Run the workflow of this name once, without an engine."""
+        """Runs the workflow of this name once, without an engine."""

@@ -1,5 +1,6 @@
 """`postern serve`, `dev`, `migrate`, `copy`, `settings`, `mcp` and `prune`."""
 
+import os
 from pathlib import Path
 
 import click
@@ -9,7 +10,7 @@ from postern.core.operations.shown_setting import ShownSetting
 from postern.extras import missing
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.options import Choice, command
-from postern.surfaces.cli.run import USAGE, end, err, for_programs, out, report, show_page
+from postern.surfaces.cli.run import NOT_FOUND, USAGE, end, err, for_programs, out, report, show_page
 from postern.usecases.answers import Listing, whole
 
 
@@ -29,7 +30,9 @@ from postern.usecases.answers import Listing, whole
 def serve(workers: int, example: bool, worker: str | None) -> None:
     """Run the gateway in the foreground, with its embedded engine. Ctrl-C or SIGTERM ends both in good
     order; SIGHUP replaces several workers one after the other."""
-    api.wiring.serve(workers, worker, example)
+    if example:
+        os.environ["POSTERN_EXAMPLE"] = "on"
+    api.local().machine(anybodys=True).serve(workers, worker, example)
 
 
 @click.command()
@@ -48,14 +51,18 @@ def dev(workflows: Path | None, port: int | None, example: bool) -> None:
     """Run the gateway and its embedded engine while you write workflow files. A saved file is in force within a
     second, what is wrong with one is said with its line, and every call, answer and end of a run is a line. The data
     folder is that of `serve`, so other commands see the same webhooks and calls. Ctrl-C ends it."""
-    api.wiring.develop(workflows, port, example)
+    if workflows is not None and not workflows.exists():
+        end(f"{workflows} does not exist", NOT_FOUND)
+    given = {"LOG": "off", "EXAMPLE": example and "on", "WORKFLOWS": workflows, "PORT": port}
+    os.environ.update({f"POSTERN_{name}": str(value) for name, value in given.items() if value})
+    api.local().machine(anybodys=True).develop(example)
 
 
 @command()
 def migrate() -> None:
     """Bring the database's schema up to date. Needed on Postgres only, for a new version: `serve` does it on SQLite, and sets up an
     empty Postgres database."""
-    schema = api.wiring.migrate()
+    schema = api.local().machine(anybodys=True).migrate()
     report({"schema": schema}, f"The schema is {schema}.")
 
 
@@ -68,7 +75,7 @@ def copy(whence: str, where: str) -> None:
     """Move everything to another database. Stop every gateway first. Interrupted, it goes on where it
     was; at the end both are compared, row by row. The secret keys move separately: POSTERN_SECRET_KEYS
     stays what it is."""
-    rows = api.wiring.copy(whence, where, _show_progress)
+    rows = api.local().machine(anybodys=True).copy(whence, where, _show_progress)
     text = (
         "This copy was finished before: nothing was done now, and what either of them got since is not in the other."
         if rows is None
