@@ -1,4 +1,4 @@
-"""What is installed only when it is asked for: `pip install 'postern-gateway[postgres]'`."""
+"""Packages that are installed only on request: `pip install 'postern-gateway[postgres]'`."""
 
 from importlib.util import find_spec
 
@@ -6,7 +6,7 @@ _MODULES = {"postgres": "psycopg", "temporal": "temporalio", "dbos": "dbos", "mc
 
 
 def missing(extra: str, wanted: str) -> str | None:
-    """What to do about an extra that is not installed, in a sentence; ``wanted`` is what cannot be had without."""
+    """Says how to install an extra, or returns None if it is installed. ``wanted`` names what needs it."""
     if find_spec(_MODULES[extra]) is not None:
         return None
     return f"{wanted} needs packages that are not installed: pip install 'postern-gateway[{extra}]'"

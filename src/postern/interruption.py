@@ -1,4 +1,4 @@
-"""Ctrl-C while modules are loaded, which takes most of a second."""
+"""Ends the program at Ctrl-C while modules are loaded, which takes most of a second."""
 
 import os
 import signal
@@ -10,8 +10,8 @@ from types import FrameType
 
 @contextmanager
 def ends_at_once() -> Iterator[None]:
-    """Around imports, while there is nothing to be put in order. As an exception the end would be lost in what a library runs
-    while it is loaded, or come out of it as an error of its own."""
+    """Ends the process at once, since nothing has to be put in order yet. As an exception, Ctrl-C would be lost
+    in what a library runs while it is loaded, or come out of it as another error."""
     usual = signal.default_int_handler
     alone = threading.current_thread() is threading.main_thread()
     if not alone or signal.getsignal(signal.SIGINT) is not usual:

@@ -1,5 +1,4 @@
-"""Every setting, once: how its value is read, its default, what it is for, whether it is secret. All else is
-derived."""
+"""All settings: how a value is read, its default, what it is for, whether it is secret. All else is derived."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -23,7 +22,7 @@ Name = TypeVar("Name", bound=str)
 
 
 class SettingError(ValueError):
-    """A setting that cannot be used; the message names it and says what to write."""
+    """A wrong setting. The message names it and says what to write."""
 
 
 # --- how values are read: each reader says in its error what the setting must be ---------------------------------------
@@ -73,7 +72,7 @@ def _base_address(text: str) -> str:
 
 
 def as_sqlalchemy_writes_it(url: str) -> str:
-    """Many who rent out Postgres write postgres://…, which means the same."""
+    """Replaces postgres://, as many Postgres hosts write it, by postgresql://."""
     return f"postgresql://{url.removeprefix('postgres://')}" if url.startswith("postgres://") else url
 
 
@@ -153,16 +152,15 @@ _days = _number(1, 3650, "a number of days")
 
 EngineName = Literal["embedded", "temporal", "restate", "dbos", "http", "shopify-flow", "none"]
 ENGINES: tuple[EngineName, ...] = get_args(EngineName)
-"""What POSTERN_ENGINE may be; `wiring/engines.py` makes each of them."""
+"""The values of POSTERN_ENGINE; `wiring/engines.py` makes each engine."""
 
 
 OF_COMMANDS = {"POSTERN_URL", "POSTERN_API_KEY", "POSTERN_API_KEY_FILE", "POSTERN_PROFILE"}
-"""Where commands go that ask a gateway over the network: no settings of the gateway itself."""
+"""Variables of commands that ask a gateway over the network. They are no settings of the gateway."""
 
 
 class EnvironmentSetting(Generic[T]):
-    """An attribute of ``Settings``: its name there is its name, and in the environment the same in
-    capitals."""
+    """An attribute of ``Settings``. Its variable in the environment has the same name in capitals."""
 
     name: str
 
@@ -341,7 +339,7 @@ class Settings:
         self.environment = dict(os.environ if environment is None else environment)
         problems = []
         self.sources: dict[str, str] = {}
-        """By setting, where it is not the default: the variable that it came from."""
+        """The variable from which a setting came, by the setting's name. Defaults are not in it."""
         for setting in SETTINGS:
             try:
                 setting.__set__(self, setting.read(self._text(setting)))
@@ -374,7 +372,7 @@ class Settings:
         return text or setting.default
 
     def _unknown(self) -> list[str]:
-        """A misspelt setting must not be silently ignored."""
+        """Reports misspelt settings, which must not be ignored silently."""
         known = {setting.variable for setting in SETTINGS} | {
             setting.variable + "_FILE" for setting in SETTINGS if setting.secret
         }
@@ -422,8 +420,7 @@ class Settings:
         return self.database.startswith("sqlite")
 
     def listed(self) -> list[ShownSetting]:
-        """For `postern settings`: every setting with its value in force; of secrets only whether they are
-        set."""
+        """Lists every setting with its value for `postern settings`; of secrets only whether they are set."""
         return [
             ShownSetting(
                 variable=setting.variable,

@@ -1,4 +1,4 @@
-"""The application: the pages and APIs. Calls at webhooks never get here (``http/call_exchange.py``)."""
+"""The application: the pages and the APIs. Calls to webhooks do not get here (``http/call_exchange.py``)."""
 
 import re
 import time
@@ -32,7 +32,7 @@ log = Log()
 App = Callable[..., Any]
 
 Numbers = Callable[[], Awaitable[str]]
-"""Where there are several workers: how to ask for everybody's."""
+"""Asks all workers for their metrics."""
 
 
 def health_routes(gateway: Gateway, numbers: Numbers | None = None) -> list[Route]:
@@ -69,7 +69,7 @@ ALWAYS = {
 
 
 class Envelope:
-    """What every answer of the API carries, and HEAD wherever there is GET."""
+    """Adds the headers of every answer, and answers HEAD wherever there is GET."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -127,8 +127,8 @@ def make_app(gateway: Gateway, addresses: ClientAddresses, numbers: Numbers | No
 
 
 def watched(app: App) -> App:
-    """A defect is logged here, once, however far the answer had come, and answered as a problem where none had
-    begun: uvicorn's own log is off, and Starlette raises again what its handlers have answered."""
+    """Logs a defect, once, and answers it as a problem unless the answer has begun. uvicorn's own log is off,
+    and Starlette raises again what its handlers have answered."""
 
     async def watching(scope: Scope, receive: Receive, send: Send) -> None:
         begun = False

@@ -1,4 +1,4 @@
-"""Work that is done for somebody who may leave before it is."""
+"""Work that is cancelled when its client leaves."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -12,8 +12,8 @@ T = TypeVar("T")
 
 
 async def while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """What the work comes to. It is cancelled when the client closes the connection: who types on in a search
-    box leaves a search behind with every letter."""
+    """Returns the result of the work, or cancels it when the client closes the connection: each letter that is
+    typed into a search box starts a search and leaves the one before."""
     working = asyncio.create_task(work)
     leaving = asyncio.create_task(_gone(request))
     try:

@@ -1,4 +1,4 @@
-"""Who is asking over HTTP: an API key in the Authorization header, or a browser's session cookie."""
+"""The actor of an HTTP request: an API key in the Authorization header, or a browser's session cookie."""
 
 from urllib.parse import urlsplit
 
@@ -37,23 +37,22 @@ async def actor_of(gateway: Gateway, request: Request) -> Actor:
 
 
 def bearer(request: Request) -> str:
-    """The key or token behind ``Authorization: Bearer``; empty where there is none."""
+    """Returns the token of ``Authorization: Bearer``, or an empty text."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else ""
 
 
 def check_origin_of_stranger(gateway: Gateway, request: Request) -> None:
-    """Whoever has no session yet: browsers say where they come from, and other programs need not."""
+    """Checks the origin of a request without a session. Browsers send one; other programs need not."""
     if "sec-fetch-site" in request.headers or "origin" in request.headers:
         check_origin(gateway, request)
 
 
 def check_origin(gateway: Gateway, request: Request) -> None:
-    """A cookie is sent along by whatever page makes the request: what changes something must come from our
-    own pages.
+    """Refuses a changing request of another site's page: a browser sends the cookie with that, too.
 
-    Browsers say so in Sec-Fetch-Site; where they do not (plain http on a name that is not this machine's), in
-    Origin.
+    Browsers say the site in Sec-Fetch-Site; where they do not (plain http on a name that is not this
+    machine's), in Origin.
     """
     if request.method in SAFE:
         return
@@ -75,7 +74,7 @@ def check_origin(gateway: Gateway, request: Request) -> None:
 
 
 def remember(gateway: Gateway, response: Response, name: str, secret: str) -> None:
-    """The session, and that this browser is known for the name, which outlives it."""
+    """Sets the cookie of the session, and the one by which this browser stays known for the name."""
     secure = gateway.site.base_url.startswith("https://")
     kept = (
         (BROWSER_COOKIE, browser_token(gateway, account_name(name)), KNOWN_FOR),
@@ -92,5 +91,5 @@ def forget(response: Response) -> None:
 
 
 def address_of(request: Request) -> str:
-    """As a call has it: behind trusted proxies, what they say."""
+    """Returns the client's address, as for a call: behind trusted proxies, the one that they name."""
     return str(request.scope.get("address") or "unknown")

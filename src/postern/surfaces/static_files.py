@@ -1,5 +1,4 @@
-"""Files that are part of the program. They are answered from memory: callers who do not read what they asked for hold
-neither an open file nor a copy each."""
+"""Files of the program, answered from memory: a caller that reads slowly holds neither an open file nor a copy."""
 
 import hashlib
 import mimetypes
@@ -19,7 +18,7 @@ def content_of(file: Path) -> bytes | None:
 
 @cache
 def mark_of(content: bytes) -> str:
-    """A few characters that stand for exactly this content."""
+    """Returns a few characters that change with the content."""
     return hashlib.sha256(content).hexdigest()[:10]
 
 

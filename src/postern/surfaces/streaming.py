@@ -1,4 +1,4 @@
-"""Calls as they come in, as server-sent events: what the API's stream and the console's have in common."""
+"""Calls as server-sent events, for the API's stream and the console's."""
 
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -17,14 +17,14 @@ MEDIA_TYPE = "text/event-stream; charset=utf-8"
 async def _while_the_store_is_there(
     lines: AsyncIterator[str] | AsyncIterator[bytes],
 ) -> AsyncIterator[str | bytes]:
-    """Without it the stream ends, and whoever follows asks for it again: that is no defect."""
+    """Ends the stream when the database is away: clients ask again, so this is no defect."""
     with suppress(StoreUnavailable):
         async for line in lines:
             yield line
 
 
 class Feed(StreamingResponse):
-    """Unsubscribes however it ends, even before the first event was asked for."""
+    """A stream that always unsubscribes, even if the first event was never asked for."""
 
     def __init__(self, stream: Stream, lines: AsyncIterator[str] | AsyncIterator[bytes]) -> None:
         super().__init__(_while_the_store_is_there(lines), headers=HEADERS, media_type=MEDIA_TYPE)

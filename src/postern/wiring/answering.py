@@ -27,8 +27,8 @@ FINISH_WITHIN = 10.0
 
 @asynccontextmanager
 async def answering(gateway: Gateway, settings: Settings) -> AsyncIterator[None]:
-    """Where no socket can be had, because the folder's name is too long for one or it lies where there are none,
-    commands open the database themselves."""
+    """Without a socket, because the folder's name is too long or its file system has none, commands open the
+    database themselves."""
     place = settings.data_dir / NAME
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         try:
@@ -58,7 +58,7 @@ async def answering(gateway: Gateway, settings: Settings) -> AsyncIterator[None]
 
 
 def _bind(listener: socket.socket, place: str) -> None:
-    """Closed to others from the first moment: who can connect may do everything."""
+    """Closes the socket to other users from the first moment: who can connect may do everything."""
     before = os.umask(0o177)
     try:
         listener.bind(place)
@@ -86,7 +86,7 @@ def _is_meant(said: bytes, own: dict[str, str]) -> bool:
 
 
 async def answer_here(app: ASGIApp, question: HttpQuestion) -> HttpAnswer:
-    """The answer of an application in this process."""
+    """Asks an application in this process."""
     path, _, query = question.target.partition("?")
     scope: Scope = {
         "type": "http",

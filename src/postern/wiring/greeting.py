@@ -1,4 +1,4 @@
-"""What a gateway says on standard output once it serves."""
+"""The lines that a gateway prints when it serves."""
 
 import json
 from collections.abc import Iterator
@@ -15,11 +15,11 @@ class Greeting:
     address: str
     workflows: str
     password: str = field(repr=False)
-    """Of the admin, where this start has made one."""
+    """The admin's password, if this start has made the admin."""
     curl: str = field(repr=False)
     out_of_reach: str
     as_event: bool
-    """One line of the log, where JSON was asked for. Where nothing was asked for it is text, for it is written for people:
+    """Print one line of JSON, because the log is JSON. Otherwise it is text for people, whatever the log is:
     the first start says the password nowhere else."""
 
     shown: bool = False
@@ -30,7 +30,8 @@ class Greeting:
 
     @contextmanager
     def whatever_comes(self) -> Iterator[None]:
-        """The password is stored, and made no second time: a start that ends before it serves says at least that."""
+        """Shows at least the password if the start fails before it serves: it is stored and not made a second
+        time."""
         try:
             yield
         finally:

@@ -1,5 +1,5 @@
-"""What the machine does that a command is typed on: it opens the application in the command's own process, where no gateway
-serves that could be asked, and works on files. It loads everything."""
+"""The machine of a command. It opens the application in the command's own process if no gateway can be asked,
+and works on files. It loads everything."""
 
 import asyncio
 import sys
@@ -49,7 +49,7 @@ T = TypeVar("T")
 
 
 class OnThisMachine:
-    """The gateway is opened when it is first needed and stays open until the command ends."""
+    """Opens the gateway when it is first needed. It stays open until the command ends."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -71,7 +71,7 @@ class OnThisMachine:
             self._runner.close()
 
     def _run(self, use_case: Callable[[Gateway], Awaitable[T]], begins: bool = False) -> T:
-        """``begins``: where there is no database, one is made, because the command has something to write."""
+        """``begins``: make a database if there is none, because the command has something to write."""
 
         async def inside_the_loop() -> T:
             if self._gateway is None:
@@ -223,7 +223,7 @@ def _fails_in_a_sentence() -> Iterator[None]:
 
 
 def _write_example(workflows: Path) -> None:
-    """A file of the user's own from then on: one that lies there already stays as it is."""
+    """Writes the example workflow, unless the file exists: then it is the user's own."""
     file = workflows / EXAMPLE.name
     try:
         make_folder(workflows)

@@ -1,5 +1,5 @@
-"""`postern`: the commands, and what they are handed of the wiring. On this machine they ask the gateway that serves its data,
-and where none does, the same application in the process of the command."""
+"""`postern`: connects the commands with this machine. They ask the gateway that serves its data, and if none
+does, the same application in their own process."""
 
 import os
 import sys
@@ -25,8 +25,8 @@ LOOK_EVERY = 1.0
 
 
 def check_owner(settings: Settings) -> None:
-    """A folder that merely lies where the command is typed may be somebody else's, who would be told the secrets that are
-    set there. One that is named is meant."""
+    """Ends the command in a data folder of another user that nobody has named: its owner could read the secrets
+    that are set there."""
     folder = settings.data_dir
     if "data_dir" not in settings.sources and folder.exists():
         owner = folder.stat().st_uid
@@ -38,8 +38,8 @@ def check_owner(settings: Settings) -> None:
 
 
 def on_this_machine() -> "type[OnThisMachine]":
-    """Nothing else than this loads the wiring, the store and the web framework: a command that a gateway answers needs none of
-    them, and they take longer to load than it takes."""
+    """Loads the wiring, the store and the web framework. Only this function does: it takes longer than a
+    command that a gateway answers."""
     with ends_at_once():
         from postern.wiring.machine import OnThisMachine
 

@@ -1,4 +1,4 @@
-"""What keeps a gateway from starting, as a value, and how the command that started it ends then."""
+"""Errors that keep a gateway from starting, and the sentences with which a command ends then."""
 
 import signal
 import sys
@@ -17,7 +17,7 @@ log = Log()
 
 
 class CannotStart(Exception):
-    """One sentence for whoever started it, and the exit code that goes with it."""
+    """The sentence for the user, and the exit code."""
 
     def __init__(self, message: str, exit_code: int = FAILED) -> None:
         super().__init__(message)
@@ -26,8 +26,7 @@ class CannotStart(Exception):
 
 @contextmanager
 def ends_in_a_sentence(log_style: str = "") -> Iterator[None]:
-    """What stops the program at its start is said in a sentence, not in a traceback; where the log is asked for as JSON, in a
-    line of it."""
+    """Ends the program with a sentence and not a traceback; with a JSON log, in a line of it."""
     said: Callable[[str, int], NoReturn] = end
     if log_style == "json":
         said = _end_in_the_log
@@ -49,8 +48,8 @@ def ends_in_a_sentence(log_style: str = "") -> Iterator[None]:
 
 @contextmanager
 def ends_at_ctrl_c() -> Iterator[None]:
-    """Around a user's own code in a command. asyncio takes the first Ctrl-C for itself, and waits for its loop to come round:
-    an endless loop never lets it."""
+    """Lets Ctrl-C interrupt a user's own code. asyncio takes the first Ctrl-C for itself and waits for its
+    loop, which an endless loop never reaches."""
     before = signal.getsignal(signal.SIGINT)
     if before in (signal.SIG_IGN, signal.SIG_DFL, None):
         yield

@@ -1,5 +1,4 @@
-"""`postern keys …`, `postern users …`, `postern sessions …` and `postern audit`: who may ask for something, who may
-sign in, who is, and who changed what."""
+"""`postern keys`, `users`, `sessions` and `audit`: API keys, users and their sessions, and the audit trail."""
 
 import json
 from typing import Any
@@ -115,7 +114,7 @@ def revoke_session(session_id: str) -> None:
 @click.option("--subject", help="Only what was done to this webhook, user, key … (its id).")
 @limit_option(50)
 def audit(subject: str | None, limit: int, cursor: str | None) -> None:
-    """Who changed what, newest first. No secret is in it: of one it only says that it was set."""
+    """Who changed what, newest first. Secrets are not in it, only that one was set."""
     page = api.get(Listing[AuditEntry], "audit", limit=limit, cursor=cursor, subject=subject)
     show_page(
         page,

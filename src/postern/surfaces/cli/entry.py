@@ -1,4 +1,4 @@
-"""What was typed becomes a command, and its end an exit code."""
+"""Runs the command that was typed, and turns its end into an exit code."""
 
 import errno
 import os
@@ -50,7 +50,7 @@ def run_typed(arguments: list[str]) -> int:
 
 
 def _profile_first(arguments: list[str]) -> list[str]:
-    """It is an option of the program, and may stand anywhere before a `--`."""
+    """Moves --profile to the front: it is an option of the program, and may stand anywhere before a `--`."""
     own = arguments[: arguments.index("--")] if "--" in arguments else arguments
     for place, argument in enumerate(own):
         width = 2 if argument == PROFILE else 1 if argument.startswith(f"{PROFILE}=") else 0

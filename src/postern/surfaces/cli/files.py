@@ -1,4 +1,4 @@
-"""What a command reads: secrets and files. And what it writes: whole, or not at all."""
+"""The files and secrets that a command reads, and files that it writes whole or not at all."""
 
 import os
 import secrets
@@ -15,8 +15,8 @@ from postern.surfaces.cli.run import USAGE, end
 
 
 def read_secret(source: str) -> str:
-    """Secrets come from a file, an environment variable or standard input, never from an argument: other
-    users see those."""
+    """Reads a secret from a file, an environment variable or standard input. It is never an argument, which
+    other users see."""
     kind, _, rest = source.partition(":")
     if source == "-":
         with in_words("standard input"):
@@ -34,7 +34,7 @@ def read_secret(source: str) -> str:
 
 
 def read_or_ask(source: str | None, option: str, prompt: str, twice: bool = False) -> str:
-    """What the option names, or what somebody types who sits there."""
+    """Reads the secret that the option names, or asks for it on a terminal."""
     if source is not None:
         return read_secret(source)
     if not sys.stdin.isatty():
@@ -44,7 +44,7 @@ def read_or_ask(source: str | None, option: str, prompt: str, twice: bool = Fals
 
 
 def unicode_of(text: str, where: str) -> str:
-    """What comes from outside may have bytes in it that are no text, each as half a character."""
+    """Ends the command if the text holds bytes that are not UTF-8; Python reads each as half a character."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -53,20 +53,20 @@ def unicode_of(text: str, where: str) -> str:
 
 
 def read_file(source: str) -> bytes:
-    """To the byte: reading text would write other ends of lines. ``-``: standard input."""
+    """Returns the bytes of a file, or of standard input for ``-``."""
     with in_words(source):
         return sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
 
 
 def read_text(file: Path) -> str:
-    """With the ends of lines that it has."""
+    """Returns the text with its own line ends."""
     with in_words(file):
         return file.read_bytes().decode()
 
 
 @contextmanager
 def in_words(place: object, done: str = "read") -> Iterator[None]:
-    """Ends the command with a sentence where a file cannot be read, or written."""
+    """Ends the command with a sentence if a file cannot be read or written."""
     try:
         yield
     except OSError as error:
@@ -77,7 +77,7 @@ def in_words(place: object, done: str = "read") -> Iterator[None]:
 
 @contextmanager
 def written(to: Path, mode: int = 0o666) -> Iterator[IO[bytes]]:
-    """What is named with --output. A device or a pipe is written to."""
+    """Opens the file that --output names. A device or a pipe is written directly."""
     with in_words(to, "written"):
         if to.exists() and not to.is_file():
             with to.open("wb") as stream:  # of a folder it says that it is one
@@ -89,8 +89,8 @@ def written(to: Path, mode: int = 0o666) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def written_whole(to: Path, mode: int = 0o666) -> Iterator[IO[bytes]]:
-    """The file has its name only when it is whole, and an older one stays until then. A link leads to it. Nobody who was
-    kept from opening the older one may open the new one."""
+    """Gives the file its name when it is whole; an older file stays until then, and a link is followed. Whoever
+    could not open the older file cannot open the new one."""
     place = Path(os.path.realpath(to))
     # A name of its own: `x.part` may be a file of the user's.
     unfinished = place.with_name(f".postern-{secrets.token_hex(8)}.part")

@@ -1,4 +1,4 @@
-"""Which calls, and which webhooks: the options that are the same wherever some of them are chosen."""
+"""The options that choose calls or webhooks, the same for all commands."""
 
 from typing import get_args
 

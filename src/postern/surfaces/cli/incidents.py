@@ -1,4 +1,4 @@
-"""`postern incidents …`: what alarms have found, and the rhythm of a webhook."""
+"""`postern incidents`: what alarms have found, and proposals for a webhook's rhythm."""
 
 import click
 
@@ -17,7 +17,7 @@ incident_argument = click.argument("incident", metavar="INCIDENT", help="The inc
 @click.option("--open", "only_open", is_flag=True, help="Only those that are not over.")
 @limit_option(50)
 def listing(webhook: str | None, only_open: bool, limit: int, cursor: str | None) -> None:
-    """The incidents, newest first."""
+    """List the incidents, newest first."""
     page = api.get(
         Listing[Incident], "incidents", limit=limit, cursor=cursor, webhook_id=webhook, open=only_open or None
     )
@@ -40,14 +40,14 @@ def listing(webhook: str | None, only_open: bool, limit: int, cursor: str | None
 @commands.command("show")
 @incident_argument
 def show_one(incident: str) -> None:
-    """An incident with its newest calls, what would make them verify, and what can be done now."""
+    """Show an incident with its newest calls, what would make them verify, and what can be done now."""
     show(api.get(IncidentStory, "incidents", incident))
 
 
 @commands.command("acknowledge")
 @incident_argument
 def acknowledge(incident: str) -> None:
-    """Say that somebody is at it: nobody is reminded of it any more. It closes when all is well."""
+    """Acknowledge an incident: nobody is reminded of it any more. It closes by itself when all is well."""
     done = api.post(Incident, "incidents", incident, "acknowledge")
     report(done, f"{done.id} is acknowledged by {plain(done.acknowledged_by)}.")
 

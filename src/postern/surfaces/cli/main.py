@@ -1,4 +1,4 @@
-"""`postern …`: every command."""
+"""`postern` with all its commands."""
 
 import click
 from click.shell_completion import get_completion_class
@@ -70,10 +70,10 @@ SECTIONS: dict[str, list[click.Command]] = {
     "Who may do what": [access.keys, access.users, access.sessions, access.audit],
     "This command": [login.login, login.logout, login.status, completion, serving.mcp],
 }
-"""As `--help` shows them."""
+"""The commands by topic, as `--help` shows them."""
 
 IN_GROUPS = [many, samples]
-"""Each of these modules enters its commands in a group of another one."""
+"""Modules whose commands belong to a group of another module."""
 
 
 class Program(Group):

@@ -1,4 +1,4 @@
-"""Options that several commands have, and groups of commands."""
+"""Commands and their groups, and the options that several commands have."""
 
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
@@ -16,7 +16,7 @@ F = TypeVar("F", bound=Function)
 
 
 class Choice(click.Choice[str]):
-    """A shell completes the values, and the value that was meant is named."""
+    """A choice whose values a shell completes. An error names the value that was probably meant."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         try:
@@ -26,7 +26,7 @@ class Choice(click.Choice[str]):
             self.fail(f"{error.message} Did you mean {near[0]!r}?" if near else error.message, param, ctx)
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
-        """The help says them, with what they mean."""
+        """The help names the values, and says what they mean."""
         return "TEXT" if isinstance(param, click.Option) else None
 
 
@@ -42,14 +42,15 @@ USUAL: dict[str, click.Parameter] = {
     "yes": click.Option(["--yes"], is_flag=True, help="Do not ask."),
     "cursor": click.Option(["--cursor"], help="Go on where a page ended (nextCursor)."),
 }
-"""What many commands are given. A command has it that takes an argument of this name, and says nothing else of that."""
+"""Parameters of many commands. A command has one if its function takes an argument of this name and does not
+state the parameter itself."""
 JSON = click.Option(
     ["--json"], is_flag=True, expose_value=False, help="Print JSON, for scripts.", callback=_json_asked
 )
 
 
 class Command(click.Command):
-    """One that says something: to people, and as JSON to programs."""
+    """A command with --json."""
 
     def __init__(self, name: str | None, callback: Function, **of_click: Any) -> None:
         super().__init__(name, callback=callback, **of_click)
@@ -73,7 +74,7 @@ class Group(click.Group):
     def write_commands(
         self, formatter: click.HelpFormatter, title: str, commands: Sequence[click.Command]
     ) -> None:
-        """Each with its whole first sentence: Click would cut it off where the line ends."""
+        """Writes each command with its whole first sentence, which Click would cut off at the line's end."""
         width = max(map(len, self.commands))
         with formatter.section(title):
             formatter.write_dl(
@@ -82,10 +83,10 @@ class Group(click.Group):
 
 
 WHOLE = 1000
-"""Characters: longer than any first sentence."""
+"""Characters. No first sentence is so long."""
 
 Given = dict[str, Any]
-"""What was typed for such options, by the names that the API has for them; what was not typed is not in it."""
+"""The values of such options by their names in the API. An option that was not typed is not in it."""
 Options = Mapping[str, str | Callable[[Function], Function]]
 
 
@@ -105,8 +106,8 @@ def fields_option(default: str) -> Callable[[F], F]:
 
 
 def together(options: Options) -> Callable[[Function], Function]:
-    """The command has these options, and is given what was typed for them as its argument ``wanted``. They are said by the
-    names that the API has for them; a text is the help of an option of the same name."""
+    """Adds these options to a command, which gets their values as its argument ``wanted``. The options have the
+    API's names; a text is the help of a plain option."""
 
     def enter(command: Function) -> Function:
         @wraps(command)

@@ -1,4 +1,4 @@
-"""How a command prints what came of it, and ends: exit codes that mean something."""
+"""The output of commands, and their exit codes."""
 
 import json
 import sys
@@ -27,7 +27,7 @@ __all__ = ["counted", "err", "out", "plain"]  # most commands print by themselve
 
 
 def time_of(text: str, option: str) -> float:
-    """A time that was typed for an option that the gateway does not read."""
+    """Reads a time from an option that the gateway does not read."""
     try:
         return moment(text, time.time())
     except ValueError as error:
@@ -66,7 +66,7 @@ def show_json(value: Any, stream: TextIO | None = None) -> None:
 
 
 def show_json_line(value: Any) -> None:
-    """One of many, for a program that reads them as they come."""
+    """Prints one line of many, for a program that reads them as they come."""
     text = json.dumps(as_plain(value), ensure_ascii=False)
     sys.stdout.write("".join(char if char.isprintable() else _escaped(char) for char in text) + "\n")
     sys.stdout.flush()
@@ -77,25 +77,25 @@ def _escaped(char: str) -> str:
 
 
 def for_programs(found: Any) -> None:
-    """Printed as JSON where --json asks for that. What is printed for people afterwards is left out then."""
+    """Prints JSON if --json is given. Text for people is left out then."""
     if out.as_json:
         show_json(found)
 
 
 def report(done: Any, text: str) -> None:
-    """What a command did: a line for people, the whole answer for scripts."""
+    """Prints what a command did: a line for people, the whole answer for scripts."""
     for_programs(done)
     out.print(plain(text))
 
 
 def note(text: str, style: Style = "") -> None:
-    """On standard error, for people: an answer in JSON has it in itself."""
+    """Prints a line for people on standard error. With --json the answer itself holds it."""
     if not out.as_json:
         err.print(text, style)
 
 
 def confirm(question: str, yes: bool) -> None:
-    """Ends the command unless somebody agrees. A script has agreed with --yes, or with --json."""
+    """Ends the command unless the user agrees. --yes and --json count as agreeing."""
     if not (yes or out.as_json):
         click.confirm(question, abort=True)
 
@@ -108,7 +108,8 @@ def show(found: Any) -> None:
 def show_page(
     page: Listing[T], when_empty: str, columns: Sequence[str] | Mapping[str, str | Callable[[T], Any]]
 ) -> None:
-    """``columns``: what they show, by its name in JSON or as what is made of a row; by their titles, where these are others."""
+    """``columns``: by its title, the field's name in JSON or a function of the row. A list of names: these are
+    the titles as well."""
     for_programs(page)
     shown = columns if isinstance(columns, Mapping) else {one: one for one in columns}
     rows = [
@@ -133,7 +134,7 @@ def show_table(columns: list[str], rows: list[list[Any]], when_empty: str) -> No
 
 
 def show_tree(value: Any, indent: int = 0) -> None:
-    """A nested answer as indented lines, for reading."""
+    """Prints a nested answer as indented lines."""
     pad = "  " * indent
     items = value.items() if isinstance(value, dict) else enumerate(value)
     for name, one in items:

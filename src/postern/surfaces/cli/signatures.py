@@ -1,4 +1,4 @@
-"""`postern signatures …` and `postern secrets …`."""
+"""`postern signatures` and `postern secrets`."""
 
 import json
 import sys
@@ -41,7 +41,7 @@ secret_commands = Group("secrets", help="The encryption of stored secrets.")
 
 @commands.command("providers")
 def providers() -> None:
-    """The senders Postern knows: what to paste and where to find it."""
+    """List the senders that Postern knows: what to paste and where to find it."""
     show_page(api.get(Listing[Provider], "providers"), "", _SENDER)
 
 
@@ -115,8 +115,8 @@ def test(
 
 @commands.command("explain")
 def explain(invocation: str) -> None:
-    """Why a recorded call was judged as it was, and what would fix it, checked against its webhook's present
-    settings."""
+    """Explain why a recorded call was judged so and what would fix it, with the present settings of its
+    webhook."""
     answer = api.get(Document, "invocations", invocation, "explanation")
     for_programs(answer)  # where the signature is the trouble, it says more
     found = msgspec.convert(answer, Explanation)
@@ -130,7 +130,7 @@ def explain(invocation: str) -> None:
 @click.argument("description", required=False, help="What the sender is called, or what it does.")
 @click.option("--invocation", help="Or a recorded call of it (inv_…).")
 def propose(description: str | None, invocation: str | None) -> None:
-    """Which built-in sender fits, best first: by a name, or by what a recorded call looks like.
+    """Find the built-in sender that fits, best first: by a name, or by a recorded call.
 
     Examples:
 

@@ -1,4 +1,4 @@
-"""Text on a terminal, or in a pipe. A library for it would take longer to load than most commands take to run."""
+"""Text on a terminal or in a pipe. A library for it would take longer to load than most commands take to run."""
 
 import os
 import shutil
@@ -14,14 +14,14 @@ Style = Literal["", "bold", "red", "green", "yellow"]
 _CODES = {"bold": "1", "red": "31", "green": "32", "yellow": "33"}
 
 NARROWEST = 24
-"""Characters that a column of sentences has at least."""
+"""Characters. A column of sentences is never narrower."""
 
 
 class Terminal:
     """Standard output, or standard error."""
 
     as_json = False
-    """The command was typed with --json. Standard output is for programs then: what is printed there for people is left out."""
+    """The command was typed with --json: standard output is for programs, and text for people is left out."""
 
     def __init__(self, stream: Literal["stdout", "stderr"]) -> None:
         self._name = stream
@@ -37,7 +37,7 @@ class Terminal:
 
     @property
     def width(self) -> int | None:
-        """None in a pipe: there a line is a row, however long it is."""
+        """The width of the terminal. None in a pipe, where a row is a line, however long it is."""
         return shutil.get_terminal_size().columns if self.is_terminal else None
 
     def styled(self, text: str, style: Style) -> str:
@@ -53,18 +53,18 @@ class Terminal:
 
 
 def plain(text: str) -> str:
-    """A stranger's text, on one line."""
+    """Returns text that may come from strangers as one line without control characters."""
     return visible(text, keep="")
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """``1 call``, ``2 calls``; ``many`` where more than one is not written with an s alone."""
+    """Returns ``1 call``, ``2 calls``; ``many`` is the plural if it is not written with an s alone."""
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
 def table(columns: list[str], rows: list[list[str]], width: int | None) -> list[str]:
-    """A header and the rows, as lines. Ids and URLs are there to be copied: a terminal that is too narrow breaks such
-    a line by itself, and copies it whole. Only sentences are folded."""
+    """Returns a header and the rows as lines. Only sentences are folded. Ids and URLs are not, so that they can
+    be copied: a terminal breaks a long line by itself, and copies it whole."""
     widths = [max(cells(text) for text in column) for column in zip(columns, *rows, strict=True)]
     if width is not None:
         widths = _fitting(
@@ -84,7 +84,7 @@ def table(columns: list[str], rows: list[list[str]], width: int | None) -> list[
 
 
 def _fitting(widths: list[int], may_fold: list[bool], width: int) -> list[int]:
-    """The widest column of sentences gives way first."""
+    """Narrows the widest columns of sentences first."""
     widths = list(widths)
     too_much = sum(widths) + 2 * (len(widths) - 1) - width
     while too_much > 0:
@@ -98,7 +98,7 @@ def _fitting(widths: list[int], may_fold: list[bool], width: int) -> list[int]:
 
 
 def cells(text: str) -> int:
-    """How wide it is on a terminal."""
+    """Returns the width of a text on a terminal."""
     if text.isascii():
         return len(text)
     return sum(

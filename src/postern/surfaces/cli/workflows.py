@@ -1,4 +1,4 @@
-"""`postern workflows …`"""
+"""`postern workflows`."""
 
 import os
 import re
@@ -38,21 +38,21 @@ from postern.usecases.summary import InvocationSummary
 from postern.usecases.webhooks.views import Webhook, Webhooks
 
 WRITTEN = "# Written by `postern workflows types`"
-"""How a file begins that may be written anew (`workflows/scaffold.py`)."""
+"""The first line of a file that may be written anew (`workflows/scaffold.py`)."""
 PLUGIN = "postern"
 """The name of `workflows/pytest_plugin.py` in pyproject.toml."""
 END_OF_TESTS = "WORKFLOW_TESTS_END"
-"""Where that is told which file it makes at its end."""
+"""The variable that names a file which the plugin makes when the tests have ended."""
 NO_TEST = 5
 OF_PYTEST = {0: OK, 4: USAGE}
-"""By pytest's exit status."""
+"""Our exit code, by pytest's."""
 
 commands = Group("workflows", help="The workflows that the embedded engine runs.")
 
 
 @commands.command("list")
 def listing() -> None:
-    """The workflows in POSTERN_WORKFLOWS and the Webhook IDs each one wants."""
+    """List the workflows in POSTERN_WORKFLOWS and the Webhook IDs that each one wants."""
     found = api.get(Workflows, "workflows")
     show_page(
         found,
@@ -76,8 +76,8 @@ def listing() -> None:
     help="Default: POSTERN_WORKFLOWS.",
 )
 def check(folder: Path | None) -> None:
-    """Load workflow files as the engine does, and say what is wrong with them. Ends with 1 where something is: to be
-    asked before they are copied to where they run."""
+    """Check workflow files before you copy them to where they run: load them as the engine does, and say what
+    is wrong. Ends with 1 if something is."""
     loaded = api.here().load_workflows(folder)
     names, problems = [one.name for one in loaded.workflows], [one.error for one in loaded.broken]
     for_programs({"workflows": names, "problems": problems})
@@ -127,7 +127,7 @@ def _beginning(name: str, webhook: str) -> str:
 
 
 def _event(name: str, webhook: str) -> Document:
-    """The recorded one, or that of the newest call, of which a workflow is begun where none was recorded."""
+    """Returns the recorded event, or that of the newest call, like the workflow that is written."""
     event = api.get(Sample, "webhooks", webhook, "sample").event
     if event is not None:
         return event
@@ -138,7 +138,7 @@ def _event(name: str, webhook: str) -> Document:
 
 
 class WrittenTypes(View):
-    """A line of ``--json``."""
+    """An item of --json."""
 
     webhook_id: str
     calls: int
@@ -195,7 +195,7 @@ def types(webhook: str | None, calls: int, to: Path | None, only_print: bool) ->
 
 
 def _module(webhook: Webhook, every: list[Webhook]) -> str:
-    """Its name is the webhook's; where two have the same, their ids tell them apart."""
+    """Names the file after the webhook; of two with the same name, the ids tell them apart."""
     words = _words(webhook)
     alone = all(one.id == webhook.id or _words(one) != words for one in every)
     return f"{words}_types" if alone else f"{words}_{webhook.id[-6:]}_types"
@@ -281,7 +281,7 @@ def test(what: tuple[str, ...]) -> None:
 
 
 def _with_tests(what: tuple[str, ...], folder: Path) -> list[str]:
-    """What was typed, and where tests usually are if it names none itself."""
+    """Adds the usual folder of tests if none is named."""
     if any(not one.startswith("-") and Path(one.partition("::")[0]).exists() for one in what):
         return [*what]
     usual = next((one for one in (folder / "tests", folder.parent / "tests") if one.is_dir()), folder)

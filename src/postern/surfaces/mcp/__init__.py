@@ -5,7 +5,7 @@ from typing import Any
 
 
 def load_sdk() -> Any:
-    """Late, because it takes a second: most commands, and many gateways, are never asked."""
+    """Imports late, because it takes a second, and most commands and many gateways never need it."""
     import postern.surfaces.mcp.sdk as sdk
 
     return sdk

@@ -1,4 +1,4 @@
-"""/mcp: who is asking, by the same API keys, before anything else is looked at or loaded."""
+"""The endpoint /mcp. It checks the API key before it loads or reads anything else."""
 
 import asyncio
 from typing import Any

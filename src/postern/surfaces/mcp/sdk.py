@@ -1,5 +1,4 @@
-"""The tools, spoken over the official SDK. It is slow to import, so this module is imported late, by whoever
-needs it."""
+"""Serves the tools with the official SDK. The SDK is slow to import, so this module is imported late."""
 
 import asyncio
 import json
@@ -38,7 +37,7 @@ from postern.usecases.runtime.gateway import Gateway
 log = Log()
 
 State = dict[str, Any]
-"""What the SDK keeps for a server while it lives: nothing."""
+"""The SDK's state of a server. It stays empty."""
 Context = ServerRequestContext[State, Any]
 ActorOf = Callable[[Context], Actor]
 
@@ -65,7 +64,7 @@ def make_server(gateway: Gateway, actor_of: ActorOf) -> Server[State]:
             return _refusal(Refused("internal_error"))
 
     def input_schema(name: str) -> Document | None:
-        """Without it the SDK has all tools described at each call of one."""
+        """Otherwise the SDK lists all tools at each call of one."""
         tool = TOOLS.get(name)
         return None if tool is None else _described(tool).input_schema
 
@@ -83,8 +82,8 @@ def make_server(gateway: Gateway, actor_of: ActorOf) -> Server[State]:
 async def serve_http(
     server: Server[State], security: TransportSecuritySettings, scope: Any, receive: Any, send: Any
 ) -> None:
-    """One request. Nothing is kept between two of them, so the session manager lives as long as the request
-    does, and there is nothing to start or to end with the program."""
+    """Serves one request. Nothing is kept between two of them: the session manager lives as long as the
+    request, so nothing has to be started or ended with the program."""
     received = await _read(receive)
     if received[-1]["type"] == "http.disconnect":
         return  # cut off: the SDK would write a trace into the log
@@ -102,7 +101,7 @@ async def serve_http(
 
 
 async def _read(receive: Receive) -> list[Message]:
-    """The request's body as it came, whole or as far as the SDK takes one."""
+    """Returns the messages of the request's body, as far as the SDK takes one."""
     received: list[Message] = []
     size = 0
     while size <= DEFAULT_MAX_REQUEST_BODY_SIZE:
@@ -123,7 +122,8 @@ def _again(received: list[Message], receive: Receive) -> Receive:
 
 
 def wrong_with_message(text: bytes) -> types.ErrorData | None:
-    """Why this is no message of the protocol, in words of ours: the SDK's are of its library, and of some it says nothing."""
+    """Says why this is no message of the protocol. The SDK's own errors quote its library, and some messages it
+    does not answer at all."""
     try:
         text.decode()
         message = pydantic_core.from_json(text)  # as the SDK reads it: 1e999 is a number
@@ -158,8 +158,7 @@ def _error(wrong: types.ErrorData) -> types.JSONRPCError:
 
 
 def security_for(base_url: str) -> TransportSecuritySettings:
-    """Requests must be addressed to the base URL or to this machine, and pages of other origins are
-    refused."""
+    """Accepts requests to the base URL or to this machine, and refuses pages of other origins."""
     base = urlsplit(base_url)
     here = ["127.0.0.1", "localhost", "[::1]"]
     hosts = [
@@ -173,12 +172,12 @@ def security_for(base_url: str) -> TransportSecuritySettings:
 
 
 async def serve_stdio(gateway: Gateway, actor: Actor) -> None:
-    """Until whoever started us closes our standard input, or reads no more."""
+    """Serves until the client closes standard input or reads no more."""
     server = make_server(gateway, lambda _: actor)
     following = asyncio.create_task(gateway.runtime.follow_changes())
 
     async def messages() -> AsyncIterator[bytes]:
-        """The SDK's reader says nothing of a line that is none, and whoever has sent it waits."""
+        """Answers lines that are no message. The SDK's reader does not, and the client would wait."""
         async for line in _lines_of_standard_input():
             if wrong := wrong_with_message(line):
                 await writing.send(SessionMessage(_error(wrong)))
@@ -197,7 +196,8 @@ async def serve_stdio(gateway: Gateway, actor: Actor) -> None:
 
 
 async def _lines_of_standard_input() -> AsyncIterator[bytes]:
-    """The SDK's own reader waits for a line in a thread, and is waited for: neither Ctrl-C nor SIGTERM ended the command."""
+    """Reads lines in a thread that nobody waits for. The SDK waits for its own, so that neither Ctrl-C nor
+    SIGTERM would end the command."""
     loop, pieces = asyncio.get_running_loop(), asyncio.Queue[bytes]()
 
     def read() -> None:
@@ -226,7 +226,8 @@ async def _lines_of_standard_input() -> AsyncIterator[bytes]:
 
 @cache
 def _described(tool: Tool) -> types.Tool:
-    """Once: making the schemas takes longer than most calls. Answers have no schema: a model reads what is there."""
+    """Describes a tool once, because making the schemas takes longer than most calls. Answers have no schema: a
+    model reads them without one."""
     return types.Tool(
         name=tool.name,
         title=tool.title,
@@ -241,11 +242,11 @@ def _described(tool: Tool) -> types.Tool:
 
 
 def _result(value: Any, is_error: bool = False) -> types.CallToolResult:
-    """As text alone: the protocol wants it structured beside the text of tools only that declare a schema for it."""
+    """Answers in text alone. Structured content is only for tools that declare a schema of their answer."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=is_error)
 
 
 def _refusal(refused: Refused) -> types.CallToolResult:
-    """A refusal is an answer that the model can act upon: the same codes and fields as everywhere."""
+    """Answers a refusal with the codes and fields of the API, so that the model can act upon it."""
     return _result(Shown(without=("type", "status")).of(problem_of(refused)), is_error=True)

@@ -1,4 +1,4 @@
-"""How much a model gets at once, and what of it came from strangers."""
+"""Cuts answers for a model, and marks what came from strangers."""
 
 from typing import Any
 
@@ -17,13 +17,14 @@ CAUTION = (
 
 
 class Shown(msgspec.Struct, frozen=True):
-    """How an operation's answer is shown to a model."""
+    """The form in which an operation's answer is shown to a model."""
 
     outside: tuple[str, ...] = ()
-    """The fields that come from outside callers: they are shown in a place of their own."""
+    """Fields that come from outside callers. They are shown apart from the others."""
     without: tuple[str, ...] = ()
     rows: tuple[str, ...] = ()
-    """Of each item of a list, or of what is no list, these fields alone, like ``name`` or ``authentication.method``."""
+    """The only fields that are shown, of each item of a list or of a single answer, like ``name`` or
+    ``authentication.method``."""
 
     def of(self, answer: Any) -> Document:
         answer = {"text": answer} if isinstance(answer, str) else answer
@@ -47,7 +48,7 @@ class Shown(msgspec.Struct, frozen=True):
 
 
 def _filled(value: Any) -> Any:
-    """The answer as plain JSON, without those of its fields that have no value. What is a document stays whole."""
+    """Returns the answer as plain JSON without empty fields. Documents stay whole."""
     if isinstance(value, msgspec.Struct):
         config = value.__struct_config__  # which of several kinds it is, like an authentication's method
         kind = {config.tag_field: config.tag} if config.tag_field else {}
@@ -68,8 +69,7 @@ def _picked(item: Document, names: tuple[str, ...]) -> Document:
 
 
 def bounded(value: Any, text: int = MOST_TEXT, items: int = MOST_ITEMS) -> Any:
-    """The same answer with long texts and lists cut, and saying so: an answer must not fill a model's
-    context."""
+    """Cuts long texts and lists and says so: an answer must not fill a model's context."""
     if isinstance(value, str):
         return value if len(value) <= text else f"{value[:text]}… (cut: {len(value)} characters in all)"
     if isinstance(value, dict):
@@ -81,7 +81,7 @@ def bounded(value: Any, text: int = MOST_TEXT, items: int = MOST_ITEMS) -> Any:
 
 
 def _headers(pairs: list[list[str]]) -> list[Any]:
-    """All of them together are bounded, too: a call may have 32 KiB of headers."""
+    """Cuts the headers as a whole: a call may have 32 KiB of them."""
     shown: list[Any] = []
     room = MOST_TEXT
     for pair in pairs:

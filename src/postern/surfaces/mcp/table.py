@@ -1,4 +1,4 @@
-"""The tools, each made of operations of the API: the words are written for a model, all else follows from the operations."""
+"""All tools. Their descriptions are written for a model; all else follows from the operations."""
 
 from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.surfaces.mcp.shown import Shown

@@ -1,5 +1,5 @@
-"""A tool: one operation of the API, or several of one kind between which the caller chooses. What it is asked with follows
-from the operations' own parameters."""
+"""A tool: one operation of the API, or several between which the caller chooses. Its arguments follow from the
+operations' parameters."""
 
 import re
 from functools import cached_property
@@ -36,12 +36,12 @@ Changes = Annotated[
 
 
 class Action:
-    """One operation as a model uses it."""
+    """An operation as a model uses it."""
 
     def __init__(self, operation: str, *, destructive: bool = False, shown: Shown = Shown()) -> None:
         self.operation: Operation = OPERATIONS[operation]
         self.destructive = destructive or self.operation.method == "DELETE"
-        """It takes something away, or changes what callers meet."""
+        """True if it removes something, or changes how callers are answered."""
         self.shown = shown
 
     @property
@@ -50,8 +50,8 @@ class Action:
 
     @cached_property
     def request(self) -> type[Shape]:
-        """The parts of the path, the query, the body and the version as one object. It is a subclass of the query's and
-        the body's types, so it is checked as they are and taken in their place."""
+        """The type of the arguments: the parts of the path, the query, the body and the version together. It is
+        a subclass of the query's and the body's types, so it can be used in their place."""
         asked = (self.operation.query, self.operation.body)
         parts = tuple(one for one in asked if one not in (None, Patch))
         added: Arguments = dict.fromkeys(self._in_path, (Id, ...))
@@ -87,8 +87,7 @@ class Action:
 
 
 class Tool:
-    """``what`` a reading tool shows, or the ``action`` of a writing one, says which operation is meant. Left out, a
-    reading tool takes its first."""
+    """A reading tool takes its operation from ``what``, by default the first; a writing one from ``action``."""
 
     def __init__(self, name: str, title: str) -> None:
         self.name, self.title, self.description = name, title, ""
@@ -109,7 +108,7 @@ class Tool:
 
     @property
     def level(self) -> Level:
-        """Whoever has less is not offered it. Each action asks for its own level all the same."""
+        """The level from which the tool is offered. Each action checks its own level all the same."""
         return "read" if self.reads else "write"
 
     async def run(self, gateway: Gateway, actor: Actor, given: Document) -> Document:
@@ -131,7 +130,7 @@ class Tool:
 
     @cached_property
     def schema(self) -> Schema:
-        """Of all actions together. What one of them needs and another does not is said in words."""
+        """The schema of all actions together. Words say what one action needs and another does not."""
         if "" in self.actions:
             return short_schema(self.actions[""].request)
         each = {name: short_schema(action.request) for name, action in self.actions.items()}
@@ -163,7 +162,8 @@ class Tool:
 
 
 def short_schema(request: type[Shape]) -> Schema:
-    """A model reads every word of it: without titles, what null and an empty default say, and references."""
+    """Returns a schema with few words, because a model reads them all: without titles, null, empty defaults and
+    references."""
     whole = request.model_json_schema(by_alias=True)
     short: Schema = _short(whole, whole.pop("$defs", {}))
     return short | {"additionalProperties": False}

@@ -1,1 +1,1 @@
-"""The management API: a table from paths to use cases, and what makes its description true."""
+"""The management API: a table of paths and use cases."""

@@ -93,7 +93,7 @@ row.of(accounts.sessions, "list_sessions", "GET", "/sessions", "List sessions", 
 
 @row("DELETE", "/sessions/{session_id}", "End a session", level="read", answers=None, status=204)
 async def end_session(gateway: Gateway, actor: Actor, session_id: str) -> Response:
-    """``current`` is the one that asks: signing out."""
+    """The id ``current`` is the session that asks: signing out."""
     mine = session_id in ("current", actor.session)
     await accounts.revoke_session(gateway, actor, (actor.session or "none") if mine else session_id)
     response = Response(status_code=204)

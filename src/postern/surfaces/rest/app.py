@@ -1,4 +1,4 @@
-"""The management API, put together."""
+"""Assembles the management API."""
 
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -26,8 +26,9 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 class WholePath(Route):
-    """All methods of a path. The first path that matches answers, or refuses the method: else `GET /webhooks/many` would
-    be a webhook with the id "many", and a refusal would name methods that are another path's."""
+    """All methods of a path. The first path that matches answers, or refuses the method. Otherwise `GET
+    /webhooks/many` would show a webhook with the id "many", and a refusal would name the methods of another
+    path."""
 
     def __init__(self, path: str, by_method: dict[str, Handler]) -> None:
         async def handle(request: Request) -> Response:
@@ -41,7 +42,7 @@ class WholePath(Route):
 
 
 def make_api(gateway: Gateway, beside: Sequence[BaseRoute] = ()) -> Starlette:
-    """``beside``: routes that are no part of the API, and answer refusals in the same form."""
+    """``beside``: routes outside the API, whose refusals have the same form."""
     app = Starlette(
         exception_handlers={
             Refused: on_refused,

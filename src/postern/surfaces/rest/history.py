@@ -1,5 +1,5 @@
-"""Invocations over HTTP: what was called, live and afterwards, why it was judged so, replaying one and many, what people put
-beside it, and what workflows say of the call that began them: its answer, and how they ended."""
+"""Invocations over HTTP: the history and the live stream, explanations, replays, bookmarks and notes, and what
+workflows report about a call: its answer and their end."""
 
 from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal

@@ -1,4 +1,4 @@
-"""Listeners over HTTP: who is there, being one, being given calls and saying what came of them."""
+"""Listeners over HTTP: listing and ending them, entering as one, taking calls and answering them."""
 
 from starlette.requests import Request
 

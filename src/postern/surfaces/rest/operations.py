@@ -1,4 +1,5 @@
-"""How the gateway is, what it was started with, the webhooks as one document, and what the engine knows, over HTTP."""
+"""The gateway's status and settings, the webhooks as one document, and the engine's workflows and runs, over
+HTTP."""
 
 from typing import Any, Literal
 
@@ -18,7 +19,7 @@ engine_row = Rows("Engine")
 
 
 class ReferencedSecret(Shape):
-    """What `{env: NAME}` or `{file: PATH}` in a document stands for."""
+    """The secret that `{env: NAME}` or `{file: PATH}` in a document names."""
 
     kind: Literal["env", "file"]
     name: str = Field(min_length=1, max_length=4096)

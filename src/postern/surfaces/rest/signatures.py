@@ -1,4 +1,4 @@
-"""Signatures over HTTP: the senders Postern knows, and the tester that explains."""
+"""Signatures over HTTP: the known senders, and the tester."""
 
 from typing import Annotated
 

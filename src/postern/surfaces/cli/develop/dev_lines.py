@@ -1,4 +1,4 @@
-"""What `postern dev` writes: a line for each call, each run's end, and what becomes of the workflow files."""
+"""The lines of `postern dev`: one for each call and each end of a run, and those about workflow files."""
 
 import asyncio
 import time
@@ -17,14 +17,14 @@ from postern.usecases.summary import InvocationSummary
 from postern.usecases.webhooks import picking
 
 PATIENCE = 5.0
-"""Seconds for which a run's end waits for the line of its call, which is read from the history."""
+"""Seconds. A run's end waits so long for the line of its call, which is read from the history."""
 REMEMBERED = 1_000
 LONGEST_BODY = 200
 AGAIN_AFTER = 1.0
 
 
 class DevLines(Watch):
-    """The gateway and its embedded engine in one terminal, for whoever writes workflow files."""
+    """Shows the gateway and its embedded engine in one terminal, for authors of workflow files."""
 
     look_every = 0.1
     wants_runs = True
@@ -32,9 +32,9 @@ class DevLines(Watch):
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
         self._named: dict[str, bool] = {}
-        """The calls that have their line, and whether a line says that nobody wants them."""
+        """The calls that have their line, by id. True: a line says that no workflow wants the call."""
         self._runs: dict[str, list[tuple[str, Style]]] = {}
-        """By call: lines about runs that wait for the call's own."""
+        """Lines about runs that wait for the line of their call, by the call's id."""
         self._changed_at: float | None = None
         self.broken_now = False
         self._gateway: Gateway | None = None
@@ -94,7 +94,7 @@ class DevLines(Watch):
         self._runs.setdefault(invocation, []).extend(lines)
 
     async def follow(self, gateway: Gateway) -> None:
-        """Until the gateway ends."""
+        """Runs until the gateway ends."""
 
         self._gateway = gateway
         self._say_what_keeps_them()

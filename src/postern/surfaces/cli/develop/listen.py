@@ -1,4 +1,4 @@
-"""`postern listen`: calls of a gateway on one's own machine, as they come in."""
+"""`postern listen`: a gateway's calls arrive at a program on this machine, as they come in."""
 
 import time
 from base64 import b64decode
@@ -161,7 +161,7 @@ def listen(
 
 
 def _answer(name: str, webhook: str, to: str, target: LocalTarget) -> None:
-    """In the place of the workflow, until somebody ends it."""
+    """Answers calls in the place of the workflow, until somebody ends it."""
     presence = Presence(name, webhook, target, Lines())
     presence.enter()
     api.patient = True
@@ -206,7 +206,7 @@ def _kept_place(name: str, since: str | None, last: int) -> KeptPlace:
 class Wanted(NamedTuple):
     outcomes: set[str]
     values: dict[str, str]
-    """By the mapped field's name, or a path into the body."""
+    """The wanted values, by a mapped field's name or a path into the body."""
 
     def has(self, call: RecordedRequest) -> bool:
         if not self.values:
@@ -225,7 +225,7 @@ class Wanted(NamedTuple):
 
 
 def _members(call: RecordedRequest) -> dict[str, Raw]:
-    """Of the JSON object or the form that it carries; none of anything else."""
+    """Returns the members of the JSON object or form that a call carries, and none for any other body."""
     headers = tuple((name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in call.headers)
     body = b64decode(call.body_base64 or "")
     payload = read_object(Call(call.method, b"", b"", headers, body, "", 0.0), RECORDED)

@@ -1,4 +1,4 @@
-"""`postern listeners …`: who listens now."""
+"""`postern listeners`: the connected listeners."""
 
 import click
 
@@ -13,7 +13,7 @@ commands = Group("listeners", help="Who listens with `postern listen` now, and e
 
 @commands.command("list")
 def listing() -> None:
-    """Each `postern listen` that is connected, the oldest first."""
+    """List each `postern listen` that is connected, the oldest first."""
     columns = ["id", "name", "by", "address", "since", "answers"]
     show_page(api.get(Listing[Listener], "listeners"), "Nobody listens: postern listen --to URL", columns)
 
@@ -31,7 +31,7 @@ def end_one(name: str) -> None:
 
 
 def named(name: str) -> Listener:
-    """The one of this name or id that is there."""
+    """Returns the listener of this name or id. Ends the command if there is none, or more than one."""
     present = api.get(Listing[Listener], "listeners").items
     found = [one for one in present if name in (one.id, one.name)]
     if not found:

@@ -1,5 +1,5 @@
-"""Calls that `postern send --to` makes and sends by itself. Loaded late: the senders' files and the requests' models
-take a while."""
+"""Calls that `postern send --to` makes and sends by itself. It is loaded late, because the senders' files and
+the requests' models take long to load."""
 
 import secrets
 import time
@@ -31,7 +31,7 @@ ANSWER_WITHIN = 60.0
 
 
 class Here:
-    """Calls that this command makes and sends by itself."""
+    """Makes calls of a sender, or of a webhook's sender, and sends them from here."""
 
     def __init__(self, target: str, url: str) -> None:
         parts = urlsplit(checked(url))

@@ -1,7 +1,7 @@
-"""Calls as they come in, each once and in order, whatever becomes of the connection to the gateway.
+"""New calls, each once and in order, even if the connection to the gateway is lost.
 
-The stream only says that there is something new. What it is comes from the history, page by page, so that nothing is
-lost while the connection is, and nothing that was too much for the stream.
+The stream only says that there is something new. The calls themselves come from the history, page by page, so
+that a lost connection or a full stream loses none of them.
 """
 
 import time
@@ -20,19 +20,20 @@ from postern.usecases.summary import InvocationSummary
 OVERLAP = 10.0
 """Seconds. Calls that come in together may be recorded in another order."""
 REMEMBERED = 60.0
-"""Seconds, more than the overlap: for so long it is known which calls were shown."""
+"""Seconds, more than the overlap. Ids of shown calls are remembered so long."""
 AGAIN_AFTER = (0.2, 0.5, 1.0, 2.0, 5.0)
 PAGE = 200
 ANSWER_WITHIN = 20.0
-"""Seconds. A network that has gone silent in the middle of a question says nothing, and whoever is asked anew answers."""
+"""Seconds. A network that went silent within an answer does not say so; asking again does."""
 
 
 class ListenedTo(msgspec.Struct):
-    """How far the calls of a gateway were shown."""
+    """The last place up to which the calls of a gateway were shown."""
 
     newest: float = 0.0
     shown: dict[str, float] = {}
-    """By id, when it was received: those that come in together may be recorded in another order."""
+    """The time of arrival of each shown call, by id. Calls that come in together may be recorded in another
+    order."""
 
 
 class _Stored(msgspec.Struct):
@@ -41,7 +42,7 @@ class _Stored(msgspec.Struct):
 
 
 class KeptPlace:
-    """One name, one file. It is written as calls are shown, and replaced whole."""
+    """A file for each name. It is written as calls are shown, and replaced whole."""
 
     def __init__(self, name: str, gateway: str) -> None:
         if not PLACE.fullmatch(name):
@@ -76,15 +77,15 @@ class Calls:
         self._webhooks = set(webhooks)
         self._on_away = on_away
         self._shown: dict[str, float] = dict(place.shown) if place else {}
-        """By id, when it was received."""
+        """The time of arrival, by id."""
         self._newest = place.newest if place else 0.0
         self._goes_on = place is not None
         self.begun = False
         self._from = 0.0
-        """Older ones are none of ours, even when they move."""
+        """Older calls were there before, and are not shown when they move."""
 
     def follow(self, since: float | None, last: int) -> Iterator[InvocationSummary]:
-        """First what came in since then, or the last so many; then what comes in."""
+        """Yields the calls since then, or the last so many, and then each new one."""
         api.patient = True
         if self._goes_on:
             since = max(0.0, self._newest - OVERLAP)
@@ -112,7 +113,8 @@ class Calls:
         return ListenedTo(float(self._newest), {one: float(at) for one, at in self._shown.items()})
 
     def _begin(self, since: float | None, last: int) -> list[InvocationSummary]:
-        """What there is to show before anything new. What is near to it and not wanted is known from now on."""
+        """Returns the calls to show before any new one. Recent calls that are not wanted count as shown from
+        now on."""
         newest = self._page(limit=1).items
         recent = self._found(newest[0].received_at - OVERLAP) if newest else []
         wanted = self._found(since) if since is not None else self._found(last=last) if last else []
@@ -146,7 +148,7 @@ class Calls:
             del self._shown[oldest]
 
     def _found(self, since: float | None = None, last: int | None = None) -> list[InvocationSummary]:
-        """Those since then, or the last so many of the webhooks that are wanted. The oldest first."""
+        """Returns the calls since then, or the last so many of the wanted webhooks, the oldest first."""
         found: list[InvocationSummary] = []
         cursor: str | None = None
         while True:

@@ -1,7 +1,7 @@
-"""Being there as a listener: others see its name, and calls are handed to it.
+"""A listener that is connected: others see its name, and the gateway hands calls to it.
 
-Nothing on this machine is reachable from outside. The gateway is asked, again and again, and each time keeps the
-question for a few seconds while it has nothing.
+This machine need not be reachable from outside. The command asks the gateway again and again, and the gateway
+keeps each question for a few seconds while it has no call.
 """
 
 import getpass
@@ -18,15 +18,15 @@ from postern.surfaces.cli.run import CONFLICT, end, plain
 from postern.usecases.listeners.views import Entered, HandedCall, HandedCalls, Taken
 
 AT_ONCE = 16
-"""Calls at the program: one that takes long does not hold up the others."""
+"""Calls at the program at the same time, so that a slow one does not hold up the others."""
 ASK_WITHIN = 8.0
-"""Seconds. The gateway answers within four; a network that has gone silent is noticed before the lease is over."""
+"""Seconds. The gateway answers within four, so a silent network is noticed before the lease ends."""
 ANSWER_WITHIN = 10.0
 LOOK_EVERY = 0.4
-"""On the database of this machine there is nobody who keeps a question."""
+"""Seconds between two questions to the database of this machine, which answers at once."""
 AGAIN_AFTER = 0.5
 READABLE = {"", "identity", "gzip", "x-gzip", "deflate"}
-"""Ways to compress that are undone on the way to the caller, who hears nothing of them."""
+"""Compressions that are undone before the caller gets the answer."""
 
 
 def own_name() -> str:
@@ -52,11 +52,11 @@ class Presence:
         self.count = 0
 
     def enter(self, declines: bool = False) -> None:
-        """Ends the command where it may not; with ``declines`` that is raised."""
+        """Ends the command if it is refused; with ``declines`` the refusal is raised."""
         self._listener = api.post(Entered, "listeners", body=self._wanted, declines=declines)
 
     def follow(self) -> None:
-        """Until somebody ends it."""
+        """Runs until somebody ends the listener."""
         away = False
         while not self._ended.is_set():
             try:
@@ -78,11 +78,11 @@ class Presence:
                 self._pool.submit(self._take, call)
 
     def in_background(self) -> None:
-        """Beside a command that does something else. When it cannot be there, that goes on without it."""
+        """Runs beside a command, which goes on without it if the gateway refuses."""
         threading.Thread(target=self._quietly, name="presence", daemon=True).start()
 
     def close(self) -> None:
-        """It is there no more; who waits for it hears so at once."""
+        """Ends the listener. Callers that wait for it hear so at once."""
         self._ended.set()
         listener = self._listener
         if listener is not None:
@@ -133,7 +133,7 @@ class Presence:
         return found.calls
 
     def _enter_again(self, why: Declined) -> None:
-        """The lease ran out while the gateway could not be reached, or somebody has ended it."""
+        """Enters anew after the lease ran out without a connection, or stops if somebody ended the listener."""
         if self._ended.is_set():
             return
         if why.code != "not_found":
@@ -203,7 +203,7 @@ class Presence:
 
 
 def _why_not(answer: TargetAnswer) -> str:
-    """What stands in the way of an answer that came, before the gateway looks at it."""
+    """Says why an answer cannot be sent, before the gateway looks at it."""
     if len(answer.body) > LARGEST_ANSWER:
         return "the body may have 1 MiB"
     named = ",".join(value for name, value in answer.headers if name.lower() == "content-encoding")

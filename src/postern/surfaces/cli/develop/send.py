@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 WRONGS = ("secret", "body", "stale", "missing")
 AT_A_TIME = 10
-"""Calls of one request, where nobody says how many a second."""
+"""Calls of one request, if nobody says how many a second."""
 
 
 class SentFromHere(View):
-    """``--json`` of calls that were made and sent by this command."""
+    """The JSON that --json prints."""
 
     url: str
     event: str
@@ -141,7 +141,8 @@ def _from_here(target: str, url: str) -> "Here":
 
 
 def _changes(pairs: tuple[str, ...]) -> BodyChanges:
-    """``data.id=7``: the path stays one, for its steps may be indexes. Values are JSON where they read as JSON."""
+    """Reads pairs like ``data.id=7``. A path is not divided, for its steps may be indexes. A value that reads
+    as JSON is JSON, and else text."""
     found: BodyChanges = {}
     for pair in pairs:
         path, equals, text = pair.partition("=")
@@ -155,7 +156,7 @@ def _changes(pairs: tuple[str, ...]) -> BodyChanges:
 
 
 def _webhook(target: str) -> str:
-    """The one webhook of this sender, where no webhook is named."""
+    """Returns the one webhook of this sender, if no webhook is named."""
     if target.startswith("wh_"):
         return target
     check_sender(target)
@@ -168,7 +169,7 @@ def _webhook(target: str) -> str:
 
 
 def _over_the_gateway(webhook: str, asked: Document, count: int, rate: float | None) -> Iterator[Sent]:
-    """A few at a time, so that no request lasts long."""
+    """Sends a few at a time, so that no request lasts long."""
     size = min(100, max(1, round(rate))) if rate else AT_A_TIME
     while count:
         part = min(size, count)

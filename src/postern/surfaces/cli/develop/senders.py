@@ -1,4 +1,4 @@
-"""A sender that a command is given, and its webhooks."""
+"""The sender in a command's arguments, and its webhooks."""
 
 from types import ModuleType
 
@@ -13,7 +13,7 @@ from postern.usecases.webhooks.views import Webhook, Webhooks, WithSignature
 
 
 def complete_sender(context: click.Context, option: click.Parameter, begun: str) -> list[CompletionItem]:
-    """Those that this version knows. A gateway over the network may know others."""
+    """Completes the senders that this version knows. A gateway over the network may know others."""
     return [CompletionItem(name) for name in _senders().names() if name.startswith(begun)]
 
 
@@ -27,7 +27,7 @@ def check_sender(name: str) -> None:
 
 
 def samples_of(target: str) -> list[SampleCall]:
-    """The test calls of a webhook, or of a sender: those are known without a gateway."""
+    """Returns the test calls of a webhook, or of a sender, which are known without a gateway."""
     if target.startswith("wh_"):
         return api.get(Listing[SampleCall], "webhooks", target, "test-calls").items
     check_sender(target)

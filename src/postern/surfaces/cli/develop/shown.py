@@ -1,4 +1,4 @@
-"""What `postern listen` shows of each call: a line for people, a line of JSON for programs."""
+"""The line of `postern listen` for each call: text for people, JSON for programs."""
 
 import threading
 from typing import Any
@@ -21,7 +21,7 @@ class ListenedCall(View):
     outcome: str | UnsetType = UNSET
     code: str | UnsetType = UNSET
     kind: str | UnsetType = UNSET
-    """``answer``: the caller waits for this program. ``replay``: somebody had it sent here again."""
+    """``answer``: the caller waits for this program. ``replay``: somebody has sent it here again."""
     asked_by: str | UnsetType | None = UNSET
     local_status: int | UnsetType | None = UNSET
     local_ms: float | UnsetType = UNSET
@@ -39,7 +39,7 @@ class Lines:
         self._turn = threading.Lock()
 
     def show(self, call: RecordedRequest, line: ListenedCall, answer: TargetAnswer, detail: str = "") -> None:
-        """The program has answered, or has not. ``detail``: why its caller has not heard it."""
+        """``detail`` says why the caller has not heard the program's answer."""
         with self._turn:
             if out.as_json:
                 line.local_status, line.local_ms = answer.status, round(answer.milliseconds, 1)
@@ -59,5 +59,5 @@ class Lines:
             out.stream.flush()
 
     def say(self, text: str, style: Style = "yellow") -> None:
-        """Something else, on standard error."""
+        """Prints another line, on standard error."""
         err.print(text, style)

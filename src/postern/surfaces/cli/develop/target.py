@@ -1,4 +1,4 @@
-"""The program on this machine, and sending it a call as it was sent to the gateway."""
+"""The program on this machine to which calls are sent, as they were sent to the gateway."""
 
 import time
 from base64 import b64decode
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 ASK_AGAIN = 1.0
 LARGEST_ANSWER = 1024 * 1024
-"""Bytes. No more is read: what a program sends may have no end."""
+"""Bytes. No more is read, because an answer may have no end."""
 
 
 class TargetAnswer(NamedTuple):
-    """``error`` where there was none."""
+    """Holds an ``error`` if there was no answer."""
 
     status: int | None
     error: str
     milliseconds: float
     headers: list[tuple[str, str]] = []
     body: bytes = b""
-    """Its beginning where it is larger than an answer may be."""
+    """Only the beginning of a body that is larger than an answer may be."""
 
 
 def checked(url: str) -> str:
@@ -55,8 +55,8 @@ def token_for_header(source: str) -> str:
 
 
 class LocalTarget:
-    """The program on this machine. Each call has a connection of its own: what a program sends after its answer is not
-    the answer to the next call."""
+    """Sends calls to the program. Each call has a connection of its own, so that what a program sends after its
+    answer is not taken for the answer to the next call."""
 
     def __init__(self, url: str, masked: str | None, timeout: float) -> None:
         self._url = url
@@ -142,11 +142,11 @@ class LocalTarget:
         return response.status_code, heard, bytes(body)
 
     def _open(self, text: str) -> str:
-        """With the token where the credential was masked; in a query a parameter cannot be left out."""
+        """Puts the token in the place of the masked credential; a query's parameter cannot be left out."""
         return text if self._masked is None else text.replace(MASK, self._masked)
 
     def close(self) -> None:
-        """What is under way ends without an answer."""
+        """Ends the requests that are under way, without an answer."""
         self._is_closed = True
         for loop, task in list(self._under_way):
             with suppress(RuntimeError):  # it has ended by itself

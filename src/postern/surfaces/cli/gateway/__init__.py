@@ -1,1 +1,1 @@
-"""Which gateway a command goes to, and how it asks there."""
+"""The gateway that a command asks, and the ways to ask it."""

@@ -1,5 +1,5 @@
-"""How a command asks: it is a client of the REST API, wherever that is, so that every command works on a gateway
-over the network, and on the one of this machine, as it does on the local database."""
+"""The client of the REST API that all commands use, over the network, on this machine's gateway or on its
+database."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -19,10 +19,10 @@ from postern.usecases.answers import MOST_ON_A_PAGE, UNSET, Listing, UnsetType, 
 T = TypeVar("T")
 
 PLACE = re.compile(r"(?!\.\.?$)[A-Za-z0-9_.-]{1,80}")
-"""What can be a part of a path. Nothing else is anybody's id."""
+"""A part of a path. Nothing else can be an id."""
 
 MANY = ("webhooks", "many")
-"""One operation, POST, at a place where other paths have an id."""
+"""A path with one operation, POST. Similar paths have an id there."""
 
 STATUSES = {
     USAGE: (400, 413, 422),
@@ -46,7 +46,7 @@ class GatewayProblem(View):
 
 
 class Declined(Exception):
-    """A refusal, for a command that goes on after one."""
+    """A refusal, for commands that go on after one."""
 
     def __init__(self, status: int, code: str, detail: str) -> None:
         super().__init__(detail)
@@ -55,7 +55,7 @@ class Declined(Exception):
 
 
 class Api:
-    """One for each run of the program: what is opened stays open until the command ends."""
+    """Asks the API. Connections stay open until the command ends."""
 
     def __init__(self) -> None:
         self.open_local: Callable[[], Local]
@@ -64,16 +64,16 @@ class Api:
         """The value of --profile."""
         self._given: Login | None = None
         self.patient = False
-        """A gateway that is away is waited for by whoever asks: ``Away`` is raised to them."""
+        """The caller waits for a gateway that is away, so ``Away`` is raised instead of ending the command."""
         self._local: Local | None = None
         self._remote: tuple[Login, Source] | None = None
 
     def get(self, answer: type[T], /, *path: str, within: float | None = None, **query: Any) -> T:
-        """``within``: seconds for the answer."""
+        """Waits ``within`` seconds for the answer."""
         return self._read(self.ask("GET", path, query, within=within), answer, "GET")
 
     def every(self, page: type[Listing[T]], /, *path: str, **query: Any) -> Iterator[T]:
-        """Of all pages of a list."""
+        """Yields the items of all pages."""
         cursor: str | None = None
         while True:
             found = self.get(page, *path, limit=MOST_ON_A_PAGE, cursor=cursor, **query)
@@ -95,7 +95,7 @@ class Api:
         declines: bool = False,
         **query: Any,
     ) -> T:
-        """``declines``: a refusal is raised, as ``Declined``."""
+        """``declines``: a refusal is raised as ``Declined`` instead of ending the command."""
         return self._read(self.ask("POST", path, query, body, within, declines), answer, "POST")
 
     def put(self, answer: type[T], /, *path: str) -> T:
@@ -116,7 +116,7 @@ class Api:
         within: float | None = None,
         declines: bool = False,
     ) -> bytes:
-        """``query`` in snake case; what is None is not asked."""
+        """``query`` has names in snake case; None leaves a parameter out."""
         if not all(PLACE.fullmatch(part) for part in path) or (path == MANY and method != "POST"):
             end(PROBLEMS["not_found"].help, NOT_FOUND, "not_found")
         asked = {camel(name): _text(value) for name, value in query.items() if value is not None}
@@ -138,15 +138,15 @@ class Api:
         return answer.body
 
     def login(self) -> Login | None:
-        """Which gateway is asked over the network; None: what is on this machine."""
+        """Returns the login of the gateway over the network, or None if commands go to this machine."""
         return self._given or chosen(self.profile)
 
     def is_served(self) -> bool:
-        """Whether a gateway gave the last answer, or it came from a database that was opened for the command."""
+        """Whether a gateway gave the last answer, and not a database that was opened for the command."""
         return self.login() is not None or self.local().is_served
 
     def use(self, login: Login) -> None:
-        """Whatever is chosen."""
+        """Goes to this gateway, whatever is chosen."""
         self._given = login
 
     def source(self) -> Source:
@@ -168,7 +168,7 @@ class Api:
         return self.local().machine()
 
     def machine(self, command: str) -> Machine:
-        """For a command that is no use from afar."""
+        """Returns the machine for a command that makes no sense over the network."""
         login = self.login()
         if login is not None:
             end(
@@ -207,8 +207,11 @@ class Api:
 
 
 def _without_unknown(text: bytes, trouble: str) -> bytes | None:
-    """A newer gateway has settings that this version does not know, and the types of settings take no others: in a
-    stored webhook one could matter, but here it is only shown. None where that is not the trouble."""
+    """Removes a field that this version does not know, or returns None if the trouble is another one.
+
+    A newer gateway has more settings. The types of settings refuse unknown fields, because in a stored webhook
+    one could matter; here it is only shown.
+    """
     found = re.fullmatch(r"Object contains unknown field `([^`]+)`(?: - at `\$(.*)`)?", trouble)
     if found is None:
         return None
@@ -235,7 +238,7 @@ def _refuse(answer: HttpAnswer, declines: bool) -> NoReturn:
 
 
 def end_refused(refused: Refused) -> NoReturn:
-    """What a use case refused that was asked without the API between."""
+    """Ends the command as the API's refusal would."""
     fields = {one.field: one.message for one in refused.errors}
     status = EXIT_CODES.get(refused.problem.status, FAILED)
     end(refused.detail or refused.problem.help, status, refused.code, fields)

@@ -1,4 +1,4 @@
-"""`postern login`, `postern logout` and `postern status`: which gateway commands go to."""
+"""`postern login`, `logout` and `status`: the gateway that commands go to."""
 
 from urllib.parse import urlsplit
 
@@ -30,7 +30,7 @@ class LoggedOut(View):
 
 
 class Whereabouts(View):
-    """``profile`` is empty where the environment says where commands go. ``url`` is null for the local database."""
+    """``profile`` is empty if the environment names the gateway. ``url`` is null for the local database."""
 
     profile: str
     url: str | None
@@ -92,7 +92,7 @@ def logout() -> None:
 
 @command()
 def status() -> None:
-    """Where commands go, as whom, and how that gateway is."""
+    """Show where commands go, as whom, and how that gateway is."""
     to = api.login()
     me = api.get(Me, "me")
     gateway = api.get(Status, "status")

@@ -1,4 +1,4 @@
-"""Which gateway commands go to: where somebody has logged in, kept in a file that nobody else may read."""
+"""The gateways to which somebody has logged in, in a file that nobody else may read."""
 
 import os
 import stat
@@ -21,7 +21,7 @@ class Login(NamedTuple):
     url: str
     key: str
     profile: str
-    """Its name, or nothing where it comes from the environment."""
+    """The profile's name. It is empty for a login from the environment."""
 
 
 class Profile(msgspec.Struct):
@@ -61,7 +61,7 @@ def read() -> Credentials:
 
 
 def write(credentials: Credentials) -> None:
-    """Whole or not at all: an interruption must not lose the other profiles."""
+    """Writes the file whole or not at all, so that an interruption does not lose the other profiles."""
     path = file()
     with in_words(path, "written"):
         make_folder(path.parent)
@@ -70,7 +70,7 @@ def write(credentials: Credentials) -> None:
 
 
 def chosen(profile: str | None, environment: Mapping[str, str] = os.environ) -> Login | None:
-    """--profile, else POSTERN_URL, else POSTERN_PROFILE, else where `postern login` was last."""
+    """Returns the login of --profile, else POSTERN_URL, else POSTERN_PROFILE, else the last `postern login`."""
     if profile is None and (url := environment.get("POSTERN_URL", "")):
         return Login(address(url, "POSTERN_URL"), _key(environment), "")
     name = profile or environment.get("POSTERN_PROFILE") or None
@@ -91,7 +91,7 @@ def chosen(profile: str | None, environment: Mapping[str, str] = os.environ) -> 
 
 
 def address(url: str, what: str) -> str:
-    """As it is kept: the gateway's address alone."""
+    """Checks the address of a gateway, and returns it without a slash at its end."""
     text = url.strip().rstrip("/")
     text = text if "://" in text else f"https://{text}"
     scheme, _, rest = text.partition("://")

@@ -16,10 +16,10 @@ ANSWER_WITHIN = 120.0
 """Seconds. A schedule's source may take its time."""
 
 SILENCE = 20.0
-"""Seconds. A stream says that it lives every five; one that does not any more is cut."""
+"""Seconds. A stream sends a sign of life every five; a silent one is cut."""
 
 NO_SUCH_PATH = "There is nothing at this path."
-"""What a gateway says of an operation that it does not have (`surfaces/rest/framework/problems.py`)."""
+"""The sentence of a gateway that lacks an operation (`surfaces/rest/framework/problems.py`)."""
 
 
 class Remote:
@@ -70,7 +70,7 @@ class Remote:
         raise Away(f"{self._login.url} has closed the connection.")
 
     def _check(self, response: httpx2.Response) -> None:
-        """Ends the command where this is no answer of a gateway's API; a refusal is one."""
+        """Ends the command if this is no answer of a gateway's API. A refusal is one."""
         url, status = self._login.url, response.status_code
         kind = response.headers.get("content-type", "")
         if status == 401:

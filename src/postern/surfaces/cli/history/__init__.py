@@ -1,1 +1,1 @@
-"""`postern history …`, `postern replays …`, and everything exported."""
+"""`postern history`, `replay` and `replays`."""

@@ -1,4 +1,4 @@
-"""`postern history …` and `postern replay`."""
+"""`postern history` and `postern replay`."""
 
 import sys
 import time
@@ -54,7 +54,7 @@ commands = Group("history", help="Look at what was called, and at what became of
 @which_calls
 @limit_option(50)
 def listing(wanted: Given, limit: int, cursor: str | None) -> None:
-    """The calls, newest first, rejected ones too."""
+    """List the calls, newest first, rejected ones too."""
     page = api.get(Listing[InvocationSummary], "invocations", **wanted, limit=limit, cursor=cursor)
     show_page(
         page,
@@ -76,7 +76,8 @@ def listing(wanted: Given, limit: int, cursor: str | None) -> None:
 @commands.command("count")
 @which_calls
 def count(wanted: Given) -> None:
-    """How many calls a filter finds, up to 10,000; where no index helps, among the newest ones."""
+    """Count the calls that a filter finds, up to 10,000. Where no index helps, only the newest calls are
+    counted."""
     found = api.get(Count, "invocations", "count", **wanted)
     among = f" among those since {found.looked_back_to}" if found.looked_back_to is not None else ""
     more = "more than " if found.or_more and not among else ""
@@ -85,7 +86,7 @@ def count(wanted: Given) -> None:
 
 @commands.command("show")
 def show(invocation: str) -> None:
-    """One call's whole story: what came, what was decided and why, what was started."""
+    """Show one call's whole story: what came, what was decided and why, what was started."""
     if invocation == "count":  # at this place of a path the API has something else
         end(PROBLEMS["not_found"].help, NOT_FOUND, "not_found")
     found = api.get(Invocation, "invocations", invocation)
@@ -101,7 +102,7 @@ def show(invocation: str) -> None:
     help=f"What it is to be pasted into: {', '.join(LANGUAGES)}.",
 )
 def as_code(invocation: str, language: Language) -> None:
-    """A recorded call as a command or a program to paste, with placeholders where its secrets were."""
+    """Print a recorded call as a command or a program to paste, with placeholders for its secrets."""
     text = api.text("invocations", invocation, "code", language=language)
     for_programs({"language": language, "code": text})
     out.print(text)
@@ -115,7 +116,7 @@ def as_code(invocation: str, language: Language) -> None:
     help="The other call; left out, the last one before it that went well.",
 )
 def compare(invocation: str, other: str | None) -> None:
-    """What differs between a call and another one: query, headers, values and body, JSON by path."""
+    """Compare a call with another one: query, headers, values and body, JSON by path."""
     found = api.get(Comparison, "invocations", invocation, "comparison", to=other)
     for_programs(found)
     parts = (
@@ -131,7 +132,7 @@ def compare(invocation: str, other: str | None) -> None:
 
 @commands.command("bookmark")
 def bookmark(invocation: str) -> None:
-    """Bookmark a call for everybody. It keeps nothing: retention takes it as any other."""
+    """Bookmark a call, for everybody. Retention deletes it all the same."""
     report(api.put(Bookmark, "invocations", invocation, "bookmark"), "Bookmarked.")
 
 
@@ -153,7 +154,7 @@ def note(invocation: str, text: str) -> None:
 @commands.command("delete-note")
 @click.argument("note_id", metavar="NOTE", help="The note's id (note_…).")
 def delete_note(invocation: str, note_id: str) -> None:
-    """Delete a note of a call: one's own, or, for an administrator, anybody's."""
+    """Delete a note of a call: your own, or as an administrator anybody's."""
     api.delete("invocations", invocation, "notes", note_id)
     report({"deleted": note_id}, "Deleted.")
 
@@ -192,7 +193,7 @@ def replay_edited(invocation: str, body: Path | None, values: tuple[str, ...], f
 @commands.command("preview")
 @click.argument("paths", nargs=-1, required=True, metavar="FIELD=PATH...", help="Like fieldOne=order.number.")
 def preview(invocation: str, paths: tuple[str, ...]) -> None:
-    """What field paths would take out of a recorded call, before you save them as its webhook's mapping.
+    """Try field paths on a recorded call, before you save them as its webhook's mapping.
 
     Example:
 
@@ -226,8 +227,8 @@ def preview(invocation: str, paths: tuple[str, ...]) -> None:
     "--token", help="With --to: what to send where a credential was masked: env:NAME, file:PATH or -."
 )
 def replay(invocation: str, fields: str, to: str | None, listener: str | None, token: str | None) -> None:
-    """Start the workflow again with a recorded call's payload, or send the call to a program on this machine or to
-    whoever listens."""
+    """Start the workflow again with a recorded call's payload, or send the call to a program on this machine or
+    to a listener."""
     if listener is not None:
         if to is not None:
             end("say --to URL or --listener NAME, one of them", USAGE)
@@ -285,8 +286,7 @@ def _status(one: InvocationSummary) -> str:
 @commands.command("recheck")
 @click.option("--admit", is_flag=True, help="Start those that pass.")
 def recheck(webhook: str, admit: bool) -> None:
-    """Which rejected calls would pass with the settings as they are now? `--admit` starts them, none of them
-    twice."""
+    """Find the rejected calls that would pass with the present settings. --admit starts them, each only once."""
     found = api.get(Recheck, "webhooks", webhook, "readmissible")
     started: Admitted | None = None
     if admit:

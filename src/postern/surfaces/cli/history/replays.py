@@ -1,4 +1,4 @@
-"""`postern replays …`: having many recorded calls happen again."""
+"""`postern replays`: replays of many recorded calls."""
 
 import time
 
@@ -46,7 +46,7 @@ def plan(wanted: Given, include_completed: bool) -> None:
 @fields_option("recorded")
 @watch_option
 def run(replay: str, fields: str, watch: bool) -> None:
-    """Run a planned replay, the oldest call first. A running gateway works it off."""
+    """Run a planned replay, the oldest call first. The gateway does it in the background."""
     begun = api.post(Replay, "replays", replay, "run", fields=fields)
     _report(_watched(replay) if watch else begun, watched=watch)
 
@@ -54,7 +54,7 @@ def run(replay: str, fields: str, watch: bool) -> None:
 @commands.command("show")
 @watch_option
 def show(replay: str, watch: bool) -> None:
-    """How far a replay is."""
+    """Show the progress of a replay."""
     found = _watched(replay) if watch else api.get(Replay, "replays", replay)
     _report(found, watched=watch)
 
@@ -62,7 +62,7 @@ def show(replay: str, watch: bool) -> None:
 @commands.command("list")
 @limit_option(50)
 def listing(limit: int, cursor: str | None) -> None:
-    """The replays, newest first."""
+    """List the replays, newest first."""
     page = api.get(Listing[Replay], "replays", limit=limit, cursor=cursor)
     show_page(
         page,
@@ -83,12 +83,12 @@ def listing(limit: int, cursor: str | None) -> None:
 
 @commands.command("cancel")
 def cancel(replay: str) -> None:
-    """End a replay. What has been queued by then is started; the rest is not."""
+    """End a replay. Calls that are already queued are still started; the others are not."""
     _report(api.post(Replay, "replays", replay, "cancel"))
 
 
 def _watched(replay: str) -> Replay:
-    """On standard error, and on a terminal in one line."""
+    """Shows the progress on standard error; on a terminal in one line."""
     shown = ""
     now = None
     while True:

@@ -1,4 +1,4 @@
-"""A call as `postern history show` tells it to people."""
+"""The text of `postern history show`."""
 
 import json
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from postern.usecases.history.views.calls import Delivery, Invocation, LocalRun
 
 
 def show_story(call: Invocation) -> None:
-    """Everything that came from outside is one line, whatever is in it."""
+    """Prints the call. Text from outside stays on one line, whatever it holds."""
     out.print(plain(f"{call.method} {call.path}{'?' if call.query else ''}{call.query}"), "bold")
     out.print(
         f"{call.received_at}  from {call.address}  {call.id}  to {call.webhook_id}, version {call.config_version}"

@@ -85,7 +85,7 @@ def copy(whence: str, where: str) -> None:
 
 
 def _show_progress(table: str, done: int, total: int) -> None:
-    """On standard error, and on a terminal one line for each table."""
+    """Shows the progress on standard error; on a terminal a line for each table."""
     if err.is_terminal:
         err.print(f"{table}: {done:,} of {total:,}", end="\r" if done < total else "\n")
     elif done == total:
@@ -94,7 +94,7 @@ def _show_progress(table: str, done: int, total: int) -> None:
 
 @command()
 def settings() -> None:
-    """Every setting: its environment variable, the value in force, what it is for."""
+    """List every setting: its environment variable, its value, what it is for."""
     show_page(
         whole(api.local().settings()) if api.login() is None else api.get(Listing[ShownSetting], "settings"),
         "",

@@ -1,1 +1,1 @@
-"""`postern webhooks …`, and the webhooks as a file."""
+"""`postern webhooks`, `export`, `apply` and `send-again`."""

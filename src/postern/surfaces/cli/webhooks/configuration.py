@@ -1,4 +1,4 @@
-"""`postern export` and `postern apply`: the webhooks as a file, and its schema."""
+"""`postern export`, `apply` and `schema`: the webhooks as a file."""
 
 import os
 import sys
@@ -17,7 +17,7 @@ from postern.usecases.answers import as_plain
 from postern.usecases.webhooks.views import Applied, Configuration
 
 LONGEST_SECRET = 65_536
-"""Characters: what the API takes."""
+"""Characters, as in the API."""
 
 HEAD = """\
 # yaml-language-server: $schema=webhooks.schema.json
@@ -90,7 +90,7 @@ def _yaml() -> ModuleType:
 
 
 def _secrets(document: Any, folder: Path) -> list[dict[str, str]]:
-    """What the document's references to secrets stand for on this machine."""
+    """Returns the secrets that the document's references name on this machine."""
     found: dict[tuple[str, str], str | None] = {}
     for webhook in _list(_object(document).get("webhooks")):
         for part in (

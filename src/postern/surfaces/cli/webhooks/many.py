@@ -1,4 +1,4 @@
-"""`postern webhooks many`: the same done with many."""
+"""`postern webhooks many`: one action for many webhooks."""
 
 from typing import Any
 
@@ -48,8 +48,7 @@ def many(
 ) -> None:
     """Do the same with many webhooks: with those named, or with all that match the filter.
 
-    One with which it cannot be done does not keep the others from it; it is named at the end, and the command ends
-    with status 4.
+    A webhook for which it fails does not stop the others. It is named at the end, and the exit code is 4.
 
     Examples:
 

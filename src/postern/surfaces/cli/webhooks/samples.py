@@ -59,7 +59,7 @@ def _stop_recording(webhook: str | None) -> NotRecording:
 )
 @click.option("--forget", is_flag=True, help="Delete what was recorded.")
 def sample(webhook: str, language: str, forget: bool) -> None:
-    """The recorded event: its variables, an example of each, and what to write to use it."""
+    """Show the recorded event: its variables, an example of each, and how to write it."""
     if forget:
         api.delete("webhooks", webhook, "sample")
         report({"forgotten": webhook}, "Forgotten.")

@@ -1,4 +1,4 @@
-"""`postern send-again`: have a sender send again what it did not deliver."""
+"""`postern send-again`: asks a sender to repeat what it did not deliver."""
 
 import time
 

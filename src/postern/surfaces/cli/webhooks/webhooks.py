@@ -1,4 +1,4 @@
-"""`postern webhooks …`"""
+"""`postern webhooks`, all but the commands of `many.py` and `samples.py`."""
 
 from typing import Any, get_args
 
@@ -43,7 +43,7 @@ from postern.usecases.webhooks.views import (
 )
 
 SECRETS = {"token": ("token", "secondToken"), "hmac": ("secret", "secondSecret")}
-"""By method: what the API calls the main one and the second one."""
+"""The API's names of the main and the second secret, by method."""
 
 commands = Group("webhooks", help="Create, look at and change webhooks.")
 
@@ -56,7 +56,7 @@ settings_argument = click.argument(
 
 
 def assignments(pairs: tuple[str, ...]) -> Patch:
-    """``a.b=value`` as nested objects. Values are JSON where they read as JSON, else text."""
+    """Turns ``a.b=value`` into nested objects. A value that reads as JSON is JSON, and else text."""
     result: Patch = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
@@ -154,7 +154,7 @@ def create(
 @click.option("--reverse", is_flag=True, help="The other way round.")
 @limit_option(50)
 def listing(wanted: Given, sort: str, reverse: bool, limit: int, cursor: str | None) -> None:
-    """The webhooks, newest first. Every filter that is given must hold.
+    """List the webhooks, newest first. Every filter that is given must hold.
 
     Examples:
 
@@ -185,7 +185,7 @@ def listing(wanted: Given, sort: str, reverse: bool, limit: int, cursor: str | N
 
 @commands.command("show")
 def show(webhook: str) -> None:
-    """Everything about one webhook, except its secrets."""
+    """Show everything about one webhook, except its secrets."""
     show_found(api.get(Webhook, "webhooks", webhook))
 
 
@@ -274,7 +274,7 @@ def delete(webhook: str, yes: bool) -> None:
 @commands.command("bin")
 @limit_option(200)
 def in_the_bin(limit: int, cursor: str | None) -> None:
-    """The webhooks that were deleted in the last seven days."""
+    """List the webhooks that were deleted in the last seven days."""
     show_page(
         api.get(Bin, "bin", limit=limit, cursor=cursor),
         "The bin is empty.",
@@ -298,7 +298,7 @@ def delete_for_good(webhook: str, yes: bool) -> None:
 
 
 def _name(webhook: str) -> str:
-    """A webhook that cannot be read has none, and can be deleted all the same."""
+    """Returns the name of a webhook, or its id if it cannot be read: it can be deleted all the same."""
     try:
         found = api.ask("GET", ("webhooks", webhook), {}, declines=True)
     except Declined as declined:
@@ -337,7 +337,7 @@ def _state(webhook: Webhook) -> str:
 
 @commands.command("hold")
 def hold(webhook: str) -> None:
-    """Accept and record calls as ever, and start nothing until `release`: for maintenance without loss."""
+    """Accept and record calls, and start nothing until `release`: for maintenance without loss."""
     done = api.post(Hold, "webhooks", webhook, "hold")
     report(done, "On hold: calls are recorded, and wait.")
 
@@ -351,8 +351,8 @@ def release(webhook: str) -> None:
 
 @commands.command("drop")
 def drop(webhook: str, yes: bool) -> None:
-    """Give up what waits behind a hold. Each call stays in the history and can be replayed. The hold goes
-    on."""
+    """Give up the deliveries that wait behind a hold. The calls stay in the history and can be replayed. The
+    hold goes on."""
     confirm("What waits now will not be started. Drop it?", yes)
     done = api.post(Dropped, "webhooks", webhook, "drop")
     report(done, f"Dropped {counted(done.dropped, 'delivery', 'deliveries')}.")
@@ -372,6 +372,6 @@ def run(webhook: str) -> None:
 
 @commands.command("resume")
 def resume(webhook: str) -> None:
-    """Let a schedule go on that has paused itself."""
+    """Resume a schedule that has paused itself."""
     done = api.post(Webhook, "webhooks", webhook, "schedule", "resume")
     report(done, f"It goes on at {done.schedule_state and done.schedule_state.next_run_at}.")

@@ -1,4 +1,4 @@
-"""YAML as `postern export` writes it and `postern apply` reads it. Loaded late: few commands need it."""
+"""Reads and writes the YAML of `postern apply` and `export`. It is loaded late: few commands need it."""
 
 import sys
 from pathlib import Path
@@ -16,8 +16,8 @@ def written(document: Any) -> str:
 
 
 class _Loader(yaml.SafeLoader):
-    """Without aliases: nine lines of them can stand for billions. And no name twice in one mapping: YAML forbids it, and
-    the first of the two values would be lost without a word."""
+    """Takes no aliases, because nine lines of them can stand for billions, and no name twice in one mapping,
+    because the first value would be lost without a word."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
@@ -40,7 +40,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def _whole_characters(text: str) -> str:
-    """JSON writes an emoji as two halves, and a file of JSON is one of YAML. A half alone stays what it is."""
+    """Joins the two halves as which JSON writes an emoji. A half alone stays."""
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")

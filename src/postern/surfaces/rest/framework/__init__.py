@@ -1,1 +1,1 @@
-"""What makes a use case an operation of the API: reading, answering, refusing, describing."""
+"""The parts that turn a use case into an operation of the API."""

@@ -1,5 +1,4 @@
-"""Reading a request's JSON: typed, counted while it streams, and nothing let through that is not exactly
-JSON."""
+"""Reads a request's JSON: counted while it streams, and nothing accepted that is not exactly JSON."""
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
@@ -14,7 +13,7 @@ LARGEST_CONFIGURATION = 16 * 1024 * 1024
 
 
 async def read_json(request: Request, largest: int = LARGEST_BODY) -> bytes:
-    """The request's JSON object, as text."""
+    """Returns the text of the request's JSON object."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
         raise Refused("unsupported_media_type", "Send JSON, with Content-Type: application/json.")

@@ -1,4 +1,4 @@
-"""The API's description (OpenAPI 3.1), made from the table, and a page to read it on that loads nothing from
+"""The API's OpenAPI 3.1 document, made from the table, and a page that shows it and loads nothing from
 elsewhere."""
 
 import re
@@ -100,8 +100,8 @@ def description(operations: Sequence[Operation]) -> Schema:
 
 
 def _as_makers_of_clients_read_it(schema: Any) -> Any:
-    """What may be left out may be null: they take a default for something that is always there. And that there is no other
-    item, which the number of items says, they do not know."""
+    """Removes what client generators misread: a default of null, which they take for a value that is always
+    there, and `items: false`, which the number of items says already."""
     if isinstance(schema, dict):
         unread = [("default", None), ("items", False)]
         kept = {name: one for name, one in schema.items() if (name, one) not in unread}
@@ -110,7 +110,7 @@ def _as_makers_of_clients_read_it(schema: Any) -> Any:
 
 
 def answer_types(operation: Operation) -> tuple[Any, ...]:
-    """More than one where it depends on what is found."""
+    """Returns the types of the answer. Some operations have several."""
     answers = operation.answers
     return (
         get_args(answers) if isinstance(answers, UnionType) else () if answers in (None, str) else (answers,)
@@ -201,7 +201,8 @@ def _answer(operation: Operation, answers: dict[Any, Schema]) -> Schema:
 
 
 def problem_codes(operation: Operation) -> set[str]:
-    """What follows from a row: whoever has to sign in can be refused, and so on."""
+    """Returns the problems that an operation can answer. Most follow from its row: if it needs a level, it can
+    refuse the actor."""
     codes = {"invalid_request", "temporarily_unavailable", *operation.refuses}
     if operation.level is not None:
         codes |= {"not_authenticated"}
@@ -267,7 +268,7 @@ def document_route(operations: Sequence[Operation]) -> Any:
 
 
 def patch_schema(whole: Schema, shapes: dict[str, Schema]) -> Schema:
-    """``shapes`` are the schemas that the whole one refers to."""
+    """Returns the schema of a merge patch. ``shapes`` holds the schemas that ``whole`` refers to."""
     whole = _followed(whole, shapes)
     if "oneOf" in whole:
         # Without its method, an authentication's settings are those of any method.

@@ -1,9 +1,8 @@
-"""One row per operation: who may, what may be refused, what is answered. The description at /docs is made
-from the same rows.
+"""The operations of the API, a row for each: who may use it, its problems, its answer. The document at /docs is
+made from the same rows.
 
-What an operation does is a use case, or a function here that makes one of several. It is asked with what that takes: the
-parts of its path by their names, the version that If-Match names, the fields of the query and of the body by theirs, or these
-two whole. What it answers is what that returns.
+An operation runs a use case, or a function here that calls one. Its arguments are found by their names: the
+parts of the path, the version from If-Match, the fields of the query and of the body, or these two whole.
 """
 
 import re
@@ -40,7 +39,7 @@ Arguments = dict[str, Any]
 class Header(Struct, frozen=True):
     name: str
     wrong: str
-    """The problem of a value that does not match."""
+    """The error for a value that does not match."""
     description: str
     schema: Schema
     matches: re.Pattern[str]
@@ -70,7 +69,7 @@ HEADERS = {
         re.compile("inv_[0-9a-f]{32}"),
     ),
 }
-"""By the name of the argument."""
+"""The headers by the name of the argument that takes their value."""
 IDEMPOTENCY_KEY = Header(
     "Idempotency-Key",
     "has 1 to 200 printable ASCII characters",
@@ -100,34 +99,35 @@ class Operation(Struct, frozen=True):
     path: str
     title: str
     level: Level | None
-    """None: there is no access level for it; ``check`` says who may, or everybody may."""
+    """None: no access level is needed. ``check`` says who may, or everybody may."""
     name: str
     endpoint: Endpoint
     takes: dict[str, str]
-    """What each of its arguments is: something given with every request, or, as ``query.limit``, a part of it."""
+    """The source of each argument: the name of a part of every request, or, like ``query.limit``, a field of
+    one."""
     query: type[Shape] | None
     body: Any
-    """Its type; None where there is none."""
+    """The type of the body, or None if there is none."""
     answers: Any
-    """The type of the answer; None where it has no body."""
+    """The type of the answer, or None if it has no body."""
     status: int = 200
     refuses: tuple[str, ...] = ()
-    """The codes beyond those that follow from the row itself."""
+    """The problem codes that do not follow from the row itself."""
     idempotent: bool = False
     versioned: bool = False
-    """The answer's version is its ETag."""
+    """The answer's version becomes its ETag."""
     place: str = ""
-    """Of what is made: the path that its id is found under."""
+    """The path under which a new object is found by its id."""
     media_type: str = JSON
     body_example: Any = None
     body_schema: dict[str, Schema] | None = None
-    """By media type, where the type of ``body`` does not say it."""
+    """The schema by media type, if the type of ``body`` does not say it."""
     security: list[dict[str, list[str]]] | None = None
     check: Check | None = None
-    """Asked before the body is read."""
+    """Called before the body is read."""
     largest_body: int = LARGEST_BODY
     may_take_long: Callable[[Any], bool] | None = None
-    """Whether this query may: it is then given up when the client leaves."""
+    """Says whether this query may take long: it is then cancelled when the client leaves."""
 
     @property
     def id(self) -> str:
@@ -144,7 +144,7 @@ class Operation(Struct, frozen=True):
         return [*taken, IDEMPOTENCY_KEY] if self.idempotent else taken
 
     async def run(self, given: Arguments) -> Any:
-        """``given``: the gateway, who asks, the parts of the path and what else came with the request."""
+        """``given`` holds the gateway, the actor, the parts of the path and the other parts of the request."""
         asked = {}
         for name, place in self.takes.items():
             whole_one, _, field = place.partition(".")
@@ -161,8 +161,8 @@ class Rows:
         self._tag = tag
 
     def __call__(self, method: str, path: str, title: str, **how: Any) -> Callable[[Endpoint], Endpoint]:
-        """For a function that is written here; see ``of`` and ``Operation`` for the rest. ``answers`` only where it makes
-        the response itself."""
+        """Decorates a function that is an operation; the options are those of ``of`` and of ``Operation``.
+        ``answers`` is needed only if the function makes the response itself."""
 
         def enter(endpoint: Endpoint) -> Endpoint:
             self.of(endpoint, endpoint.__name__, method, path, title, **how)
@@ -184,8 +184,8 @@ class Rows:
         answers: Any = ...,
         **how: Any,
     ) -> None:
-        """``level`` where it is not read for what is got, and write for all else. ``query`` and ``body`` where the function
-        takes their fields: each of them has to be taken."""
+        """``level`` defaults to read for GET, and else to write. ``query`` and ``body`` are for functions that
+        take their fields; each field must be taken."""
         if level is ...:
             level = "read" if method == "GET" else "write"
         hints = get_type_hints(endpoint)
@@ -219,7 +219,7 @@ def _is_body(name: str, kind: Any) -> bool:
 
 
 def _place_of(name: str, kind: Any, path: str, query: type[Shape] | None, body: Any) -> str:
-    """Nowhere where the argument has its default."""
+    """Returns an empty text for an argument that keeps its default."""
     if kind == body:
         return "body"
     if name in ("gateway", "actor", "request", "query", *HEADERS) or f"{{{name}}}" in path:
@@ -230,8 +230,11 @@ def _place_of(name: str, kind: Any, path: str, query: type[Shape] | None, body: 
 
 
 def handler(gateway: Gateway, operation: Operation) -> Callable[[Request], Awaitable[Response]]:
-    """Checked in this order, so that a stranger learns as little as possible: who are you, may you, is the path one of ours, are the
-    parameters known, is the body JSON, is it right. Only then does the use case run."""
+    """Makes the handler of an operation.
+
+    The checks have this order, so that a stranger learns as little as possible: the actor, the level, the path,
+    the parameters, the body. Only then does the use case run.
+    """
     query = TypeAdapter(operation.query) if operation.query is not None else None
     known = {field.alias for field in operation.query.model_fields.values()} if operation.query else set()
     body = TypeAdapter(operation.body) if operation.body is not None else None
@@ -276,7 +279,7 @@ def handler(gateway: Gateway, operation: Operation) -> Callable[[Request], Await
 
 
 async def _version(given: Arguments, if_match: str | None) -> int | None:
-    """What If-Match asks for, as the version that must still be the webhook's present one."""
+    """Returns the version that If-Match requires, or None if any will do."""
     if if_match is None or if_match.strip() == "*":
         return None
     versions = [int(tag) for tag in re.findall(r'(?<!W/)"(\d{1,9})"', if_match)]

@@ -1,4 +1,4 @@
-"""Refusals over HTTP: every one is a problem document (RFC 9457), and its type is a page that can be read."""
+"""Refusals over HTTP: each is a problem document (RFC 9457), whose type is the address of a page about it."""
 
 from collections.abc import Callable
 from html import escape
@@ -16,7 +16,7 @@ MEDIA_TYPE = "application/problem+json"
 
 
 class Problem(View):
-    """RFC 9457. ``code`` is stable; ``detail`` is for people."""
+    """A problem document (RFC 9457). ``code`` is stable; ``detail`` is for people."""
 
     type: str
     title: str
@@ -51,7 +51,7 @@ Trouble = Callable[[Request, Refused], Response]
 
 
 def response_for(request: Request, refused: Refused) -> Response:
-    """A page for a person who has a browser, where there is a console beside the API; a problem for programs."""
+    """Answers a page to a browser, if there is a console, and else a problem document."""
     page: Trouble | None = getattr(request.app.state, "trouble_page", None)
     if page is not None and wants_page(request):
         return page(request, refused)
@@ -75,12 +75,12 @@ async def on_store_trouble(_: Request, __: Exception) -> Response:
 
 
 async def on_defect(_: Request, __: Exception) -> Response:
-    """Starlette raises it again when this has answered, and ``surfaces/app.py`` logs it."""
+    """Answers a defect. Starlette raises the error again afterwards, and ``surfaces/app.py`` logs it."""
     return problem_response(Refused("internal_error"))
 
 
 async def on_http_exception(request: Request, error: Exception) -> Response:
-    """What the framework refuses by itself: a path or a method that is not there."""
+    """Answers an unknown path or method, which the framework refuses by itself."""
     assert isinstance(error, HTTPException)
     if error.status_code == 405:
         allowed = ", ".join(allowed_methods(request.app.routes, request.scope))
