@@ -155,6 +155,15 @@ ENGINES: tuple[EngineName, ...] = get_args(EngineName)
 """The values of POSTERN_ENGINE; `wiring/engines.py` makes each engine."""
 
 
+NEEDED: dict[EngineName, tuple[str, ...]] = {
+    "http": ("http_url",),
+    "restate": ("restate_url",),
+    "dbos": ("dbos_database_url",),
+    "shopify-flow": ("shopify_shop", "shopify_access_token"),
+}
+"""The settings without which an engine cannot be used."""
+
+
 OF_COMMANDS = {"POSTERN_URL", "POSTERN_API_KEY", "POSTERN_API_KEY_FILE", "POSTERN_PROFILE"}
 """Variables of commands that ask a gateway over the network. They are no settings of the gateway."""
 
@@ -388,16 +397,10 @@ class Settings:
             problems.append(
                 "POSTERN_ADMIN_KEY must have 32 characters or more; make one with openssl rand -hex 24"
             )
-        if self.engine == "http" and not self.http_url:
-            problems.append("POSTERN_ENGINE=http needs POSTERN_HTTP_URL")
-        if self.engine == "restate" and not self.restate_url:
-            problems.append("POSTERN_ENGINE=restate needs POSTERN_RESTATE_URL")
-        if self.engine == "dbos" and not self.dbos_database_url:
-            problems.append("POSTERN_ENGINE=dbos needs POSTERN_DBOS_DATABASE_URL")
-        if self.engine == "shopify-flow" and not (self.shopify_shop and self.shopify_access_token):
-            problems.append(
-                "POSTERN_ENGINE=shopify-flow needs POSTERN_SHOPIFY_SHOP and POSTERN_SHOPIFY_ACCESS_TOKEN"
-            )
+        needed = NEEDED.get(self.engine, ())
+        if not all(vars(self)[one] for one in needed):
+            names = " and ".join(PREFIX + one.upper() for one in needed)
+            problems.append(f"POSTERN_ENGINE={self.engine} needs {names}")
         if self.smtp_url is None and any(one.kind == "mailto" for one in self.tell):
             problems.append("POSTERN_TELL with mailto: needs POSTERN_SMTP_URL")
         extras = (

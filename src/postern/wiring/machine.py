@@ -33,7 +33,7 @@ from postern.surfaces.session import COMMAND_LINE
 from postern.usecases.operations import export, retention, settings
 from postern.usecases.runtime.gateway import Gateway
 from postern.wiring.answering import answer_here
-from postern.wiring.backup.contents import BackupFailed, is_own
+from postern.wiring.backup.contents import is_own
 from postern.wiring.backup.making import back_up
 from postern.wiring.backup.restoring import restore
 from postern.wiring.gateway import database_file, database_held, load_workflows, opened, workflows_of
@@ -164,11 +164,11 @@ class OnThisMachine:
         return self._run(lambda gateway: settings.rotate_key(gateway, COMMAND_LINE))
 
     def back_up(self, file: Path, *, with_keys: bool, passphrase: str | None, replace: bool) -> Manifest:
-        with _fails_in_a_sentence():
+        with ends_in_a_sentence():
             return back_up(self._settings, file, with_keys=with_keys, passphrase=passphrase, replace=replace)
 
     def restore(self, file: Path, *, passphrase: str | None, replace: bool) -> Restored:
-        with _fails_in_a_sentence():
+        with ends_in_a_sentence():
             return restore(self._settings, file, passphrase=passphrase, replace=replace)
 
     def is_own(self, file: Path) -> bool:
@@ -194,32 +194,26 @@ class OnThisMachine:
         if folder.suffix == ".py":
             file_named = "POSTERN_WORKFLOWS names a file and not a folder: print the workflow and put it where you want it"
             end(file_named, CONFLICT, "conflict")
-        try:
+        with _written(instead=". Say --print to see it."):
             return keep(folder, name, text)
-        except FileExistsError as error:
-            end(f"{error.filename} exists already", CONFLICT, "conflict")
-        except OSError as error:
-            end(f"{error.filename} cannot be written: {error.strerror}. Say --print to see it.", USAGE)
 
     def keep_test(self, workflow: Path, event: Document) -> list[Path]:
-        try:
+        with _written(f"{workflow} is written. "):
             return keep_test(workflow, event)
-        except FileExistsError as error:
-            end(f"{workflow} is written. {error.filename} exists already", CONFLICT, "conflict")
-        except OSError as error:
-            end(f"{workflow} is written. {error.filename} cannot be written: {error.strerror}", USAGE)
 
     def rehearse(self, name: str, event: dict[str, Any]) -> Rehearsal:
         return rehearse(workflows_of(self._settings), name, event)
 
 
 @contextmanager
-def _fails_in_a_sentence() -> Iterator[None]:
+def _written(before: str = "", instead: str = "") -> Iterator[None]:
+    """Ends the command with a sentence if a workflow file cannot be written."""
     try:
-        with ends_in_a_sentence():
-            yield
-    except BackupFailed as error:
-        end(str(error), FAILED)
+        yield
+    except FileExistsError as error:
+        end(f"{before}{error.filename} exists already", CONFLICT, "conflict")
+    except OSError as error:
+        end(f"{before}{error.filename} cannot be written: {error.strerror}{instead}", USAGE)
 
 
 def _write_example(workflows: Path) -> None:

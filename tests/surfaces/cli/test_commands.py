@@ -276,15 +276,6 @@ def test_what_paths_find_in_a_call_is_shown_as_it_is(folder: Path, call: tuple[d
     assert refused(folder, "webhooks", "show", "many") == NOT_FOUND
 
 
-def test_rest_gives_the_beginning_of_a_workflow(program: Program, call: tuple[dict[str, Any], str]) -> None:
-    webhook, _ = call
-    api = admin_of(program)
-    begun = api.get(f"webhooks/{webhook['id']}/new-workflow?name=orders")
-    assert begun.status == 200 and begun.headers["content-type"].startswith("text/x-python")
-    assert webhook["id"] in begun.text and compile(begun.text, "orders.py", "exec")
-    assert api.get(f"webhooks/{webhook['id']}/new-workflow").status == 422
-
-
 def test_many_are_replayed_with_progress_and_a_plan_can_be_cancelled(
     program: Program, folder: Path, call: tuple[dict[str, Any], str]
 ) -> None:
@@ -379,12 +370,6 @@ def test_a_run_that_failed_ends_so_and_a_paused_schedule_goes_on(program: Progra
     timed = run_json("webhooks", "create", "Timed", schedule)["id"]
     assert run_json("webhooks", "run", timed, code=FAILED)["result"] == "failed"
     assert run_json("webhooks", "resume", timed)["scheduleState"]["pausedAt"] is None
-
-
-def test_the_commands_are_there_in_the_real_program(folder: Path) -> None:
-    """One process for one of them: the others differ in nothing that a process would show."""
-    ran = run_postern(folder, "audit", "--limit", "1")
-    assert ran.returncode == 0 and len(ran.stdout.splitlines()) == 2, ran.stderr
 
 
 def test_a_generated_token_is_mentioned_with_where_to_read_it(
@@ -520,12 +505,6 @@ def test_before_a_webhook_is_deleted_it_is_named(program: Program, folder: Path)
     assert "Precious: its URL will answer 404." in typed(folder, "webhooks", "delete", made["id"]).output
     missing = typed(folder, "webhooks", "delete", "wh_none")
     assert (missing.exit_code, "Delete it?" in missing.output) == (NOT_FOUND, False)
-
-
-def test_a_list_in_which_a_filter_finds_nothing_does_not_say_that_nobody_called(
-    program: Program, folder: Path
-) -> None:
-    assert typed(folder, "history", "list", "--code", "ip_not_allowed").output == "No call matches.\n"
 
 
 def test_a_promotion_that_is_not_known_to_be_safe_says_so(program: Program, folder: Path) -> None:

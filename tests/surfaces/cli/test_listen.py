@@ -180,40 +180,6 @@ def test_a_local_program_that_is_away_is_reported_or_waited_for(gateway: Program
     assert program.ids() == [first]
 
 
-class Swallowing(ThreadingHTTPServer):
-    """In front of a gateway: what it is asked first of each kind is never answered, as when a network goes silent."""
-
-    def __init__(self, gateway: str) -> None:
-        super().__init__(("127.0.0.1", 0), _Swallow)
-        self.gateway = gateway
-        self.swallowed: set[str] = set()
-        self.over = threading.Event()
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-
-class _Swallow(BaseHTTPRequestHandler):
-    server: Swallowing
-
-    def do_GET(self) -> None:
-        kind = self.path.partition("?")[0].rpartition("/")[2]
-        if kind in ("invocations", "request") and kind not in self.server.swallowed:
-            self.server.swallowed.add(kind)
-            self.server.over.wait(PATIENCE)
-            return
-        asked = {"Authorization": self.headers["Authorization"]}
-        with HTTP.stream("GET", self.server.gateway + self.path, headers=asked) as answer:
-            self.send_response(answer.status_code)
-            self.send_header("Content-Type", answer.headers["content-type"])
-            self.end_headers()
-            for part in answer.iter_bytes():
-                self.wfile.write(part)
-                if kind == "live":
-                    self.server.over.wait(PATIENCE)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 CALLS = 300
 CUTS = 20
 RESTARTS = 2

@@ -17,7 +17,7 @@ from uuid import uuid4
 import httpx2
 import pytest
 
-from postern import __version__, presets
+from postern import __version__
 from postern.core.access.accounts import Actor
 from postern.surfaces.cli.run import INTERRUPTED
 from postern.surfaces.mcp.shown import MOST_ITEMS, MOST_TEXT, bounded
@@ -415,27 +415,6 @@ async def test_no_tool_tells_the_signature_that_a_refused_call_should_have_had(s
         ):
             assert not answer["verified"]
             assert right not in json.dumps(answer)
-
-
-async def test_a_sender_is_proposed_by_what_is_known_of_it(served: Program) -> None:
-    async with over_http(served, served.admin_key) as client:
-        listed = (await done(client, "show_senders"))["items"]
-        assert [one["name"] for one in listed] == presets.names()
-        found = await done(client, "show_senders", what="propose", description="payments from Stripe")
-        assert found["items"][0]["name"] == "stripe"
-        assert "whsec_" in json.dumps(await done(client, "show_senders", what="one", name="stripe"))
-        assert (await refusal(client, "show_senders", what="propose"))["code"] == "invalid_request"
-        assert (await refusal(client, "show_senders", what="one", name="acme"))["code"] == "not_found"
-
-
-async def test_over_stdio_too_no_signature_is_kept_of_a_test_call(served: Program) -> None:
-    github = {"method": "hmac", "provider": "github", "secret": SIGNING_SECRET}
-    made = admin_of(served).post("webhooks", webhook(authentication=github)).json
-    async with over_stdio(served, "--level", "write") as editor:
-        (sent,) = (await done(editor, "send_test_call", webhookId=made["id"]))["calls"]
-        shown = await done(editor, "show_call", invocationId=sent["invocationId"])
-        headers = {name.lower(): value for name, value in shown["untrustedInput"]["headers"]}
-        assert (shown["code"], headers["x-hub-signature-256"]) == ("accepted", "***")
 
 
 async def test_over_stdio_one_reads_unless_more_is_asked_for(served: Program) -> None:

@@ -16,7 +16,7 @@ incident_argument = click.argument("incident", metavar="INCIDENT", help="The inc
 @click.option("--webhook", help="Of this webhook, by its id; `gateway`: its own alone.")
 @click.option("--open", "only_open", is_flag=True, help="Only those that are not over.")
 @limit_option(50)
-def listing(webhook: str | None, only_open: bool, limit: int, cursor: str | None) -> None:
+def listing(*, webhook: str | None, only_open: bool, limit: int, cursor: str | None) -> None:
     """List the incidents, newest first."""
     page = api.get(
         Listing[Incident], "incidents", limit=limit, cursor=cursor, webhook_id=webhook, open=only_open or None

@@ -55,7 +55,9 @@ class Command(click.Command):
     def __init__(self, name: str | None, callback: Function, **of_click: Any) -> None:
         super().__init__(name, callback=callback, **of_click)
         stated, code = {one.name for one in self.params}, unwrap(callback).__code__
-        taken = code.co_varnames[: code.co_argcount]  # `signature` would take ten times as long
+        taken = code.co_varnames[
+            : code.co_argcount + code.co_kwonlyargcount
+        ]  # `signature` would take ten times as long
         usual = [one for name, one in USUAL.items() if name in taken and name not in stated]
         arguments = [one for one in usual if isinstance(one, click.Argument)]
         options = [one for one in usual if isinstance(one, click.Option)]

@@ -58,6 +58,7 @@ def providers() -> None:
     help="When it arrived: 2026-11-21T09:00:00Z, seconds since 1970, or 45s, 30m, 1h, 2d ago. Default: now, or when it was recorded.",
 )
 def test(
+    *,
     provider: str | None,
     secret: str | None,
     webhook: str | None,

@@ -102,7 +102,7 @@ def check(folder: Path | None) -> None:
 @click.option(
     "--with-test", is_flag=True, help="Also write a test, and the event as the fixture that it runs on."
 )
-def new(name: str, from_sample: str, only_print: bool, with_test: bool) -> None:
+def new(*, name: str, from_sample: str, only_print: bool, with_test: bool) -> None:
     """Begin a workflow from a recorded event: its fields typed as they came, its Webhook ID condition filled
     in."""
     if only_print and with_test:
@@ -163,7 +163,7 @@ class WrittenTypes(View):
     help="Where they are written. Default: POSTERN_WORKFLOWS.",
 )
 @click.option("--print", "only_print", is_flag=True, help="Print them instead of writing files.")
-def types(webhook: str | None, calls: int, to: Path | None, only_print: bool) -> None:
+def types(*, webhook: str | None, calls: int, to: Path | None, only_print: bool) -> None:
     """Write the types of payloads, from recorded calls: a file for each webhook with the TypedDicts Event and Payload,
     for an editor and a type checker. A file that was written so is written anew; any other one stays as it is.
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from sqlalchemy.engine import make_url
 
 from postern.settings import PREFIX, Settings
+from postern.wiring.starting import CannotStart
 
 FORMAT = 1
 MANIFEST, DATABASE, JOURNAL, KEYS, SEALED_KEYS = (
@@ -32,7 +33,7 @@ OWN = (
 """The other files in the data folder."""
 
 
-class BackupFailed(Exception):
+class BackupFailed(CannotStart):
     """One sentence; nothing was written, or nothing was changed."""
 
 

@@ -11,12 +11,10 @@ from types import SimpleNamespace
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-from postern.core.access.accounts import Actor
 from postern.surfaces.rest.history import _lines
 from postern.surfaces.streaming import Feed
 from postern.usecases.history.live import Stream
 from support.client import Client, admin_of
-from support.house import OWNER
 from support.program import Program, StartProgram
 
 
@@ -147,10 +145,6 @@ def test_a_stop_does_not_wait_for_those_who_watch(start_program: StartProgram) -
     with watching(program) as ear:
         assert program.stop() == 0
         assert ear.response.read() == b": live\n\n"
-
-
-async def still() -> Actor:
-    return OWNER
 
 
 QUICK = """

@@ -2,6 +2,8 @@
 
 import time
 from base64 import b64decode
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from typing import NamedTuple
 
 import click
@@ -71,6 +73,7 @@ from postern.usecases.webhooks.views import Webhook
 )
 @click.option("--name", help="What others see of this listener. Default: who and where, like ada@thinkpad.")
 def listen(
+    *,
     webhooks: tuple[str, ...],
     to: str | None,
     only_print: bool,
@@ -131,33 +134,45 @@ def listen(
         presence.in_background()
     count = 0
     try:
-        for call in calls.follow(begin, last):
-            if kept is not None and not retry:
-                kept.write(calls.place)  # before it is sent: once is the rule
-            if outcome_of(call.status) not in wanted.outcomes:
-                continue
-            request = _request(call.id)
-            if not wanted.has(request):
-                continue
-            count += 1
-            if target is None:
-                _print(call, request)
-            else:
-                line = listened(request, outcome=outcome_of(call.status), code=call.code)
-                shown.show(request, line, target.send(request, retry))
-            if kept is not None and retry:
-                kept.write(calls.place)
+        with closing(_each_kept(calls.follow(begin, last), calls, kept, retry)) as found:
+            for call in found:
+                request = _request(call.id) if outcome_of(call.status) in wanted.outcomes else None
+                if request is None or not wanted.has(request):
+                    continue
+                count += 1
+                if target is None:
+                    _print(call, request)
+                else:
+                    line = listened(request, outcome=outcome_of(call.status), code=call.code)
+                    shown.show(request, line, target.send(request, retry))
     except KeyboardInterrupt:
         pass
     finally:
-        if kept is not None and calls.begun and not retry:
-            kept.write(calls.place)
         if presence is not None:
             presence.close()
             count += presence.count
         if target is not None:
             target.close()
     note(f"{counted(count, 'call')}.")
+
+
+def _each_kept(
+    found: Iterator[InvocationSummary], calls: Calls, kept: KeptPlace | None, retry: bool
+) -> Generator[InvocationSummary, None, None]:
+    """Yields the calls, and keeps the place before each one is sent: once is the rule. With ``retry`` it is kept afterwards."""
+    if kept is None:
+        yield from found
+        return
+    try:
+        for call in found:
+            if not retry:
+                kept.write(calls.place)
+            yield call
+            if retry:
+                kept.write(calls.place)
+    finally:
+        if calls.begun and not retry:
+            kept.write(calls.place)
 
 
 def _answer(name: str, webhook: str, to: str, target: LocalTarget) -> None:

@@ -6,7 +6,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import click
 
@@ -27,23 +26,12 @@ from postern.surfaces.cli.run import (
     show_page,
 )
 from postern.surfaces.cli.terminal import Style
-from postern.usecases.answers import View, whole
+from postern.usecases.answers import whole
 from postern.usecases.signatures.views import Sent, SentCall
-
-if TYPE_CHECKING:
-    from postern.surfaces.cli.develop.making import Here
 
 WRONGS = ("secret", "body", "stale", "missing")
 AT_A_TIME = 10
 """Calls of one request, if nobody says how many a second."""
-
-
-class SentFromHere(View):
-    """The JSON that --json prints."""
-
-    url: str
-    event: str
-    calls: list[SentCall]
 
 
 @command()
@@ -77,6 +65,7 @@ class SentFromHere(View):
     "--list", "only_list", is_flag=True, help="Show the events of a sender or a webhook; send nothing."
 )
 def send(
+    *,
     target: str,
     event: str | None,
     changes: tuple[str, ...],
@@ -107,37 +96,28 @@ def send(
     """
     if secret is not None and to is None:
         end("--secret goes with --to; otherwise the gateway signs with the webhook's stored secret", USAGE)
-    asked: Document = {"changes": _changes(changes)}
-    if body is not None:
-        asked["bodyBase64"] = base64.b64encode(read_file(body)).decode()
-    if event is not None:
-        asked["event"] = event
-    if wrong is not None:
-        asked["wrong"] = wrong
+    encoded = None if body is None else base64.b64encode(read_file(body)).decode()
+    given: Document = {"changes": _changes(changes), "bodyBase64": encoded, "event": event, "wrong": wrong}
+    asked = {name: value for name, value in given.items() if value is not None}
     if only_list:
         known = samples_of(target)
         show_page(whole(known), "", ["event", "title"])
         return
-    here = None if to is None else _from_here(target, to)
-    webhook = "" if here else _webhook(target)
-    if here:
+    if to is not None:
+        from postern.surfaces.cli.develop.making import Here
+
+        here = Here(target, to)
         calls = list(here.send(asked, secret, count, rate))
         url, sent_event = here.url, here.event
     else:
-        parts = list(_over_the_gateway(webhook, asked, count, rate))
+        parts = list(_over_the_gateway(_webhook(target), asked, count, rate))
         url, sent_event = parts[0].url, parts[0].event
         calls = [call for part in parts for call in part.calls]
-    for_programs(SentFromHere(url=url, event=sent_event, calls=calls))
+    for_programs({"url": url, "event": sent_event, "calls": calls})
     _show(sent_event, calls)
     taken = [call.status is not None and call.status < 400 for call in calls]
     if any(taken) if wrong else not all(taken):
         sys.exit(FAILED)
-
-
-def _from_here(target: str, url: str) -> "Here":
-    from postern.surfaces.cli.develop.making import Here
-
-    return Here(target, url)
 
 
 def _changes(pairs: tuple[str, ...]) -> BodyChanges:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from postern.core.names import OF_THE_CONNECTION
 from postern.core.signatures.redact import MASK
 from postern.surfaces.cli.files import read_secret
-from postern.surfaces.cli.gateway.trust import read_trusted, reason
+from postern.surfaces.cli.gateway.trust import reason, trusted
 from postern.surfaces.cli.run import USAGE, end, err, plain
 from postern.usecases.history.views.requests import RecordedRequest
 
@@ -61,7 +61,7 @@ class LocalTarget:
     def __init__(self, url: str, masked: str | None, timeout: float) -> None:
         self._url = url
         self._masked = masked
-        self._trusted = read_trusted(url)
+        self._trusted = trusted(url)
         self._timeout = timeout
         self._under_way: set[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = set()
         self._is_closed = False

@@ -13,31 +13,7 @@ from postern.surfaces.cli.gateway.profiles import DEFAULT, LOCAL, Login, Profile
 from postern.surfaces.cli.options import command
 from postern.surfaces.cli.run import USAGE, end, err, for_programs, out, plain, report
 from postern.usecases.access.views import Me
-from postern.usecases.answers import View
 from postern.usecases.operations.views import Status
-
-
-class LoggedIn(View):
-    profile: str
-    url: str
-    name: str
-    level: str
-
-
-class LoggedOut(View):
-    profile: str
-    current: str
-
-
-class Whereabouts(View):
-    """``profile`` is empty if the environment names the gateway. ``url`` is null for the local database."""
-
-    profile: str
-    url: str | None
-    name: str
-    level: str
-    version: str
-    gateway: Status
 
 
 @command()
@@ -69,7 +45,7 @@ def login(url: str, key: str | None) -> None:
     known.current = name
     profiles.write(known)
     text = f"Commands go to {address} now, as {me.name} with access level {me.level} (profile {name})."
-    report(LoggedIn(profile=name, url=address, name=me.name, level=me.level), text)
+    report({"profile": name, "url": address, "name": me.name, "level": me.level}, text)
 
 
 @command()
@@ -85,7 +61,7 @@ def logout() -> None:
     profiles.write(known)
     where = "the local database" if known.current == LOCAL else known.profiles[known.current].url
     report(
-        LoggedOut(profile=name, current=known.current),
+        {"profile": name, "current": known.current},
         f"Profile {name} is forgotten. Commands go to {where} now.",
     )
 
@@ -96,14 +72,9 @@ def status() -> None:
     to = api.login()
     me = api.get(Me, "me")
     gateway = api.get(Status, "status")
-    found = Whereabouts(
-        profile=to.profile if to else LOCAL,
-        url=to.url if to else None,
-        name=me.name,
-        level=me.level,
-        version=__version__,
-        gateway=gateway,
-    )
+    # The profile is empty if the environment names the gateway.
+    here = {"profile": to.profile if to else LOCAL, "url": to.url if to else None}
+    for_programs({**here, "name": me.name, "level": me.level, "version": __version__, "gateway": gateway})
     is_served = api.is_served()
     where = (
         f"{to.url} ({f'profile {to.profile}' if to.profile else 'POSTERN_URL'})"
@@ -112,9 +83,8 @@ def status() -> None:
         if is_served
         else "the local database"
     )
-    for_programs(found)
     out.print(plain(f"Commands go to {where}, as {me.name} with access level {me.level}."))
-    out.print(plain(f"It is version {gateway.version}; this command is version {found.version}."))
+    out.print(plain(f"It is version {gateway.version}; this command is version {__version__}."))
     out.print(plain(f"Webhooks are called at {gateway.base_url}/webhook/…"))
     for name, part in gateway.parts().items():
         if is_served or name != "engine":

@@ -4,18 +4,13 @@ import os
 import ssl
 
 
-def trusted(url: str) -> ssl.SSLContext | bool:
-    """Returns True for the certificates of the machine. Reading them takes 30 ms, so an address without TLS gets an empty
-    context."""
-    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if url.lower().startswith("http://") else True
-
-
-def read_trusted(url: str) -> ssl.SSLContext:
-    """The same, read once for many clients."""
+def trusted(url: str) -> ssl.SSLContext:
+    """Returns the certificates of the machine. Reading them takes 30 ms, so an address without TLS gets none."""
     import httpx2  # commands that make no request over the network load this file too
 
-    found = trusted(url)
-    return httpx2.create_ssl_context() if isinstance(found, bool) else found
+    if url.lower().startswith("http://"):
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    return httpx2.create_ssl_context()
 
 
 def reason(error: BaseException) -> str:

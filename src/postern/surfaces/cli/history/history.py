@@ -174,7 +174,7 @@ def delete_note(invocation: str, note_id: str) -> None:
     help="A field to be set by hand, like fieldOne=1002.",
 )
 @fields_option("current")
-def replay_edited(invocation: str, body: Path | None, values: tuple[str, ...], fields: str) -> None:
+def replay_edited(*, invocation: str, body: Path | None, values: tuple[str, ...], fields: str) -> None:
     """Start the workflow with a changed copy of a recorded call. The call itself stays as it came.
 
     Example:
@@ -226,7 +226,7 @@ def preview(invocation: str, paths: tuple[str, ...]) -> None:
 @click.option(
     "--token", help="With --to: what to send where a credential was masked: env:NAME, file:PATH or -."
 )
-def replay(invocation: str, fields: str, to: str | None, listener: str | None, token: str | None) -> None:
+def replay(*, invocation: str, fields: str, to: str | None, listener: str | None, token: str | None) -> None:
     """Start the workflow again with a recorded call's payload, or send the call to a program on this machine or
     to a listener."""
     if listener is not None:
@@ -313,7 +313,7 @@ def recheck(webhook: str, admit: bool) -> None:
 )
 @click.option("--as", "name", metavar="NAME", help="What the file is called. Default: after its event.")
 @click.option("--replace", is_flag=True, help="Write over a file that is there.")
-def save(invocation: str, folder: Path, name: str | None, replace: bool) -> None:
+def save(*, invocation: str, folder: Path, name: str | None, replace: bool) -> None:
     """Save a recorded call as a fixture: a JSON file on which tests of workflows run. It holds the event as a workflow
     gets it, and the headers without credentials and signatures. What the payload holds is in it, whatever that is.
 

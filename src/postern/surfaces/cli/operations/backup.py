@@ -21,7 +21,7 @@ passphrase_option = click.option(
 )
 @passphrase_option
 @click.option("--replace", is_flag=True, help="Overwrite the file if it is there.")
-def backup(file: Path, keys: bool, passphrase: str | None, replace: bool) -> None:
+def backup(*, file: Path, keys: bool, passphrase: str | None, replace: bool) -> None:
     """Write everything into one file, while the gateway serves: the database and the engine's journal, as of one
     moment. SQLite only.
 

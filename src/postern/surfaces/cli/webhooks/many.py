@@ -37,6 +37,7 @@ DONE = {
 @click.option("--to", help="For move: the folder they go to; - takes them out of theirs.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 def many(
+    *,
     action: str,
     webhooks: tuple[str, ...],
     wanted: Given,

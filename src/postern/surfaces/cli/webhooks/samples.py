@@ -22,7 +22,7 @@ LANGUAGES = ("python", "n8n", "nodeRed", "liquid")
 @click.option("--all", "every", is_flag=True, help="Every webhook, each until its own next event.")
 @click.option("--minutes", type=float, default=10, help="How long to wait for it.")
 @click.option("--off", is_flag=True, help="Stop waiting for it.")
-def record(webhook: str | None, every: bool, minutes: float, off: bool) -> None:
+def record(*, webhook: str | None, every: bool, minutes: float, off: bool) -> None:
     """Record Events: keep the next accepted call or replay as the webhook's sample."""
     if (webhook is None) != every:
         end("name one webhook, or say --all", USAGE)

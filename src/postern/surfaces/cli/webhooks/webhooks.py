@@ -100,6 +100,7 @@ def assignments(pairs: tuple[str, ...]) -> Patch:
 )
 @click.option("--second-secret", help="The second valid secret, likewise.")
 def create(
+    *,
     name: str,
     settings: tuple[str, ...],
     auth: str,
@@ -153,7 +154,7 @@ def create(
 )
 @click.option("--reverse", is_flag=True, help="The other way round.")
 @limit_option(50)
-def listing(wanted: Given, sort: str, reverse: bool, limit: int, cursor: str | None) -> None:
+def listing(*, wanted: Given, sort: str, reverse: bool, limit: int, cursor: str | None) -> None:
     """List the webhooks, newest first. Every filter that is given must hold.
 
     Examples:
@@ -195,7 +196,7 @@ def show(webhook: str) -> None:
     "--secret", help="A new main token or signing secret: env:NAME, file:PATH or -. Takes effect at once."
 )
 @click.option("--second-secret", help="The second valid secret, likewise; `none` removes it.")
-def change(webhook: str, settings: tuple[str, ...], secret: str | None, second_secret: str | None) -> None:
+def change(*, webhook: str, settings: tuple[str, ...], secret: str | None, second_secret: str | None) -> None:
     """Change settings. What is not named stays.
 
     Examples:
