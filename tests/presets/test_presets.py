@@ -52,6 +52,9 @@ OLD_OR_NARROW = dict.fromkeys(("intercom", "segment", "vercel", "twilio", "trell
     "adyen": NARROW,
     "mailgun": NARROW,
     "pubsub": NARROW,
+    "sns": NARROW,
+    "paypal": NARROW,
+    "braintree": NARROW | WEAK,
 }
 """Senders that sign with SHA-1, or not the whole body: they offer nothing else."""
 

@@ -25,6 +25,11 @@ class Secret(Struct, frozen=True):
 
     paste: str
     where: str
+    called: str = ""
+    """Empty where it is a public key or a signing secret."""
+    beside: str = ""
+    """What the sender's handshake needs besides it, as a label; empty where it needs nothing."""
+    beside_help: str = ""
     pattern: str = ""
     looks: str = ""
     mistaken: dict[str, str] = field(default_factory=dict)
@@ -105,9 +110,12 @@ class Preset(Struct, frozen=True):
         return is_pair(self.scheme.algorithm)
 
     @property
+    def secret_name(self) -> str:
+        return self.secret.called or ("public key" if self.has_public_key else "signing secret")
+
+    @property
     def secret_form(self) -> SecretForm:
-        secret, kind = self.secret, "public key" if self.has_public_key else "signing secret"
-        kind = "name of an account" if self.scheme.keys_from else kind
+        secret, kind = self.secret, self.secret_name
         return SecretForm(
             secret.pattern,
             f"It looks like a {kind} of {self.title}.",

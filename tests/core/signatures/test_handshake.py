@@ -1,6 +1,7 @@
 """Set-up handshakes: each sender hears what it waits for, and nobody hears anything else."""
 
 import hmac
+import json
 from base64 import b64encode
 
 import pytest
@@ -15,6 +16,7 @@ from postern.core.signatures.handshake import (
     HandshakeAnswer,
     HandshakeKind,
     Reply,
+    confirmation_at,
     methods,
 )
 from postern.core.signatures.scheme import SignatureScheme
@@ -211,6 +213,7 @@ JSON_PROBE = b'{"type":"url_verification","token":"t","challenge":"abc-123"}'
         ("graph", call(query=b"validationToken=Validation%3A+Request-Id%3A%201", content_type="text/plain"), b"Validation: Request-Id: 1"),
         ("reachable", call("HEAD"), b""),
         ("reachable", call("GET"), b""),
+        ("braintree", call("GET", query=b"bt_challenge=20f9f8ed05f77439fe955c977e4c8a53"), b"a verify token|" + hmac.digest(SECRET, b"20f9f8ed05f77439fe955c977e4c8a53", "sha256").hex().encode()),
         ("x", call("GET", query=b"crc_token=MTIx"), b'{"response_token":"sha256=%s"}' % b64encode(hmac.digest(SECRET, b"MTIx", "sha256"))),
     ],
 )  # fmt: skip
@@ -259,6 +262,7 @@ def test_a_sender_of_cloudevents_is_told_that_it_may_send() -> None:
         ("graph", call(query=b"validationToken=%3Cscript%3E")),
         ("graph", call(query=b"validationToken=a&validationToken=b")),
         ("x", call("GET", query=b"crc_token=order%3D1")),
+        ("braintree", call("GET", query=b"bt_challenge=PD94bWwgdmVyc2lvbj0iMS4w")),
     ],
 )
 def test_nobody_has_a_page_shown_or_a_body_signed(kind: HandshakeKind, probe: Call) -> None:
@@ -268,6 +272,30 @@ def test_nobody_has_a_page_shown_or_a_body_signed(kind: HandshakeKind, probe: Ca
 def test_a_challenge_that_x_has_had_signed_is_no_call() -> None:
     assert isinstance(after("x", call(body=b"MTIx")), Unproven)
     assert after("x", call(body=b'{"for_user_id":"1"}')) is None
+    signed = {
+        "body": b"bt_payload=20f9f8ed05f77439fe955c977e4c8a53",
+        "content_type": "application/x-www-form-urlencoded",
+    }
+    assert isinstance(after("braintree", call(**signed)), Unproven)
+    assert after("braintree", call(**signed | {"body": b"bt_payload=PD94bWwg"})) is None
+
+
+@pytest.mark.parametrize(
+    ("address", "is_amazons"),
+    [
+        ("https://sns.eu-central-1.amazonaws.com/?Action=ConfirmSubscription&TopicArn=a&Token=2336", True),
+        ("https://sns.s3.amazonaws.com/?Action=ConfirmSubscription&Token=2336", False),
+        ("https://sns.s3-us-west-2.amazonaws.com/?Action=ConfirmSubscription&Token=2336", False),
+        ("https://sns.eu-1.amazonaws.com.else.example/?Action=ConfirmSubscription&Token=2336", False),
+        ("https://sns.eu-1.amazonaws.com:1/?Action=ConfirmSubscription&Token=2336", False),
+        ("https://sns.eu-1.amazonaws.com@else.example/?Action=ConfirmSubscription&Token=2336", False),
+        ("http://sns.eu-central-1.amazonaws.com/?Action=ConfirmSubscription&Token=2336", False),
+        ("https://sns.eu-central-1.amazonaws.com/?Action=DeleteTopic&TopicArn=a", False),
+    ],
+)
+def test_a_subscription_is_confirmed_at_amazon_alone(address: str, is_amazons: bool) -> None:
+    asked = call(body=json.dumps({"Type": "SubscriptionConfirmation", "SubscribeURL": address}).encode())
+    assert (confirmation_at(asked) == address) is is_amazons
 
 
 @pytest.mark.parametrize("kind", ["challenge", "graph", "reachable", "x", "cloudevents"])
@@ -277,7 +305,7 @@ def test_events_are_no_probes(kind: HandshakeKind) -> None:
 
 
 def test_few_handshakes_come_otherwise_than_by_post() -> None:
-    by_get = {"meta", "dropbox", "okta", "x", "reachable"}
+    by_get = {"braintree", "meta", "dropbox", "okta", "x", "reachable"}
     assert {kind for kind in HANDSHAKES if "GET" in methods(kind)} == by_get
     assert {kind for kind in HANDSHAKES if methods(kind)} == {*by_get, "cloudevents"}
 

@@ -207,6 +207,7 @@ def tell(way: Story) -> None:
         ("history", "compare", invocation, invocation),
         ("history", "replay-edited", invocation, "--value", "fieldOne=by hand"),
         ("history", "replay-edited", invocation, "--value", "fieldNine=a"),
+        ("history", "confirm-subscription", invocation),
         ("history", "preview", invocation, "fieldOne=number", "fieldTwo=text"),
         ("history", "preview", invocation, "fieldOne=a["),
         ("history", "preview", invocation, "fieldNine=a"),

@@ -3,22 +3,24 @@ often they are asked for."""
 
 import asyncio
 import json
-from base64 import urlsafe_b64encode
+from base64 import b64decode, b64encode, urlsafe_b64encode
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from postern.core.address import Allowlist
 from postern.core.calls.call import Headers
-from postern.core.problems import FetchTrouble
+from postern.core.problems import FetchTrouble, Refused
 from postern.usecases.calls import intake
 from postern.usecases.runtime import key_sets
-from postern.usecases.runtime.key_sets import ASKED_EVERY, KEPT_FOR, RENEWED_AFTER, KeySets
+from postern.usecases.runtime.key_sets import ASKED_EVERY, KEPT_FOR, MOST_NAMED, RENEWED_AFTER, KeySets
 from postern.usecases.shapes import validated
-from postern.usecases.signatures import signatures
+from postern.usecases.signatures import signatures, subscriptions
 from postern.usecases.signatures.signatures import SignatureTest
 from postern.wiring.gateway import Outside
 from stand_in import Received, Reply, stand_in
@@ -70,7 +72,7 @@ class Sender:
     def retry_after(self, now: float) -> float | None:
         return None
 
-    async def __call__(self, url: str, *, headers: Any, timeout: float, max_bytes: int) -> "Sender":
+    async def __call__(self, url: str, *, timeout: float, **how: Any) -> "Sender":
         self.asked.append(url)
         try:
             async with asyncio.timeout(timeout):
@@ -224,3 +226,134 @@ async def test_the_tester_is_given_the_keys_and_the_time(house: House) -> None:
     assert await tried(fetched=keys, at=house.gateway.clock() + 700) == "timestamp_expired"
     assert await tried(fetched={KEYS: set_of("k2").decode()}) == "signature_mismatch"
     assert await tried() == "signing_keys_unavailable"
+
+
+# --- certificates that calls name ------------------------------------------------------------------------------------
+
+VECTORS = {
+    one["kind"]: one
+    for one in json.loads((Path(__file__).parents[2] / "vectors" / "sns.json").read_text())["vectors"]
+}
+GENUINE = VECTORS["valid"]
+((AT, CERTIFICATE), *_) = GENUINE["fetched"].items()
+
+
+async def topic(house: House, sender: Sender) -> Any:
+    house.gateway.runtime.key_sets.fetch = sender
+    house.gateway.clock = lambda: GENUINE["at"]
+    how = {"method": "hmac", "provider": "sns", "secret": GENUINE["secret"]}
+    return await house.webhook(authentication=how)
+
+
+async def said(house: House, hook: Any, *changes: tuple[bytes, bytes], of: Any = GENUINE) -> str:
+    body = b64decode(of["call"]["body_base64"])
+    for before, after in changes:
+        body = body.replace(before, after)
+    reply = await house.call(hook, body, headers={"content-type": "text/plain; charset=UTF-8"})
+    return "accepted" if reply.status == 200 else reply.json["code"]
+
+
+async def test_a_certificate_is_fetched_once_from_where_its_sender_has_it(house: House, clock: Clock) -> None:
+    sender = Sender(CERTIFICATE.encode())
+    hook = await topic(house, sender)
+    assert [await said(house, hook) for _ in range(2)] == ["accepted"] * 2
+    assert await said(house, hook, of=VECTORS["other_address"]) == "signature_mismatch"
+    assert sender.asked == [AT]
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://sns.eu-central-1.amazonaws.com/SimpleNotificationService-1.pem",
+        "https://sns.eu-central-1.amazonaws.com:8443/SimpleNotificationService-1.pem",
+        "https://sns.eu-central-1.amazonaws.com@127.0.0.1/SimpleNotificationService-1.pem",
+        "https://127.0.0.1/SimpleNotificationService-1.pem",
+        "https://sns.s3.amazonaws.com/SimpleNotificationService-1.pem",
+        "https://sns.us-east-1.amazonaws.com.else.example/SimpleNotificationService-1.pem",
+        "https://else.example/sns.us-east-1.amazonaws.com/SimpleNotificationService-1.pem",
+        "https://sns.us-east-1.amazonaws.com/../SimpleNotificationService-1.pem",
+        "https://sns.us-east-1.amazonaws.com/SimpleNotificationService-1.pem#.pem",
+        "https://sns.us-east-1.amazonaws.com/SimpleNotificationService-1.pem\\n",
+        "file:///etc/passwd",
+        "",
+    ],
+)
+async def test_no_other_address_is_asked(house: House, clock: Clock, address: str) -> None:
+    sender = Sender(CERTIFICATE.encode())
+    hook = await topic(house, sender)
+    assert await said(house, hook, (AT.encode(), address.encode())) == "signature_mismatch"
+    assert sender.asked == []
+
+
+async def test_made_up_addresses_are_asked_a_few_times_and_keep_nobody_out(
+    house: House, clock: Clock
+) -> None:
+    sender = Sender(CERTIFICATE.encode())
+    hook = await topic(house, sender)
+    assert await said(house, hook) == "accepted"
+    sender.status = 404
+    for number in range(MOST_NAMED + 3):
+        made_up = AT.replace("eu-central-1", f"eu-{number}").encode()
+        assert await said(house, hook, (AT.encode(), made_up)) == "signing_keys_unavailable"
+    assert len(sender.asked) == MOST_NAMED  # with the first
+    clock.now += RENEWED_AFTER + 1  # what is at hand is renewed all the same
+    assert await said(house, hook) == "accepted"
+    assert sender.asked[-1] == AT
+    other = await topic(house, sender)
+    assert await said(house, other, (AT.encode(), made_up)) == "signing_keys_unavailable"
+    assert sender.asked[-1] == made_up.decode(), "each webhook has its own share"
+
+
+async def test_the_tester_takes_a_certificate(house: House) -> None:
+    call = {
+        "headers": [("Content-Type", "text/plain")],
+        "body": b64decode(GENUINE["call"]["body_base64"]).decode(),
+    }
+    how = {"method": "hmac", "provider": "sns", "secret": GENUINE["secret"]}
+    asked = {"authentication": how, "call": call, "at": GENUINE["at"], "fetched": {"": CERTIFICATE}}
+    assert (await signatures.test(house.gateway, OWNER, validated(SignatureTest, asked))).verified
+    how["secret"] += "-other"
+    found = await signatures.test(house.gateway, OWNER, validated(SignatureTest, asked))
+    assert found.code == "signature_mismatch" and "certificate" in found.explanation
+
+
+CONFIRM = "https://sns.eu-central-1.amazonaws.com/?Action=ConfirmSubscription&TopicArn=a&Token=2336"
+
+
+async def test_a_subscription_is_confirmed_when_its_owner_says_so(house: House, clock: Clock) -> None:
+    sender = Sender(CERTIFICATE.encode())
+    hook = await topic(house, sender)
+    asked = Sender(b"<ConfirmSubscriptionResponse/>")
+    house.gateway.outbound.fetch = asked
+    reply = await house.call(hook, confirmation(), headers={"content-type": "text/plain"})
+    assert reply.status == 200 and asked.asked == []
+    assert (await house.history(webhook_id=hook.id))[0].status == "handshake"
+    unsigned = await house.call(hook, b'{"Type":"SubscriptionConfirmation"}')
+    [rejected, handshake] = await house.history(webhook_id=hook.id)
+    assert unsigned.status == 401
+    with pytest.raises(Refused, match="no subscription"):
+        await subscriptions.confirm(house.gateway, OWNER, rejected.id)
+    asked.status = 404
+    with pytest.raises(Refused, match="answered 404"):
+        await subscriptions.confirm(house.gateway, OWNER, handshake.id)
+    asked.status = 200
+    done = await subscriptions.confirm(house.gateway, OWNER, handshake.id)
+    assert (done.topic, asked.asked) == (GENUINE["secret"], [CONFIRM] * 2)
+
+
+def confirmation() -> bytes:
+    """Signed here: its certificate is that of the vectors' first key."""
+    sent = {
+        "Message": "You have chosen to subscribe",
+        "MessageId": "165545c9",
+        "SubscribeURL": CONFIRM,
+        "Timestamp": "2023-11-14T22:13:20.000Z",
+        "Token": "2336",
+        "TopicArn": GENUINE["secret"],
+        "Type": "SubscriptionConfirmation",
+    }
+    content = "".join(f"{name}\n{value}\n" for name, value in sent.items()).encode()
+    file = Path(__file__).parents[2] / "vectors" / "make" / "keys" / "rsa-1.pem"
+    key: Any = load_pem_private_key(file.read_bytes(), None)
+    signature = b64encode(key.sign(content, padding.PKCS1v15(), SHA256())).decode()
+    return json.dumps(sent | {"Signature": signature, "SigningCertURL": AT}).encode()

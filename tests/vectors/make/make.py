@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import sdks
+from certificates import CERTIFICATES, CertificateSender
 from kinds import vectors
 from senders import SENDERS
 from signing import Sender
 from tokens import TOKENS, TokenSender
 
 HERE = Path(__file__).parent
-BY_NAME = {sender.name: sender for sender in SENDERS} | TOKENS
+BY_NAME = {sender.name: sender for sender in SENDERS} | TOKENS | CERTIFICATES
 
 
 def write(folder: Path, name: str, made: list[dict[str, Any]]) -> int:
@@ -27,8 +28,8 @@ def write(folder: Path, name: str, made: list[dict[str, Any]]) -> int:
     return len(made)
 
 
-def made_of(sender: Sender | TokenSender) -> list[dict[str, Any]]:
-    return sender.vectors() if isinstance(sender, TokenSender) else vectors(sender)
+def made_of(sender: Sender | TokenSender | CertificateSender) -> list[dict[str, Any]]:
+    return vectors(sender) if isinstance(sender, Sender) else sender.vectors()
 
 
 def main() -> None:
@@ -37,7 +38,7 @@ def main() -> None:
     parser.add_argument("--into", type=Path, default=HERE.parent, help="another folder than tests/vectors")
     asked = parser.parse_args()
     if unknown := set(asked.names) - set(BY_NAME):
-        parser.error(f"not in senders.py: {', '.join(sorted(unknown))}")
+        parser.error(f"no such sender: {', '.join(sorted(unknown))}")
     total = sum(write(asked.into, name, made_of(BY_NAME[name])) for name in asked.names or BY_NAME)
     sdks.NODE.close()
     print(f"{total} vectors")

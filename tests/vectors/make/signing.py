@@ -4,6 +4,8 @@ import base64
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from email.utils import format_datetime
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
@@ -69,6 +71,14 @@ def pair(kind: str, *names: str) -> tuple[Sign, dict[str, bytes]]:
                 return public(file, "PEM").decode()
 
     return sign, {pasted(file): str(file).encode() for file in files.values()}
+
+
+def iso(second: int) -> str:
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def http_date(second: int) -> str:
+    return format_datetime(datetime.fromtimestamp(second, UTC), usegmt=True)
 
 
 def in_hex(digest: bytes) -> str:

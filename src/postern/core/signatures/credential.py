@@ -74,14 +74,18 @@ class Credential:
     signature_parameters: frozenset[bytes] = frozenset()
     """Query parameters, likewise."""
 
-    keys_from: str = ""
-    """Where the sender's keys are fetched, with which its calls are checked."""
+    fetches_keys: bool = False
+    """Its calls are checked with keys or a certificate that are fetched from the sender."""
 
     body_is_signed: bool = False
     """False where whoever saw one call could send another body with it."""
 
     def check(self, call: Call) -> VerifiedCall | Unproven:
         raise NotImplementedError
+
+    def keys_at(self, call: Call) -> str:
+        """The address of the keys that this call is checked with; empty if there is none that may be asked."""
+        return ""
 
     def body_without_token(self, call: Call) -> bytes | None:
         """The body as it may be stored and handed on; None where a credential in it cannot be found."""

@@ -37,7 +37,7 @@ def signing_key(secret: bytes, encoding: SecretEncoding = "utf8", prefix: str = 
             text = unicodedata.normalize("NFKD", text.decode()).encode()
         elif encoding == "hex":
             text = binascii.unhexlify(text.strip())
-        elif encoding == "sha1" and text:
+        elif encoding == "sha1" and text.strip(b"\0"):
             text = sha1(text, usedforsecurity=False).digest()
     except (binascii.Error, ValueError):
         raise ValueError(

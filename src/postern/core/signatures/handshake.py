@@ -17,14 +17,17 @@ from postern.core.answer import JSON, NOSNIFF, CallerAnswer
 from postern.core.calls.call import Call, query_pairs
 from postern.core.calls.paths import as_text, members, walk
 from postern.core.signatures.credential import Unproven, VerifiedCall
+from postern.core.signatures.select import in_body
 
 HandshakeKind = Literal[
     "none", "slack", "meta", "xero", "woocommerce_ping", "zoom", "notion", "asana", "twitch", "dropbox",
-    "reachable", "challenge", "graph", "cloudevents", "event_grid", "okta", "discord", "x",
+    "reachable", "challenge", "graph", "cloudevents", "event_grid", "okta", "discord", "x", "braintree", "sns",
 ]  # fmt: skip
 HANDSHAKES: tuple[HandshakeKind, ...] = get_args(HandshakeKind)
-OF_A_SCHEME: frozenset[HandshakeKind] = frozenset({"meta", "zoom", "notion", "asana", "x"})
-"""These need a secret that signs, or a verify token beside it."""
+OF_A_SCHEME: frozenset[HandshakeKind] = frozenset(
+    {"meta", "zoom", "notion", "asana", "x", "braintree", "sns"}
+)
+"""These need a secret that signs, a verify token beside it, or a signature that was checked."""
 
 Sign = Callable[[bytes], bytes]
 """The digest that the main secret makes of these bytes."""
@@ -37,9 +40,15 @@ _SENTENCE = re.compile(rb"[A-Za-z0-9_.~=+/:;, -]{1,1024}")
 # sign.
 _PLAIN_TOKEN = re.compile(rb"[A-Za-z0-9_-]{1,128}")
 _SECRET = re.compile(rb"[A-Za-z0-9_=+/-]{8,256}")
+_BRAINTREE = re.compile(rb"[a-f0-9]{20,32}")
+# Two letters begin a region's name: nobody can have a bucket at an address like these.
+_SUBSCRIBE = re.compile(
+    r"https://sns\.[a-z]{2}-[a-z0-9-]+\.amazonaws\.com(\.cn)?/\?Action=ConfirmSubscription&[A-Za-z0-9%&=:._~-]{1,2000}"
+)
 _PING = re.compile(rb"webhook_id=\d{1,20}")
 _LONGEST_PROBE = 16_384
 
+ASKS_TO_CONFIRM = "the topic asks whether to send its messages here; its owner confirms it, with this call"
 ANNOUNCED = "a secret was announced; it counts only once the webhook's owner takes it, under Authentication"
 
 
@@ -63,7 +72,7 @@ class Handshake:
     ) -> None:
         self.kind = kind
         self.methods = methods(kind)
-        self._verify_token = sha256(verify_token).digest() if verify_token else None
+        self._verify_token = verify_token
         self._sign = sign
         self._before = {
             "slack": _slack_ssl_check,
@@ -77,6 +86,7 @@ class Handshake:
             "graph": _graph,
             "cloudevents": _cloudevents,
             "x": self._x,
+            "braintree": self._braintree,
         }.get(kind)
         self._after = {
             "slack": _slack,
@@ -87,6 +97,8 @@ class Handshake:
             "okta": _okta,
             "discord": _discord,
             "x": _x_signed_again,
+            "braintree": _braintree_signed_again,
+            "sns": _sns,
         }.get(kind)
 
     def before_authentication(self, call: Call) -> Reply:
@@ -108,7 +120,7 @@ class Handshake:
             return Unproven("credential_mismatch", why)
         if not token:
             return Unproven("credential_missing", "hub.verify_token is missing")
-        if not compare_digest(sha256(token).digest(), self._verify_token):
+        if not compare_digest(sha256(token).digest(), sha256(self._verify_token).digest()):
             why = "the verify token typed at the sender is not the one set here"
             return Unproven("credential_mismatch", why)
         return _answered(challenge, "hub.challenge")
@@ -130,11 +142,24 @@ class Handshake:
             return _unusual("the crc_token to be signed")
         return _json({"response_token": f"sha256={b64encode(self._sign(tokens[0])).decode()}"})
 
+    def _braintree(self, call: Call) -> Reply:
+        challenges = _parameters(call, b"bt_challenge")
+        if call.method != "GET" or not challenges:
+            return None
+        if not self._verify_token:
+            return Unproven("credential_missing", "the sender asks for the public key, and none is set here")
+        if self._sign is None or len(challenges) > 1 or not _BRAINTREE.fullmatch(challenges[0]):
+            return _unusual("the bt_challenge to be signed")
+        text = b"%b|%b" % (self._verify_token, self._sign(challenges[0]).hex().encode())
+        return HandshakeAnswer(
+            CallerAnswer(200, [_TEXT, NOSNIFF, _NO_STORE], text), "the sender's challenge was answered"
+        )
+
 
 def methods(kind: HandshakeKind) -> frozenset[str]:
     """What a webhook with this handshake is called with, besides POST."""
     match kind:
-        case "meta" | "dropbox" | "okta" | "x":
+        case "meta" | "dropbox" | "okta" | "x" | "braintree":
             return frozenset({"GET"})
         case "reachable":
             return frozenset({"GET", "HEAD"})
@@ -142,13 +167,8 @@ def methods(kind: HandshakeKind) -> frozenset[str]:
             return frozenset({"OPTIONS"})
         case "none" | "slack" | "xero" | "woocommerce_ping" | "zoom" | "notion" | "asana" | "twitch":
             return frozenset()
-        case "challenge" | "graph" | "event_grid" | "discord":
+        case "challenge" | "graph" | "event_grid" | "discord" | "sns":
             return frozenset()
-
-
-def needs_verify_token(kind: HandshakeKind) -> bool:
-    """The user chooses a second text, typed at the sender too, that has to come back in the handshake."""
-    return kind == "meta"
 
 
 def wants_empty_answers(kind: HandshakeKind) -> bool:
@@ -269,6 +289,29 @@ def _x_signed_again(call: Call) -> Reply:
     if call.method == "POST" and _PLAIN_TOKEN.fullmatch(call.body.strip()):
         return Unproven("signature_mismatch", "the body is a text that was signed as a challenge")
     return None
+
+
+def _braintree_signed_again(call: Call) -> Reply:
+    """Likewise."""
+    if any(_BRAINTREE.fullmatch(text) for text in in_body(call, ("bt_payload",))):
+        return Unproven("signature_mismatch", "bt_payload is a text that was signed as a challenge")
+    return None
+
+
+def _sns(call: Call) -> Reply:
+    kind = _value(call, b"Confirmation", "Type")
+    if kind == b'"SubscriptionConfirmation"':
+        return _empty(ASKS_TO_CONFIRM)
+    is_end = kind == b'"UnsubscribeConfirmation"'
+    return _empty("the subscription of the topic has ended; nothing is started") if is_end else None
+
+
+def confirmation_at(call: Call) -> str | None:
+    """The address that confirms the subscription this call asks for; None if it asks for none."""
+    if _value(call, b"Confirmation", "Type") != b'"SubscriptionConfirmation"':
+        return None
+    address = as_text(_value(call, b"SubscribeURL", "SubscribeURL") or b"")
+    return address if _SUBSCRIBE.fullmatch(address) else None
 
 
 def _slack(call: Call) -> Reply:

@@ -9,10 +9,11 @@ import hmac
 import re
 from base64 import b64decode
 from binascii import Error, unhexlify
-from typing import Any, Literal, Protocol, assert_never, get_args
+from typing import Any, Literal, Protocol, get_args
 
 from msgspec import Struct
 
+from postern.core.signatures.certificates import CERTIFICATES
 from postern.core.signatures.encoding import SecretEncoding, is_stand_in, signing_key
 from postern.core.signatures.tokens import LONGEST_TOKEN, TOKENS
 
@@ -28,6 +29,8 @@ Algorithm = Literal[
     "jwt_hs256",
     "jwt_rs256",
     "jwt_es256",
+    "certificate_sha1",
+    "certificate_sha256",
 ]
 ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
 Digest = Literal["sha1", "sha256", "sha512"]
@@ -57,6 +60,8 @@ ALGORITHM_KINDS: dict[Algorithm, AlgorithmKind] = {
     "jwt_hs256": AlgorithmKind("signed token (JWT, HS256)", "a signed token (JWT)", _TOKEN_SIZES),
     "jwt_rs256": AlgorithmKind("signed token (JWT, RS256)", "a signed token (JWT)", _TOKEN_SIZES),
     "jwt_es256": AlgorithmKind("signed token (JWT, ES256)", "a signed token (JWT)", _TOKEN_SIZES),
+    "certificate_sha1": AlgorithmKind("RSA, certificate, SHA-1 or SHA-256", "an RSA signature", _RSA_SIZES),
+    "certificate_sha256": AlgorithmKind("RSA, certificate, SHA-256", "an RSA signature", _RSA_SIZES),
 }
 DIGESTS: dict[Algorithm, Digest] = {name: one.digest for name, one in ALGORITHM_KINDS.items() if one.digest}
 """Of the algorithms whose key is a shared secret."""
@@ -75,9 +80,13 @@ def is_token(algorithm: Algorithm) -> bool:
     return algorithm in TOKENS
 
 
+def is_certificate(algorithm: Algorithm) -> bool:
+    return algorithm in CERTIFICATES
+
+
 def is_pair(algorithm: Algorithm) -> bool:
     """What is set is the sender's public key."""
-    return algorithm not in DIGESTS and algorithm not in TOKENS
+    return not (algorithm in DIGESTS or is_token(algorithm) or is_certificate(algorithm))
 
 
 class Key(Protocol):
@@ -214,10 +223,8 @@ def _how(algorithm: Algorithm, public: Any) -> tuple[tuple[Any, ...], tuple[Any,
                 return (padding.PSS(mask, padding.PSS.AUTO), SHA256()), (padding.PSS(mask, digest), SHA256())
             plain = padding.PKCS1v15(), SHA512() if algorithm == "rsa_sha512" else SHA256()
             return plain, plain
-        case "hmac_sha1" | "hmac_sha256" | "hmac_sha512" | "jwt_hs256" | "jwt_rs256" | "jwt_es256":
-            raise ValueError("no key of a pair is set for this algorithm")
         case _:
-            assert_never(algorithm)
+            raise ValueError("no key of a pair is set for this algorithm")
 
 
 def new_private_key(algorithm: Algorithm) -> str:

@@ -15,16 +15,18 @@ from postern.core.problems import FieldError
 from postern.core.signatures.encoding import ENCODINGS, SECRET_ENCODINGS, Encoding, SecretEncoding
 from postern.core.signatures.freshness import TIMESTAMP_FORMATS, TimestampFormat
 from postern.core.signatures.handshake import HANDSHAKES, HandshakeKind
-from postern.core.signatures.keys import ALGORITHMS, Algorithm, is_pair, is_token
+from postern.core.signatures.keys import ALGORITHMS, Algorithm, is_certificate, is_pair, is_token
 from postern.core.signatures.select import InvalidReference, Ref, covers, parse_ref
-from postern.core.signatures.signed_content import SIGNS_BODY, InvalidTemplate, Token, parse_template
+from postern.core.signatures.signed_content import SIGNS_BODY, InvalidTemplate, parse_template
 
 USUAL_TOLERANCE = 300
 LONGEST_TOLERANCE = 30 * 24 * 3600
 _MOST_REFS = 8
+_MOST_TEXTS = 16
 _LONGEST_TEXT = 64
 _LONGEST_ADDRESS = 300
 _HTTPS = re.compile(r"https://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[!-~]*)?")
+_PATTERN = re.compile(r"[A-Za-z0-9*.:/_-]{3,300}")
 
 # What a form or a person may write for a separator; the character itself is what is kept.
 _SEPARATOR_WORDS = {
@@ -120,6 +122,13 @@ def _https(value: Any) -> str:
     return text
 
 
+def _patterns(value: Any) -> tuple[str, ...]:
+    texts = _texts(value)
+    if any(not _PATTERN.fullmatch(text) for text in texts):
+        raise _Wrong("addresses or names, in which a * is letters, digits, - and _")
+    return texts
+
+
 def _claim(value: Any) -> str:
     return _text(value) or "aud"
 
@@ -129,10 +138,10 @@ def _texts(value: Any) -> tuple[str, ...]:
         value = value.split(",")
     if (
         not isinstance(value, (list, tuple))
-        or len(value) > _MOST_REFS
+        or len(value) > _MOST_TEXTS
         or not all(isinstance(one, str) for one in value)
     ):
-        raise _Wrong(f"a text or a list of at most {_MOST_REFS}")
+        raise _Wrong(f"a text or a list of at most {_MOST_TEXTS}")
     return tuple(one.strip()[:_LONGEST_ADDRESS] for one in value if one.strip())
 
 
@@ -177,11 +186,17 @@ class SignatureScheme(msgspec.Struct, frozen=True, rename="camel", forbid_unknow
     """Of signed tokens: where the sender's public keys are, as a key set (JWKS)."""
     secret_claim: Annotated[str, Written(_claim)] = "aud"
     """Of tokens with a key set: the claim that has to be what is set as the secret. Where it is another than the audience
-    (aud), the audience has to be the webhook's URL."""
+    (aud), the audience has to be the webhook's URL. Of signatures with a certificate: the body's field, likewise."""
     issuers: Annotated[tuple[str, ...], Written(_texts)] = ()
     """Of signed tokens: who may have issued them; any of these."""
     body_claim: Annotated[str, Written(_text)] = ""
     """Of signed tokens: the claim that has the body's SHA-256, in hex."""
+    certificate_from: Annotated[tuple[str, ...], _refs("header", "body")] = ()
+    """Of signatures with a certificate: where the call says its address."""
+    certificate_addresses: Annotated[tuple[str, ...], Written(_patterns)] = ()
+    """Which addresses may be fetched. A * stands for letters, digits, - and _."""
+    certificate_names: Annotated[tuple[str, ...], Written(_patterns)] = ()
+    """To whom the certificate may have been issued, by its common or alternative names. A * stands for the same."""
     encoding: Annotated[Encoding, _one_of(ENCODINGS, "hex")] = "hex"
     signed_content: Annotated[str, Written(_template)] = "{body}"
     secret_encoding: Annotated[SecretEncoding, _one_of(SECRET_ENCODINGS, "utf8")] = "utf8"
@@ -241,39 +256,40 @@ def problems(document: Mapping[str, Any]) -> list[FieldError]:
 
 def warnings(scheme: SignatureScheme) -> list[FieldError]:
     """What is allowed and weaker than its owner may think."""
-    found = []
-    if scheme.algorithm == "hmac_sha1":
-        message = "SHA-1 is weak, though no way is known to forge an HMAC of it: choose SHA-256 where the sender has it"
-        found.append(FieldError("algorithm", message))
-    kinds = {token.kind for token in parse_template(scheme.signed_content)}
     signed_digest = any(scheme.signs(parse_ref(text)) for text in scheme.body_digest)
-    if not scheme.signs_body:
-        message = "the body is not signed: whoever has seen one call can send it again with another body"
-        found.append(
-            FieldError(
-                "signedContent", message + (" unless the body digest is required" if signed_digest else "")
-            )
-        )
     refs = [parse_ref(text) for text in scheme.timestamp]
-    if (
-        refs
-        and "timestamp" not in kinds
-        and not is_token(scheme.algorithm)
-        and not all(scheme.signs(ref) for ref in refs)
-    ):
-        found.append(
-            FieldError(
-                "timestamp",
-                "the timestamp is not part of the signed content, so anybody can write a fresh one",
-            )
-        )
-    if refs and not scheme.tolerance_seconds:
-        found.append(
-            FieldError(
-                "toleranceSeconds", "0 accepts calls of any age: one that was seen can be sent again for ever"
-            )
-        )
-    return found
+    time_is_signed = (
+        "{timestamp}" in scheme.signed_content
+        or is_token(scheme.algorithm)
+        or all(scheme.signs(ref) for ref in refs)
+    )
+    return _found(
+        (
+            scheme.algorithm == "hmac_sha1",
+            "algorithm",
+            "SHA-1 is weak, though no way is known to forge an HMAC of it: choose SHA-256 where the sender has it",
+        ),
+        (
+            not scheme.signs_body,
+            "signedContent",
+            "the body is not signed: whoever has seen one call can send it again with another body"
+            + (" unless the body digest is required" if signed_digest else ""),
+        ),
+        (
+            not time_is_signed,
+            "timestamp",
+            "the timestamp is not part of the signed content, so anybody can write a fresh one",
+        ),
+        (
+            bool(refs) and not scheme.tolerance_seconds,
+            "toleranceSeconds",
+            "0 accepts calls of any age: one that was seen can be sent again for ever",
+        ),
+    )
+
+
+def _found(*rows: tuple[bool, str, str]) -> list[FieldError]:
+    return [FieldError(field, message) for is_so, field, message in rows if is_so]
 
 
 _FIELDS = {field.encode_name: field for field in msgspec.structs.fields(SignatureScheme)}
@@ -304,76 +320,97 @@ def _written(field: msgspec.structs.FieldInfo) -> Written:
 
 def _disagreements(scheme: SignatureScheme) -> list[FieldError]:
     """Fields that are each in order and do not go together."""
-    found = []
-    if scheme.signature_key and not scheme.key_separator:
-        found.append(
-            FieldError(
-                "keySeparator", "a signature key needs the separator that divides it from the signature"
-            )
-        )
-    if scheme.item_separator and scheme.item_separator == scheme.key_separator:
-        found.append(
-            FieldError(
-                "keySeparator", "items, and the key within an item, cannot be divided by the same character"
-            )
-        )
+    algorithm = scheme.algorithm
+    token, certificate, pair = is_token(algorithm), is_certificate(algorithm), is_pair(algorithm)
+    has_key_set = algorithm in ("jwt_rs256", "jwt_es256")
     items = [text for text in (*scheme.timestamp, *scheme.delivery_id) if text.startswith("item:")]
     by_place = scheme.item_separator and all(text.removeprefix("item:").isdecimal() for text in items)
-    if items and not scheme.key_separator and not by_place and not is_token(scheme.algorithm):
-        found.append(
-            FieldError(
-                "keySeparator",
-                "a reference to an item of the signature needs a separator between key and value, or is item:1 for the first of a list",
-            )
-        )
-    found += _about_tokens(scheme)
-    if is_pair(scheme.algorithm):
-        if scheme.encoding == "auto":
-            found.append(FieldError("encoding", "with a public key say which one: hex, base64 or base64url"))
-        if scheme.secret_encoding != "utf8" or scheme.secret_prefix:
-            found.append(
-                FieldError(
-                    "secretEncoding", "a public key is told by its own form: leave this, and the prefix"
-                )
-            )
-    tokens = parse_template(scheme.signed_content)
-    if _uses(tokens, "timestamp") and not scheme.timestamp:
-        found.append(FieldError("timestamp", "{timestamp} is signed, so say where the timestamp is"))
-    if _uses(tokens, "timestamp") and not scheme.timestamp_required:
-        found.append(FieldError("timestampRequired", "{timestamp} is signed, so it is always required"))
-    if _uses(tokens, "form") and not scheme.body_digest:
-        found.append(
-            FieldError("bodyDigest", "{form} is signed, so say where the digest of a body is that is no form")
-        )
-    if _uses(tokens, "id") and not scheme.delivery_id:
-        found.append(FieldError("deliveryId", "{id} is signed, so say where the id is"))
-    return found
-
-
-def _about_tokens(scheme: SignatureScheme) -> list[FieldError]:
-    found = []
-    if (scheme.algorithm in ("jwt_rs256", "jwt_es256")) != bool(scheme.keys_from):
-        needs = (
-            "say where the sender's key set is"
-            if not scheme.keys_from
-            else "only of tokens with a public key"
-        )
-        found.append(FieldError("keysFrom", needs))
-    if scheme.secret_claim != "aud" and not scheme.keys_from:
-        found.append(FieldError("secretClaim", "only of tokens with a public key"))
-    if not is_token(scheme.algorithm) and (scheme.issuers or scheme.body_claim):
-        found.append(FieldError("issuers", "only signed tokens have issuers and claims"))
-    if is_token(scheme.algorithm) and (
-        scheme.signed_content != "{body}"
-        or scheme.item_separator
-        or scheme.key_separator
-        or scheme.body_digest
-    ):
-        found.append(
-            FieldError("signedContent", "a token says itself what it signs: leave this and the separators")
-        )
-    return found
-
-
-def _uses(tokens: tuple[Token, ...], kind: str) -> bool:
-    return any(token.kind == kind for token in tokens)
+    kinds = {one.kind for one in parse_template(scheme.signed_content)}
+    of_certificates = (scheme.certificate_from, scheme.certificate_addresses, scheme.certificate_names)
+    return _found(
+        (
+            bool(scheme.signature_key) and not scheme.key_separator,
+            "keySeparator",
+            "a signature key needs the separator that divides it from the signature",
+        ),
+        (
+            bool(scheme.item_separator) and scheme.item_separator == scheme.key_separator,
+            "keySeparator",
+            "items, and the key within an item, cannot be divided by the same character",
+        ),
+        (
+            bool(items) and not (scheme.key_separator or by_place or token),
+            "keySeparator",
+            "a reference to an item of the signature needs a separator between key and value, or is item:1 for the first of a list",
+        ),
+        (
+            has_key_set != bool(scheme.keys_from),
+            "keysFrom",
+            "say where the sender's key set is" if has_key_set else "only of tokens with a public key",
+        ),
+        (
+            scheme.secret_claim != "aud" and not (has_key_set or certificate),
+            "secretClaim",
+            "only of tokens with a public key, and of signatures with a certificate",
+        ),
+        (
+            not token and bool(scheme.issuers or scheme.body_claim),
+            "issuers",
+            "only signed tokens have issuers and claims",
+        ),
+        (
+            token
+            and (
+                scheme.signed_content != "{body}"
+                or bool(scheme.item_separator or scheme.key_separator or scheme.body_digest)
+            ),
+            "signedContent",
+            "a token says itself what it signs: leave this and the separators",
+        ),
+        (
+            certificate != all(of_certificates) or certificate != any(of_certificates),
+            "certificateFrom",
+            "a signature with a certificate needs where its address is, which addresses may be fetched and whose it may be"
+            if certificate
+            else "only of signatures with a certificate",
+        ),
+        (
+            not all(text.startswith("https://") for text in scheme.certificate_addresses),
+            "certificateAddresses",
+            "each begins with https://",
+        ),
+        # Anybody may have an account there, and have the sender sign.
+        (
+            certificate != ("secret" in kinds),
+            "signedContent",
+            "the sender signs for everybody: {secret} says where in what is signed yours is"
+            if certificate
+            else "{secret} is only of signatures with a certificate",
+        ),
+        (
+            (pair or certificate) and scheme.encoding == "auto",
+            "encoding",
+            "with a public key say which one: hex, base64 or base64url",
+        ),
+        (
+            (pair or certificate) and (scheme.secret_encoding != "utf8" or bool(scheme.secret_prefix)),
+            "secretEncoding",
+            "a public key is told by its own form: leave this, and the prefix",
+        ),
+        (
+            "timestamp" in kinds and not scheme.timestamp,
+            "timestamp",
+            "{timestamp} is signed, so say where the timestamp is",
+        ),
+        (
+            "timestamp" in kinds and not scheme.timestamp_required,
+            "timestampRequired",
+            "{timestamp} is signed, so it is always required",
+        ),
+        (
+            "form" in kinds and not scheme.body_digest,
+            "bodyDigest",
+            "{form} is signed, so say where the digest of a body is that is no form",
+        ),
+        ("id" in kinds and not scheme.delivery_id, "deliveryId", "{id} is signed, so say where the id is"),
+    )

@@ -12,12 +12,19 @@ from msgspec.structs import replace
 
 from postern.core.calls.call import Call
 from postern.core.calls.content import is_form
+from postern.core.calls.paths import parse_path
+from postern.core.signatures.certificates import (
+    CERTIFICATES,
+    CertificateKey,
+    certificate_out_of_time,
+    pattern_of,
+)
 from postern.core.signatures.credential import Credential, Matched, Unproven, VerifiedCall
 from postern.core.signatures.encoding import decode_digest, decoder, encoding_words
 from postern.core.signatures.freshness import FORMAT_WORDS, out_of_window, parse_timestamp
 from postern.core.signatures.keys import ALGORITHM_KINDS, Key, is_shared, is_token, key_of
 from postern.core.signatures.scheme import SignatureScheme
-from postern.core.signatures.select import Find, Ref, finder, in_words, parse_ref
+from postern.core.signatures.select import Find, Ref, finder, in_body, in_words, parse_ref
 from postern.core.signatures.signed_content import Missing, SignedContent
 from postern.core.signatures.tokens import TOKENS, UNKNOWN_KEY, TokenKey, is_or_has, out_of_time, read_token
 
@@ -72,8 +79,13 @@ class SignatureCredential(Credential):
         shared = is_shared(scheme.algorithm)
         if shared:
             self.secrets = (main,) if second is None else (main, second)
-        self.keys_from = scheme.keys_from
         self._is_token = is_token(scheme.algorithm)
+        self._certificate_at = [finder(parse_ref(text)) for text in scheme.certificate_from]
+        self._certificate_addresses = [pattern_of(text) for text in scheme.certificate_addresses]
+        self.fetches_keys = bool(scheme.keys_from or self._certificate_at)
+        names_field = bool(self._certificate_at) and scheme.secret_claim != "aud"
+        self._said_at = parse_path(scheme.secret_claim) if names_field else None
+        self._said = {"main": main, "second": second}
         self.can_sign = self._main.can_sign
         self.sizes = ALGORITHM_KINDS[scheme.algorithm].sizes
         self._most = MOST_CANDIDATES if shared else MOST_OF_PAIRS
@@ -133,11 +145,18 @@ class SignatureCredential(Credential):
         if isinstance(reading, Unproven):
             return reading
         fetched = b""
-        if self.keys_from:
-            known = (call.fetched or {}).get(self.keys_from)
+        if self.fetches_keys:
+            address = self.keys_at(call)
+            if not address:
+                where = in_words(*self.scheme.certificate_from)
+                detail = (
+                    f"what the call says in {where} is no address at which its sender has its certificates"
+                )
+                return Unproven("signature_mismatch", detail)
+            known = (call.fetched or {}).get(address)
             if known is None:
-                detail = f"the sender's keys could not be fetched from {self.keys_from}"
-                return Unproven("signing_keys_unavailable", detail, self.keys_from)
+                detail = f"the sender's keys could not be fetched from {address}"
+                return Unproven("signing_keys_unavailable", detail, address)
             fetched = known
         # Both are asked, so that the time taken does not tell which one it was.
         is_main = self._main.matches(reading.content, reading.candidates, fetched)
@@ -146,14 +165,16 @@ class SignatureCredential(Credential):
         )
         if not (is_main or is_second):
             return self._mismatch(reading, fetched)
+        matched: Matched = "main" if is_main else "second"
         rejected = self._digest_rejected(call) if self._digest else None
         if rejected is None and reading.signed_at is not None:
             rejected = out_of_window(reading.signed_at, call.received_at, self.tolerance)
         if rejected is None and self._is_token:
             rejected = self._token_rejected(call, reading.candidates[0])
+        if rejected is None and self._certificate_at:
+            rejected = self._certificate_rejected(call, matched, fetched)
         if rejected is not None:
             return Unproven(*rejected)
-        matched: Matched = "main" if is_main else "second"
         return VerifiedCall(
             call, matched, self._steps[matched], reading.delivery_id, reading.delivery_id_signed
         )
@@ -166,17 +187,35 @@ class SignatureCredential(Credential):
             url = self.content.url(call).partition(b"?")[0].decode("utf-8", "replace")
             if not is_or_has(token.claims.get("aud"), url):
                 return "signature_mismatch", f"the token's audience is not this webhook's URL, {url}"
-        return out_of_time(token, call.received_at, must_end=bool(self.keys_from and not self._timestamp))
+        return out_of_time(token, call.received_at, must_end=bool(self.fetches_keys and not self._timestamp))
+
+    def keys_at(self, call: Call) -> str:
+        if not self._certificate_at:
+            return self.scheme.keys_from
+        said = [value.decode("latin-1") for find in self._certificate_at for value in find(call)]
+        is_allowed = len(said) == 1 and any(one.fullmatch(said[0]) for one in self._certificate_addresses)
+        return said[0] if is_allowed else ""
+
+    def _certificate_rejected(self, call: Call, matched: Matched, fetched: bytes) -> tuple[str, str] | None:
+        """The certificate's time; and the body's own field must be what was signed in its place."""
+        if late := certificate_out_of_time(fetched, call.received_at):
+            return "signature_mismatch", late
+        if self._said_at is None or in_body(call, self._said_at) == [self._said[matched]]:
+            return None
+        return "signature_mismatch", f"{self.scheme.secret_claim} in the body is not what is set here"
 
     def _mismatch(self, reading: Reading, fetched: bytes) -> Unproven:
-        if not isinstance(self._main, TokenKey):
+        if not isinstance(self._main, TokenKey | CertificateKey):
             return Unproven(
                 "signature_mismatch",
                 f"the signature in {self._place} was made with another {self._secret} or over other bytes",
             )
         trouble = self._main.trouble(reading.content, reading.candidates, fetched)
-        wanted = self.keys_from if trouble == UNKNOWN_KEY else ""
-        return Unproven("signature_mismatch", f"the token in {self._place} proves nothing: {trouble}", wanted)
+        wanted = self.scheme.keys_from if trouble == UNKNOWN_KEY else ""
+        what = "token" if self._is_token else "signature"
+        return Unproven(
+            "signature_mismatch", f"the {what} in {self._place} proves nothing: {trouble}", wanted
+        )
 
     def sign(self, content: bytes) -> bytes:
         """The signature that a genuine sender would have made, where ``can_sign``."""
@@ -355,4 +394,6 @@ def _at(place: _Located, call: Call, values: _Values) -> list[bytes]:
 def _key_of(scheme: SignatureScheme, secret: bytes) -> Key:
     if scheme.algorithm in TOKENS:
         return TokenKey(scheme.algorithm, secret, scheme.issuers, scheme.body_claim, scheme.secret_claim)
+    if scheme.algorithm in CERTIFICATES:
+        return CertificateKey(scheme.algorithm, secret, scheme.certificate_names)
     return key_of(scheme.algorithm, secret, scheme.secret_encoding, scheme.secret_prefix)

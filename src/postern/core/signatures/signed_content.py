@@ -9,11 +9,13 @@ from collections.abc import Callable
 from hashlib import sha256
 from typing import Literal
 from urllib.parse import urlsplit
+from zlib import crc32
 
 from msgspec import Struct
 
 from postern.core.calls.call import Call, query_pairs
 from postern.core.calls.content import ANYTHING, UnreadableContent, is_form, read_object
+from postern.core.signatures.certificates import SECRET
 from postern.core.signatures.select import (
     InvalidReference,
     Ref,
@@ -31,29 +33,41 @@ LONGEST = 1000
 PLAIN_TOKENS: tuple["TokenKind", ...] = (
     "body",
     "body_sha256",
+    "body_crc32",
     "form",
     "timestamp",
     "id",
     "method",
     "url",
     "path",
+    "secret",
 )
 SIGNS_BODY: frozenset["TokenKind"] = frozenset({"body", "body_sha256", "form"})
-NAMED_EXAMPLES = ("{header:Name}", "{headers:Prefix-*}", "{query:name}", "{bodyfield:path}")
+"""A CRC-32 is not among them: another body with the same one is found at once."""
+NAMED_EXAMPLES = (
+    "{header:Name}",
+    "{headers:Prefix-*}",
+    "{query:name}",
+    "{bodyfield:path}",
+    "{fieldline:name}",
+)
 TokenKind = Literal[
     "literal",
     "body",
     "body_sha256",
+    "body_crc32",
     "form",
     "timestamp",
     "id",
     "method",
     "url",
     "path",
+    "secret",
     "header",
     "headers",
     "query",
     "bodyfield",
+    "fieldline",
 ]
 
 _PART = re.compile(r"(?P<brace>\{\{|\}\})|\{(?P<token>[^{}]*)\}|(?P<literal>[^{}]+)")
@@ -117,8 +131,8 @@ def _token(text: str) -> Token:
             return Token("headers", ref=header_ref(name))
         if colon and kind == "query":
             return Token("query", ref=parse_ref(f"query:{name}"))
-        if colon and kind == "bodyfield":
-            return Token("bodyfield", ref=parse_ref(f"body:{name}"))
+        if colon and kind in ("bodyfield", "fieldline"):
+            return Token("bodyfield" if kind == "bodyfield" else "fieldline", ref=parse_ref(f"body:{name}"))
     except InvalidReference as error:
         raise InvalidTemplate(f"{{{text}}}: {error}") from None
     known = ", ".join([*(f"{{{name}}}" for name in PLAIN_TOKENS), *NAMED_EXAMPLES])
@@ -146,7 +160,7 @@ class SignedContent:
             if isinstance(part, Missing):
                 return part
             parts.append(part)
-        if self.kinds <= {"literal", "bodyfield"} and not any(
+        if self.kinds <= {"literal", "bodyfield", "fieldline", "secret"} and not any(
             part for part, token in zip(parts, self.tokens, strict=True) if token.ref
         ):
             return Missing("none of the signed body fields is in the body")
@@ -178,6 +192,8 @@ class SignedContent:
             "literal": lambda call, timestamp, delivery_id: text,
             "body": lambda call, timestamp, delivery_id: call.body,
             "body_sha256": lambda call, timestamp, delivery_id: sha256(call.body).hexdigest().encode(),
+            "body_crc32": lambda call, timestamp, delivery_id: b"%d" % crc32(call.body),
+            "secret": lambda call, timestamp, delivery_id: SECRET,  # the key puts itself there
             "form": lambda call, timestamp, delivery_id: _sorted_form(call.body) if is_form(call) else b"",
             "timestamp": lambda call, timestamp, delivery_id: timestamp,
             "id": lambda call, timestamp, delivery_id: delivery_id,
@@ -201,6 +217,8 @@ def _named_piece(kind: TokenKind, ref: Ref) -> Piece:
         return lambda call, timestamp, delivery_id: _joined(call, ref)
     if kind == "bodyfield":
         return lambda call, timestamp, delivery_id: _field(call, ref)
+    if kind == "fieldline":
+        return lambda call, timestamp, delivery_id: _field(call, ref, with_name=True)
     find = finder(ref)
 
     def one(call: Call, timestamp: bytes, delivery_id: bytes) -> bytes | Missing:
@@ -216,12 +234,16 @@ def _named_piece(kind: TokenKind, ref: Ref) -> Piece:
     return one
 
 
-def _field(call: Call, ref: Ref) -> bytes | Missing:
+def _field(call: Call, ref: Ref, with_name: bool = False) -> bytes | Missing:
+    """Its value; with its name, each on a line of its own, or nothing of a field that is not there."""
     payload = read_object(call, ANYTHING)
     if isinstance(payload, UnreadableContent):
         return Missing(f"the body, whose fields are signed, cannot be read: {payload.detail}")
+    found = in_body(call, ref.path)
+    if with_name:
+        return b"".join(b"%b\n%b\n" % (ref.name.encode(), value) for value in found)
     # Senders leave out what is empty and still sign it as an empty text (Adyen's originalReference).
-    return b"".join(in_body(call, ref.path))
+    return b"".join(found)
 
 
 def _joined(call: Call, ref: Ref) -> bytes | Missing:

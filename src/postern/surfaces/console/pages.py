@@ -63,6 +63,7 @@ NOTICES = {
     "marked": "Bookmarked. The list shows bookmarked calls with its filter.",
     "unmarked": "No longer bookmarked.",
     "mapped": "Mapped. The next call carries the value.",
+    "subscribed": "The subscription is confirmed. The topic's messages come here from now on.",
     "fixed": "The fix is applied. Calls are judged by it from now on.",
     "admitted": "Admitted: the call was checked again and accepted. What becomes of it is shown below.",
     "admitted-held": "Admitted: the call was checked again and accepted. The webhook is on hold, so its workflow waits.",

@@ -176,13 +176,15 @@ TOOLS = {
             the user which they are, and repeat their number as expected. The answer names those with which it was not done.""",
             Action("change_many_webhooks", destructive=True),
         ),
-        Tool("change_secret", "Promote or take a secret").does(
+        Tool("change_secret", "Promote or take a secret, confirm a subscription").does(
             """promote ends a rotation: the second secret becomes the main one; wait until authentication.rotation.safeToPromote.
             adopt takes a secret that a sender (Notion, Asana) announced in its handshake: show the user authentication.announced
-            first and ask whether they were setting it up just then, since anybody can announce one.""",
+            first and ask whether they were setting it up just then, since anybody can announce one. confirm_subscription agrees
+            to what a call of Amazon SNS asks for, a handshake in the history: ask the user first, likewise.""",
             {
                 "promote": Action("promote_secret", destructive=True),
                 "adopt": Action("adopt_secret", destructive=True),
+                "confirm_subscription": Action("confirm_subscription"),
             },
         ),
         Tool("apply_fix", "Apply a fix").does(

@@ -30,7 +30,7 @@ from postern.usecases.history.views.calls import Chart, Count
 from postern.usecases.history.views.requests import Preview
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.shapes import WHOLE, Shape
-from postern.usecases.signatures import remedies, signatures
+from postern.usecases.signatures import remedies, signatures, subscriptions
 from postern.usecases.summary import InvocationSummary
 from postern.usecases.webhooks.requests import SettingRequest, request_of
 
@@ -168,6 +168,10 @@ class FixRequest(Shape):
     )
 
 
+row.of(
+    subscriptions.confirm, "confirm_subscription", "POST", "/invocations/{invocation_id}/confirm-subscription",
+    "Confirm a subscription", refuses=("conflict", "temporarily_unavailable"),
+)  # fmt: skip
 row.of(
     remedies.apply, "apply_fix", "POST", "/invocations/{invocation_id}/fix",
     "Change the webhook so that calls like this one verify", body=FixRequest, versioned=True, refuses=("conflict",),

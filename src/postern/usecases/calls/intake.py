@@ -143,13 +143,13 @@ class IncomingCall:
         pieces = self._pieces
         self._call.body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         webhook, runtime = self._webhook, self._intake.gateway.runtime
-        if webhook.credential.keys_from:
-            self._call.fetched = runtime.key_sets.look(webhook.credential.keys_from)
+        if webhook.credential.fetches_keys:
+            self._call.fetched = runtime.key_sets.look(webhook.credential.keys_at(self._call))
         verdict = admit(webhook, self._call, runtime.limits)
         if (
             verdict.wanted
             and len(self._call.body) <= LARGEST_WAITING
-            and runtime.key_sets.may_wait(verdict.wanted)
+            and runtime.key_sets.may_wait(verdict.wanted, webhook.id)
         ):
             self.settled = True
             self.drop()
@@ -161,7 +161,7 @@ class IncomingCall:
         """With the sender's keys, if they come."""
         runtime = self._intake.gateway.runtime
         try:
-            if await runtime.key_sets.wait(verdict.wanted):
+            if await runtime.key_sets.wait(verdict.wanted, self._webhook.id):
                 self._call.fetched = runtime.key_sets.at_hand
                 verdict = admit(self._webhook, self._call, runtime.limits)
         finally:

@@ -1,8 +1,8 @@
-"""The senders' key sets that were fetched: what calls are checked with, and when it is fetched again.
+"""The senders' key sets and certificates that were fetched: calls are checked with them.
 
-Nobody who calls decides what is fetched or how often: the addresses are those of the settings, each is asked once in a while,
-and only so many calls wait for an answer at a time. Where a set is at hand no accepted call waits for it: it is
-renewed beside.
+Nobody who calls decides how often something is fetched: each address is asked once in a while, only so many calls wait for an
+answer at a time, and of the addresses that calls name themselves (all of them the sender's own) only so many are asked for each
+webhook. If a set is at hand no accepted call waits for it: it is renewed beside.
 """
 
 import asyncio
@@ -20,6 +20,8 @@ KEPT_FOR = 24 * 3600.0
 """Seconds for which a set is good when its address does not answer any more."""
 ASKED_EVERY = 60.0
 """Seconds between two requests to an address, whatever callers send and whatever it answers."""
+MOST_NAMED = 5
+"""Addresses that the calls of one webhook can have asked within that time. What is at hand is asked anyway."""
 MOST_WAITING = 100
 MOST_SETS = 500
 
@@ -34,6 +36,8 @@ class KeySets:
         self._clock = clock
         self._fetched_at: dict[str, float] = {}
         self._asked_at: dict[str, float] = {}
+        self._named_at: dict[str, list[float]] = {}
+        """When addresses were asked that are not at hand, by the webhook whose call named them."""
         self._under_way: dict[str, asyncio.Task[None]] = {}
         self._waiting = 0
 
@@ -47,10 +51,10 @@ class KeySets:
             self._ask(address)
         return self.at_hand
 
-    async def wait(self, address: str) -> bool:
+    async def wait(self, address: str, webhook_id: str = "") -> bool:
         """Whether the set at this address is another one than before; never waits longer than ``WITHIN``."""
         before = self._fetched_at.get(address)
-        task = self._ask(address)
+        task = self._ask(address, webhook_id)
         if task is None or self._waiting >= MOST_WAITING:
             return False
         self._waiting += 1
@@ -60,20 +64,30 @@ class KeySets:
             self._waiting -= 1
         return self._fetched_at.get(address) != before
 
-    def may_wait(self, address: str) -> bool:
-        return self._waiting < MOST_WAITING and (address in self._under_way or self._may_ask(address))
+    def may_wait(self, address: str, webhook_id: str) -> bool:
+        return self._waiting < MOST_WAITING and (
+            address in self._under_way or self._may_ask(address, webhook_id)
+        )
 
-    def _may_ask(self, address: str) -> bool:
-        asked = self._asked_at.get(address)
-        return self.fetch is not None and (asked is None or self._clock() - asked >= ASKED_EVERY)
+    def _may_ask(self, address: str, webhook_id: str) -> bool:
+        asked, now = self._asked_at.get(address), self._clock()
+        if self.fetch is None or (asked is not None and now - asked < ASKED_EVERY):
+            return False
+        named = self._named_at.get(webhook_id, [])
+        return address in self.at_hand or sum(now - at < ASKED_EVERY for at in named) < MOST_NAMED
 
-    def _ask(self, address: str) -> asyncio.Task[None] | None:
+    def _ask(self, address: str, webhook_id: str = "") -> asyncio.Task[None] | None:
         task = self._under_way.get(address)
-        if task is None and self._may_ask(address):
-            if len(self._asked_at) >= MOST_SETS:  # webhooks that are gone
-                oldest = min(self._asked_at, key=self._asked_at.__getitem__)
+        if task is None and self._may_ask(address, webhook_id):
+            if len(self._asked_at) >= MOST_SETS:  # webhooks that are gone, and addresses where nothing is
+                asked_at = self._asked_at
+                oldest = min(asked_at, key=lambda one: (one in self.at_hand, asked_at[one]))
                 for known in (self._asked_at, self._fetched_at, self.at_hand):
                     known.pop(oldest, None)
+            if webhook_id and address not in self.at_hand:
+                self._named_at[webhook_id] = [*self._named_at.get(webhook_id, ()), self._clock()][
+                    -MOST_NAMED:
+                ]
             self._asked_at[address] = self._clock()
             task = self._under_way[address] = asyncio.get_running_loop().create_task(self._fetch(address))
         return task

@@ -3,7 +3,6 @@
 from functools import cache
 
 from postern import presets
-from postern.core.signatures.handshake import needs_verify_token
 from postern.presets import SampleCall
 from postern.usecases.answers import shown
 from postern.usecases.signatures.views import PastedSecret, Provider, Sender
@@ -25,9 +24,9 @@ def about(name: str) -> Provider:
         Provider,
         preset,
         scheme=preset.scheme.to_document(),
-        secret=shown(PastedSecret, preset.secret, form=preset.secret_form),
+        secret=shown(PastedSecret, preset.secret, called=preset.secret_name, form=preset.secret_form),
         needs_public_url=preset.signs_url,
-        needs_verify_token=needs_verify_token(preset.scheme.handshake),
+        needs_verify_token=bool(preset.secret.beside),
         sender=shown(Sender, preset.sender, timeout_seconds=_seconds(preset.sender.timeout_seconds)),
         synchronous_timeout_seconds=_seconds(preset.synchronous_timeout_seconds),
     )

@@ -68,7 +68,8 @@ class SignatureTest(Shape):
         Field(
             max_length=4,
             repr=False,
-            description="Key sets by their addresses, in the place of what is there.",
+            description="Key sets and certificates by their addresses, in the place of what is there. An empty address is the one that "
+            "the call is checked with.",
         ),
     ] = {}
 
@@ -179,10 +180,16 @@ async def explain(
 
 
 async def _with_keys(gateway: Gateway, setup: SenderSetup, call: Call, given: dict[str, bytes]) -> Call:
-    """The call with the sender's key set, where its scheme names one: the one that was given, or the one at hand."""
-    address, key_sets = setup.scheme.keys_from, gateway.runtime.key_sets
+    """The call with its sender's keys or certificate, if it is checked with such: what was given, or what is at hand."""
+    try:
+        address = setup.credential().keys_at(call)
+    except ValueError:  # the diagnosis says so
+        return call
+    key_sets = gateway.runtime.key_sets
     if not address:
         return call
+    if "" in given:
+        given = {address: given[""]}
     if address not in given and address not in key_sets.look(address):
         await key_sets.wait(address)
     return call.but(fetched=key_sets.at_hand | given)

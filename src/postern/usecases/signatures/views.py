@@ -12,8 +12,12 @@ from postern.usecases.history.views.calls import Step
 
 
 class PastedSecret(View):
+    called: str
     paste: str
     where: str
+    beside: str
+    """What the sender's handshake needs besides it, given as ``verifyToken``; empty where it needs nothing."""
+    beside_help: str
     form: SecretForm
 
 
@@ -81,6 +85,12 @@ class SignatureExplanation(SignatureResult):
 
     code: str
     invocation_id: str
+
+
+class ConfirmedSubscription(View):
+    webhook_id: str
+    invocation_id: str
+    topic: str
 
 
 class SentCall(View):

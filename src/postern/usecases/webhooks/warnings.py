@@ -46,7 +46,7 @@ def _about_signatures(webhook: StoredWebhook, authentication: SignatureAuthentic
     if awaits_secret(webhook):
         sender = presets.get(authentication.provider)
         found.append(
-            f"Every call is rejected until the {'public key' if sender.has_public_key else 'signing secret'} of {sender.title} is set here. Where it is: {sender.secret.where}."
+            f"Every call is rejected until the {sender.secret_name} of {sender.title} is set here. Where it is: {sender.secret.where}."
         )
     else:
         found += _about_secrets(webhook, authentication.provider)

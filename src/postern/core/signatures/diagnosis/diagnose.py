@@ -103,7 +103,9 @@ def diagnose(
 
     reading = credential.read(call)
     verdict = credential.check(call)
-    steps = tuple(_steps(credential, reading, verdict, (call.fetched or {}).get(credential.keys_from, b"")))
+    steps = tuple(
+        _steps(credential, reading, verdict, (call.fetched or {}).get(credential.keys_at(call), b""))
+    )
     content = reading.content if isinstance(reading, Reading) else None
     expected = tuple(_expected(credential, content)) if content is not None else ()
     if isinstance(verdict, VerifiedCall):

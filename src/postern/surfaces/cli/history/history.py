@@ -42,6 +42,7 @@ from postern.usecases.history.views.calls import (
     Replayed,
 )
 from postern.usecases.history.views.requests import Fixture, Preview, RecordedRequest, as_file, file_name
+from postern.usecases.signatures.views import ConfirmedSubscription
 from postern.usecases.summary import InvocationSummary
 
 LOCAL_ANSWER_WITHIN = 30.0
@@ -157,6 +158,18 @@ def delete_note(invocation: str, note_id: str) -> None:
     """Delete a note of a call: your own, or as an administrator anybody's."""
     api.delete("invocations", invocation, "notes", note_id)
     report({"deleted": note_id}, "Deleted.")
+
+
+@commands.command("confirm-subscription")
+def confirm_subscription(invocation: str) -> None:
+    """Agree to the subscription that a call of Amazon SNS asks for, so that the topic's messages are sent to its webhook.
+
+    Anybody can subscribe a URL to a topic of their own: do it only if you subscribed this webhook just then.
+    """
+    done = api.post(ConfirmedSubscription, "invocations", invocation, "confirm-subscription")
+    report(
+        done, f"The subscription to {done.topic} is confirmed: its messages come to {done.webhook_id} now."
+    )
 
 
 @commands.command("replay-edited")

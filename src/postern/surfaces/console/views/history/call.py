@@ -14,7 +14,7 @@ from postern.surfaces.console.visit import STORE_AWAY, Form, View, Visit, proble
 from postern.usecases.calls import readmission
 from postern.usecases.history import history, samples
 from postern.usecases.listeners import listeners
-from postern.usecases.signatures import remedies
+from postern.usecases.signatures import remedies, subscriptions
 from postern.usecases.webhooks import webhooks
 
 
@@ -87,6 +87,9 @@ async def fix(visit: Visit) -> Response:
         await remedies.apply(
             visit.gateway, visit.actor, invocation_id, whole_number(form.text("number")) or 0
         )
+    elif form.text("kind") == fixes.SUBSCRIPTION:
+        await subscriptions.confirm(visit.gateway, visit.actor, invocation_id)
+        return await told(visit, "subscribed")
     elif form.text("kind") == "secret":
         await remedies.take_second_secret(visit.gateway, visit.actor, invocation_id, form.text("secret"))
         return await _admitted(visit)

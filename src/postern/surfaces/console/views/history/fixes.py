@@ -5,8 +5,11 @@ from msgspec import Struct
 from postern.core.calls.content import LARGEST_PAYLOAD_LIMIT
 from postern.core.documents import Patch
 from postern.core.problems import Refused
+from postern.core.signatures.handshake import ASKS_TO_CONFIRM
 from postern.usecases.history.views.calls import Invocation
 from postern.usecases.webhooks.views import Webhook
+
+SUBSCRIPTION = "subscription"
 
 
 class Fix(Struct, frozen=True):
@@ -18,6 +21,9 @@ class Fix(Struct, frozen=True):
 
 
 def fix_for(item: Invocation, webhook: Webhook | None) -> Fix | None:
+    if webhook is not None and item.status == "handshake" and item.detail == ASKS_TO_CONFIRM:
+        help = "Do it only if you subscribed this webhook to that topic."
+        return Fix(SUBSCRIPTION, "Confirm the subscription", help, {})
     if webhook is None or item.status != "rejected":
         return None
     match item.code:

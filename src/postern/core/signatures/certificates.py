@@ -1,0 +1,116 @@
+"""Signatures that are checked with a certificate which the call names by its address: the gateway fetches it, and this judges
+with it.
+
+Whoever may name the address may sign at will, so a scheme lists the addresses that are its sender's own. Checked besides: the
+names in the certificate, its time, and its key. Its chain is not: the certificate came over TLS from its sender's own host, and
+some senders (Amazon SNS) publish it without the intermediate ones.
+"""
+
+import re
+from base64 import b64decode
+from binascii import Error
+from functools import lru_cache
+from typing import Any, Literal, get_args
+
+import msgspec
+
+CertificateAlgorithm = Literal["certificate_sha1", "certificate_sha256"]
+CERTIFICATES: tuple[CertificateAlgorithm, ...] = get_args(CertificateAlgorithm)
+SECRET = b"{secret}"
+"""Stands in the signed content for what is set as the secret."""
+
+_FIRST = re.compile(rb"-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]{1,20000})-----END CERTIFICATE-----")
+
+
+def pattern_of(text: str) -> re.Pattern[str]:
+    """Of an address or a name, in which a * is letters, digits, - and _: no dot and no slash, so no other host."""
+    return re.compile(re.escape(text).replace(r"\*", "[A-Za-z0-9_-]+"))
+
+
+class Certificate(msgspec.Struct):
+    key: Any
+    names: tuple[str, ...]
+    begins: float
+    ends: float
+
+
+@lru_cache(maxsize=64)
+def read_certificate(text: bytes) -> Certificate | None:
+    """The first of a PEM text; None if it is not one with an RSA key of the usual sizes."""
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+    from cryptography.x509 import (
+        DNSName,
+        ExtensionNotFound,
+        SubjectAlternativeName,
+        load_der_x509_certificate,
+    )
+    from cryptography.x509.oid import NameOID
+
+    found = _FIRST.search(text)
+    try:
+        certificate = load_der_x509_certificate(b64decode(found[1])) if found else None
+        key = certificate.public_key() if certificate else None
+        if certificate is None or not isinstance(key, RSAPublicKey) or not 2048 <= key.key_size <= 8192:
+            return None
+        names = [str(one.value) for one in certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
+        try:
+            others = certificate.extensions.get_extension_for_class(SubjectAlternativeName)
+            names += others.value.get_values_for_type(DNSName)
+        except ExtensionNotFound:
+            pass
+        begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    except (Error, ValueError, TypeError):  # `cryptography` raises ValueError for each kind of damage
+        return None
+    return Certificate(key, tuple(names), begins.timestamp(), ends.timestamp())
+
+
+class CertificateKey:
+    """``secret``: what the sender calls this receiver or its topic by, which nobody else can have it sign."""
+
+    can_sign = False
+
+    def __init__(self, algorithm: CertificateAlgorithm, secret: bytes, names: tuple[str, ...]) -> None:
+        if not secret.strip(b"\0 \t\r\n"):
+            raise ValueError("this is empty; what the sender calls this receiver by is needed")
+        self._algorithm = algorithm
+        self.secret = secret
+        self._names = [pattern_of(name) for name in names]
+
+    def matches(self, content: bytes, signatures: list[bytes], fetched: bytes = b"") -> bool:
+        return not self.trouble(content, signatures, fetched)
+
+    def trouble(self, content: bytes, signatures: list[bytes], fetched: bytes = b"") -> str:
+        """Why the certificate does not prove these bytes; empty if it does."""
+        from cryptography.exceptions import InvalidSignature
+        from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+        from cryptography.hazmat.primitives.hashes import SHA1, SHA256
+
+        certificate = read_certificate(fetched)
+        if certificate is None:
+            return "what is at the address that the call names is no certificate with an RSA key"
+        if not any(known.fullmatch(name) for known in self._names for name in certificate.names):
+            names = ", ".join(certificate.names)[:200]
+            return f"the certificate that the call names is not its sender's, but that of {names or 'nobody'}"
+        # The signature itself says which digest it is of, so none can be taken for the other.
+        digests = (SHA256(), SHA1()) if self._algorithm == "certificate_sha1" else (SHA256(),)
+        for signature in signatures:
+            for digest in digests:
+                try:
+                    certificate.key.verify(
+                        signature, content.replace(SECRET, self.secret), PKCS1v15(), digest
+                    )
+                except InvalidSignature:
+                    continue
+                return ""
+        return "it was not made with the key of the certificate that the call names over these bytes"
+
+    def sign(self, content: bytes) -> bytes:
+        raise ValueError("only the sender has the key of its certificate")
+
+
+def certificate_out_of_time(fetched: bytes, now: float) -> str:
+    """Words where the certificate is not valid yet or no more; empty if it is."""
+    certificate = read_certificate(fetched)
+    if certificate is not None and not certificate.begins <= now <= certificate.ends:
+        return "the certificate that the call names was not valid when the call arrived"
+    return ""
