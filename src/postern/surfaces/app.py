@@ -1,8 +1,9 @@
 """The application: the pages and the APIs. Calls to webhooks do not get here (``http/call_exchange.py``)."""
 
+import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 from uuid import uuid4
 
@@ -39,7 +40,7 @@ def health_routes(gateway: Gateway, numbers: Numbers | None = None) -> list[Rout
     async def healthz(_: Request) -> Response:
         return JSONResponse({"status": "ok"})
 
-    async def readyz(_: Request) -> Response:
+    async def readyz() -> Response:
         found = await readiness(gateway)
         parts = {"store": found.store, "webhooks": found.webhooks, "engine": found.engine}
         report = {"status": "ready" if found.ready else "not ready"} | {
@@ -49,13 +50,31 @@ def health_routes(gateway: Gateway, numbers: Numbers | None = None) -> list[Rout
 
     offer_writer_waiting(gateway)
 
-    async def metrics(_: Request) -> Response:
+    async def metrics() -> Response:
         await measure(gateway)
         return Response(
             await numbers() if numbers is not None else own_numbers(), media_type=CONTENT_TYPE_LATEST
         )
 
-    return [Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", metrics)]
+    return [
+        Route("/healthz", healthz),
+        Route("/readyz", _shared(readyz)),
+        Route("/metrics", _shared(metrics)),
+    ]
+
+
+def _shared(look: Callable[[], Coroutine[Any, Any, Response]]) -> Callable[[Request], Awaitable[Response]]:
+    """Answers all who ask while a look is under way with that look. No sign-in is needed to ask, and each look reads
+    the database: a look for each would let strangers keep the process busy."""
+    under_way: asyncio.Task[Response] | None = None
+
+    async def answer(_: Request) -> Response:
+        nonlocal under_way
+        if under_way is None or under_way.done():
+            under_way = asyncio.create_task(look())
+        return await asyncio.shield(under_way)
+
+    return answer
 
 
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,100}")

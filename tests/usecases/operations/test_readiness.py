@@ -5,12 +5,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from starlette.requests import Request
 from structlog.testing import capture_logs
 
 from postern import __version__
 from postern.core.deliveries.delivery import EngineHealth
 from postern.core.webhooks.stored import UnreadableWebhook
 from postern.observe.metrics import REGISTRY
+from postern.surfaces.app import health_routes
 from postern.usecases.operations import readiness
 from postern.usecases.operations.readiness import LONGEST_START, MOST_NAMED, status, watch
 from postern.usecases.runtime.gateway import Gateway
@@ -72,6 +74,15 @@ async def test_a_gateway_that_is_well_says_so(house: House) -> None:
 async def test_an_engine_that_is_away_makes_calls_wait_and_stays_ready(house: House) -> None:
     house.gateway.engine = Sick(EngineHealth(False, "starting"))  # type: ignore[assignment]
     assert await state(house) == (True, (await state(house))[1] | {"engine": (False, "starting")})
+
+
+async def test_all_who_ask_at_once_hear_of_one_look(house: House) -> None:
+    engine = Sick(EngineHealth(True, "running"))
+    house.gateway.engine = engine  # type: ignore[assignment]
+    (readyz,) = (route.endpoint for route in health_routes(house.gateway) if route.path == "/readyz")
+    for looks in (1, 2):
+        answers = await asyncio.gather(*(readyz(Request({"type": "http"})) for _ in range(50)))
+        assert ({answer.status_code for answer in answers}, engine.asked) == ({200}, looks)
 
 
 async def test_where_no_engine_is_set_none_is_missing(house: House) -> None:
