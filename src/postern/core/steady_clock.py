@@ -23,4 +23,4 @@ class SteadyClock:
         if monotonic - self._since >= CONFIRMED:
             self._jumped = False
             return True
-        return last is None or (not self._jumped and abs(now - last) < LONGEST_GAP)
+        return not self._jumped and (last is None or abs(now - last) < LONGEST_GAP)

@@ -358,6 +358,7 @@ class Rounds:
         self.did: list[str] = []
         self.began = self.now = float(int(house.gateway.clock()))
         house.gateway.clock = lambda: self.now
+        monkeypatch.setattr(retention, "monotonic", lambda: self.now)
 
         async def prune(*_: Any) -> dict[str, int]:
             self.did.append("pruned")
@@ -424,6 +425,21 @@ async def test_a_clock_that_jumps_deletes_nothing_until_it_has_been_steady_for_a
     for seconds in (3800, 7000):
         assert await kept(40 * DAY, seconds) == (1, True)
     assert await kept(40 * DAY, 3800 + 3900) == (0, False)
+
+
+async def test_a_clock_that_jumps_before_the_first_pruning_deletes_nothing_either(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, now, passed = house.gateway.clock(), 0.0, 0.0
+    monkeypatch.setattr(retention, "monotonic", lambda: passed)
+    house.gateway.clock = lambda: began + now
+    await house.call(await house.webhook())
+    await house.deliver()
+    loop = RetentionLoop(house.gateway)
+    await loop.round()
+    now, passed = 40 * DAY, 60.0
+    await loop.round()
+    assert len(await house.history()) == 1
 
 
 async def test_what_was_only_counted_is_kept_until_it_is_written(
