@@ -1,10 +1,9 @@
-"""A year of calls, as senders of several kinds make them: the minutes in which calls came; and how it goes with the rhythms
-that are proposed. Local time is Europe/Berlin."""
+"""Simulated years of calls by several kinds of senders, and how well proposed rhythms do in them. Local time is Europe/Berlin."""
 
 import math
 import random
 import sys
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta
@@ -12,27 +11,16 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from postern.core.rhythm import DAY, Proposal, Rhythm, propose, rhythm_of
+from postern.core.schedules import next_run
 
 ZONE = "Europe/Berlin"
 BEGINS = date(2026, 1, 1)
 HISTORY, DAYS = 35, 365
 """Days before the year, from which the first rhythm is proposed; and days of the year."""
 HOLIDAYS = frozenset(
-    date.fromisoformat(text)
-    for text in [
-        "2025-12-25",
-        "2025-12-26",
-        "2026-01-01",
-        "2026-04-03",
-        "2026-04-06",
-        "2026-05-01",
-        "2026-05-14",
-        "2026-05-25",
-        "2026-10-03",
-        "2026-12-25",
-        "2026-12-26",
-        "2027-01-01",
-    ]
+    [date(2025, 12, 25), date(2025, 12, 26), date(2027, 1, 1)]
+    + [date(2026, 1, 1), date(2026, 4, 3), date(2026, 4, 6), date(2026, 5, 1), date(2026, 5, 14)]
+    + [date(2026, 5, 25), date(2026, 10, 3), date(2026, 12, 25), date(2026, 12, 26)]
 )
 BLACK_FRIDAY = date(2026, 11, 27)
 KINDS = (
@@ -124,15 +112,25 @@ def _flow(first: float, end: float, an_hour: float, chance: random.Random) -> It
 
 
 class Lived(NamedTuple):
-    """The result of a year with the rhythm that was proposed before it, and with the one proposed after each false
-    alarm."""
+    """A year with the rhythm that was proposed before it, and with a new proposal after each false alarm."""
 
     said: list[str]
     false: list[int]
-    """False alarms by quarter."""
-    noticed_after: list[tuple[int, int]]
-    """For any outage that begins after a call: minutes after the first call that was lost, and the longest time
-    between calls that the rhythm states."""
+    """By quarter."""
+    outages: list["Outage"]
+
+
+class Outage(NamedTuple):
+    """It begins after a random call. The gap is the longest time between two calls that the rhythm states."""
+
+    after_first: int
+    """Minutes from the first lost call until the silence is told."""
+    after_expected: int
+    """Minutes from the first lost call that the rhythm expected: one that came after a time of its cron expression."""
+    gap: int
+
+    def is_in_time(self, minutes: int) -> bool:
+        return minutes <= max(5, 2 * self.gap)
 
 
 def live(kind: str, seed: int, quiet_days: frozenset[date], outages: int = 20) -> Lived | None:
@@ -151,7 +149,10 @@ def live(kind: str, seed: int, quiet_days: frozenset[date], outages: int = 20) -
         last = chance.randrange(bisect_right(calls, FIRST), len(calls) - 1)
         rhythm = next((one for since, one in reversed(taken) if since <= calls[last]), taken[0][1])
         told = _rhythm(rhythm, quiet_days).deadline(calls[last])
-        noticed.append((told - calls[last + 1], max(rhythm.grace, PERIODS.get(kind, 0))))
+        begins = int(next_run(_rhythm(rhythm, quiet_days).times, calls[last] * 60.0) // 60)
+        expected = calls[min(bisect_left(calls, max(begins, calls[last + 1])), len(calls) - 1)]
+        gap = max(rhythm.grace, PERIODS.get(kind, 0))
+        noticed.append(Outage(told - calls[last + 1], told - expected, gap))
     return Lived([one.in_words for _, one in taken], false, noticed)
 
 
@@ -165,7 +166,7 @@ def _next_ring(proposed: Proposal, calls: list[int], at: int, quiet_days: frozen
 
 
 def main() -> None:
-    """`python tests/support/year.py 1001 1020`: a line for each kind, over the seeds from one to the other."""
+    """`python tests/support/year.py 1001 1020` prints a line for each kind, over the seeds between these two."""
     for quiet_days in (HOLIDAYS, frozenset[date]()):
         print(f"\n{len(quiet_days)} quiet days")
         for kind in sys.argv[3:] or KINDS:
@@ -175,12 +176,14 @@ def main() -> None:
                 print(f"{kind:13} nothing proposed")
                 continue
             quarters = Counter(count for one in found for count in one.false)
-            after = sorted(minutes for one in found for minutes, _ in one.noticed_after)
-            in_time = sum(minutes <= max(5, 2 * gap) for one in found for minutes, gap in one.noticed_after)
+            outages = [one for year in found for one in year.outages]
+            after = sorted(one.after_first for one in outages)
+            in_time = sum(one.is_in_time(one.after_first) for one in outages)
+            expected = sum(one.is_in_time(one.after_expected) for one in outages)
             print(
                 f"{kind:13} {len(found)} of {len(lived)} | false alarms in a quarter: {dict(sorted(quarters.items()))} | noticed after "
-                f"{after[len(after) // 2]} min, 90 % within {after[len(after) * 9 // 10]}, last {after[-1]}; {in_time} of {len(after)} "
-                f"within two gaps | {Counter(one.said[0] for one in found).most_common(1)[0][0]}",
+                f"{after[len(after) // 2]} min, 90 % within {after[len(after) * 9 // 10]}, last {after[-1]}; within two gaps of the first "
+                f"expected call {expected} of {len(after)}, of the first lost call {in_time} | {Counter(one.said[0] for one in found).most_common(1)[0][0]}",
                 flush=True,
             )
 

@@ -1,7 +1,7 @@
-"""A webhook's rhythm: after each of these times a call comes within the grace. Read from a cron expression that a person
-sets; proposed, with the evidence, from when calls have come.
+"""A webhook's rhythm: after each time of a cron expression, a call comes within the grace. A person sets it; it can be proposed,
+with the evidence, from the times of past calls.
 
-Everything is in minutes since 1970, because calls are counted by the minute.
+All times are minutes since 1970, because calls are counted by the minute.
 """
 
 import math
@@ -17,15 +17,14 @@ from msgspec import Struct
 from postern.core.schedules import Schedule, next_run, parse_schedule
 
 DAYS = 30
-"""So many days are looked back for a proposal."""
+"""Days of history that a proposal is made from."""
 FEWEST_CALLS, FEWEST_DAYS = 20, 10
-"""Of a history with fewer minutes, or days, that had a call nothing is proposed."""
+"""A history with fewer minutes, or days, with a call is too short for a proposal."""
 MOST_RINGS = 1
-"""A rhythm that would have rung more often is not proposed."""
-SHORTEST_GRACE, LONGEST_GRACE = 4, 7 * 1440
+"""Incidents that a rhythm would have opened in that history, for it to be proposed."""
 DAY, HOUR = 1440, 60
 MANY, SURELY = 5, 8
-"""Calls within the grace: at least so many on each day, or of calls at random so many on average."""
+"""Calls within the grace: at least this many on each day; or on average this many, if calls are random."""
 _STEPS = (60, 30, 20, 15, 10, 5, 2, 1)
 _GRACES = (4, 5, 10, 15, 20, 30, 40, 60, 90, 120, 180, 240, 360, 480, 720, 1080, 1440, 2160, 2880, 4320, 5760)
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -35,32 +34,19 @@ class Rhythm(Struct, frozen=True):
     times: Schedule
     grace: int
     quiet_days: frozenset[date] = frozenset()
-    """On these none need come, where the rhythm keeps to days of the week: public holidays are like its other days."""
+    """Public holidays. No call is expected on them, unless the rhythm holds on all days of the week."""
 
     def deadline(self, last: int) -> int:
-        """The minute by which the next call should have come, after one in the minute ``last``."""
-        at = last * 60.0
-        for _ in range(len(self.quiet_days) * DAY + 1):
-            at = next_run(self.times, at)
-            if not self._is_quiet(at):
-                break
-            at = self._end_of_day(at) - 1
+        """The minute by which the next call should come, after one in the minute ``last``."""
+        zone, every_day = ZoneInfo(self.times.time_zone), (self.times.cron or "").endswith(" *")
+        at = next_run(self.times, last * 60.0)
+        while not every_day and (day := datetime.fromtimestamp(at, zone).date()) in self.quiet_days:
+            midnight = datetime.combine(day + timedelta(1), datetime.min.time(), zone).timestamp()
+            at = next_run(self.times, midnight - 1)
         return int(at // 60) + self.grace
 
-    def _is_quiet(self, at: float) -> bool:
-        if not self.quiet_days or (self.times.cron or "").endswith(" *"):
-            return False
-        return self._local(at).date() in self.quiet_days
-
-    def _end_of_day(self, at: float) -> float:
-        local = self._local(at)
-        return datetime.combine(local.date() + timedelta(1), datetime.min.time(), local.tzinfo).timestamp()
-
-    def _local(self, at: float) -> datetime:
-        return datetime.fromtimestamp(at, ZoneInfo(self.times.time_zone))
-
     def rings(self, calls: Sequence[int], until: int) -> list[int]:
-        """When it would have rung, given the minutes in which calls came, in order. Once for each silence."""
+        """The minutes at which it would have opened an incident, one for each silence. ``calls``: minutes with a call, in order."""
         found = []
         place = 0
         while place < len(calls):
@@ -87,11 +73,11 @@ class Proposal(Struct, frozen=True):
     in_words: str
     """*Monday to Friday, 8 to 18 h, at most 40 minutes apart*."""
     rings: list[int]
-    """The minutes at which it would have rung in the days that were looked at."""
+    """The minutes at which it would have opened an incident."""
 
 
 class _Hours:
-    """Of each hour of the days looked at: how long it took at most until the next call, and how many calls came in it."""
+    """The hours of the days looked at, with the calls in them and the waits for the next call."""
 
     def __init__(self, calls: Sequence[int], first: int, until: int, zone: ZoneInfo) -> None:
         self.calls, self.until = calls, until
@@ -99,7 +85,7 @@ class _Hours:
         """The local day and hour, by the hour's first minute."""
         for start in range(first - first % HOUR, until, HOUR):
             local = datetime.fromtimestamp(start * 60, zone)
-            # Where the zone's hours do not begin with those of UTC, they begin some minutes later than said here.
+            # In a zone that is not whole hours from UTC, hours begin some minutes later than this.
             self.hours[start] = local.date(), local.hour
         self.of_day = Counter(self.hours[call - call % HOUR][0] for call in calls)
         self.of_hour: Counter[tuple[int, int]] = Counter()
@@ -108,18 +94,18 @@ class _Hours:
             self.of_hour[day.weekday(), hour] += 1
 
     def waits(self, days: Collection[date], minute: int | None) -> dict[int, int]:
-        """By hour of the day: the longest wait for a call from any minute of it, or from this one."""
+        """By hour of the day: the longest wait for a call, from any minute of it or from this one."""
+        first, last = (0, HOUR - 1) if minute is None else (minute, minute)
         found: dict[int, list[int]] = defaultdict(list)
         for start, (day, hour) in self.hours.items():
-            if day in days:
-                wait = self._longest(start) if minute is None else self._wait(start + minute)
-                if wait is not None:
-                    found[hour].append(wait)
+            wait = self._longest_wait(start + first, start + last) if day in days else None
+            if wait is not None:
+                found[hour].append(wait)
         return {hour: _without_outlier(waits) for hour, waits in found.items()}
 
     def comes(self, days: Collection[date], hour: int, minute: int | None, grace: int) -> bool:
-        """Whether it is no luck that a call came within the grace on each of these days: on each many came, or as many as on the
-        others; of a few at random there would be none on some day. Where calls flow, they go on until the grace is over."""
+        """Whether it is no chance that a call came within the grace on each of these days: each had many calls, or about as many as
+        the others. If calls may come at any minute, some must come in the second half of the grace, too."""
         late = 59 if minute is None else minute
         counts = self._counts(days, hour, late, late + grace)
         if not counts or (
@@ -136,23 +122,17 @@ class _Hours:
             if of_day == hour and day in days and start + last < self.until
         ]
 
-    def _wait(self, at: int) -> int | None:
-        place = bisect_left(self.calls, at)
-        return self.calls[place] - at if place < len(self.calls) else None
-
-    def _longest(self, start: int) -> int | None:
-        first, end = bisect_left(self.calls, start), bisect_left(self.calls, start + HOUR)
+    def _longest_wait(self, first: int, last: int) -> int | None:
+        """The longest wait that begins between these minutes; None if no call has ended it."""
+        place, end = bisect_left(self.calls, first), bisect_left(self.calls, last)
         if end == len(self.calls):
             return None
-        after = [start - 1, *self.calls[first:end]]
-        return max(
-            (later - before - 1 for before, later in zip(after, self.calls[first : end + 1], strict=True) if before < start + HOUR - 1),
-            default=0,
-        )  # fmt: skip
+        begins = [first, *(call + 1 for call in self.calls[place:end])]
+        return max(ends - begin for begin, ends in zip(begins, self.calls[place : end + 1], strict=True))
 
 
 def _without_outlier(waits: list[int]) -> int:
-    """The longest; where one day's is more than three times any other's, that one aside: a holiday, or an outage."""
+    """The longest wait. One that is more than three times any other is left out: it was a holiday, or an outage."""
     *_, second, longest = [0, *sorted(waits)]
     return second if len(waits) > 2 and longest > 3 * max(second, 2) else longest
 
@@ -160,8 +140,8 @@ def _without_outlier(waits: list[int]) -> int:
 def propose(
     calls: Sequence[int], until: int, time_zone: str, quiet_days: Collection[date] = frozenset()
 ) -> Proposal | None:
-    """The rhythm that would tell soonest of a silence, and would have rung once at most. ``calls``: the minutes in which
-    calls came, in order. None where they are too few, or come as they like."""
+    """The rhythm that would notice a silence soonest and would have opened at most one incident; None if the calls are too few
+    or have no rhythm. ``calls``: the minutes with a call, in order."""
     first = until - DAYS * DAY
     calls = calls[bisect_left(calls, first) : bisect_left(calls, until)]
     zone = parse_schedule(cron="0 0 * * *", time_zone=time_zone).time_zone
@@ -177,7 +157,7 @@ def propose(
         if told_after >= least:
             break
         rings = rhythm_of(cron, grace, zone, quiet_days).rings(calls, until)
-        # One that would have rung is worth it only where each that would not tells much later.
+        # A rhythm that would have opened one is better only if it notices a silence in half the time.
         if len(rings) <= MOST_RINGS and told_after * (1 + len(rings)) < least:
             least = told_after * (1 + len(rings))
             best = Proposal(cron, grace, zone, words, rings)
@@ -187,7 +167,7 @@ def propose(
 def _candidates(
     seen: _Hours, looked_at: list[date], quiet_days: Collection[date]
 ) -> Iterator[tuple[float, str, int, str]]:
-    """How long after its beginning each would tell of a silence, on average; its cron expression, grace, and words."""
+    """Yields possible rhythms: the minutes after which a silence is noticed on average, cron expression, grace, words."""
     active = {
         weekday
         for weekday in range(7)
@@ -196,7 +176,7 @@ def _candidates(
     }
     usual = sorted(seen.of_day[day] for day in looked_at if day.weekday() in active)
     for weekdays in {frozenset(active), frozenset(active & {0, 1, 2, 3, 4})}:
-        # A day on which nearly nothing came, as on a holiday, says nothing of how long a wait may be.
+        # A day with nearly no call, as a holiday has, does not show how long a wait may be.
         days = {
             day
             for day in looked_at
@@ -217,15 +197,14 @@ def _candidates(
 
 
 def _usual_minutes(calls: Sequence[int]) -> list[int]:
-    """Just before the minute of the hour in which most calls come, where most of them do."""
+    """If most calls come around one minute of the hour: that minute and the ten before it."""
     [(minute, _)] = Counter(call % HOUR for call in calls).most_common(1)
     near = sum((call - minute + 10) % HOUR <= 20 for call in calls)
     return [(minute - early) % HOUR for early in range(11)] if near >= 0.8 * len(calls) else []
 
 
 def _grace(longest: int, waits: int) -> int | None:
-    """The longest wait there was, and more: what has been seen so often is not all that there is. Of waits at random the
-    longest of a quarter is longer than that of a month by this much."""
+    """The longest wait seen, and more: random waits have a longer maximum in a quarter than in a month, by this much."""
     enough = longest * (1 + 7 / math.log(max(waits, 3)))
     return next((grace for grace in _GRACES if grace >= enough), None)
 
@@ -245,11 +224,10 @@ def _told_after(
     total = 0.0
     for (weekday, hour), count in of_hour.items():
         here = weekday * 24 + hour
-        away = min((one - here) % 168 for one in asked)
-        if minute is not None and away == 0:
-            away = min(((one - here) % 168 or 168) for one in asked)
+        # A call may come after this hour's minute, and then the next hour counts.
+        away = min((one - here) % 168 or (0 if minute is None else 168) for one in asked)
         total += count * (away * HOUR + grace + (_step(grace) if minute is None else 0))
-    # Of two that tell about as soon, the one that is said in fewer words.
+    # Between two that take about as long, the one with fewer words is better.
     return total / of_hour.total() * (1 + 0.1 * (len(_runs(hours)) + len(_runs(weekdays))))
 
 
