@@ -1,4 +1,4 @@
-"""Where incidents are told outside the console, as addresses name it, and how far each of these places has been told."""
+"""Channels, which are told of incidents: their addresses, and what each has been told."""
 
 import re
 from dataclasses import dataclass, field
@@ -17,19 +17,19 @@ ADDRESSES = (
 )
 SERVER = "smtp://user:password@host:587?from=postern@example.com, or smtps://…; from is optional if the user is an address"
 SHORTEST_HIDDEN = 6
-"""Characters. What is shorter, like the word api in a path, is no secret and stands in many sentences."""
+"""Characters. A shorter part of an address, like api in a path, is no secret, and many sentences contain it."""
 
 _is_mailbox = re.compile(r"[!-+\--;=?A-~]+@[A-Za-z0-9.-]+").fullmatch
 
 
 class Told(Struct, frozen=True):
-    """How far one channel has been told of an incident."""
+    """What a channel has been told of one incident."""
 
     channel: str
     opened_at: float = 0.0
     closed_at: float = 0.0
     tries: int = 0
-    """In vain, of what is being told."""
+    """Failed tries of the message that is due."""
     next_at: float = 0.0
     error: str = ""
 
@@ -39,13 +39,13 @@ class Channel:
     kind: ChannelKind
     host: str
     url: str = field(repr=False)
-    """Of a mail: who gets it."""
+    """For mail: the recipients."""
     after: str = field(default="", repr=False)
-    """The secret that signs, the chat, or the token."""
+    """After the # of an address: the signing secret, the chat, or the token."""
 
     @property
     def name(self) -> str:
-        """As it may be shown: the rest of its address is a secret."""
+        """The kind and host. The rest of the address is a secret."""
         return f"mail to {self.host}" if self.kind == "mailto" else f"{self.kind} at {self.host}"
 
     @property
@@ -53,7 +53,7 @@ class Channel:
         return sha256(f"{self.kind} {self.url}#{self.after}".encode()).hexdigest()[:12]
 
     def without_secrets(self, text: str) -> str:
-        """Some answers quote the request that they do not understand."""
+        """The text, unless it quotes a part of the address, as some servers do with a request that they do not understand."""
         words = [self.after, *re.split("[/?&=]", self.url.partition(self.host)[2])]
         hidden = any(len(word) >= SHORTEST_HIDDEN and word in text for word in words)
         return "its answer cannot be read" if hidden else text
@@ -70,7 +70,7 @@ class MailServer:
 
 
 def read_channels(text: str) -> tuple[Channel, ...]:
-    """Raises ``ValueError``, which says what they must be and nothing of what they are."""
+    """Raises ``ValueError``, which says what addresses look like and quotes none of these."""
     try:
         return tuple(dict.fromkeys(map(_channel, text.split())))
     except ValueError:

@@ -1,2 +1,1 @@
-"""Requests that the gateway itself sends: fetching schedules, calling HTTP engines. Nothing here trusts a
-URL."""
+"""Requests that the gateway sends: schedules, HTTP engines, messages about incidents. No URL is trusted."""

@@ -1,6 +1,6 @@
-"""One HTTP exchange over a guarded connection: aiohttp, which is given where it may connect and remembers nothing.
+"""One HTTP exchange by aiohttp, over a connection that the guard allows.
 
-Loaded with the first request, for many gateways send none.
+This module is loaded with the first request: many gateways send none.
 """
 
 import asyncio
@@ -9,7 +9,6 @@ import socket
 import ssl
 import sys
 import zlib
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from io import BytesIO
@@ -20,25 +19,24 @@ import aiohttp
 import truststore
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.http_exceptions import HttpProcessingError
-from yarl import URL
 
 from postern.core.calls.call import Headers, header_values
-from postern.outbound.guard import FetchFailed, Guard, Heard, Reason
+from postern.outbound.guard import FetchFailed, FetchRequest, Guard, Heard, Reason
 
 MOST_CONNECTIONS = 200
 LONGEST_CONNECT = 5.0
 SHORTEST_CONNECT = 0.1
 MADE_AT_ONCE = 8
-"""Connections to one host."""
+"""Attempts to connect to one host at the same time."""
 LARGEST_HEADERS = 32 * 1024
-"""Of an answer, all together; the parser itself takes no single one of more than that."""
+"""Bytes: for all headers of an answer together, and in the parser for each."""
 MOST_HEADERS = 200
 _NO_TYPE = ("Content-Type",)
-"""What aiohttp would say of a body by itself."""
+"""The header that aiohttp would add to a body by itself."""
 PIECE = 64 * 1024
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_CERTIFICATES = (  # where a system may have them besides
+_CERTIFICATES = (  # further places where systems keep them
     "/etc/ssl/cert.pem",
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/cert.pem",
@@ -53,12 +51,11 @@ class Exchanged:
     headers: Headers = field(repr=False)
     body: bytes = field(repr=False)
     leads_to: bytes | None = None
-    """Where it redirects to, for those who follow it; its body has not been read then."""
+    """The target of a redirect that is to be followed; its body was not read."""
 
 
 class Client:
-    """Connections that are kept and used again; never cookies, credentials, proxies or anything else from the
-    environment. To be made where the event loop runs."""
+    """It keeps connections, but no cookies and credentials, and takes no proxy from the environment. Made in the event loop."""
 
     def __init__(self, guard: Guard, tls: ssl.SSLContext) -> None:
         self._room = asyncio.Semaphore(MOST_CONNECTIONS)
@@ -79,33 +76,26 @@ class Client:
         )
 
     async def exchange(
-        self,
-        method: str,
-        url: URL,
-        headers: Mapping[str, str],
-        content: bytes | None,
-        send_within: float,
-        max_bytes: int,
-        may_follow: bool,
-        heard: Heard,
+        self, request: FetchRequest, send_within: float, may_follow: bool, heard: Heard
     ) -> Exchanged:
-        """The answer, a redirect too, unfolded where it was compressed. Whoever asks sets the time for all of it, and
-        sees in ``heard`` how far it came. ``may_follow``: the body of a redirect is not wanted."""
+        """The answer, decompressed. The caller limits the time for all of it, and finds in ``heard`` how far it came.
+        ``may_follow``: a redirect is an answer without its body."""
         heard.status = None
         connect_within = min(await self._find_room(send_within), LONGEST_CONNECT)
+        content = request.content
         try:
             async with self._session.request(
-                method,
-                url,
-                headers=headers,
-                # In pieces where it is large: others wait while one is written.
+                request.method,
+                request.url,
+                headers=request.headers,
+                # A large body in pieces: other requests wait while one is written.
                 data=content if content is None or len(content) <= PIECE else BytesIO(content),
-                skip_auto_headers=() if content is None or "Content-Type" in headers else _NO_TYPE,
+                skip_auto_headers=() if content is None or "Content-Type" in request.headers else _NO_TYPE,
                 allow_redirects=False,
                 timeout=_time_to_connect(connect_within),
             ) as response:
                 heard.status = response.status
-                return await _received(response, max_bytes, may_follow)
+                return await _received(response, request.max_bytes, may_follow)
         except FetchFailed as failed:
             failed.status = heard.status
             raise
@@ -115,10 +105,7 @@ class Client:
             self._room.release()
 
     async def _find_room(self, within: float) -> float:
-        """The seconds that are left of these."""
-        if not self._room.locked():
-            await self._room.acquire()
-            return within
+        """Waits for a free connection, and returns the seconds that are left."""
         clock = asyncio.get_running_loop().time
         until = clock() + within
         try:
@@ -134,8 +121,8 @@ class Client:
 
 
 class _Connector(aiohttp.TCPConnector):
-    """A server has room for few connections that it has not taken yet (Python's own for 5). Who finds none tries again
-    after seconds, so hundreds of starts at the same moment would wait for longer than if they came one by one."""
+    """Makes few connections to a host at a time. A server's queue of connections is short (Python's own has 5 places), and a client
+    that finds it full tries again only after seconds: hundreds of attempts at once would take longer than one by one."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -153,7 +140,7 @@ class _Connector(aiohttp.TCPConnector):
 
 
 class _GuardedResolver(AbstractResolver):
-    """For names. aiohttp takes numbers as they are: they are judged where the socket is made."""
+    """Resolves names. A numeric address does not come here: it is judged when the socket is made."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
@@ -178,7 +165,7 @@ class _GuardedResolver(AbstractResolver):
 
 
 def _guarded_sockets(guard: Guard) -> Any:
-    """Every connection begins here, with the number that it goes to."""
+    """Every connection begins here, with the address that it goes to."""
 
     def make(where: tuple[Any, ...]) -> socket.socket:
         family, kind, protocol, _, address = where
@@ -189,11 +176,11 @@ def _guarded_sockets(guard: Guard) -> Any:
 
 
 def trusted_by_system() -> ssl.SSLContext:
-    """What the system trusts, whatever the environment says (``SSL_CERT_FILE``)."""
+    """Trusts what the system trusts, whatever the environment says (``SSL_CERT_FILE``)."""
     if sys.platform in ("darwin", "win32"):
         return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    # The places that were compiled in: asking for the default ones would ask the environment.
+    # The compiled-in places: ``load_default_certs`` would follow the environment.
     paths = ssl.get_default_verify_paths()
     file = next(filter(os.path.isfile, (paths.openssl_cafile, *_CERTIFICATES)), None)
     folder = paths.openssl_capath if os.path.isdir(paths.openssl_capath) else None
@@ -222,18 +209,21 @@ async def _received(response: aiohttp.ClientResponse, max_bytes: int, may_follow
     if response.status in _REDIRECTS and location and may_follow:
         return Exchanged(response.status, headers, b"", location[0])
     body = bytearray()
-    unfolded = _unfolded(headers)
+    decompressor = _decompressor(headers)
     async for part in response.content.iter_any():
-        body += part if unfolded is None else _unfold(unfolded, part, max_bytes - len(body))
+        try:
+            # One byte more than there is room for, at most: a megabyte of zeros is a thousand times smaller when compressed.
+            body += part if decompressor is None else decompressor.decompress(part, max_bytes - len(body) + 1)
+        except zlib.error as error:
+            raise FetchFailed("bad_response", f"the answer cannot be decompressed: {error}") from error
         if len(body) > max_bytes:
             raise FetchFailed("too_large", f"the answer is larger than {max_bytes} bytes")
-    if unfolded is not None and not unfolded.eof and (body or unfolded.unconsumed_tail):
+    if decompressor is not None and not decompressor.eof and (body or decompressor.unconsumed_tail):
         raise FetchFailed("bad_response", "the answer cannot be decompressed: it breaks off")
     return Exchanged(response.status, headers, bytes(body))
 
 
-def _unfolded(headers: Headers) -> "zlib._Decompress | None":
-    """What unfolds the body, or None where there is nothing to unfold."""
+def _decompressor(headers: Headers) -> "zlib._Decompress | None":
     named = b",".join(header_values(headers, b"content-encoding")).decode("latin-1").lower().split(",")
     codings = [coding for name in named if (coding := name.strip()) not in ("", "identity")]
     if not codings:
@@ -243,15 +233,7 @@ def _unfolded(headers: Headers) -> "zlib._Decompress | None":
         raise FetchFailed("bad_response", "the answer is compressed more than once")
     if codings[0] not in ("gzip", "x-gzip", "deflate"):
         raise FetchFailed("bad_response", "the answer is compressed in a way that was not asked for")
-    return zlib.decompressobj(zlib.MAX_WBITS | 32)  # it sees itself which of the two it is
-
-
-def _unfold(unfolding: "zlib._Decompress", part: bytes, room: int) -> bytes:
-    """One byte more than there is room for at most: a megabyte of zeros is a thousand times smaller on its way."""
-    try:
-        return unfolding.decompress(part, room + 1)
-    except zlib.error as error:
-        raise FetchFailed("bad_response", f"the answer cannot be decompressed: {error}") from error
+    return zlib.decompressobj(zlib.MAX_WBITS | 32)  # it detects which of the two it is
 
 
 def _explained(error: Exception, status: int | None) -> FetchFailed:
@@ -275,10 +257,10 @@ def _explained(error: Exception, status: int | None) -> FetchFailed:
 
 
 def _innermost(error: BaseException) -> str:
-    """What went wrong first: aiohttp puts what was asked for around it."""
+    """The words of the first error: aiohttp raises its own from it."""
     while error.__cause__ is not None:
         error = error.__cause__
     words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     if isinstance(error, HttpProcessingError):
-        words = error.message  # as a text it begins with a status that nobody has sent
+        words = error.message  # its text begins with a status that the server did not send
     return " ".join(words.split())[:200] or type(error).__name__

@@ -1,4 +1,4 @@
-"""Fetching a URL that a user typed: bounded in time, size, redirects, and in where it may lead."""
+"""Fetching a URL that a user typed, with limits for time, size, redirects and addresses."""
 
 import asyncio
 import re
@@ -12,12 +12,13 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urljoin, urlsplit
 
+from msgspec.structs import replace
 from yarl import URL
 
 from postern.core.address import NOBODY, Allowlist
 from postern.core.calls.call import Headers, header_values
 from postern.core.names import is_header_name
-from postern.outbound.guard import FetchFailed, Guard, Heard, Resolve, system_resolve
+from postern.outbound.guard import FetchFailed, FetchRequest, Guard, Heard, Resolve, system_resolve
 
 if TYPE_CHECKING:
     from postern.outbound.client import Client
@@ -30,8 +31,7 @@ _SAFE = "%/:@!$&'()*+,;=~?[]"
 
 @dataclass(frozen=True, slots=True)
 class FetchedAnswer:
-    """What came back, whatever its status. ``url`` is where the last redirect led; header names are
-    lower-case."""
+    """An answer of any status. ``url`` is the target of the last redirect; header names are in lower case."""
 
     status: int
     headers: Headers = field(repr=False)
@@ -43,7 +43,7 @@ class FetchedAnswer:
         return values[0].decode("latin-1") if values else None
 
     def retry_after(self, now: float) -> float | None:
-        """The seconds to wait that the answer asks for, as a number or as a date."""
+        """The seconds to wait that the answer asks for; it gives a number or a date."""
         text = (self.header("retry-after") or "").strip()
         if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text):  # Shopify writes 2.0
             return float(text)
@@ -54,8 +54,7 @@ class FetchedAnswer:
 
 
 class Fetcher:
-    """Sends requests to addresses that may be reached. Holds connections, never cookies, credentials or
-    anything else."""
+    """Sends requests to allowed addresses. It keeps connections and nothing else."""
 
     def __init__(
         self,
@@ -64,7 +63,7 @@ class Fetcher:
         tls: ssl.SSLContext | None = None,
         resolve: Resolve = system_resolve,
     ) -> None:
-        """``tls`` replaces what the system trusts."""
+        """``tls``: in place of the certificates that the system trusts."""
         self._guard = Guard(allowed_ranges, resolve)
         self._tls = tls
         self._client: Client | None = None
@@ -81,35 +80,25 @@ class Fetcher:
         max_bytes: int = 1 << 20,
         max_redirects: int | None = 5,
     ) -> FetchedAnswer:
-        """The answer, or ``FetchFailed`` with its status if that came. ``timeout`` is for everything together, redirects and a slow body
-        included. ``max_redirects``: None where a redirect is an answer like any other.
+        """The answer, whatever its status. Raises ``FetchFailed``, with the status if that came. ``timeout`` is for everything,
+        redirects and a slow body included. ``max_redirects``: None if a redirect is an answer like any other.
 
-        Waiting for a connection that is free, and connecting, which has at most five seconds, have half of it: ``timeout`` as
-        the reason then means that the request has gone out.
+        Waiting for a free connection and connecting (five seconds at most) may take half of the time: the reason ``timeout``
+        then means that the request was sent.
         """
-        target = parse_url(url)
+        request = FetchRequest(method, parse_url(url), headers or {}, content, max_bytes)
         client = self._client or await self._made()
         heard = Heard()
         try:
-            # A time-out per read would let a server that sends a byte now and then hold us for ever.
+            # A limit for each read would let a server that sends a byte now and then hold us for ever.
             async with asyncio.timeout(timeout):
-                return await self._follow(
-                    client,
-                    target,
-                    method,
-                    headers or {},
-                    content,
-                    timeout / 2,
-                    max_bytes,
-                    max_redirects,
-                    heard,
-                )
+                return await _follow(client, request, timeout / 2, max_redirects, heard)
         except TimeoutError as error:
             detail = f"no complete answer within {timeout:g} seconds"
             raise FetchFailed("timeout", detail, heard.status) from error
 
     async def reach(self, url: str, timeout: float = 5.0) -> None:
-        """Connect and hang up: says whether somebody listens there without asking them anything."""
+        """Connects and hangs up. Raises ``FetchFailed`` if nobody listens there."""
         target = parse_url(url)
         host, port = str(target.raw_host), target.port or 0
         try:
@@ -124,7 +113,7 @@ class Fetcher:
             self._client = None
 
     async def prepare(self) -> None:
-        """Loads and makes what the first request would wait for."""
+        """Loads what the first request would wait for."""
         await self._made()
 
     async def _made(self) -> "Client":
@@ -134,57 +123,46 @@ class Fetcher:
                 self._client = make()
         return self._client
 
-    async def _follow(
-        self,
-        client: "Client",
-        url: URL,
-        method: str,
-        headers: Mapping[str, str],
-        content: bytes | None,
-        send_within: float,
-        max_bytes: int,
-        redirects: int | None,
-        heard: Heard,
-    ) -> FetchedAnswer:
-        left = redirects or 0
-        while True:
-            answer = await client.exchange(
-                method, url, _sent(headers), content, send_within, max_bytes, redirects is not None, heard
+
+async def _follow(
+    client: "Client", request: FetchRequest, send_within: float, redirects: int | None, heard: Heard
+) -> FetchedAnswer:
+    followed = 0
+    while True:
+        sent = replace(request, headers=_sent(request.headers))
+        answer = await client.exchange(sent, send_within, redirects is not None, heard)
+        if answer.leads_to is None or redirects is None:
+            return FetchedAnswer(answer.status, answer.headers, answer.body, str(request.url))
+        try:
+            target = parse_url(answer.leads_to.decode("latin-1"), request.url)
+        except FetchFailed as wrong:
+            detail = f"the answer is a redirect, and to no URL: {wrong.detail}"
+            raise FetchFailed(wrong.reason_code, detail) from wrong
+        if followed == redirects:
+            many = f"more than {redirects} redirects"
+            one = f"the answer is a redirect to {_shown(target)}; redirects are not followed here"
+            raise FetchFailed("too_many_redirects", many if redirects else one)
+        followed += 1
+        request = _redirected(request, answer.status, target)
+
+
+def _redirected(request: FetchRequest, status: int, target: URL) -> FetchRequest:
+    method, content, headers = request.method, request.content, request.headers
+    if status == 303 or (status in (301, 302) and method == "POST"):
+        method, content = ("HEAD" if method == "HEAD" else "GET"), None
+        headers = {name: value for name, value in headers.items() if not name.lower().startswith("content-")}
+    if target.origin() != request.url.origin():
+        # The user gave the headers to one site. They stay away even if a later redirect comes back to it.
+        headers = {}
+        if content is not None:
+            raise FetchFailed(
+                "redirect_refused", f"the answer would send the request's body on to {_shown(target)}"
             )
-            if answer.leads_to is None or redirects is None:
-                return FetchedAnswer(answer.status, answer.headers, answer.body, str(url))
-            try:
-                target = parse_url(answer.leads_to.decode("latin-1"), url)
-            except FetchFailed as wrong:
-                raise FetchFailed(
-                    wrong.reason_code, f"the answer is a redirect, and to no URL: {wrong.detail}"
-                ) from wrong
-            if left == 0:
-                raise FetchFailed(
-                    "too_many_redirects",
-                    f"more than {redirects} redirects"
-                    if redirects
-                    else f"the answer is a redirect to {_shown(target)}; redirects are not followed here",
-                )
-            left -= 1
-            if answer.status == 303 or (answer.status in (301, 302) and method == "POST"):
-                method, content = ("HEAD" if method == "HEAD" else "GET"), None
-                headers = {
-                    name: value for name, value in headers.items() if not name.lower().startswith("content-")
-                }
-            if target.origin() != url.origin():
-                # The user gave these to one site, not to wherever it points. They stay off even if a later
-                # redirect comes back.
-                headers = {}
-                if content is not None:
-                    raise FetchFailed(
-                        "redirect_refused", f"the answer would send the request's body on to {_shown(target)}"
-                    )
-            url = target
+    return FetchRequest(method, target, headers, content, request.max_bytes)
 
 
 def _prepared(guard: Guard, tls: ssl.SSLContext | None) -> Callable[[], "Client"]:
-    """What takes a while: the library, and reading the certificates that the system trusts."""
+    """Loads the library and the system's certificates, which takes a while."""
     from postern.outbound.client import Client, system_tls
 
     return partial(Client, guard, tls or system_tls())
@@ -204,7 +182,7 @@ async def _first_to_answer(addresses: list[str], port: int) -> None:
 
 
 def _sent(headers: Mapping[str, str]) -> dict[str, str]:
-    """With ours, where the user has none of that name."""
+    """The user's headers, and ours that they do not replace."""
     given = {name.lower() for name in headers}
     sent = {name: value for name, value in _OWN_HEADERS.items() if name.lower() not in given}
     for name, value in headers.items():
@@ -218,14 +196,13 @@ def _sent(headers: Mapping[str, str]) -> dict[str, str]:
 
 @lru_cache(maxsize=256)  # the same few again and again
 def parse_url(text: str, base: URL | None = None) -> URL:
-    """The URL, or ``FetchFailed`` with what is wrong with it: asked when it is configured, and again when it
-    is used."""
+    """Raises ``FetchFailed``, which says what is wrong. Asked when a URL is configured, and again when it is used."""
     try:
         written = text.strip() if base is None else urljoin(str(base), text)
         url, parts = URL(written), urlsplit(written)
         host, port = url.host_subcomponent, url.explicit_port
         if url.scheme in ("http", "https") and host and port != 0 and not (url.user or url.password):
-            # Path and query go out as they were written: a decoded %2F is another URL to whoever signed it.
+            # Path and query stay as written: with a decoded %2F a signature of the URL would be wrong.
             return URL.build(
                 scheme=url.scheme,
                 authority=_number(host) + (f":{port}" if port else ""),
@@ -243,7 +220,7 @@ def parse_url(text: str, base: URL | None = None) -> URL:
 
 
 def _number(host: str) -> str:
-    """An address that is written as one number, in octal or with parts left out, in the way that everybody reads."""
+    """An address written as one number, in octal or with parts left out becomes the usual four numbers."""
     if re.fullmatch(r"[0-9][0-9a-fx.]*", host):
         with suppress(OSError):
             return socket.inet_ntoa(socket.inet_aton(host))
@@ -251,5 +228,5 @@ def _number(host: str) -> str:
 
 
 def _shown(url: URL) -> str:
-    """Without its query, which may hold what nobody should read in a log."""
+    """Without the query, which may hold a secret."""
     return f"{url.scheme}://{url.raw_authority}{url.raw_path}"[:200]

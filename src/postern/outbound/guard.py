@@ -1,16 +1,16 @@
-"""Connecting only where the gateway may go.
+"""The addresses that the gateway may connect to.
 
-A name is resolved once, every address it resolves to is judged, and the connection is made to one of the
-judged numbers. There is no second look-up for a name server to answer differently. Host header and TLS name
-stay those of the URL.
+A name is resolved once, all its addresses are judged, and the connection goes to one of these. There is no second look-up that a
+name server could answer differently. The Host header and the name in TLS stay those of the URL.
 """
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Literal
 
 from msgspec import Struct
+from yarl import URL
 
 from postern.core.address import Allowlist, closed
 from postern.core.problems import FetchTrouble
@@ -34,7 +34,7 @@ Resolve = Callable[[str, int], Awaitable[list[str]]]
 
 
 class FetchFailed(FetchTrouble):
-    """With the kind of what has gone wrong."""
+    """A request that failed, with the kind of reason."""
 
     def __init__(self, reason_code: Reason, detail: str, status: int | None = None) -> None:
         super().__init__(detail, status)
@@ -42,27 +42,37 @@ class FetchFailed(FetchTrouble):
         self.reason_code = reason_code
 
 
+class FetchRequest(Struct, frozen=True):
+    """A request, and how large its answer may be."""
+
+    method: str
+    url: URL
+    headers: Mapping[str, str]
+    content: bytes | None
+    max_bytes: int
+
+
 class Heard(Struct):
-    """What has come of an answer so far."""
+    """The part of an answer that has come so far."""
 
     status: int | None = None
 
 
 async def system_resolve(host: str, port: int) -> list[str]:
-    """Every address of the name. Decimal, octal and shortened forms of an address become the address here."""
+    """All addresses of the name. An address in decimal, octal or shortened form becomes the usual one here."""
     answers = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(answer[4][0]) for answer in answers))
 
 
 class Guard:
-    """Where the gateway may go: public addresses, and the ranges that were opened on purpose."""
+    """Allows public addresses, and the ranges that were opened on purpose."""
 
     def __init__(self, allowed_ranges: Allowlist, resolve: Resolve = system_resolve) -> None:
         self._allowed = allowed_ranges
         self._resolve = resolve
 
     async def addresses(self, host: str, port: int) -> list[str]:
-        """Where this host is; ``FetchFailed`` unless the gateway may go to all of that."""
+        """The host's addresses. Raises ``FetchFailed`` unless the gateway may connect to all of them."""
         try:
             addresses = await self._resolve(host, port)
         except (OSError, UnicodeError) as error:
@@ -72,13 +82,12 @@ class Guard:
         if not addresses:
             raise FetchFailed("name_not_found", f"{host} has no address")
         for address in addresses:
-            # All of them, not only the one that would be used: a name with public and private addresses is most
-            # likely an attack.
+            # All of them: a name with public and private addresses is most likely an attack.
             self.judge(address, host)
         return addresses
 
     def judge(self, address: str, host: str | None = None) -> None:
-        """``FetchFailed`` where the gateway must not connect to this address (of this host)."""
+        """Raises ``FetchFailed`` if the gateway must not connect to this address (of this host)."""
         if (reason := closed(address, self._allowed)) is not None:
             where = f"{host} is {address}, which" if host and host != address else address
             raise FetchFailed(

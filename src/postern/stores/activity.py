@@ -1,4 +1,4 @@
-"""What came to every webhook lately, counted for all of them at once: what their list is put in order by."""
+"""The latest calls of every webhook, counted for all of them at once. The list of webhooks is sorted by it."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -35,8 +35,8 @@ class Activities(Repository):
     def all(
         self, connection: Connection, day: int, recent: int, until: int, among: Sequence[str] | None = None
     ) -> Lately:
-        """Of those, or of these, that were ever called. The minutes at which the last day and what is recent begin,
-        and the one before which they end."""
+        """The activity of all webhooks that were ever called, or of those ``among`` them. ``day`` and ``recent``: the minutes at
+        which these times begin; ``until``: before which they end."""
         these = true() if among is None else tallies.c.webhook_id.in_(among)
         last = select(tallies.c.webhook_id, func.max(tallies.c.last_at)).where(_CALLS, these)
         called = {row[0]: row[1] for row in connection.execute(last.group_by(tallies.c.webhook_id))}
@@ -67,8 +67,8 @@ class Activities(Repository):
 
 
 def _stopped(connection: Connection, recent: int, until: int, these: ColumnElement[bool]) -> dict[str, int]:
-    """Rejected calls without proof since the last call with proof, where there was one: the sender may have stopped
-    getting through. Any others may be a stranger's, who cannot make a webhook look as if it failed."""
+    """Calls without proof since the last call with proof, if there was one: the sender's own calls may fail now. Other
+    calls without proof may be a stranger's, who cannot make a webhook look as if it failed."""
     minute = (func.max(tallies.c.last_at) // 60_000).label("minute")
     proven = select(tallies.c.webhook_id, minute).where(_PROVEN, these)
     last = proven.group_by(tallies.c.webhook_id).subquery()
@@ -88,7 +88,7 @@ def _called_since(minute: int) -> Select[tuple[str]]:
 
 
 def _counted(table: Table, among: Webhooks, recent: int, first: int, end: int) -> Select[Any]:
-    """Only the webhooks that were called at all are looked up: the key begins with the webhook."""
+    """Reads only these webhooks: the table's key begins with the webhook."""
     now = func.sum(case((table.c.minute >= recent, table.c.calls), else_=0))
     statement = select(table.c.webhook_id, table.c.code, func.sum(table.c.calls), now)
     return statement.where(
@@ -97,8 +97,8 @@ def _counted(table: Table, among: Webhooks, recent: int, first: int, end: int) -
 
 
 def _not_started(connection: Connection, recent: int, among: Webhooks) -> dict[str, int]:
-    """Deliveries of the latest calls that were given up or had a run that failed, and those that are tried again: of these
-    the ones that wait longest, and not many. That is enough to see who is in trouble."""
+    """Deliveries of recent calls that failed, and the thousand that have been tried in vain for longest. More are not needed to
+    see which webhooks are in trouble."""
     given_up = select(deliveries.c.webhook_id, func.count()).where(
         deliveries.c.state == "failed",
         UNUSUAL_DELIVERIES,

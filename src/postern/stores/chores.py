@@ -1,4 +1,4 @@
-"""What is done now and then: how far it has come, when it was done last, and by which process it is done."""
+"""Chores, which one of several processes does now and then: how far each has come, when it was last done, whose turn it is."""
 
 from sqlalchemy import Connection, or_, select, update
 
@@ -11,7 +11,7 @@ from postern.stores.sql.upsert import insert_first, insert_into
 class Chores(Repository):
     @reads
     def reached(self, connection: Connection, name: str) -> str:
-        """How far this work had come when it was last left."""
+        """How far this chore has come."""
         return how_far(connection, name)
 
     @reads
@@ -26,7 +26,7 @@ class Chores(Repository):
 
     @writes
     def my_turn(self, connection: Connection, name: str, now: float, every: float) -> bool:
-        """Whether this process is to do what one of them does now and then."""
+        """Whether the chore is due and this process is to do it."""
         due = update(chores).where(
             chores.c.name == name,
             or_(chores.c.at <= milliseconds(now - every), chores.c.at > milliseconds(now)),

@@ -1,1 +1,1 @@
-"""Who may do what, and who did what."""
+"""Access levels, accounts, and the audit log."""

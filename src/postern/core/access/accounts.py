@@ -1,4 +1,4 @@
-"""Who may ask for what: API keys, users, their sessions."""
+"""API keys, users, and their sessions."""
 
 from dataclasses import dataclass, field
 from typing import Literal, get_args
@@ -20,23 +20,23 @@ class ApiKey(Struct, frozen=True):
 
 
 class Actor(Struct, frozen=True):
-    """Who is asking, and what they may do."""
+    """Who makes a request, with their access level."""
 
     name: str
     level: Level
     id: str = ""
-    """The user's or the key's id; empty where neither asks (the command line, the first start)."""
+    """The id of the user or key; empty for the command line and the first start."""
     session: str = ""
-    """The id of the session, where a person asks through one."""
+    """The id of the session, if a person signed in."""
 
     @property
     def is_key(self) -> bool:
-        """An API key asks, and no person who is signed in."""
+        """Whether it is an API key, and no signed-in person."""
         return bool(self.id) and not self.session
 
     @property
     def owner(self) -> str:
-        """Whose is what is kept for whoever asks: the id, or where there is none the name."""
+        """Owns what is kept for this actor: the id, or the name if there is none."""
         return self.id or self.name
 
     def may(self, needed: Level) -> bool:
@@ -55,7 +55,7 @@ class User:
 
 
 class Session(Struct, frozen=True):
-    """A signed-in browser. Its secret is known to the browser alone."""
+    """A signed-in browser. Only the browser knows its secret."""
 
     id: str
     user_id: str

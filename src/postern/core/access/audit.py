@@ -1,4 +1,4 @@
-"""Who changed what."""
+"""The audit log's entries."""
 
 from typing import Any
 
@@ -7,12 +7,11 @@ from msgspec import Struct, field
 from postern.core.access.accounts import Level
 
 Changes = dict[str, Any]
-"""By the name of what was changed: what it was and is, or that it was set where it is secret."""
+"""By the name of the changed field: its value before and after; of a secret, only that it was set."""
 
 
 class AuditEntry(Struct, frozen=True):
-    """Who changed what, and when. ``changes`` holds the changed fields' names, with before and after where
-    neither is secret."""
+    """Who changed what, and when."""
 
     id: str
     at: float

@@ -1,1 +1,1 @@
-"""Who may ask, and what was changed by whom."""
+"""Accounts and the audit log in the database."""

@@ -1,4 +1,4 @@
-"""API keys: only their digests are kept."""
+"""API keys: only their digests are stored."""
 
 from hashlib import sha256
 
@@ -37,5 +37,5 @@ class ApiKeys(Repository):
 
 
 def digest(secret: str) -> bytes:
-    """The secret has 256 random bits: a fast hash is enough, and looking one up by it leaks nothing."""
+    """A fast hash is enough for a secret of 256 random bits, and a look-up by it leaks nothing."""
     return sha256(secret.encode("utf-8", "surrogateescape")).digest()

@@ -1,5 +1,4 @@
-"""Who changed what. A note is written in the transaction of the change it tells of: neither is there without
-the other."""
+"""The audit log. An entry is written in the transaction of its change: neither exists without the other."""
 
 import msgspec
 from sqlalchemy import Connection, Executable, insert, select
@@ -36,7 +35,7 @@ def write_note(connection: Connection, note: AuditEntry | None) -> None:
 
 
 def changed_one(connection: Connection, change: Executable, note: AuditEntry | None) -> bool:
-    """Whether there was a row to be changed, or deleted. Only then the note is written."""
+    """Whether a row was changed or deleted. Only then the note is written."""
     changed = connection.execute(change).rowcount == 1
     write_note(connection, note if changed else None)
     return changed

@@ -1,5 +1,4 @@
-"""Users and their sessions. A password is kept as a slow hash, a session's secret as a fast one: it has 256
-random bits."""
+"""Users and their sessions. A password is stored as a slow hash, a session's secret of 256 random bits as a fast one."""
 
 from typing import Any
 
@@ -54,8 +53,8 @@ class People(Repository):
         hash_was: str | None = None,
         end_sessions_but: str | None = None,
     ) -> bool:
-        """What is given, and nothing else: it may have been changed since it was read. False where nobody else would
-        stay admin, or where the password's hash is no longer ``hash_was``."""
+        """Changes only what is given: the rest may have been changed meanwhile. False if no admin would be left, or if the
+        password's hash is no longer ``hash_was``."""
         given = {"level": level, "password_hash": password_hash}
         values = {name: value for name, value in given.items() if value is not None}
         changing = update(users).where(users.c.id == user_id)
@@ -93,8 +92,8 @@ class People(Repository):
         hash_was: str,
         new_hash: str | None = None,
     ) -> bool:
-        """False where the password's hash is no longer ``hash_was``, the one that the password was compared with: a
-        password that was changed meanwhile opens no session."""
+        """False if the password's hash is no longer ``hash_was``, with which the password was compared: a password that was
+        changed meanwhile opens no session."""
         known = update(users).where(users.c.id == session.user_id, users.c.password_hash == hash_was)
         signed_in = known.values(
             last_signed_in_at=milliseconds(session.created_at), password_hash=new_hash or hash_was

@@ -1,4 +1,4 @@
-"""Who may do what: API keys, users, and the sessions they sign in to."""
+"""API keys, users, and their sessions."""
 
 import hmac
 from contextlib import suppress
@@ -20,23 +20,23 @@ from postern.usecases.runtime.gateway import Gateway, require
 
 SESSION_IDLE = 12 * 3600.0
 SESSION_LONGEST = 30 * 24 * 3600.0
-"""A session ends when it was not used for that long, and at the latest that long after signing in."""
+"""Seconds: a session ends this long after its last use, and at the latest this long after signing in."""
 
 FAILED_SIGN_INS_FROM = 100
 FAILED_SIGN_INS_AS = 200
-"""A minute, besides the limit for one name from one address, which is the one that a person meets. These are
-wide, so that somebody who guesses at a name hardly slows its owner, who comes from elsewhere, or others who
-come from the same address. Where strangers have used up a name's, an address that has not tried it for a
-minute still has one try: nobody's right password can be kept out for longer than that."""
+"""Failures a minute from one address, and as one name. A person meets a third, narrower limit: for one name from one address.
+These are wide, so that somebody who guesses hardly slows the name's owner, or others at the same address. When strangers have
+used up a name's limit, an address that has not tried it for a minute still has one try: a right password is kept out for no
+longer than that."""
 
 NOT_RIGHT = "The name or the password is not right."
 
 LAST_USED_EVERY = 60.0
-"""How exact "last used" is: writing it down at every request would make reading cost a commit."""
+"""Seconds: "last used" is no more exact, because recording it at every request would make reading cost a commit."""
 
 
 async def create_key(gateway: Gateway, actor: Actor, name: str, level: str) -> views.NewApiKey:
-    """A key for programs, with an access level. The key itself is in this answer and nowhere else, ever."""
+    """Make an API key with an access level. Only this answer holds the key itself."""
     require(actor, "admin")
     name = name.strip()
     errors = [*_level_problem(level), *_name_problem(name, 200)]
@@ -51,7 +51,7 @@ async def create_key(gateway: Gateway, actor: Actor, name: str, level: str) -> v
 
 
 async def keys(gateway: Gateway, actor: Actor) -> list[views.ApiKey]:
-    """Every API key: what it is for, what it may do, when it was last used."""
+    """Every API key with its name, its access level and its last use."""
     require(actor, "admin")
     return [shown(views.ApiKey, key) for key in await gateway.store.api_keys.all()]
 
@@ -64,7 +64,7 @@ async def delete_key(gateway: Gateway, actor: Actor, key_id: str) -> None:
 
 
 async def actor_of_key(gateway: Gateway, secret: str) -> Actor:
-    """Whom a bearer key stands for, or ``Refused``: a missing level is never guessed."""
+    """The actor of a bearer key. Raises ``Refused`` if it is not valid."""
     admin_key = gateway.site.admin_key_digest
     if admin_key is not None and hmac.compare_digest(
         sha256(secret.encode("utf-8", "surrogateescape")).digest(), admin_key
@@ -85,8 +85,8 @@ async def actor_of_key(gateway: Gateway, secret: str) -> Actor:
 async def sign_in(
     gateway: Gateway, name: str, password: str, address: str, user_agent: str = "", browser: str = ""
 ) -> str:
-    """The session's secret, for the browser's cookie and nobody else. ``browser``: the cookie that says in
-    which browser this name has signed in before."""
+    """The new session's secret, for the browser's cookie alone. ``browser``: the cookie of a browser in which this name has
+    signed in before."""
     name = account_name(name)
     now = gateway.clock()
     user = await gateway.store.people.named(name)
@@ -94,7 +94,7 @@ async def sign_in(
     try:
         right = await matches(NOBODY if user is None else user.password_hash, password, rank, address)
     except Refused:
-        gateway.runtime.limits.give_back(*tries)  # nobody has looked at the password
+        gateway.runtime.limits.give_back(*tries)  # the password was not compared
         raise
     if not right or user is None:
         raise Refused("not_authenticated", NOT_RIGHT)
@@ -114,7 +114,7 @@ async def sign_in(
 async def _reserved(
     gateway: Gateway, name: str, user: User | None, address: str, browser: str
 ) -> tuple[tuple[Tries, ...], float]:
-    """The tries this one is counted as until it turns out to be right, and its rank where many wait."""
+    """The limits that this try counts against until its password proves right, and its rank in the queue."""
     network = limit_key(address)
     here = Tries(("sign-in", name, network))
     name_alone = Tries(("sign-in as", name), FAILED_SIGN_INS_AS)
@@ -143,26 +143,25 @@ async def _reserved(
 
 
 async def _is_known_network(gateway: Gateway, user: User | None, network: str) -> bool:
-    # Asked for nobody too: how long an answer takes must not tell which names there are.
+    # Asked for an unknown name, too: the time that an answer takes must not tell which names exist.
     found = await gateway.store.people.sessions("nobody" if user is None else user.id)
     now = gateway.clock()
     return any(_alive(session, now) and limit_key(session.address) == network for session, _ in found)
 
 
 def account_name(name: str) -> str:
-    """As it is stored."""
+    """The name as it is stored."""
     return name.strip().lower()[:80]
 
 
 async def actor_of_session(gateway: Gateway, secret: str) -> Actor:
-    """Whom a session's cookie stands for, or ``Refused``."""
+    """The actor of a session's cookie. Raises ``Refused`` if the session is over."""
     found = await gateway.store.people.session(secret) if secret.startswith("ps_") else None
     now = gateway.clock()
     if found is None or not _alive(found[0], now):
         if found is not None and found[0].seen_at <= now:
-            with suppress(
-                StoreUnavailable
-            ):  # who was told so once is told so again, whatever becomes of the clock
+            # Deleted, so that it stays over if the clock is set back.
+            with suppress(StoreUnavailable):
                 await gateway.store.people.end(found[0].id, None)
         raise Refused("not_authenticated", "The session is over. Sign in again.")
     session, user = found
@@ -172,7 +171,7 @@ async def actor_of_session(gateway: Gateway, secret: str) -> Actor:
 
 
 async def sign_out(gateway: Gateway, secret: str) -> None:
-    """Never refused, also where the session is over already."""
+    """End this session. Not refused if it is over already."""
     found = await gateway.store.people.session(secret)
     if found is not None:
         session, user = found
@@ -181,7 +180,7 @@ async def sign_out(gateway: Gateway, secret: str) -> None:
 
 
 async def sessions(gateway: Gateway, actor: Actor) -> list[views.Session]:
-    """An admin sees everybody's, everybody else their own."""
+    """The sessions that are open: everybody's for an admin, else one's own."""
     require(actor, "read")
     if actor.level != "admin" and not actor.session:
         raise Refused("access_denied", "an API key has no sessions, and this needs the access level admin")
@@ -200,7 +199,7 @@ async def revoke_session(gateway: Gateway, actor: Actor, session_id: str) -> Non
 
 
 def _alive(session: Session, now: float) -> bool:
-    # Seen long after now: the clock was far ahead then, and the session would outlive all of that time.
+    # Last used in the future: the clock was far ahead then, and the session would last until that time.
     return abs(now - session.seen_at) <= SESSION_IDLE and now - session.created_at <= SESSION_LONGEST
 
 
@@ -208,8 +207,7 @@ def _alive(session: Session, now: float) -> bool:
 
 
 async def ensure_admin(gateway: Gateway, given_password: str) -> str | None:
-    """At the first start: the user ``admin``. A password that was made up here is returned, to be printed
-    once."""
+    """Makes the user ``admin`` at the first start. Returns the password if it was generated, to be printed once."""
     if await gateway.store.people.users():
         return None
     password = given_password or new_password()
@@ -220,7 +218,7 @@ async def ensure_admin(gateway: Gateway, given_password: str) -> str | None:
 
 
 async def users(gateway: Gateway, actor: Actor) -> list[views.User]:
-    """Everybody who may sign in to the console."""
+    """Every user of the console."""
     require(actor, "admin")
     return [shown(views.User, user) for user in await gateway.store.people.users()]
 
@@ -232,7 +230,7 @@ async def user(gateway: Gateway, actor: Actor, user_id: str) -> views.User:
 
 
 async def create_user(gateway: Gateway, actor: Actor, name: str, password: str, level: str) -> views.User:
-    """Somebody who may sign in to the console, with an access level."""
+    """Add a user of the console, with an access level."""
     require(actor, "admin")
     name = name.strip().lower()
     errors = [*_level_problem(level), *_name_problem(name, 80)]
@@ -250,7 +248,7 @@ async def create_user(gateway: Gateway, actor: Actor, name: str, password: str, 
 async def change_user(
     gateway: Gateway, actor: Actor, user_id: str, level: str | None = None, password: str | None = None
 ) -> views.User:
-    """A new password ends the user's sessions: somebody else who knew the old one may use one of them."""
+    """Change a user's level or password. A new password ends their sessions: one may belong to somebody who knew the old one."""
     require(actor, "admin")
     if level is not None and (errors := _level_problem(level)):
         raise Refused("invalid_request", errors=errors)
@@ -272,7 +270,7 @@ async def change_user(
         password_hash=password_hash,
         end_sessions_but=None if password is None else actor.session if actor.id == user_id else "",
     ):
-        await _user(gateway, user_id)  # or it was deleted meanwhile
+        await _user(gateway, user_id)  # refuses if the user was deleted meanwhile
         raise Refused("conflict", "somebody has to stay admin")
     return shown(views.User, await _user(gateway, user_id))
 
@@ -288,10 +286,10 @@ async def delete_user(gateway: Gateway, actor: Actor, user_id: str) -> None:
 
 
 async def change_own_password(gateway: Gateway, actor: Actor, old_password: str, new_password: str) -> None:
-    """Ends every other session of theirs."""
+    """Change one's own password. It ends one's other sessions."""
     require(actor, "read")
     if not actor.session:
-        raise Refused("access_denied", "only somebody who is signed in has a password")
+        raise Refused("access_denied", "only a signed-in user has a password")
     tries = Tries(("password of", actor.id))
     if wait := gateway.runtime.limits.reserve(tries):
         raise Refused(
@@ -304,7 +302,7 @@ async def change_own_password(gateway: Gateway, actor: Actor, old_password: str,
     try:
         right = await matches(user.password_hash, old_password)
     except Refused:
-        gateway.runtime.limits.give_back(tries)  # nobody has looked at the password
+        gateway.runtime.limits.give_back(tries)  # the password was not compared
         raise
     if not right:
         raise wrong

@@ -1,4 +1,4 @@
-"""Who changed what, and when."""
+"""The audit log: who changed what, and when."""
 
 from typing import Any
 
@@ -16,8 +16,7 @@ LONGEST_VALUE = 500
 
 
 def noted(gateway: Gateway, actor: Actor, action: str, subject: str, **changes: Any) -> AuditEntry:
-    """The entry that goes into the same transaction as the change. Never handed a secret: of one, say that it
-    was set."""
+    """The entry for the transaction of a change. Of a secret it is given only that it was set."""
     return AuditEntry(new_id("aud"), gateway.clock(), actor.name, actor.level, action, subject[:80], changes)
 
 
@@ -29,7 +28,7 @@ def webhook_noted(
     before: StoredWebhook | None = None,
     secrets: dict[str, bytes | None] | None = None,
 ) -> AuditEntry:
-    """What was changed of a webhook. Of its secrets: which were set and which removed."""
+    """The entry for a change of a webhook. Of secrets it names those that were set or removed."""
     changes = differences(_settings(before), _settings(after)) if before is not None else {"name": after.name}
     changes |= {
         f"secret.{field}": "removed" if value is None else "set" for field, value in (secrets or {}).items()
@@ -38,7 +37,7 @@ def webhook_noted(
 
 
 def _settings(webhook: StoredWebhook) -> Document:
-    # What a preset resolves to is long and follows from the settings and the preset's version.
+    # The scheme that a preset resolves to is long, and follows from the settings and the preset's version.
     return {
         **as_document(webhook.settings),
         "enabled": webhook.enabled,
@@ -47,7 +46,7 @@ def _settings(webhook: StoredWebhook) -> Document:
 
 
 def differences(before: Document, after: Document, path: str = "") -> Changes:
-    """Every field that differs, by its dotted path, as it was and as it is."""
+    """Every field that differs, by its dotted path, with its value before and after."""
     found: Changes = {}
     for name in sorted(before.keys() | after.keys()):
         was, is_now, here = before.get(name), after.get(name), f"{path}{name}"
@@ -61,7 +60,7 @@ def differences(before: Document, after: Document, path: str = "") -> Changes:
 async def listing(
     gateway: Gateway, actor: Actor, limit: int = 50, cursor: str | None = None, subject: str | None = None
 ) -> Listing[views.AuditEntry]:
-    """Who changed what and when, newest first. No secret is in it."""
+    """Who changed what and when, newest first. It holds no secret."""
     require(actor, "admin")
     limit = page_size(limit)
     found = await gateway.store.audit.page(limit + 1, cursor, subject)

@@ -1,5 +1,4 @@
-"""A creation that a client sends again makes nothing twice: the same key with the same request is answered
-the same."""
+"""Idempotency keys: a creation that a client sends again makes nothing twice, and gets the first answer."""
 
 import asyncio
 import hmac
@@ -14,7 +13,7 @@ from postern.usecases.runtime.gateway import Gateway
 
 KEPT = 24 * 3600.0
 LEASE = 60.0
-"""How long a first request that never ended, because its process died, keeps the key to itself."""
+"""Seconds after which a key is free again if the process of its first request died."""
 LONGEST_WAIT = 10.0
 LOOK_EVERY = 0.1
 
@@ -27,11 +26,8 @@ _kept_answer = msgspec.json.Decoder(KeptAnswer)
 async def once(
     gateway: Gateway, actor: Actor, key: str, request: bytes, work: Callable[[], Awaitable[KeptAnswer]]
 ) -> tuple[KeptAnswer, bool]:
-    """The answer of the work, and whether it is the one of an earlier request. After a refusal the key is free
-    again."""
-    store = gateway.store.idempotency
-    owner = actor.owner
-    digest = sha256(request).digest()
+    """The answer of the work, and whether an earlier request got it. After a refusal the key is free again."""
+    store, owner, digest = gateway.store.idempotency, actor.owner, sha256(request).digest()
     waited = 0.0
     while True:
         now = gateway.clock()

@@ -1,6 +1,6 @@
-"""Browsers somebody has signed in with before: a signed cookie says so, for one name, and gives no access.
+"""Known browsers: a signed cookie says that one name has signed in with this browser before. It gives no access.
 
-A browser that shows one does not wait because strangers have tried that name.
+Failed sign-ins of strangers under that name do not slow a known browser.
 """
 
 import hmac
@@ -15,13 +15,13 @@ _LONGEST = 200
 
 
 def browser_token(gateway: Gateway, name: str) -> str:
-    """For the cookie of a browser in which this name has just signed in."""
+    """The cookie of a browser in which this name has just signed in."""
     body = f"kb_{token_urlsafe(12)}.{int(gateway.clock())}"
     return f"{body}.{_signed(gateway.site.browser_keys[0], name, body)}"
 
 
 def known_browser(gateway: Gateway, name: str, token: str) -> str | None:
-    """The browser's id, where it is known for this name."""
+    """The browser's id, or None if it is not known for this name."""
     body, _, signature = token[:_LONGEST].rpartition(".")
     identifier, _, since = body.rpartition(".")
     if not since.isascii() or not since.isdigit() or gateway.clock() - int(since) > KNOWN_FOR:

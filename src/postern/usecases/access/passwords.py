@@ -1,4 +1,4 @@
-"""Passwords: hashed with Argon2id, in a thread of their own, those who are likely to be right first."""
+"""Passwords, hashed with Argon2id in a thread. The queue begins with those that are likely to be right."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -16,11 +16,11 @@ SHORTEST, LONGEST = 8, 256
 
 _hasher = PasswordHasher(time_cost=2, memory_cost=32 * 1024, parallelism=1)
 
-# Compared with where there is no such user, so that a wrong name takes as long as a wrong password.
+# Compared with if there is no such user, so that a wrong name takes as long as a wrong password.
 NOBODY = "$argon2id$v=19$m=32768,t=2,p=1$FJ0c+NlTyhR5NGgpCboqHA$yGch6U4OAn9n9Rx3oIctb8eo10nT6jD/Mc8Qf2Xf97M"
 
 
-# One at a time: each takes 32 MiB, and time on a core that callers need more.
+# One at a time: each takes 32 MiB, and time on a core that callers need.
 line = OneAtATime("passwords", 100, "Too many are signing in at once; try again in a few seconds.")
 
 
@@ -30,13 +30,13 @@ def check_password(password: str, field: str = "password") -> None:
 
 
 async def hashed(password: str) -> str:
-    """The password as it is stored. In a thread: it takes as long as it is meant to."""
+    """The password's hash. Made in a thread, because it takes long on purpose."""
     return await _in_turn(_hasher.hash, password, -1.0)
 
 
 async def matches(password_hash: str, password: str, rank: float = -1.0, address: str = "") -> bool:
-    """Whether this is the password. ``rank``: the lowest comes first where several wait. Below zero: somebody who
-    has proven something already. Networks share the places to wait in."""
+    """Whether this is the password. ``rank``: the lowest comes first; below zero for somebody who has proven something already.
+    Networks share the places in the queue."""
 
     def verify(secret: bytes) -> bool:
         try:

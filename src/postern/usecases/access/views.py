@@ -1,4 +1,4 @@
-"""What is answered about keys, users, sessions and changes."""
+"""Answers about keys, users, sessions and the audit log."""
 
 from postern.core.access import accounts
 from postern.core.access.accounts import Level
@@ -17,7 +17,7 @@ class ApiKey(View):
 
 
 class NewApiKey(ApiKey):
-    """The key itself is in this answer and nowhere else, ever."""
+    """Only this answer holds the key itself."""
 
     key: str
 

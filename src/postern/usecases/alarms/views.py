@@ -1,4 +1,4 @@
-"""What is answered about incidents and rhythms."""
+"""Answers about incidents and rhythms."""
 
 from typing import Annotated, Literal
 
@@ -9,15 +9,15 @@ from postern.usecases.answers import Time, View
 
 
 class Incident(View):
-    """What an alarm has found, in numbers. Open as long as ``closedAt`` is null."""
+    """A finding of an alarm. It is open as long as ``closedAt`` is null."""
 
     id: str
     kind: AlarmKind
-    webhook_id: Annotated[str | None, Meta(description="Null where it is the gateway's own.")]
+    webhook_id: Annotated[str | None, Meta(description="Null for the gateway's own incident.")]
     webhook_name: str | None
     sentence: str
     sender_clock: Annotated[
-        str | None, Meta(description="Until when the sender tries such calls again, and what it does then.")
+        str | None, Meta(description="Until when the sender tries these calls again, and what it does then.")
     ]
     opened_at: Time
     first_at: Time
@@ -26,20 +26,18 @@ class Incident(View):
     reasons: Annotated[
         dict[str, int],
         Meta(
-            description="How many for each: codes of rejected calls, statuses of answers, troubles of the gateway."
+            description="Counts by reason: codes of rejected calls, statuses of answers, troubles of the gateway."
         ),
     ]
     closed_at: Time | None
     closed_because: str
     acknowledged_at: Time | None
     acknowledged_by: str
-    not_told: Annotated[
-        list[str], Meta(description="Channels that could not be told what there is to tell, and why.")
-    ]
+    not_told: Annotated[list[str], Meta(description="Channels that could not be told, and why.")]
 
 
 class TriedChannel(View):
-    """A channel, and what has come of the test message. ``detail``: why it was not taken."""
+    """Whether a channel took the test message. ``detail``: why it did not."""
 
     channel: str
     taken: bool
@@ -47,7 +45,7 @@ class TriedChannel(View):
 
 
 class IncidentSample(View):
-    """One of its calls, and what would make calls like it verify."""
+    """One of the incident's calls, and what would make calls like it verify."""
 
     invocation_id: str
     received_at: Time
@@ -57,8 +55,8 @@ class IncidentSample(View):
 
 
 class NextAction(View):
-    """What is offered to be done about it now. ``invocationId``: the call whose explanation offers the fix, its first one
-    that changes a setting. ``count``: how many calls it starts."""
+    """Something that can be done now. ``invocationId`` and ``fix``: the call whose explanation offers the fix, and its number there.
+    ``count``: how many calls the action starts."""
 
     action: Literal["fix", "admit", "replay", "secrets", "rhythm", "send_again"]
     text: str
@@ -73,8 +71,8 @@ class IncidentStory(Incident):
 
 
 class ProposedRhythm(View):
-    """A rhythm that calls have kept to, or null with the reason why none is proposed. ``wouldHaveRung``: when it would have
-    opened an incident in the days that were looked at."""
+    """A rhythm that past calls have kept. ``cron`` is null if none is proposed; ``evidence`` says why. ``wouldHaveRung``: when it
+    would have opened an incident."""
 
     cron: str | None
     grace_minutes: int | None

@@ -1,1 +1,1 @@
-"""What a sender failed to deliver, asked for again at the sender."""
+"""Asking a sender to send again what it could not deliver."""

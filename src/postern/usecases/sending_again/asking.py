@@ -1,4 +1,4 @@
-"""Ask a webhook's sender to send again what it did not deliver."""
+"""Asking a webhook's sender to send again what it did not deliver."""
 
 from typing import Annotated
 
@@ -22,9 +22,9 @@ from postern.usecases.webhooks.requests import SEND_AGAIN
 
 class SendAgainRequest(Shape):
     since: Annotated[str, Field(max_length=40)] = Field(
-        description="What was not delivered since then: ISO 8601, or how long ago: 30m, 2h, 3d."
+        description="The time since when to look: ISO 8601, or how long ago: 30m, 2h, 3d."
     )
-    dry_run: bool = Field(default=False, description="Only say what would be asked for.")
+    dry_run: bool = Field(default=False, description="Only list what would be sent again.")
 
 
 async def send_again(gateway: Gateway, actor: Actor, webhook_id: str, request: SendAgainRequest) -> SentAgain:
@@ -76,9 +76,9 @@ async def send_again(gateway: Gateway, actor: Actor, webhook_id: str, request: S
 
 
 async def _press(api: SenderApi, wanted: list[SentEvent]) -> tuple[list[SentEvent], float | None]:
-    """The oldest first, until the sender wants to be left alone."""
+    """Asks for the oldest first, until the sender's limit of requests."""
     done: list[SentEvent] = []
-    oldest_first = wanted[::-1]  # those without a time, too
+    oldest_first = wanted[::-1]  # events without a time have only this order
     oldest_first.sort(key=lambda one: one.at or 0.0)
     for one in oldest_first:
         try:
@@ -94,6 +94,6 @@ def _sender_of(webhook: StoredWebhook) -> tuple[presets.Preset, presets.SendAgai
     preset = presets.load().get(how.provider) if how.method == "hmac" else None
     if preset is None or preset.send_again is None:
         raise Refused(
-            "conflict", "no button of this webhook's sender is known here: send again what is missing there"
+            "conflict", "Postern cannot ask this webhook's sender: send the missing calls again there"
         )
     return preset, preset.send_again

@@ -1,4 +1,4 @@
-"""What is answered to who asks a sender to send again."""
+"""The answer of a sender that was asked to send again."""
 
 from postern.usecases.answers import Time, View
 
@@ -10,9 +10,10 @@ class UndeliveredEvent(View):
 
 
 class SentAgain(View):
-    """``listed``: whether the sender lets a program see what it did not deliver. ``asked``: what the sender was asked to send again, or would be. ``by_itself``: how many it is still trying.
-    ``left``: those not asked for yet; ``retry_after_seconds``: when the sender takes the next request. ``by_hand``: what to do
-    where the sender has no such button; null where it has one. ``note``: what to know before asking."""
+    """``listed``: whether the sender lists for programs what it did not deliver. ``asked``: the events that it was asked to send
+    again, or would be. ``byItself``: how many it will still send by itself. ``left``: how many were not asked for yet;
+    ``retryAfterSeconds``: when the sender takes the next request. ``byHand``: what to do if programs cannot ask it, else null.
+    ``note``: what to know before asking."""
 
     sender: str
     listed: bool
