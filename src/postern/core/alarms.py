@@ -1,8 +1,9 @@
 """The five alarms: which counted calls are good or bad for each, when an incident opens, and when it closes."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import date
+from itertools import pairwise
 from typing import Literal, get_args
 
 from msgspec import Struct, field
@@ -25,6 +26,8 @@ NEARLY_FULL = 0.9
 
 RUN_FAILED, REFUSED, WAITS = end_name("failed"), "start:refused", "start:waits"
 """Deliveries of which a run failed; those that the engine did not take, or that were given up; those that are still tried."""
+STRANGERS = frozenset({"credential_missing", "signature_missing", "method_not_allowed"})
+"""Reasons for rejecting calls without any proof: anybody can send these."""
 _ON_PURPOSE = ("accepted", "duplicate", "handshake", "webhook_disabled")
 _GOOD_ANSWERS = (f"{ANSWER}2", f"{ANSWER}3")
 _BAD_ANSWERS = f"{ANSWER}5"
@@ -120,6 +123,21 @@ def is_well(kind: AlarmKind, minutes: Minutes, share: int, now: int, long: bool)
     sums = [_sums(kind, counted) for minute, counted in minutes.items() if minute > now - LATELY]
     bad, good = sum(wrong for wrong, _ in sums), sum(right for _, right in sums)
     return good > 0 and (bad == 0 or (long and bad * 200 < share * (bad + good)))
+
+
+def ignored_reasons(minutes: Minutes, now: int) -> frozenset[str]:
+    """The reasons of strangers' calls, which open no incident. They do only if good calls have stopped for longer than any two
+    of the last day were apart: then the sender itself may have lost its credential."""
+    good = [minute for minute in sorted(minutes) if _sums("rejected", minutes[minute])[1]]
+    gaps = [later - before for before, later in pairwise(good)]
+    return frozenset() if gaps and now - good[-1] > max(*gaps, LATELY) else STRANGERS
+
+
+def without(minutes: Minutes, ignored: Collection[str]) -> Minutes:
+    return {
+        minute: {name: count for name, count in counted.items() if name not in ignored}
+        for minute, counted in minutes.items()
+    }
 
 
 def gathered(kind: AlarmKind, minutes: Minutes) -> Found | None:

@@ -116,6 +116,27 @@ async def test_one_bad_call_among_good_ones_is_no_incident_and_a_reason_that_is_
     assert (incident.kind, incident.reasons) == ("rejected", {"malformed_json": 3})
 
 
+async def test_calls_without_any_proof_are_an_incident_only_where_good_calls_have_stopped(desk: Desk) -> None:
+    webhook_id, unused = await desk.webhook(authentication=GITHUB), await desk.webhook(authentication=GITHUB)
+    clock, body = Clock(desk, 3 * HOUR), b"{}"
+    for good in (True, True, True, False, False, False):
+        await clock.passes(600)
+        if good:
+            await desk.call(webhook_id, body, signed(GITHUB["secret"], body), at=clock.now)
+        for _ in range(20):
+            for called in (webhook_id, unused):
+                assert (await desk.call(called, body, at=clock.now)).status == 401
+        await clock.passes(20)
+        if good:
+            assert await clock.open() == []
+    (incident,) = await clock.open()
+    assert (incident.webhook_id, incident.reasons.keys()) == (webhook_id, {"signature_missing"})
+    await desk.call(webhook_id, body, signed(GITHUB["secret"], body), at=clock.now)
+    await desk.call(webhook_id, body, at=clock.now)
+    await clock.passes(20)
+    assert [one.closed_because for one in await told(desk)] == ["calls go well again"]
+
+
 async def test_runs_that_fail_and_starts_in_vain_are_one_incident_until_all_is_well(house: House) -> None:
     webhook = await house.webhook()
     clock = Clock(house, 2 * HOUR)
@@ -219,15 +240,16 @@ async def test_of_two_processes_that_judge_one_opens_and_the_other_goes_on_when_
     async with opened(settings) as second:
         second.clock = lambda: clock.now
         other = AlarmLoop(second)
-        for number in range(4):
-            await desk.call(webhook_id, b'{"n": %d}' % number, at=clock.now)
+        wrong = signed("another secret", b"{}")
+        for _ in range(4):
+            await desk.call(webhook_id, b"{}", wrong, at=clock.now)
         judged = [judge._judge_calls(clock.now) for judge in (clock.judge, other)]
         await asyncio.gather(*judged)  # as if one had lost its turn while it judged
         for _ in range(3):
             clock.now += 20
             await asyncio.gather(clock.judge.round(), other.round())
         assert [one.count for one in await clock.open()] == [4]
-        await desk.call(webhook_id, b'{"n": 5}', at=clock.now)
+        await desk.call(webhook_id, b"{}", wrong, at=clock.now)
         clock.now += 20
         await other.round()
         assert [one.count for one in await clock.open()] == [5]
@@ -236,8 +258,8 @@ async def test_of_two_processes_that_judge_one_opens_and_the_other_goes_on_when_
 async def test_what_nobody_watches_any_more_is_over(desk: Desk) -> None:
     webhook_id = await desk.webhook(authentication=GITHUB)
     clock = Clock(desk, HOUR)
-    for number in range(4):
-        await desk.call(webhook_id, b'{"n": %d}' % number, at=clock.now)
+    for _ in range(4):
+        await desk.call(webhook_id, b"{}", signed("another secret", b"{}"), at=clock.now)
     await clock.passes(20)
     await webhooks.change(desk.gateway, ACTOR, webhook_id, {"alarms": {"rejected": False}})
     await clock.passes(20)

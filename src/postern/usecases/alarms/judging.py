@@ -3,7 +3,7 @@ themselves."""
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 
 from postern.core.alarms import (
@@ -18,9 +18,11 @@ from postern.core.alarms import (
     Incident,
     Minutes,
     gathered,
+    ignored_reasons,
     is_bad,
     is_well,
     opens,
+    without,
 )
 from postern.core.operations.retention import DAY
 from postern.core.rhythm import rhythm_of
@@ -47,8 +49,6 @@ OPEN_FOR_LONG = 3600.0
 OVER_AFTER = 60.0
 KNOWN_FOR = 30 * 1440
 """Minutes: a reason that occurred within these is not new."""
-STRANGERS = ("credential_missing", "signature_missing", "method_not_allowed")
-"""Reasons that never count as new: a caller who does not even try to prove anything may be anybody."""
 OF_CALLS: tuple[AlarmKind, ...] = ("rejected", "not_started", "answers")
 
 log = Log()
@@ -219,14 +219,20 @@ class AlarmLoop:
     ) -> None:
         """``waits``: since when deliveries wait that were tried in vain for too long."""
         incident, minute = self._open.get((webhook.id, kind)), int(now // 60)
+        ignored = ignored_reasons(minutes, minute) if kind == "rejected" else frozenset()
+        minutes = without(minutes, ignored)
         if incident is None:
             first = await self._first(webhook, kind, minutes, minute)
             if first is None and waits:
                 first = int(min(waits) // 60)
-            if first is not None and (found := await self._gathered(webhook.id, kind, first, waits, now)):
-                await self._begin(webhook.id, kind, found, now)
+            if first is not None:
+                found = await self._gathered(webhook.id, kind, range(first, minute + 1), ignored, waits)
+                if found is not None:
+                    await self._begin(webhook.id, kind, found, now)
             return
-        found = await self._gathered(webhook.id, kind, int(incident.first_at // 60), waits, now)
+        ignored -= incident.reasons.keys()
+        open_for = range(int(incident.first_at // 60), minute + 1)
+        found = await self._gathered(webhook.id, kind, open_for, ignored, waits)
         if found is not None and (found.count, found.last_at) != (incident.count, incident.last_at):
             await self._gateway.store.incidents.gather(incident.id, found)
         long = now - incident.opened_at > OPEN_FOR_LONG
@@ -236,10 +242,10 @@ class AlarmLoop:
             await self._close(incident, now, "calls go well again")
 
     async def _gathered(
-        self, webhook_id: str, kind: AlarmKind, first: int, waits: Sequence[float], now: float
+        self, webhook_id: str, kind: AlarmKind, span: range, ignored: Collection[str], waits: Sequence[float]
     ) -> Found | None:
-        counted = await self._gateway.store.incidents.minutes([webhook_id], first, int(now // 60) + 1)
-        minutes = dict(counted[webhook_id])
+        counted = await self._gateway.store.incidents.minutes([webhook_id], span.start, span.stop)
+        minutes = dict(without(counted[webhook_id], ignored))
         for minute, count in Counter(int(at // 60) for at in waits).items():
             minutes[minute] = {**minutes.get(minute, {}), WAITS: count}
         return gathered(kind, minutes)
@@ -265,7 +271,7 @@ class AlarmLoop:
         recent = {at: counted for at, counted in minutes.items() if at > minute - LATELY}
         found = gathered("rejected", recent)
         for reason, count in found.reasons.items() if found else ():
-            if count < IN_A_ROW or reason in STRANGERS or await has_been(webhook_id, reason, *before):
+            if count < IN_A_ROW or await has_been(webhook_id, reason, *before):
                 continue
             if await has_been(webhook_id, "accepted", *before):
                 return min(at for at, counted in recent.items() if reason in counted)
