@@ -154,8 +154,8 @@ class ScheduleSetting(Setting, frozen=True):
 
 
 class RhythmSetting(Setting, frozen=True):
-    """By when the next call should have come: after each of the times of a ``cron`` expression, one comes within the grace.
-    Otherwise an incident opens."""
+    """The rhythm of calls: after each time of the ``cron`` expression, a call must come within the grace. Otherwise an incident
+    opens."""
 
     cron: Annotated[str, Bounds(check=bounds.cron)]
     grace_minutes: Annotated[int, Bounds(ge=1, le=30 * 1440)]
@@ -163,8 +163,8 @@ class RhythmSetting(Setting, frozen=True):
 
 
 class AlarmSettings(Setting, frozen=True):
-    """When an incident opens: ``rejected``, ``notStarted`` and ``answers`` when the last three calls, or ``sharePercent`` of the
-    latest, five at least, were rejected, failed at starting or in their workflow, or were answered late or with 5xx."""
+    """The alarms. ``rejected``, ``notStarted`` and ``answers`` open an incident when the last three calls, or ``sharePercent`` of
+    the latest calls (at least five), were rejected, could not be started or failed in their workflow, or were answered late or with 5xx."""
 
     rejected: bool = True
     not_started: bool = True
@@ -173,7 +173,7 @@ class AlarmSettings(Setting, frozen=True):
     waits_minutes: Annotated[
         int,
         Meta(
-            description="Minutes that a call may wait for its workflow to be started, where that is tried in vain."
+            description="Minutes after which an incident opens if a call's workflow could not be started."
         ),
         Bounds(ge=1, le=1440),
     ] = 5
@@ -181,7 +181,7 @@ class AlarmSettings(Setting, frozen=True):
 
 
 class SendAgainSetting(Setting, frozen=True):
-    """Whom to ask at the sender for what it did not deliver. The token for that is a secret."""
+    """The account at the sender that is asked for what it did not deliver. Its token is a secret."""
 
     account: Annotated[str, Bounds(check=without(bounds.account_problem), max_length=300)] = ""
     api: Annotated[str, Bounds(check=without(bounds.source_problem))] | None = None

@@ -1,4 +1,4 @@
-"""Incidents over HTTP: those that are open and those that are over, acknowledging one, and the rhythm that a webhook has."""
+"""Incidents over HTTP, the rhythm of a webhook, and a test of the channels."""
 
 from pydantic import Field
 
@@ -14,17 +14,17 @@ row = Rows("Incidents")
 
 
 class IncidentQuery(OnePage):
-    webhook_id: Text | None = Field(default=None, description="Of this webhook; gateway: its own alone.")
-    open: bool = Field(default=False, description="Only those that are not over.")
+    webhook_id: Text | None = Field(default=None, description="Only of the webhook with this id; gateway: only the gateway's own.")
+    open: bool = Field(default=False, description="Only open ones.")
 
 
 class RhythmQuery(Shape):
-    time_zone: Text = Field(default="UTC", description="In whose hours, like Europe/Berlin.")
+    time_zone: Text = Field(default="UTC", description="The time zone of its hours, like Europe/Berlin.")
 
 
 @row("GET", "/incidents", "List incidents")
 async def list_incidents(gateway: Gateway, actor: Actor, query: IncidentQuery) -> Listing[Incident]:
-    """What alarms have found, newest first."""
+    """Incidents, newest first."""
     return await incidents.listing(gateway, actor, query.limit, query.cursor, query.webhook_id, query.open)
 
 

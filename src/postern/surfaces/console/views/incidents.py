@@ -1,4 +1,4 @@
-"""Incidents: what alarms have found, and what can be done about it."""
+"""The pages about incidents."""
 
 from starlette.responses import Response
 
@@ -10,12 +10,12 @@ A_PAGE = 50
 
 
 async def listing(visit: Visit) -> Response:
-    """Those that are open, and the last ones that are over."""
+    """All incidents, newest first."""
     return await _listing(visit)
 
 
 async def test(visit: Visit) -> Response:
-    """The answer itself says what has come of it."""
+    """Sends a test to every channel; the answer is the page with the results."""
     return await _listing(visit, (await telling.test(visit.gateway, visit.actor)).items)
 
 

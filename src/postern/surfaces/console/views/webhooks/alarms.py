@@ -1,4 +1,4 @@
-"""What is watched for at a webhook, and the rhythm of its calls."""
+"""A webhook's alarms and rhythm in the settings form."""
 
 from postern.core.documents import Document, Patch
 from postern.surfaces.console.visit import Context, Form, Visit
@@ -7,7 +7,7 @@ from postern.usecases.answers import as_plain
 
 
 async def proposed(visit: Visit, webhook_id: str, form: Document) -> Context:
-    """With a time zone: what it proposes stands in the form, and is saved by whoever agrees."""
+    """If a time zone is given, fills the form with the proposed rhythm, for the user to save."""
     found = None
     if zone := visit.query.get("zone", ""):
         found = await incidents.rhythm(visit.gateway, visit.actor, webhook_id, zone)

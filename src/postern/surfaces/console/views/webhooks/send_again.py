@@ -1,4 +1,4 @@
-"""What the sender failed to deliver: shown first, then asked for."""
+"""The page that lists what the sender did not deliver, and asks for it."""
 
 from starlette.responses import Response
 
