@@ -172,9 +172,7 @@ class AlarmSettings(Setting, frozen=True):
     share_percent: Annotated[int, Bounds(ge=1, le=100)] = 50
     waits_minutes: Annotated[
         int,
-        Meta(
-            description="Minutes after which an incident opens if a call's workflow could not be started."
-        ),
+        Meta(description="Minutes after which an incident opens if a call's workflow could not be started."),
         Bounds(ge=1, le=1440),
     ] = 5
     rhythm: RhythmSetting | None = None

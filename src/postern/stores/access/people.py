@@ -3,7 +3,6 @@
 from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, update
-from sqlalchemy.exc import IntegrityError
 
 from postern.core.access.accounts import Level, Session, User
 from postern.core.access.audit import AuditEntry
@@ -12,20 +11,16 @@ from postern.stores.access.audit import changed_one, write_note
 from postern.stores.sql.moments import all_of, first_of, milliseconds, row_of
 from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import saved_views, sessions, users
+from postern.stores.sql.upsert import insert_first
 
 
 class People(Repository):
-    async def add(self, user: User, note: AuditEntry | None) -> bool:
-
-        def job(connection: Connection) -> None:
-            connection.execute(insert(users).values(row_of(user)))
-            write_note(connection, note)
-
-        try:
-            await self._writer.write(job)
-        except IntegrityError:
-            return False
-        return True
+    @writes
+    def add(self, connection: Connection, user: User, note: AuditEntry | None) -> bool:
+        """False if there is a user of this name already."""
+        made = insert_first(connection, users, row_of(user), users.c.name)
+        write_note(connection, note if made else None)
+        return made
 
     @reads
     def users(self, connection: Connection) -> list[User]:

@@ -14,7 +14,9 @@ row = Rows("Incidents")
 
 
 class IncidentQuery(OnePage):
-    webhook_id: Text | None = Field(default=None, description="Only of the webhook with this id; gateway: only the gateway's own.")
+    webhook_id: Text | None = Field(
+        default=None, description="Only of the webhook with this id; gateway: only the gateway's own."
+    )
     open: bool = Field(default=False, description="Only open ones.")
 
 
