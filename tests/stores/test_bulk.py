@@ -15,9 +15,10 @@ from sqlalchemy import (
     create_engine,
     delete,
 )
+from sqlalchemy.engine import make_url
 from sqlalchemy.pool import StaticPool
 
-from postern.stores.sql.bulk import changed_by_each, execute_for_each, insert_rows
+from postern.stores.sql.bulk import execute_for_each, insert_rows
 
 THINGS = Table("things", MetaData(), Column("id", Integer, primary_key=True), Column("content", LargeBinary))
 
@@ -46,9 +47,20 @@ def test_rows_of_any_number_go_in_with_few_statements(
     assert driver.execute("SELECT id, content FROM things ORDER BY id").fetchall() == given
 
 
-def test_a_statement_may_have_one_parameter_or_none(connection: Connection) -> None:
-    insert_rows(connection, THINGS, ("id", "content"), [(number, b"") for number in range(1, 13)])
-    one = delete(THINGS).where(THINGS.c.id == bindparam("of"))
-    execute_for_each(connection, one, [{"of": 12}, {"of": 3}])
-    assert changed_by_each(connection, one, [{"of": 1}, {"of": 1}]) == [1, 0]
-    assert changed_by_each(connection, delete(THINGS), [{}]) == [9]
+@pytest.mark.parametrize("database", ["sqlite", "postgres"])
+def test_a_statement_for_each_row_tells_what_each_changed(
+    request: pytest.FixtureRequest, database: str
+) -> None:
+    if database == "sqlite":
+        engine = create_engine("sqlite://", poolclass=StaticPool)
+    else:
+        url = make_url(request.getfixturevalue("postgres_url"))
+        engine = create_engine(url.set(drivername="postgresql+psycopg"))
+    with engine.connect() as connection:
+        THINGS.metadata.create_all(connection)
+        insert_rows(connection, THINGS, ("id", "content"), [(number, b"") for number in range(1, 13)])
+        one = delete(THINGS).where(THINGS.c.id == bindparam("of"))
+        assert execute_for_each(connection, one, [{"of": 1}, {"of": 1}, {"of": 12}]) == [1, 0, 1]
+        assert execute_for_each(connection, one, []) == []
+        assert execute_for_each(connection, delete(THINGS), [{}]) == [10]
+    engine.dispose()

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import msgspec
 from dbos import DBOSClient, EnqueueOptions, WorkflowSerializationFormat, WorkflowStatus
@@ -27,7 +27,7 @@ from postern.core.deliveries.delivery import (
     Workflow,
     end_of_runs,
 )
-from postern.engines.handover import EngineElsewhere, Target, checked, document, ended_when_asked
+from postern.engines.handover import EngineElsewhere, Target, checked, document
 
 T = TypeVar("T")
 
@@ -96,9 +96,6 @@ class DbosEngine(EngineElsewhere):
             }
             await self._ask(partial(self._client.enqueue, options, given))
         return Started(len(wanted), tuple(target.workflow for target in wanted))
-
-    async def ended(self, key: str) -> Literal["completed", "failed"]:
-        return await ended_when_asked(self.ends, key)
 
     async def ends(self, keys: list[str]) -> dict[str, End | None]:
         ids = {target.workflow_id(key): key for key in keys for target in self._targets}

@@ -60,7 +60,7 @@ def deadline_text(slot: ResponseSlot) -> str:
 
 class EngineElsewhere:
     """The answers of an engine that tells neither its workflows nor how runs end, and deletes its own copies by its
-    own settings."""
+    own settings. One that sets ``asked_after`` can be asked for ends."""
 
     asked_after: float | None = None
 
@@ -68,6 +68,8 @@ class EngineElsewhere:
         return None
 
     async def ended(self, key: str) -> Literal["completed", "failed"] | End | WorkflowResponse:
+        if self.asked_after is not None:
+            return await ended_when_asked(self.ends, key)
         # The caller's own deadline ends the wait.
         never: asyncio.Future[End] = asyncio.get_running_loop().create_future()
         return await never

@@ -8,7 +8,6 @@ the server's own affair, once it knows the service: what it took it keeps until 
 import re
 import time
 from collections.abc import Sequence
-from typing import Literal
 
 import msgspec
 
@@ -29,7 +28,6 @@ from postern.engines.handover import (
     asked_each,
     checked,
     document,
-    ended_when_asked,
 )
 from postern.outbound.fetch import FetchedAnswer, parse_url
 from postern.outbound.guard import FetchFailed
@@ -88,9 +86,6 @@ class RestateEngine(EngineOverHttp):
             if failed.reason_code == "too_large" and failed.status is not None:
                 return FetchedAnswer(failed.status, (), b"", self._url + path)  # its status says all
             raise EngineUnavailable(f"Restate cannot be reached: {failed.detail}") from failed
-
-    async def ended(self, key: str) -> Literal["completed", "failed"]:
-        return await ended_when_asked(self.ends, key)
 
     async def ends(self, keys: list[str]) -> dict[str, End | None]:
         async def end(key: str) -> tuple[bool, End | None]:

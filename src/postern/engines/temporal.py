@@ -10,7 +10,6 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from typing import Literal
 
 import msgspec
 from temporalio.api.common.v1 import Payload, WorkflowExecution
@@ -43,7 +42,7 @@ from postern.core.deliveries.delivery import (
     Workflow,
     end_of_runs,
 )
-from postern.engines.handover import EngineElsewhere, Target, asked_each, checked, document, ended_when_asked
+from postern.engines.handover import EngineElsewhere, Target, asked_each, checked, document
 
 _NEVER = {RPCStatusCode.INVALID_ARGUMENT, RPCStatusCode.OUT_OF_RANGE, RPCStatusCode.UNIMPLEMENTED}
 
@@ -129,9 +128,6 @@ class TemporalEngine(EngineElsewhere):
 
     def _ids(self, *keys: str) -> list[str]:
         return [*dict.fromkeys(target.workflow_id(key) for key in keys for target in self._targets)]
-
-    async def ended(self, key: str) -> Literal["completed", "failed"]:
-        return await ended_when_asked(self.ends, key)
 
     async def ends(self, keys: list[str]) -> dict[str, End | None]:
         async def end(key: str) -> tuple[bool, End | None]:

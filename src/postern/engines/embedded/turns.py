@@ -136,8 +136,8 @@ class Turns:
                 if run.fresh and (home.more_on_disk or len(home.ready) >= WINDOW):
                     home.more_on_disk = True
                     continue
-                if not run.suspect:
-                    home.loaded_up_to = max(home.loaded_up_to, run.seq) if run.fresh else home.loaded_up_to
+                if run.fresh:
+                    home.loaded_up_to = max(home.loaded_up_to, run.seq)
                 self._in_memory[run.seq] = run
                 (self._suspects if run.suspect else home).ready.append(run)
                 self._call_a_thread()

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Executable, bindparam, update
 
 from postern.core.answer import WorkflowResponse
 from postern.stores.deliveries.deliveries import key_of
-from postern.stores.sql.bulk import Parameters, changed_by_each, execute_for_each
+from postern.stores.sql.bulk import Parameters, execute_for_each
 from postern.stores.sql.moments import milliseconds
 from postern.stores.sql.repository import Repository
 from postern.stores.sql.tables import deliveries
@@ -76,6 +76,6 @@ def _close_all(connection: Connection, slots: list[Parameters]) -> list[bool]:
 def _changed(connection: Connection, statement: Executable, items: list[Parameters]) -> list[bool]:
     """Whether each was what changed its delivery. The first of two for the same delivery comes first here, too."""
     places = sorted(range(len(items)), key=lambda place: key_of(items[place]))
-    counts = changed_by_each(connection, statement, [items[place] for place in places])
+    counts = execute_for_each(connection, statement, [items[place] for place in places])
     changed = {place: count == 1 for place, count in zip(places, counts, strict=True)}
     return [changed[place] for place in range(len(items))]

@@ -38,27 +38,22 @@ def insert_rows(connection: Connection, table: Table, columns: tuple[str, ...], 
         _copy(connection, table, columns, rows)
 
 
-def execute_for_each(connection: Connection, statement: Executable, rows: list[Parameters]) -> None:
-    """The statement, compiled once for ever, for a few rows. Its parameters are given as they are, so:
-    numbers, bytes and plain text."""
+def execute_for_each(connection: Connection, statement: Executable, rows: list[Parameters]) -> list[int]:
+    """Executes a statement, compiled once for ever, for a few rows. Returns how many rows of the table each of them
+    changed. Parameters are given to the driver as they are, so: numbers, bytes and plain text."""
     text, in_order, constants = _compiled(statement, connection.dialect)
+    given = [constants | row for row in rows]
     with in_the_driver(connection, text) as driver:
-        if in_order is None:
-            with driver.cursor() as cursor:
-                cursor.executemany(text, [constants | row for row in rows])
-        else:
-            for row in rows:
-                driver.execute(text, in_order(constants | row))
-
-
-def changed_by_each(connection: Connection, statement: Executable, rows: list[Parameters]) -> list[int]:
-    """The same, and how many rows of the table each of them changed."""
-    text, in_order, constants = _compiled(statement, connection.dialect)
-    with in_the_driver(connection, text) as driver:
-        if in_order is None:
-            with driver.cursor() as cursor:
-                return [cursor.execute(text, constants | row).rowcount for row in rows]
-        return [driver.execute(text, in_order(constants | row)).rowcount for row in rows]
+        if in_order is not None:
+            return [driver.execute(text, in_order(one)).rowcount for one in given]
+        if not given:
+            return []
+        with driver.cursor() as cursor:
+            cursor.executemany(text, given, returning=True)  # returning: else only their sum is told
+            changed = [cursor.rowcount]
+            while cursor.nextset():
+                changed.append(cursor.rowcount)
+            return changed
 
 
 def fetch(connection: Connection, statement: Executable, parameters: Parameters) -> list[tuple[Any, ...]]:
