@@ -22,6 +22,4 @@ async def test_a_database_that_is_away_is_a_line_of_the_log_once_a_minute(
             assert [await heard.get() for _ in range(4)] == [wake.DEAF] * 4
         listening.cancel()
         await asyncio.gather(listening, return_exceptions=True)
-    assert [line["event"] for line in lines] == [
-        "not listening to the other processes; looking often instead"
-    ]
+    assert [line["event"] for line in lines] == ["no notifications of other processes; polling instead"]

@@ -26,6 +26,6 @@ async def test_an_end_by_an_error_is_in_the_log_at_once_and_no_other_end_is() ->
         await asyncio.wait(tasks)
         await asyncio.sleep(0)
     [line] = lines
-    assert line["event"] == "what goes on beside the calls has ended"
+    assert line["event"] == "a background task has ended"
     assert "follows_nothing" in line["task"]
     assert isinstance(line["exc_info"], LookupError)

@@ -313,4 +313,4 @@ class Scheduler:
                 "a schedule's run could not be recorded", webhook=claimed.webhook_id, error=str(trouble)
             )
         except Exception:
-            log.exception("a schedule failed in a way it should not", webhook=claimed.webhook_id)
+            log.exception("a schedule raised an unexpected error", webhook=claimed.webhook_id)

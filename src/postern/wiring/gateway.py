@@ -319,9 +319,7 @@ def _look_at_folder(folder: Path) -> None:
             "or set POSTERN_DATA_DIR to another folder.",
             USAGE,
         )
-    log.warning(
-        "the data folder is not this user's alone", folder=str(folder.resolve()), problem=found.problem
-    )
+    log.warning("other users can reach the data folder", folder=str(folder.resolve()), problem=found.problem)
 
 
 @contextmanager

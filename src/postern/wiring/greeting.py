@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 ADMIN = "admin"
-SHOWN_ONCE = "It is shown this once; change it there."
+SHOWN_ONCE = "It is shown only once. Change it in the console."
 
 
 @dataclass(slots=True)

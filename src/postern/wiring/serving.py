@@ -149,7 +149,7 @@ def going_on(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
 
 def _say_if_it_failed(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
-        log.error("what goes on beside the calls has ended", task=str(task.get_coro()), exc_info=error)
+        log.error("a background task has ended", task=str(task.get_coro()), exc_info=error)
 
 
 async def _stay_alone(gateway: Gateway) -> None:

@@ -134,7 +134,7 @@ def test_a_file_is_edited_broken_and_mended_between_calls(desk: Desk, tmp_path: 
     assert desk.program.process.wait(60) == OK
     wait_until(lambda: not desk.program.processes_left(), what="every process to be gone")
     listed = run_postern(tmp_path, "history", "list")
-    assert "no workflow listens" in listed.stdout, "other commands see the same calls"
+    assert "no workflow wants it" in listed.stdout, "other commands see the same calls"
 
 
 def test_what_it_cannot_run_is_reported(tmp_path: Path) -> None:

@@ -177,7 +177,7 @@ async def test_a_defect_of_an_engine_is_reported_as_one_while_a_caller_waits(
                 await asyncio.sleep(0.001)
         house.gateway.runtime.waiters.send_away()
         heard = await calling
-    assert [one["event"] for one in lines] == ["an engine failed in a way it should not"]
+    assert [one["event"] for one in lines] == ["an engine raised an unexpected error"]
     assert (heard.status, heard.json["code"]) == (504, "response_timeout")
 
 

@@ -201,7 +201,7 @@ async def test_a_defect_of_an_engine_is_reported_as_one_and_the_delivery_comes_b
     going(house, KeyError("planted"))
     with capture_logs() as lines:
         delivery = await round_of(house)
-    assert [one["event"] for one in lines] == ["an engine failed in a way it should not"]
+    assert [one["event"] for one in lines] == ["an engine raised an unexpected error"]
     assert (delivery.state, delivery.error, delivery.attempts) == ("queued", "internal: KeyError", 1)
     going(house, Started(1))
     forward(FIRST_WAIT)

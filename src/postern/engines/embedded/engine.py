@@ -100,7 +100,7 @@ class EmbeddedEngine:
             make_folder(self._path)
             if self._path.stat().st_mode & S_IWOTH:
                 log.warning(
-                    "everybody may write into the workflow folder, and what lies there is run",
+                    "everybody may write into the workflow folder, and its files are run",
                     folder=str(self._path),
                 )
         self._task = asyncio.create_task(self._supervisor.run(), name="embedded engine")

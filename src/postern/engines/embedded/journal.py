@@ -310,7 +310,7 @@ class Journal:
                 self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
                 return
             if self._file.exists():
-                log.error("another %s lies in its place; what the open one held is lost", self._file.name)
+                log.error("%s was replaced; the content of the open file is lost", self._file.name)
                 return
             copy = self._file.with_name(f"{self._file.name}.saved")
             copy.unlink(missing_ok=True)

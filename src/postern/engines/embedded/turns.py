@@ -223,7 +223,7 @@ class Turns:
             try:
                 self._carry_on(run)
             except Exception:  # a defect of ours; the run is taken up by the next process
-                log.exception("run %s could not be carried on", run.id)
+                log.exception("run %s could not be continued", run.id)
             finally:
                 self._at_work.ends(place)
                 with self._lock:

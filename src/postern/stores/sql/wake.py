@@ -59,7 +59,7 @@ async def listen(url: URL, on_message: Callable[[str], None]) -> None:
         except psycopg.Error as error:
             if time.monotonic() >= say_again_at:
                 say_again_at = time.monotonic() + AGAIN_AFTER
-                log.warning("not listening to the other processes; looking often instead", error=str(error))
+                log.warning("no notifications of other processes; polling instead", error=str(error))
         on_message(DEAF)
         await asyncio.sleep(pause)
         pause = min(pause * 2, LONGEST_PAUSE)

@@ -246,7 +246,7 @@ class WebhookStore(Repository):
             try:
                 value = self._vault.open(row.envelope, row.webhook_id, row.field)
             except VaultError as error:
-                log.error("a secret cannot be encrypted anew", webhook=row.webhook_id, error=str(error))
+                log.error("a secret cannot be encrypted again", webhook=row.webhook_id, error=str(error))
                 continue
             changed += 1
             connection.execute(

@@ -88,7 +88,7 @@ def pass_over_others(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _passed_over(name: str) -> None:
-    log.warning("a signal is ignored: it means nothing here", signal=name)
+    log.warning("a signal without a meaning is ignored", signal=name)
 
 
 def listen(host: str, port: int, shared: bool = False) -> socket.socket:

@@ -100,7 +100,7 @@ async def _ended(
     except StoreUnavailable:
         pass  # who reads the row next says so
     except Exception:  # a defect in an engine: nobody else looks at how this task ended
-        log.exception("an engine failed in a way it should not", engine=engine.name)
+        log.exception("an engine raised an unexpected error", engine=engine.name)
     return None
 
 

@@ -158,7 +158,7 @@ class Dispatcher:
                 delivery.traceparent = traceparent_of(content)
             return await self._try_start(delivery, None if content is None else payload_of(content))
         except StoreUnavailable as trouble:
-            log.warning("a start could not be written down", delivery=delivery.key, error=str(trouble))
+            log.warning("a start could not be recorded", delivery=delivery.key, error=str(trouble))
             return "unavailable"
 
     async def _try_start(self, delivery: Delivery, payload: Payload | None) -> str:
@@ -178,7 +178,7 @@ class Dispatcher:
             raise
         except Exception as error:  # a defect in an engine: the delivery comes back, the loop goes on
             log.exception(
-                "an engine failed in a way it should not",
+                "an engine raised an unexpected error",
                 engine=self._gateway.engine and self._gateway.engine.name,
             )
             now = self._gateway.clock()

@@ -139,7 +139,7 @@ async def _settle(gateway: Gateway, delivery: Delivery, write: Callable[[], Awai
                     raise
                 if not tries:
                     log.warning(
-                        "a start could not be written down yet", delivery=delivery.key, error=str(trouble)
+                        "a start could not be recorded yet", delivery=delivery.key, error=str(trouble)
                     )
                 tries += 1
                 gateway.runtime.unsettled[delivery.key] = tries

@@ -85,7 +85,7 @@ class EndingsLoop:
         try:
             ends = await engine.ends(list(started))
         except EngineUnavailable as trouble:
-            log.info("how runs ended could not be asked", error=trouble.detail)
+            log.info("the engine could not be asked how runs ended", error=trouble.detail)
             again = now + engine.asked_after
             await gateway.store.endings.ask_again({key: (one.state, again) for key, one in started.items()})
             return False

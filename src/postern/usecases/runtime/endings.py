@@ -93,4 +93,4 @@ class Endings:
             now.answered = now.answered[lost[0] :]
             for key in list(now.ends)[: lost[1]]:
                 del now.ends[key]
-            log.warning("what became of calls is not written down", answers=lost[0], ends=lost[1])
+            log.warning("answers and ends of calls could not be recorded", answers=lost[0], ends=lost[1])

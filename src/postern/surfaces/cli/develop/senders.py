@@ -21,7 +21,7 @@ def check_sender(name: str) -> None:
     known = _senders()
     if name not in known.names():
         end(
-            f"{name!r} is no webhook (wh_…) and no sender; {known.meant(name)}the senders are {', '.join(known.names())}",
+            f"{name!r} is neither a webhook's id (wh_…) nor a sender; {known.meant(name)}the senders are {', '.join(known.names())}",
             USAGE,
         )
 

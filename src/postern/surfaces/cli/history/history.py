@@ -293,7 +293,7 @@ def _what(one: InvocationSummary) -> str:
 
 
 def _status(one: InvocationSummary) -> str:
-    return f"{one.status} (no workflow listens)" if one.nobody_listens else str(one.status)
+    return f"{one.status} (no workflow wants it)" if one.nobody_listens else str(one.status)
 
 
 @commands.command("recheck")

@@ -12,7 +12,7 @@ def reason(item: InvocationSummary) -> str:
         why = item.detail or words.code(item.code)
         return f"{why[:1].upper()}{why[1:]}."
     if item.status == "started" and item.nobody_listens:
-        return "Accepted, and no workflow was started: none in the engine listens to this webhook."
+        return "Accepted, and no workflow was started: none wants the calls of this webhook."
     if item.listener:
         return f"{_at_listener(item, item.listener)}."
     if item.status == "failed" and item.run_state != "failed":
