@@ -48,19 +48,19 @@ def settings_page() -> str:
     ]
     return page(
         "Settings",
-        "All settings come from the environment. Each secret one may instead be given as a file: the same name with `_FILE` at its end. "
+        "All settings come from the environment. A secret may also come from a file: the same name with `_FILE` at its end. "
         "`postern settings` shows the values in force.",
-        table(["Variable", "Default", "Secret", "What it is for"], rows),
+        table(["Variable", "Default", "Secret", "Meaning"], rows),
     )
 
 
 def webhook_settings_page() -> str:
     return page(
         "Settings of a webhook",
-        "As the API, MCP, `postern webhooks set` and the YAML of `postern export` write them. Secrets are set beside "
+        "The API, MCP, `postern webhooks set` and the YAML of `postern export` use these names. Secrets are set beside "
         "them, under `authentication`, and never shown.",
         *(
-            f"## {title}\n\n{docstring(shape)}\n\n{table(['Setting', 'Default', 'What it may be'], settings_of(shape, path))}"
+            f"## {title}\n\n{docstring(shape)}\n\n{table(['Setting', 'Default', 'Meaning and bounds'], settings_of(shape, path))}"
             for title, shape, path in WEBHOOK_SETTINGS
         ),
     )
@@ -126,7 +126,7 @@ def problems_page() -> str:
     rows = [[f"`{one.code}`", str(one.status), one.title, one.help] for one in PROBLEMS.values()]
     return page(
         "Problems",
-        "Every refusal, to callers of a webhook and on the management API, is an `application/problem+json` document with one of these codes.",
+        "Every error, for callers of a webhook and in the management API, is an `application/problem+json` document with one of these codes.",
         table(["Code", "Status", "Title", "What to do"], rows),
     )
 
@@ -203,7 +203,7 @@ def metrics_page() -> str:
     ]
     return page(
         "Metrics",
-        "What `/metrics` tells, for Prometheus. With `--workers N` each sample has the label `worker`: add them up.",
+        "The metrics at `/metrics`, for Prometheus. With `--workers N` each sample has the label `worker`: add them up.",
         table(["Metric", "Kind", "Meaning"], rows),
     )
 
@@ -238,7 +238,7 @@ def commands_page() -> str:
         )
     return page(
         "Commands",
-        "Every command says the same with `--help`. `--profile NAME` may stand anywhere in a command: it goes to the gateway of "
+        "`--help` of each command says the same. `--profile NAME` may be anywhere in a command: it goes to the gateway of "
         "that login, and with `--profile local` to the database of this machine "
         "([how](../how-to/commands-over-the-network.md)).",
         f"Exit codes: {EXIT_CODES}.",
@@ -253,8 +253,8 @@ def use_cases_page() -> str:
     ]
     return page(
         "Use cases",
-        "What Postern can do. REST, MCP, command line and console are tables over these functions, so they can all do the same.",
-        table(["Use case", "Asks for", "What it does"], rows),
+        "Everything that Postern can do. REST, MCP, command line and console are tables over these functions, so all can do the same.",
+        table(["Use case", "Arguments", "What it does"], rows),
     )
 
 

@@ -34,7 +34,7 @@ class Numbers:
     )
     oldest_due_seconds = Gauge(
         "postern_oldest_due_seconds",
-        "For how long the oldest waiting delivery has been due, also where it was tried in vain and is tried again later.",
+        "Seconds since the oldest waiting delivery was due, also if it was tried without success.",
         registry=REGISTRY,
     )
     deliveries_lost = Gauge(
@@ -49,31 +49,31 @@ class Numbers:
     )
     ready = Gauge(
         "postern_ready",
-        "1 while this part is well, else 0: store (calls can be stored), webhooks (each is served, changes are followed), engine (the embedded one can be started).",
+        "1 while this part is well, else 0: store (calls can be stored), webhooks (each is served, changes are followed), engine (the embedded engine can start).",
         ["part"],
         registry=REGISTRY,
     )
     told = Counter(
         "postern_incidents_told",
-        "Messages about incidents, by channel and by how sending went: told, failed (tried again), given up.",
+        "Messages about incidents, by channel and outcome: told, failed (tried again), given up.",
         ["channel", "outcome"],
         registry=REGISTRY,
     )
     engine_starts = Counter(
         "postern_engine_starts",
-        "Starts asked of the engine, by how they went.",
+        "Starts that the engine was asked for, by outcome.",
         ["engine", "outcome"],
         registry=REGISTRY,
     )
     runs_ended = Counter(
         "postern_runs_ended",
-        "Deliveries whose runs are all over, by how they ended, as far as the engine tells.",
+        "Deliveries whose runs have all ended, by their end, if the engine reports it.",
         ["state"],
         registry=REGISTRY,
     )
     engine_start_seconds = Histogram(
         "postern_engine_start_seconds",
-        "How long the engine took to take a trigger.",
+        "Seconds until the engine took a trigger.",
         buckets=SECONDS,
         registry=REGISTRY,
     )
@@ -101,7 +101,7 @@ class _Calls(Collector):
             calls.add_metric(key, count)
         yield calls
         seconds = HistogramMetricFamily(
-            "postern_answer_seconds", "From receiving a call to answering it.", labels=["kind"]
+            "postern_answer_seconds", "Seconds from receiving a call to its answer.", labels=["kind"]
         )
         for waited, kind in ((False, "at once"), (True, "waited for the workflow")):
             bounds = [*map(str, SECONDS), "+Inf"]
