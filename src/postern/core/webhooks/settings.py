@@ -42,7 +42,8 @@ class NoAuthentication(Setting, frozen=True, tag_field="method", tag="none"):
 
 
 class TokenAuthentication(Setting, frozen=True, tag_field="method", tag="token"):
-    """A fixed secret that the caller sends with every call."""
+    """A fixed secret that the caller sends with every call: in the header ``headerName``, as Bearer token, as password of the
+    Basic ``username``, in the URL as ``parameterName``, or in the body at ``tokenPath``."""
 
     placement: Placement = "header"
     header_name: Annotated[str, Bounds(check=without(header_name_problem))] = "X-Api-Key"
@@ -56,7 +57,8 @@ class TokenAuthentication(Setting, frozen=True, tag_field="method", tag="token")
 
 
 class SignatureAuthentication(Setting, frozen=True, tag_field="method", tag="hmac"):
-    """The caller signs each call with a shared secret, in its own scheme."""
+    """The sender signs each call. ``provider`` is a built-in sender, generic, or custom with a ``scheme``; ``publicUrl`` is the URL
+    that the sender was given, where that is signed; ``toleranceSeconds`` is the age that a signature may have."""
 
     provider: str
     public_url: Annotated[str, Bounds(check=without(bounds.public_url_problem))] | None = None
@@ -101,8 +103,8 @@ class SynchronousResponse(Setting, frozen=True):
 
 
 class AcceptedAnswer(Setting, frozen=True):
-    """What callers hear whose call was accepted and who wait for no workflow, where their sender wants something else
-    than usual. {invocationId} in the body is replaced."""
+    """The answer to an accepted call whose caller does not wait for the workflow. {invocationId} in the body is
+    replaced."""
 
     status: Annotated[int, Bounds(ge=200, le=299)] = 200
     content_type: Annotated[str, Bounds(check=without(content_type_problem))] = "text/plain; charset=utf-8"
@@ -110,8 +112,8 @@ class AcceptedAnswer(Setting, frozen=True):
 
 
 class DuplicateProtection(Setting, frozen=True):
-    """Whether a retried delivery starts the workflow only once. ``key`` is ``header:Name`` or a path in the
-    body."""
+    """A delivery that comes again within the window starts nothing. ``key`` is ``header:Name`` or a path in the body; null:
+    the sender's delivery id, otherwise the body."""
 
     enabled: bool = False
     key: Annotated[str, Bounds(check=bounds.duplicate_key)] | None = None
@@ -126,14 +128,14 @@ class CorsSetting(Setting, frozen=True):
 
 
 class RateLimit(Setting, frozen=True):
-    """How many calls a second are taken, and how many may come at once."""
+    """The calls that are accepted in a second, and at once after a quiet time."""
 
     calls_per_second: Annotated[float, Bounds(check=bounds.countable, gt=0, le=100_000)] = 100.0
     burst: Annotated[int, Bounds(ge=1, le=1_000_000)] = 200
 
 
 class ScheduleSetting(Setting, frozen=True):
-    """Have the gateway fetch a URL by itself: ``every`` so many seconds (or 15m, 2h, 1d), or by a ``cron``
+    """The gateway fetches a URL by itself: ``every`` so many seconds (or 15m, 2h, 1d), or at the times of a ``cron``
     expression."""
 
     url: Annotated[str, Bounds(check=without(bounds.source_problem))]
@@ -186,17 +188,17 @@ class SendAgainSetting(Setting, frozen=True):
 
 
 class WebhookSettings(Setting, frozen=True):
-    """Everything that can be set on a webhook, besides its secrets and whether it is enabled."""
+    """The settings of a webhook, without its secrets and whether it is enabled."""
 
     name: Annotated[str, Bounds(check=without(bounds.name_problem), min_length=1, max_length=200)]
     authentication: Authentication
     folder: Annotated[
         Annotated[str, Bounds(check=folder_of, max_length=LONGEST_FOLDER)] | None,
-        Meta(description="Where it stands in the list, like Shops/Europe. Calls are not judged by it."),
+        Meta(description="Its place in the list, like Shops/Europe. It does not affect calls."),
     ] = None
     tags: Annotated[
         list[str],
-        Meta(description="Words to find it by. Calls are not judged by them."),
+        Meta(description="Words to find it by. They do not affect calls."),
         Bounds(check=bounds.tags, max_length=200),
     ] = []
     field_mapping: FieldMapping = FieldMapping()
@@ -208,22 +210,22 @@ class WebhookSettings(Setting, frozen=True):
     arrays: Annotated[
         Arrays | None,
         Meta(
-            description="What becomes of a body that is a JSON array: it is refused, or read whole, as an object with its "
-            "items, or each of its elements becomes a call of its own. null: as its built-in sender does, otherwise refused."
+            description="A body that is a JSON array is refused, read whole as an object with its items, or read as a call "
+            "for each element. null: as its built-in sender needs, otherwise refused."
         ),
     ] = None
-    accepts_empty: Annotated[bool, Meta(description="Whether a call may have no body: it is read as {}.")] = (
+    accepts_empty: Annotated[bool, Meta(description="A call without a body is accepted, and read as {}.")] = (
         False
     )
     accepts_xml: Annotated[
-        bool, Meta(description="Whether a body may be XML: its text stands, unparsed, under the key xml.")
+        bool, Meta(description="An XML body is accepted. Its text is under the key xml, unparsed.")
     ] = False
     accepted_answer: AcceptedAnswer | None = None
     handshake: Annotated[
         HandshakeKind | None,
         Meta(
-            description="How the sender tests the URL before it sends anything; nothing is started by that. "
-            "null: as its signature's scheme says, otherwise not at all."
+            description="The way in which the sender tests the URL before it sends calls. A test starts nothing. "
+            "null: as its signature's scheme says, otherwise none."
         ),
     ] = None
     rate_limit: RateLimit = RateLimit()
