@@ -90,6 +90,15 @@ def test_a_call_is_told_to_people_line_by_line(program: Program, folder: Path) -
     assert {"Decided", "Headers"} <= {*lines}
 
 
+def test_an_admitted_call_says_that_it_was_rejected_before(folder: Path) -> None:
+    made = json_of(folder, "webhooks", "create", "Arrays", "--auth", "none")
+    call = post(made["url"], json=[{"number": 1}]).json()["invocationId"]
+    typed(folder, "webhooks", "set", made["id"], "arrays=whole")
+    assert "1 of 1 admitted" in typed(folder, "history", "recheck", made["id"], "--admit").stdout
+    status = typed(folder, "history", "show", call).stdout.splitlines()[2]
+    assert re.match(r"\w+, admitted after it was rejected: payload_not_an_object", status)
+
+
 def test_a_sender_by_another_name_is_told_as_what_it_is_known(folder: Path) -> None:
     created = ("webhooks", "create", "Chat", "--auth", "hmac", "--provider", "whatsapp")
     for words in (created, ("send", "WhatsApp")):

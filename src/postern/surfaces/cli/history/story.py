@@ -13,7 +13,9 @@ def show_story(call: Invocation) -> None:
     out.print(
         f"{call.received_at}  from {call.address}  {call.id}  to {call.webhook_id}, version {call.config_version}"
     )
-    out.print(f"{call.status}: {call.code}{plain(f', {call.detail}' if call.detail else '')}")
+    admitted = bool(call.deliveries) and call.code not in ("accepted", "edited", "duplicate", "handshake")
+    status = f"{call.status}, admitted after it was rejected" if admitted else call.status
+    out.print(f"{status}: {call.code}{plain(f', {call.detail}' if call.detail else '')}")
     out.print(_heard(call))
     if call.duplicate_of:
         out.print(f"It is a duplicate of {call.duplicate_of}.")
