@@ -32,7 +32,7 @@ def create_key(name: str, level: str) -> None:
 
 @keys.command("list")
 def list_keys() -> None:
-    """The API keys: what they are for, what they may do, when they were last used."""
+    """List the API keys: names, access levels, last use."""
     found = api.get(Listing[ApiKey], "api-keys")
     columns = ["id", "name", "level", "prefix", "createdAt", "lastUsedAt"]
     show_page(found, "No API key yet: postern keys create NAME", columns)
@@ -48,7 +48,7 @@ def delete_key(key: str) -> None:
 
 @users.command("list")
 def list_users() -> None:
-    """The users, what they may do, when they last signed in."""
+    """List the users: access levels, last sign-in."""
     found = api.get(Listing[User], "users")
     columns = ["id", "name", "level", "createdAt", "createdBy", "lastSignedInAt"]
     show_page(found, "No user yet; the first start of the gateway makes one.", columns)
@@ -96,7 +96,7 @@ def delete_user(user: str, yes: bool) -> None:
 
 @sessions.command("list")
 def list_sessions() -> None:
-    """Everybody's sessions in the console: from where, since when, when last used."""
+    """List the console's sessions: user, browser, start, last use."""
     found = api.get(Listing[Session], "sessions")
     columns = ["id", "user", "createdAt", "lastSeenAt", "address", "userAgent"]
     show_page(found, "Nobody is signed in.", columns)
@@ -114,7 +114,7 @@ def revoke_session(session_id: str) -> None:
 @click.option("--subject", help="Only what was done to this webhook, user, key … (its id).")
 @limit_option(50)
 def audit(subject: str | None, limit: int, cursor: str | None) -> None:
-    """Who changed what, newest first. Secrets are not in it, only that one was set."""
+    """List who changed what, newest first. It shows that a secret was set, never the secret."""
     page = api.get(Listing[AuditEntry], "audit", limit=limit, cursor=cursor, subject=subject)
     show_page(
         page,

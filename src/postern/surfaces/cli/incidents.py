@@ -8,7 +8,7 @@ from postern.surfaces.cli.run import out, plain, report, show, show_page
 from postern.usecases.alarms.views import Incident, IncidentStory, ProposedRhythm, TriedChannel
 from postern.usecases.answers import Listing
 
-commands = Group("incidents", help="What alarms have found: open incidents and past ones, and rhythms.")
+commands = Group("incidents", help="Incidents that alarms have found, and rhythms of webhooks.")
 incident_argument = click.argument("incident", metavar="INCIDENT", help="The incident's id (inc_…).")
 
 

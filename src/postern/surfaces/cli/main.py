@@ -22,7 +22,7 @@ VARIABLE = "_POSTERN_COMPLETE"
 @click.argument("shell", type=Choice(SHELLS), help="bash, zsh or fish.")
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print what makes a shell complete commands, options and their values on Tab.
+    """Print the script with which a shell completes commands, options and values on Tab.
 
     Examples:
 

@@ -116,8 +116,8 @@ def test(
 
 @commands.command("explain")
 def explain(invocation: str) -> None:
-    """Explain why a recorded call was judged so and what would fix it, with the present settings of its
-    webhook."""
+    """Explain why a recorded call was accepted or rejected, and what would correct it, with its webhook's
+    present settings."""
     answer = api.get(Document, "invocations", invocation, "explanation")
     for_programs(answer)  # where the signature is the trouble, it says more
     found = msgspec.convert(answer, Explanation)

@@ -103,8 +103,7 @@ def check(folder: Path | None) -> None:
     "--with-test", is_flag=True, help="Also write a test, and the event as the fixture that it runs on."
 )
 def new(*, name: str, from_sample: str, only_print: bool, with_test: bool) -> None:
-    """Begin a workflow from a recorded event: its fields typed as they came, its Webhook ID condition filled
-    in."""
+    """Write a workflow file from a recorded event, with the types of its fields and the ID of its webhook."""
     if only_print and with_test:
         end("--print writes no file, so there is none for --with-test", USAGE)
     if only_print:

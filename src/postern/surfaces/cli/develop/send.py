@@ -84,7 +84,7 @@ def send(
     Words in braces in a body are filled in for each call: {uuid}, {unique}, {number}, {unix}, {unix_ms}, {iso},
     {timestamp}, {event}.
 
-    It ends with 1 when a call was not taken, or a wrong one was.
+    It ends with 1 if a correct call was rejected, or a wrong one accepted.
 
     Examples:
 

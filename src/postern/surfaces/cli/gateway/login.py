@@ -20,7 +20,7 @@ from postern.usecases.operations.views import Status
 @click.argument("url", metavar="URL", help="The gateway, like https://hooks.example.com.")
 @click.option("--key", help="An API key of it: env:NAME, file:PATH or -. Left out: asked for.")
 def login(url: str, key: str | None) -> None:
-    """Let commands go to a gateway over the network, with an API key of it.
+    """Send commands to a gateway over the network, with one of its API keys.
 
     The console makes keys, and so does `postern keys create` on the gateway's machine. The key is kept in a file that
     only you may read. With --profile NAME several gateways are known; the one of the last login is used.
@@ -50,7 +50,7 @@ def login(url: str, key: str | None) -> None:
 
 @command()
 def logout() -> None:
-    """Forget a login: the one in use, or that of --profile. Its API key stays valid until it is deleted."""
+    """Forget a login: the current one, or that of --profile. Its API key stays valid until it is deleted."""
     known = profiles.read()
     name = api.profile or known.current
     if name not in known.profiles:
@@ -68,7 +68,7 @@ def logout() -> None:
 
 @command()
 def status() -> None:
-    """Show where commands go, as whom, and how that gateway is."""
+    """Show the gateway that commands go to, your name there, and its state."""
     to = api.login()
     me = api.get(Me, "me")
     gateway = api.get(Status, "status")

@@ -103,7 +103,7 @@ def show(invocation: str) -> None:
     help=f"What it is to be pasted into: {', '.join(LANGUAGES)}.",
 )
 def as_code(invocation: str, language: Language) -> None:
-    """Print a recorded call as a command or a program to paste, with placeholders for its secrets."""
+    """Print a recorded call as curl or Python, with placeholders for its secrets."""
     text = api.text("invocations", invocation, "code", language=language)
     for_programs({"language": language, "code": text})
     out.print(text)
@@ -139,7 +139,7 @@ def bookmark(invocation: str) -> None:
 
 @commands.command("forget-bookmark")
 def forget_bookmark(invocation: str) -> None:
-    """Take a call's bookmark away. The call stays."""
+    """Remove a call's bookmark. The call stays."""
     api.delete("invocations", invocation, "bookmark")
     report({"forgotten": invocation}, "No longer bookmarked.")
 

@@ -68,7 +68,7 @@ def export(to: Path | None, all_of_it: bool) -> None:
 )
 @click.option("--prune", is_flag=True, help="Delete the webhooks that the file does not name.")
 def apply(file: str, dry_run: bool, prune: bool) -> None:
-    """Make the webhooks what a file says, and show the difference. All of it is checked first; applying twice
+    """Change the webhooks to match a file, and show the differences. All of it is checked first; applying twice
     changes nothing more.
 
     A webhook is found by its id, else by its name. Without --prune nothing is deleted.

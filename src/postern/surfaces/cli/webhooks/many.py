@@ -47,7 +47,7 @@ def many(
     dry_run: bool,
     yes: bool,
 ) -> None:
-    """Do the same with many webhooks: with those named, or with all that match the filter.
+    """Do the same with many webhooks: those that you name, or all that match a filter.
 
     A webhook for which it fails does not stop the others. It is named at the end, and the exit code is 4.
 

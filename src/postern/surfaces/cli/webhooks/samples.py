@@ -59,7 +59,7 @@ def _stop_recording(webhook: str | None) -> NotRecording:
 )
 @click.option("--forget", is_flag=True, help="Delete what was recorded.")
 def sample(webhook: str, language: str, forget: bool) -> None:
-    """Show the recorded event: its variables, an example of each, and how to write it."""
+    """Show the recorded event: its variables, their values, and the expressions for workflows."""
     if forget:
         api.delete("webhooks", webhook, "sample")
         report({"forgotten": webhook}, "Forgotten.")

@@ -18,9 +18,9 @@ LONGEST_WAIT = 120.0
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be asked for.")
 def send_again(webhook: str, since: str, dry_run: bool) -> None:
-    """Ask a webhook's sender to send again what it did not deliver: GitHub, GitLab, Paddle, Resend. Of Stripe, list it.
+    """Ask a webhook's sender for undelivered calls again (GitHub, GitLab, Paddle, Resend), or list them (Stripe).
 
-    What comes back is judged like any call; with duplicate protection it starts once.
+    The calls are judged like any other; with duplicate protection each starts once.
 
     \b
     Examples:

@@ -186,7 +186,7 @@ def listing(*, wanted: Given, sort: str, reverse: bool, limit: int, cursor: str 
 
 @commands.command("show")
 def show(webhook: str) -> None:
-    """Show everything about one webhook, except its secrets."""
+    """Show a webhook with its settings and state, without its secrets."""
     show_found(api.get(Webhook, "webhooks", webhook))
 
 
@@ -197,7 +197,7 @@ def show(webhook: str) -> None:
 )
 @click.option("--second-secret", help="The second valid secret, likewise; `none` removes it.")
 def change(*, webhook: str, settings: tuple[str, ...], secret: str | None, second_secret: str | None) -> None:
-    """Change settings. What is not named stays.
+    """Change settings. Settings that you do not name stay.
 
     Examples:
 
@@ -255,7 +255,7 @@ def promote(webhook: str) -> None:
 def adopt(webhook: str, invocation: str | None) -> None:
     """Take the secret that a sender announced in its set-up handshake (Notion, Asana) as the main one.
 
-    Anybody may announce one: do it only if you were setting the sender up just then. `postern webhooks show` says which
+    Anybody can announce one: do it only if you were setting up the sender just then. `postern webhooks show` says which
     were announced, when and from where.
     """
     done = api.post(Webhook, "webhooks", webhook, "adopt-secret", invocation_id=invocation)
@@ -285,7 +285,7 @@ def in_the_bin(limit: int, cursor: str | None) -> None:
 
 @commands.command("restore")
 def restore(webhook: str) -> None:
-    """Take a deleted webhook out of the bin, as it was: URL, settings, secrets."""
+    """Restore a deleted webhook from the bin with its URL, settings and secrets."""
     done = api.post(Webhook, "bin", webhook, "restore")
     report(done, f"{done.name} is there again: {done.url}")
 
@@ -345,7 +345,7 @@ def hold(webhook: str) -> None:
 
 @commands.command("release")
 def release(webhook: str) -> None:
-    """End the hold and start what waited, the oldest first."""
+    """End the hold and start the waiting deliveries, the oldest first."""
     done = api.post(Released, "webhooks", webhook, "release")
     report(done, f"Released. Due now: {counted(done.released, 'delivery', 'deliveries')}.")
 
@@ -361,7 +361,7 @@ def drop(webhook: str, yes: bool) -> None:
 
 @commands.command("run")
 def run(webhook: str) -> None:
-    """Fetch a schedule's source once, now, and take in what comes."""
+    """Fetch a schedule's source once, now, and treat its answer like a call."""
     done = api.post(ScheduleRun, "webhooks", webhook, "schedule", "run")
     started = ", ".join(done.invocation_ids) or "nothing started"
     report(
