@@ -96,16 +96,14 @@ async def starts(visit: Visit) -> Response:
 
 
 async def _workflow(visit: Visit, webhook: Webhook, accepted: InvocationSummary | None) -> FirstStep:
-    title = "A workflow hears it"
+    title = "A workflow gets its calls"
     own = await hears(visit, webhook.id)
     if own:
         return FirstStep(title, True, words.listed(own) + ".")
     if own is None:
         if accepted is not None and accepted.runs:
             return FirstStep(title, True)
-        return FirstStep(
-            title, False, "This engine does not say which workflows it has.", "/workflows", "Workflows"
-        )
+        return FirstStep(title, False, "This engine cannot list its workflows.", "/workflows", "Workflows")
     if accepted is None:
         return FirstStep(title, False, "None does yet; one can be begun from the first accepted call.")
     return FirstStep(
