@@ -280,4 +280,7 @@ def _remarks(
 
 
 def sentence(text: str) -> str:
-    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
+    is_host = "." in text.partition(" ")[0].rstrip(".")  # a host's name begins as it is
+    return (text if is_host else text[:1].upper() + text[1:]) + (
+        "" if text.endswith((".", "!", "?")) else "."
+    )
