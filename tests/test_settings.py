@@ -205,7 +205,7 @@ def test_a_start_that_cannot_be_ends_in_a_sentence(
     }.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(SystemExit) as ended:
-        program.open_local().machine(anybodys=True).serve(1, None, False)
+        program.open_local().machine(of_any_owner=True).serve(1, None, False)
     message = capsys.readouterr().err
     # An address that is not there yet may be had a moment later: a supervisor is to try again.
     assert ended.value.code == (FAILED if given.get("POSTERN_HOST") == "192.0.2.1" else USAGE), message

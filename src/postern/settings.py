@@ -71,17 +71,13 @@ def _base_address(text: str) -> str:
     return _address(text).rstrip("/")
 
 
-def as_sqlalchemy_writes_it(url: str) -> str:
-    """Replaces postgres://, as many Postgres hosts write it, by postgresql://."""
-    return f"postgresql://{url.removeprefix('postgres://')}" if url.startswith("postgres://") else url
-
-
 def database_address(text: str) -> str:
     # Most gateways and commands are told none, and a command that a gateway answers needs no SQLAlchemy.
     from sqlalchemy.engine import make_url
     from sqlalchemy.exc import ArgumentError
 
-    text = as_sqlalchemy_writes_it(text)
+    if text.startswith("postgres://"):  # as many Postgres hosts write it
+        text = f"postgresql://{text.removeprefix('postgres://')}"
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):

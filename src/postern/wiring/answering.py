@@ -37,7 +37,7 @@ async def answering(gateway: Gateway, settings: Settings) -> AsyncIterator[None]
         except OSError:
             yield
             return
-        app = _for_those_who_mean_it(watched(make_api(gateway)), digests(settings))
+        app = _for_matching_commands(watched(make_api(gateway)), digests(settings))
         config = uvicorn.Config(app, log_config=None, log_level="critical", access_log=False)
         config.load()
         state = ServerState()
@@ -66,10 +66,12 @@ def _bind(listener: socket.socket, place: str) -> None:
         os.umask(before)
 
 
-def _for_those_who_mean_it(app: ASGIApp, own: dict[str, str]) -> ASGIApp:
+def _for_matching_commands(app: ASGIApp, own: dict[str, str]) -> ASGIApp:
+    """Answers 421 to a command of another version or with other settings. Other programs send no such header."""
+
     async def checked(scope: Scope, receive: Receive, send: Send) -> None:
         said = dict(scope["headers"]).get(HEADER.lower().encode())
-        if said is not None and not _is_meant(said, own):
+        if said is not None and not _matches(said, own):
             await Response(status_code=NOT_THIS_ONE)(scope, receive, send)
             return
         await app({**scope, ACTOR: COMMAND_LINE}, receive, send)
@@ -77,7 +79,7 @@ def _for_those_who_mean_it(app: ASGIApp, own: dict[str, str]) -> ASGIApp:
     return checked
 
 
-def _is_meant(said: bytes, own: dict[str, str]) -> bool:
+def _matches(said: bytes, own: dict[str, str]) -> bool:
     try:
         command = msgspec.json.decode(said, type=AskingCommand)
     except msgspec.DecodeError:

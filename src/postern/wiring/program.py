@@ -74,8 +74,8 @@ class LocalApi:
     def settings(self) -> list[ShownSetting]:
         return self._settings.listed()
 
-    def machine(self, anybodys: bool = False) -> Machine:
-        if not anybodys:
+    def machine(self, of_any_owner: bool = False) -> Machine:
+        if not of_any_owner:
             check_owner(self._settings)
         return self._opened()
 

@@ -138,7 +138,8 @@ def show_tree(value: Any, indent: int = 0) -> None:
     pad = "  " * indent
     items = value.items() if isinstance(value, dict) else enumerate(value)
     for name, one in items:
-        if isinstance(one, dict | list) and one and not _is_flat(one):
+        is_flat = isinstance(one, list) and all(not isinstance(each, dict | list) for each in one)
+        if isinstance(one, dict | list) and one and not is_flat:
             out.print(pad + out.styled(plain(str(name)), "bold"))
             show_tree(one, indent + 1)
         else:
@@ -150,7 +151,3 @@ def show_tree(value: Any, indent: int = 0) -> None:
                 else str(one)
             )
             out.print(f"{pad}{out.styled(plain(str(name)), 'bold')}  {plain(shown)}")
-
-
-def _is_flat(value: Any) -> bool:
-    return isinstance(value, list) and all(not isinstance(one, dict | list) for one in value)

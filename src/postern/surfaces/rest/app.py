@@ -43,6 +43,9 @@ class WholePath(Route):
 
 def make_api(gateway: Gateway, beside: Sequence[BaseRoute] = ()) -> Starlette:
     """``beside``: routes outside the API, whose refusals have the same form."""
+    by_path: dict[str, dict[str, Handler]] = {}
+    for one in operations():
+        by_path.setdefault(one.path, {})[one.method] = handler(gateway, one)
     app = Starlette(
         exception_handlers={
             Refused: on_refused,
@@ -55,15 +58,8 @@ def make_api(gateway: Gateway, beside: Sequence[BaseRoute] = ()) -> Starlette:
             Route("/docs", docs),
             Route("/docs/{name}", asset),
             Route(f"{PREFIX}/openapi.json", document_route(list(operations()))),
-            *_routes(gateway),
+            *(WholePath(path, methods) for path, methods in by_path.items()),
         ],
     )
     app.router.redirect_slashes = False
     return app
-
-
-def _routes(gateway: Gateway) -> list[WholePath]:
-    by_path: dict[str, dict[str, Handler]] = {}
-    for one in operations():
-        by_path.setdefault(one.path, {})[one.method] = handler(gateway, one)
-    return [WholePath(path, methods) for path, methods in by_path.items()]

@@ -9,7 +9,7 @@ from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.run import USAGE, end
 from postern.usecases.answers import Listing
 from postern.usecases.signatures.views import SampleCall
-from postern.usecases.webhooks.views import Webhook, Webhooks, WithSignature
+from postern.usecases.webhooks.views import Webhook, Webhooks
 
 
 def complete_sender(context: click.Context, option: click.Parameter, begun: str) -> list[CompletionItem]:
@@ -42,10 +42,4 @@ def _senders() -> ModuleType:
 
 
 def webhooks_of(sender: str) -> list[Webhook]:
-    found = api.every(Webhooks, "webhooks", sender=sender)
-    return [one for one in found if _provider(one) == sender.strip().lower()]
-
-
-def _provider(webhook: Webhook) -> str:
-    how = webhook.authentication
-    return how.provider if isinstance(how, WithSignature) else ""
+    return list(api.every(Webhooks, "webhooks", sender=sender))

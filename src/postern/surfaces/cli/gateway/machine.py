@@ -23,8 +23,8 @@ class Local(Source, Protocol):
 
     def settings(self) -> list[ShownSetting]: ...
 
-    def machine(self, anybodys: bool = False) -> "Machine":
-        """``anybodys``: the data folder may belong to another user."""
+    def machine(self, of_any_owner: bool = False) -> "Machine":
+        """``of_any_owner``: the data folder may belong to another user."""
 
 
 class Manifest(View):

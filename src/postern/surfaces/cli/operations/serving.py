@@ -32,7 +32,7 @@ def serve(workers: int, example: bool, worker: str | None) -> None:
     order; SIGHUP replaces several workers one after the other."""
     if example:
         os.environ["POSTERN_EXAMPLE"] = "on"
-    api.local().machine(anybodys=True).serve(workers, worker, example)
+    api.local().machine(of_any_owner=True).serve(workers, worker, example)
 
 
 @click.command()
@@ -55,14 +55,14 @@ def dev(workflows: Path | None, port: int | None, example: bool) -> None:
         end(f"{workflows} does not exist", NOT_FOUND)
     given = {"LOG": "off", "EXAMPLE": example and "on", "WORKFLOWS": workflows, "PORT": port}
     os.environ.update({f"POSTERN_{name}": str(value) for name, value in given.items() if value})
-    api.local().machine(anybodys=True).develop(example)
+    api.local().machine(of_any_owner=True).develop(example)
 
 
 @command()
 def migrate() -> None:
     """Bring the database's schema up to date. Needed on Postgres only, for a new version: `serve` does it on SQLite, and sets up an
     empty Postgres database."""
-    schema = api.local().machine(anybodys=True).migrate()
+    schema = api.local().machine(of_any_owner=True).migrate()
     report({"schema": schema}, f"The schema is {schema}.")
 
 
@@ -75,7 +75,7 @@ def copy(whence: str, where: str) -> None:
     """Move everything to another database. Stop every gateway first. Interrupted, it goes on where it
     was; at the end both are compared, row by row. The secret keys move separately: POSTERN_SECRET_KEYS
     stays what it is."""
-    rows = api.local().machine(anybodys=True).copy(whence, where, _show_progress)
+    rows = api.local().machine(of_any_owner=True).copy(whence, where, _show_progress)
     text = (
         "This copy was finished before: nothing was done now, and what either of them got since is not in the other."
         if rows is None

@@ -118,12 +118,16 @@ def answer_types(operation: Operation) -> tuple[Any, ...]:
 
 
 def _operation(operation: Operation, answers: dict[Any, Schema], asked: dict[Any, Schema]) -> Schema:
+    in_path = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        for name in re.findall(r"{(\w+)}", operation.path)
+    ]
     described: Schema = {
         "tags": [operation.tag],
         "summary": operation.title,
         "description": operation.description,
         "operationId": operation.id,
-        "parameters": [*_path_parameters(operation), *_query_parameters(operation), *_headers(operation)],
+        "parameters": [*in_path, *_query_parameters(operation), *_headers(operation)],
         "requestBody": _request_body(operation, asked),
         "responses": {
             str(operation.status): _answer(operation, answers),
@@ -138,11 +142,6 @@ def _operation(operation: Operation, answers: dict[Any, Schema], asked: dict[Any
         for name, value in described.items()
         if value or (name == "security" and value is not None)
     }
-
-
-def _path_parameters(operation: Operation) -> list[Schema]:
-    names = re.findall(r"{(\w+)}", operation.path)
-    return [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names]
 
 
 def _query_parameters(operation: Operation) -> list[Schema]:

@@ -53,13 +53,8 @@ Trouble = Callable[[Request, Refused], Response]
 def response_for(request: Request, refused: Refused) -> Response:
     """Answers a page to a browser, if there is a console, and else a problem document."""
     page: Trouble | None = getattr(request.app.state, "trouble_page", None)
-    if page is not None and wants_page(request):
-        return page(request, refused)
-    return problem_response(refused)
-
-
-def wants_page(request: Request) -> bool:
-    return "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api/")
+    wants_page = "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api/")
+    return page(request, refused) if page is not None and wants_page else problem_response(refused)
 
 
 async def on_refused(request: Request, error: Exception) -> Response:
