@@ -6,6 +6,7 @@ import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import httpx2
 import pytest
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -42,6 +43,9 @@ async def test_a_command_of_another_version_is_not_answered(
     settings = settings_of(tmp_path)
     async with answering(house.gateway, settings):
         assert (await ask(settings) or HttpAnswer(0, b"")).status == 200
+        line = httpx2.AsyncHTTPTransport(uds=str(settings.data_dir / NAME))
+        async with httpx2.AsyncClient(transport=line) as other_program:
+            assert (await other_program.get("http://localhost/api/v1/webhooks")).status_code == 200
         monkeypatch.setattr(module, "__version__", "0.0.9")
         assert await ask(settings) is None
 

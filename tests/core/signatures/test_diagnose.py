@@ -20,6 +20,7 @@ from postern.core.signatures.diagnosis.diagnose import (
     Diagnosis,
     diagnose,
     resembles,
+    sentence,
 )
 from postern.core.signatures.diagnosis.sightings import ids, moments, shapes
 from postern.core.signatures.diagnosis.variants import SenderSetup
@@ -101,6 +102,10 @@ class TestVerdicts:
         assert set(EXPLANATIONS) == {f"signature_{word}" for word in ("missing", "malformed", "mismatch")} | {
             f"timestamp_{word}" for word in ("missing", "malformed", "expired", "in_future")
         } | {"signing_keys_unavailable"}
+
+    def test_a_sentence_that_begins_with_a_host_keeps_its_spelling(self) -> None:
+        assert sentence("shop.example.com has no address") == "shop.example.com has no address."
+        assert sentence("no such host.") == "No such host."
 
     def test_no_secret_is_in_anything_it_says(self) -> None:
         found = diagnosed(
