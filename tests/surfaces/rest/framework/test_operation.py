@@ -21,11 +21,13 @@ def test_an_unknown_parameter_is_refused(api: Client) -> None:
     assert fields(api.get("invocations?webhook=wh_1&stauts=failed")) == {"webhook", "stauts"}
 
 
-def test_what_cannot_be_a_cursor_or_a_time_is_refused(api: Client) -> None:
+def test_what_cannot_be_a_cursor_or_a_time_is_refused(api: Client, served: Program) -> None:
     assert fields(api.get("webhooks?cursor=2")) == {"cursor"}
+    assert fields(api.get("invocations?answer=x")) == {"answer"}
     assert fields(api.get("invocations?since=yesterday")) == {"since"}
     assert fields(api.get("invocations?until=" + "9" * 30)) == {"until"}
     assert fields(api.get("webhooks?search=%00")) == {"search"}
+    assert "never awaited" not in served.output()
 
 
 @pytest.mark.parametrize(

@@ -263,10 +263,9 @@ def handler(gateway: Gateway, operation: Operation) -> Callable[[Request], Await
             given["seen_version"] = await _version(given, given["seen_version"])
 
         async def answered() -> Response:
-            work = operation.run(given)
             if operation.may_take_long is not None and operation.may_take_long(given["query"]):
-                return _response(operation, await while_connected(request, work))
-            return _response(operation, await work)
+                return _response(operation, await while_connected(request, operation.run(given)))
+            return _response(operation, await operation.run(given))
 
         key = IDEMPOTENCY_KEY.read(request) if operation.idempotent else None
         if key is None:
