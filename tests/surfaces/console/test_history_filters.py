@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator
 from html import escape, unescape
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
@@ -17,8 +18,10 @@ from starlette.types import Message
 
 from postern.identity import time_of
 from postern.settings import Settings
-from postern.surfaces.console.views.history import exported, listing
+from postern.surfaces.console.views.history import exported, listing, replays
 from postern.surfaces.console.visit import View, Visit
+from postern.usecases.answers import Time
+from postern.usecases.deliveries.views import ReplayedCalls
 from postern.usecases.history import findable, history, marks
 from postern.usecases.history.filters import filter_of
 from postern.wiring.gateway import opened
@@ -121,6 +124,14 @@ async def test_a_filter_finds_what_it_says(
     # What was chosen goes along to the count, the file and the next page.
     if wanted and query:
         assert f"format=csv&amp;{escape(urlencode(query))}" in page
+
+
+def test_no_part_of_a_replays_filter_is_left_out_on_its_page() -> None:
+    parts = dict.fromkeys(ReplayedCalls.__struct_fields__, "x") | {"bookmarked": True}
+    parts |= {"since": Time(0.0), "until": Time(60.0)}
+    replay = SimpleNamespace(id="rpl_1", created_at=90.0, filter=ReplayedCalls(**parts))
+    (shown,) = replays._chips([replay], {}).values()  # type: ignore[list-item]
+    assert len(shown) == len(parts)
 
 
 async def test_of_all_exports_one_page_is_made_at_a_time(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

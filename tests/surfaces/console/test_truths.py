@@ -408,7 +408,7 @@ def test_a_workflow_that_failed_and_a_caller_without_its_answer_are_red_wherever
     expect(page.get_by_text("1 of 1 call replayed as they were recorded: 1 failed.")).to_be_visible()
     console.open("/replays")
     expect(page.get_by_role("row", name="1 failed")).to_contain_text("Done")
-    page.get_by_role("link", name="Failed calls").click()
+    page.get_by_role("link", name="status failed").click()
     console.click("Replay those that failed…")
     expect(page.get_by_role("heading", name="Replay 1 call?")).to_be_visible()
     console.page.go_back()

@@ -6,7 +6,7 @@ from postern.core.moment import moment
 from postern.core.problems import Refused
 from postern.identity import time_of
 from postern.stores.history import filtering, looking, reading
-from postern.usecases.deliveries import replays
+from postern.usecases.deliveries import holds, replays
 from postern.usecases.history import findable, history
 from postern.usecases.history.filters import filter_of
 from support.desk import ACTOR, Desk
@@ -44,6 +44,7 @@ def test_a_time_may_be_said_by_how_long_ago_it_was(text: str, meant: float | Non
         (HistoryFilter(status="duplicate", webhook_id="wh_1"), "invocations_apart_of_webhook"),
         (HistoryFilter(code="signature_mismatch", webhook_id="wh_1"), "invocations_apart_of_webhook"),
         (HistoryFilter(status="failed"), "deliveries_apart"),
+        (HistoryFilter(status="waiting"), "deliveries_apart"),
     ],
 )
 async def test_filtering_for_the_few_costs_what_they_are(
@@ -61,7 +62,10 @@ async def test_filtering_for_the_few_costs_what_they_are(
     event.listen(desk.store.database.readers, "before_cursor_execute", explain)
     await history.listing(desk.gateway, ACTOR, wanted)
     assert any(f"INDEX {index} " in step for step in plans), plans
-    assert not any(step.startswith("SCAN") and "invocations_apart" not in step for step in plans), plans
+    # An index of those that wait, or were not accepted, holds few.
+    few = ("INDEX invocations_apart", "INDEX deliveries_due")
+    whole = [step for step in plans if step.startswith("SCAN") and not any(one in step for one in few)]
+    assert not whole, plans
 
 
 async def test_calls_are_counted_as_far_as_that_is_cheap(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,6 +85,18 @@ async def test_calls_are_counted_as_far_as_that_is_cheap(desk: Desk, monkeypatch
 async def looked(desk: Desk, **asked: str) -> list[str]:
     page = await history.listing(desk.gateway, ACTOR, filter_of(**asked))  # type: ignore[arg-type]
     return [item.id for item in page.items]
+
+
+async def test_a_group_finds_the_calls_in_each_of_its_statuses(house: House) -> None:
+    open_webhook = await house.webhook()
+    started = (await house.call(open_webhook)).json["invocationId"]
+    await house.deliver()
+    waiting = (await house.call(open_webhook)).json["invocationId"]
+    on_hold = await house.webhook()
+    await holds.hold(house.gateway, OWNER, on_hold.id)
+    held = (await house.call(on_hold)).json["invocationId"]
+    assert [one.id for one in await house.history(status="waiting")] == [held, waiting]
+    assert [one.id for one in await house.history(status="delivered")] == [started]
 
 
 async def test_a_header_finds_its_calls_by_name_value_and_beginning(house: House) -> None:

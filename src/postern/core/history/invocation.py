@@ -32,7 +32,20 @@ Status = Literal[
     "dropped",
 ]
 """What a user sees of an invocation; ``status_of`` tells it."""
-STATUSES: tuple[Status, ...] = get_args(Status)
+
+StatusFilter = Literal["delivered", "waiting", Status]
+"""What may be asked for: a status, or one of two groups of them. ``failed`` and ``rejected`` are groups of one."""
+STATUSES: tuple[StatusFilter, ...] = get_args(StatusFilter)
+
+
+def statuses_of(wanted: StatusFilter) -> tuple[Status, ...]:
+    match wanted:
+        case "delivered":
+            return ("started", "responded", "completed")
+        case "waiting":
+            return ("accepted", "held")
+        case _:
+            return (wanted,)
 
 
 class Invocation(msgspec.Struct):
@@ -209,7 +222,7 @@ class HistoryFilter(msgspec.Struct, frozen=True):
     """Which invocations: every part that is given must hold."""
 
     webhook_id: str | None = None
-    status: Status | None = None
+    status: StatusFilter | None = None
     code: str | None = None
     since: float | None = None
     until: float | None = None

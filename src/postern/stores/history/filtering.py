@@ -5,6 +5,7 @@ from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
+    CompoundSelect,
     Connection,
     ScalarSelect,
     Select,
@@ -18,11 +19,12 @@ from sqlalchemy import (
     literal_column,
     or_,
     select,
+    union_all,
 )
 
 from postern.core.history.failures import ANYTHING
 from postern.core.history.findable import address_key, beginning_key, value_key
-from postern.core.history.invocation import HistoryFilter
+from postern.core.history.invocation import HistoryFilter, statuses_of
 from postern.core.history.part import in_fields, in_headers, part_of, path_of, spellings
 from postern.identity import first_id_at
 from postern.stores.sql.tables import (
@@ -44,7 +46,7 @@ MANY = 20_000
 """If more entries begin alike, a page does not begin with them."""
 
 _NOT_STARTED = ("rejected", "duplicate", "handshake")
-_USUAL = ("started", "responded", "completed")
+_USUAL = set(statuses_of("delivered"))
 
 Condition = tuple[ColumnElement[bool], bool]
 """And whether whoever asks it finds the next call that meets it without going through others that do not."""
@@ -100,9 +102,11 @@ def _with_status(connection: Connection, wanted: HistoryFilter, all_of_them: boo
             yield ~was_started(), True
         return
     # Few rows and an index of their own: come from there, not from the history.
-    there = select(deliveries.c.invocation_id).where(*_in_state(status))
-    few = status not in _USUAL and (all_of_them or not _more_than(connection, FEW, there))
-    yield _newest_state() == status, few
+    states = statuses_of(status)
+    # Not OR, for which SQLite would read every delivery.
+    there = union_all(*(select(deliveries.c.invocation_id).where(_in_state(one)) for one in states))
+    few = _USUAL.isdisjoint(states) and (all_of_them or not _more_than(connection, FEW, there))
+    yield _newest_state().in_(states), few
     if few:
         yield invocations.c.id.in_(there), True
 
@@ -224,7 +228,7 @@ def _values(wanted: HistoryFilter) -> list[str]:
     return found
 
 
-def _more_than(connection: Connection, most: int, found: Select[Any]) -> bool:
+def _more_than(connection: Connection, most: int, found: Select[Any] | CompoundSelect[Any]) -> bool:
     return connection.scalar(found.offset(most).limit(1)) is not None
 
 
@@ -253,8 +257,8 @@ def _newest_state() -> ScalarSelect[str]:
     )
 
 
-def _in_state(status: str) -> list[ColumnElement[bool]]:
+def _in_state(status: str) -> ColumnElement[bool]:
     """The condition for a state that few deliveries are in and for which there is an index."""
     if status == "accepted":
-        return [deliveries.c.state == literal_column("'queued'")]
-    return [deliveries.c.state == status, UNUSUAL_DELIVERIES]
+        return deliveries.c.state == literal_column("'queued'")
+    return and_(deliveries.c.state == status, UNUSUAL_DELIVERIES)

@@ -18,7 +18,6 @@ from postern.core.webhooks.settings import Method
 from postern.settings import EngineName
 from postern.usecases.alarms.incidents import sentence_of as sentence_of
 from postern.usecases.answers import as_plain
-from postern.usecases.deliveries.views import ReplayedCalls
 from postern.usecases.summary import InvocationSummary
 from postern.usecases.webhooks.views import PLACED, Webhook, WithoutAuthentication, WithSignature, WithToken
 
@@ -263,41 +262,6 @@ def listed(names: list[str], most: int = 3) -> str:
     """One, two and three; of more the first ones and how many others."""
     shown = names if len(names) <= most else [*names[:most], f"{len(names) - most} more"]
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
-
-
-def filter_in_words(wanted: ReplayedCalls, names: dict[str, str]) -> Markup:
-    """Which calls a history filter means, in a sentence."""
-    status = STATUS_WORDS[wanted.status][0] if wanted.status else "Every"
-    several = status != "Every"
-    sentence = f"{status} call{'s' if several else ''}"
-    if wanted.answer:
-        heard = "had left before the answer" if wanted.answer == "gone" else f"heard {wanted.answer}"
-        sentence += f" whose caller {heard}"
-    if wanted.webhook_id:
-        sentence += f" to {names.get(wanted.webhook_id, wanted.webhook_id)}"
-    if wanted.code:
-        sentence += f" with the reason “{code(wanted.code)}”"
-    if wanted.value:
-        sentence += f" with the value “{wanted.value}”"
-    if wanted.address:
-        sentence += f" from {wanted.address}"
-    if wanted.bookmarked:
-        sentence += " that somebody has bookmarked"
-    if wanted.header:
-        sentence += f" with the header “{wanted.header}”"
-    if wanted.field:
-        sentence += f" with the value “{wanted.field}”"
-    if wanted.replay:
-        sentence += f" that the replay …{wanted.replay[-8:]} replayed"
-    if wanted.error:
-        sentence += f" that failed with “{wanted.error}”"
-    if wanted.search:
-        sentence += f" that {'hold' if several else 'holds'} “{wanted.search}”"
-    said = escape(sentence)
-    for word, then in (("since", wanted.since), ("before", wanted.until)):
-        if then is not None:
-            said += Markup(' {} <time datetime="{}" data-exact>{}</time>').format(word, then, exact(then))
-    return said
 
 
 def shown(value: Any) -> str:

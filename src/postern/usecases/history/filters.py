@@ -8,7 +8,7 @@ from pydantic import Field
 from pydantic.alias_generators import to_camel
 
 from postern.core.calls.paths import InvalidPath, parse_path
-from postern.core.history.invocation import STATUSES, HistoryFilter, Status
+from postern.core.history.invocation import STATUSES, HistoryFilter, StatusFilter
 from postern.core.history.part import part_of
 from postern.core.moment import moment as read_moment
 from postern.core.problems import FieldError, Refused, invalid
@@ -28,7 +28,10 @@ class FilterRequest(Shape):
     """Which calls: every part that is given must hold."""
 
     webhook_id: Id | None = Field(default=None, description="Only calls to this webhook.")
-    status: Status | None = Field(default=None, description="Only invocations in this status.")
+    status: StatusFilter | None = Field(
+        default=None,
+        description="Only invocations in this status. delivered: started, responded or completed. waiting: accepted or held.",
+    )
     code: Id | None = Field(default=None, description="Only this reason, like signature_mismatch.")
     since: Moment | None = Field(
         default=None,

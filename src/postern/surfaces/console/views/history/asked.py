@@ -29,6 +29,9 @@ TOKENS = {
 }
 """What is typed before the colon, and the part of the filter that it sets."""
 
+GROUPS = ("delivered", "waiting", "failed", "rejected")
+"""The four words for the state of nearly every call, offered first."""
+
 PARTS = tuple(TOKENS.values())
 LIVE_PARTS = {"webhook", "status", "address"}
 """Those that can be told of a call as it comes."""
@@ -84,7 +87,7 @@ def chips(chosen: Mapping[str, str], meant: HistoryFilter, named: Mapping[str, s
             moments.get(part) if chosen[part][4:5] == "-" else None,
         )
         for token, part in TOKENS.items()
-        if chosen[part]
+        if chosen.get(part)
     ]
 
 
@@ -92,7 +95,7 @@ def offered() -> dict[str, list[str]]:
     """What is offered while somebody types, by token; those that take any text have nothing."""
     reasons = [code for code in words.CODE_WORDS if code not in words.STATUS_WORDS]
     known: dict[str, list[str]] = {
-        "status": list(STATUSES),
+        "status": list(dict.fromkeys([*GROUPS, *STATUSES])),
         "reason": reasons,
         "answer": ["2xx", "4xx", "5xx", "502", "504", "gone"],
         "after": ["1h", "24h", "7d", "30d"],

@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 
 from postern.core.access.accounts import Actor
 from postern.core.history.crowd import READABLE, Crowd
-from postern.core.history.invocation import HistoryFilter
+from postern.core.history.invocation import HistoryFilter, statuses_of
 from postern.core.history.volume import OUTCOMES, outcome_of
 from postern.identity import first_id_at, time_of
 from postern.surfaces.console import pages
@@ -226,7 +226,8 @@ def _keep(
 
 
 def _meets(item: InvocationSummary, wanted: HistoryFilter) -> bool:
-    return wanted.status in (None, item.status) and wanted.address in (None, item.address)
+    is_meant = wanted.status is None or item.status in statuses_of(wanted.status)
+    return is_meant and wanted.address in (None, item.address)
 
 
 def _skipped(changes: int) -> str:

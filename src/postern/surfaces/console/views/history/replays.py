@@ -4,7 +4,7 @@ from starlette.responses import Response
 
 from postern.core.history.invocation import HistoryFilter, Status
 from postern.surfaces.console.views.history import sentences
-from postern.surfaces.console.views.history.asked import chosen_in
+from postern.surfaces.console.views.history.asked import Chip, chips, chosen_in
 from postern.surfaces.console.views.history.call import values_in
 from postern.surfaces.console.views.history.listing import names, rows_of, wanted
 from postern.surfaces.console.visit import Visit, whole_number
@@ -26,13 +26,18 @@ async def listing(visit: Visit) -> Response:
     return visit.page(
         "replays/list.html",
         replays=page.items,
-        names=await names(visit, _meant(page.items)),
+        chips=_chips(page.items, await names(visit, _meant(page.items))),
         after=page.next_cursor,
     )
 
 
 def _meant(shown: list[Replay]) -> set[str]:
     return {one.filter.webhook_id for one in shown if one.filter.webhook_id}
+
+
+def _chips(shown: list[Replay], named: dict[str, str]) -> dict[str, list[Chip]]:
+    """By replay: its filter, as the field of the page Calls shows it."""
+    return {one.id: chips(_chosen(one), one.filter, named) for one in shown}
 
 
 async def plan(visit: Visit) -> Response:
@@ -54,13 +59,15 @@ async def _page(visit: Visit, replay: Replay, status: int = 200, wrong: str = ""
     wanted_calls = HistoryFilter(replay=replay.id, status=again)
     shown = await history.listing(visit.gateway, visit.actor, wanted_calls, SHOWN) if replay.done else None
     items = shown.items if shown else []
+    named = await names(visit, _meant([replay]).union(one.webhook_id for one in items))
     return visit.page(
         "replays/detail.html",
         status,
         replay=replay,
         rows=rows_of(items),
         reason=sentences.reason,
-        names=await names(visit, _meant([replay]).union(one.webhook_id for one in items)),
+        names=named,
+        chips=_chips([replay], named),
         chosen=_chosen(replay),
         most_untyped=MOST_UNTYPED,
         wrong=wrong,
