@@ -5,6 +5,7 @@ database's own pages read.
 """
 
 import asyncio
+import re
 from contextlib import suppress
 
 from starlette.requests import Request
@@ -15,35 +16,18 @@ from postern.core.history.invocation import HistoryFilter, StoreUnavailable
 from postern.core.problems import Refused
 from postern.observe.logs import Log
 from postern.surfaces.console import pages
-from postern.surfaces.console.views import incidents
-from postern.surfaces.console.views.history import call, volume
-from postern.surfaces.console.views.history import listing as history
-from postern.surfaces.console.views.operations import settings
-from postern.surfaces.console.views.signatures import tester
-from postern.surfaces.console.views.webhooks import creation, webhook
-from postern.surfaces.console.views.webhooks import listing as webhooks
-from postern.surfaces.console.views.webhooks import settings as own_settings
+from postern.surfaces.console.routes import VIEWS
 from postern.surfaces.console.visit import View, Visit
 from postern.usecases.history import history as calls
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.webhooks import listing as known
 
 # Only what looks: nothing that reveals, follows or asks the engine. First what people come to first.
-PAGES: list[View] = [
-    webhooks.listing,
-    history.listing,
-    incidents.listing,
-    volume.show,
-    creation.ask,
-    tester.ask,
-    settings.keys,
-    settings.log,
-]
-WEBHOOK_PAGES: list[View] = [
-    webhook.overview,
-    webhook.calls,
-    own_settings.show,
-]
+PATHS = (
+    *("/webhooks", "/calls", "/incidents", "/volume", "/webhooks/new", "/tester", "/settings"),
+    *("/settings/audit", "/webhooks/{webhook}", "/webhooks/{webhook}/calls", "/webhooks/{webhook}/settings"),
+    "/calls/{invocation}",
+)
 ACTOR = Actor("rehearsal", "admin")
 AFTER = 0.5
 PAUSE = 0.01
@@ -72,11 +56,13 @@ async def acts(gateway: Gateway) -> list[tuple[View, dict[str, str]]]:
     """Each page, and what its address names: the newest webhook and the newest call."""
     newest = await known.listing(gateway, ACTOR, 1)
     latest = await calls.listing(gateway, ACTOR, HistoryFilter(), 1)
-    return [
-        *((view, {}) for view in PAGES),
-        *((view, {"webhook": one.id}) for one in newest.items for view in WEBHOOK_PAGES),
-        *((call.detail, {"invocation": one.id}) for one in latest.items),
-    ]
+    names = {}
+    if newest.items:
+        names["webhook"] = newest.items[0].id
+    if latest.items:
+        names["invocation"] = latest.items[0].id
+    views = {path: view for method, path, view in VIEWS if method == "GET"}
+    return [(views[path], names) for path in PATHS if names.keys() >= set(re.findall(r"{(\w+)}", path))]
 
 
 def _compile() -> None:
