@@ -1,5 +1,7 @@
 """Asking before something is lost: a page, or a dialog of the page before, that says what will follow."""
 
+from typing import Any
+
 from msgspec import Struct
 from starlette.responses import Response
 
@@ -11,89 +13,67 @@ from postern.usecases.stored_webhook import NO_WEBHOOK
 from postern.usecases.webhooks import bin, picking, webhooks
 from postern.usecases.webhooks.views import Webhook
 
-
-class Instead(Struct, frozen=True):
-    """Something milder that may be what was wanted."""
-
-    action: str
-    label: str
-    help: str
+FOLLOWS = {
+    "enable": ["Calls are accepted again."],
+    "disable": [
+        "From now on each call hears 403. Many senders try again for some hours or days; some give the webhook up."
+    ],
+    "hold": [
+        "Calls are checked and stored as usual. Their workflows wait until you release them; so does the answer of a "
+        "workflow: callers are told at once that the call was accepted."
+    ],
+    "delete": [
+        "From now on whoever calls hears 404.",
+        "For seven days everything can be restored from the bin: URL, settings, secrets and history. Then settings and "
+        "secrets are gone for good.",
+    ],
+    "delete-for-good": [
+        "Its settings and secrets are deleted now, and cannot be restored.",
+        "Its URL is never given out again. Its history stays until retention deletes it.",
+    ],
+}
+"""By what is done: its consequences, for one webhook and for many."""
 
 
 class Question(Struct, frozen=True):
     title: str
     consequences: list[str]
     action: str
-    """Where the form goes."""
+    """The address of the form; empty where nothing can be answered."""
     label: str
-    keep: str
-    instead: Instead | None = None
+    hidden: list[tuple[str, str]]
+    """Names and values that the form carries along."""
+    danger: bool = True
+    holds_instead: str = ""
+    """The address of a milder choice: to hold the webhook instead."""
 
 
-STORED = (
-    "Calls are checked and stored as usual. Their workflows wait until you release them; so does the answer of a workflow: "
-    "callers are told at once that the call was accepted."
-)
+def asked(visit: Visit, question: Question, back: str, status: int = 200, **more: Any) -> Response:
+    template = "confirm/dialog.html" if visit.wants_part else "confirm/page.html"
+    return visit.page(template, status, question=question, back=back, **({"errors": {}, "asks": ""} | more))
 
 
 async def question(visit: Visit, action: str) -> Response | None:
     """What has to be answered first: where calls came within the last day, and where nothing can be undone."""
-    if not visit.actor.may("write") or (await visit.form()).on("sure"):
+    form = await visit.form()
+    if not visit.actor.may("write") or form.on("sure"):
         return None  # whoever may not do it hears that, and no question
-    webhook_id = visit.at("webhook")
-    lately = await _lately(visit, webhook_id)
-    if not lately and action != "delete-for-good":
+    webhook_id, for_good = visit.at("webhook"), action == "delete-for-good"
+    webhook = await _served(visit, webhook_id)
+    lately = await _lately(visit, webhook)
+    if not lately and not for_good:
         return None
-    template = "confirm/dialog.html" if visit.wants_part else "confirm/page.html"
-    asked = await _question(visit, webhook_id, action, lately)
-    came_from = (await visit.form()).get("from", "")
-    return visit.page(template, question=asked, back=f"/webhooks/{webhook_id}", came_from=came_from)
-
-
-async def _question(visit: Visit, webhook_id: str, action: str, lately: list[str]) -> Question:
     name = await _name(visit, webhook_id)
-    at = f"/webhooks/{webhook_id}"
-    match action:
-        case "delete":
-            return Question(
-                f"Delete {name}?",
-                [
-                    *lately,
-                    "From now on whoever calls its URL hears 404.",
-                    "For seven days it can be restored from the bin, with its URL, settings, secrets and history. Then "
-                    "its settings and secrets are gone for good.",
-                ],
-                f"{at}/delete",
-                "Delete the webhook",
-                "Keep it",
-            )
-        case "disable":
-            hears = "From now on each call hears 403. Many senders try again for some hours or days; some give the webhook up."
-            return Question(
-                f"Disable {name}?",
-                [*lately, hears],
-                f"{at}/disable",
-                "Disable the webhook",
-                "Leave it enabled",
-                instead=None
-                if await _is_held(visit, webhook_id)
-                else Instead(f"{at}/hold", "Hold instead", STORED),
-            )
-        case "hold":
-            return Question(
-                f"Hold {name}?", [*lately, STORED], f"{at}/hold", "Hold the webhook", "Let it run"
-            )
-        case _:
-            return Question(
-                f"Delete {name} for good?",
-                [
-                    "Its settings and secrets are deleted now, and cannot be had back.",
-                    "Its URL is never given out again. Its history stays until retention takes it.",
-                ],
-                f"/bin/{webhook_id}/delete",
-                "Delete it for good",
-                "Leave it in the bin",
-            )
+    may_hold = action == "disable" and webhook is not None and not webhook.held
+    wanted = Question(
+        f"Delete {name} for good?" if for_good else f"{action.capitalize()} {name}?",
+        lately + FOLLOWS[action],
+        f"/bin/{webhook_id}/delete" if for_good else f"/webhooks/{webhook_id}/{action}",
+        "Delete it for good" if for_good else f"{action.capitalize()} the webhook",
+        [("from", form.get("from", ""))],
+        holds_instead=f"/webhooks/{webhook_id}/hold" if may_hold else "",
+    )
+    return asked(visit, wanted, f"/webhooks/{webhook_id}", instead_follows=FOLLOWS["hold"][0])
 
 
 async def _name(visit: Visit, webhook_id: str) -> str:
@@ -107,21 +87,20 @@ async def _name(visit: Visit, webhook_id: str) -> str:
     return name
 
 
-async def _is_held(visit: Visit, webhook_id: str) -> bool:
+async def _served(visit: Visit, webhook_id: str) -> Webhook | None:
+    """None where it is in the bin, or its settings cannot be read: then it has no callers to lose."""
     try:
-        return (await webhooks.show(visit.gateway, visit.actor, webhook_id)).held
+        return await webhooks.show(visit.gateway, visit.actor, webhook_id)
     except Refused:
-        return False  # its settings cannot be read
+        return None
 
 
-async def _lately(visit: Visit, webhook_id: str) -> list[str]:
+async def _lately(visit: Visit, webhook: Webhook | None) -> list[str]:
     """Who would notice, where somebody would."""
-    try:
-        webhook = await webhooks.show(visit.gateway, visit.actor, webhook_id)
-    except Refused:
-        return []  # one that cannot be served has no callers to lose
-    day = (await volumes.last_day(visit.gateway, visit.actor, [webhook_id]))[webhook_id]
-    waits = ["What waits behind its hold waits on."] if webhook.held else []
+    if webhook is None:
+        return []
+    day = (await volumes.last_day(visit.gateway, visit.actor, [webhook.id]))[webhook.id]
+    waits = ["Calls that wait behind its hold stay there."] if webhook.held else []
     return [came_lately(webhook, day), *waits] if day.calls else []
 
 

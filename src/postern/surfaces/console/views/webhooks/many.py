@@ -1,13 +1,15 @@
 """The same done with many webhooks: what was chosen, what follows from it, and what came of it."""
 
 from msgspec import Struct
+from msgspec.structs import replace
 from starlette.responses import Response
 
+from postern.core.documents import Document
 from postern.core.problems import Refused
 from postern.surfaces.console import words
-from postern.surfaces.console.views.confirmations import Question
+from postern.surfaces.console.views.confirmations import FOLLOWS, Question, asked
 from postern.surfaces.console.views.webhooks.listing import ACTIONS, FILTERS
-from postern.surfaces.console.visit import Visit, problem_of, read_pairs, whole_number
+from postern.surfaces.console.visit import Visit, messages_of, problem_of, read_pairs, whole_number
 from postern.usecases.runtime.gateway import require
 from postern.usecases.shapes import validated
 from postern.usecases.webhooks import many
@@ -25,7 +27,7 @@ DONE = {
 }
 
 
-class Chosen(Struct):
+class Chosen(Struct, frozen=True):
     """What the form says."""
 
     action: str
@@ -39,17 +41,22 @@ class Chosen(Struct):
     expected: int | None
 
     def request(self) -> ManyRequest:
-        asked: dict[str, object] = {"action": self.action}
+        request: Document = {"action": self.action}
         if self.everything:
-            asked["filter"] = {name: value for name, value in self.filters.items() if value}
+            request["filter"] = self.filters
         else:
-            asked["webhookIds"] = self.ids
+            request["webhookIds"] = self.ids
         if self.action in ("tag", "untag"):
-            asked["tags"] = [one.strip() for one in self.tags.split(",") if one.strip()]
+            request["tags"] = [one.strip() for one in self.tags.split(",") if one.strip()]
         if self.action == "move":
-            asked["folder"] = self.folder.strip() or None
-        request: ManyRequest = validated(ManyRequest, asked)
-        return request
+            request["folder"] = self.folder.strip() or None
+        made: ManyRequest = validated(ManyRequest, request)
+        return made
+
+    @property
+    def hidden(self) -> list[tuple[str, str]]:
+        which = [("all", "on")] if self.everything else [("chosen", one) for one in self.ids]
+        return [*self.filters.items(), *which, ("action", self.action), ("back", self.back)]
 
 
 async def _chosen(visit: Visit) -> Chosen:
@@ -57,14 +64,14 @@ async def _chosen(visit: Visit) -> Chosen:
     fields = dict(pairs)
     back = fields.get("back", "")
     return Chosen(
-        fields.get("action", ""),
-        list(dict.fromkeys(value for name, value in pairs if name == "chosen")),
-        fields.get("all") == "on",
-        {name: fields.get(name, "").strip() for name in FILTERS},
-        fields.get("tags", ""),
-        fields.get("to", ""),
-        back if back.startswith("/webhooks") else "/webhooks",
-        whole_number(fields.get("expected", "")),
+        action=fields.get("action", ""),
+        ids=list(dict.fromkeys(value for name, value in pairs if name == "chosen")),
+        everything=fields.get("all") == "on",
+        filters={name: value for name in FILTERS if (value := fields.get(name, "").strip())},
+        tags=fields.get("tags", ""),
+        folder=fields.get("to", ""),
+        back=back if back.startswith("/webhooks") else "/webhooks",
+        expected=whole_number(fields.get("expected", "")),
     )
 
 
@@ -75,62 +82,47 @@ async def ask(visit: Visit) -> Response:
 
 
 async def _asked(visit: Visit, chosen: Chosen, status: int = 200, problem: Refused | None = None) -> Response:
-    template = "webhooks/many_dialog.html" if visit.wants_part else "webhooks/many_page.html"
     if not chosen.everything and not chosen.ids:
-        nothing = Question("Choose webhooks first", [], "", "", "Back to the list")
-        return visit.page(template, status, question=nothing, chosen=chosen, back=chosen.back, errors={})
+        how = "Mark the webhooks in the list, or all that match."
+        return asked(visit, Question("Choose webhooks first", [how], "", "", []), chosen.back, status)
     if chosen.action not in ACTIONS:
         raise Refused("not_found")
     # Only to count: what is to be written comes with the answer.
-    counted = Chosen(**{name: getattr(chosen, name) for name in Chosen.__struct_fields__})
-    counted.tags, counted.folder = "-", ""
-    found = await many.effects(visit.gateway, visit.actor, counted.request())
-    chosen.expected = found.count
-    errors = {error.field.split(".")[0]: error.message for error in problem.errors} if problem else {}
-    return visit.page(
-        template,
+    counted = replace(chosen, tags="-", folder="").request()
+    found = await many.effects(visit.gateway, visit.actor, counted)
+    return asked(
+        visit,
+        _question(chosen, found),
+        chosen.back,
         status,
-        question=_question(chosen, found),
         chosen=chosen,
-        back=chosen.back,
-        errors={name: text[:1].upper() + text[1:] for name, text in errors.items()},
+        asks={"tag": "tags", "untag": "tags", "move": "folder"}.get(chosen.action, ""),
+        errors=messages_of(problem) if problem else {},
         problem=problem_of(problem) if problem and not problem.errors else None,
     )
 
 
+TITLES = {
+    "tag": "Add tags to {}?",
+    "untag": "Take tags away from {}?",
+    "move": "Move {} to a folder?",
+}
+
+
 def _question(chosen: Chosen, found: many.Effects) -> Question:
-    those = words.plural(found.count, "webhook")
-    label = f"{ACTIONS[chosen.action][0]}: {those}"
-    title = {
-        "tag": f"Add tags to {those}?",
-        "untag": f"Take tags away from {those}?",
-        "move": f"Move {those} to a folder?",
-    }.get(chosen.action, f"{ACTIONS[chosen.action][0]} {those}?")
-    named = [words.listed([*found.names, *[""] * (found.count - len(found.names))], len(found.names)) + "."]
-    calls = [f"{words.plural(found.last_day, 'call')} came to them in the last 24 hours."]
-    consequences = {
-        "enable": ["Their URLs accept calls again."],
-        "disable": [
-            *calls,
-            "From now on each call hears 403. Many senders try again for some hours or days; some give the webhook up.",
-        ],
-        "hold": [
-            "Calls are checked and stored as usual. Their workflows wait until you release them; so does the answer of a workflow: callers are told at once that the call was accepted."
-        ],
-        "release": [f"{words.plural(found.waiting, 'call')} waiting behind them will be started now."],
-        "delete": [
-            *calls,
-            "From now on whoever calls their URLs hears 404.",
-            "For seven days each can be restored from the bin, with its URL, settings, secrets and history. Then its "
-            "settings and secrets are gone for good.",
-        ],
-    }.get(chosen.action, [])
+    those, label = words.plural(found.count, "webhook"), ACTIONS[chosen.action][0]
+    follows = [words.listed([*found.names, *[""] * (found.count - len(found.names))], len(found.names)) + "."]
+    if chosen.action in ("disable", "delete"):
+        follows.append(f"{words.plural(found.last_day, 'call')} came to them in the last 24 hours.")
+    if chosen.action == "release":
+        follows.append(f"{words.plural(found.waiting, 'call')} waiting behind them will be started now.")
     return Question(
-        title,
-        named + consequences,
+        TITLES.get(chosen.action, label + " {}?").format(those),
+        follows + FOLLOWS.get(chosen.action, []),
         "/webhooks/many",
-        label,
-        "Leave them as they are",
+        f"{label}: {those}",
+        [*chosen.hidden, ("expected", str(found.count))],
+        danger=chosen.action in ("disable", "delete"),
     )
 
 
