@@ -71,15 +71,18 @@ class Visit:
             **context,
         )
 
+    def again(self, refused: Refused, template: str, **context: Any) -> Response:
+        """A form that was refused: what is wrong stands beside its fields, or above them all."""
+        told = {"errors": messages_of(refused), "problem": None if refused.errors else problem_of(refused)}
+        return self.page(template, refused.problem.status, **context | told)
+
     def to(self, path: str, notice: str = "") -> Response:
         """The answer to every form that did something: a page of its own, so that reloading does not do it
         twice."""
         if notice:
             path += ("&" if "?" in path else "?") + "notice=" + notice
         path = quote(path, safe=":/%#?=@[]!$&'()*+,;")  # a form may name it, line breaks and all
-        if self.wants_part:
-            return Response(status_code=200, headers={"hx-redirect": path, "cache-control": "no-store"})
-        return RedirectResponse(path, 303, {"cache-control": "no-store"})
+        return _led_to(path, self.wants_part)
 
     async def form(self) -> "Form":
         """It can be read once; whoever asks again is given the same."""
@@ -109,8 +112,16 @@ class Form(dict[str, str]):
     def on(self, name: str) -> bool:
         return self.get(name) == "on"
 
+    def given(self, name: str) -> str | None:
+        """None where nothing is written: the setting goes back to its default."""
+        return self.text(name) or None
+
     def lines(self, name: str) -> list[str]:
         return [line.strip() for line in self.get(name, "").splitlines() if line.strip()]
+
+    def listed(self, name: str) -> list[str]:
+        """What is separated by commas."""
+        return [part.strip() for part in self.get(name, "").split(",") if part.strip()]
 
 
 def whole_number(text: str) -> int | None:
@@ -201,20 +212,20 @@ STORE_AWAY = Refused("temporarily_unavailable", "The database cannot be used now
 
 def _sign_in_first(request: Request, gateway: Gateway) -> Response:
     is_part, is_form = request.headers.get("hx-request") == "true", request.method not in SAFE
-    path = (
-        _page_before(request, gateway)
-        if is_part or is_form
-        else _with_query(request.url.path, request.url.query)
-    )
+    path = _with_query(request.url.path, request.url.query)
+    if is_part or is_form:
+        path = _page_before(request, gateway)
     asked = {"next": path} if path not in ("", "/") else {}
-    target = (
-        "/sign-in"
-        + ("?" if asked or is_form else "")
-        + urlencode(asked | ({"ended": "unsaved"} if is_form else {}), quote_via=quote, safe="")
-    )
+    if is_form:
+        asked["ended"] = "unsaved"
+    target = "/sign-in" + ("?" + urlencode(asked, quote_via=quote, safe="") if asked else "")
+    return _led_to(target, is_part)
+
+
+def _led_to(path: str, is_part: bool) -> Response:
     if is_part:
-        return Response(status_code=200, headers={"hx-redirect": target, "cache-control": "no-store"})
-    return RedirectResponse(target, 303, {"cache-control": "no-store"})
+        return Response(status_code=200, headers={"hx-redirect": path, "cache-control": "no-store"})
+    return RedirectResponse(path, 303, {"cache-control": "no-store"})
 
 
 def _page_before(request: Request, gateway: Gateway) -> str:
@@ -227,16 +238,11 @@ def _page_before(request: Request, gateway: Gateway) -> str:
     own = (urlsplit(gateway.site.base_url).netloc, request.headers.get("host", ""))
     if before.scheme not in ("http", "https") or before.netloc not in own:
         return ""
-    page, parent = before.path, before.path.rpartition("/")[0]
-    # A form that was refused stands at an address that only takes forms; the page it belongs to is one step
-    # up.
-    return (
-        _with_query(page, before.query)
-        if _opens(request, page)
-        else parent
-        if _opens(request, parent)
-        else ""
-    )
+    if _opens(request, before.path):
+        return _with_query(before.path, before.query)
+    # A form that was refused stands at an address that only takes forms; its page is one step up.
+    parent = before.path.rpartition("/")[0]
+    return parent if _opens(request, parent) else ""
 
 
 def _opens(request: Request, path: str) -> bool:
@@ -301,6 +307,12 @@ class ShownProblem(Struct, frozen=True):
     title: str
     detail: str
     status: int
+
+
+def messages_of(refused: Refused) -> dict[str, str]:
+    """By field: what is wrong with it, as it stands beside it."""
+    said = {error.field: message(error.field, error.message) for error in refused.errors}
+    return {field: text[:1].upper() + text[1:] for field, text in said.items()}
 
 
 def problem_of(refused: Refused) -> ShownProblem:

@@ -4,7 +4,7 @@ import json
 
 from postern.core.documents import Document
 from postern.core.problems import invalid
-from postern.surfaces.console.visit import Context, Form, whole_number
+from postern.surfaces.console.visit import Context, Form
 from postern.usecases.webhooks.preparing import generated
 from postern.usecases.webhooks.requests import SECRETS
 from postern.usecases.webhooks.views import Authentication, WithSignature
@@ -12,9 +12,9 @@ from postern.usecases.webhooks.views import Authentication, WithSignature
 GENERATE = {"generate": True}
 
 SHAPES = {
-    "header": ("The signature stands alone in a header", "X-Signature: 5f1d…", "header"),
-    "prefixed": ("With its algorithm in front", "X-Signature: sha256=5f1d…", "prefixed"),
-    "listed": ("In a list, with the time", "X-Signature: t=1700000000,v1=5f1d…", "listed"),
+    "header": ("The signature stands alone in a header", "X-Signature: 5f1d…"),
+    "prefixed": ("With its algorithm in front", "X-Signature: sha256=5f1d…"),
+    "listed": ("In a list, with the time", "X-Signature: t=1700000000,v1=5f1d…"),
 }
 """Nearly every scheme has one of three shapes; the rest of its form follows from that."""
 
@@ -65,11 +65,10 @@ def request_of(form: Form) -> Document:
             made = {"method": "hmac", "provider": provider}
             stays = form.get("was") == f"hmac {provider}"
             # What this sender has no field for stays as it is, and another sender begins without it.
-            for name in ("publicUrl", "toleranceSeconds"):
-                if name in form or not stays:
-                    made[name] = form.text(name) or None
-            if made.get("toleranceSeconds"):
-                made["toleranceSeconds"] = _number(made["toleranceSeconds"])
+            if "publicUrl" in form or not stays:
+                made["publicUrl"] = form.given("publicUrl")
+            if "toleranceSeconds" in form or not stays:
+                made["toleranceSeconds"] = form.number("toleranceSeconds")
             if form.text("verifyToken"):
                 made["verifyToken"] = form.text("verifyToken")
             if provider == "generic":
@@ -102,25 +101,16 @@ _IN_THE_FORM = (*_TEXTS, *_LISTS, "signedContent", "toleranceSeconds")
 
 def scheme_of(form: Form) -> Document:
     """A whole scheme: what was emptied goes back to its default, and what the form has no field for stays."""
-    scheme: Document = {name: form.text(f"scheme.{name}") or None for name in _TEXTS}
+    scheme: Document = {name: form.given(f"scheme.{name}") for name in _TEXTS}
     # Exactly as written: a blank or a line break at its end is signed too.
     scheme["signedContent"] = form.get("scheme.signedContent", "").replace("\r\n", "\n") or None
     for name in _LISTS:
-        scheme[name] = [
-            part.strip() for part in form.text(f"scheme.{name}").split(",") if part.strip()
-        ] or None
-    tolerance = form.text("scheme.toleranceSeconds")
-    scheme["toleranceSeconds"] = _number(tolerance) if tolerance else None
+        scheme[name] = form.listed(f"scheme.{name}") or None
+    scheme["toleranceSeconds"] = form.number("scheme.toleranceSeconds")
     others = _others_of(form)
     if "{timestamp}" in str(scheme["signedContent"]):
         others.pop("timestampRequired", None)  # a time that is signed is always required
     return scheme | others
-
-
-def _number(text: str) -> int | str:
-    """What is none is left as it is, and refused by its field's name."""
-    number = whole_number(text)
-    return text if number is None else number
 
 
 def _others_of(form: Form) -> Document:

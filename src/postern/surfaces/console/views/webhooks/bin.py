@@ -12,11 +12,7 @@ from postern.usecases.webhooks import bin
 A_PAGE = 100
 
 
-async def show(visit: Visit) -> Response:
-    return await _page(visit, result="")
-
-
-async def _page(visit: Visit, result: str) -> Response:
+async def show(visit: Visit, result: str = "") -> Response:
     page = await bin.listing(visit.gateway, visit.actor, A_PAGE, visit.query.get("after"))
     return visit.page("bin.html", binned=page.items, after=page.next_cursor, result=result)
 
@@ -37,7 +33,7 @@ async def restore_many(visit: Visit) -> Response:
     result = f"{words.plural(restored, 'webhook')} restored, as {'it was' if restored == 1 else 'they were'}."
     if restored < len(chosen):
         result += f" {words.plural(len(chosen) - restored, 'was', 'were')} no longer in the bin."
-    return await _page(visit, result=result if chosen else "Choose webhooks first.")
+    return await show(visit, result=result if chosen else "Choose webhooks first.")
 
 
 async def restore(visit: Visit) -> Response:

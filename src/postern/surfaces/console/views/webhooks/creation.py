@@ -1,9 +1,6 @@
 """Creating a webhook: what will call it decides everything else. The answers, and what each one sets, are the
 specification's table."""
 
-from dataclasses import asdict
-from typing import Any
-
 from starlette.responses import Response
 
 from postern.core.documents import Document
@@ -11,18 +8,22 @@ from postern.core.problems import Refused
 from postern.surfaces.console import senders, snippets
 from postern.surfaces.console.views.signatures.tester import read_request
 from postern.surfaces.console.views.webhooks import first_steps, settings, test_call
-from postern.surfaces.console.views.webhooks.authentication import made_here, scheme_context, scheme_of
-from postern.surfaces.console.visit import Context, Form, Visit, problem_of
+from postern.surfaces.console.views.webhooks.authentication import (
+    GENERATE,
+    made_here,
+    scheme_context,
+    scheme_of,
+)
+from postern.surfaces.console.visit import Context, Form, ShownProblem, Visit, messages_of, problem_of
 from postern.usecases.runtime.gateway import require
 from postern.usecases.shapes import validated
 from postern.usecases.signatures import signatures
 from postern.usecases.signatures.senders import names, page_of
 from postern.usecases.signatures.signatures import TestedCall
+from postern.usecases.signatures.views import Provider
 from postern.usecases.webhooks import picking, webhooks
 from postern.usecases.webhooks.requests import WebhookRequest
 from postern.usecases.webhooks.views import Webhook, WithSignature
-
-GENERATE = {"generate": True}
 
 ANSWERS = {
     "tool": (
@@ -72,7 +73,7 @@ async def _form(
         "suggested": await _free(visit, NAMES.get(answer, "")),
     }
     if answer == "signed" and not provider:
-        return await _choose(visit, **common)
+        return await _choose(visit)
     if answer == "signed":
         if provider not in (*names(), "custom"):
             raise Refused("not_found", "There is no sender of this name.")
@@ -104,38 +105,37 @@ def _custom_scheme(visit: Visit, values: dict[str, str]) -> Context:
     }
 
 
-async def _choose(visit: Visit, status: int = 200, **common: Any) -> Response:
+async def _choose(
+    visit: Visit,
+    status: int = 200,
+    pasted: str = "",
+    proposed: list[Provider] | None = None,
+    problem: ShownProblem | None = None,
+) -> Response:
     """Which service it is: from the list, or found by a call that it has sent."""
-    call = visit.query.get("call", "")
-    if call and "proposed" not in common:
-        common["proposed"] = await signatures.propose(visit.gateway, visit.actor, invocation_id=call)
+    if call := visit.query.get("call", ""):
+        proposed = await signatures.propose(visit.gateway, visit.actor, invocation_id=call)
     return visit.page(
         "creation/sender.html",
         status,
+        title=ANSWERS["signed"][1],
         senders=senders.offered(),
-        **({"proposed": None, "pasted": ""} | common),
+        pasted=pasted,
+        proposed=proposed,
+        problem=problem,
     )
 
 
 async def find(visit: Visit) -> Response:
     require(visit.actor, "write")
     pasted = (await visit.form()).get("request", "")
-    common: Context = {
-        "answer": "signed",
-        "title": ANSWERS["signed"][1],
-        "values": {},
-        "errors": {},
-        "suggested": "",
-        "pasted": pasted,
-    }
     try:
-        call = validated(TestedCall, asdict(read_request(pasted)))
-        proposed = await signatures.propose(visit.gateway, visit.actor, call=call)
-    except Refused as refused:
+        call = validated(TestedCall, read_request(pasted))
         return await _choose(
-            visit, refused.problem.status, proposed=[], problem=problem_of(refused), **common
+            visit, 200, pasted, await signatures.propose(visit.gateway, visit.actor, call=call)
         )
-    return await _choose(visit, proposed=proposed, **common)
+    except Refused as refused:
+        return await _choose(visit, refused.problem.status, pasted, [], problem_of(refused))
 
 
 async def create(visit: Visit) -> Response:
@@ -149,15 +149,13 @@ async def create(visit: Visit) -> Response:
     except Refused as refused:
         if not refused.errors:
             raise
-        errors = {
-            _field(error.field): error.message[:1].upper() + error.message[1:] for error in refused.errors
-        }
-        errors |= {error.field: errors[_field(error.field)] for error in refused.errors}
+        errors = messages_of(refused)
+        errors |= {_field(field): text for field, text in errors.items()}
         return await _form(visit, answer, sent, errors, refused.problem.status)
     if answer == "schedule":
         return visit.to(f"/webhooks/{webhook.id}/schedule", "to-schedule")
     if answer == "other" and sent.get("method") == "hmac":
-        return await settings.page(visit, secrets=made, notice="created", webhook_id=webhook.id)
+        return await settings.show(visit, secrets=made, notice="created", webhook_id=webhook.id)
     if made:
         return await _ready(visit, webhook, made["main"])
     return visit.to(f"/webhooks/{webhook.id}/ready")

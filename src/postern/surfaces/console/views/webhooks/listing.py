@@ -118,7 +118,7 @@ async def listing(visit: Visit) -> Response:
         rows=rows,
         groups=groups,
         page=page,
-        first=(page.number - 1) * SIZE + 1,
+        size=SIZE,
         at=Address(visit.query),
         sort=sort,
         reverse=reverse,
@@ -127,7 +127,6 @@ async def listing(visit: Visit) -> Response:
         senders=_senders(page),
         most_offered=MOST_OFFERED,
         most_folders=MOST_FOLDERS,
-        nothing=not any(visit.query.get(name, "").strip() for name in FILTERS) and not page.total,
         binned=binned.total,
         actions=[(name, title, symbol) for name, (title, symbol) in ACTIONS.items()],
     )

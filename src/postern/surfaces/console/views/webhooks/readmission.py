@@ -3,7 +3,6 @@ again."""
 
 from collections import Counter
 
-from msgspec import Struct
 from starlette.responses import Response
 
 from postern.core.history.invocation import HistoryFilter
@@ -13,24 +12,13 @@ from postern.surfaces.console.views.history.listing import rows_of
 from postern.surfaces.console.views.webhooks.webhook import loaded, tab
 from postern.surfaces.console.visit import Visit
 from postern.usecases.calls import readmission
+from postern.usecases.calls.views import Admitted
 from postern.usecases.history import history
 
 SHOWN = 50
 
 
-class ReadmissionResult(Struct, frozen=True):
-    """What has just been admitted, and what not and why."""
-
-    admitted: int
-    of: int
-    reasons: list[tuple[str, int]]
-
-
-async def show(visit: Visit) -> Response:
-    return await _page(visit, None)
-
-
-async def _page(visit: Visit, result: ReadmissionResult | None) -> Response:
+async def show(visit: Visit, result: Admitted | None = None) -> Response:
     head = await loaded(visit)
     found = await readmission.recheck(visit.gateway, visit.actor, head.webhook.id)
     passing = {one.invocation_id for one in found.would_pass}
@@ -49,6 +37,9 @@ async def _page(visit: Visit, result: ReadmissionResult | None) -> Response:
         failing=found.still_rejected,
         not_kept=found.not_kept,
         result=result,
+        reasons=Counter(one.reason for one in result.items if not one.admitted).most_common(10)
+        if result
+        else [],
         rows=rows_of([item for item in rejected.items if item.id in passing][:SHOWN]),
         reason=sentences.reason,
         names={},
@@ -60,5 +51,4 @@ async def _page(visit: Visit, result: ReadmissionResult | None) -> Response:
 async def admit(visit: Visit) -> Response:
     """All that pass now, the oldest first. What has been admitted meanwhile, or came again, is left alone."""
     done = await readmission.admit_all(visit.gateway, visit.actor, visit.at("webhook"))
-    reasons = Counter(one.reason for one in done.items if not one.admitted)
-    return await _page(visit, ReadmissionResult(done.admitted, len(done.items), reasons.most_common(10)))
+    return await show(visit, done)

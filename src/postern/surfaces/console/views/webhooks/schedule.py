@@ -6,32 +6,19 @@ from starlette.responses import Response
 
 from postern.core.documents import Document, Patch
 from postern.core.problems import Refused
-from postern.surfaces.console.views.webhooks.settings import change, field_messages
-from postern.surfaces.console.views.webhooks.webhook import Head, loaded, tab
-from postern.surfaces.console.visit import Form, Visit, problem_of, whole_number
+from postern.core.webhooks.settings import ScheduleSetting
+from postern.surfaces.console.views.webhooks.settings import change
+from postern.surfaces.console.views.webhooks.webhook import loaded, tab
+from postern.surfaces.console.visit import Form, Visit, messages_of, problem_of
 from postern.usecases import schedules
 from postern.usecases.answers import as_plain
 
 UNITS = {"m": "minutes", "h": "hours", "d": "days", "s": "seconds"}
-EMPTY: Document = {
-    "url": "",
-    "every": "15m",
-    "cron": None,
-    "timeZone": "UTC",
-    "headers": {},
-    "timeoutSeconds": 10,
-    "onlyWhenChanged": False,
-    "splitArray": False,
-    "pauseAfterFailures": 10,
-    "enabled": True,
-}
+EMPTY: Document = as_plain(ScheduleSetting(url="", every="15m"))
 
 
-async def show(visit: Visit) -> Response:
-    return _page(visit, await loaded(visit))
-
-
-def _page(visit: Visit, head: Head, status: int = 200, **context: Any) -> Response:
+async def show(visit: Visit, status: int = 200, **context: Any) -> Response:
+    head = await loaded(visit)
     webhook = head.webhook
     setting = context.pop("setting", None) or as_plain(webhook.schedule) or EMPTY
     amount, unit = _every(setting.get("every"))
@@ -62,28 +49,23 @@ async def store(visit: Visit) -> Response:
         done = await change(visit, wish, form)
     except Refused as refused:
         if refused.code == "version_conflict" and isinstance(wish.get("schedule"), dict):
-            setting = await _with_theirs(visit, wish["schedule"], setting)
-        return _page(
+            # What somebody else has saved meanwhile, and over it what was changed in this form.
+            mine, theirs = wish["schedule"], as_plain((await loaded(visit)).webhook.schedule) or {}
+            written = {"headers": setting["headers"]} if setting and "headers" in mine else {}
+            setting = theirs | mine | written
+        return await show(
             visit,
-            await loaded(visit),
             refused.problem.status,
             setting=EMPTY | (setting or {}),
-            errors=field_messages(refused),
+            errors=messages_of(refused),
             problem=problem_of(refused),
         )
     return visit.to(f"/webhooks/{visit.at('webhook')}/schedule", "scheduled" if done == "saved" else done)
 
 
-async def _with_theirs(visit: Visit, mine: Document, written: Document | None) -> Document:
-    """What somebody else has saved meanwhile, and over it what was changed in this form."""
-    theirs: Document = as_plain((await loaded(visit)).webhook.schedule) or {}
-    headers = {"headers": written["headers"]} if written and "headers" in mine else {}
-    return theirs | mine | headers
-
-
 async def run_now(visit: Visit) -> Response:
     result = await schedules.run_now(visit.gateway, visit.actor, visit.at("webhook"))
-    return _page(visit, await loaded(visit), result=result)
+    return await show(visit, result=result)
 
 
 async def resume(visit: Visit) -> Response:
@@ -124,13 +106,6 @@ def _header_changes(written: dict[str, str | None], saved: list[str]) -> dict[st
 
 
 def _every(every: Any) -> tuple[str, str]:
-    """An interval in the largest unit that says it whole."""
+    """How many of which unit: as it was written."""
     text = str(every or "15m")
-    if text[-1:] in UNITS:
-        return text[:-1], text[-1]
-    seconds = whole_number(text.partition(".")[0]) or 900
-    size, unit = next(
-        ((size, unit) for size, unit in ((86400, "d"), (3600, "h"), (60, "m")) if seconds % size == 0),
-        (1, "s"),
-    )
-    return str(seconds // size), unit
+    return (text[:-1], text[-1]) if text[-1] in UNITS else (text, "s")

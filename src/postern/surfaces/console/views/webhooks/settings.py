@@ -1,7 +1,9 @@
 """A webhook's settings on one page: each section says what is set and opens; one form saves them all, in place."""
 
 import json
-from math import isfinite
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from starlette.responses import Response
 
@@ -10,20 +12,21 @@ from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import FieldError, Refused
 from postern.core.webhooks.merging import has_moved, merged
 from postern.surfaces.console import senders, snippets, tree
-from postern.surfaces.console.labels import both, message
+from postern.surfaces.console.labels import both
 from postern.surfaces.console.pages import NOTICES
 from postern.surfaces.console.views.confirmations import came_lately
 from postern.surfaces.console.views.history.sent import FIELD_LABELS, json_object
-from postern.surfaces.console.views.webhooks import alarms, authentication
+from postern.surfaces.console.views.webhooks import authentication
 from postern.surfaces.console.views.webhooks.authentication import GENERATE, SECRET_NAMES, made_here
-from postern.surfaces.console.views.webhooks.webhook import loaded, rotation, tab
-from postern.surfaces.console.visit import Context, Form, Visit, problem_of, whole_number
+from postern.surfaces.console.views.webhooks.webhook import loaded, tab
+from postern.surfaces.console.visit import Context, Form, Visit, messages_of, problem_of, whole_number
+from postern.usecases.alarms import incidents
 from postern.usecases.answers import as_plain
 from postern.usecases.history import history
 from postern.usecases.operations import retention
 from postern.usecases.signatures.senders import names
 from postern.usecases.webhooks import trying, webhooks
-from postern.usecases.webhooks.views import Webhook, WithSignature, WithToken
+from postern.usecases.webhooks.views import Webhook, WithToken
 
 SECTIONS = {
     "who-may-call": ("Who may call", ("authentication", "understood", "ipAllowlist", "cors")),
@@ -38,11 +41,7 @@ SECTIONS = {
 """By the place in the page: its title, and the settings in it."""
 
 
-async def show(visit: Visit) -> Response:
-    return await page(visit)
-
-
-async def page(
+async def show(
     visit: Visit,
     status: int = 200,
     wanted: Patch | None = None,
@@ -62,13 +61,13 @@ async def page(
     if how.get("provider") == "custom" and how.get("toleranceSeconds") is not None:
         scheme = scheme | {"toleranceSeconds": how["toleranceSeconds"]}  # it counts, whatever the scheme says
     is_in_url = isinstance(saved, WithToken) and saved.placement == "url"
-    errors = field_messages(refused) if refused else {}
+    errors = messages_of(refused) if refused else {}
     opened = {
         place for place, (_, fields) in SECTIONS.items() if {one.split(".")[0] for one in errors} & {*fields}
     }
     if secrets or start or senders.awaited(webhook):
         opened.add("who-may-call")
-    more = await alarms.proposed(visit, webhook.id, form)
+    more = await _proposed(visit, webhook.id, form)
     if more["proposed"]:
         opened.add("alarms")
     is_first = "first" in visit.query
@@ -88,14 +87,9 @@ async def page(
         secrets=secrets,
         full_url=snippets.target(webhook, secrets["main"])[0] if is_in_url and "main" in secrets else "",
         senders=senders.offered(),
-        about=senders.about(saved.provider)
-        if isinstance(saved, WithSignature) and saved.provider in names()
-        else None,
         generic=senders.about("generic") if "generic" in names() else None,
-        rotation=rotation(webhook),
         lately=came_lately(webhook, head.day),
         start=start,
-        limit=senders.limit(webhook),
         rule=retention.rule(visit.gateway, visit.actor),
         **authentication.scheme_context(
             scheme, others=start in names() or how.get("provider", "") == "custom"
@@ -104,6 +98,16 @@ async def page(
         **more,
         **told,
     )
+
+
+async def _proposed(visit: Visit, webhook_id: str, form: Document) -> Context:
+    """The rhythm of the calls, where one is asked for: it stands in the form, and is saved by whoever agrees."""
+    found = None
+    if zone := visit.query.get("zone", ""):
+        found = await incidents.rhythm(visit.gateway, visit.actor, webhook_id, zone)
+        if found.cron:
+            form["alarms"] = form["alarms"] | {"rhythm": as_plain(found)}
+    return {"proposed": found}
 
 
 def _with(saved: Document, patch: Patch) -> Document:
@@ -121,72 +125,64 @@ def _with(saved: Document, patch: Patch) -> Document:
     return shown
 
 
-SENT_WITH = {
-    "fieldMapping": "fieldOne",
-    "synchronousResponse": "timeoutSeconds",
-    "authentication": "method",
-} | {
-    "duplicateProtection": "hours",
-    "cors": "origins",
-    "payloadLimitBytes": "payloadKib",
-    "rateLimit": "callsPerSecond",
-    "sendAgain": "sendAgainAccount",
-    "acceptsEmpty": "arrays",
-    "acceptsXml": "arrays",
-    "acceptedAnswer": "answerStatus",
-    "alarms": "cron",
+READ: dict[str, Callable[[Form, str], Any]] = {
+    "name": Form.text,
+    "folder": Form.given,
+    "tags": Form.listed,
+    "ipAllowlist": Form.lines,
+    "cors.enabled": Form.on,
+    "cors.origins": Form.lines,
+    **{f"fieldMapping.{name}": Form.given for name in FIELD_LABELS},
+    "arrays": Form.given,
+    "acceptsEmpty": Form.on,
+    "acceptsXml": Form.on,
+    "acceptedAnswer.status": Form.number,
+    "acceptedAnswer.contentType": Form.given,
+    "acceptedAnswer.body": Form.given,
+    "synchronousResponse.enabled": Form.on,
+    "synchronousResponse.timeoutSeconds": Form.number,
+    "duplicateProtection.enabled": Form.on,
+    "duplicateProtection.key": Form.given,
+    "duplicateProtection.windowSeconds": partial(Form.number, unit=3600),
+    "sendAgain.account": Form.text,
+    "sendAgain.token": Form.text,
+    "sendAgain.api": Form.given,
+    "payloadLimitBytes": partial(Form.number, unit=1024),
+    "rateLimit.callsPerSecond": Form.number,
+    "rateLimit.burst": Form.number,
+    "historyRetentionDays": Form.number,
+    "bodyRetentionDays": Form.number,
+    "alarms.rejected": Form.on,
+    "alarms.notStarted": Form.on,
+    "alarms.answers": Form.on,
+    "alarms.sharePercent": Form.number,
+    "alarms.waitsMinutes": Form.number,
+    "alarms.rhythm.cron": Form.given,
+    "alarms.rhythm.graceMinutes": Form.number,
+    "alarms.rhythm.timeZone": lambda form, name: form.text(name) or "UTC",
 }
-"""The field that a form about a setting has, where it is not called like the setting."""
+"""How each field is read. It is called like its setting, so what is wrong with the setting is shown beside it."""
 
 
 def request_of(form: Form) -> Patch:
-    """What is empty goes back to its default; of what the form has no field for nothing is said."""
-    wanted: Patch = {
-        "name": form.text("name"),
-        "folder": form.text("folder") or None,
-        "tags": [tag.strip() for tag in form.text("tags").split(",") if tag.strip()],
-        "authentication": authentication.request_of(form),
-        "ipAllowlist": form.lines("ipAllowlist"),
-        "cors": {"enabled": form.on("cors"), "origins": form.lines("origins")},
-        "fieldMapping": {name: form.text(name) or None for name in FIELD_LABELS},
-        "arrays": form.text("arrays") or None,
-        "acceptsEmpty": form.on("acceptsEmpty"),
-        "acceptsXml": form.on("acceptsXml"),
-        "acceptedAnswer": _accepted_answer(form),
-        "alarms": alarms.request_of(form),
-        "synchronousResponse": {
-            "enabled": form.on("synchronous"),
-            "timeoutSeconds": _number(form.text("timeoutSeconds")),
-        },
-        "duplicateProtection": {
-            "enabled": form.on("duplicates"),
-            "key": form.text("key") or None,
-            "windowSeconds": form.number("hours", 3600),
-        },
-        "sendAgain": _send_again(form) if form.on("asksSender") else None,
-        "payloadLimitBytes": form.number("payloadKib", 1024),
-        "rateLimit": {"callsPerSecond": form.number("callsPerSecond"), "burst": form.number("burst")},
-        "historyRetentionDays": form.number("historyRetentionDays"),
-        "bodyRetentionDays": form.number("bodyRetentionDays"),
-    }
-    return {name: value for name, value in wanted.items() if SENT_WITH.get(name, name) in form}
-
-
-def _send_again(form: Form) -> Patch:
-    token = form.text("sendAgainToken")
-    asked = {"account": form.text("sendAgainAccount"), "api": form.text("sendAgainApi") or None}
-    return asked | ({"token": token} if token else {})
-
-
-def _accepted_answer(form: Form) -> Patch | None:
-    """None: the usual one."""
-    written = {
-        "status": form.number("answerStatus"),
-        "contentType": form.text("answerType"),
-        "body": form.text("answerBody"),
-    }
-    given = {name: value for name, value in written.items() if value not in (None, "")}
-    return {"contentType": None, "body": None, "status": None} | given if given else None
+    """The settings of which the form has a field. What is empty goes back to its default."""
+    wanted: Patch = {}
+    for name, read in READ.items():
+        if name in form:
+            *above, last = name.split(".")
+            place = wanted
+            for one in above:
+                place = place.setdefault(one, {})
+            place[last] = read(form, name)
+    if not any(wanted.get("acceptedAnswer", {}).values()):
+        wanted |= {"acceptedAnswer": None} if "acceptedAnswer" in wanted else {}
+    if "alarms" in wanted and not wanted["alarms"]["rhythm"]["cron"]:
+        wanted["alarms"]["rhythm"] = None
+    if "sendAgain" in wanted and not form.on("sendAgain"):
+        wanted["sendAgain"] = None
+    elif "sendAgain" in wanted and not wanted["sendAgain"]["token"]:
+        del wanted["sendAgain"]["token"]  # the stored one stays
+    return wanted | ({"authentication": authentication.request_of(form)} if "method" in form else {})
 
 
 async def store(visit: Visit) -> Response:
@@ -224,7 +220,7 @@ async def take_preset_over(visit: Visit) -> Response:
 async def reveal(visit: Visit) -> Response:
     """By a form, not a link: telling a secret is noted, and a link would be fetched by whatever looks
     ahead."""
-    return await page(visit, secrets=await webhooks.reveal(visit.gateway, visit.actor, visit.at("webhook")))
+    return await show(visit, secrets=await webhooks.reveal(visit.gateway, visit.actor, visit.at("webhook")))
 
 
 async def promote(visit: Visit) -> Response:
@@ -256,14 +252,14 @@ async def _save(visit: Visit, patch: Patch, form: Form) -> Response:
     except Refused as refused:
         if not refused.errors and refused.code != "version_conflict":
             raise
-        return await page(visit, refused.problem.status, patch, refused)
+        return await show(visit, refused.problem.status, patch, refused)
     return await _told(visit, done, made)
 
 
 async def _told(visit: Visit, notice: str, secrets: dict[str, str] | None = None) -> Response:
     """What was done: in its place, or as a page of its own."""
     if secrets or visit.wants_part:
-        return await page(visit, secrets=secrets, notice=notice)
+        return await show(visit, secrets=secrets, notice=notice)
     return visit.to(f"/webhooks/{visit.at('webhook')}/settings", notice)
 
 
@@ -314,7 +310,8 @@ async def _values(
 
 async def preview(visit: Visit) -> Response:
     """The four values as the paths being typed would have them."""
-    paths = {name: path for name in FIELD_LABELS if (path := visit.query.get(name, "").strip())}
+    typed = {name: visit.query.get(f"fieldMapping.{name}", "").strip() for name in FIELD_LABELS}
+    paths = {name: path for name, path in typed.items() if path}
     values, problems = await _values(visit, visit.query.get("call", ""), paths)
     return visit.page(
         "webhook/values.html", values=values, problems=problems, mapped=paths, fields=FIELD_LABELS
@@ -363,23 +360,9 @@ def version_seen(form: Form) -> int | None:
     return whole_number(form.get("version", ""))
 
 
-def field_messages(refused: Refused) -> dict[str, str]:
-    messages = {error.field: message(error.field, error.message) for error in refused.errors}
-    return {field: text[:1].upper() + text[1:] for field, text in messages.items()}
-
-
-def _number(text: str) -> float | str | None:
-    """What is no number goes to the use case as it is, which says so in its own words."""
-    try:
-        number = float(text) if text else None
-    except ValueError:
-        return text
-    return number if number is None or isfinite(number) else text
-
-
 async def try_key(visit: Visit) -> Response:
     """What the key being typed would have found."""
-    key = visit.query.get("key", "").strip()
+    key = visit.query.get("duplicateProtection.key", "").strip()
     try:
         tried = (
             await trying.duplicate_key(visit.gateway, visit.actor, visit.at("webhook"), key) if key else None
