@@ -37,7 +37,7 @@ from postern.stores.sql.tables import deliveries, invocations
 from postern.surfaces.cli import filters
 from postern.surfaces.cli.develop import send
 from postern.surfaces.cli.webhooks import many as many_of_commands
-from postern.surfaces.console import rehearsal, words
+from postern.surfaces.console import words
 from postern.surfaces.console.routes import VIEWS
 from postern.surfaces.console.views.operations import settings
 from postern.surfaces.console.views.operations.settings import ENGINE_SETTINGS as PREFIXES
@@ -219,25 +219,6 @@ def test_a_page_is_checked_and_has_its_picture(path: str) -> None:
 def test_every_picture_that_is_taken_is_there() -> None:
     missing = [name for name, _, _ in PICTURED if not (ROOT / "docs" / "console" / f"{name}.png").exists()]
     assert not missing, f"`make screenshots` takes {missing}"
-
-
-NOT_REHEARSED = {
-    *("/webhooks/new/{answer}", "/webhooks/{webhook}/ready", "/webhooks/{webhook}/rejected"),
-    *("/bin", "/find", "/webhooks/{webhook}/schedule", "/replays", "/workflows"),
-    *("/settings/users", "/settings/sessions", "/settings/retention", "/settings/engine"),
-    *("/settings/environment", "/settings/connect", "/settings/password", "/calls/{invocation}"),
-    *("/calls/{invocation}/edit", "/calls/{invocation}/compare"),
-    *("/documentation", "/documentation/{page:path}", "/incidents/{incident}"),
-    "/webhooks/{webhook}/send-again",
-}
-"""Pages that nobody comes to first, or that share their template with one that is rehearsed."""
-
-
-def test_a_page_is_rehearsed_or_named_here() -> None:
-    rehearsed = {*rehearsal.PAGES, *rehearsal.WEBHOOK_PAGES}
-    seen = {path for method, path, view in VIEWS if method == "GET" and view not in rehearsed}
-    missing = seen - PARTS.keys() - NOT_REHEARSED
-    assert not missing, f"PAGES in console/rehearsal.py lacks {sorted(missing)}"
 
 
 READERS = {"text", "get", "on", "lines", "_whole"}

@@ -148,7 +148,8 @@ def test_a_search_counts_keys_and_values_and_opens_the_way(
 
 def test_what_cannot_be_searched_says_so() -> None:
     assert tree.search(b'"' + b"a" * (tree.LARGEST_SEARCHED + 1), "a").too_large
-    assert tree.search(b"{", "a") == tree.TreeSearch(0, None, 0)
+    broken = tree.search(b"{", "a")
+    assert (broken.hits, broken.root) == (0, None)
     deep = b'{"a":' * 900 + b"1" + b"}" * 900
     assert tree.search(deep, "a").hits == tree.DEEPEST_SEARCHED
 
@@ -166,5 +167,5 @@ def test_a_dump_has_sixteen_bytes_a_line() -> None:
 
 def test_pairs_are_decoded_and_bounded() -> None:
     found, count = bodies.pairs(b"a=1&b=%C3%A9+x&bad=%FF&" + b"n=1&" * 500)
-    assert [(one.name, one.value) for one in found[:3]] == [("a", "1"), ("b", "é x"), ("bad", "\ufffd")]
+    assert found[:3] == [("a", "1"), ("b", "é x"), ("bad", "\ufffd")]
     assert (len(found), count) == (bodies.MOST_PAIRS, 503)

@@ -66,7 +66,9 @@ def test_a_time_out_that_is_no_number_is_refused_and_shown_again(
 ) -> None:
     api = Client(program.port, program.admin_key)
     webhook = api.post("webhooks", {"name": "Orders", "authentication": {"method": "none"}}).json["id"]
-    form = urlencode({"synchronous": "on", "timeoutSeconds": value}).encode()
+    form = urlencode(
+        {"synchronousResponse.enabled": "on", "synchronousResponse.timeoutSeconds": value}
+    ).encode()
     page = browser.post(f"/webhooks/{webhook}/settings", form, **FORM)
     assert page.status == 422 and f'value="{value}"' in page.text
 

@@ -37,6 +37,21 @@ FOCUSED = """() => {
     return one.getAttribute("aria-label") ?? (one.labels?.length ? one.labels[0].innerText : one.innerText) ?? "";
 }"""
 MOST_TABS = 60
+GLOSSARY = Path(__file__).resolve().parents[3] / "docs" / "glossary.md"
+NOUNS = {
+    "webhook",
+    "call",
+    "workflow",
+}
+"""The words of the glossary that somebody meets in the first hour: fifteen at most."""
+
+
+def nouns_in(text: str) -> set[str]:
+    """The words of the glossary that it has, as one or several."""
+    terms = re.findall(r"^\| \*\*(.+?)\*\* \|", GLOSSARY.read_text(), re.MULTILINE)
+    listed = {word.strip() for term in terms for word in term.split(",")}
+    plain = text.lower()
+    return {word for word in listed if re.search(rf"\b{word}(s|es)?\b", plain)}
 
 
 class Visitor:
@@ -47,13 +62,18 @@ class Visitor:
         self.with_keys = with_keys
         self.clicks = self.keys = self.loads = 0
         self.words: dict[str, int] = {}
+        self.nouns: set[str] = set()
         self.page.on("load", self._loaded)
 
     def _loaded(self, _: Page) -> None:
         self.loads += 1
 
     def reads(self, what: str) -> None:
-        self.words[what] = len(re.findall(r"\w[\w'’.-]*", self.page.evaluate(COUNTED)))
+        self.counts(what, self.page.evaluate(COUNTED))
+
+    def counts(self, what: str, text: str) -> None:
+        self.words[what] = len(re.findall(r"\w[\w'’.-]*", text))
+        self.nouns |= nouns_in(text)
 
     def press(self, key: str) -> None:
         self.keys += 1
@@ -164,7 +184,7 @@ def test_the_first_hour_is_short_and_says_nothing_wrong(visitor: Visitor, progra
     visitor.uses("^1043 ada@example.com The signature", "link")
     opened = page.locator("[data-panel]")
     expect(opened.get_by_text("Most often the secret is that of another shop")).to_be_visible()
-    visitor.words["a rejected call"] = len(re.findall(r"\w[\w'’.-]*", opened.inner_text()))
+    visitor.counts("a rejected call", opened.inner_text())
     visitor.fills("The secret it was signed with", OTHER)
     visitor.uses("^Save it as the second, and admit$")
     expect(opened.get_by_text("Admitted: the call was checked again and accepted.")).to_be_visible()
@@ -177,11 +197,12 @@ def test_the_first_hour_is_short_and_says_nothing_wrong(visitor: Visitor, progra
     assert calls(program, webhook["url"], OTHER, 1044)[0] == 200
 
     counted = f"{visitor.clicks} clicks, {visitor.keys} keys, {visitor.loads} loads, {visitor.words}"
-    print(counted)
+    print(counted, sorted(visitor.nouns))
     assert visitor.clicks <= CLICKS, counted
     assert visitor.loads <= LOADS, counted
     assert sum(visitor.words.values()) <= WORDS, counted
     assert not visitor.with_keys or visitor.keys <= KEYS, counted
+    assert visitor.nouns <= NOUNS and len(NOUNS) <= 15, sorted(visitor.nouns - NOUNS)
 
 
 def test_where_no_workflow_hears_it_yet_one_is_begun_from_the_call(

@@ -19,8 +19,9 @@ from starlette.types import Message
 from postern.identity import time_of
 from postern.settings import Settings
 from postern.surfaces.console.views.history import exported, listing, replays
-from postern.surfaces.console.visit import View, Visit
+from postern.surfaces.console.visit import Form, View, Visit
 from postern.usecases.answers import Time
+from postern.usecases.deliveries import replays as plans
 from postern.usecases.deliveries.views import ReplayedCalls
 from postern.usecases.history import findable, history, marks
 from postern.usecases.history.filters import filter_of
@@ -132,6 +133,18 @@ def test_no_part_of_a_replays_filter_is_left_out_on_its_page() -> None:
     replay = SimpleNamespace(id="rpl_1", created_at=90.0, filter=ReplayedCalls(**parts))
     (shown,) = replays._chips([replay], {}).values()  # type: ignore[list-item]
     assert len(shown) == len(parts)
+
+
+async def test_the_number_of_many_calls_is_typed_before_they_are_replayed(
+    desk: Desk, ids: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replays, "MOST_UNTYPED", 1)
+    planned = await plans.plan(desk.gateway, ACTOR, filter_of(webhook_id=ids["orders"]), False)
+    scope = {"type": "http", "method": "POST", "path": "/", "headers": [], "query_string": b""}
+    request = Request(scope | {"path_params": {"replay": planned.id}})
+    for typed, status in (("3", 422), ("4", 303)):
+        visit = Visit(request, desk.gateway, ACTOR, Form({"typed": typed}))
+        assert (await replays.begin(visit)).status_code == status
 
 
 async def test_of_all_exports_one_page_is_made_at_a_time(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""What costs something says so first, and what is lost by mistake can be had back."""
+"""What costs something says so first, and what is lost by mistake can be restored."""
 
 import sqlite3
 from typing import Any
@@ -88,7 +88,7 @@ def test_disabling_says_who_would_notice_and_offers_to_hold(console: Console) ->
     console.open(f"/webhooks/{webhook['id']}")
     console.choose_for_webhook("Disable")
     expect(console.page.get_by_text("1 call came in the last 24 hours.")).to_be_visible()
-    console.click("Leave it enabled", "link")
+    console.click("Cancel", "link")
     expect(console.page.get_by_role("dialog")).to_be_hidden()
     console.choose_for_webhook("Disable")
     console.click("Hold instead")
@@ -103,7 +103,7 @@ def test_a_webhook_on_hold_that_is_disabled_is_not_said_to_take_calls(console: C
     console.open(f"/webhooks/{webhook['id']}")
     expect(console.page.get_by_text("Calls are checked and stored as usual")).to_be_visible()
     console.choose_for_webhook("Disable")
-    expect(console.page.get_by_text("What waits behind its hold waits on.")).to_be_visible()
+    expect(console.page.get_by_text("Calls that wait behind its hold stay there.")).to_be_visible()
     expect(console.page.get_by_text("Hold instead")).to_have_count(0)
     console.click("Disable the webhook")
     expect(console.page.get_by_text("The webhook now rejects calls with 403.")).to_be_visible()

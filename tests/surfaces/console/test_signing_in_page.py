@@ -236,15 +236,6 @@ def test_settings_say_where_each_comes_from_and_never_a_secret(program: Program,
         )
 
 
-def test_what_is_not_there_is_a_page_too(program: Program, cookie: str) -> None:
-    status, headers, page = ask(program, "GET", "/webhooks/wh_unknown", Cookie=cookie)
-    assert (
-        status == 404
-        and headers["content-type"].startswith("text/html")
-        and "There is no webhook with this id" in page
-    )
-
-
 def test_assets_are_kept_by_the_browser_for_as_long_as_they_stay_the_same(
     program: Program, cookie: str
 ) -> None:

@@ -234,7 +234,7 @@ def test_messages_speak_in_the_units_of_the_page_and_cors_needs_a_site(console: 
     console.open(f"/webhooks/{webhook['id']}/settings#repeats")
     console.page.get_by_label("Window in hours").fill("169")
     console.click("Save")
-    expect(console.page.locator("#wrong-hours")).to_contain_text("to 168")
+    expect(console.page.locator(".wrong:visible")).to_contain_text("to 168")
     console.open(f"/webhooks/{webhook['id']}/settings#who-may-call")
     console.page.get_by_label("Which sites").fill("")
     console.click("Save")
@@ -293,18 +293,6 @@ def test_the_live_inspector_and_a_calls_page_tell_the_same_time_and_whose(
     page.goto(console.program.url + "/tester")
     expect(page.locator(f"option[value={call}]")).to_have_text(re.compile(f"{text} E[SD]T: Timed: "))
     context.close()
-
-
-def test_raw_is_what_was_sent_to_the_byte(console: Console) -> None:
-    body = '{"a":1,\r\n\t"b" : [2]}  \n'
-    call = console.call(console.webhook(name="Raw")["url"], body.encode())[1]["invocationId"]
-    console.open(f"/calls/{call}")
-    console.page.get_by_role("navigation", name="Part of the call").get_by_text("Raw").click()
-    shown = console.page.locator(".sent .snippet")
-    assert shown.locator("code").evaluate("one => one.textContent") == body
-    assert shown.locator("[data-copy]").get_attribute("data-copy") == body
-    console.click("Pretty", "link")
-    expect(console.page.get_by_text("its signature would be another one")).to_be_visible()
 
 
 def test_a_fix_says_how_many_of_the_last_calls_it_would_reject(console: Console) -> None:
@@ -436,27 +424,13 @@ def test_a_workflow_that_failed_and_a_caller_without_its_answer_are_red_wherever
     console.open("/calls?status=failed")
     console.click("Replay those that failed")
     expect(page.get_by_role("heading", name="Replay 2 calls?")).to_be_visible()
-    expect(page.get_by_text("that failed with “no order … in the shop”")).to_be_visible()
+    expect(page.locator("#replay header")).to_contain_text("error no order … in the shop")
     console.open("/webhooks")
     expect(page.get_by_role("link", name="Failing", exact=True)).to_be_visible()
     for tab in ("settings", "schedule"):
         console.open(f"/webhooks/{webhook['id']}/{tab}")
         page.get_by_role("heading", name="Live Request Inspector").click()
         expect(page.locator("[data-live] tr").first).to_be_visible()
-
-
-def test_who_has_given_the_secret_hears_that_its_step_is_done_and_nothing_is_ready_without(
-    console: Console,
-) -> None:
-    for secret, done in (("whsec_of_theirs", 1), ("", 0)):
-        console.open("/webhooks/new/signed?provider=stripe")
-        console.page.get_by_label("Name", exact=True).fill(f"Told {done}")
-        if secret:
-            console.page.get_by_label("Signing secret").fill(secret)
-        console.click("Create webhook")
-        console.page.wait_for_url("**/ready")
-        expect(console.page.get_by_role("heading", level=1)).to_have_text(f"Told {done} is created")
-        expect(console.page.get_by_text("The secret is set already")).to_have_count(done)
 
 
 def test_a_page_does_not_listen_to_a_webhook_that_is_gone(console: Console) -> None:
@@ -466,16 +440,6 @@ def test_a_page_does_not_listen_to_a_webhook_that_is_gone(console: Console) -> N
     expect(state).to_have_text("Listening")
     console.api.delete(f"webhooks/{webhook['id']}")
     expect(state).to_have_text("Stopped. Reload the page to continue.")
-
-
-def test_no_calls_yet_is_reported_only_where_there_was_none(console: Console) -> None:
-    webhook = console.webhook(name="Empty")
-    console.open(f"/webhooks/{webhook['id']}/calls")
-    expect(console.page.get_by_role("heading", name="No calls yet")).to_be_visible()
-    console.call(webhook["url"], {})
-    console.open(f"/calls?webhook={webhook['id']}&search=nothing-like-it")
-    expect(console.page.get_by_role("heading", name="No call matches")).to_be_visible()
-    expect(console.page.get_by_text("No calls yet")).to_have_count(0)
 
 
 def test_a_webhook_s_own_history_keeps_its_filter_and_says_when_it_finds_nothing(console: Console) -> None:
@@ -683,5 +647,6 @@ def test_the_overview_begins_with_what_is_wrong(console: Console) -> None:
     for _ in range(2):
         assert console.call(webhook["url"], b"[]", X_Api_Key=token["token"])[0] == 400
     console.open(f"/webhooks/{webhook['id']}")
-    console.page.get_by_role("link", name="2 × Body is not an object").click()
+    expect(console.page.get_by_text("2 rejected calls in the last two hours")).to_be_visible()
+    console.click("Why", "link")
     expect(console.page.locator("table.calls tbody tr")).to_have_count(2)

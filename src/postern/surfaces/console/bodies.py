@@ -3,7 +3,6 @@ it than a page can hold."""
 
 import re
 import unicodedata
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
 
@@ -13,19 +12,12 @@ from markupsafe import Markup, escape
 from postern.core.calls.call import query_pairs
 
 Kind = Literal["none", "json", "form", "xml", "text", "binary"]
-ENDINGS: dict[Kind, str] = {
-    "none": "bin",
-    "json": "json",
-    "form": "txt",
-    "xml": "xml",
-    "text": "txt",
-    "binary": "bin",
-}
+ENDINGS: dict[Kind, str] = {"json": "json", "form": "txt", "xml": "xml", "text": "txt"}
+"""Of files; the others are .bin."""
 
 MOST_SHOWN = 20_000
 """Characters of a page that one body may take, marks and all."""
 MOST_PAIRS = 200
-LONGEST_VALUE = 1_000
 HEX_BYTES = 1_024
 _LOOKED_AT = 4_096
 
@@ -168,22 +160,14 @@ def pretty(body: bytes) -> str:
     return "" if indented == text else _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", indented)
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
-    name: str
-    value: str = field(repr=False)
-    cut: bool = False
-
-
-def pairs(text: bytes) -> tuple[list[Pair], int]:
+def pairs(text: bytes) -> tuple[list[tuple[str, str]], int]:
     """Names and values of a query or a form, decoded, and how many there are."""
     found = query_pairs(text.strip())
-    return [_pair(name, value) for name, value in found[:MOST_PAIRS]], len(found)
-
-
-def _pair(name: bytes, value: bytes) -> Pair:
-    text = value.decode("utf-8", "replace")
-    return Pair(name.decode("utf-8", "replace")[:200], text[:LONGEST_VALUE], len(text) > LONGEST_VALUE)
+    decoded = [
+        (name.decode("utf-8", "replace"), value.decode("utf-8", "replace"))
+        for name, value in found[:MOST_PAIRS]
+    ]
+    return decoded, len(found)
 
 
 def hexadecimal(body: bytes) -> str:

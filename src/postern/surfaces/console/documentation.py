@@ -1,9 +1,10 @@
 """The documentation as the console shows it: the Markdown files of the repository's docs/, which the wheel takes along."""
 
+import posixpath
 import re
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -59,11 +60,11 @@ def names() -> tuple[str, ...]:
 
 def groups() -> list[tuple[str, list[Outline]]]:
     """Every page, in the groups in which they are listed."""
-    listed: list[tuple[str, list[Outline]]] = []
-    for directory, title in GROUPS:
-        pages = [outline(name) for name in names() if name.rpartition("/")[0] == directory]
-        listed.append((title, sorted(pages, key=lambda one: one.title.lower())))
-    return listed
+    pages = sorted((outline(name) for name in names()), key=lambda one: one.title.lower())
+    return [
+        (title, [one for one in pages if one.name.rpartition("/")[0] == directory])
+        for directory, title in GROUPS
+    ]
 
 
 @cache
@@ -159,15 +160,7 @@ def _target(name: str, href: str) -> str | None:
     if href.startswith("#") or _ELSEWHERE.match(href):
         return href
     path, hash, anchor = href.partition("#")
-    parts: list[str] = []
-    for part in (PurePosixPath(name).parent / path).parts:
-        if part == "..":
-            if not parts:
-                return None  # it leaves the documentation
-            parts.pop()
-        else:
-            parts.append(part)
-    linked = "/".join(parts)
+    linked = posixpath.normpath(posixpath.join(posixpath.dirname(name), path))
     if linked == "reference/openapi.json":
         return "/docs"
     return f"{ADDRESS}{linked[:-3]}{hash}{anchor}" if linked.removesuffix(".md") in names() else None

@@ -32,20 +32,16 @@ def snippets(webhook: Webhook, token: str, body: Any = None) -> list[tuple[str, 
     text = json.dumps(EXAMPLE_BODY if body is None else body, ensure_ascii=False)
     call = Repeated("POST", url, [(name, value.encode()) for name, value in headers.items()], text.encode())
     by_curl = curl(call)
-    if (
-        isinstance(how, WithToken) and how.placement == "basic"
-    ):  # a placeholder in base64 could not be replaced
+    if isinstance(how, WithToken) and how.placement == "basic":
+        # A placeholder in base64 could not be replaced.
         named = Repeated("POST", url, [one for one in call.headers if one[0] != "Authorization"], call.body)
         by_curl = curl(named, f"-u {quote(f'{how.username}:{token}')}")
+    lines = [f"POST {url}", *(f"{name}: {value}" for name, value in headers.items())]
     return [
         ("curl", "curl", by_curl),
         ("python", "Python", python(call)),
         ("javascript", "JavaScript", fetch(url, headers, text)),
-        (
-            "headers",
-            "Header lines",
-            "\n".join([f"POST {url}", *(f"{name}: {value}" for name, value in headers.items())]),
-        ),
+        ("headers", "Header lines", "\n".join(lines)),
     ]
 
 

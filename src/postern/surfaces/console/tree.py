@@ -5,6 +5,7 @@ with what strangers send.
 """
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -127,36 +128,18 @@ def _leaf(key: str, path: str | None, text: bytes) -> Node:
     return Node(key, path, kind, value[:LONGEST_TEXT], cut="…" if len(value) > LONGEST_TEXT else "")
 
 
-class TreeSearch(msgspec.Struct):
+class TreeSearch:
     """What a search found: how often, and the way to the first of them."""
 
-    hits: int
-    root: Node | None
-    shown: int
-    too_large: bool = False
-
-
-def search(text: bytes, wanted: str) -> TreeSearch:
-    """Keys and values that hold this, in capitals or not; a value is found as it is shown."""
-    if len(text) > LARGEST_SEARCHED:
-        return TreeSearch(0, None, 0, too_large=True)
-    try:
-        document = json.loads(text, parse_float=Number, parse_int=Number, parse_constant=Number)
-    except _BROKEN:
-        return TreeSearch(0, None, 0)
-    looking = _TreeSearch(wanted.casefold()[:LONGEST_SEARCH])
-    root = looking.within("", document)
-    return TreeSearch(looking.hits, root, looking.shown)
-
-
-class _TreeSearch:
     def __init__(self, wanted: str) -> None:
         self._wanted = wanted
         self._left = ROOM
         self._way: list[str | int] = []
         self.hits = self.shown = 0
+        self.root: Node | None = None
+        self.too_large = False
 
-    def within(self, key: str, value: Any) -> Node | None:
+    def _within(self, key: str, value: Any) -> Node | None:
         in_key = bool(self._way) and isinstance(self._way[-1], str) and self._wanted in key.casefold()
         if isinstance(value, dict | list):
             shown = in_key and self._hit()
@@ -182,7 +165,7 @@ class _TreeSearch:
         if len(self._way) < DEEPEST_SEARCHED:
             for name, inner in value.items() if isinstance(value, dict) else enumerate(value):
                 self._way.append(name)
-                node = self.within(str(name), inner)
+                node = self._within(str(name), inner)
                 self._way.pop()
                 if node is not None:
                     found.append(node)
@@ -197,14 +180,21 @@ class _TreeSearch:
     def _hit(self) -> bool:
         """Counted; whether there is room to show it."""
         self.hits += 1
-        if not self._room:
+        if self.shown >= MOST_HITS or self._left <= 0:
             return False
         self.shown += 1
         return True
 
-    @property
-    def _room(self) -> bool:
-        return self.shown < MOST_HITS and self._left > 0
+
+def search(text: bytes, wanted: str) -> TreeSearch:
+    """Keys and values that hold this, in capitals or not; a value is found as it is shown."""
+    found = TreeSearch(wanted.casefold()[:LONGEST_SEARCH])
+    found.too_large = len(text) > LARGEST_SEARCHED
+    if not found.too_large:
+        with suppress(*_BROKEN):
+            document = json.loads(text, parse_float=Number, parse_int=Number, parse_constant=Number)
+            found.root = found._within("", document)
+    return found
 
 
 def _kind(value: Any) -> str:

@@ -17,7 +17,7 @@ from postern.core.signatures.secret_form import SecretForm
 from postern.core.webhooks.settings import Method
 from postern.settings import EngineName
 from postern.usecases.alarms.incidents import sentence_of as sentence_of
-from postern.usecases.answers import as_plain
+from postern.usecases.answers import as_json, as_plain
 from postern.usecases.summary import InvocationSummary
 from postern.usecases.webhooks.views import PLACED, Webhook, WithoutAuthentication, WithSignature, WithToken
 
@@ -51,7 +51,7 @@ ENGINES: dict[EngineName, str] = {
 
 STATUS_HELP: dict[Status, str] = {
     "rejected": "The call was rejected; no workflow was started.",
-    "duplicate": "The same delivery had come before; the workflow did not run twice.",
+    "duplicate": "The same call had come before; the workflow did not run twice.",
     "handshake": "The sender tested the URL; it was answered, nothing was started.",
     "accepted": "Stored on disk; the workflow is about to be started.",
     "held": "Stored; starting waits until the webhook is released.",
@@ -245,17 +245,25 @@ def initials(title: str) -> str:
     """A sender's letters: Lemon Squeezy is LS, GitHub is GH, Stripe is St."""
     capitals = "".join(letter for letter in title if letter.isupper() or letter.isdigit())
     parts = title.split()
-    return (
-        "".join(part[0] for part in parts[:2]).upper()
-        if len(parts) > 1
-        else capitals[:2]
-        if len(capitals) > 1
-        else title[:2].title()
-    )
+    if len(parts) > 1:
+        return "".join(part[0] for part in parts[:2]).upper()
+    return capitals[:2] if len(capitals) > 1 else title[:2].title()
 
 
 def code(value: str) -> str:
     return CODE_WORDS.get(value, value.replace("_", " ").capitalize())
+
+
+STEPS = {
+    "edited": "Made by editing",
+    "content": "Content is a JSON object",
+    "duplicate key": "Duplicate protection",
+}
+
+
+def step(name: str) -> str:
+    """A check in the story of a call."""
+    return STEPS.get(name, name[:1].upper() + name[1:])
 
 
 def listed(names: list[str], most: int = 3) -> str:
@@ -333,7 +341,7 @@ TOKEN_FORM = SecretForm(
 
 def as_data(value: Any) -> str:
     """For a script of the page, in an attribute."""
-    return json.dumps(as_plain(value))
+    return as_json(value).decode()
 
 
 def since_then(then: float) -> str:

@@ -9,17 +9,13 @@ from postern.usecases.alarms.views import TriedChannel
 A_PAGE = 50
 
 
-async def listing(visit: Visit) -> Response:
-    """All incidents, newest first."""
-    return await _listing(visit)
-
-
 async def test(visit: Visit) -> Response:
     """Sends a test to every channel; the answer is the page with the results."""
-    return await _listing(visit, (await telling.test(visit.gateway, visit.actor)).items)
+    return await listing(visit, (await telling.test(visit.gateway, visit.actor)).items)
 
 
-async def _listing(visit: Visit, tried: list[TriedChannel] | None = None) -> Response:
+async def listing(visit: Visit, tried: list[TriedChannel] | None = None) -> Response:
+    """All incidents, newest first."""
     page = await incidents.listing(
         visit.gateway, visit.actor, A_PAGE, visit.query.get("after"), visit.query.get("webhook") or None
     )

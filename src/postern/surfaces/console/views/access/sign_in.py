@@ -19,14 +19,7 @@ STILL_SIGNED_IN = Refused(
 
 def routes(gateway: Gateway) -> list[Route]:
     async def ask(request: Request) -> Response:
-        onward = _ours(request.query_params.get("next", ""))
-        return pages.page(
-            request,
-            "sign_in.html",
-            next=onward,
-            name="",
-            unsaved=request.query_params.get("ended") == "unsaved",
-        )
+        return pages.page(request, "sign_in.html", next=_ours(request.query_params.get("next", "")), name="")
 
     async def sign_in(request: Request) -> Response:
         form = await read_form(request, LARGEST_FORM_OF_STRANGERS)
@@ -49,7 +42,6 @@ def routes(gateway: Gateway) -> list[Route]:
                 refused.problem.status,
                 next=onward,
                 name=name,
-                unsaved=False,
                 problem=problem_of(refused),
             )
         response = RedirectResponse(onward, 303, {"cache-control": "no-store"})

@@ -1,25 +1,22 @@
 """What people do with a call beside reading it: mark it, write notes, compare it, start its workflow with a changed
 copy."""
 
-from markupsafe import Markup
 from msgspec import Struct
 from starlette.responses import Response
 
 from postern.core.deliveries.delivery import FIELD_NAMES
+from postern.core.history.compare import Difference
+from postern.core.history.replay import Values
 from postern.core.problems import Refused
-from postern.surfaces.console.bodies import readable
 from postern.surfaces.console.views.history import story
 from postern.surfaces.console.views.history.call import told
 from postern.surfaces.console.views.history.sent import FIELD_LABELS
-from postern.surfaces.console.visit import Context, Visit, problem_of, whole_number
+from postern.surfaces.console.visit import Context, Visit, whole_number
 from postern.usecases.history import comparing, editing, history, marks
 from postern.usecases.history.views.calls import Comparison, Invocation
 
-MOST_OF_DIFFERENCES = 70_000
-"""Bytes of them on one page."""
-LONGEST_DIFFERENCE = 8_000
-ROW = 200
-"""Bytes of a row around its texts, about."""
+DIFFERENCES = 50
+"""On one page."""
 
 LARGEST_EDITED = 512 * 1024
 """A page with more of it in a field is slow everywhere; the API takes more."""
@@ -44,12 +41,7 @@ async def note(visit: Visit) -> Response:
         if refused.code == "not_found":
             raise
         context = await story.context(visit, invocation)
-        errors = {error.field: error.message for error in refused.errors}
-        return visit.page(
-            "call/page.html",
-            refused.problem.status,
-            **context | {"errors": errors, "problem": None if errors else problem_of(refused)},
-        )
+        return visit.again(refused, "call/page.html", **context)
     return await told(visit, part="#notes")
 
 
@@ -84,49 +76,28 @@ async def compare(visit: Visit) -> Response:
     )
 
 
-class DifferenceRow(Struct, frozen=True):
-    kind: str
-    place: Markup
-    before: Markup | None
-    after: Markup | None
-
-    @property
-    def size(self) -> int:
-        return ROW + sum(len(text.encode()) for text in (self.place, self.before, self.after) if text)
-
-
 class DifferencePart(Struct, frozen=True):
     title: str
     what: str
-    rows: list[DifferenceRow]
     count: int
+    """Of this part, on all pages."""
+    rows: list[Difference]
 
 
 def _on_one_page(found: Comparison, first: int) -> tuple[list[DifferencePart], int | None]:
-    """The differences after so many, as far as a page holds them, and after how many the next page begins."""
-    body = "Path" if found.body.compared == "json" else "Line"
-    parts, passed, room = [], 0, MOST_OF_DIFFERENCES
+    """The differences after so many, and after how many the next page begins."""
+    parts: list[DifferencePart] = []
+    passed, end = 0, first + DIFFERENCES
     for title, what, one in (
-        ("Request", "DifferencePart", found.request),
+        ("Request", "Part", found.request),
         ("Query", "Name", found.query),
         ("Mapped values", "Field", found.values),
         ("Headers", "Header", found.headers),
-        ("Body", body, found.body),
+        ("Body", "Path" if found.body.compared == "json" else "Line", found.body),
     ):
-        rows = []
-        for item in one.items[max(0, first - passed) :]:
-            if room <= 0:
-                break
-            before, after = (
-                None if text is None else readable(text, LONGEST_DIFFERENCE)
-                for text in (item.before, item.after)
-            )
-            rows.append(DifferenceRow(item.kind, readable(item.place), before, after))
-            room -= rows[-1].size
+        if rows := one.items[max(0, first - passed) : max(0, end - passed)]:
+            parts.append(DifferencePart(title, what, one.count, rows))
         passed += len(one.items)
-        if rows:
-            parts.append(DifferencePart(title, what, rows, one.count))
-    end = first + sum(len(part.rows) for part in parts)
     return parts, end if end < passed else None
 
 
@@ -167,7 +138,7 @@ async def replay_edited(visit: Visit) -> Response:
     typed = form.get("body")
     body = None if typed is None else _as_it_was(typed, item.body or "")
     values = {name: value for name in FIELD_NAMES if (value := form.get(f"value-{name}", ""))}
-    fields_from = "recorded" if form.text("fields") == "recorded" else "current"
+    fields_from: Values = "recorded" if form.text("fields") == "recorded" else "current"
     try:
         done = await editing.replay_edited(
             visit.gateway,
@@ -175,22 +146,13 @@ async def replay_edited(visit: Visit) -> Response:
             item.id,
             body,
             values,
-            "recorded" if fields_from == "recorded" else "current",
+            fields_from,
         )
     except Refused as refused:
         if refused.code not in ("invalid_request", "conflict", "payload_too_large"):
             raise
-        errors = {error.field: error.message for error in refused.errors}
-        form_again = {
-            "body": typed if typed is not None else shown["body"],
-            "fields_from": fields_from,
-            "values": values,
-        }
-        return visit.page(
-            "call/edit.html",
-            refused.problem.status,
-            **shown | form_again | {"errors": errors, "problem": None if errors else problem_of(refused)},
-        )
+        kept = {"fields_from": fields_from, "values": values} | ({} if typed is None else {"body": typed})
+        return visit.again(refused, "call/edit.html", **shown | kept)
     is_held = done.delivery.state == "held"
     return visit.to(f"/calls/{done.invocation_id}", "replayed-edited-held" if is_held else "replayed-edited")
 

@@ -24,10 +24,6 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def heading(form: str) -> str:
-    return _csv(COLUMNS) if form == "csv" else ""
-
-
 async def lines(visit: Visit, wanted: HistoryFilter, form: str) -> AsyncIterator[str]:
     left, cursor = MOST, None
     while left > 0:
@@ -42,7 +38,7 @@ async def lines(visit: Visit, wanted: HistoryFilter, form: str) -> AsyncIterator
 
 def answer(form: str, first: str, rest: AsyncIterator[str]) -> Response:
     async def body() -> AsyncIterator[str]:
-        yield first
+        yield (_csv(COLUMNS) if form == "csv" else "") + first
         async for one in rest:
             yield one
 

@@ -31,7 +31,7 @@ async def body(visit: Visit) -> Response:
         raise Refused("not_found", "The body of this call is no longer kept.")
     content = b64decode(found.body_base64)
     types = [value for name, value in found.headers if name == "content-type"]
-    ending = ENDINGS[kind_of(types[0] if types else "", content)]
+    ending = ENDINGS.get(kind_of(types[0] if types else "", content), "bin")
     return _saved(content, "application/octet-stream", f"body-{found.invocation_id[-8:]}.{ending}")
 
 

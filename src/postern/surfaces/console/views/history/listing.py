@@ -67,7 +67,7 @@ async def export(visit: Visit) -> Response:
     lines = exported.lines(visit, wanted(visit, chosen), form)
     # What is wrong with the filter is said now, and not in a file.
     first = await anext(lines)
-    return exported.answer(form, exported.heading(form) + first, lines)
+    return exported.answer(form, first, lines)
 
 
 async def listing(visit: Visit) -> Response:

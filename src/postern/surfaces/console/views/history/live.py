@@ -4,7 +4,7 @@ is open. Where more come than anybody reads, they are counted."""
 import asyncio
 import re
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -91,10 +91,16 @@ class LivePage:
     _counted_at: float = 0.0
     _wrote_at: float = 0.0
 
-    def __post_init__(self) -> None:
-        # On the list of all webhooks each row says whose it is.
-        self._names = _Names(self.visit) if self.wanted.webhook_id is None else None
-        self._is_list = "beside" not in self.visit.query
+    _names: dict[str, str] = field(default_factory=dict)
+    """Of webhooks, each looked up once for a stream."""
+
+    async def _named(self, webhook_id: str) -> dict[str, str]:
+        """On the list of all webhooks each row says whose it is."""
+        if self.wanted.webhook_id is not None:
+            return {}
+        if webhook_id not in self._names:
+            self._names[webhook_id] = await sent.name_of(self.visit, webhook_id)
+        return self._names
 
     async def lines(self, following: Stream, after: str | None) -> AsyncIterator[str]:
         now = asyncio.get_running_loop().time
@@ -131,7 +137,7 @@ class LivePage:
         lines = [_skipped(batch.skipped)] if batch.skipped else []
         fresh = [event.summary for event in batch.events if self._is_fresh(event.summary)]
         for item in fresh:
-            _keep(self._seen, item.id, SEEN, self._forgot)
+            self._oldest = max(self._oldest, _keep(self._seen, item.id, SEEN))
         is_counted = self.crowd.arrive([(item.webhook_id, outcome_of(item.status)) for item in fresh], now)
         listed = set() if is_counted else {item.id for item in fresh}
         for event in batch.events:
@@ -156,25 +162,20 @@ class LivePage:
         # Whoever waits for those that fail waits for old ones, too.
         return self.wanted.status is not None or item.id > self._oldest
 
-    def _forgot(self, invocation_id: str) -> None:
-        self._oldest = max(self._oldest, invocation_id)
-
     async def _row(self, event: str, item: InvocationSummary, is_new: bool = False) -> str:
-        _keep(self._seen, item.id, SEEN, self._forgot)
+        self._oldest = max(self._oldest, _keep(self._seen, item.id, SEEN))
         _keep(self._there, item.id, 2 * MOST_ROWS)
         # An older call that moves must not set the place to resume from back.
         place = f"id: {item.id}\n" if item.id > self._newest else ""
         self._newest = max(self._newest, item.id)
-        names = {item.webhook_id: await self._names.of(item.webhook_id)} if self._names else {}
-        one = await row_of(self.visit, item)
         return place + _event(
             event,
             "live/row.html",
-            one=one,
+            one=await row_of(self.visit, item),
             reason=sentences.reason,
             is_new=is_new,
-            names=names,
-            may_mark=self._is_list and self.visit.actor.may("write"),
+            names=await self._named(item.webhook_id),
+            may_mark="beside" not in self.visit.query and self.visit.actor.may("write"),
         )
 
     async def _counted(self, now: float, is_over: bool = False) -> str:
@@ -183,8 +184,7 @@ class LivePage:
             by_webhook[webhook_id][outcome] = calls
         ordered = sorted(by_webhook.items(), key=lambda pair: -pair[1].total())
         rows = [
-            (await self._names.of(one) if self._names else "", one, counts)
-            for one, counts in ordered[:MOST_COUNTED]
+            ((await self._named(one)).get(one, ""), one, counts) for one, counts in ordered[:MOST_COUNTED]
         ]
         if rest := ordered[MOST_COUNTED:]:
             rows.append((f"{len(rest)} other webhooks", "", sum((one for _, one in rest), Counter())))
@@ -201,28 +201,10 @@ class LivePage:
         )
 
 
-class _Names:
-    """Webhooks' names, each looked up once for a stream; one that is changed meanwhile is read with the
-    page's next visit."""
-
-    def __init__(self, visit: Visit) -> None:
-        self._visit = visit
-        self._known: dict[str, str] = {}
-
-    async def of(self, webhook_id: str) -> str:
-        if webhook_id not in self._known:
-            self._known[webhook_id] = await sent.name_of(self._visit, webhook_id)
-        return self._known[webhook_id]
-
-
-def _keep(
-    kept: OrderedDict[str, None], one: str, most: int, forget: Callable[[str], None] | None = None
-) -> None:
+def _keep(kept: OrderedDict[str, None], one: str, most: int) -> str:
+    """The one that is kept no longer, if any is."""
     kept[one] = None
-    if len(kept) > most:
-        oldest = kept.popitem(last=False)[0]
-        if forget is not None:
-            forget(oldest)
+    return kept.popitem(last=False)[0] if len(kept) > most else ""
 
 
 def _meets(item: InvocationSummary, wanted: HistoryFilter) -> bool:

@@ -23,7 +23,7 @@ async def do(visit: Visit) -> Response:
         raise invalid("call", f"mark 1 to {MOST} calls")
     match fields.get("do"):
         case "export":
-            return exported.answer("csv", exported.heading("csv"), _lines(visit, calls))
+            return exported.answer("csv", "", _lines(visit, calls))
         case "replay":
             done, refused = await _replayed(visit, calls)
         case "admit":

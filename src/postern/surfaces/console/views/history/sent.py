@@ -11,7 +11,7 @@ from starlette.responses import Response
 from postern.core.problems import Refused
 from postern.core.signatures.redact import MASK
 from postern.surfaces.console import bodies, tree
-from postern.surfaces.console.bodies import Kind, Pair
+from postern.surfaces.console.bodies import Kind
 from postern.surfaces.console.visit import Context, Visit, whole_number
 from postern.usecases.answers import as_plain
 from postern.usecases.history import history
@@ -41,10 +41,8 @@ class SentBody(msgspec.Struct):
     text: str = ""
     """Indented, or in hexadecimal."""
     text_cut: bool = False
-    pairs: list[Pair] | None = None
+    pairs: list[tuple[str, str]] | None = None
     pair_count: int = 0
-    headers: list[tuple[str, str, bool]] | None = None
-    """Name, value, and whether it was masked."""
 
     @property
     def short_text(self) -> bool:
@@ -66,6 +64,7 @@ async def context(visit: Visit, item: Invocation, webhook: Webhook | None) -> Co
         "webhook_name": await name_of(visit, item.webhook_id),
         "sent": await _sent(visit, item),
         "fields": FIELD_LABELS,
+        "mask": MASK,
         "mapped": as_plain(webhook.field_mapping) if webhook else {},
     }
 
@@ -117,7 +116,7 @@ async def _sent(visit: Visit, item: Invocation) -> SentBody:
         case "query":
             sent.pairs, sent.pair_count = bodies.pairs(request.query.encode("latin-1", "replace"))
         case "headers":
-            sent.headers = [(name, value, value == MASK) for name, value in item.headers]
+            pass  # the page has them
         case _:
             raise NotImplementedError(f"{chosen} is offered and not shown")
     return sent

@@ -1,7 +1,5 @@
 """One call with everything that is known about it, as the inspector and the history show it."""
 
-from msgspec import Struct
-
 from postern.core.address import inside, names_another, read_address
 from postern.core.calls import paths
 from postern.core.deliveries.delivery import FIELD_NAMES
@@ -40,7 +38,6 @@ async def context(visit: Visit, invocation_id: str) -> Context:
         "reason": sentences.reason(item),
         "caller": sentences.caller(item),
         "help": PROBLEMS[item.code].help if item.code in PROBLEMS else "",
-        "steps": _steps(item),
         "fix": fix_for(item, webhook),
         "awaited": senders.awaited(webhook) if item.code == "signature_mismatch" else None,
         "started_by": lambda delivery: sentences.started_by(item, delivery),
@@ -53,7 +50,9 @@ async def context(visit: Visit, invocation_id: str) -> Context:
         "listeners": await listeners.listing(visit.gateway, visit.actor),
         "may_replay_locally": not item.body_truncated and (item.body is not None or not item.body_size),
         "under_way": _under_way(item, visit.gateway.clock()),
-        "may_find": webhook is not None and webhook.authentication.method != "hmac" and _looks_signed(item),
+        "may_find": webhook is not None
+        and webhook.authentication.method != "hmac"
+        and any("signature" in name or "hmac" in name for name, _ in item.headers),
         "may_admit": item.status == "rejected"
         and await readmission.may_pass(visit.gateway, visit.actor, item.id),
     }
@@ -102,10 +101,6 @@ def _under_way(item: Invocation, now: float) -> bool:
     )
 
 
-def _looks_signed(item: Invocation) -> bool:
-    return any("signature" in name or "hmac" in name for name, _ in item.headers)
-
-
 async def _advice(visit: Visit, item: Invocation) -> Context:
     """What would make a rejected signature verify, tried out one by one, and what each change would do to other
     calls."""
@@ -126,30 +121,3 @@ def _in_words(effect: remedies.Effect | None) -> str:
     return (
         f"Would reject {effect.rejected} of {calls}." if effect.rejected else f"Would still accept {calls}."
     )
-
-
-class ShownStep(Struct, frozen=True):
-    title: str
-    ok: bool
-    detail: str
-    is_short: bool = False
-    """It rejects no call, and did not find all that it looked for."""
-
-
-_STEP_TITLES = {
-    "edited": "Made by editing",
-    "content": "content is a JSON object",
-    "duplicate key": "duplicate protection",
-}
-
-
-def _steps(item: Invocation) -> list[ShownStep]:
-    return [
-        ShownStep(
-            _STEP_TITLES.get(one.step, one.step),
-            one.ok,
-            one.detail,
-            is_short=one.step == "field mapping" and ": nothing at " in one.detail,
-        )
-        for one in item.trace
-    ]

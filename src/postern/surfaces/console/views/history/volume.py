@@ -22,5 +22,5 @@ async def show(visit: Visit) -> Response:
         ranges=volumes.RANGES,
         picked=picked,
         of=webhook_id,
-        limit=webhook and senders.limit(webhook),
+        sender=webhook and senders.of(webhook),
     )

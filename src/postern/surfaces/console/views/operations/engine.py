@@ -1,16 +1,18 @@
 """The workflow engine: how it is, which workflows it knows, what ran, and recording a sample to write a
 workflow with."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from starlette.responses import Response
 
+from postern.core.access.accounts import Actor
 from postern.core.problems import Refused
 from postern.surfaces.console.views import picker
-from postern.surfaces.console.visit import Visit
+from postern.surfaces.console.visit import View, Visit
 from postern.usecases.history import samples
 from postern.usecases.operations import engine
+from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.webhooks import picking
 
 T = TypeVar("T")
@@ -42,22 +44,18 @@ async def show(visit: Visit) -> Response:
     )
 
 
-async def record(visit: Visit) -> Response:
-    webhook_id = (await visit.form()).text("webhook")
-    await samples.arm(visit.gateway, visit.actor, webhook_id)
-    return visit.to(f"/workflows?webhook={webhook_id}#record")
+def _with_recording(deed: Callable[[Gateway, Actor, str], Awaitable[object]]) -> View:
+    async def act(visit: Visit) -> Response:
+        webhook_id = (await visit.form()).text("webhook")
+        await deed(visit.gateway, visit.actor, webhook_id)
+        return visit.to(f"/workflows?webhook={webhook_id}#record")
+
+    return act
 
 
-async def stop_recording(visit: Visit) -> Response:
-    webhook_id = (await visit.form()).text("webhook")
-    await samples.disarm(visit.gateway, visit.actor, webhook_id)
-    return visit.to(f"/workflows?webhook={webhook_id}#record")
-
-
-async def forget(visit: Visit) -> Response:
-    webhook_id = (await visit.form()).text("webhook")
-    await samples.forget(visit.gateway, visit.actor, webhook_id)
-    return visit.to(f"/workflows?webhook={webhook_id}#record")
+record = _with_recording(samples.arm)
+stop_recording = _with_recording(samples.disarm)
+forget = _with_recording(samples.forget)
 
 
 async def beginning(visit: Visit) -> Response:

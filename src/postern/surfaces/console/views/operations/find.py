@@ -114,7 +114,6 @@ def _call(item: InvocationSummary, names: dict[str, str]) -> str:
 
 
 def _pages(visit: Visit) -> list[tuple[str, str]]:
-    own = ("sessions", "connect", "retention", "password")
-    tabs = [tab for tab in settings_pages.TABS if visit.actor.may("admin") or tab[0] in own]
+    tabs = settings_pages.tabs_of(visit.actor)
     pages = [page for page in PAGES if page[1] != "/webhooks/new" or visit.actor.may("write")]
     return [*pages, *((f"Settings: {title}", f"/settings/{name}".rstrip("/")) for name, title in tabs)]

@@ -5,11 +5,12 @@ from typing import Any
 
 from starlette.responses import Response
 
+from postern.core.access.accounts import Actor
 from postern.core.problems import Refused
 from postern.settings import EngineName
 from postern.surfaces.console import words
 from postern.surfaces.console.views import picker
-from postern.surfaces.console.visit import Visit, problem_of
+from postern.surfaces.console.visit import Visit, messages_of, problem_of
 from postern.usecases.access import accounts, audit
 from postern.usecases.operations import retention, settings
 from postern.usecases.operations.engine import state as engine_state
@@ -45,25 +46,19 @@ LEVELS = [
 _ID = re.compile(r"[a-z]{2,5}_[0-9a-f]{32}")
 
 
+def tabs_of(actor: Actor) -> list[tuple[str, str]]:
+    own = ("sessions", "connect", "retention", "password")
+    return [tab for tab in TABS if actor.may("admin") or tab[0] in own]
+
+
 def _page(visit: Visit, name: str, status: int = 200, **context: Any) -> Response:
-    tabs = [
-        tab
-        for tab in TABS
-        if visit.actor.may("admin") or tab[0] in ("sessions", "connect", "retention", "password")
-    ]
-    template = f"settings/{name or 'keys'}.html"
-    return visit.page(
-        template, status, tab=name, tabs=tabs, levels=LEVELS, **({"errors": {}, "values": {}} | context)
-    )
+    known = {"tab": name, "tabs": tabs_of(visit.actor), "levels": LEVELS, "errors": {}, "values": {}}
+    return visit.page(f"settings/{name or 'keys'}.html", status, **known | context)
 
 
-async def keys(visit: Visit) -> Response:
+async def keys(visit: Visit, status: int = 200, **context: Any) -> Response:
     if not visit.actor.may("admin"):
         return visit.to("/settings/connect")
-    return await _keys(visit)
-
-
-async def _keys(visit: Visit, status: int = 200, **context: Any) -> Response:
     return _page(
         visit, "", status, keys=await accounts.keys(visit.gateway, visit.actor), **({"made": None} | context)
     )
@@ -78,8 +73,8 @@ async def make_key(visit: Visit) -> Response:
     except Refused as refused:
         if not refused.errors:
             raise
-        return await _keys(visit, refused.problem.status, errors=_messages(refused), values=form)
-    return await _keys(visit, made=made)
+        return await keys(visit, refused.problem.status, errors=messages_of(refused), values=form)
+    return await keys(visit, made=made)
 
 
 async def delete_key(visit: Visit) -> Response:
@@ -87,11 +82,7 @@ async def delete_key(visit: Visit) -> Response:
     return visit.to("/settings", "key-deleted")
 
 
-async def users(visit: Visit) -> Response:
-    return await _users(visit)
-
-
-async def _users(visit: Visit, status: int = 200, **context: Any) -> Response:
+async def users(visit: Visit, status: int = 200, **context: Any) -> Response:
     return _page(visit, "users", status, users=await accounts.users(visit.gateway, visit.actor), **context)
 
 
@@ -102,8 +93,12 @@ async def add_user(visit: Visit) -> Response:
             visit.gateway, visit.actor, form.text("name"), form.get("password", ""), form.text("level")
         )
     except Refused as refused:
-        return await _users(
-            visit, refused.problem.status, errors=_messages(refused), values=form, problem=problem_of(refused)
+        return await users(
+            visit,
+            refused.problem.status,
+            errors=messages_of(refused),
+            values=form,
+            problem=problem_of(refused),
         )
     return visit.to("/settings/users", "user-added")
 
@@ -191,10 +186,10 @@ async def change_password(visit: Visit) -> Response:
         )
     except Refused as refused:
         return _page(
-            visit, "password", refused.problem.status, errors=_messages(refused), problem=problem_of(refused)
+            visit,
+            "password",
+            refused.problem.status,
+            errors=messages_of(refused),
+            problem=problem_of(refused),
         )
     return visit.to("/settings/password", "password-changed")
-
-
-def _messages(refused: Refused) -> dict[str, str]:
-    return {error.field: error.message[:1].upper() + error.message[1:] for error in refused.errors}

@@ -1,7 +1,6 @@
 """The signature tester: paste a request, or pick a recorded one, and see what the check says and why."""
 
 import shlex
-from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from starlette.responses import Response
@@ -70,22 +69,14 @@ def _request(form: Form) -> Document:
     if form.get("what") == "recorded":
         request["invocationId"] = form.text("invocation")
     else:
-        request["call"] = asdict(read_request(form.get("request", ""), form.text("url")))
+        request["call"] = read_request(form.get("request", ""), form.text("url"))
     if form.text("at"):
         request["at"] = moment(form.text("at"), "at")
     return request
 
 
-@dataclass(slots=True)
-class PastedRequest:
-    method: str = "POST"
-    url: str = ""
-    headers: list[tuple[str, str]] = field(default_factory=list, repr=False)
-    body: str = ""
-
-
-def read_request(text: str, url: str = "") -> PastedRequest:
-    """A pasted request as its parts: a curl command, or the raw lines with an empty one before the body."""
+def read_request(text: str, url: str = "") -> Document:
+    """A pasted request as the API takes it: a curl command, or the raw lines with an empty one before the body."""
     text = text.replace("\r\n", "\n")
     if text.lstrip().startswith("curl "):
         return _read_curl(text)
@@ -102,26 +93,26 @@ def read_request(text: str, url: str = "") -> PastedRequest:
         if colon
     ]
     host = next((value for name, value in headers if name.lower() == "host"), "")
-    return PastedRequest(
-        method, f"https://{host}{url}" if url.startswith("/") and host else url, headers, body
-    )
+    if url.startswith("/") and host:
+        url = f"https://{host}{url}"
+    return {"method": method, "url": url, "headers": headers, "body": body}
 
 
-def _read_curl(text: str) -> PastedRequest:
+def _read_curl(text: str) -> Document:
     try:
         words = shlex.split(text.replace("\\\n", " "))[1:]
     except ValueError:
         raise Refused("invalid_request", "The curl command has a quote that does not end.") from None
-    made = PastedRequest()
+    made: Document = {"method": "POST", "url": "", "headers": [], "body": ""}
     rest = iter(words)
     for word in rest:
         if word in ("-H", "--header"):
             name, _, value = next(rest, "").partition(":")
-            made.headers.append((name.strip(), value.strip()))
+            made["headers"].append((name.strip(), value.strip()))
         elif word in ("-d", "--data", "--data-raw", "--data-binary"):
-            made.body = next(rest, "")
+            made["body"] = next(rest, "")
         elif word in ("-X", "--request"):
-            made.method = next(rest, "POST")
+            made["method"] = next(rest, "POST")
         elif word == "--url" or not word.startswith("-"):
-            made.url = next(rest, "") if word == "--url" else word
+            made["url"] = next(rest, "") if word == "--url" else word
     return made
