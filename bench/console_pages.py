@@ -10,10 +10,13 @@ import os
 import sqlite3
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
 from statistics import median, quantiles
+from threading import Event, Thread
 from urllib.parse import urlencode
 
 import uvloop
@@ -55,7 +58,8 @@ PAGES = [
     "/calls?field=order.number=none",
     "/calls?search=none",
     "/calls/{invocation}",
-    "/live",
+    "/calls?live=1",
+    "/incidents",
     "/volume?range=hour",
     "/volume",
     "/volume?range=week",
@@ -65,6 +69,9 @@ PAGES = [
     "/webhooks/{webhook}",
     "/webhooks/{webhook}/calls",
     "/webhooks/{webhook}/settings",
+    "/webhooks/{webhook}/schedule",
+    "/webhooks/{webhook}/rejected",
+    "/webhooks/{webhook}/ready",
     "/webhooks/new",
     "/webhooks/new/signed",
     "/webhooks/new/tool",
@@ -235,6 +242,32 @@ class Asked:
     settle: float
     anew: bool
     only: str
+    load: int
+    """Calls a second that come meanwhile."""
+
+
+@contextmanager
+def callers(program: Program, file: Path, rate: int) -> Iterator[None]:
+    """So many calls a second to a webhook without authentication."""
+    with sqlite3.connect(file) as connection:
+        (code,) = connection.execute(
+            "SELECT short_code FROM webhooks ORDER BY id LIMIT 1 OFFSET 1"
+        ).fetchone()
+    ended = Event()
+
+    def call() -> None:
+        line = HTTPConnection("127.0.0.1", program.port, timeout=60)
+        while rate and not ended.wait(1 / rate):
+            line.request("POST", f"/webhook/{code}", b'{"n": 1}', {"Content-Type": "application/json"})
+            line.getresponse().read()
+
+    calling = Thread(target=call)
+    calling.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        calling.join()
 
 
 def measure(folder: Path, asked: Asked) -> tuple[list[Found], list[tuple[str, str]]]:
@@ -267,9 +300,10 @@ def measure(folder: Path, asked: Asked) -> tuple[list[Found], list[tuple[str, st
             program = started()
             time.sleep(asked.settle)
         visitor, path = Visitor(program), page.format(webhook=webhook, invocation=invocation)
-        first, size = visitor.visit(path, cookie)
-        before = processor(program)
-        warm = [visitor.visit(path, cookie)[0] for _ in range(asked.times)]
+        with callers(program, file, asked.load):
+            first, size = visitor.visit(path, cookie)
+            before = processor(program)
+            warm = [visitor.visit(path, cookie)[0] for _ in range(asked.times)]
         found.append(Found(page, first, warm, (processor(program) - before) / asked.times, size))
         told = f"{first:.0f}, then {median(warm):.0f} ms, of the processor {found[-1].processor:.0f}"
         print(f"{page}: {told}, {size / 1024:.0f} KB", flush=True)
@@ -325,6 +359,7 @@ def main() -> None:
         "--settle", type=float, default=4.0, help="seconds from the program being ready to the first hit"
     )
     parser.add_argument("--anew", action="store_true", help="start the program anew for each page")
+    parser.add_argument("--load", type=int, default=0, help="calls a second that come meanwhile")
     parser.add_argument("--only", default="", help="only pages whose address holds this; nothing is noted")
     asked = Asked(**vars(parser.parse_args()))
     with tempfile.TemporaryDirectory() as folder:
@@ -338,6 +373,7 @@ def main() -> None:
         return
     how = f"{asked.rows:,} invocations of {DAYS} days and {asked.webhooks:,} webhooks on SQLite, embedded engine; "
     how += "each page's program started anew, " if asked.anew else "one program, "
+    how += f"{asked.load} calls a second meanwhile, " if asked.load else ""
     how += f"first asked {asked.settle:g} s after it was ready. The "
     how += f"processor's time is the gateway's; more than {MOST_MS} ms of it or {MOST_KB} KB is marked."
     keep("Console pages", how, text)
