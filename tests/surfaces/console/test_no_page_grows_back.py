@@ -10,6 +10,7 @@ from surfaces.console.test_first_hour import COUNTED
 CONTROLS = """() => [...document.querySelectorAll("main :is(a[href], button, input, select, textarea, summary)")]
     .filter((one) => one.type !== "hidden" && !one.closest(".tree, table") && one.checkVisibility({ visibilityProperty: true })
         && one.getBoundingClientRect().width > 1).length"""
+API_WORDS = re.compile(r"\b(?:invocation|delivery|emission|admission)s?\b", re.IGNORECASE)
 CEILINGS = {
     "/webhooks": (55, 8),
     "/webhooks/new": (75, 8),
@@ -63,6 +64,9 @@ def test_a_page_has_no_more_words_and_controls_than_this(
     console.page.set_viewport_size({"width": 1440, "height": 900})
     console.open(path.format(**known))
     text = console.page.evaluate(COUNTED)
+    whole = console.page.evaluate("document.querySelector('main').textContent")
+    of_the_api = re.findall(API_WORDS, whole.replace("Duplicate delivery protection", ""))
+    assert of_the_api == [], "words of the API"
     words = len(re.findall(r"\w[\w'’.-]*", text))
     controls = console.page.evaluate(CONTROLS)
     print(f"{path}: {words} words, {controls} controls")
