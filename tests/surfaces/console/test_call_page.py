@@ -3,13 +3,11 @@
 import json
 import re
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, expect
 
 from support.browser import new_context
-from support.client import PASSWORD
 from support.waiting import wait_until
 from surfaces.console.conftest import Console, shopify_signature
 
@@ -192,25 +190,6 @@ def test_what_is_downloaded_is_every_byte_and_never_a_page(console: Console, cal
     whole = console.page.request.get(f"{console.program.url}/calls/{calls['json']}/call.json").json()
     assert whole["id"] == calls["json"] and whole["trace"] and "the key" not in json.dumps(whole)
     assert console.page.request.get(f"{console.program.url}/calls/{calls['json']}/code/perl").status == 404
-
-
-def test_a_link_to_a_call_leads_there_after_signing_in(
-    browser: Browser, console: Console, clipboard: None, calls: dict[str, Any]
-) -> None:
-    console.open(f"/calls/{calls['json']}?show=headers")
-    console.click("More actions")
-    console.click("Copy link")
-    link = console.page.evaluate("navigator.clipboard.readText()")
-    assert urlsplit(link).path == f"/calls/{calls['json']}" and not urlsplit(link).query
-    context = new_context(browser)
-    page = context.new_page()
-    page.goto(link + "?show=raw")
-    page.get_by_label("Name").fill("admin")
-    page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Sign in").click()
-    page.wait_for_url(f"**/calls/{calls['json']}?show=raw")
-    expect(page.locator(".bytes")).to_be_visible()
-    context.close()
 
 
 def test_every_view_works_without_javascript(

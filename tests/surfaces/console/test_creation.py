@@ -123,19 +123,6 @@ def test_a_browser_script_gets_cors_and_a_fetch_that_works_from_its_page(console
     }
 
 
-def test_a_copy_button_puts_its_text_on_the_clipboard(console: Console, clipboard: None) -> None:
-    answer(console, "An automation tool or custom code")
-    console.click("Create webhook")
-    made(console)
-    code = console.page.get_by_label("curl", exact=True)
-    shown, button = code.inner_text(), console.page.get_by_role("button", name="Copy curl")
-    edges = [one.bounding_box() or {} for one in (code, button)]
-    assert edges[0]["x"] + edges[0]["width"] <= edges[1]["x"], "the button covers the code"
-    button.click()
-    expect(console.page.get_by_text("Copied", exact=True)).to_be_attached()
-    assert console.page.evaluate("navigator.clipboard.readText()") == shown
-
-
 def test_a_service_is_found_by_a_call_that_it_has_sent(console: Console) -> None:
     answer(console, "A service that signs its webhooks")
     console.page.get_by_label("A call it has sent").fill(

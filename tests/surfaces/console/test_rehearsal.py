@@ -19,6 +19,7 @@ from postern.surfaces.console.views.webhooks import schedule
 from postern.surfaces.console.views.webhooks import settings as own_settings
 from postern.surfaces.console.visit import Visit, problem_of
 from postern.usecases.history.history import replay
+from postern.usecases.runtime.process import GatewayTrouble
 from postern.usecases.webhooks.webhooks import change
 from support.house import OWNER, House, a_house
 
@@ -56,6 +57,16 @@ async def test_a_webhook_whose_calls_cannot_be_started_is_marked_as_failing(tmp_
         await house.deliver()
         page = await listed(house)
         assert "Failing" in page and "1 call could not be started, or the workflow failed" in page
+
+
+async def test_a_trouble_of_the_gateway_leads_to_its_calls_and_replays_them(tmp_path: Path) -> None:
+    async with a_house(tmp_path) as house:
+        house.gateway.runtime.troubles = [
+            GatewayTrouble("lost", "The engine does not know 2 calls.", "", "lost")
+        ]
+        page = await listed(house)
+        assert "The engine does not know 2 calls." in page and 'href="/calls?status=lost"' in page
+        assert '<input type="hidden" name="status" value="lost"><button' in page
 
 
 async def test_messages_speak_of_the_labels_that_stand_beside_the_inputs(tmp_path: Path) -> None:

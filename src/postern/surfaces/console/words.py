@@ -119,10 +119,7 @@ METHODS: dict[Method, tuple[str, str, str]] = {
 }
 """Its title, what it is, and what to know of it before it is chosen."""
 
-PROVIDER_TITLES = {
-    "generic": "Generic signature",
-    "custom": "Custom scheme",
-}
+PROVIDER_TITLES = {"generic": "Generic signature", "custom": "Custom scheme"}
 
 
 def is_wrong(item: InvocationSummary) -> bool:

@@ -60,7 +60,11 @@ async def question(visit: Visit, action: str) -> Response | None:
         return None  # whoever may not do it hears that, and no question
     webhook_id, for_good = visit.at("webhook"), action == "delete-for-good"
     webhook = await _served(visit, webhook_id)
-    lately = await _lately(visit, webhook)
+    lately = []
+    if webhook is not None:
+        day = (await volumes.last_day(visit.gateway, visit.actor, [webhook_id]))[webhook_id]
+        lately = [came_lately(webhook, day)] if day.calls else []
+        lately += ["Calls that wait behind its hold stay there."] if day.calls and webhook.held else []
     if not lately and not for_good:
         return None
     name = await _name(visit, webhook_id)
@@ -93,15 +97,6 @@ async def _served(visit: Visit, webhook_id: str) -> Webhook | None:
         return await webhooks.show(visit.gateway, visit.actor, webhook_id)
     except Refused:
         return None
-
-
-async def _lately(visit: Visit, webhook: Webhook | None) -> list[str]:
-    """Who would notice, where somebody would."""
-    if webhook is None:
-        return []
-    day = (await volumes.last_day(visit.gateway, visit.actor, [webhook.id]))[webhook.id]
-    waits = ["Calls that wait behind its hold stay there."] if webhook.held else []
-    return [came_lately(webhook, day), *waits] if day.calls else []
 
 
 def came_lately(webhook: Webhook, day: volumes.Day) -> str:

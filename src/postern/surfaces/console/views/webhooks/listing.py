@@ -15,6 +15,7 @@ from postern.core.webhooks.listing import SORTS, Sort, WebhookFilter
 from postern.surfaces.console.senders import titles
 from postern.surfaces.console.views.confirmations import question
 from postern.surfaces.console.visit import Visit, whole_number
+from postern.surfaces.console.words import PROVIDER_TITLES
 from postern.usecases.deliveries import holds
 from postern.usecases.history import volumes
 from postern.usecases.listeners import listeners
@@ -180,8 +181,7 @@ async def _groups(
 
 def _senders(page: use_case.WebhooksPage) -> list[tuple[str, str]]:
     named = titles() | {
-        "generic": "Generic signature",
-        "custom": "Custom scheme",
+        **PROVIDER_TITLES,
         "token": "By token",
         "none": "No authentication",
         "schedule": "On a schedule",
