@@ -169,23 +169,3 @@ def test_everything_else_chooses_its_method(console: Console) -> None:
     webhook = console.api.get(f"webhooks/{made(console)}").json
     assert webhook["authentication"] == {"method": "none"}
     assert console.call(webhook["url"], {"a": 1})[0] == 200
-
-
-def test_by_keyboard_each_page_begins_after_the_navigation(console: Console) -> None:
-    keys = console.page.keyboard
-    focused = console.page.locator(":focus")
-    console.open("/webhooks")
-    for key in ("Tab", "Enter", "Tab"):  # over the navigation
-        keys.press(key)
-    expect(focused).to_have_text("New webhook")
-    keys.press("Enter")
-    expect(console.page.get_by_label("Search services")).to_be_focused()
-    keys.press("Tab")
-    expect(focused).to_contain_text("An automation tool or custom code")
-    keys.press("Enter")
-    console.page.wait_for_url("**/new/tool")
-    expect(focused).to_have_attribute("name", "name")
-    keys.press("Control+A")
-    keys.type("Made by keyboard")
-    keys.press("Enter")
-    assert console.api.get(f"webhooks/{made(console)}").json["name"] == "Made by keyboard"

@@ -1,7 +1,5 @@
 """Anything is found: by keyboard, by value, in the whole history, and taken along as a file."""
 
-import csv
-import io
 import json
 import re
 import sqlite3
@@ -97,21 +95,6 @@ def test_enter_never_opens_another_call_than_the_one_typed(console: Console, ord
     console.page.get_by_label("Find anything").fill("P-1001")
     console.page.keyboard.press("Enter")
     console.page.wait_for_url(re.compile(r"/find\?find=P-1001|/calls/inv_"))
-
-
-def test_a_filtered_list_is_taken_along_as_a_file(console: Console, orders: dict[str, Any]) -> None:
-    console.open(f"/calls?webhook={orders['id']}")
-    console.click("View")
-    with console.page.expect_download() as begun:
-        console.click("Download as CSV", "link")
-    table = list(csv.DictReader(io.StringIO(begun.value.path().read_text())))
-    assert {row["values"] for row in table} == {"P-1001", "'=1+1"}, "no formula for a spreadsheet"
-    with console.page.expect_download() as begun:
-        console.click("Download as JSON lines", "link")
-    lines = [json.loads(line) for line in begun.value.path().read_text().splitlines()]
-    assert sorted(one["fields"]["fieldOne"] for one in lines) == ["=1+1", "P-1001"]
-    for path in ("?format=exe", "?format=csv&status=nothing"):
-        assert console.page.request.get(f"{console.program.url}/calls/export{path}").status == 422
 
 
 def test_the_list_says_how_many_calls_there_are(console: Console, orders: dict[str, Any]) -> None:

@@ -121,12 +121,6 @@ def test_a_limit_into_which_the_call_fits_is_not_raised_further(console: Client,
     assert admin_of(program).get(f"webhooks/{webhook}").json["payloadLimitBytes"] == 2048
 
 
-def test_no_limit_is_raised_for_what_fits_into_none(console: Client, program: Program) -> None:
-    _, call = too_large(program, 1024, LARGEST_PAYLOAD_LIMIT + 1)
-    assert "Double the payload limit" not in console.get(f"/calls/{call}").text
-    assert raised(console, call) == 404
-
-
 def test_a_call_offers_no_other_fix_than_its_own(console: Client, program: Program) -> None:
     api = admin_of(program)
     settings = {"name": "Orders", "authentication": {"method": "none"}, "enabled": False}

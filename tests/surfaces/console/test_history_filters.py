@@ -2,6 +2,7 @@
 browser."""
 
 import asyncio
+import json
 import re
 import time
 from collections.abc import AsyncIterator
@@ -16,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.types import Message
 
+from postern.core.problems import Refused
 from postern.identity import time_of
 from postern.settings import Settings
 from postern.surfaces.console.views.history import exported, listing, replays
@@ -146,6 +148,15 @@ async def test_the_number_of_many_calls_is_typed_before_they_are_replayed(
     for typed, status in ((planned.count - 1, 422), (planned.count, 303)):
         visit = Visit(request, desk.gateway, ACTOR, Form({"typed": str(typed)}))
         assert (await replays.begin(visit)).status_code == status
+
+
+async def test_a_list_is_taken_along_as_json_lines_too_and_in_no_other_form(
+    desk: Desk, ids: dict[str, str]
+) -> None:
+    lines = await asked(desk, listing.export, {"format": "jsonl", "value": "B*"})
+    assert [json.loads(line)["fields"]["fieldOne"] for line in lines.splitlines()] == ["B-2", "B-1"]
+    with pytest.raises(Refused):
+        await asked(desk, listing.export, {"format": "exe"})
 
 
 async def test_of_all_exports_one_page_is_made_at_a_time(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,27 +93,6 @@ def events_of_the_stream(console: Console, live: dict[str, str]) -> Callable[[st
     return lambda one: f"event: call\ndata: {fresh.replace(call, one)}\n\n"
 
 
-def test_a_thousand_rows_at_once_are_a_hundred_in_one_frame(console: Console, live: dict[str, str]) -> None:
-    event_of = events_of_the_stream(console, live)
-    ids = [f"inv_{number:032x}" for number in range(1000)]
-    events = "".join(map(event_of, ids))
-    console.page.route(
-        "**/live/stream*",
-        lambda route: route.fulfill(
-            content_type="text/event-stream", body="retry: 60000\nevent: listening\ndata: 1\n\n" + events
-        ),
-    )
-    console.page.add_init_script(f"document.addEventListener('DOMContentLoaded', {WATCH})")
-    console.page.reload()
-    rows = console.page.locator("[data-live] tr")
-    expect(rows.first).to_have_attribute("id", f"call-{ids[-1]}")
-    expect(rows).to_have_count(100)
-    assert console.page.evaluate("puts <= frames_"), "the rows are put in place once a frame"
-    expect(console.page.locator("[data-live-left]")).to_contain_text(
-        "900 more calls came than this page lists"
-    )
-
-
 def test_a_row_that_is_there_already_is_not_counted_as_well(console: Console, live: dict[str, str]) -> None:
     """A stream that begins again tells of calls that the page has, and of more than it has room for."""
     event_of = events_of_the_stream(console, live)

@@ -203,17 +203,6 @@ def test_in_the_systems_own_colours_what_is_on_differs_from_what_is_off(
     assert badge.evaluate("(one) => getComputedStyle(one).borderTopWidth") == "1px"
 
 
-def test_in_the_systems_own_colours_one_sees_where_one_is(console: Console, webhook: dict[str, Any]) -> None:
-    page = console.page
-    page.emulate_media(forced_colors="active")
-    console.open(f"/webhooks/{webhook['id']}")
-    styled = "(one, name) => getComputedStyle(one)[name]"
-    assert page.locator(".tabs [aria-current]").evaluate(styled, "borderBlockEndWidth") == "3px"
-    assert page.locator(".nav [aria-current]").evaluate(styled, "outlineStyle") == "solid"
-    page.keyboard.press("Tab")
-    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
-
-
 def test_a_list_that_is_on_its_way_is_busy_until_it_is_there(
     console: Console, webhook: dict[str, Any]
 ) -> None:

@@ -204,38 +204,6 @@ def test_who_generates_a_secret_sees_it_in_that_answer_and_only_administrators_l
     assert api.get(asked).json["items"][0]["action"] == "secret revealed"
 
 
-def test_settings_say_where_each_comes_from_and_never_a_secret(program: Program, cookie: str) -> None:
-    for path in ("environment", "engine", "retention"):
-        status, _, page = ask(program, "GET", f"/settings/{path}", Cookie=cookie)
-        assert status == 200 and PASSWORD not in page and program.admin_key not in page, path
-    everything = ask(program, "GET", "/settings/environment", Cookie=cookie)[2]
-    for one in ("POSTERN_ADMIN_PASSWORD", "POSTERN_HISTORY_DAYS", "workflows/example"):
-        assert one in everything
-    ask(
-        program,
-        "POST",
-        "/settings/users",
-        {"name": "rolf", "password": "rolf's password", "level": "write"},
-        Cookie=cookie,
-    )
-    writer = sign_in(program, "rolf", "rolf's password")[1]["set-cookie"].partition(";")[0]
-    assert [
-        ask(program, "GET", f"/settings/{path}", Cookie=writer)[0] for path in ("environment", "engine")
-    ] == [403, 403]
-    status, _, page = ask(program, "GET", "/settings/retention", Cookie=writer)
-    assert status == 200 and "45 days" in page and "POSTERN_HISTORY_DAYS" not in page
-    webhook = (
-        admin_of(program).post("webhooks", {"name": "W", "authentication": {"method": "none"}}).json["id"]
-    )
-    for how in ({}, {"historyRetentionDays": "none"}):  # as it is, and where the form is shown again
-        page = ask(
-            program, "POST" if how else "GET", f"/webhooks/{webhook}/settings", how or None, Cookie=writer
-        )[2]
-        assert (
-            "as the gateway does, 45 days." in page and "as the gateway does, as long as their calls." in page
-        )
-
-
 def test_assets_are_kept_by_the_browser_for_as_long_as_they_stay_the_same(
     program: Program, cookie: str
 ) -> None:

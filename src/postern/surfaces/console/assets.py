@@ -1,4 +1,4 @@
-"""What a page is made with beside its words: styles, scripts and icons.
+"""Styles, scripts and icons of the pages.
 
 Addresses are marked with the content, so a browser asks for each once. Styles are one file, made of those that they are written
 in, and icons are in the page itself: each file that a page names takes time, also where a browser has it already."""
@@ -19,7 +19,7 @@ STATIC = FOLDER / "static"
 
 STYLES = "css/console.css"
 SHEETS = ("tokens", "base", "layout", "parts", "tables", "forms", "calls", "charts", "modes")
-"""In this order: of two rules that weigh the same the later one holds."""
+"""The order counts: of two rules that weigh the same the later one holds."""
 
 
 @cache

@@ -13,7 +13,7 @@ from postern.core.calls.call import query_pairs
 
 Kind = Literal["none", "json", "form", "xml", "text", "binary"]
 ENDINGS: dict[Kind, str] = {"json": "json", "form": "txt", "xml": "xml", "text": "txt"}
-"""Of files; the others are .bin."""
+"""Endings of files; the others are .bin."""
 
 MOST_SHOWN = 20_000
 """Characters of a page that one body may take, marks and all."""
@@ -23,7 +23,7 @@ _LOOKED_AT = 4_096
 
 
 def kind_of(content_type: str, body: bytes) -> Kind:
-    """By what it is; by what it says it is only where that cannot be seen: senders name their types wrongly."""
+    """Tells the kind by the bytes, and by the content type only where they do not show it: senders name types wrongly."""
     if not body:
         return "none"
     media_type = content_type.partition(";")[0].strip().lower()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 PACKAGED = Path(__file__).parent / "documentation"
 LEFT_OUT = ("decisions", "architecture.md", "console.md")
-"""For those who change Postern, and pictures of what one is looking at."""
+"""Pages for developers of Postern, and pictures of the console itself."""
 GROUPS = (
     ("", "Begin, serve, look after"),
     ("how-to", "How to"),
@@ -46,13 +46,13 @@ class DocumentationPage(Outline, frozen=True):
 
 
 def folder() -> Path:
-    """In a checkout the files lie where they are written."""
+    """The folder of the files: in a checkout, docs/ itself."""
     return PACKAGED if PACKAGED.is_dir() else Path(__file__).parents[4] / "docs"
 
 
 @cache
 def names() -> tuple[str, ...]:
-    """Of every page, without those that are left out."""
+    """The names of all pages that are shown."""
     there = folder()
     found = (path.relative_to(there) for path in there.rglob("*.md"))
     return tuple(sorted(str(path.with_suffix("")) for path in found if path.parts[0] not in LEFT_OUT))
@@ -85,7 +85,7 @@ def outline(name: str) -> Outline:
 
 @cache
 def page(name: str) -> DocumentationPage | None:
-    """None where there is no page of this name."""
+    """The page, or None if there is none of this name."""
     if name not in names():
         return None
     from markdown_it import MarkdownIt  # here: most commands and calls do without
@@ -115,7 +115,7 @@ def find(words: str, limit: int) -> list[tuple[str, str, str]]:
 
 
 def anchor_of(title: str) -> str:
-    """As the places make it where the same files are read."""
+    """The anchor that other readers of the same files make of a title."""
     return _NO_LETTER.sub("", title.lower()).replace(" ", "-")
 
 
@@ -124,7 +124,7 @@ def _written(name: str) -> str:
 
 
 def _shown(name: str, tokens: "list[Token]") -> "list[Token]":
-    """Without the title, which stands above; links lead to pages of the console."""
+    """Removes the title, which stands above, and leads links to pages of the console."""
     shown, in_title = [], False
     for token in tokens:
         if token.tag == "h1":
@@ -167,7 +167,7 @@ def _target(name: str, href: str) -> str | None:
 
 
 def _reachable(html: str) -> str:
-    """What is wider than the page is scrolled, with the keyboard too; and a column without a title has no empty one."""
+    """Makes wide code and tables scroll, also with the keyboard, and gives a column without a title no empty heading."""
     return (
         html.replace("<pre>", '<pre tabindex="0">')
         .replace("<table>", '<div class="table-wrap" tabindex="0"><table>')

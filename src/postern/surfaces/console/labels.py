@@ -1,5 +1,5 @@
-"""What stands beside the inputs, by the name a setting has everywhere else: a message on a page speaks of
-what the page shows."""
+"""The labels beside the inputs, by the names of the settings: a message on a page uses the words that the page
+shows."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ IN_UNITS = {
     "duplicateProtection.windowSeconds": "write a number of hours, from 0.02 (about a minute) to 168",
     "payloadLimitBytes": "write a number of KiB, up to 25600",
 }
-"""What is wrong with a number that the page asks for in another unit than the setting has."""
+"""Error texts for numbers that the page asks for in another unit than the setting has."""
 
 
 UNITS = {"duplicateProtection.windowSeconds": (3600, "hours"), "payloadLimitBytes": (1024, "KiB")}
@@ -20,7 +20,7 @@ def message(field: str, text: str) -> str:
 
 
 BOTH = "somebody saved"
-"""What the page says of a setting that two people changed differently begins so."""
+"""The beginning of the message about a setting that two people changed differently."""
 
 
 def both(field: str, theirs: Any, mine: Any) -> str:

@@ -1,4 +1,4 @@
-"""How a page is made: templates with everything escaped, and headers that let nothing else in."""
+"""Makes pages: templates that escape everything, and headers that let in nothing from elsewhere."""
 
 import os
 import re
@@ -84,12 +84,12 @@ UNDO = {
     "held": "/webhooks/{}/release",
     "deleted": "/bin/{}/restore",
 }
-"""Where a form goes that takes back what the notice tells."""
+"""The address of the form that undoes what a notice tells, by notice."""
 is_webhook_id = re.compile(r"wh_[0-9a-f]{32}").fullmatch
 
 
 def _compiled() -> FileSystemBytecodeCache | None:
-    """What templates compile to, kept beside them as Python keeps its own: only where that may be written."""
+    """Keeps compiled templates beside their sources, as Python does. None where that folder cannot be written."""
     folder = FOLDER / "templates" / "__pycache__"
     try:
         folder.mkdir(exist_ok=True)

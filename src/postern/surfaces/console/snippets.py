@@ -26,7 +26,7 @@ def target(webhook: Webhook, token: str) -> tuple[str, dict[str, str]]:
 
 
 def snippets(webhook: Webhook, token: str, body: Any = None) -> list[tuple[str, str, str]]:
-    """For each way to call: a key, its title, and what to paste."""
+    """The key, the title and the text to paste, for each way to call."""
     how = webhook.authentication
     url, headers = target(webhook, token)
     text = json.dumps(EXAMPLE_BODY if body is None else body, ensure_ascii=False)

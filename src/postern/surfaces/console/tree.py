@@ -19,9 +19,9 @@ ROOM = 34_000
 NODE = 150
 """Characters that a node takes besides its texts and its path."""
 MOST_ENTRIES = 100
-"""Of the object or list that is looked at."""
+"""Entries shown of the object or list that is looked at."""
 MOST_INNER = 40
-"""Of one inside it."""
+"""Entries shown of an object or list inside it."""
 DEEPEST = 24
 LONGEST_TEXT = 300
 OPEN_LEVELS = 3
@@ -40,7 +40,7 @@ class Node:
     key: str
     """Its beginning, where it is long."""
     path: str | None
-    """As a field mapping takes it; None where no mapping can name it."""
+    """The path for a field mapping; None if no mapping can name it."""
     kind: str
     """object, array, text, number, boolean or null."""
     text: str = ""
@@ -129,7 +129,7 @@ def _leaf(key: str, path: str | None, text: bytes) -> Node:
 
 
 class TreeSearch:
-    """What a search found: how often, and the way to the first of them."""
+    """The result of a search: the number of hits, and the way to the first of them."""
 
     def __init__(self, wanted: str) -> None:
         self._wanted = wanted
@@ -178,7 +178,7 @@ class TreeSearch:
         return path
 
     def _hit(self) -> bool:
-        """Counted; whether there is room to show it."""
+        """Counts a hit and returns whether there is room to show it."""
         self.hits += 1
         if self.shown >= MOST_HITS or self._left <= 0:
             return False

@@ -32,7 +32,7 @@ LARGEST_FORM_OF_STRANGERS = 16 * 1024
 LONGEST_NUMBER = 15
 
 Context = dict[str, Any]
-"""What a template is filled with."""
+"""The values that fill a template."""
 
 
 @dataclass
@@ -101,7 +101,7 @@ class Form(dict[str, str]):
         return self.get(name, "").strip()
 
     def number(self, name: str, unit: int = 1) -> int | float | str | None:
-        """None where nothing is written; what is no number stays as it is, to be refused by its name. ``unit``: how many of
+        """The number; None if the field is empty. Other text stays as it is, to be refused by its name. ``unit``: how many of
         what is stored make one of what is written. The stored numbers are whole then."""
         text = self.text(name)
         if not _is_number(text):
@@ -113,14 +113,14 @@ class Form(dict[str, str]):
         return self.get(name) == "on"
 
     def given(self, name: str) -> str | None:
-        """None where nothing is written: the setting goes back to its default."""
+        """The text; None if it is empty: the setting goes back to its default."""
         return self.text(name) or None
 
     def lines(self, name: str) -> list[str]:
         return [line.strip() for line in self.get(name, "").splitlines() if line.strip()]
 
     def listed(self, name: str) -> list[str]:
-        """What is separated by commas."""
+        """The parts between commas."""
         return [part.strip() for part in self.get(name, "").split(",") if part.strip()]
 
 
@@ -135,7 +135,7 @@ async def read_form(request: Request, largest: int = LARGEST_FORM) -> Form:
 
 
 async def read_pairs(request: Request, largest: int = LARGEST_FORM) -> list[tuple[str, str]]:
-    """As they were sent: a name may come more than once."""
+    """The fields as they were sent: a name may come more than once."""
     raw = b""
     try:
         async for chunk in request.stream():
@@ -257,8 +257,8 @@ def _with_query(path: str, query: str) -> str:
 
 
 def trouble_page(request: Request, refused: Refused) -> Response:
-    """For an address of ours that leads nowhere. One that only takes forms was opened again, perhaps by reloading
-    a page that said what was wrong with one: that leads back to the form."""
+    """The page for an address that leads nowhere. An address that only takes forms leads back to the form: somebody has
+    reloaded a page that told what was wrong."""
     parent = request.url.path.rpartition("/")[0]
     if refused.code == "method_not_allowed" and request.method == "GET" and _opens(request, parent):
         return RedirectResponse(parent, 303, {"cache-control": "no-store"})
@@ -266,7 +266,7 @@ def trouble_page(request: Request, refused: Refused) -> Response:
 
 
 async def _refusal(visit: Visit, refused: Refused) -> Response:
-    """What was asked for was not done. What somebody had typed for it is given back where they typed it."""
+    """The page for a request that was refused. Typed text is given back where it was typed."""
     binned = await _in_the_bin(visit) if refused.code == "not_found" else None
     is_form = visit.request.method not in SAFE
     back = _page_before(visit.request, visit.gateway) if is_form and refused.code != "not_found" else ""
@@ -310,7 +310,7 @@ class ShownProblem(Struct, frozen=True):
 
 
 def messages_of(refused: Refused) -> dict[str, str]:
-    """By field: what is wrong with it, as it stands beside it."""
+    """The error of each field, as it stands beside it."""
     said = {error.field: message(error.field, error.message) for error in refused.errors}
     return {field: text[:1].upper() + text[1:] for field, text in said.items()}
 

@@ -1,4 +1,4 @@
-"""How the console says numbers, times and outcomes."""
+"""The console's words for numbers, times and outcomes."""
 
 import json
 import re
@@ -34,10 +34,10 @@ STATUS_WORDS: dict[Status, tuple[str, str]] = {
     "lost": ("Lost", "bad"),
     "dropped": ("Dropped", "warn"),
 }
-"""By invocation status: its word, and its tone."""
+"""The word and the tone of each status."""
 
 GROUPS = {"Accepted": "Waiting", "Started": "Delivered", "Responded": "Delivered", "Completed": "Delivered"}
-"""What a badge says in the place of a word: with these, four words are said of nearly all calls."""
+"""A badge's word in the place of a finer one: four words then cover nearly all calls."""
 
 ENGINES: dict[EngineName, str] = {
     "embedded": "built in",
@@ -106,7 +106,7 @@ SENT: dict[Placement, str] = {
     "url": "in the URL",
     "body": "in the body, as the field",
 }
-"""Behind "sent", beside the token itself."""
+"""The words behind "sent", beside the token itself."""
 
 METHODS: dict[Method, tuple[str, str, str]] = {
     "token": ("Static token", "A fixed secret with every call", "Right for most tools and scripts."),
@@ -123,7 +123,7 @@ PROVIDER_TITLES = {"generic": "Generic signature", "custom": "Custom scheme"}
 
 
 def is_wrong(item: InvocationSummary) -> bool:
-    """What a reader of a list should see at once."""
+    """Whether a reader of the list should notice this call at once."""
     return (
         item.status in ("rejected", "failed", "lost", "dropped", "held")
         or item.nobody_listens is True
@@ -163,7 +163,7 @@ def whose(name: str) -> str:
 
 
 def lasting(since: float) -> str:
-    """How long it has been so."""
+    """The time since then."""
     return _span(time.time() - since)
 
 
@@ -172,7 +172,7 @@ def exact(then: float | None) -> str:
 
 
 def moment(then: float) -> str:
-    """To the millisecond: what is listed by its time is told apart by it."""
+    """The time to the millisecond, which tells calls in a list apart."""
     return f"{_written(then, '%-d %b %H:%M:%S')}.{int(then * 1000) % 1000:03d}"
 
 
@@ -193,7 +193,7 @@ def plural(count: int, one: str, many: str = "") -> str:
 
 
 def kept_for(body_days: int | None) -> str:
-    """How long bodies of calls and answers stay."""
+    """The time for which bodies of calls and answers are kept."""
     if body_days is None:
         return "as long as their calls"
     return plural(body_days, "day") if body_days else "deleted once the workflow is started"
@@ -324,7 +324,7 @@ def hits(text: str, wanted: str) -> list[tuple[str, bool]]:
 
 
 def verbatim(text: str) -> Markup:
-    """As it is, carriage returns too, which a browser would read as line feeds."""
+    """The text with its carriage returns, which a browser would read as line feeds."""
     return Markup(str(escape(text)).replace("\r", "&#13;"))
 
 
@@ -333,16 +333,16 @@ TOKEN_FORM = SecretForm(
     like="",
     unlike="Short enough to be guessed: 16 characters or more are safe.",
 )
-"""What a token is judged by while it is typed."""
+"""The rule by which a token is judged while it is typed."""
 
 
 def as_data(value: Any) -> str:
-    """For a script of the page, in an attribute."""
+    """JSON for a script of the page, in an attribute."""
     return as_json(value).decode()
 
 
 def since_then(then: float) -> str:
-    """How long ago, to be said of a stretch of time: the last 12 s."""
+    """The stretch of time from then to now: the last 12 s."""
     seconds = max(0, round(time.time() - then))
     return f"the last {seconds} s" if seconds < 120 else f"the last {plural(seconds // 60, 'minute')}"
 

@@ -32,7 +32,7 @@ FOLLOWS = {
         "Its URL is never given out again. Its history stays until retention deletes it.",
     ],
 }
-"""By what is done: its consequences, for one webhook and for many."""
+"""The consequences of each action, for one webhook and for many."""
 
 
 class Question(Struct, frozen=True):
@@ -54,7 +54,7 @@ def asked(visit: Visit, question: Question, back: str, status: int = 200, **more
 
 
 async def question(visit: Visit, action: str) -> Response | None:
-    """What has to be answered first: where calls came within the last day, and where nothing can be undone."""
+    """Asks first where calls came within the last day, and where nothing can be undone. None: act at once."""
     form = await visit.form()
     if not visit.actor.may("write") or form.on("sure"):
         return None  # whoever may not do it hears that, and no question
@@ -81,7 +81,7 @@ async def question(visit: Visit, action: str) -> Response | None:
 
 
 async def _name(visit: Visit, webhook_id: str) -> str:
-    """Also of one that is in the bin, or whose settings cannot be read."""
+    """The webhook's name, also if it is in the bin or its settings cannot be read."""
     name = (await picking.names(visit.gateway, visit.actor, [webhook_id])).get(webhook_id)
     if name is None:
         binned = (await bin.listing(visit.gateway, visit.actor, only=webhook_id)).items
@@ -92,7 +92,7 @@ async def _name(visit: Visit, webhook_id: str) -> str:
 
 
 async def _served(visit: Visit, webhook_id: str) -> Webhook | None:
-    """None where it is in the bin, or its settings cannot be read: then it has no callers to lose."""
+    """The webhook, or None if it is in the bin or cannot be read: then it has no callers to lose."""
     try:
         return await webhooks.show(visit.gateway, visit.actor, webhook_id)
     except Refused:

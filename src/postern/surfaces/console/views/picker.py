@@ -25,7 +25,7 @@ async def picked(visit: Visit, webhook_id: str, *, deleted: bool = False, signed
 
 
 async def choices(visit: Visit) -> Response:
-    """What is offered below the field while somebody types."""
+    """The webhooks to offer below the field while somebody types."""
     search = visit.query.get(visit.query.get("of", "search"), "").strip()[:200]
     found = await picking.choices(
         visit.gateway,

@@ -81,7 +81,7 @@ def routes(gateway: Gateway) -> list[Route]:
 
 
 def _ours(path: str) -> str:
-    """Where to go after signing in: one of our own pages, whatever the link leads to."""
+    """The path if it leads to one of our own pages; else the list of webhooks."""
     is_ours = (
         path.startswith("/")
         and not path.startswith(("//", "/\\", "/sign-"))

@@ -27,14 +27,14 @@ TOKENS = {
     "replay": "replay",
     "error": "error",
 }
-"""What is typed before the colon, and the part of the filter that it sets."""
+"""The word before the colon, and the part of the filter that it sets."""
 
 GROUPS = ("delivered", "waiting", "failed", "rejected")
 """The four words for the state of nearly every call, offered first."""
 
 PARTS = tuple(TOKENS.values())
 LIVE_PARTS = {"webhook", "status", "address"}
-"""Those that can be told of a call as it comes."""
+"""The parts that are known of a call when it arrives."""
 MARKED = "bookmarked"
 
 _OF_A_LIST = ("status", "reason", "answer", "is")
@@ -42,7 +42,7 @@ _WORD = re.compile(r'(?:(\w+):)?(?:"([^"]*)"?|(\S+))')
 
 
 def read(text: str) -> dict[str, str]:
-    """What was typed: each token as its part, and the words that are left as the value to look for."""
+    """Reads the typed text: each token sets its part, and the other words are the value to look for."""
     parts: dict[str, str] = {}
     left = []
     for found in _WORD.finditer(text):
@@ -73,7 +73,7 @@ class Chip(Struct, frozen=True):
     text: str
     without: str
     at: Time | None
-    """Of a moment: to be shown in the reader's zone."""
+    """The time, if the part is one: it is shown in the reader's zone."""
 
 
 def chips(chosen: Mapping[str, str], meant: HistoryFilter, named: Mapping[str, str]) -> list[Chip]:
@@ -92,7 +92,7 @@ def chips(chosen: Mapping[str, str], meant: HistoryFilter, named: Mapping[str, s
 
 
 def offered() -> dict[str, list[str]]:
-    """What is offered while somebody types, by token; those that take any text have nothing."""
+    """The values to offer for each token. Tokens that take any text have none."""
     reasons = [code for code in words.CODE_WORDS if code not in words.STATUS_WORDS]
     known: dict[str, list[str]] = {
         "status": list(dict.fromkeys([*GROUPS, *STATUSES])),

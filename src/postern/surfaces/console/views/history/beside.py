@@ -1,5 +1,4 @@
-"""What people do with a call beside reading it: mark it, write notes, compare it, start its workflow with a changed
-copy."""
+"""Actions beside reading a call: mark it, write notes, compare it, start its workflow with a changed copy."""
 
 from msgspec import Struct
 from starlette.responses import Response
@@ -80,7 +79,7 @@ class DifferencePart(Struct, frozen=True):
     title: str
     what: str
     count: int
-    """Of this part, on all pages."""
+    """Differences of this part, on all pages."""
     rows: list[Difference]
 
 

@@ -16,7 +16,7 @@ from postern.usecases.summary import InvocationSummary
 MOST = 10_000
 AT_ONCE = 50
 _FORMULA = re.compile(r"\A(?=\s*[=+\-@＝＋－＠])|(?<=[;\t\r\n])(?=[^\S\t\r\n]*[=+\-@＝＋－＠])")
-"""Where one would begin."""
+"""The places where a formula would begin."""
 FORMATS = {"csv": "text/csv; charset=utf-8", "jsonl": "application/jsonl; charset=utf-8"}
 COLUMNS = (
     "id", "receivedAt", "webhookId", "status", "code", "httpStatus", "event", "values",

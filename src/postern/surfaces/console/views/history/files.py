@@ -36,7 +36,7 @@ async def body(visit: Visit) -> Response:
 
 
 async def whole(visit: Visit) -> Response:
-    """What the API answers about the call, and its body to the byte."""
+    """The API's answer about the call, with its body to the byte."""
     item = await history.show(visit.gateway, visit.actor, visit.at("invocation"))
     sent = await history.request(visit.gateway, visit.actor, item.id)
     whole = as_plain(item) | {"bodyBase64": sent.body_base64}

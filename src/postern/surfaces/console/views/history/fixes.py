@@ -1,4 +1,4 @@
-"""What one click puts right, by the reason of a rejection."""
+"""Fixes of one click for rejected calls, by the reason of the rejection."""
 
 from msgspec import Struct
 

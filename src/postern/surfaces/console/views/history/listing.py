@@ -175,7 +175,7 @@ async def _tabs(visit: Visit, chosen: dict[str, str]) -> list[Tab]:
 
 
 class Searched(Struct, frozen=True):
-    """How far a search has come that goes through the calls themselves."""
+    """The progress of a search that goes through the calls themselves."""
 
     back_to: Time
     percent: int
@@ -191,7 +191,7 @@ async def _searched(visit: Visit, asked: HistoryFilter, cursor: str) -> Searched
 
 
 async def count(visit: Visit) -> Response:
-    """How many calls these filters find: a part of the list, asked for once the list is there."""
+    """Counts the calls that the filter finds. The list asks for this part once it is shown."""
     wanted_calls = wanted(visit, asked.chosen_in(visit.query))
     counting = history.count(visit.gateway, visit.actor, wanted_calls)
     found = await (while_connected(visit.request, counting) if looks_into_calls(wanted_calls) else counting)
@@ -225,5 +225,5 @@ def wanted(visit: Visit, chosen: dict[str, str]) -> HistoryFilter:
 
 
 async def names(visit: Visit, shown: Collection[str]) -> dict[str, str]:
-    """What the webhooks on the page are called. Deleted ones too, for their calls stay."""
+    """The names of the webhooks on the page, also of deleted ones: their calls stay."""
     return await picking.names(visit.gateway, visit.actor, list(shown), deleted=True)

@@ -61,7 +61,7 @@ async def stream(visit: Visit) -> Response:
 
 
 async def count(visit: Visit) -> Response:
-    """For a tab that nobody sees: how many calls have come since it was left."""
+    """Counts the calls since a time, for a tab in the background."""
     wanted = await _wanted(visit, visit.query.get("since") or str(visit.gateway.clock()))
     found = await history.count(visit.gateway, visit.actor, wanted)
     return JSONResponse(as_plain(found), headers={"cache-control": "no-store"})
@@ -75,7 +75,7 @@ async def _wanted(visit: Visit, since: str = "") -> HistoryFilter:
 
 @dataclass
 class LivePage:
-    """What one open page is listed."""
+    """The events of one open page."""
 
     visit: Visit
     wanted: HistoryFilter
@@ -92,7 +92,7 @@ class LivePage:
     _wrote_at: float = 0.0
 
     _names: dict[str, str] = field(default_factory=dict)
-    """Of webhooks, each looked up once for a stream."""
+    """Names of webhooks, each looked up once for a stream."""
 
     async def _named(self, webhook_id: str) -> dict[str, str]:
         """On the list of all webhooks each row says whose it is."""
@@ -126,7 +126,7 @@ class LivePage:
         return [await self._row("call", item) for item in reversed(page.items)]
 
     async def _missed(self, after: str) -> list[str]:
-        """What came while the connection was broken, as far as the page has room for it."""
+        """Lists the calls that came while the connection was broken, as far as the page has room."""
         since = max(0.0, time_of(after) - OVERLAP)
         lines = await self._listed(since)
         found = await history.count(self.visit.gateway, self.visit.actor, replace(self.wanted, since=since))

@@ -1,4 +1,4 @@
-"""What is done with several calls that were marked in the list."""
+"""Actions on several calls that were marked in the list."""
 
 from collections import Counter
 from collections.abc import AsyncIterator

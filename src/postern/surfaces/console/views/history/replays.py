@@ -36,7 +36,7 @@ def _meant(shown: list[Replay]) -> set[str]:
 
 
 def _chips(shown: list[Replay], named: dict[str, str]) -> dict[str, list[Chip]]:
-    """By replay: its filter, as the field of the page Calls shows it."""
+    """The filter of each replay, as the field of the page Calls shows it."""
     return {one.id: chips(_chosen(one), one.filter, named) for one in shown}
 
 

@@ -1,4 +1,4 @@
-"""What was sent: the body as a tree, to the byte, indented or as a table, the headers and the query. One of them at a
+"""The request as it was sent: the body as a tree, to the byte, indented or as a table, the headers and the query. One of them at a
 time, each at an address of its own: a page has what is looked at, and not ten times a megabyte."""
 
 import asyncio
@@ -20,7 +20,7 @@ from postern.usecases.webhooks import picking, webhooks
 from postern.usecases.webhooks.views import Webhook
 
 LARGEST_AT_ONCE = 64 * 1024
-"""What is searched in a larger body is searched beside the calls of senders."""
+"""Bytes. A larger body is searched in a thread, so that calls do not wait."""
 
 
 class SentBody(msgspec.Struct):
@@ -29,7 +29,7 @@ class SentBody(msgspec.Struct):
     """Key and title of each way to look at it."""
     chosen: str
     size: int
-    """Of the body, as far as it is kept."""
+    """Bytes of the body that are kept."""
     gone: bool
     is_text: bool
     query: str
@@ -46,7 +46,7 @@ class SentBody(msgspec.Struct):
 
     @property
     def short_text(self) -> bool:
-        """To be copied from the page itself."""
+        """Whether the page itself holds all of the text to be copied."""
         return self.is_text and self.size <= 4096
 
 
@@ -77,7 +77,7 @@ async def webhook_or_none(visit: Visit, webhook_id: str) -> Webhook | None:
 
 
 async def name_of(visit: Visit, webhook_id: str) -> str:
-    """Of one that was deleted or cannot be read, too: its calls stay."""
+    """The webhook's name, also if it was deleted or cannot be read: its calls stay."""
     names = await picking.names(visit.gateway, visit.actor, [webhook_id], deleted=True)
     return names.get(webhook_id, "Deleted webhook")
 

@@ -1,4 +1,4 @@
-"""What became of a call, in sentences."""
+"""Sentences that tell what became of a call."""
 
 from postern.surfaces.console import words
 from postern.usecases.answers import UnsetType
@@ -27,7 +27,7 @@ def reason(item: InvocationSummary) -> str:
 
 
 def _at_listener(item: InvocationSummary, listener: str) -> str:
-    """In the place of the workflow."""
+    """The sentence for a call that a listener got in the place of the workflow."""
     if item.run_state == "failed":
         return f"{listener}, in the place of the workflow, failed: {(item.error or '').rstrip('.')}{_answered(item)}"
     if item.status == "responded":
@@ -38,7 +38,7 @@ def _at_listener(item: InvocationSummary, listener: str) -> str:
 
 
 def _ran(item: InvocationSummary) -> str:
-    """How far its workflows have come."""
+    """The sentence about the runs of its workflows."""
     names = words.listed(item.workflows) if item.workflows else words.plural(item.runs or 0, "workflow")
     several = (item.runs or 0) > 1
     if item.status == "lost":
@@ -57,7 +57,7 @@ def _ran(item: InvocationSummary) -> str:
 
 
 def caller(item: Invocation) -> str:
-    """What it heard and when, as far as that is known."""
+    """The answer that the caller got and when, as far as it is known."""
     first = item.deliveries[0] if item.deliveries and item.deliveries[0].emission == 1 else None
     if item.caller_gone:
         return (
@@ -74,7 +74,7 @@ def caller(item: Invocation) -> str:
 
 
 def started_by(item: Invocation, delivery: Delivery) -> str:
-    """What a delivery is called in the call's trace, and who asked for it, where somebody did."""
+    """The title of a delivery in the call's story, with who asked for it, if somebody did."""
     by = f", by {delivery.asked_by}" if delivery.asked_by else ""
     if delivery.emission > 1:
         return f"Replay {delivery.emission - 1}{by}"
@@ -86,7 +86,7 @@ def started_by(item: Invocation, delivery: Delivery) -> str:
 
 
 def _answered(item: InvocationSummary) -> str:
-    """What the caller heard, where it waited for it."""
+    """The answer that a waiting caller got."""
     if item.caller_gone:
         return "; the caller had left before its answer"
     if item.status == "responded":

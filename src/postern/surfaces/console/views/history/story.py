@@ -59,7 +59,7 @@ async def context(visit: Visit, invocation_id: str) -> Context:
 
 
 def _values_to_choose(item: Invocation, webhook: Webhook | None) -> dict[str, tuple[str, str]] | None:
-    """By field: what was recorded and what the mapping finds now, where a replay could carry either."""
+    """Each field whose recorded value differs from what the mapping finds now, where a replay could carry either."""
     if webhook is None or not item.deliveries:
         return None
     recorded = item.deliveries[0].fields
@@ -102,8 +102,7 @@ def _under_way(item: Invocation, now: float) -> bool:
 
 
 async def _advice(visit: Visit, item: Invocation) -> Context:
-    """What would make a rejected signature verify, tried out one by one, and what each change would do to other
-    calls."""
+    """Tries changes that would make a rejected signature verify, and their effect on other calls."""
     if item.status != "rejected" or not item.code.startswith(("signature_", "timestamp_")):
         return {"advice": None, "effects": []}
     found = await signatures.explain(visit.gateway, visit.actor, item.id)

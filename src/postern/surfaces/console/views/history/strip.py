@@ -24,7 +24,7 @@ class Strip(Struct, frozen=True):
     rejected: str
     calls: int
     chosen: tuple[int, int] | None
-    """Where the chosen time begins in it, and its width."""
+    """The begin of the chosen time in the strip, and its width."""
 
 
 async def of(visit: Visit, wanted: HistoryFilter) -> Strip:

@@ -68,7 +68,7 @@ async def beginning(visit: Visit) -> Response:
 
 
 async def _or_none(asked: Awaitable[T]) -> T | None:
-    """What an engine cannot tell is not shown, and no reason to show nothing."""
+    """Returns None if the engine cannot tell: the rest of the page is still shown."""
     try:
         return await asked
     except Refused:

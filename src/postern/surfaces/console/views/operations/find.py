@@ -41,7 +41,7 @@ class FoundItem(Struct, frozen=True):
     kind: str
     beside: str = ""
     at: float | None = None
-    """Of a call: when it came, in the reader's zone."""
+    """The time of a call, shown in the reader's zone."""
 
 
 async def show(visit: Visit) -> Response:

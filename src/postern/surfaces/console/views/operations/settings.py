@@ -37,7 +37,7 @@ ENGINE_SETTINGS: dict[EngineName, str] = {
     "shopify-flow": "POSTERN_SHOPIFY_",
     "none": "POSTERN_NO_ENGINE_",
 }
-"""What the variables of each engine's settings begin with."""
+"""The beginning of the variables of each engine's settings."""
 LEVELS = [
     ("read", "Read: look at everything"),
     ("write", "Write: change webhooks, replay"),
@@ -126,7 +126,7 @@ async def end_session(visit: Visit) -> Response:
 
 
 async def retained(visit: Visit) -> Response:
-    """How long what is kept is kept, what sets it, and what retention did last."""
+    """Shows how long calls are kept, which settings decide it, and the last run of retention."""
     own = await listing.with_own_retention(visit.gateway, visit.actor)
     listed = await settings.in_force(visit.gateway, visit.actor) if visit.actor.may("admin") else []
     set_here = [one for one in listed if one.variable in RETENTION]

@@ -1,4 +1,4 @@
-"""How callers prove who they are, as the form says it: the method, its settings, its secrets."""
+"""Reads the form about authentication: the method, its settings, its secrets."""
 
 import json
 
@@ -36,7 +36,7 @@ def made_here(patch: Document, saved: Authentication | None = None) -> dict[str,
 
 
 def costs(patch: Document, how: Authentication, is_awaited: bool, form: Form) -> None:
-    """What deletes a secret that callers use, or puts another one in its place, has to be meant."""
+    """Refuses to delete or replace a secret that callers use, unless the user has ticked that this is meant."""
     if how.method == "none" or is_awaited or form.on("understood"):
         return
     main = "token" if how.method == "token" else "secret"
@@ -126,7 +126,7 @@ def _others_of(form: Form) -> Document:
 
 
 def scheme_context(scheme: Document, others: bool = True) -> Context:
-    """What the form of a scheme is filled with. ``others``: what it has no field for comes along, as in a copy."""
+    """The context of a scheme's form. ``others``: settings without a field are copied, too."""
     kept = {name: value for name, value in scheme.items() if others and name not in _IN_THE_FORM}
     return {"scheme": _as_fields(scheme), "scheme_others": json.dumps(kept), "shapes": SHAPES}
 

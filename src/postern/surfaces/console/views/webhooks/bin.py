@@ -18,7 +18,7 @@ async def show(visit: Visit, result: str = "") -> Response:
 
 
 async def restore_many(visit: Visit) -> Response:
-    """Those that were chosen on the page, and what came of it."""
+    """Restores the chosen webhooks and tells the result."""
     require(visit.actor, "write")
     chosen = dict.fromkeys(value for name, value in await read_pairs(visit.request) if name == "chosen")
     restored = 0

@@ -1,4 +1,4 @@
-"""How far a new webhook has come: its secret, its first call, what the workflow gets, the workflow."""
+"""The first steps of a new webhook: its secret, its first call, the values for the workflow, the workflow."""
 
 from msgspec import Struct
 from starlette.responses import Response

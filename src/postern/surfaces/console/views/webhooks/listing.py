@@ -40,7 +40,7 @@ ACTIONS = {
     "move": ("Move to a folder", "forward"),
     "delete": ("Delete", "trash"),
 }
-"""What can be done with many: what it is called, and its icon."""
+"""The title and the icon of each action on many webhooks."""
 STATES = {
     "": "Every state",
     "failing": "Failing",
@@ -56,7 +56,7 @@ ORDERS: dict[Sort, str] = {
     "last_call": "Last called first",
     "last_day": "Most calls today first",
 }
-"""What is not said of the order is the newest first; and where nothing is chosen, what fails stands above that."""
+"""The newest stand first within each order. Without a choice, failing ones stand above the others."""
 
 
 class Address:
@@ -134,7 +134,7 @@ async def listing(visit: Visit) -> Response:
 
 
 async def rows(visit: Visit) -> Response:
-    """What is in one folder, put there when it is opened."""
+    """The rows of one folder, fetched when it is opened."""
     wanted, (sort, reverse) = filter_in(visit.query), _order(visit.query)
     alone = replace(wanted, alone=True)
     page = await use_case.page(visit.gateway, visit.actor, alone, sort, reverse, 1, SIZE)
@@ -236,5 +236,5 @@ async def _back(visit: Visit) -> str:
 
 
 async def _done(visit: Visit, notice: str) -> Response:
-    """What was done, with the way to undo it."""
+    """Leads back with the notice and the way to undo."""
     return visit.to(f"{await _back(visit)}?of={visit.at('webhook')}", notice)

@@ -28,7 +28,7 @@ DONE = {
 
 
 class Chosen(Struct, frozen=True):
-    """What the form says."""
+    """The fields of the form."""
 
     action: str
     ids: list[str]
@@ -76,7 +76,7 @@ async def _chosen(visit: Visit) -> Chosen:
 
 
 async def ask(visit: Visit) -> Response:
-    """What would follow, before anything is done."""
+    """Shows the consequences before anything is done."""
     require(visit.actor, "write")
     return await _asked(visit, await _chosen(visit))
 

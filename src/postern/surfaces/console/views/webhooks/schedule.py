@@ -94,8 +94,8 @@ def request_of(form: Form) -> Document:
 
 
 def _header_changes(written: dict[str, str | None], saved: list[str]) -> dict[str, str | None]:
-    """As a merge patch, where None takes a header away and one that is not named stays: the other way round
-    than on the page, where a name alone keeps its value."""
+    """Makes a merge patch, in which None removes a header and one that is not named stays. On the page it is the other
+    way round: a name alone keeps its value."""
     kept = {name.lower() for name in saved}
     named = {name.lower() for name in written}
     gone: dict[str, str | None] = {name: None for name in saved if name.lower() not in named}
@@ -106,6 +106,6 @@ def _header_changes(written: dict[str, str | None], saved: list[str]) -> dict[st
 
 
 def _every(every: Any) -> tuple[str, str]:
-    """How many of which unit: as it was written."""
+    """The number and the unit, as they were written."""
     text = str(every or "15m")
     return (text[:-1], text[-1]) if text[-1] in UNITS else (text, "s")

@@ -38,7 +38,7 @@ SECTIONS = {
     "alarms": ("Alarms", ("alarms",)),
     "name": ("Name", ("name", "folder", "tags")),
 }
-"""By the place in the page: its title, and the settings in it."""
+"""The title of each section, and the settings in it."""
 
 
 async def show(
@@ -111,7 +111,7 @@ async def _proposed(visit: Visit, webhook_id: str, form: Document) -> Context:
 
 
 def _with(saved: Document, patch: Patch) -> Document:
-    """What the user wanted, to fill the form again, but for secrets."""
+    """The saved settings with the user's changes over them, to fill the form again; without secrets."""
     shown = dict(saved)
     for name, value in patch.items():
         if name == "authentication":
@@ -161,7 +161,7 @@ READ: dict[str, Callable[[Form, str], Any]] = {
     "alarms.rhythm.graceMinutes": Form.number,
     "alarms.rhythm.timeZone": lambda form, name: form.text(name) or "UTC",
 }
-"""How each field is read. It is called like its setting, so what is wrong with the setting is shown beside it."""
+"""The reader of each field. A field is called like its setting, so an error of the setting is shown beside it."""
 
 
 def request_of(form: Form) -> Patch:
@@ -218,8 +218,7 @@ async def take_preset_over(visit: Visit) -> Response:
 
 
 async def reveal(visit: Visit) -> Response:
-    """By a form, not a link: telling a secret is noted, and a link would be fetched by whatever looks
-    ahead."""
+    """Shows the secrets. A form asks for it and no link: browsers fetch links ahead, and each look is noted."""
     return await show(visit, secrets=await webhooks.reveal(visit.gateway, visit.actor, visit.at("webhook")))
 
 
@@ -237,7 +236,7 @@ async def adopt(visit: Visit) -> Response:
 
 
 async def _save(visit: Visit, patch: Patch, form: Form) -> Response:
-    """What is wrong is said beside its field, with what was typed still there."""
+    """Saves the change. Errors are shown beside their fields, and the typed values stay."""
     try:
         if patch.get("cors", {}).get("enabled") and not patch["cors"]["origins"]:
             nobody = FieldError("cors.origins", "name the sites, one a line, or write * for every site")
@@ -257,15 +256,15 @@ async def _save(visit: Visit, patch: Patch, form: Form) -> Response:
 
 
 async def _told(visit: Visit, notice: str, secrets: dict[str, str] | None = None) -> Response:
-    """What was done: in its place, or as a page of its own."""
+    """Tells what was done: in its place, or as a page of its own."""
     if secrets or visit.wants_part:
         return await show(visit, secrets=secrets, notice=notice)
     return visit.to(f"/webhooks/{visit.at('webhook')}/settings", notice)
 
 
 async def _example(visit: Visit, webhook: Webhook, mapped: Document) -> Context:
-    """What the mapping is made from: the last payload that was accepted. A rejected one, which anybody may
-    have sent, only while there is no other."""
+    """The last accepted payload, to choose values from. A rejected one, which anybody may have sent, is shown only
+    while there is no other."""
     chosen = visit.query.get("call", "")
     ids = (
         [chosen]
@@ -345,8 +344,8 @@ async def change(visit: Visit, patch: Patch, form: Form) -> str:
 
 
 def _seen(form: Form) -> Document | None:
-    """What the settings were when the form was opened, by its own word: all it can do is to have its user asked, or
-    not."""
+    """The settings as the form says that they were when it was opened. A wrong claim can only cause a question, or
+    prevent one."""
     try:
         seen = json.loads(form.get("seen", ""))
     except (ValueError, RecursionError):
@@ -361,7 +360,7 @@ def version_seen(form: Form) -> int | None:
 
 
 async def try_key(visit: Visit) -> Response:
-    """What the key being typed would have found."""
+    """Shows the value that the typed key finds in the last calls."""
     key = visit.query.get("duplicateProtection.key", "").strip()
     try:
         tried = (

@@ -28,7 +28,7 @@ _QUOTED = re.compile(r'"@@(\w+)@@"')
 
 
 async def context(visit: Visit, webhook_id: str) -> Context:
-    """What the form is filled with."""
+    """The context of the form."""
     if not visit.actor.may("write"):
         return {"samples": []}
     known = await sending.samples(visit.gateway, visit.actor, webhook_id)

@@ -21,7 +21,7 @@ TABS = [("", "Overview"), ("calls", "Calls"), ("settings", "Settings"), ("schedu
 
 
 class Head(Struct, frozen=True):
-    """What the head of every tab shows: the webhook, and how its last day went."""
+    """The webhook and its last day, as the head of every tab shows them."""
 
     webhook: Webhook
     day: volumes.Day
