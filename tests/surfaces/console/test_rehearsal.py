@@ -72,7 +72,8 @@ async def test_a_trouble_of_the_gateway_leads_to_its_calls_and_replays_them(tmp_
 async def test_messages_speak_of_the_labels_that_stand_beside_the_inputs(tmp_path: Path) -> None:
     pages = "".join(file.read_text() for file in (FOLDER / "templates").rglob("*.html"))
     # The last one is a tick, and its words are what follows there.
-    elsewhere = {"Custom scheme", "What follows", *sent.FIELD_LABELS.values(), *asked.TOKENS}
+    # A verify token has the words of its sender.
+    elsewhere = {"Custom scheme", "What follows", "Verify token", *sent.FIELD_LABELS.values(), *asked.TOKENS}
     assert [
         one
         for one in LABELS.values()
