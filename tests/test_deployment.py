@@ -18,7 +18,7 @@ import yaml
 from postern.settings import SETTINGS
 from support.kept import kept
 from support.program import Program
-from support.waiting import free_port, wait_until
+from support.waiting import PATIENCE, free_port, wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
 DEPLOY = (ROOT / "docs" / "deploy.md").read_text()
@@ -138,7 +138,7 @@ def test_the_steps_of_the_image_make_a_program_that_serves_and_ends(tmp_path: Pa
             )
             assert (tmp_path / "data" / "postern.db").exists()
             served.terminate()
-            assert served.wait(60) == 0
+            assert served.wait(PATIENCE) == 0
         finally:
             served.kill()
     assert subprocess.run(asked, env=environment, capture_output=True, check=False).returncode != 0

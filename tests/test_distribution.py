@@ -19,7 +19,7 @@ from install import find_uv, follow_pip_configuration
 from postern import __version__
 from postern.surfaces.console import documentation
 from support.plain_http import WITHOUT_TLS
-from support.waiting import free_port, wait_until
+from support.waiting import PATIENCE, free_port, wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
@@ -123,7 +123,7 @@ class Installed:
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
+            timeout=PATIENCE,
         )
 
 
@@ -167,7 +167,7 @@ def serving(installed: Installed) -> Iterator[str]:
         )
         yield output.read_text()
         process.terminate()
-        assert process.wait(60) == 0, output.read_text()
+        assert process.wait(PATIENCE) == 0, output.read_text()
     finally:
         process.kill()
         process.wait()
@@ -187,7 +187,7 @@ def test_the_first_minute_with_the_wheel(version: str, built: Built, tmp_path: P
         address = re.search(r"http://127\.0\.0\.1:\d+", greeting)
         assert address is not None
         for path in ("/readyz", "/sign-in", "/docs", "/api/v1/openapi.json"):
-            page = httpx2.get(address[0] + path, trust_env=False, verify=WITHOUT_TLS, timeout=30)
+            page = httpx2.get(address[0] + path, trust_env=False, verify=WITHOUT_TLS, timeout=PATIENCE)
             assert page.status_code == 200, path
             for asset in re.findall(r'(?:src|href)="(/static/[^"]+)"', page.text):
                 assert (

@@ -17,6 +17,8 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
+from support.waiting import PATIENCE
+
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 RUNTIME = [
@@ -137,7 +139,7 @@ def test_a_signal_to_make_run_ends_the_program_before_make(tmp_path: Path, how: 
             assert make.stdout.readline() == "8099 serve --example\n"
             # A terminal's Ctrl-C goes to the whole group; a supervisor's SIGTERM may go to make alone.
             os.killpg(make.pid, how) if how is signal.SIGINT else make.send_signal(how)
-            output, _ = make.communicate(timeout=10)
+            output, _ = make.communicate(timeout=PATIENCE)
             assert output == "ended\n"
         finally:
             with suppress(ProcessLookupError):
@@ -162,7 +164,7 @@ def install_as(version: str, first: str) -> "subprocess.CompletedProcess[str]":
     as_if = f"import sys, runpy; sys.version_info, sys.version = {parts}, '{version} (main)'; sys.path.insert(0, 'scripts'); "
     started = as_if + first + "; runpy.run_path('scripts/install.py', run_name='__main__')"
     return subprocess.run(
-        [sys.executable, "-c", started], cwd=ROOT, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", started], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE
     )
 
 

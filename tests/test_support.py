@@ -16,7 +16,7 @@ from support import forks
 from support.browser import WINDOW, Notes, OnePage, new_context
 from support.program import StartProgram, clean_environment, run_postern
 from support.shells import postern_in_shells
-from support.waiting import free_port, wait_until
+from support.waiting import PATIENCE, free_port, wait_until
 
 
 def test_waiting_gives_up_with_words_that_help() -> None:
@@ -179,7 +179,7 @@ def test_a_forked_program_leaves_nothing_behind(
     assert program.stop() == 0 and not program.processes_left()
     again = start_program(POSTERN_DATA_DIR=str(program.data_dir))
     again.kill()
-    assert again.process.wait(10) == -signal.SIGKILL
+    assert again.process.wait(PATIENCE) == -signal.SIGKILL
     wait_until(lambda: not again.processes_left(), what="its engine process to end")
     with pytest.raises(AssertionError, match=r"(?s)ended with 2 before it was ready.*POSTERN_ENGINE"):
         start_program(POSTERN_ENGINE="nonsense")

@@ -355,7 +355,7 @@ class EngineConformance:
         self, harness: Harness
     ) -> None:
         await harness.stop()
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(20):
             await harness.engine.open()
         await harness.engine.close()
         await harness.engine.close()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from support.waiting import wait_until
+from support.waiting import PATIENCE, wait_until
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "dbos_app.py"
 
@@ -34,4 +34,4 @@ def running_dbos(url: str, folder: Path) -> Iterator[Path]:
         yield folder / "ran"
     finally:
         process.kill()
-        process.wait(30)
+        process.wait(PATIENCE)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from engines.npm import from_npm
-from support.waiting import free_port, wait_until
+from support.waiting import PATIENCE, free_port, wait_until
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "node_red_flow.json"
 
@@ -127,7 +127,7 @@ def node_red(folder: Path) -> Iterator[int]:
             yield port
         finally:
             process.terminate()
-            process.wait(30)
+            process.wait(PATIENCE)
 
 
 def _up(port: int, process: "subprocess.Popen[bytes]") -> bool:

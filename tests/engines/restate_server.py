@@ -14,7 +14,7 @@ import httpx2
 
 from engines.npm import from_npm
 from support.plain_http import WITHOUT_TLS
-from support.waiting import free_port, wait_until
+from support.waiting import PATIENCE, free_port, wait_until
 
 VERSION = "1.7.12"
 EXAMPLE = Path(__file__).parents[2] / "examples" / "restate_service.py"
@@ -94,4 +94,4 @@ def running_restate(binary: Path, folder: Path) -> Iterator[Server]:
     finally:
         for process in reversed(started):
             process.kill()
-            process.wait(30)
+            process.wait(PATIENCE)

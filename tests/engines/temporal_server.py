@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from support.waiting import free_port
+from support.waiting import PATIENCE, free_port
 
 
 class TemporalServer:
@@ -33,5 +33,5 @@ class TemporalServer:
     def stop(self) -> None:
         if self._process is not None:
             self._process.kill()
-            self._process.wait(10)
+            self._process.wait(PATIENCE)
             self._process = None

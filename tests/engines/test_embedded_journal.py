@@ -127,16 +127,16 @@ def test_a_file_that_is_full_fails_a_start_at_once_and_takes_what_must_be_record
     refused, insisting = Outcome(), Outcome()
     journal.submit(insert(2, "x" * 100_000), refused, insist=False)
     journal.submit(insert(3, "x" * 100_000), insisting)
-    assert refused.came.wait(20) and isinstance(refused.results[0], JournalUnavailable)
+    assert refused.came.wait(PATIENCE) and isinstance(refused.results[0], JournalUnavailable)
     wait_until(lambda: len(troubles) == 1, 20)
     assert "full" in troubles[0]
     assert not insisting.results
     later = Outcome()  # behind what is tried again and again
     journal.submit(insert(4, "x" * 100_000), later, insist=False)
-    assert later.came.wait(20) and isinstance(later.results[0], JournalUnavailable)
+    assert later.came.wait(PATIENCE) and isinstance(later.results[0], JournalUnavailable)
     assert journal.read("SELECT seq FROM runs") == [(1,)]  # reading is no trouble
     journal._connection.execute("PRAGMA max_page_count=1000000").fetchone()
-    assert insisting.came.wait(20) and insisting.results == [3]
+    assert insisting.came.wait(PATIENCE) and insisting.results == [3]
     assert journal.read("SELECT seq FROM runs") == [(1,), (3,)]
     assert troubles[1:] == [""]
     journal.close()
@@ -148,16 +148,16 @@ def test_a_change_that_fails_by_itself_fails_alone(tmp_path: Path) -> None:
 
     def hold(_: sqlite3.Connection) -> None:
         held.set()
-        holding.wait(20)
+        holding.wait(PATIENCE)
 
     journal.submit(hold)
-    assert held.wait(20)
+    assert held.wait(PATIENCE)
     outcomes = [Outcome() for _ in range(3)]
     for change, one in zip([insert(1), insert(1), insert(2)], outcomes, strict=True):
         journal.submit(change, one)
     holding.set()
     for one in outcomes:
-        assert one.came.wait(20)
+        assert one.came.wait(PATIENCE)
     assert outcomes[0].results == [1] and outcomes[2].results == [2]
     assert isinstance(outcomes[1].results[0], sqlite3.IntegrityError)
     assert journal.read("SELECT seq FROM runs") == [(1,), (2,)]
@@ -173,7 +173,7 @@ def test_changes_that_arrive_during_a_commit_share_the_next_one(tmp_path: Path) 
 
     journal = Journal(tmp_path / "engine.db", group_over=over)
     go = threading.Event()
-    journal.submit(lambda _: go.wait(20) and None)
+    journal.submit(lambda _: go.wait(PATIENCE) and None)
     outcomes = Outcome()
     for number in range(1, 501):
         journal.submit(insert(number), outcomes)
@@ -190,12 +190,12 @@ def test_what_nobody_waits_for_goes_with_the_next_commit_and_is_soon_on_disk_wit
     journal = Journal(tmp_path / "engine.db", group_over=lambda: groups.append(None))
     stored = threading.Event()
     journal.submit(lambda connection: None, lambda _: stored.set(), urgent=False)
-    assert stored.wait(10), "it waits for company for ever"
+    assert stored.wait(PATIENCE), "it waits for company for ever"
 
     monkeypatch.setattr("postern.engines.embedded.journal.SOON", 60.0)
     groups.clear()
     on_disk = journal.write_soon(lambda connection: 1)
-    wait_until(journal._queue.empty, 10)  # the journal has it in hand
+    wait_until(journal._queue.empty)  # the journal has it in hand
     assert journal.write(lambda connection: 2) == 2
     assert on_disk() == 1
     wait_until(lambda: len(groups) > 0, 10)
@@ -282,7 +282,7 @@ def test_the_start_of_a_run_whose_caller_waits_is_written_with_its_first_step(
 
     life = Life(tmp_path, lambda _: respond(find()), answer)
     life.start()
-    assert answered.wait(20)
+    assert answered.wait(PATIENCE)
     assert seen == [(1, 1)], "the answer was sent before the step was on disk"
     assert [one.runs for one in life.started.results] == [1]
     life.runs.finish(10)
@@ -295,14 +295,14 @@ def test_the_start_is_on_disk_soon_although_the_first_step_takes_long(tmp_path: 
 
     @workflows.step
     def takes_long() -> None:
-        assert go.wait(20)
+        assert go.wait(PATIENCE)
 
     life = Life(tmp_path, lambda _: takes_long(), lambda *_: True)
     life.start()
-    assert life.started.came.wait(20), "the gateway does not hear that the run was started"
+    assert life.started.came.wait(PATIENCE), "the gateway does not hear that the run was started"
     assert life.on_disk() == (1, 0)
     go.set()
-    assert life.ended.came.wait(20)
+    assert life.ended.came.wait(PATIENCE)
     life.runs.finish(10)
 
 
@@ -314,13 +314,13 @@ def test_a_run_that_answers_first_of_all_has_its_start_written_meanwhile(
     answered = threading.Event()
 
     def answer(key: str, deadline: float, document: str) -> bool:
-        started.append(life.started.came.wait(20))
+        started.append(life.started.came.wait(PATIENCE))
         answered.set()
         return True
 
     life = Life(tmp_path, lambda _: respond("at once"), answer)
     life.start()
-    assert answered.wait(30) and started == [True]
+    assert answered.wait(PATIENCE) and started == [True]
     life.runs.finish(10)
 
 
@@ -336,15 +336,15 @@ def test_a_defect_in_another_change_begins_no_run_twice(tmp_path: Path) -> None:
 
     def hold(_: sqlite3.Connection) -> None:
         held.set()
-        holding.wait(20)
+        holding.wait(PATIENCE)
 
     life.runs._journal.submit(hold)
-    assert held.wait(20)
+    assert held.wait(PATIENCE)
     life.start()
     other = Outcome()
     life.runs._journal.submit(lambda _: 1 // 0, other)
     holding.set()
-    assert life.ended.came.wait(20) and other.came.wait(20)
+    assert life.ended.came.wait(PATIENCE) and other.came.wait(PATIENCE)
     assert isinstance(other.results[0], ZeroDivisionError)
     life.runs.finish(10)
     assert done == ["ship"]

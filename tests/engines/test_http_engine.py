@@ -15,6 +15,7 @@ from postern.engines.handover import NEAR, read_ranges
 from postern.engines.http import HttpEngine, read_headers
 from postern.outbound.guard import FetchFailed
 from stand_in import Answer, Raw, Received, Reply, stand_in
+from support.waiting import PATIENCE
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
@@ -208,7 +209,7 @@ async def test_an_inline_answer_that_takes_longer_is_brought_by_the_end(
         asked = trigger(response=slot())
         assert await engine.start(asked) == Started(1)
         release.set()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             ended = await engine.ended(asked.key)
         await engine.close()
     assert (ended.error if isinstance(ended, End) else ended.body) == outcome

@@ -70,7 +70,7 @@ class Load:
         self._threads = [threading.Thread(target=self._call) for _ in range(CALLERS)]
 
     def _call(self) -> None:
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         body = json.dumps({"filler": "x" * 400})
         while not self._stop.wait(0.05):
             connection.request(

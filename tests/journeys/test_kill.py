@@ -209,12 +209,10 @@ def test_power_cuts_under_load_lose_nothing_and_start_nothing_twice(scene: Scene
     assert len(acknowledged) == CONNECTIONS * len(CUTS)
     accepted = wait_until(
         lambda: scene.states().keys() == {"completed"} and scene.states()["completed"],
-        120,
         what=lambda: f"ends: {scene.states()}",
     )
     wait_until(
         lambda: len(scene.runs()) == accepted and set(scene.runs().values()) == {"completed"},
-        120,
         what="every run to end",
     )
 
@@ -242,12 +240,12 @@ def test_a_power_cut_while_the_engine_has_taken_a_start_and_not_confirmed_it_sta
         engine.answers.clear()
         answer = exchange(scene.port, "POST", scene.webhook.path, [*CALL, ("X-Event-Id", "1")], b'{"n": 1}')
         key = answer.json["invocationId"] + ".1"
-        wait_until(lambda: engine.keys[key] == 1, 20, what="the engine to take it")
+        wait_until(lambda: engine.keys[key] == 1, what="the engine to take it")
         scene.program.kill()
         assert scene.states() == {"queued": 1}
         engine.answers.set()
         scene.start(**settings)
-        wait_until(lambda: scene.states() == {"started": 1}, 40, what="the start to be written down")
+        wait_until(lambda: scene.states() == {"started": 1}, what="the start to be written down")
         # It is asked again, for nobody can know, but under the key by which the engine knows that it has it,
         # and with the same words.
         assert engine.keys == {key: 2}
@@ -283,17 +281,16 @@ def test_the_embedded_engine_runs_once_what_it_took_when_the_gateway_died_before
     (scene.folder / "workflows" / "cut.py").write_text(CUT)
     cut = scene.folder / "cut"
     scene.start(CUT=str(cut))
-    wait_until(scene.engine_is_up, 60)
+    wait_until(scene.engine_is_up)
     cut.touch()
     answer = exchange(scene.port, "POST", scene.webhook.path, [*CALL, ("X-Event-Id", "1")], b"{}")
-    scene.program.process.wait(20)
-    wait_until(lambda: not scene.program.processes_left(), 30, what="the engine to follow the gateway")
+    scene.program.process.wait(PATIENCE)
+    wait_until(lambda: not scene.program.processes_left(), what="the engine to follow the gateway")
     assert scene.states() == {"queued": 1} and len(scene.runs()) == 1
     scene.start(CUT=str(cut))
-    wait_until(lambda: scene.states() == {"completed": 1}, 60, what="the end to be written down")
+    wait_until(lambda: scene.states() == {"completed": 1}, what="the end to be written down")
     wait_until(
         lambda: scene.runs() == {answer.json["invocationId"] + ".1/note_starts": "completed"},
-        30,
         what=lambda: f"{scene.runs()}",
     )
     assert set(scene.notes.read_text().split()) == {answer.json["invocationId"]}

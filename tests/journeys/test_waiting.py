@@ -2,7 +2,7 @@
 
 import os
 import signal
-import subprocess
+import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -137,9 +137,9 @@ def test_who_waits_when_the_program_is_asked_to_stop_still_gets_the_answer(
         assert not replies
         (tmp_path / "go").touch()
         for caller in callers:
-            caller.join(20)
+            caller.join(PATIENCE)
         assert [(one.status, one.json) for one in replies] == [(200, {"in": "time"})] * 3
-        assert house.program.process.wait(20) == 0
+        assert house.program.process.wait(PATIENCE) == 0
         wait_until(lambda: not house.program.processes_left(), what="every process to end")
         assert "Traceback" not in house.program.output()
     finally:
@@ -161,6 +161,11 @@ def test_a_start_that_is_under_way_when_the_program_is_asked_to_stop_is_not_aske
         stop_during_a_start(tmp_path, url, asked, go)
 
 
+def listens(port: int) -> bool:
+    with socket.socket() as asked:
+        return asked.connect_ex(("127.0.0.1", port)) == 0
+
+
 def stop_during_a_start(folder: Path, url: str, asked: list[str], go: threading.Event) -> None:
     settings = {
         "POSTERN_ENGINE": "http",
@@ -175,9 +180,8 @@ def stop_during_a_start(folder: Path, url: str, asked: list[str], go: threading.
         first = exchange(program.port, "POST", hasty.path, CALL, b"{}")
         assert first.code == "response_timeout"
         program.process.send_signal(signal.SIGTERM)
-        with pytest.raises(subprocess.TimeoutExpired):  # it waits for the start, or would be gone at once
-            program.process.wait(3)
-        go.set()
+        wait_until(lambda: not listens(program.port), what="the server to end")
+        go.set()  # it waits for the start, or would ask for it again
         assert program.process.wait(PATIENCE) == 0
         program = Program(folder, {**settings, "POSTERN_PORT": str(program.port)})
         program.wait_until_ready()
@@ -207,19 +211,18 @@ def test_who_would_wait_longer_than_the_end_may_take_hears_so_and_the_run_goes_o
         ]
         for caller in callers:
             caller.start()
-        wait_until((tmp_path / "go.waits").exists, 15, what="the runs")
+        wait_until((tmp_path / "go.waits").exists, what="the runs")
         house.program.process.send_signal(signal.SIGTERM)
         for caller in callers:
-            caller.join(20)
+            caller.join(PATIENCE)
         assert [(one.status, one.code) for one in replies] == [(504, "response_timeout")] * 3
-        house.program.process.wait(20)
+        house.program.process.wait(PATIENCE)
         house.program = house.start()
         house.ready()
         (tmp_path / "go").touch()
         for answer in replies:
             shown = wait_until(
                 lambda one=answer: house.story(one)["deliveries"][0]["respondedAt"] and house.story(one),
-                20,
                 every=0.3,
             )
             assert (shown["httpStatus"], shown["deliveries"][0]["late"]) == (504, True)

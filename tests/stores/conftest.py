@@ -18,6 +18,7 @@ from postern.identity import first_id_at, new_id
 from postern.stores.store import Store
 from support.fresh import fresh_database
 from support.recording import kept
+from support.waiting import PATIENCE
 
 NOW = 1_800_000_000.0
 HeldUp = Callable[[], Awaitable[Callable[[], Awaitable[None]]]]
@@ -127,10 +128,10 @@ def held_up(store: Store) -> Iterator[HeldUp]:
 
         def job(_: Any) -> None:
             inside.set()
-            gate.wait(20)
+            gate.wait(PATIENCE)
 
         held = asyncio.create_task(store.writer.write(job))
-        await asyncio.to_thread(inside.wait, 10)
+        await asyncio.to_thread(inside.wait, PATIENCE)
 
         async def let_go() -> None:
             gate.set()

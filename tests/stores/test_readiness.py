@@ -21,6 +21,7 @@ from postern.stores.store import Store
 from stores.conftest import entry, opened, recorded
 from stores.test_trouble import CALL, no_more_room, tell_writer
 from support.forks import impatient
+from support.fresh import fresh_database
 from support.postgres import PostgresProcess
 from support.program import StartProgram, run_postern
 from support.recording import kept
@@ -31,7 +32,7 @@ from support.wire import exchange
 
 @pytest.fixture
 async def sqlite_store(tmp_path: Path) -> AsyncIterator[Store]:
-    async with opened(f"sqlite:///{tmp_path / 'postern.db'}") as store:
+    async with opened(f"sqlite:///{fresh_database(tmp_path / 'postern.db')}") as store:
         yield store
 
 
@@ -74,7 +75,7 @@ async def test_a_database_that_says_nothing_of_its_trouble_is_in_trouble(sqlite_
 async def test_a_store_that_has_closed_says_so_of_what_is_written_alone_and_with_others(
     tmp_path: Path,
 ) -> None:
-    async with opened(f"sqlite:///{tmp_path / 'postern.db'}") as store:
+    async with opened(f"sqlite:///{fresh_database(tmp_path / 'postern.db')}") as store:
         pass
     with pytest.raises(StoreUnavailable, match="closing"):
         await asyncio.wait_for(store.writer.write(lambda connection: None), PATIENCE)
@@ -109,6 +110,7 @@ async def test_a_trial_leaves_nothing_in_the_history(store: Store, monkeypatch: 
 
 async def test_damage_that_only_calls_meet_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "postern.db"
+    fresh_database(path)
     async with opened(f"sqlite:///{path}") as store:
         await recorded(store, *(entry() for _ in range(50)))
     database = sqlite3.connect(path)
@@ -138,7 +140,7 @@ def held_up_writer(sqlite_store: Store) -> Iterator[Callable[[], None]]:
     gate = threading.Event()
 
     def hold() -> None:
-        asyncio.get_running_loop().create_task(sqlite_store.writer.write(lambda _: gate.wait(20)))
+        asyncio.get_running_loop().create_task(sqlite_store.writer.write(lambda _: gate.wait(PATIENCE)))
 
     yield hold
     gate.set()

@@ -75,7 +75,7 @@ def test_the_program_on_a_full_disk_says_503_and_recovers(
     )
     wait_until(program.is_ready, what="/readyz to say that calls are stored again, though none came")
     answer = wait_until(
-        lambda: (results := call()).status == 200 and results, 10, what="calls to be accepted again"
+        lambda: (results := call()).status == 200 and results, what="calls to be accepted again"
     )
     assert answer
     acknowledged.append(answer.json["invocationId"])

@@ -30,7 +30,7 @@ from postern.stores.sql.database import Database
 from postern.stores.sql.schema import migrate
 from support.fresh import first_start
 from support.statements import share_statements
-from support.waiting import free_port, wait_until
+from support.waiting import PATIENCE, free_port, wait_until
 
 # Speed, not safety: the data is thrown away.
 SETTINGS = {
@@ -256,7 +256,7 @@ class PostgresProcess:
         """Stops the server at once: what was promised to be on disk is there, and nothing else is finished."""
         if self._server is not None:
             self._server.send_signal(signal.SIGQUIT)
-            self._server.wait(10)
+            self._server.wait(PATIENCE)
             self._server = None
 
 
