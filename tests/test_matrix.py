@@ -195,7 +195,7 @@ def paths_of(parts: list[ast.expr]) -> list[str]:
 
 
 def by_commands() -> set[str]:
-    """What commands ask of REST, and what only the machine can do."""
+    """The use cases that commands reach through REST, and those of the machine."""
     asked = asked_of_rest(PACKAGE / "surfaces" / "cli")
     known = {(one.method, re.sub(r"{\w+}", "{}", one.path.removeprefix(PREFIX))): one for one in operations()}
     assert asked - known.keys() == set(), "there is no such operation"
@@ -204,7 +204,7 @@ def by_commands() -> set[str]:
 
 
 def by_tools() -> set[str]:
-    """What the actions of the tools ask of REST's operations."""
+    """The use cases that the tools' actions reach through REST's operations."""
     return set().union(
         *(by_operation(action.operation) for tool in TOOLS.values() for action in tool.actions.values())
     )

@@ -86,7 +86,6 @@ def test_the_gateway_answers_and_knows_at_once_what_a_command_has_made(
 
 
 def test_a_command_that_a_gateway_answers_loads_no_database(program: Program, tmp_path: Path) -> None:
-    """Two thirds of the time in which it would start."""
     ran = subprocess.run(
         [sys.executable, "-c", LOADED, "webhooks", "list"],
         env=clean_environment({"POSTERN_DATA_DIR": str(program.data_dir), "HOME": str(tmp_path)}),
@@ -180,7 +179,7 @@ def test_where_the_folders_name_is_too_long_for_a_socket_it_is_served_a_moment_l
 
 @pytest.fixture
 def silent(tmp_path: Path) -> Iterator[socket.socket]:
-    """In the place of a gateway: who connects waits."""
+    """Takes the place of a gateway, and never answers."""
     (tmp_path / "data").mkdir()
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         listener.bind(str(tmp_path / "data" / NAME))

@@ -1,4 +1,4 @@
-"""What was typed becomes a command, and its end an exit code."""
+"""Typed arguments become a command, and its end an exit code."""
 
 import contextlib
 import io

@@ -417,7 +417,7 @@ def test_credentials_that_others_may_read_are_reported(program: Program, tmp_pat
 def test_an_interruption_is_one_line(
     sent: signal.Signals, status: int, started: list[str], tmp_path: Path
 ) -> None:
-    """Of a command that waits for a gateway which does not answer."""
+    """The command waits for a gateway which does not answer."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         waiting = subprocess.Popen(

@@ -38,7 +38,7 @@ def test_found(load_event):
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """What a user has: workflow files, and tests with a recorded event."""
+    """A user's folder: workflow files, and tests with a recorded event."""
     (tmp_path / "workflows").mkdir()
     (tmp_path / "workflows" / "order_lookup.py").write_text(WORKFLOW)
     (tmp_path / "tests" / "events").mkdir(parents=True)

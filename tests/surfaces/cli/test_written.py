@@ -1,4 +1,4 @@
-"""What is named with --output is written whole, or stays as it is."""
+"""The file of --output is written whole, or stays as it is."""
 
 import errno
 import os

@@ -52,7 +52,7 @@ async def over_stdio(program: Program, *options: str) -> "AsyncIterator[Client]"
 
 
 def content_of(result: Any) -> Any:
-    """What the tool answered, once: no tool declares a schema that would ask for the same beside the text."""
+    """The tool's answer. It is sent once, as text, because no tool declares a schema for it."""
     assert len(result.content) == 1 and result.structured_content is None
     return json.loads(result.content[0].text)
 

@@ -49,8 +49,8 @@ def test_every_operation_says_who_may_and_what_may_be_refused(document: dict[str
 
 
 def test_no_two_answers_share_a_name(document: dict[str, Any]) -> None:
-    """Where two do, both are told apart by the modules that they are from, and a client generated from this is named after
-    them."""
+    """Two answers of one name would be told apart by their modules' names, and generated clients would be named
+    after these."""
     assert [name for name in document["components"]["schemas"] if not name.isidentifier()] == []
 
 
@@ -78,8 +78,8 @@ LEAVES_NO_NOTE = {
     "send-again",
     "test-channels",
 }
-"""Of the operations that are no GET: they keep nothing, or concern nobody but the one who asks. A sender that is asked leaves
-one: tests/usecases/sending_again."""
+"""Operations other than GET that write no audit note: they keep nothing, or concern only the one who asks. A
+sender that is asked leaves one: tests/usecases/sending_again."""
 
 
 def test_everything_that_is_described_is_answered_and_noted_and_nothing_else(served: Program) -> None:

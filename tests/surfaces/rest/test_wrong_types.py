@@ -16,7 +16,7 @@ WRONG: list[Any] = [
 DEEPEST = 4
 
 Inside = Callable[[Any], Any]
-"""What puts a value into its place in a request."""
+"""Puts a value into its place in a request."""
 
 
 def shapes(kind: Any) -> list[type[Shape]]:

@@ -80,7 +80,7 @@ def written(to: Path, mode: int = 0o666) -> Iterator[IO[bytes]]:
     """Opens the file that --output names. A device or a pipe is written directly."""
     with in_words(to, "written"):
         if to.exists() and not to.is_file():
-            with to.open("wb") as stream:  # of a folder it says that it is one
+            with to.open("wb") as stream:  # fails for a folder, and the error says so
                 yield stream
             return
         with written_whole(to, mode) as stream:

@@ -204,9 +204,9 @@ async def _lines_of_standard_input() -> AsyncIterator[bytes]:
         while True:
             try:
                 piece = os.read(0, 65536)
-            except OSError:  # it was closed from the beginning
+            except OSError:  # standard input was closed from the beginning
                 piece = b""
-            with suppress(RuntimeError):  # the loop has ended, and nobody wants it
+            with suppress(RuntimeError):  # the loop has ended
                 loop.call_soon_threadsafe(pieces.put_nowait, piece)
             if not piece:
                 return

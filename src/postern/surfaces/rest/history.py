@@ -91,7 +91,7 @@ async def list_invocations(gateway: Gateway, actor: Actor, query: HistoryQuery) 
 
 @row("GET", "/invocations/count", "Count invocations", may_take_long=_may_take_long)
 async def count_invocations(gateway: Gateway, actor: Actor, query: FilterRequest) -> Count:
-    """Up to 10,000. Where no index helps, as with a text, among the newest ones."""
+    """Counts up to 10,000 calls. Where no index helps, as with a text, only the newest ones are looked at."""
     return await history.count(gateway, actor, query.wanted())
 
 
@@ -114,8 +114,7 @@ row.of(
 async def preview_mapping(
     gateway: Gateway, actor: Actor, invocation_id: str, query: SettingRequest
 ) -> Preview:
-    """What these field paths would take out of the recorded call; null where there is nothing. Nothing is
-    changed."""
+    """Shows what these field paths take out of the recorded call; null if there is nothing. Nothing is changed."""
     return await history.preview(gateway, actor, invocation_id, query.setting().paths())
 
 
@@ -179,8 +178,7 @@ row.of(
 
 
 class ResponseAction(Shape):
-    """What the waiting caller is to hear. Sent by other people's workflows: what else they say is passed
-    over."""
+    """The answer for the waiting caller. Other people's workflows send it; unknown fields are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -190,7 +188,7 @@ class ResponseAction(Shape):
 
 
 class RunsEnded(Shape):
-    """How the workflow of this call ended. Sent by other people's workflows: what else they say is passed over."""
+    """The end of a call's workflow. Other people's workflows send it; unknown fields are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -219,7 +217,7 @@ async def _holds_response_token(gateway: Gateway, request: Request) -> None:
 async def answer_invocation(
     gateway: Gateway, request: Request, invocation_id: str, body: ResponseAction
 ) -> Answered:
-    """Where the response action sends its answer. The first one in time wins."""
+    """The response action sends its answer here. The first answer that comes in time wins."""
     await respond(gateway, invocation_id, bearer(request), body.status, body.headers, body.body)
     return Answered(status="answered")
 
@@ -229,13 +227,13 @@ async def answer_invocation(
     level=None, refuses=("not_authenticated",), security=[{"responseToken": []}], check=_holds_response_token,
 )  # fmt: skip
 async def end_invocation(gateway: Gateway, request: Request, invocation_id: str, body: RunsEnded) -> EndNoted:
-    """For engines that are started over HTTP and not asked how runs end. The first report counts."""
+    """Engines that are started over HTTP, and not asked how runs end, report it here. The first report counts."""
     await report_end(gateway, invocation_id, bearer(request), body.state, body.error or "")
     return EndNoted(status="noted")
 
 
 class ReplayFilter(FilterRequest):
-    """Which invocations: every part that is given must hold. Only calls that were accepted, or admitted
+    """A filter of invocations: every part that is given must hold. Only calls that were accepted, or admitted
     later, can be replayed; the others are skipped."""
 
 

@@ -28,8 +28,9 @@ row.of(listeners.listing, "list_listeners", "GET", "/listeners", "List who liste
 async def enter_listener(
     gateway: Gateway, request: Request, actor: Actor, body: listeners.EnterRequest
 ) -> Entered:
-    """For as long as it goes on asking for calls. With `answers` it answers the calls of that webhook in the place of
-    the workflow, which needs the access level write; one listener at a time can."""
+    """The listener is there as long as it goes on asking for calls. With `answers` it answers the calls of that
+    webhook in the place of the workflow. That needs the access level write, and only one listener at a time can
+    do it."""
     return await listeners.enter(gateway, actor, body, address_of(request) if request.client else "")
 
 

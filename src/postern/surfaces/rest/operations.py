@@ -43,8 +43,8 @@ row.of(as_code.export, "export_configuration", "GET", "/configuration", "Export 
     refuses=("version_conflict", "not_found"), largest_body=LARGEST_CONFIGURATION,
 )  # fmt: skip
 async def apply_configuration(gateway: Gateway, actor: Actor, body: ApplyRequest) -> Applied:
-    """All of it is checked before any of it is changed; what is right already is left alone. `secrets` says what
-    the document's references stand for; a stored secret whose reference is not among them stays."""
+    """Checks all of the document before it changes anything, and leaves alone what is right already. `secrets`
+    holds the values of the document's references; a stored secret whose reference is not among them stays."""
     found = {(str(one.kind), one.name): one.value for one in body.secrets}
     return await as_code.apply(
         gateway,

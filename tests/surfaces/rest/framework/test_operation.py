@@ -1,4 +1,4 @@
-"""What holds for every operation: reading, refusing, pages, versions, the same request again."""
+"""Rules for every operation: reading, refusing, pages, versions, the same request again."""
 
 from http.client import HTTPConnection
 from urllib.parse import urlsplit

@@ -90,7 +90,7 @@ class Presence:
                 api.patient = True
                 api.ask("DELETE", ("listeners", listener.id), {}, within=ANSWER_WITHIN, declines=True)
             except (Away, Declined, SystemExit):
-                pass  # it runs out, or has gone before
+                pass  # its lease runs out, or it was ended before
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _quietly(self) -> None:
@@ -172,7 +172,7 @@ class Presence:
         given = {
             "status": answer.status,
             "headers": [[name, value] for name, value in answer.headers][:200],
-            # What is shown of a replay is not its body.
+            # The console does not show the body of a replay's answer.
             "bodyBase64": b64encode(answer.body).decode()
             if call.kind == "answer" and not cannot_be_sent
             else "",

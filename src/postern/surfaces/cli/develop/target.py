@@ -126,7 +126,7 @@ class LocalTarget:
         try:
             if self._is_closed:
                 raise asyncio.CancelledError
-            # For all of it: a program that sends a byte now and then would never be too slow for each of them.
+            # One limit for the whole answer: a program that sends a byte now and then never exceeds one for each read.
             async with asyncio.timeout(self._timeout):
                 async with httpx2.AsyncClient(trust_env=False, verify=self._trusted, timeout=None) as http:
                     response = await http.send(request, stream=True)

@@ -89,7 +89,5 @@ def status() -> None:
     for name, part in gateway.parts().items():
         if is_served or name != "engine":
             out.print(plain(f"{name}: {'ok' if part.ok else 'not ok'}, {part.detail}"))
-    if (
-        not is_served
-    ):  # on a database there is only what this command itself has opened, and that is no engine
+    if not is_served:  # the command opens no engine
         out.print("engine: not seen from here; /readyz of the gateway that serves says how it is")

@@ -1,5 +1,5 @@
-"""Where the answers of a command come from: a gateway over the network, the one that serves the data of this machine, or the
-same API on the local database."""
+"""The sources of a command's answers: a gateway over the network, the one that serves the data of this machine,
+or the same API on the local database."""
 
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol

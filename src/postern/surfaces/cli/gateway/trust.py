@@ -23,7 +23,7 @@ def reason(error: BaseException) -> str:
     inner: BaseException | None = error
     while inner is not None and inner not in chain:
         chain.append(inner)
-        # Of several addresses the first one speaks for all.
+        # Several addresses were tried: the first error speaks for all.
         inner = (
             inner.exceptions[0]
             if isinstance(inner, BaseExceptionGroup)
@@ -34,7 +34,7 @@ def reason(error: BaseException) -> str:
             return f"its TLS certificate is not valid here: {one.verify_message}"
     for one in reversed(chain):
         if isinstance(one, OSError) and one.strerror:
-            # Of a refused connection asyncio says the address alone.
+            # For a refused connection asyncio names the address alone.
             if one.errno and one.errno > 0 and not isinstance(one, ssl.SSLError):
                 return os.strerror(one.errno)
             return one.strerror

@@ -88,7 +88,7 @@ def count(wanted: Given) -> None:
 @commands.command("show")
 def show(invocation: str) -> None:
     """Show one call's whole story: what came, what was decided and why, what was started."""
-    if invocation == "count":  # at this place of a path the API has something else
+    if invocation == "count":  # the API has another operation at this path
         end(PROBLEMS["not_found"].help, NOT_FOUND, "not_found")
     found = api.get(Invocation, "invocations", invocation)
     for_programs(found)

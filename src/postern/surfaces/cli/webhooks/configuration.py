@@ -120,7 +120,7 @@ def _is_pair(value: Any) -> bool:
 def _text_of(file: Path) -> str | None:
     try:
         with file.open() as opened:
-            return opened.read(LONGEST_SECRET + 2).rstrip("\n") or None  # of a device there would be no end
+            return opened.read(LONGEST_SECRET + 2).rstrip("\n") or None  # a device has no end
     except (OSError, UnicodeDecodeError, ValueError):
         return None
 

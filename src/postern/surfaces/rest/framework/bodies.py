@@ -23,9 +23,9 @@ async def read_json(request: Request, largest: int = LARGEST_BODY) -> bytes:
     if isinstance(read, UnreadableContent):
         raise Refused(read.code, _sentence(read.detail))
     try:
-        msgspec.json.decode(read.text)  # the members were not looked into yet
+        msgspec.json.decode(read.text)  # read_object does not look into the members
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        said = str(error).partition(" - at ")[0]  # where it is, msgspec says in signs of its own
+        said = str(error).partition(" - at ")[0]  # msgspec adds the place in a notation of its own
         raise Refused("malformed_json", _sentence(said)) from None
     return read.text
 

@@ -200,7 +200,7 @@ class Rows:
             if part not in taken.values() and shape is not None:
                 lost = [field for field in shape.model_fields if f"{part}.{field}" not in taken.values()]
                 assert not lost, f"{name} does not take {lost}"
-        signature(endpoint).bind(**taken)  # or it lacks one that has no default
+        signature(endpoint).bind(**taken)  # fails if a parameter without default is missing
         if answers is ...:
             answers = Page[get_args(returned)] if get_origin(returned) is list else returned
         if answers is type(None) or how.get("status") == 204:
