@@ -45,6 +45,7 @@ PURE = names(
 PURE_PACKAGES = {"cryptography", "cronsim", "msgspec", "python_multipart"}
 CHANCE = {
     "deliveries/delivery.py": {"random"},  # jitter: what failed together must not come back together
+    "signatures/freshness.py": {"email.utils"},  # reads and writes dates of HTTP, and asks no clock here
     "identity.py": {"secrets", "uuid_utils"},  # new ids and tokens cannot be computed from anything
 }
 CLOCKS = {"now", "utcnow", "today"}
@@ -428,7 +429,7 @@ def test_little_is_a_dictionary_of_anything() -> None:
     assert len(lines) <= 30, "\n".join(lines)
 
 
-MOST_LINES = {"src": 55_000, "tests": 53_750}
+MOST_LINES = {"src": 54_750, "tests": 53_750}
 """Of Python, as many as there are, up to the next 250. A commit that needs more raises its number here and says in its message
 what the lines are for and why none could go instead; one that takes lines away lowers it."""
 

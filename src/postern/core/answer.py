@@ -1,4 +1,4 @@
-"""What the caller hears."""
+"""The answers that callers get."""
 
 import re
 from collections.abc import Iterable
@@ -98,7 +98,7 @@ _SANDBOX = (
 
 
 class InvalidResponse(ValueError):
-    """What the workflow supplied cannot be sent: which part of it, and why."""
+    """The workflow's answer cannot be sent. ``field`` is the part that is wrong."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
@@ -106,7 +106,7 @@ class InvalidResponse(ValueError):
 
 
 class WorkflowResponse(msgspec.Struct, frozen=True):
-    """What the response action supplied, as it is stored and sent."""
+    """The answer that a workflow's response action gave, as it is stored and sent."""
 
     status: int
     headers: tuple[tuple[str, str], ...]
@@ -156,8 +156,8 @@ def workflow_response(status: object, headers: object, body: object) -> Workflow
 
 
 def response_of_http(status: int, headers: Iterable[tuple[str, str]], body: bytes) -> WorkflowResponse:
-    """What a program answered by HTTP, as a workflow's answer, to the byte. What a server adds by itself (cookies,
-    its name, its policies) and a workflow may not set is left out."""
+    """Makes a workflow's answer of a program's HTTP answer. The body stays as it is; headers that a server adds by itself (cookies,
+    its name, its policies) and a workflow may not set are left out."""
     kept: dict[str, str] = {}
     for given, value in headers:
         name = given.lower()
@@ -178,7 +178,7 @@ def response_of_http(status: int, headers: Iterable[tuple[str, str]], body: byte
 
 
 def as_set(status: int, content_type: str, body: str, invocation_id: str) -> CallerAnswer:
-    """What the webhook's owner has set for accepted calls."""
+    """Returns the answer that the webhook's owner has set for accepted calls."""
     content = body.replace("{invocationId}", invocation_id)
     headers = (("content-type", content_type),) if content else ()
     return responded(

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from msgspec import Struct, field
+from msgspec import Struct, convert, field, to_builtins
 
 from postern.core.documents import Document
 from postern.core.signatures.keys import is_pair
@@ -19,32 +19,32 @@ from postern.core.signatures.secret_form import MistakenSecret, SecretForm
 GENERIC = "generic"
 
 
-class Secret(Struct, frozen=True):
-    """What the user pastes as the secret, and where that is to be found at the sender. ``pattern`` and ``looks`` say what
-    each of them looks like, ``mistaken`` what is pasted in its place."""
+class Secret(Struct, frozen=True, forbid_unknown_fields=True):
+    """The secret that the user pastes, and where the sender shows it. ``pattern`` and ``looks`` describe it; ``mistaken`` lists what
+    people paste instead."""
 
     paste: str
     where: str
     called: str = ""
-    """Empty where it is a public key or a signing secret."""
+    """The name of the secret; empty if it is a public key or a signing secret."""
     beside: str = ""
-    """What the sender's handshake needs besides it, as a label; empty where it needs nothing."""
+    """The label of a second text that the sender's handshake needs; empty if it needs none."""
     beside_help: str = ""
     pattern: str = ""
     looks: str = ""
     mistaken: dict[str, str] = field(default_factory=dict)
 
 
-class Sender(Struct, frozen=True):
-    """How this sender behaves when it calls. ``timeout_seconds`` is None where it does not say."""
+class Sender(Struct, frozen=True, forbid_unknown_fields=True):
+    """The sender's behaviour when it calls. ``timeout_seconds`` is None if its documents say nothing."""
 
     retries: str
     retry_hours: int = 0
-    """For how long it may send a call again; 0 where it does not say, or sends none again."""
+    """The time during which it may send a call again; 0 if its documents say nothing, or it sends none again."""
     then: str = ""
-    """What it does with the webhook where all tries have failed, as what follows its name."""
+    """What it does with the webhook when all tries have failed. The text follows the sender's name."""
     source: str = ""
-    """Where its documents say both."""
+    """The document that says how often it sends again and what it does then."""
     reactions: str = ""
     timeout_seconds: float | None = None
 
@@ -53,20 +53,20 @@ SendAgainKind = Literal["github", "gitlab", "paddle", "resend", "stripe"]
 """There is a function for each in ``usecases/sending_again/senders.py``."""
 
 
-class SendAgain(Struct, frozen=True):
-    """How this sender is asked to send again what it did not deliver."""
+class SendAgain(Struct, frozen=True, forbid_unknown_fields=True):
+    """The way to have this sender send again what it did not deliver."""
 
     source: str
-    """Where its documents say so."""
+    """The document that says so."""
     kind: SendAgainKind | None = None
-    """None where it cannot be asked by a program."""
+    """None if it cannot be asked by a program."""
     api: str = ""
     account: str = ""
-    """How the account is written, for people."""
+    """The form of the account's name, for people."""
     token: str = ""
-    """Which token, and the least that it has to be allowed."""
+    """The kind of token, and the least permission that it needs."""
     by_hand: str | None = None
-    """What to do where it has no button for programs."""
+    """The steps for people, if it cannot be asked by a program."""
 
 
 class SampleCall(Struct, frozen=True):
@@ -78,7 +78,7 @@ class SampleCall(Struct, frozen=True):
     body: str
 
 
-class Preset(Struct, frozen=True):
+class Preset(Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     title: str
     version: int
@@ -88,15 +88,15 @@ class Preset(Struct, frozen=True):
     secret: Secret
     sender: Sender
     event: tuple[str, ...]
-    """Where a call says what has happened, as ``header:Name`` or ``body:path``; the first that is there counts."""
+    """The places of the event's name, as ``header:Name`` or ``body:path``. The first one that the call has counts."""
     setup: tuple[str, ...]
     page: str = ""
-    """Where at the sender webhooks are made, where that is one address for everybody."""
+    """The sender's page for webhooks, if it has one address for everybody."""
     sends_arrays: bool = False
-    """Its bodies are arrays of events, which are read as the object ``{"items": […]}``."""
+    """The bodies are arrays of events, which are read as the object ``{"items": […]}``."""
     send_again: SendAgain | None = None
     synchronous_timeout_seconds: float | None = None
-    """How long a caller may be kept waiting for the workflow's answer before this sender hangs up."""
+    """The seconds for which this sender waits for the workflow's answer."""
 
     @property
     def signs_url(self) -> bool:
@@ -106,7 +106,7 @@ class Preset(Struct, frozen=True):
 
     @property
     def has_public_key(self) -> bool:
-        """What is pasted is the sender's public key, which is no secret."""
+        """Returns whether the sender's public key is pasted, which is no secret."""
         return is_pair(self.scheme.algorithm)
 
     @property
@@ -149,7 +149,7 @@ def _read(file: Path) -> Document:
 
 @cache
 def load() -> dict[str, Preset]:
-    """Every preset by name, in the order of their titles, the generic scheme last."""
+    """Returns every preset by name, in the order of their titles, the generic scheme last."""
     files = Path(__file__).parent.glob("*.toml")
     presets = [_preset(file.stem, _read(file)) for file in files]
     presets.sort(key=lambda preset: (preset.name == GENERIC, preset.title.lower()))
@@ -168,12 +168,12 @@ def names() -> list[str]:
 
 
 def problem_of(name: str, secret: str) -> str | None:
-    """Why what was pasted does not look like a secret of this sender, where that can be said."""
+    """Returns why the pasted text does not look like a secret of this sender, or None."""
     return load()[name].secret_form.problem(secret) if name in load() else None
 
 
 def meant(name: str) -> str:
-    """Which sender was meant by a name that is none, as a question; nothing where none is called like that."""
+    """Returns a question that names the sender with the most similar name, or an empty text."""
     called = {
         word.lower(): one.name for one in load().values() for word in (one.name, one.title, *one.aliases)
     }
@@ -187,19 +187,8 @@ def _preset(file_name: str, document: Document) -> Preset:
     try:
         if document["name"] != file_name:
             raise ValueError(f"the name in the file is {document['name']!r}")
-        return Preset(
-            name=document.pop("name"),
-            title=document.pop("title"),
-            version=document.pop("version"),
-            aliases=tuple(document.pop("aliases")),
-            scheme=SignatureScheme.from_document(document.pop("scheme")),
-            secret=Secret(**document.pop("secret")),
-            sender=Sender(**document.pop("sender")),
-            send_again=SendAgain(**again) if (again := document.pop("send_again", None)) else None,
-            event=tuple(document.pop("event")),
-            setup=tuple(document.pop("setup")),
-            **document,
-        )
+        scheme = SignatureScheme.from_document(document["scheme"])
+        return convert(document | {"scheme": to_builtins(scheme)}, Preset)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"preset {file_name}.toml: {error}") from error
 

@@ -12,12 +12,12 @@ from postern.core.calls.call import Call
 from postern.core.signatures.credential import Unproven, VerifiedCall
 from postern.core.signatures.handshake import (
     HANDSHAKES,
+    WAYS,
     Handshake,
     HandshakeAnswer,
     HandshakeKind,
     Reply,
     confirmation_at,
-    methods,
 )
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.signatures.signature import SignatureCredential
@@ -306,8 +306,8 @@ def test_events_are_no_probes(kind: HandshakeKind) -> None:
 
 def test_few_handshakes_come_otherwise_than_by_post() -> None:
     by_get = {"braintree", "meta", "dropbox", "okta", "x", "reachable"}
-    assert {kind for kind in HANDSHAKES if "GET" in methods(kind)} == by_get
-    assert {kind for kind in HANDSHAKES if methods(kind)} == {*by_get, "cloudevents"}
+    assert {kind for kind in HANDSHAKES if "GET" in WAYS[kind].methods} == by_get
+    assert {kind for kind in HANDSHAKES if WAYS[kind].methods} == {*by_get, "cloudevents"}
 
 
 words = [

@@ -1,4 +1,4 @@
-"""What a pasted secret looks like: right, another sender's thing, or nothing known."""
+"""The form of a pasted secret: right, another sender's thing, or nothing known."""
 
 import re
 
@@ -50,6 +50,7 @@ RIGHT = {
     "woocommerce": "any text (but HTML)",
     "adyen": "44782DEF547AAA06C910C43932B1EB0C71FC68D9D0C057550C48EC2ACF6BA056",
     "airtable": "c2VjcmV0IG9mIHRoZSB3ZWJob29r",
+    "braintree": "0123456789abcdef0123456789abcdef",
     "clerk": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
     "discord": "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
     "docusign": "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
@@ -58,10 +59,12 @@ RIGHT = {
     "line": "0123456789abcdef0123456789abcdef",
     "notion": "secret_tMrlL1qK5vuQAh1b6cZGhFChZTSYJlce98V0pYn7yBl",
     "openai": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+    "paypal": "1JE4291016473214C",
     "paystack": "sk_test_0123456789abcdef",
     "pubsub": "push@example.iam.gserviceaccount.com",
     "resend": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
     "sendgrid": "MFkw" + "A" * 118 + "==",
+    "sns": "arn:aws:sns:eu-central-1:123456789012:orders",
     "trello": "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
     "twilio": "0123456789abcdef0123456789abcdef",
 }

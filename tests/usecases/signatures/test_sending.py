@@ -83,15 +83,20 @@ def signed_by(provider: str, **more: Any) -> dict[str, Any]:
     return {"authentication": {"method": "hmac", "provider": provider, "secret": secret, **more}}
 
 
-OF_TOKENS = ["netlify", "pubsub"]
-SENDABLE = [name for name in presets.names() if name not in OF_TOKENS]
+ONLY_BY_THE_SENDER = {
+    "netlify": "tokens that its sender",
+    "pubsub": "tokens that its sender",
+    "sns": "key of its certificate",
+    "paypal": "key of its certificate",
+}
+SENDABLE = [name for name in presets.names() if name not in ONLY_BY_THE_SENDER]
 
 
-@pytest.mark.parametrize("name", OF_TOKENS)
-async def test_a_token_that_its_sender_signs_cannot_be_made_here(house: House, name: str) -> None:
+@pytest.mark.parametrize("name", ONLY_BY_THE_SENDER)
+async def test_what_only_its_sender_signs_cannot_be_made_here(house: House, name: str) -> None:
     comes_in(house)
     webhook = await house.webhook(**signed_by(name))
-    with pytest.raises(Refused, match="tokens that its sender has signed"):
+    with pytest.raises(Refused, match=ONLY_BY_THE_SENDER[name]):
         await send(house, webhook)
     assert (await send(house, webhook, wrong="missing")).code == "signature_missing"
 
@@ -102,7 +107,8 @@ async def test_every_sample_of_every_sender_is_accepted(house: House, name: str)
     webhook = await house.webhook(
         **signed_by(name), duplicateProtection={"enabled": True}, fieldMapping={"fieldOne": "items"}
     )
-    for event in [one.event for one in await sending.samples(house.gateway, OWNER, webhook.id)] * 2:
+    times = 1 if name == "braintree" else 2  # its samples say no time and no id
+    for event in [one.event for one in await sending.samples(house.gateway, OWNER, webhook.id)] * times:
         call = await send(house, webhook, event=event)
         assert (call.status, call.code) == (200, "accepted"), (
             event,
@@ -135,7 +141,7 @@ async def test_each_way_of_being_wrong_has_its_reason(house: House, name: str) -
     webhook = await house.webhook(**signed_by(name))
     stale = {"stale": "timestamp_expired"} if presets.get(name).scheme.timestamp else {}
     ways = {**WRONG, **stale}
-    if name in ("adyen", "mailgun"):
+    if name in ("adyen", "mailgun", "braintree"):
         del ways["body"]
         with pytest.raises(Refused, match="does not sign the body"):
             await send(house, webhook, wrong="body")

@@ -22,7 +22,7 @@ LONGEST_REMEMBERED = 100
 LONGEST_VALUE = 65_536
 
 Arrays = Literal["refused", "whole", "each"]
-"""What becomes of a body that is an array: nothing, one event with its ``items``, or a call for each element."""
+"""A body that is an array is refused, is one event with its ``items``, or is a call for each element."""
 
 _FORM = b"application/x-www-form-urlencoded"
 _MULTIPART = b"multipart/form-data"
@@ -43,20 +43,20 @@ class Payload(msgspec.Struct):
     text: bytes
     members: dict[str, msgspec.Raw]
     sent_as: str = ""
-    """What it was instead of JSON, for the trace."""
+    """The kind of body that was sent instead of JSON, for the trace."""
     remark: str = ""
     is_array: bool = False
-    """Its ``items`` are the array that was sent."""
+    """The array that was sent is in ``items``."""
 
 
 class TakenBodies(msgspec.Struct, frozen=True, cache_hash=True):
-    """Which bodies are taken besides JSON objects and forms."""
+    """The bodies that are accepted besides JSON objects and forms."""
 
     arrays: Arrays = "refused"
     empty: bool = False
     xml: bool = False
     largest: int = 0
-    """How many bytes a compressed body may have when it is unpacked; 0 where none is taken."""
+    """The most bytes of a compressed body when it is unpacked. 0 refuses compressed bodies."""
 
 
 PLAIN = TakenBodies()
@@ -68,7 +68,7 @@ _ARRAY = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def elements_of(array: bytes | msgspec.Raw) -> list[bytes]:
-    """Each as the text that was sent. Raises msgspec's errors for what is not a JSON array."""
+    """Returns each element as the text that was sent. Raises msgspec's errors if this is not a JSON array."""
     return [bytes(element) for element in _ARRAY.decode(array)]
 
 
@@ -137,7 +137,7 @@ def _object(call: Call, taken: TakenBodies) -> Payload | UnreadableContent:
 
 
 def _unpacked(body: bytes, coding: bytes, largest: int) -> bytes | UnreadableContent:
-    """Never more than that: a few bytes may stand for gigabytes."""
+    """Unpacks at most so many bytes: a few bytes may stand for gigabytes."""
     if not largest or coding not in (b"gzip", b"x-gzip", b"deflate"):
         return UnreadableContent("unsupported_media_type", "the body is compressed; send it as it is")
     # Deflate means zlib's format, and some send it without its head.
@@ -159,7 +159,7 @@ def _unpacked(body: bytes, coding: bytes, largest: int) -> bytes | UnreadableCon
 
 
 def is_form(call: Call) -> bool:
-    """Whether its body is read as a form, as ``read_object`` does it."""
+    """Returns whether ``read_object`` reads its body as a form."""
     return _kind_of.__wrapped__(call.first_header(b"content-type") or b"") == "form"
 
 
@@ -229,7 +229,7 @@ def _json_object(body: bytes) -> Payload | UnreadableContent:
 
 
 def _no_object(text: bytes) -> UnreadableContent:
-    """What begins like another kind of JSON. Only that has been looked at so far."""
+    """Says why a text is no JSON object that begins like another kind of JSON."""
     try:
         msgspec.json.decode(_without_half_characters(text), type=msgspec.Raw)
     except RecursionError:
@@ -254,14 +254,14 @@ def _malformed(text: bytes, error: Exception) -> UnreadableContent:
 
 
 def _brackets(text: bytes) -> int:
-    """How many open, or enough of them to be looked at. To take single bytes out passes over what lies between
+    """Counts opening brackets, as far as needed. To take single bytes out passes over what lies between
     them; to count them looks at each, which costs twenty times as much where brackets are few."""
     enough = DEEPEST + 1
     return 2 * len(text) - len(text.replace(b"[", b"", enough)) - len(text.replace(b"{", b"", enough))
 
 
 def _depth(text: bytes) -> int:
-    """How deep valid JSON nests. Real orders hold thousands of brackets, so nothing here looks at single
+    """Returns how deep valid JSON nests. Real orders hold thousands of brackets, so nothing here looks at single
     bytes in Python."""
     outside_strings = b"".join(text.replace(rb"\\", b"").replace(rb"\"", b"").split(b'"')[::2])
     brackets = outside_strings.translate(_ONE_KIND, _NO_BRACKET)
@@ -301,7 +301,7 @@ def _written(document: Document, sent_as: str) -> Payload:
 
 
 def _xml_object(body: bytes) -> Payload | UnreadableContent:
-    """As one text: what is in it, a workflow may parse, with a parser that it trusts."""
+    """The XML becomes one text. A workflow may parse it, with a parser that it trusts."""
     try:
         return _written({"xml": body.decode("utf-8-sig")}, "XML")
     except UnicodeDecodeError:
@@ -313,8 +313,7 @@ class _TooManyParts(Exception):
 
 
 def _multipart_object(body: bytes, content_type: bytes) -> Payload | UnreadableContent:
-    """Its fields are texts. Of a file there is the name, the type and the size: what is in it stays in the
-    recorded body."""
+    """Fields become texts. A file becomes its name, type and size; its content stays in the recorded body."""
     # Few calls are multipart, and every command loads this file.
     from python_multipart.exceptions import MultipartParseError
     from python_multipart.multipart import MultipartParser, parse_options_header
@@ -375,7 +374,7 @@ def _multipart_object(body: bytes, content_type: bytes) -> Payload | UnreadableC
 
 
 class Mapping:
-    """Which value becomes which field. A path that leads nowhere leaves its field empty: the call is accepted
+    """Takes the fields' values out of a payload. A path that leads nowhere leaves its field empty: the call is accepted
     all the same."""
 
     def __init__(self, paths: dict[str, str]) -> None:

@@ -14,6 +14,8 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
+from postern.core.signatures.tokens import RSA_BITS
+
 CertificateAlgorithm = Literal["certificate_sha1", "certificate_sha256"]
 CERTIFICATES: tuple[CertificateAlgorithm, ...] = get_args(CertificateAlgorithm)
 SECRET = b"{secret}"
@@ -23,7 +25,7 @@ _FIRST = re.compile(rb"-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]{1,20000})---
 
 
 def pattern_of(text: str) -> re.Pattern[str]:
-    """Of an address or a name, in which a * is letters, digits, - and _: no dot and no slash, so no other host."""
+    """Reads an address or a name. A * stands for letters, digits, - and _: no dot and no slash, so no other host."""
     return re.compile(re.escape(text).replace(r"\*", "[A-Za-z0-9_-]+"))
 
 
@@ -36,7 +38,7 @@ class Certificate(msgspec.Struct):
 
 @lru_cache(maxsize=64)
 def read_certificate(text: bytes) -> Certificate | None:
-    """The first of a PEM text; None if it is not one with an RSA key of the usual sizes."""
+    """Returns the first certificate of a PEM text, or None if there is none with an RSA key of 2048 to 8192 bits."""
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
     from cryptography.x509 import (
         DNSName,
@@ -50,7 +52,7 @@ def read_certificate(text: bytes) -> Certificate | None:
     try:
         certificate = load_der_x509_certificate(b64decode(found[1])) if found else None
         key = certificate.public_key() if certificate else None
-        if certificate is None or not isinstance(key, RSAPublicKey) or not 2048 <= key.key_size <= 8192:
+        if certificate is None or not isinstance(key, RSAPublicKey) or key.key_size not in RSA_BITS:
             return None
         names = [str(one.value) for one in certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
         try:
@@ -65,7 +67,8 @@ def read_certificate(text: bytes) -> Certificate | None:
 
 
 class CertificateKey:
-    """``secret``: what the sender calls this receiver or its topic by, which nobody else can have it sign."""
+    """Checks signatures with a certificate. ``secret`` is the sender's own name for this receiver or its topic, which nobody else
+    can have it sign."""
 
     can_sign = False
 
@@ -80,7 +83,7 @@ class CertificateKey:
         return not self.trouble(content, signatures, fetched)
 
     def trouble(self, content: bytes, signatures: list[bytes], fetched: bytes = b"") -> str:
-        """Why the certificate does not prove these bytes; empty if it does."""
+        """Returns why the certificate does not prove these bytes, or an empty text if it does."""
         from cryptography.exceptions import InvalidSignature
         from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
         from cryptography.hazmat.primitives.hashes import SHA1, SHA256
@@ -109,7 +112,7 @@ class CertificateKey:
 
 
 def certificate_out_of_time(fetched: bytes, now: float) -> str:
-    """Words where the certificate is not valid yet or no more; empty if it is."""
+    """Returns why the certificate was not valid at that time, or an empty text if it was."""
     certificate = read_certificate(fetched)
     if certificate is not None and not certificate.begins <= now <= certificate.ends:
         return "the certificate that the call names was not valid when the call arrived"

@@ -1,4 +1,4 @@
-"""Who is calling? A credential checks a call and says who proved what, or why not.
+"""A credential checks a call, and says which secret proved it or why none did.
 
 ``VerifiedCall`` is made here and in ``signature.py`` only, as the answer of a check: whatever holds one may
 rely on the caller being genuine. Everything after authentication takes a ``VerifiedCall`` and nothing else.
@@ -19,7 +19,7 @@ from postern.core.calls.paths import as_text, parse_path, walk_every
 
 Matched = Literal["", "main", "second"]
 Placement = Literal["header", "bearer", "basic", "url", "body"]
-"""Where a caller sends its token."""
+"""The place in a call where the token is."""
 
 _MOST_PLACES = 64
 
@@ -36,8 +36,7 @@ class VerifiedCall(msgspec.Struct):
 
 
 class Unproven(msgspec.Struct, frozen=True):
-    """Why a call's sender is not proven. ``detail`` is for the webhook's owner; a caller hears the code
-    alone."""
+    """The reason why a call's sender is not proven. ``detail`` is for the webhook's owner; a caller hears the code alone."""
 
     code: str
     detail: str
@@ -47,7 +46,7 @@ class Unproven(msgspec.Struct, frozen=True):
 
 
 class Credential:
-    """How callers of one webhook prove themselves. Made once per configuration, asked once per call."""
+    """Checks the calls of one webhook. It is made once for each configuration and asked once for each call."""
 
     challenge: bytes | None = None
     """The ``WWW-Authenticate`` value that goes with a 401, or None."""
@@ -84,7 +83,7 @@ class Credential:
         raise NotImplementedError
 
     def keys_at(self, call: Call) -> str:
-        """The address of the keys that this call is checked with; empty if there is none that may be asked."""
+        """Returns the address of the keys that this call is checked with, or an empty text if no address may be asked."""
         return ""
 
     def body_without_token(self, call: Call) -> bytes | None:
@@ -100,7 +99,7 @@ class NoCredential(Credential):
 
 
 class OwnRequest(NoCredential):
-    """What a schedule fetched: the gateway itself asked, at the URL that the webhook's owner wrote."""
+    """For what a schedule fetched: the gateway itself asked, at the URL that the webhook's owner wrote."""
 
     def __init__(self, step: str) -> None:
         self._step = step
@@ -137,16 +136,21 @@ class TokenCredential(Credential):
         self._find: Callable[[Call], list[bytes] | Unproven]
         match placement:
             case "header":
-                self._place, self._find = f"the header {header_name}", self._in_header
+                self._place = f"the header {header_name}"
+                self._find = lambda call: [value.strip() for value in call.header(self._header)]
                 self.masked_headers = frozenset({self._header})
             case "bearer":
-                self._place, self._find = "Authorization: Bearer", self._in_bearer
+                self._place = "Authorization: Bearer"
+                self._find = lambda call: self._authorization(call, b"bearer")
                 self.challenge = b'Bearer realm="webhook"'
             case "basic":
                 self._place, self._find = "HTTP Basic", self._in_basic
                 self.challenge = b'Basic realm="webhook", charset="UTF-8"'
             case "url":
-                self._place, self._find = f"the URL parameter {parameter_name}", self._in_url
+                self._place = f"the URL parameter {parameter_name}"
+                self._find = lambda call: [
+                    value for name, value in call.query_pairs if name == self._parameter
+                ]
                 self.masked_parameters = frozenset({self._parameter})
             case "body":
                 self._place, self._find = f"the body's field {path}", self._in_body
@@ -196,7 +200,7 @@ class TokenCredential(Credential):
         return "main" if is_main else "second" if is_second else ""
 
     def _elsewhere(self, call: Call) -> str:
-        """Where else the call carries the right token, in words for the webhook's owner: its caller hears none of it."""
+        """Says where else the call carries the right token, for the webhook's owner. The caller hears none of it."""
         for place, value in islice(_places(call), _MOST_PLACES):
             if matched := self._match(value):
                 return f"; the {matched} token was sent in {place}"
@@ -210,12 +214,6 @@ class TokenCredential(Credential):
         if self.placement == "url" and self._match(token.replace(b" ", b"+")):
             return ": its + arrived as a blank; in a URL it is written %2B"
         return ""
-
-    def _in_header(self, call: Call) -> list[bytes]:
-        return [value.strip() for value in call.header(self._header)]
-
-    def _in_bearer(self, call: Call) -> list[bytes]:
-        return self._authorization(call, b"bearer")
 
     def _in_basic(self, call: Call) -> "list[bytes] | Unproven":
         tokens = []
@@ -231,11 +229,8 @@ class TokenCredential(Credential):
             tokens.append(password)
         return tokens
 
-    def _in_url(self, call: Call) -> list[bytes]:
-        return [value for name, value in call.query_pairs if name == self._parameter]
-
     def _in_body(self, call: Call) -> "list[bytes] | Unproven":
-        """Where the path leads through an array, every element has to carry it."""
+        """If the path leads through an array, every element must carry the token."""
         if call.header(b"content-encoding"):
             return Unproven(
                 "credential_missing", "a token in the body cannot be looked for in a compressed one"
@@ -250,7 +245,7 @@ class TokenCredential(Credential):
 
     @staticmethod
     def _authorization(call: Call, scheme: bytes) -> list[bytes]:
-        """What follows the scheme's name (in any case) in each Authorization header of that scheme."""
+        """Returns what follows the scheme's name, in upper or lower case, in each Authorization header."""
         found = []
         for value in call.header(b"authorization"):
             name, _, rest = value.strip().partition(b" ")
@@ -260,7 +255,7 @@ class TokenCredential(Credential):
 
 
 def _places(call: Call) -> Iterator[tuple[str, bytes]]:
-    """Where senders put tokens, in words, and what stands there."""
+    """Yields each place where senders put tokens, in words, and the value there."""
     for name, value in call.headers:
         value = value.strip()
         if name != b"authorization":

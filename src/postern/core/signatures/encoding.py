@@ -1,4 +1,4 @@
-"""How secrets and digests are written as text: hex, base64 and its URL-safe form, or the plain characters."""
+"""Secrets and digests as text: hex, base64 and its URL-safe form, or the plain characters."""
 
 import base64
 import binascii
@@ -16,8 +16,8 @@ SECRET_ENCODINGS: tuple[SecretEncoding, ...] = get_args(SecretEncoding)
 
 _DIGEST_SIZES = range(sha256().digest_size, sha256().digest_size + 1)
 STAND_IN = "whsec_" + base64.b64encode(b"stand-in for").decode()
-"""How what stands in the place of a secret or key begins that is not known here yet: nobody signs with it. It says itself
-what it is, so nothing has to be kept beside it, and cleared, wherever a secret is set, promoted or taken over."""
+"""The beginning of a stand-in for a secret that is not known here yet. Nobody signs with it. It says itself what it is, so
+nothing has to be kept beside it, and cleared, wherever a secret is set, promoted or taken over."""
 _URL_SAFE = bytes.maketrans(b"-_", b"+/")
 
 
@@ -55,7 +55,7 @@ def decoder(encoding: Encoding, sizes: range = _DIGEST_SIZES) -> Callable[[bytes
 
     def hexadecimal(text: bytes) -> bytes | None:
         try:
-            return binascii.unhexlify(text) if len(text) in digits else None
+            return binascii.unhexlify(text) if fewest <= len(text) <= most else None
         except binascii.Error:
             return None
 
@@ -71,7 +71,7 @@ def decoder(encoding: Encoding, sizes: range = _DIGEST_SIZES) -> Callable[[bytes
     def url_safe(text: bytes) -> bytes | None:
         return None if b"+" in text or b"/" in text else base_64(text.translate(_URL_SAFE))
 
-    digits = range(2 * sizes[0], 2 * sizes[-1] + 1, 2)
+    fewest, most = 2 * sizes[0], 2 * sizes[-1]
     longest = (sizes[-1] + 2) // 3 * 4
     match encoding:
         case "hex":
@@ -81,7 +81,7 @@ def decoder(encoding: Encoding, sizes: range = _DIGEST_SIZES) -> Callable[[bytes
         case "base64url":
             return url_safe
         case "auto":
-            return lambda text: hexadecimal(text) if len(text) in digits else base_64(text)
+            return lambda text: hexadecimal(text) if fewest <= len(text) <= most else base_64(text)
         case _:
             assert_never(encoding)
 
@@ -101,7 +101,7 @@ def encoding_words(encoding: Encoding, sizes: range) -> str:
 
 
 def write_digest(digest: bytes, encoding: Encoding) -> str:
-    """As a sender writes it that uses this encoding."""
+    """Writes a digest in the encoding of a sender. Of *auto* that is hex."""
     if encoding == "base64":
         return base64.b64encode(digest).decode()
     if encoding == "base64url":

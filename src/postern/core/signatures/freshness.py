@@ -1,5 +1,4 @@
-"""When was a call signed, by its own word? The four forms senders write, and the window around the time of
-receipt.
+"""The time at which a call says that it was signed: the four forms that senders write, and the window around the receipt.
 
 The text itself is what was signed and is never formatted anew; what is parsed here serves the freshness check
 alone.
@@ -8,6 +7,7 @@ alone.
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime, parsedate_to_datetime
 from typing import Literal, get_args
 
 TimestampFormat = Literal["unix", "unix_ms", "iso8601", "http_date"]
@@ -20,15 +20,11 @@ FORMAT_WORDS: dict[TimestampFormat, str] = {
 }
 
 _LONGEST = 40
-_ISO = re.compile(
-    rb"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(\.\d{1,9})?(?:([Zz])|([+-]\d\d):?(\d\d))?", re.ASCII
-)
+_ISO = re.compile(rb"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:?\d\d)?", re.ASCII)
+# The library reads nearly anything as a date.
 _HTTP = re.compile(
-    rb"(?:[A-Z][a-z]{2}, )?(\d{1,2}) ([A-Z][a-z]{2}) (\d{4}) (\d\d):(\d\d):(\d\d) (?:GMT|UTC|[+-]0000)",
-    re.ASCII,
+    rb"(?:[A-Z][a-z]{2}, )?\d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d (?:GMT|UTC|[+-]0000)", re.ASCII
 )
-_MONTHS = (b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec")
-_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
 def parse_timestamp(text: bytes, form: TimestampFormat) -> float | None:
@@ -46,9 +42,8 @@ def write_timestamp(seconds: float, form: TimestampFormat) -> str:
             return str(int(seconds) * 1000)
         case "iso8601":
             return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
-        case "http_date":  # in English, whatever language the machine speaks
-            day, month = _DAYS[moment.weekday()], _MONTHS[moment.month - 1].decode()
-            return f"{day}, {moment.day:02} {month} {moment:%Y %H:%M:%S} GMT"
+        case "http_date":
+            return format_datetime(moment, usegmt=True)
 
 
 def _unix(text: bytes) -> float | None:
@@ -61,26 +56,20 @@ def _unix_ms(text: bytes) -> float | None:
 
 
 def _iso8601(text: bytes) -> float | None:
-    match = _ISO.fullmatch(text)
-    if match is None:
+    if not _ISO.fullmatch(text):
         return None
-    day, time, fraction, _, hours, minutes = match.groups()
-    # A time without a zone can only be meant as UTC: a local time would tell the receiver nothing.
-    zone = hours + b":" + minutes if hours else b"+00:00"
     try:
-        moment = datetime.fromisoformat((day + b"T" + time + zone).decode())
-        return (moment - _EPOCH).total_seconds() + float(fraction or b"0")
-    except (ValueError, OverflowError):
+        moment = datetime.fromisoformat(text.decode().upper())
+    except ValueError:
         return None
+    # A time without a zone can only be meant as UTC: a local time would tell the receiver nothing.
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def _http_date(text: bytes) -> float | None:
-    match = _HTTP.fullmatch(text)
-    if match is None or match[2] not in _MONTHS:
-        return None
-    day, year, hour, minute, second = (int(match[group]) for group in (1, 3, 4, 5, 6))
     try:
-        return datetime(year, _MONTHS.index(match[2]) + 1, day, hour, minute, second, tzinfo=UTC).timestamp()
+        moment = parsedate_to_datetime(text.decode()) if _HTTP.fullmatch(text) else None
+        return moment.replace(tzinfo=UTC).timestamp() if moment else None
     except (ValueError, OverflowError):
         return None
 

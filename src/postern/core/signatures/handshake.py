@@ -1,7 +1,7 @@
-"""How a sender tests a URL before it sends anything: it wants one particular answer, and nothing is started.
+"""Handshakes: a sender tests the URL before it sends anything. It wants one particular answer, and nothing is started.
 
-What is echoed or signed has a narrow alphabet and a length, so that nobody can have this gateway sign a body
-of theirs or show a page of theirs. Each way is one function; a scheme names the one its sender uses.
+A challenge that is echoed or signed has few allowed characters and a length, so that nobody can have this gateway sign a body
+of theirs or show a page of theirs. A scheme names the kind of its sender.
 """
 
 import re
@@ -53,7 +53,7 @@ ANNOUNCED = "a secret was announced; it counts only once the webhook's owner tak
 
 
 class HandshakeAnswer(msgspec.Struct):
-    """What the sender hears, and words for the owner."""
+    """The answer to the sender, and words for the owner."""
 
     answer: CallerAnswer
     detail: str
@@ -64,6 +64,17 @@ class HandshakeAnswer(msgspec.Struct):
 Reply = HandshakeAnswer | Unproven | None
 
 
+Step = Callable[[Call, "Handshake"], Reply]
+
+
+class Way(msgspec.Struct, frozen=True):
+    """The questions to a call before its credential is checked and after, and the methods beside POST by which it comes."""
+
+    before: Step | None = None
+    after: Step | None = None
+    methods: frozenset[str] = frozenset()
+
+
 class Handshake:
     """The handshake of one webhook. None from either question means: this is an ordinary call, go on."""
 
@@ -71,104 +82,68 @@ class Handshake:
         self, kind: HandshakeKind, *, verify_token: bytes | None = None, sign: Sign | None = None
     ) -> None:
         self.kind = kind
-        self.methods = methods(kind)
-        self._verify_token = verify_token
-        self._sign = sign
-        self._before = {
-            "slack": _slack_ssl_check,
-            "meta": self._meta,
-            "dropbox": _dropbox,
-            "woocommerce_ping": _woocommerce_ping,
-            "notion": _notion,
-            "asana": _asana,
-            "reachable": _reachable,
-            "challenge": _challenge,
-            "graph": _graph,
-            "cloudevents": _cloudevents,
-            "x": self._x,
-            "braintree": self._braintree,
-        }.get(kind)
-        self._after = {
-            "slack": _slack,
-            "xero": _xero,
-            "zoom": self._zoom,
-            "twitch": _twitch,
-            "event_grid": _event_grid,
-            "okta": _okta,
-            "discord": _discord,
-            "x": _x_signed_again,
-            "braintree": _braintree_signed_again,
-            "sns": _sns,
-        }.get(kind)
+        self.verify_token = verify_token
+        self.sign = sign
+        way = WAYS[kind]
+        self.methods, self._before, self._after = way.methods, way.before, way.after
 
     def before_authentication(self, call: Call) -> Reply:
         """Some senders cannot sign yet. What they are answered, any stranger may know."""
-        return self._before(call) if self._before else None
+        return self._before(call, self) if self._before else None
 
     def after_authentication(self, verified: VerifiedCall) -> Reply:
-        return self._after(verified.call) if self._after else None
-
-    def _meta(self, call: Call) -> Reply:
-        sent = dict(call.query_pairs)
-        if call.method != "GET" or b"hub.mode" not in sent:
-            return None
-        token, challenge = sent.get(b"hub.verify_token", b""), sent.get(b"hub.challenge", b"")
-        if len(sent) < len(call.query_pairs):
-            return Unproven("credential_mismatch", "a parameter of the set-up handshake was sent twice")
-        if self._verify_token is None:
-            why = "the sender asks for the verify token, and none is set here"
-            return Unproven("credential_mismatch", why)
-        if not token:
-            return Unproven("credential_missing", "hub.verify_token is missing")
-        if not compare_digest(sha256(token).digest(), sha256(self._verify_token).digest()):
-            why = "the verify token typed at the sender is not the one set here"
-            return Unproven("credential_mismatch", why)
-        return _answered(challenge, "hub.challenge")
-
-    def _zoom(self, call: Call) -> Reply:
-        word = b"endpoint.url_validation"
-        token = _text(call, word, "payload", "plainToken")
-        if token is None or _text(call, word, "event") != word:
-            return None
-        if self._sign is None or not _PLAIN_TOKEN.fullmatch(token):
-            return _unusual("the plainToken to be signed")
-        return _json({"plainToken": token.decode(), "encryptedToken": self._sign(token).hex()})
-
-    def _x(self, call: Call) -> Reply:
-        tokens = _parameters(call, b"crc_token")
-        if call.method != "GET" or not tokens:
-            return None
-        if self._sign is None or len(tokens) > 1 or not _PLAIN_TOKEN.fullmatch(tokens[0]):
-            return _unusual("the crc_token to be signed")
-        return _json({"response_token": f"sha256={b64encode(self._sign(tokens[0])).decode()}"})
-
-    def _braintree(self, call: Call) -> Reply:
-        challenges = _parameters(call, b"bt_challenge")
-        if call.method != "GET" or not challenges:
-            return None
-        if not self._verify_token:
-            return Unproven("credential_missing", "the sender asks for the public key, and none is set here")
-        if self._sign is None or len(challenges) > 1 or not _BRAINTREE.fullmatch(challenges[0]):
-            return _unusual("the bt_challenge to be signed")
-        text = b"%b|%b" % (self._verify_token, self._sign(challenges[0]).hex().encode())
-        return HandshakeAnswer(
-            CallerAnswer(200, [_TEXT, NOSNIFF, _NO_STORE], text), "the sender's challenge was answered"
-        )
+        return self._after(verified.call, self) if self._after else None
 
 
-def methods(kind: HandshakeKind) -> frozenset[str]:
-    """What a webhook with this handshake is called with, besides POST."""
-    match kind:
-        case "meta" | "dropbox" | "okta" | "x" | "braintree":
-            return frozenset({"GET"})
-        case "reachable":
-            return frozenset({"GET", "HEAD"})
-        case "cloudevents":
-            return frozenset({"OPTIONS"})
-        case "none" | "slack" | "xero" | "woocommerce_ping" | "zoom" | "notion" | "asana" | "twitch":
-            return frozenset()
-        case "challenge" | "graph" | "event_grid" | "discord" | "sns":
-            return frozenset()
+def _meta(call: Call, own: Handshake) -> Reply:
+    sent = dict(call.query_pairs)
+    if call.method != "GET" or b"hub.mode" not in sent:
+        return None
+    token, challenge = sent.get(b"hub.verify_token", b""), sent.get(b"hub.challenge", b"")
+    if len(sent) < len(call.query_pairs):
+        return Unproven("credential_mismatch", "a parameter of the set-up handshake was sent twice")
+    if own.verify_token is None:
+        why = "the sender asks for the verify token, and none is set here"
+        return Unproven("credential_mismatch", why)
+    if not token:
+        return Unproven("credential_missing", "hub.verify_token is missing")
+    if not compare_digest(sha256(token).digest(), sha256(own.verify_token).digest()):
+        why = "the verify token typed at the sender is not the one set here"
+        return Unproven("credential_mismatch", why)
+    return _answered(challenge, "hub.challenge")
+
+
+def _zoom(call: Call, own: Handshake) -> Reply:
+    word = b"endpoint.url_validation"
+    token = _text(call, word, "payload", "plainToken")
+    if token is None or _text(call, word, "event") != word:
+        return None
+    if own.sign is None or not _PLAIN_TOKEN.fullmatch(token):
+        return _unusual("the plainToken to be signed")
+    return _json({"plainToken": token.decode(), "encryptedToken": own.sign(token).hex()})
+
+
+def _x(call: Call, own: Handshake) -> Reply:
+    tokens = _parameters(call, b"crc_token")
+    if call.method != "GET" or not tokens:
+        return None
+    if own.sign is None or len(tokens) > 1 or not _PLAIN_TOKEN.fullmatch(tokens[0]):
+        return _unusual("the crc_token to be signed")
+    return _json({"response_token": f"sha256={b64encode(own.sign(tokens[0])).decode()}"})
+
+
+def _braintree(call: Call, own: Handshake) -> Reply:
+    challenges = _parameters(call, b"bt_challenge")
+    if call.method != "GET" or not challenges:
+        return None
+    if not own.verify_token:
+        return Unproven("credential_missing", "the sender asks for the public key, and none is set here")
+    if own.sign is None or len(challenges) > 1 or not _BRAINTREE.fullmatch(challenges[0]):
+        return _unusual("the bt_challenge to be signed")
+    text = b"%b|%b" % (own.verify_token, own.sign(challenges[0]).hex().encode())
+    return HandshakeAnswer(
+        CallerAnswer(200, [_TEXT, NOSNIFF, _NO_STORE], text), "the sender's challenge was answered"
+    )
 
 
 def wants_empty_answers(kind: HandshakeKind) -> bool:
@@ -177,7 +152,7 @@ def wants_empty_answers(kind: HandshakeKind) -> bool:
 
 
 def _text(call: Call, word: bytes, *path: str) -> bytes | None:
-    """What the probe has there, if this is one. Ordinary calls are recognised by one word and never parsed here."""
+    """Returns the text at this path if the call has the word. Calls without it are not parsed."""
     found = _value(call, word, *path) or b""
     return as_text(found).encode("utf-8", "replace") if found[:1] == b'"' else None
 
@@ -196,7 +171,7 @@ def _unusual(what: str) -> Unproven:
 
 
 def _answered(challenge: bytes, what: str, member: str = "", usual: re.Pattern[bytes] = _CHALLENGE) -> Reply:
-    """With what was sent, as text or as this member of an object."""
+    """Answers with the challenge, as text or as this member of an object."""
     if not usual.fullmatch(challenge):
         return _unusual(what)
     if member:
@@ -216,31 +191,31 @@ def _json(answer: dict[str, str | int]) -> HandshakeAnswer:
     )
 
 
-def _reachable(call: Call) -> Reply:
+def _reachable(call: Call, _: Handshake) -> Reply:
     """Trello, Intercom and Mailchimp ask only whether somebody is there."""
     if call.method not in ("GET", "HEAD"):
         return None
     return _empty(f"a {call.method} was answered; it starts nothing")
 
 
-def _challenge(call: Call) -> Reply:
-    """As monday, Lark and Slack's classic form send it, in a call without a signature."""
+def _challenge(call: Call, _: Handshake) -> Reply:
+    """monday, Lark and Slack's older form send it without a signature."""
     challenge = _text(call, b'"challenge"', "challenge")
     if challenge is None or len(members(call.body)) > 3:
         return None
     return _answered(challenge, "challenge", "challenge")
 
 
-def _graph(call: Call) -> Reply:
-    """Asked again for each new subscription. The text is words, so it goes out as plain text and as nothing else."""
+def _graph(call: Call, _: Handshake) -> Reply:
+    """It comes again for each new subscription. The text has blanks and words, so it is answered as plain text only."""
     tokens = _parameters(call, b"validationToken")
     if call.method != "POST" or not tokens:
         return None
     return _answered(tokens[0] if len(tokens) == 1 else b"", "validationToken", usual=_SENTENCE)
 
 
-def _cloudevents(call: Call) -> Reply:
-    """Without this consent a sender that follows the CloudEvents specification sends nothing."""
+def _cloudevents(call: Call, _: Handshake) -> Reply:
+    """A sender that follows the CloudEvents specification sends nothing without this consent."""
     origins = call.header(b"webhook-request-origin")
     if call.method != "OPTIONS":
         return None
@@ -256,14 +231,14 @@ def _cloudevents(call: Call) -> Reply:
     )
 
 
-def _event_grid(call: Call) -> Reply:
+def _event_grid(call: Call, _: Handshake) -> Reply:
     if call.header(b"aeg-event-type") != [b"SubscriptionValidation"]:
         return None
     code = as_text(walk(call.body, (0, "data", "validationCode")) or b"").encode("utf-8", "replace")
     return _answered(code, "validationCode", "validationResponse")
 
 
-def _okta(call: Call) -> Reply:
+def _okta(call: Call, _: Handshake) -> Reply:
     challenges = call.header(b"x-okta-verification-challenge")
     if call.method != "GET":
         return None
@@ -274,7 +249,7 @@ def _okta(call: Call) -> Reply:
     return _json({"verification": challenges[0].decode()})
 
 
-def _discord(call: Call) -> Reply:
+def _discord(call: Call, _: Handshake) -> Reply:
     """PING of interactions is 1, that of webhook events 0. An event is 1, too, and says what has happened."""
     kind = _value(call, b'"type"', "type")
     if kind == b"1" and _value(call, b'"event"', "event") is None:
@@ -284,21 +259,21 @@ def _discord(call: Call) -> Reply:
     return None
 
 
-def _x_signed_again(call: Call) -> Reply:
-    """What was signed for anybody who asked, as a body, would be a call with a right signature."""
+def _x_signed_again(call: Call, _: Handshake) -> Reply:
+    """A challenge is signed for anybody. Sent as a body, it would be a call with a right signature."""
     if call.method == "POST" and _PLAIN_TOKEN.fullmatch(call.body.strip()):
         return Unproven("signature_mismatch", "the body is a text that was signed as a challenge")
     return None
 
 
-def _braintree_signed_again(call: Call) -> Reply:
-    """Likewise."""
+def _braintree_signed_again(call: Call, _: Handshake) -> Reply:
+    """The same for a challenge that is sent as a payload."""
     if any(_BRAINTREE.fullmatch(text) for text in in_body(call, ("bt_payload",))):
         return Unproven("signature_mismatch", "bt_payload is a text that was signed as a challenge")
     return None
 
 
-def _sns(call: Call) -> Reply:
+def _sns(call: Call, _: Handshake) -> Reply:
     kind = _value(call, b"Confirmation", "Type")
     if kind == b'"SubscriptionConfirmation"':
         return _empty(ASKS_TO_CONFIRM)
@@ -314,14 +289,14 @@ def confirmation_at(call: Call) -> str | None:
     return address if _SUBSCRIBE.fullmatch(address) else None
 
 
-def _slack(call: Call) -> Reply:
+def _slack(call: Call, _: Handshake) -> Reply:
     word = b"url_verification"
     challenge = _text(call, word, "challenge")
     is_probe = challenge is not None and _text(call, word, "type") == word
     return _answered(challenge or b"", "challenge") if is_probe else None
 
 
-def _slack_ssl_check(call: Call) -> Reply:
+def _slack_ssl_check(call: Call, _: Handshake) -> Reply:
     """Sent now and then, unsigned, to the URL of a slash command, to see whether its certificate is good."""
     if call.method != "POST" or len(call.body) > _LONGEST_PROBE or b"ssl_check=1" not in call.body:
         return None
@@ -331,25 +306,25 @@ def _slack_ssl_check(call: Call) -> Reply:
     return _empty("the sender's unsigned check of the certificate was answered; it starts nothing")
 
 
-def _twitch(call: Call) -> Reply:
+def _twitch(call: Call, _: Handshake) -> Reply:
     if call.header(b"twitch-eventsub-message-type") != [b"webhook_callback_verification"]:
         return None
     challenge = _text(call, b"challenge", "challenge")
     return None if challenge is None else _answered(challenge, "challenge")
 
 
-def _xero(call: Call) -> Reply:
+def _xero(call: Call, _: Handshake) -> Reply:
     events = _value(call, b'"events"', "events")
     is_none = events is not None and b"".join(events.split()) == b"[]"
     return _empty("the sender's intent to receive was answered") if is_none else None
 
 
-def _dropbox(call: Call) -> Reply:
+def _dropbox(call: Call, _: Handshake) -> Reply:
     challenges = _parameters(call, b"challenge")
     return _answered(challenges[0], "challenge") if call.method == "GET" and len(challenges) == 1 else None
 
 
-def _woocommerce_ping(call: Call) -> Reply:
+def _woocommerce_ping(call: Call, _: Handshake) -> Reply:
     """Sent, unsigned, when the webhook is saved there. Anything but 200 and the shop cannot save it."""
     signed = call.first_header(b"x-wc-webhook-signature") is not None
     if call.method != "POST" or signed or not _PING.fullmatch(call.body):
@@ -357,7 +332,7 @@ def _woocommerce_ping(call: Call) -> Reply:
     return _empty("the shop's unsigned test call was answered; it starts nothing")
 
 
-def _notion(call: Call) -> Reply:
+def _notion(call: Call, _: Handshake) -> Reply:
     """The first call brings the token that later calls are signed with. Only its owner can say whether it is
     the real one."""
     token = _text(call, b"verification_token", "verification_token") or b""
@@ -366,7 +341,7 @@ def _notion(call: Call) -> Reply:
     return _empty(ANNOUNCED, token) if len(members(call.body)) == 1 else None
 
 
-def _asana(call: Call) -> Reply:
+def _asana(call: Call, _: Handshake) -> Reply:
     secrets = [value.strip() for value in call.header(b"x-hook-secret")]
     if (
         call.method != "POST"
@@ -378,3 +353,28 @@ def _asana(call: Call) -> Reply:
     reply = _empty(ANNOUNCED, secrets[0])
     reply.answer.headers = [(b"x-hook-secret", secrets[0]), _NO_STORE]
     return reply
+
+
+_GET = frozenset({"GET"})
+WAYS: dict[HandshakeKind, Way] = {
+    "none": Way(),
+    "slack": Way(_slack_ssl_check, _slack),
+    "meta": Way(_meta, methods=_GET),
+    "xero": Way(after=_xero),
+    "woocommerce_ping": Way(_woocommerce_ping),
+    "zoom": Way(after=_zoom),
+    "notion": Way(_notion),
+    "asana": Way(_asana),
+    "twitch": Way(after=_twitch),
+    "dropbox": Way(_dropbox, methods=_GET),
+    "reachable": Way(_reachable, methods=_GET | {"HEAD"}),
+    "challenge": Way(_challenge),
+    "graph": Way(_graph),
+    "cloudevents": Way(_cloudevents, methods=frozenset({"OPTIONS"})),
+    "event_grid": Way(after=_event_grid),
+    "okta": Way(after=_okta, methods=_GET),
+    "discord": Way(after=_discord),
+    "x": Way(_x, _x_signed_again, _GET),
+    "braintree": Way(_braintree, _braintree_signed_again, _GET),
+    "sns": Way(after=_sns),
+}

@@ -1,5 +1,5 @@
-"""What a signature is checked with: a secret that both sides share, or the public half of a pair of keys of which the
-sender keeps the other half to itself.
+"""The keys with which signatures are checked: a secret that both sides share, or the public half of a pair of keys. The sender
+keeps the other half to itself.
 
 A public key is no secret: whoever has it can check signatures and make none. Where the private half itself was set, as
 for trying things out, calls can be signed here, too.
@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from postern.core.signatures.certificates import CERTIFICATES
 from postern.core.signatures.encoding import SecretEncoding, is_stand_in, signing_key
-from postern.core.signatures.tokens import LONGEST_TOKEN, TOKENS
+from postern.core.signatures.tokens import LONGEST_TOKEN, RSA_BITS, TOKENS
 
 Algorithm = Literal[
     "hmac_sha1",
@@ -40,12 +40,11 @@ class AlgorithmKind(Struct, frozen=True):
     words: str
     signature_words: str
     sizes: range
-    """How many bytes a signature has."""
+    """The numbers of bytes that a signature may have."""
     digest: Digest | None = None
-    """Where the key is a shared secret."""
+    """The digest of an HMAC; None for every other algorithm."""
 
 
-_RSA_BITS = range(2048, 8193)
 _RSA_SIZES = range(256, 1025)
 _TOKEN_SIZES = range(1, LONGEST_TOKEN + 1)
 ALGORITHM_KINDS: dict[Algorithm, AlgorithmKind] = {
@@ -64,7 +63,7 @@ ALGORITHM_KINDS: dict[Algorithm, AlgorithmKind] = {
     "certificate_sha256": AlgorithmKind("RSA, certificate, SHA-256", "an RSA signature", _RSA_SIZES),
 }
 DIGESTS: dict[Algorithm, Digest] = {name: one.digest for name, one in ALGORITHM_KINDS.items() if one.digest}
-"""Of the algorithms whose key is a shared secret."""
+"""The digests of the HMAC algorithms."""
 
 _PEM = re.compile(rb"\s*-----BEGIN ([A-Z0-9 ]+)-----(.*)-----END \1-----\s*", re.DOTALL)
 _ED25519 = 32
@@ -72,7 +71,7 @@ _HEX = re.compile(rb"[0-9A-Fa-f]{64}")
 
 
 def is_shared(algorithm: Algorithm) -> bool:
-    """What is set is a secret, and callers sign with it."""
+    """Returns whether a secret is set, with which callers sign."""
     return algorithm in DIGESTS or algorithm == "jwt_hs256"
 
 
@@ -85,7 +84,7 @@ def is_certificate(algorithm: Algorithm) -> bool:
 
 
 def is_pair(algorithm: Algorithm) -> bool:
-    """What is set is the sender's public key."""
+    """Returns whether the sender's public key is set."""
     return not (algorithm in DIGESTS or is_token(algorithm) or is_certificate(algorithm))
 
 
@@ -93,8 +92,8 @@ class Key(Protocol):
     can_sign: bool
 
     def matches(self, content: bytes, signatures: list[bytes], fetched: bytes = b"") -> bool:
-        """Whether one of them was made with this key, or with the other half of it, over this content. ``fetched``: the keys
-        that are at the sender."""
+        """Returns whether one of the signatures was made with this key, or its other half, over this content. ``fetched`` is the
+        sender's key set or certificate."""
 
     def sign(self, content: bytes) -> bytes:
         """The signature that a genuine sender would have made, where ``can_sign``."""
@@ -123,7 +122,7 @@ class SharedKey:
 
 
 class NoKey:
-    """Of a sender whose key is not known here yet."""
+    """Stands for a key that is not known here yet."""
 
     can_sign = False
 
@@ -169,8 +168,8 @@ def key_of(algorithm: Algorithm, secret: bytes, encoding: SecretEncoding, prefix
 
 
 def _read(text: bytes) -> tuple[bool, Any]:
-    """Whether it is a private key, and the key: in PEM (its line breaks may have been lost), as base64 of DER, and for
-    Ed25519 also as hex or base64 of its 32 bytes, with or without ``whpk_``."""
+    """Returns whether it is a private key, and the key. It may be PEM (also without its line breaks), base64 of DER, and for
+    Ed25519 hex or base64 of its 32 bytes, with or without ``whpk_``."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -199,32 +198,27 @@ def _read(text: bytes) -> tuple[bool, Any]:
 
 
 def _how(algorithm: Algorithm, public: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """What checking a signature takes besides it and the content, and what making one takes. Raises ValueError where the key
-    is one of another algorithm."""
+    """Returns the library's further arguments for checking a signature, and for making one. Raises ValueError if the key is one of
+    another algorithm."""
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
     from cryptography.hazmat.primitives.hashes import SHA256, SHA512
 
-    match algorithm:
-        case "ed25519":
-            if not isinstance(public, ed25519.Ed25519PublicKey):
-                raise ValueError("an Ed25519 key is wanted, and this is one of another kind")
-            return (), ()
-        case "ecdsa_p256":
-            curve = public.curve if isinstance(public, ec.EllipticCurvePublicKey) else None
-            if not isinstance(curve, ec.SECP256R1):
-                raise ValueError("a key of the curve P-256 is wanted, and this is one of another kind")
-            return (ec.ECDSA(SHA256()),), (ec.ECDSA(SHA256()),)
-        case "rsa_sha256" | "rsa_sha512" | "rsa_pss_sha256":
-            if not isinstance(public, rsa.RSAPublicKey) or public.key_size not in _RSA_BITS:
-                wanted = f"an RSA key of {_RSA_BITS[0]} to {_RSA_BITS[-1]} bits is wanted"
-                raise ValueError(f"{wanted}, and this is none")
-            if algorithm == "rsa_pss_sha256":
-                mask, digest = padding.MGF1(SHA256()), padding.PSS.DIGEST_LENGTH
-                return (padding.PSS(mask, padding.PSS.AUTO), SHA256()), (padding.PSS(mask, digest), SHA256())
+    plain: tuple[Any, ...]
+    match algorithm, public:
+        case "ed25519", ed25519.Ed25519PublicKey():
+            plain = ()
+        case "ecdsa_p256", ec.EllipticCurvePublicKey(curve=ec.SECP256R1()):
+            plain = (ec.ECDSA(SHA256()),)
+        case "rsa_pss_sha256", rsa.RSAPublicKey(key_size=size) if size in RSA_BITS:
+            mask, digest = padding.MGF1(SHA256()), padding.PSS.DIGEST_LENGTH
+            return (padding.PSS(mask, padding.PSS.AUTO), SHA256()), (padding.PSS(mask, digest), SHA256())
+        case "rsa_sha256" | "rsa_sha512", rsa.RSAPublicKey(key_size=size) if size in RSA_BITS:
             plain = padding.PKCS1v15(), SHA512() if algorithm == "rsa_sha512" else SHA256()
-            return plain, plain
         case _:
-            raise ValueError("no key of a pair is set for this algorithm")
+            wanted = {"ed25519": "an Ed25519 key", "ecdsa_p256": "a key of the curve P-256"}
+            of_rsa = f"an RSA key of {RSA_BITS[0]} to {RSA_BITS[-1]} bits"
+            raise ValueError(f"{wanted.get(algorithm, of_rsa)} is wanted, and this is another one")
+    return plain, plain
 
 
 def new_private_key(algorithm: Algorithm) -> str:

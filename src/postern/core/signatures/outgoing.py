@@ -1,4 +1,4 @@
-"""What the gateway signs itself, as Standard Webhooks says."""
+"""Signatures that the gateway itself makes, as Standard Webhooks says."""
 
 import base64
 import binascii

@@ -1,4 +1,4 @@
-"""What may be stored of a call. Credentials never reach the disk or a log; signatures do, so that a call can
+"""Masks what may not be stored of a call. Credentials never reach the disk or a log; signatures do, so that a call can
 be checked again."""
 
 import re
@@ -46,7 +46,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class _Header(msgspec.Struct):
-    """What is known of a header: most come again with the value they had in the call before."""
+    """A header of an earlier call: most come again with the same value."""
 
     name: str
     is_masked: bool

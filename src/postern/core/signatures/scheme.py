@@ -47,7 +47,7 @@ class _Wrong(ValueError):
 
 
 class Written(msgspec.Struct, frozen=True):
-    """How a field is read as a person writes it; raises ``_Wrong``."""
+    """Reads a field as a person writes it. Raises ``_Wrong``."""
 
     read: Callable[[Any], Any]
 
@@ -165,59 +165,56 @@ def _escapes(value: Any) -> str:
 
 
 class SignatureScheme(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """Each field is one question about the sender; ``providers`` in the reference answers them for the
-    built-in ones. Beside its type stands how it is read where a person writes it."""
+    """How one sender signs. Beside each field's type stands the function that reads what a person writes."""
 
     signature: Annotated[tuple[str, ...], _refs("header", "query", "body", needed=True)] = (
         "header:X-Signature",
     )
-    """Where signatures are. Every one that is present is a candidate."""
+    """The places of signatures. The call is genuine if any signature there is right."""
     item_separator: Annotated[str, _separator(",; &", "none, comma, semicolon, space, ampersand")] = ""
-    """Splits a value into several items."""
+    """Divides a value into several items."""
     key_separator: Annotated[str, _separator("=,|", "none, equals, comma, bar")] = ""
-    """Splits an item at its first occurrence into key and value."""
+    """Divides an item, at its first occurrence, into key and value."""
     signature_key: Annotated[str, Written(_text)] = ""
     """Only items with this key count. A prefix such as ``sha256=`` is the key ``sha256`` before the separator
     ``=``."""
     algorithm: Annotated[Algorithm, _one_of(ALGORITHMS, "hmac_sha256")] = "hmac_sha256"
-    """What signatures are made with: a shared secret (HMAC), or the private half of a pair of keys of which the public one
-    is set here."""
+    """The algorithm that makes the signatures: with a shared secret, the sender's private key, or the key of its certificate."""
     keys_from: Annotated[str, Written(_https)] = ""
-    """Of signed tokens: where the sender's public keys are, as a key set (JWKS)."""
+    """For signed tokens: the address of the sender's public keys, a key set (JWKS)."""
     secret_claim: Annotated[str, Written(_claim)] = "aud"
-    """Of tokens with a key set: the claim that has to be what is set as the secret. Where it is another than the audience
-    (aud), the audience has to be the webhook's URL. Of signatures with a certificate: the body's field, likewise."""
+    """For tokens with a key set: the claim that must equal the secret that is set. If it is not the audience (aud), the audience
+    must be the webhook's URL. For signatures with a certificate: the field of the body that must equal it."""
     issuers: Annotated[tuple[str, ...], Written(_texts)] = ()
-    """Of signed tokens: who may have issued them; any of these."""
+    """For signed tokens: the issuers that are accepted."""
     body_claim: Annotated[str, Written(_text)] = ""
-    """Of signed tokens: the claim that has the body's SHA-256, in hex."""
+    """For signed tokens: the claim that has the body's SHA-256, in hex."""
     certificate_from: Annotated[tuple[str, ...], _refs("header", "body")] = ()
-    """Of signatures with a certificate: where the call says its address."""
+    """For signatures with a certificate: the place where the call says the certificate's address."""
     certificate_addresses: Annotated[tuple[str, ...], Written(_patterns)] = ()
-    """Which addresses may be fetched. A * stands for letters, digits, - and _."""
+    """The addresses from which a certificate may be fetched. A * stands for letters, digits, - and _."""
     certificate_names: Annotated[tuple[str, ...], Written(_patterns)] = ()
-    """To whom the certificate may have been issued, by its common or alternative names. A * stands for the same."""
+    """The names for which the certificate may be issued, common or alternative. A * stands for the same."""
     encoding: Annotated[Encoding, _one_of(ENCODINGS, "hex")] = "hex"
     signed_content: Annotated[str, Written(_template)] = "{body}"
     secret_encoding: Annotated[SecretEncoding, _one_of(SECRET_ENCODINGS, "utf8")] = "utf8"
-    """How the pasted secret becomes the key's bytes."""
+    """The way in which the pasted secret becomes the key's bytes."""
     secret_prefix: Annotated[str, Written(_text)] = ""
     """Removed before decoding, where the secret has it."""
     timestamp: Annotated[tuple[str, ...], _refs("header", "query", "body", "item")] = ()
-    """Where the time of signing is; the first present wins."""
+    """The places of the time of signing. The first one that the call has counts."""
     timestamp_format: Annotated[TimestampFormat, _one_of(TIMESTAMP_FORMATS, "unix")] = "unix"
     tolerance_seconds: Annotated[int, Written(_seconds)] = 0
-    """How far that time may be from the time of receipt, on both sides. 0 checks nothing."""
+    """The seconds by which that time may differ from the time of receipt, in both directions. 0 checks nothing."""
     timestamp_required: Annotated[bool, Written(_switch)] = True
     body_digest: Annotated[tuple[str, ...], _refs("header", "query", "body")] = ()
-    """Where the SHA-256 of the body is, for schemes that sign headers; a value that is present must be
-    right."""
+    """The places of the body's SHA-256, for schemes that sign headers. A value that is there must be right."""
     delivery_id: Annotated[tuple[str, ...], _refs("header", "query", "body", "item")] = ()
-    """Where the sender's own id of this delivery is."""
+    """The places of the sender's own id of this delivery."""
     url_unescape: Annotated[str, Written(_escapes)] = ""
     """Characters whose percent escapes are decoded in ``{url}``."""
     handshake: Annotated[HandshakeKind, _one_of(HANDSHAKES, "none")] = "none"
-    """How the sender tests the URL before it sends anything; no part of verifying."""
+    """The test of the URL that the sender makes before it sends anything. It is no part of verifying."""
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> "SignatureScheme":
@@ -227,7 +224,7 @@ class SignatureScheme(msgspec.Struct, frozen=True, rename="camel", forbid_unknow
         return scheme
 
     def to_document(self) -> Document:
-        """Every field under its name in the API, as plain JSON values."""
+        """Returns every field under its name in the API, as plain JSON values."""
         document: Document = msgspec.json.decode(msgspec.json.encode(self))
         return document
 
@@ -243,19 +240,19 @@ class SignatureScheme(msgspec.Struct, frozen=True, rename="camel", forbid_unknow
         return any(token.kind in SIGNS_BODY for token in parse_template(self.signed_content))
 
     def signs(self, ref: Ref) -> bool:
-        """Is what this reference finds covered by the signature?"""
+        """Returns whether the signature covers what is at this place."""
         return (ref.kind == "body" and self.signs_body) or any(
             covers(wider, ref) for wider in self.covered_refs
         )
 
 
 def problems(document: Mapping[str, Any]) -> list[FieldError]:
-    """What is wrong with a scheme's document: one message a field, none if all is well."""
+    """Returns one message for each field of the document that is wrong."""
     return _read(document)[1]
 
 
 def warnings(scheme: SignatureScheme) -> list[FieldError]:
-    """What is allowed and weaker than its owner may think."""
+    """Returns a message for each setting that is allowed, and weaker than its owner may think."""
     signed_digest = any(scheme.signs(parse_ref(text)) for text in scheme.body_digest)
     refs = [parse_ref(text) for text in scheme.timestamp]
     time_is_signed = (

@@ -1,4 +1,4 @@
-"""What the secrets of one sender look like: whoever pastes another thing hears so before the first call is rejected.
+"""The form of one sender's secrets: whoever pastes another thing is told so before the first call is rejected.
 
 A form is advice and refuses nothing: a sender may change what its secrets look like, and nobody is kept waiting for a
 newer preset. The patterns are written so that Python and JavaScript read them alike: the console asks them in the
@@ -11,23 +11,23 @@ from msgspec import Struct
 
 
 class MistakenSecret(Struct, frozen=True):
-    """What is pasted in the place of a secret: what it matches, and what to say of it."""
+    """Something that people paste instead of the secret: its pattern, and the sentence about it."""
 
     pattern: str
     sentence: str
 
 
 class SecretForm(Struct, frozen=True):
-    """What each secret of a sender looks like. Advice: nothing is refused by it."""
+    """The form of a sender's secrets. It is advice: nothing is refused by it."""
 
     pattern: str
-    """What the whole of a secret matches; empty where its form says nothing, as of one that the user has chosen."""
+    """The pattern of a whole secret. It is empty if secrets have no known form, as those that users choose."""
     like: str
     unlike: str
     others: tuple[MistakenSecret, ...] = ()
 
     def problem(self, secret: str) -> str | None:
-        """Why this does not look like one, or None. The sentence never holds any of it."""
+        """Returns a sentence if this does not look like a secret of the sender. The sentence never holds any of it."""
         for other in self.others:
             if re.fullmatch(other.pattern, secret):
                 return other.sentence

@@ -1,4 +1,4 @@
-"""Where something is in a call, as text: ``header:Name``, ``query:name``, ``body:json.path``, ``item:t``.
+"""References to places in a call, as text: ``header:Name``, ``query:name``, ``body:json.path``, ``item:t``.
 
 A reference is parsed once, when a webhook's configuration changes, and then only asked.
 ``header:X-Signature-*`` is every header whose name starts so. ``item:`` means a named part of the signature
@@ -137,7 +137,7 @@ def matching_headers(call: Call, ref: Ref) -> list[tuple[bytes, bytes]]:
 
 
 def covers(wider: Ref, narrower: Ref) -> bool:
-    """Is everything that ``narrower`` finds also found by ``wider``?"""
+    """Returns whether ``wider`` finds everything that ``narrower`` finds."""
     if wider.kind != narrower.kind:
         return False
     if wider.is_glob:

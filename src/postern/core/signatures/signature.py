@@ -31,11 +31,11 @@ from postern.core.signatures.tokens import TOKENS, UNKNOWN_KEY, TokenKey, is_or_
 MOST_CANDIDATES = 128
 """DocuSign sends one header for each of up to 100 keys; nobody honest sends more."""
 MOST_OF_PAIRS = 8
-"""The same where a public key checks them, which takes some fifty times as long."""
+"""The most that are checked with a public key, which takes about fifty times as long."""
 
 
 class Reading(Struct):
-    """What a call says about its own signing, before any secret is asked."""
+    """The signatures, time and id that a call carries, and the bytes that they sign. Nothing is proven yet."""
 
     candidates: list[bytes]
     content: bytes
@@ -82,6 +82,7 @@ class SignatureCredential(Credential):
         self._is_token = is_token(scheme.algorithm)
         self._certificate_at = [finder(parse_ref(text)) for text in scheme.certificate_from]
         self._certificate_addresses = [pattern_of(text) for text in scheme.certificate_addresses]
+        self._says_more = self._is_token or bool(self._certificate_at)
         self.fetches_keys = bool(scheme.keys_from or self._certificate_at)
         names_field = bool(self._certificate_at) and scheme.secret_claim != "aud"
         self._said_at = parse_path(scheme.secret_claim) if names_field else None
@@ -169,10 +170,12 @@ class SignatureCredential(Credential):
         rejected = self._digest_rejected(call) if self._digest else None
         if rejected is None and reading.signed_at is not None:
             rejected = out_of_window(reading.signed_at, call.received_at, self.tolerance)
-        if rejected is None and self._is_token:
-            rejected = self._token_rejected(call, reading.candidates[0])
-        if rejected is None and self._certificate_at:
-            rejected = self._certificate_rejected(call, matched, fetched)
+        if self._says_more and rejected is None:
+            rejected = (
+                self._token_rejected(call, reading.candidates[0])
+                if self._is_token
+                else self._certificate_rejected(call, matched, fetched)
+            )
         if rejected is not None:
             return Unproven(*rejected)
         return VerifiedCall(
@@ -293,14 +296,17 @@ class SignatureCredential(Credential):
         return _Values([text], items)
 
     def _take_items(self, value: bytes, values: _Values) -> None:
+        items = value.split(self._item_separator) if self._item_separator else (value,)
+        if not self._key_separator:
+            for number, item in enumerate(items if not self._key else (), 1):
+                item = item.strip()
+                values.candidates.append(item)
+                values.items.setdefault(b"%d" % number, []).append(item)
+            return
         seen: set[bytes] = set()
-        for number, item in enumerate(
-            value.split(self._item_separator) if self._item_separator else (value,), 1
-        ):
+        for item in items:
             item = item.strip()
-            key, separator, rest = (
-                item.partition(self._key_separator) if self._key_separator else (b"", b"", item)
-            )
+            key, separator, rest = item.partition(self._key_separator)
             if separator:
                 key = key.strip()
                 if key in seen:
@@ -312,8 +318,6 @@ class SignatureCredential(Credential):
                     values.candidates.append(rest or item)
             elif not self._key:
                 values.candidates.append(item)
-                if not self._key_separator:
-                    values.items.setdefault(b"%d" % number, []).append(item)
 
     def _why_malformed(self, values: _Values) -> str:
         if not values.candidates:
@@ -382,8 +386,7 @@ def _located(places: tuple[str, ...]) -> list[_Located]:
 
 
 def _at(place: _Located, call: Call, values: _Values) -> list[bytes]:
-    """What is at a place: once for each time it was sent, or once where every signature header repeats the
-    same item."""
+    """Returns every value at a place. An item that each signature header repeats counts once."""
     if place.ref.kind != "item":
         return [value for value in place.find(call) if value]
     name = place.ref.name.encode()

@@ -7,7 +7,7 @@ Only bytes that arrived go in, verbatim: a body that was parsed and written anew
 import re
 from collections.abc import Callable
 from hashlib import sha256
-from typing import Literal
+from typing import Literal, get_args
 from urllib.parse import urlsplit
 from zlib import crc32
 
@@ -30,19 +30,12 @@ from postern.core.signatures.select import (
 MOST_TOKENS = 32
 LONGEST = 1000
 
-PLAIN_TOKENS: tuple["TokenKind", ...] = (
-    "body",
-    "body_sha256",
-    "body_crc32",
-    "form",
-    "timestamp",
-    "id",
-    "method",
-    "url",
-    "path",
-    "secret",
-)
-SIGNS_BODY: frozenset["TokenKind"] = frozenset({"body", "body_sha256", "form"})
+PlainToken = Literal[
+    "body", "body_sha256", "body_crc32", "form", "timestamp", "id", "method", "url", "path", "secret"
+]  # fmt: skip
+TokenKind = PlainToken | Literal["literal", "header", "headers", "query", "bodyfield", "fieldline"]
+PLAIN_TOKENS: tuple[PlainToken, ...] = get_args(PlainToken)
+SIGNS_BODY: frozenset[TokenKind] = frozenset({"body", "body_sha256", "form"})
 """A CRC-32 is not among them: another body with the same one is found at once."""
 NAMED_EXAMPLES = (
     "{header:Name}",
@@ -51,25 +44,6 @@ NAMED_EXAMPLES = (
     "{bodyfield:path}",
     "{fieldline:name}",
 )
-TokenKind = Literal[
-    "literal",
-    "body",
-    "body_sha256",
-    "body_crc32",
-    "form",
-    "timestamp",
-    "id",
-    "method",
-    "url",
-    "path",
-    "secret",
-    "header",
-    "headers",
-    "query",
-    "bodyfield",
-    "fieldline",
-]
-
 _PART = re.compile(r"(?P<brace>\{\{|\}\})|\{(?P<token>[^{}]*)\}|(?P<literal>[^{}]+)")
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
 
@@ -235,7 +209,7 @@ def _named_piece(kind: TokenKind, ref: Ref) -> Piece:
 
 
 def _field(call: Call, ref: Ref, with_name: bool = False) -> bytes | Missing:
-    """Its value; with its name, each on a line of its own, or nothing of a field that is not there."""
+    """Returns the field's value. ``with_name``: name and value, each on a line of its own, or nothing if the field is absent."""
     payload = read_object(call, ANYTHING)
     if isinstance(payload, UnreadableContent):
         return Missing(f"the body, whose fields are signed, cannot be read: {payload.detail}")
@@ -247,7 +221,7 @@ def _field(call: Call, ref: Ref, with_name: bool = False) -> bytes | Missing:
 
 
 def _joined(call: Call, ref: Ref) -> bytes | Missing:
-    """Every header the glob means, in the order of their names, trimmed, one a line: no value can run into
+    """Joins the trimmed values of all headers that the glob means, in the order of their names, one a line: no value can run into
     the next."""
     pairs = matching_headers(call, ref)
     if not pairs:

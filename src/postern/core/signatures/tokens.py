@@ -27,7 +27,7 @@ SKEW = 60
 
 _NAMES: dict[TokenAlgorithm, str] = {"jwt_hs256": "HS256", "jwt_rs256": "RS256", "jwt_es256": "ES256"}
 _PART = re.compile(rb"[A-Za-z0-9_-]*")
-_RSA_BITS = range(2048, 8193)
+RSA_BITS = range(2048, 8193)
 
 
 class SignedToken(msgspec.Struct):
@@ -43,7 +43,7 @@ class SignedToken(msgspec.Struct):
 
 
 def read_token(text: bytes) -> SignedToken | None:
-    """Its parts, of which nothing is proven yet; None where it is no token."""
+    """Returns the token's parts, of which nothing is proven yet, or None if it is no token."""
     parts = text.split(b".")
     if len(text) > LONGEST_TOKEN or len(parts) != 3:
         return None
@@ -70,7 +70,7 @@ def _object(text: bytes) -> Document:
 
 
 class TokenKey:
-    """What one scheme's tokens are checked with. ``secret``: the shared one, or what a claim has to be."""
+    """Checks one scheme's tokens. ``secret`` is the shared secret, or the value that a claim must have."""
 
     can_sign = False
 
@@ -92,7 +92,7 @@ class TokenKey:
         return not self.trouble(content, signatures, fetched)
 
     def trouble(self, content: bytes, signatures: list[bytes], fetched: bytes = b"") -> str:
-        """Why this token does not prove these bytes; empty where it does."""
+        """Returns why this token does not prove these bytes, or an empty text if it does."""
         token = read_token(signatures[0])
         if token is None:
             return "it is no signed token"
@@ -181,7 +181,7 @@ def _check_of(key: Document, algorithm: TokenAlgorithm) -> Check | None:
     how: tuple[Any, ...]
     if algorithm == "jwt_rs256" and key.get("kty") == "RSA":
         public = rsa.RSAPublicNumbers(number("e"), number("n")).public_key()
-        if public.key_size not in _RSA_BITS:
+        if public.key_size not in RSA_BITS:
             return None
         how = padding.PKCS1v15(), SHA256()
     elif algorithm == "jwt_es256" and key.get("kty") == "EC" and key.get("crv") == "P-256":

@@ -1,5 +1,5 @@
-"""What callers announced in set-up handshakes as the secret they will sign with. Anybody who knows the URL can: each one is
-kept with where it came from, and the webhook's owner says which is the sender's."""
+"""Secrets that callers announced in set-up handshakes as those they will sign with. Anybody who knows the URL can announce one,
+so each is kept with its caller's address, and the webhook's owner says which is the sender's."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ import msgspec
 from postern.core.webhooks.stored import StoredSecret
 
 FIELD = "announced"
-"""Of the vault. All of a webhook's are kept together there."""
+"""The field of the vault that keeps all announced secrets of a webhook."""
 MOST = 5
 """The first ones: later ones, which may be a stranger's, do not push them out."""
 
@@ -24,11 +24,11 @@ class Announcement(msgspec.Struct, frozen=True):
 
 
 class Announced(msgspec.Struct, frozen=True):
-    """Each with a secret of its own."""
+    """The announcements of one webhook, each with another secret."""
 
     kept: list[Announcement] = []
     not_kept: int = 0
-    """How many others came when there was no room for them."""
+    """The number of others for which there was no room."""
 
 
 def announced(secrets: Mapping[str, StoredSecret]) -> Announced:

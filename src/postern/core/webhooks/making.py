@@ -12,20 +12,20 @@ from hashlib import sha256
 from typing import Any, Literal, get_args
 from urllib.parse import quote_plus
 
-from postern.core.calls.call import Call
+from postern.core.calls.call import Call, query_pairs
 from postern.core.calls.paths import Path, parse_path, walk
 from postern.core.signatures.credential import Unproven
 from postern.core.signatures.encoding import write_digest
 from postern.core.signatures.freshness import TimestampFormat, write_timestamp
-from postern.core.signatures.keys import is_token
+from postern.core.signatures.keys import Algorithm, is_certificate, is_token
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.signatures.select import Ref, covers, parse_ref
 from postern.core.signatures.signature import SignatureCredential
 from postern.core.webhooks.settings import TokenAuthentication
 
 Wrong = Literal["secret", "body", "stale", "missing"]
-"""In which one way a call is to be broken: signed with another secret, another body than the signed one, signed too
-long ago, without its signature or token."""
+"""The way in which a call is broken: signed with another secret, another body than the signed one, signed too long ago, without
+its signature or token."""
 WRONGS: tuple[Wrong, ...] = get_args(Wrong)
 
 PLACEHOLDERS = {
@@ -48,12 +48,20 @@ _TOO_LATE = 60
 Value = str | int | float | bool | list[Any] | dict[str, Any] | None
 
 
+NO_CERTIFICATE = "only the sender has the key of its certificate, with which calls are signed: have the sender send a test event"
 NO_TOKEN = "this webhook takes tokens that its sender has signed, and none is made here: have the sender send a test event"
 ONLY_ITS_SENDER = (
     "this webhook has the sender's public key, and only the sender has the private one, with which calls are signed: have the "
     "sender send a test event. A webhook that is there for trying can be given the private half of a key pair of your own; "
     "then test calls are signed with it"
 )
+
+
+def cannot_sign(algorithm: Algorithm) -> str:
+    """Says why calls cannot be signed here, for an algorithm whose key only the sender has."""
+    if is_certificate(algorithm):
+        return NO_CERTIFICATE
+    return NO_TOKEN if is_token(algorithm) else ONLY_ITS_SENDER
 
 
 class CannotMake(ValueError):
@@ -84,19 +92,19 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class Occasion:
-    """When and where one call is made, and what makes it differ from every other."""
+    """The time and the URL of one call, and the random bytes that make it differ from every other."""
 
     at: float
     chance: bytes
     base_url: str = ""
     path: str = "/"
     query: str = ""
-    """What the URL has of its own, to the byte."""
+    """The query string that the URL has already."""
 
 
 def unsigned(draft: Draft, occasion: Occasion, changes: Mapping[str, Value]) -> Made:
     """A call that proves nothing."""
-    draft = _changed(_filled(draft, _values(draft, occasion, "unix")), changes)
+    draft = _changed(_put(draft, _values(draft, occasion, "unix")), changes)
     return Made(draft.headers, _query(occasion, draft.query), draft.body)
 
 
@@ -149,7 +157,7 @@ def signed(
     """A call with the signature that this credential accepts, or one that is wrong in one way."""
     scheme = credential.scheme
     if not credential.can_sign and wrong != "missing":
-        raise CannotMake(NO_TOKEN if is_token(scheme.algorithm) else ONLY_ITS_SENDER)
+        raise CannotMake(cannot_sign(scheme.algorithm))
     if wrong == "stale":
         if not scheme.timestamp:
             raise CannotMake("this scheme signs no time, so no call is too old")
@@ -157,24 +165,24 @@ def signed(
             raise CannotMake("this webhook takes signatures of any age, so no call is too old")
         occasion = replace(occasion, at=occasion.at - credential.tolerance - _TOO_LATE)
     values = _values(draft, occasion, scheme.timestamp_format)
-    draft = _filled(_completed(scheme, _filled(draft, values)), values)
+    draft = _put(_completed(scheme, _put(draft, values)), values)
     carries_digest = any(_DIGEST in value for _, value in (*draft.headers, *draft.query))
     if wrong == "body" and not (scheme.signs_body or carries_digest):
         raise CannotMake("this scheme does not sign the body, so another body is accepted")
     draft = _changed(draft, changes)
     draft = _with_time_in_body(scheme, draft, values["{timestamp}"])
-    if wrong == "missing":
-        kept = tuple(pair for pair in draft.headers if _SIGNATURE not in pair[1])
-        left = tuple(pair for pair in draft.query if _SIGNATURE not in pair[1])
-        digest = sha256(draft.body).hexdigest()
-        body = _in_body(draft.body, "")
-        return Made(_put(kept, _DIGEST, digest), _query(occasion, _put(left, _DIGEST, digest)), body)
     # Bytes that nobody sends: what is signed then is good for no other call.
     other = occasion.chance.hex().encode() if wrong == "body" else b""
-    digest = sha256(draft.body + other).hexdigest()
-    draft = replace(
-        draft, headers=_put(draft.headers, _DIGEST, digest), query=_put(draft.query, _DIGEST, digest)
-    )
+    digested = _put(draft, {_DIGEST: sha256(draft.body + other).hexdigest()})
+    draft = replace(digested, body=draft.body)  # whose own words are no placeholder
+    if wrong == "missing":
+        headers, query = (
+            tuple(pair for pair in pairs if _SIGNATURE not in pair[1])
+            for pairs in (draft.headers, draft.query)
+        )
+        fields = draft.body.split(b"&") if _is_form(draft) else [draft.body]
+        body = b"&".join(one for one in fields if _SIGNATURE.encode() not in one or len(fields) == 1)
+        return _finished(replace(draft, headers=headers, query=query, body=body), occasion, "")
     stand_in = write_digest(bytes(credential.sizes[0]), scheme.encoding)
     content = _content(credential, draft, occasion, stand_in)
     to_sign = content + (other if scheme.signs_body else b"")
@@ -183,24 +191,22 @@ def signed(
     text = write_digest(signature, scheme.encoding)
     if _content(credential, draft, occasion, text) != content:
         raise CannotMake("by this scheme the signature is a part of what it signs")
-    return Made(
-        _put(draft.headers, _SIGNATURE, text),
-        _query(occasion, _put(draft.query, _SIGNATURE, text)),
-        _in_body(draft.body, text),
-    )
+    return _finished(draft, occasion, text)
+
+
+def _finished(draft: Draft, occasion: Occasion, signature: str) -> Made:
+    draft = _put(draft, {_SIGNATURE: signature})
+    return Made(draft.headers, _query(occasion, draft.query), draft.body)
 
 
 def _content(credential: SignatureCredential, draft: Draft, occasion: Occasion, signature: str) -> bytes:
+    made = _finished(draft, occasion, signature)
     try:
-        headers = tuple(
-            (name.lower().encode(), value.encode("latin-1"))
-            for name, value in _put(draft.headers, _SIGNATURE, signature)
-        )
+        headers = tuple((name.lower().encode(), value.encode("latin-1")) for name, value in made.headers)
     except UnicodeEncodeError:
         raise CannotMake("a header holds characters that HTTP does not carry") from None
-    query = _query(occasion, _put(draft.query, _SIGNATURE, signature)).encode()
-    body = _in_body(draft.body, signature)
-    call = Call("POST", occasion.path.encode(), query, headers, body, "", occasion.at, occasion.base_url)
+    path, query = occasion.path.encode(), made.query.encode()
+    call = Call("POST", path, query, headers, made.body, "", occasion.at, occasion.base_url)
     reading = credential.read(call)
     if isinstance(reading, Unproven):
         raise CannotMake(f"with this body or these headers it cannot be signed: {reading.detail}")
@@ -208,7 +214,7 @@ def _content(credential: SignatureCredential, draft: Draft, occasion: Occasion, 
 
 
 def _completed(scheme: SignatureScheme, draft: Draft) -> Draft:
-    """With whatever the scheme looks for and the draft has not: all of it for a scheme of the user's own."""
+    """Adds everything that the scheme looks for and the draft lacks. For a custom scheme that is all of it."""
     if not any(_SIGNATURE in value for _, value in (*draft.headers, *draft.query)) and not _signed_inside(
         scheme, draft
     ):
@@ -218,7 +224,7 @@ def _completed(scheme: SignatureScheme, draft: Draft) -> Draft:
     is_in_body = any(text.startswith("body:") for text in scheme.delivery_id[:1])
     if scheme.delivery_id and (not is_in_body or "{id}" in scheme.signed_content):
         draft = _with(draft, scheme.delivery_id, "{uuid}", "id")
-    by_fields = "{form}" in scheme.signed_content and any(_FORM in value for _, value in draft.headers)
+    by_fields = "{form}" in scheme.signed_content and _is_form(draft)
     if scheme.body_digest and not scheme.body_digest[0].startswith("body:") and not by_fields:
         draft = _with(draft, scheme.body_digest, _DIGEST, "body digest")
     for ref in scheme.covered_refs:
@@ -232,8 +238,8 @@ def _signed_inside(scheme: SignatureScheme, draft: Draft) -> bool:
     return scheme.signature[0].startswith("body:") and _SIGNATURE.encode() in draft.body
 
 
-def _in_body(body: bytes, signature: str) -> bytes:
-    return body.replace(_SIGNATURE.encode(), signature.encode())
+def _is_form(draft: Draft) -> bool:
+    return any(_FORM in value for _, value in draft.headers)
 
 
 def _headers_of(draft: Draft) -> list[Ref]:
@@ -265,7 +271,9 @@ def _holds(draft: Draft, ref: Ref) -> bool:
         case "query":
             return any(name == ref.name for name, _ in draft.query)
         case "body":
-            return walk(draft.body, ref.path) is not None
+            return walk(draft.body, ref.path) is not None or ref.name.encode() in dict(
+                query_pairs(draft.body)
+            )
         case "item":  # it is written with the signature
             return True
 
@@ -311,16 +319,16 @@ def _values(draft: Draft, occasion: Occasion, kind: TimestampFormat) -> dict[str
     }
 
 
-def _filled(draft: Draft, values: Mapping[str, str]) -> Draft:
-    body = draft.body
-    for name, value in values.items():
-        body = body.replace(name.encode(), value.encode())
-        draft = replace(draft, headers=_put(draft.headers, name, value), query=_put(draft.query, name, value))
-    return replace(draft, body=body)
-
-
-def _put(pairs: tuple[tuple[str, str], ...], placeholder: str, text: str) -> tuple[tuple[str, str], ...]:
-    return tuple((name, value.replace(placeholder, text)) for name, value in pairs)
+def _put(draft: Draft, values: Mapping[str, str]) -> Draft:
+    """Replaces each placeholder by its value, in headers, query and body."""
+    for placeholder, text in values.items():
+        headers, query = (
+            tuple((name, value.replace(placeholder, text)) for name, value in pairs)
+            for pairs in (draft.headers, draft.query)
+        )
+        body = draft.body.replace(placeholder.encode(), text.encode())
+        draft = replace(draft, headers=headers, query=query, body=body)
+    return draft
 
 
 def _query(occasion: Occasion, pairs: tuple[tuple[str, str], ...]) -> str:

@@ -32,17 +32,17 @@ class KeySets:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.fetch: Fetch | None = None
         self.at_hand: dict[str, bytes] = {}
-        """By their addresses. What a check is given."""
+        """The fetched sets by their addresses, as a check takes them."""
         self._clock = clock
         self._fetched_at: dict[str, float] = {}
         self._asked_at: dict[str, float] = {}
         self._named_at: dict[str, list[float]] = {}
-        """When addresses were asked that are not at hand, by the webhook whose call named them."""
+        """For each webhook the times at which its calls had addresses asked that were not at hand."""
         self._under_way: dict[str, asyncio.Task[None]] = {}
         self._waiting = 0
 
     def look(self, address: str) -> dict[str, bytes]:
-        """What is at hand, before a call is judged with it: what is too old goes, and what is getting old is asked for."""
+        """Returns what is at hand, to judge a call with. Drops the set if it is too old, and has it fetched again if it is getting old."""
         age = self._clock() - self._fetched_at.get(address, self._clock())
         if age > KEPT_FOR:
             self.at_hand.pop(address, None)
@@ -52,7 +52,7 @@ class KeySets:
         return self.at_hand
 
     async def wait(self, address: str, webhook_id: str = "") -> bool:
-        """Whether the set at this address is another one than before; never waits longer than ``WITHIN``."""
+        """Waits for the set, at most ``WITHIN`` seconds. Returns whether it is a newer one than before."""
         before = self._fetched_at.get(address)
         task = self._ask(address, webhook_id)
         if task is None or self._waiting >= MOST_WAITING:

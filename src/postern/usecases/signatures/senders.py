@@ -18,7 +18,7 @@ def meant(name: str) -> str:
 
 @cache
 def about(name: str) -> Provider:
-    """What its preset says to whoever sets it up."""
+    """Returns the sender's preset as it is shown to whoever sets the sender up."""
     preset = presets.get(name)
     return shown(
         Provider,
@@ -27,8 +27,7 @@ def about(name: str) -> Provider:
         secret=shown(PastedSecret, preset.secret, called=preset.secret_name, form=preset.secret_form),
         needs_public_url=preset.signs_url,
         needs_verify_token=bool(preset.secret.beside),
-        sender=shown(Sender, preset.sender, timeout_seconds=_seconds(preset.sender.timeout_seconds)),
-        synchronous_timeout_seconds=_seconds(preset.synchronous_timeout_seconds),
+        sender=shown(Sender, preset.sender),
     )
 
 
@@ -38,10 +37,5 @@ def samples_of(name: str) -> list[SampleCall]:
 
 
 def page_of(name: str) -> str:
-    """Where at the sender webhooks are made; empty where that is not one address for everybody."""
+    """Returns the sender's page for webhooks, or an empty text if it has no address that is the same for everybody."""
     return presets.get(name).page if name in presets.names() else ""
-
-
-def _seconds(number: float | None) -> float | None:
-    """A file may have it as a whole number; the answer always has it as 10.0."""
-    return None if number is None else float(number)

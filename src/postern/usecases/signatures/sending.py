@@ -22,12 +22,12 @@ from postern.core.signatures.redact import TEST_CALL
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.signatures.signature import SignatureCredential
 from postern.core.webhooks.making import (
-    ONLY_ITS_SENDER,
     CannotMake,
     Draft,
     Made,
     Occasion,
     Wrong,
+    cannot_sign,
     signed,
     unsigned,
     with_token,
@@ -214,7 +214,7 @@ class _Sender:
         return await self._sent(heard, sent_at, round((time.monotonic() - began) * 1000, 1))
 
     async def _sent(self, heard: Fetched, sent_at: float, ms: float) -> views.SentCall:
-        """What became of it. Nothing is believed of an answer but what the history confirms."""
+        """Returns the call's outcome. An answer counts only as far as the history confirms it."""
         invocation_id = heard.header("x-invocation-id") or ""
         story = await self._gateway.store.history.get(invocation_id) if invocation_id else None
         answer = heard.body[:LONGEST_ANSWER].decode("utf-8", "replace")
@@ -268,12 +268,9 @@ def _check_can_be_made(webhook: StoredWebhook) -> None:
     check_secrets(webhook)
     how = webhook.settings.authentication
     if how.method == "hmac" and is_stand_in(webhook.secrets["main"].value):
-        raise Refused(
-            "conflict",
-            "the sender's secret has not been set here yet: with it, test calls are signed as the sender signs"
-            if is_shared(scheme_of(webhook.resolved).algorithm)
-            else ONLY_ITS_SENDER,
-        )
+        algorithm = scheme_of(webhook.resolved).algorithm
+        awaited = "the sender's secret has not been set here yet: with it, test calls are signed as the sender signs"
+        raise Refused("conflict", awaited if is_shared(algorithm) else cannot_sign(algorithm))
 
 
 def _made(

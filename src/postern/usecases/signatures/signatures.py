@@ -20,6 +20,7 @@ from postern.core.signatures.redact import MASK, TEST_CALL
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.webhooks import settings
 from postern.core.webhooks.stored import StoredWebhook
+from postern.usecases.answers import shown
 from postern.usecases.history.history import recorded
 from postern.usecases.history.views.calls import Step
 from postern.usecases.runtime.gateway import Gateway, require
@@ -134,13 +135,8 @@ async def test(gateway: Gateway, actor: Actor, request: SignatureTest) -> views.
         assert request.call is not None
         call = _call_of(request.call, gateway.clock())
     given = {address: text.encode() for address, text in request.fetched.items()}
-    return await _result(
-        actor,
-        setup,
-        request.webhook_id is not None,
-        await _with_keys(gateway, setup, call, given),
-        request.at,
-    )
+    call = await _with_keys(gateway, setup, call, given)
+    return await _result(actor, setup, request.webhook_id is not None, call, request.at)
 
 
 async def explain(
@@ -196,7 +192,7 @@ async def _with_keys(gateway: Gateway, setup: SenderSetup, call: Call, given: di
 
 
 async def _stored_setup(gateway: Gateway, webhook_id: str) -> SenderSetup:
-    """How a webhook checks its calls, with its own secrets."""
+    """Returns a webhook's way of checking its calls, with its own secrets."""
     webhook = await stored_webhook(gateway, webhook_id)
     check_secrets(webhook)
     how = webhook.settings.authentication
@@ -207,7 +203,7 @@ async def _stored_setup(gateway: Gateway, webhook_id: str) -> SenderSetup:
 
 
 def _given_setup(asked: SignatureAuthentication) -> SenderSetup:
-    """The same with secrets that came with the request."""
+    """Returns the way of checking that the request describes, with the secrets in it."""
     scheme = scheme_of(resolved(asked))
     if not isinstance(asked.secret, str):
         raise invalid("authentication.secret", "is required for a test")
@@ -238,16 +234,8 @@ def _call_of(tested: TestedCall, now: float) -> Call:
         path, query = url.path.encode("latin-1"), url.query.encode("latin-1")
     except UnicodeEncodeError:
         raise invalid("call", "headers and url hold Latin-1, a body as text holds Unicode") from None
-    return Call(
-        tested.method,
-        path,
-        query,
-        headers,
-        body,
-        "",
-        now,
-        f"{url.scheme}://{url.netloc}" if url.netloc else "",
-    )
+    base = f"{url.scheme}://{url.netloc}" if url.netloc else ""
+    return Call(tested.method, path, query, headers, body, "", now, base)
 
 
 async def _result(
@@ -261,20 +249,19 @@ async def _result(
     may_see = not stored or (actor.may("write") and not actor.is_key)
     expected = found.expected if may_see else ()
     signed = found.signed_bytes
-    return views.SignatureResult(
-        verified=found.verified,
+    is_awaited = awaits_secret and found.code == "signature_mismatch"
+    return shown(
+        views.SignatureResult,
+        found,
         matched=found.matched or None,
-        code=found.code,
-        explanation=SECRET_AWAITED
-        if awaits_secret and found.code == "signature_mismatch"
-        else found.explanation,
+        explanation=SECRET_AWAITED if is_awaited else found.explanation,
         steps=[Step(step=step, ok=ok, detail=detail) for step, ok, detail in found.steps],
         signed_content=None if signed is None else signed.decode("utf-8", "replace"),
         signed_content_base64=None if signed is None else base64.b64encode(signed).decode(),
-        received=list(found.received),
         expected=[
             views.Expected(secret=which, signature=signature) for which, signature in expected if which
         ],
+        received=list(found.received),
         would_verify_if=list(found.would_verify_if),
         resembles=resembles(call, presets.load()),
     )

@@ -1,4 +1,4 @@
-"""What is answered about senders and their signatures."""
+"""The answers about senders and their signatures."""
 
 from typing import Literal
 
@@ -16,7 +16,7 @@ class PastedSecret(View):
     paste: str
     where: str
     beside: str
-    """What the sender's handshake needs besides it, given as ``verifyToken``; empty where it needs nothing."""
+    """The label of a second text that the sender's handshake needs, given as ``verifyToken``; empty if it needs none."""
     beside_help: str
     form: SecretForm
 
@@ -71,7 +71,7 @@ class SignatureResult(View):
 
 
 class Explanation(View):
-    """Where the signature is not the trouble."""
+    """The explanation of a call whose signature is not the trouble."""
 
     invocation_id: str
     code: str
@@ -81,7 +81,7 @@ class Explanation(View):
 
 
 class SignatureExplanation(SignatureResult):
-    """Of a call whose signature is the trouble: all that the tester tells."""
+    """The explanation of a call whose signature is the trouble: all that the tester says."""
 
     code: str
     invocation_id: str

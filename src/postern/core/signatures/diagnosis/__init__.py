@@ -1,1 +1,1 @@
-"""Why a signature does not match, and what would make it match: asked by people, never on a call's path."""
+"""Explains to people why a signature does not match, and what would make it match. No call waits for it."""

@@ -1,4 +1,4 @@
-"""Why does this call not verify, and what would have to change?
+"""Finds why a call does not verify, and what would have to change.
 
 Every answer is tried, not guessed: a change is offered only after the one verifier has accepted the call with
 it. The work is bounded, by a number of tries and by the bytes they hash.
@@ -68,8 +68,7 @@ class Known(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What the tester shows. Nothing in it is secret; ``expected`` is for the owner alone, who could compute
-    it as well."""
+    """The tester's result. Nothing in it is secret; ``expected`` is for the owner alone, who could compute it too."""
 
     verified: bool
     matched: Matched
@@ -157,7 +156,7 @@ def _changes(
 
 
 class _Spending:
-    """How much more may be tried."""
+    """Counts how much more may be tried."""
 
     def __init__(self, setup: SenderSetup, call: Call) -> None:
         self._trials = MOST_TRIALS
@@ -201,7 +200,7 @@ def _other_presets(setup: SenderSetup, call: Call, presets: Mapping[str, Known])
 
 
 def _takes(scheme: SignatureScheme, setup: SenderSetup) -> bool:
-    """Whether what was set can be a key of this scheme at all."""
+    """Returns whether the secret that is set can be a key of this scheme."""
     try:
         return bool(replace(setup, scheme=scheme).credential())
     except ValueError:

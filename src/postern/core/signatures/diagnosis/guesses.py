@@ -1,5 +1,4 @@
-"""How a call may have been signed by a sender nobody described: what it carries, over what senders usually
-sign."""
+"""Guesses how a call was signed whose sender nobody described: what looks like a signature, over what senders usually sign."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -41,7 +40,7 @@ CONTENTS = (
     "{method}{url}{body}{timestamp}",
     "{body_sha256}",
 )
-"""What senders sign, most common first."""
+"""The usual signed contents, most common first."""
 
 
 def other_schemes(setup: SenderSetup, call: Call) -> Iterator[Trial]:
@@ -109,7 +108,7 @@ def _contents(setup: SenderSetup, call: Call) -> Iterator[tuple[str, str, str, s
 
 
 def _delivery_ids(scheme: SignatureScheme, call: Call) -> list[str]:
-    """Where the id may stand; empty for where the present scheme has it, if the call has it there."""
+    """Returns the places where the id may be. An empty text is the present scheme's own place, if the call has an id there."""
     own = [""] if any(finder(parse_ref(ref))(call) for ref in scheme.delivery_id) else []
     return own + [ref for ref in ids(call) if ref not in scheme.delivery_id]
 

@@ -1,5 +1,4 @@
-"""What in a call looks like a signature, a time or an id, whatever the scheme says: for finding out why none
-verifies."""
+"""Finds what looks like a signature, a time or an id in a call, whatever the scheme says."""
 
 import re
 from collections.abc import Iterator
@@ -52,7 +51,7 @@ class Moment:
 
 
 def shapes(call: Call, algorithms: tuple[Algorithm, ...] = tuple(DIGESTS)) -> list[SignatureShape]:
-    """Every way to read a signature of one of these algorithms out of headers and query, simplest first."""
+    """Returns every way to read a signature of one of these algorithms out of headers and query, simplest first."""
     found: dict[SignatureShape, None] = {}
     for ref, value in _values(call):
         for shape in _shapes_of(ref, value, algorithms):

@@ -1,5 +1,4 @@
-"""What may differ between how a call was signed and how it is checked: the secret's form, the URL, the body
-on its way.
+"""Variants of a set-up or a call: another form of the secret, another URL, a body that was changed on its way.
 
 Each variant is a whole set-up and call to try, with words and, where a setting would help, the change of that
 setting.
@@ -29,8 +28,7 @@ _WRAPPING = b" \t\r\n\"'"
 
 
 class Variation(msgspec.Struct, frozen=True):
-    """What would make the call verify. ``patch`` changes the webhook's authentication; None where the sender
-    has to change."""
+    """A change that would make the call verify. ``patch`` is for the webhook's authentication, and None if the sender must change."""
 
     change: str
     explanation: str
@@ -80,7 +78,7 @@ class Trial:
 
 
 def custom_patch(scheme: SignatureScheme) -> Patch:
-    """Of the webhook's authentication: this scheme instead of the present one."""
+    """Returns the change of a webhook's authentication to this scheme."""
     return {"provider": "custom", "scheme": scheme.to_document()}
 
 
@@ -116,7 +114,7 @@ def changed_times(setup: SenderSetup, call: Call) -> Iterator[Trial]:
 
 
 def changed_secrets(setup: SenderSetup, call: Call) -> Iterator[Trial]:
-    """The same secret, turned into key bytes in another way."""
+    """Yields the same secret, made into the key's bytes in other ways."""
     for scheme, words in secret_forms(setup):
         explanation = f"The signature was made with the secret {words}."
         yield Trial(
@@ -171,7 +169,7 @@ def _keys(setup: SenderSetup, scheme: SignatureScheme) -> tuple[bytes | None, ..
 
 
 def changed_urls(setup: SenderSetup, call: Call) -> Iterator[Trial]:
-    """The same call under the other URLs by which its sender may know the webhook."""
+    """Yields the same call under the other URLs by which its sender may know the webhook."""
     if "{url}" not in setup.scheme.signed_content and "{path}" not in setup.scheme.signed_content:
         return
     for url in _urls(setup, call):
