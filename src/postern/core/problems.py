@@ -91,7 +91,8 @@ _ALL = [
         "The only Transfer-Encoding that is understood is chunked, alone."
     ),
     Problem("malformed_json", 400, "Malformed JSON").says(
-        "The body is not valid JSON, or it is nested deeper than 100 levels."
+        "The body cannot be read. JSON must be valid and nested at most 100 levels deep; "
+        "a form must be complete, with at most 1,000 fields; a compressed body must be complete."
     ),
     Problem("payload_not_an_object", 400, "Payload is not an object").says(
         "The body is JSON, but not an object."
