@@ -29,7 +29,11 @@ def test_a_program_does_not_open_the_database_of_another_version(
     fresh_data(tmp_path / "data")
     with closing(sqlite3.connect(tmp_path / "data" / "postern.db")) as connection, connection:
         connection.execute("UPDATE alembic_version SET version_num = ?", [found])
-    for command in (["serve"], ["webhooks", "list"]):
+    (tmp_path / "data" / "secret.key").unlink()
+    for command in (["serve"], ["webhooks", "list"], ["migrate"]):
         refused = run_postern(tmp_path, *command)
         assert refused.returncode != 0
         assert advice in refused.stderr
+        assert not (tmp_path / "data" / "secret.key").exists(), (
+            "no key is made for a database that is refused"
+        )

@@ -120,6 +120,7 @@ class OnThisMachine:
         with ends_in_a_sentence():
             database = Database(self._settings.database)
             schema.migrate(database)
+            schema.verify(database)  # else it would claim to have migrated a database that it cannot
             database.close()
         return schema.newest()
 
