@@ -18,6 +18,7 @@ IN_A_ROW, FEWEST = 3, 5
 """Bad calls that open an incident: this many without a good one among them, or at least this many where the share decides."""
 LOOK_BACK = 1440
 """Minutes: the latest calls of a webhook that is called seldom may be this old."""
+WEEK = 7 * 1440
 LATELY = 15
 """Minutes without a bad call after which an incident closes."""
 SECOND_SECRET_DAYS = 30
@@ -125,12 +126,13 @@ def is_well(kind: AlarmKind, minutes: Minutes, share: int, now: int, long: bool)
     return good > 0 and (bad == 0 or (long and bad * 200 < share * (bad + good)))
 
 
-def ignored_reasons(minutes: Minutes, now: int) -> frozenset[str]:
+def ignored_reasons(past: Minutes, now: int) -> frozenset[str]:
     """The reasons of strangers' calls, which open no incident. They do only if good calls have stopped for longer than any two
-    of the last day were apart: then the sender itself may have lost its credential."""
-    good = [minute for minute in sorted(minutes) if _sums("rejected", minutes[minute])[1]]
-    gaps = [later - before for before, later in pairwise(good)]
-    return frozenset() if gaps and now - good[-1] > max(*gaps, LATELY) else STRANGERS
+    of the last week were apart: then the sender itself may have lost its credential. ``past``: the counts of that week."""
+    good = [minute for minute in sorted(past) if _sums("rejected", past[minute])[1]]
+    longest = max((later - before for before, later in pairwise(good)), default=0)
+    lasts = good and good[0] < now - WEEK and now - good[-1] > max(longest, LATELY)
+    return frozenset() if lasts else STRANGERS
 
 
 def without(minutes: Minutes, ignored: Collection[str]) -> Minutes:

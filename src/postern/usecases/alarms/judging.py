@@ -12,7 +12,9 @@ from postern.core.alarms import (
     LOOK_BACK,
     NEARLY_FULL,
     SECOND_SECRET_DAYS,
+    STRANGERS,
     WAITS,
+    WEEK,
     AlarmKind,
     Found,
     Incident,
@@ -219,7 +221,12 @@ class AlarmLoop:
     ) -> None:
         """``waits``: since when deliveries wait that were tried in vain for too long."""
         incident, minute = self._open.get((webhook.id, kind)), int(now // 60)
-        ignored = ignored_reasons(minutes, minute) if kind == "rejected" else frozenset()
+        ignored: frozenset[str] = frozenset()
+        if kind == "rejected" and any(STRANGERS & counted.keys() for counted in minutes.values()):
+            past = await self._gateway.store.incidents.minutes(
+                [webhook.id], minute - WEEK - LOOK_BACK, minute + 1
+            )
+            ignored = ignored_reasons(past[webhook.id], minute)
         minutes = without(minutes, ignored)
         if incident is None:
             first = await self._first(webhook, kind, minutes, minute)
