@@ -8,7 +8,6 @@ from postern import presets
 from postern.core.access.accounts import Actor
 from postern.core.moment import moment
 from postern.core.problems import FetchTrouble, Refused, invalid
-from postern.core.webhooks.stored import StoredWebhook
 from postern.usecases.access.audit import noted
 from postern.usecases.answers import Time
 from postern.usecases.runtime.gateway import Gateway, require
@@ -32,13 +31,22 @@ async def send_again(gateway: Gateway, actor: Actor, webhook_id: str, request: S
     require(actor, "write")
     webhook = await stored(gateway, webhook_id)
     check_secrets(webhook)
-    preset, how = _sender_of(webhook)
+    authentication = webhook.settings.authentication
+    preset = presets.load().get(authentication.provider) if authentication.method == "hmac" else None
+    if preset is None or preset.send_again is None:
+        raise Refused(
+            "conflict", "Postern cannot ask this webhook's sender: send the missing calls again there"
+        )
+    how = preset.send_again
     try:
         since = moment(request.since, gateway.clock())
     except ValueError as error:
         raise invalid("since", str(error)) from None
     if how.kind is None:
-        return SentAgain(preset.title, False, [], 0, 0, None, how.by_hand, None)
+        return SentAgain(
+            sender=preset.title, listed=False, asked=[], by_itself=0, left=0, retry_after_seconds=None,
+            by_hand=how.by_hand, note=None,
+        )  # fmt: skip
     setting = webhook.settings.send_again
     if setting is None or SEND_AGAIN not in webhook.secrets:
         raise Refused("conflict", f"sendAgain is not set: {preset.title} is asked with a token. {how.token}")
@@ -87,13 +95,3 @@ async def _press(api: SenderApi, wanted: list[SentEvent]) -> tuple[list[SentEven
             return done, slow.seconds
         done.append(one)
     return done, None
-
-
-def _sender_of(webhook: StoredWebhook) -> tuple[presets.Preset, presets.SendAgain]:
-    how = webhook.settings.authentication
-    preset = presets.load().get(how.provider) if how.method == "hmac" else None
-    if preset is None or preset.send_again is None:
-        raise Refused(
-            "conflict", "Postern cannot ask this webhook's sender: send the missing calls again there"
-        )
-    return preset, preset.send_again
