@@ -39,8 +39,8 @@ FOCUSED = """() => {
 MOST_TABS = 60
 GLOSSARY = Path(__file__).resolve().parents[3] / "docs" / "glossary.md"
 NOUNS = {
-    *("admit", "alarm", "answer", "call", "caller", "credential", "custom", "note", "rejected", "replay"),
-    *("response action", "run", "sender", "trigger", "webhook"),
+    *("admit", "alarm", "call", "caller", "credential", "custom", "event", "rejected", "replay"),
+    *("response action", "run", "sender", "synchronous response", "trigger", "webhook"),
 }
 """The words of the glossary that somebody meets in the first hour: fifteen at most."""
 
