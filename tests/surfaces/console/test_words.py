@@ -1,10 +1,12 @@
-"""How the console says numbers and times."""
+"""How the console says numbers and times, and reads a text that must stay as it is."""
 
 from types import SimpleNamespace
 
 import pytest
 
 from postern.surfaces.console import words
+from postern.surfaces.console.views.webhooks.settings import request_of
+from postern.surfaces.console.visit import Form
 from postern.surfaces.console.words import ago, milliseconds
 
 
@@ -44,3 +46,8 @@ def test_what_is_to_come_is_said_to_the_minute(seconds: float, text: str) -> Non
 def test_a_moment_has_passed_once_it_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(words, "time", SimpleNamespace(time=lambda: 100.0))
     assert [words.has_passed(moment) for moment in (99.9, 100.0, 100.1)] == [True, True, False]
+
+
+def test_the_body_of_an_answer_keeps_its_blanks() -> None:
+    form = Form({"acceptedAnswer.status": "202", "acceptedAnswer.body": " taken\r\n\r\n"})
+    assert request_of(form) == {"acceptedAnswer": {"status": 202, "body": " taken\n\n"}}

@@ -116,6 +116,10 @@ class Form(dict[str, str]):
         """The text; None if it is empty: the setting goes back to its default."""
         return self.text(name) or None
 
+    def as_typed(self, name: str) -> str | None:
+        """The text with its blanks; None if it is empty. Browsers send each line break as two characters."""
+        return self.get(name, "").replace("\r\n", "\n") or None
+
     def lines(self, name: str) -> list[str]:
         return [line.strip() for line in self.get(name, "").splitlines() if line.strip()]
 

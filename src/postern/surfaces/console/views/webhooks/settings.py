@@ -138,7 +138,7 @@ READ: dict[str, Callable[[Form, str], Any]] = {
     "acceptsXml": Form.on,
     "acceptedAnswer.status": Form.number,
     "acceptedAnswer.contentType": Form.given,
-    "acceptedAnswer.body": Form.given,
+    "acceptedAnswer.body": Form.as_typed,
     "synchronousResponse.enabled": Form.on,
     "synchronousResponse.timeoutSeconds": Form.number,
     "duplicateProtection.enabled": Form.on,
