@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postern.core.address import Allowlist
-from postern.core.admit import Verdict, admit, admit_head
+from postern.core.admit import admit, admit_head
 from postern.core.calls.call import Call
 from postern.core.calls.cors import Cors
 from postern.core.limits import Limits
@@ -16,6 +16,7 @@ from postern.core.signatures.credential import TokenCredential
 from postern.core.signatures.handshake import Handshake
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.signatures.signature import SignatureCredential
+from postern.core.verdict import Verdict
 from postern.core.webhooks.webhook import DuplicateKey, Webhook
 from support.calls import NOW, call, webhook
 

@@ -16,8 +16,8 @@ from sqlalchemy import (
     true,
 )
 
-from postern.core.admit import UNPROVEN
 from postern.core.history.volume import is_call, outcomes
+from postern.core.verdict import UNPROVEN
 from postern.core.webhooks.listing import Activity, Lately
 from postern.identity import first_id_at
 from postern.stores.history.volumes import parts

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from postern.core.access.accounts import Actor
-from postern.core.admit import Step, Verdict, admit_fetched
+from postern.core.admit import admit_fetched
 from postern.core.calls.call import Call
 from postern.core.history.invocation import Entry, StoreUnavailable
 from postern.core.problems import FetchTrouble, Refused
@@ -21,6 +21,7 @@ from postern.core.schedules import (
     next_run,
     seen,
 )
+from postern.core.verdict import Step, Verdict
 from postern.core.webhooks.settings import ScheduleSetting
 from postern.core.webhooks.stored import StoredWebhook
 from postern.core.webhooks.webhook import Webhook

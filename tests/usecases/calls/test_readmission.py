@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import Refused
 from postern.usecases.access import audit
 from postern.usecases.calls import readmission
-from postern.usecases.deliveries import holds
+from postern.usecases.deliveries import holds, replays
 from postern.usecases.history import history
 from postern.usecases.operations import retention
 from postern.usecases.webhooks import webhooks
@@ -51,10 +52,18 @@ async def test_an_array_of_calls_is_admitted_as_each_of_its_elements(house: Hous
     await house.deliver()
     assert sorted(one.fields["fieldOne"] for one in house.engine.started.values()) == ["1", "2"]
     assert [one.status for one in await house.history() if one.id == call] == ["completed"]
-    assert (await readmission.admit(house.gateway, OWNER, [call])).items[
-        0
-    ].reason == "it has been admitted before"
+    (again,) = (await readmission.admit(house.gateway, OWNER, [call])).items
+    assert again.reason == "it has been admitted before"
     assert (await readmission.recheck(house.gateway, OWNER, webhook.id)).would_pass == []
+
+    # A workflow for elements does not expect the whole array.
+    with pytest.raises(Refused, match="each element was started as a call of its own"):
+        await history.replay(house.gateway, OWNER, call)
+    plan = await replays.plan(house.gateway, OWNER, HistoryFilter(webhook.id), include_completed=True)
+    await replays.begin(house.gateway, OWNER, plan.id)
+    await replays.Replayer(house.gateway).round()
+    shown = await replays.show(house.gateway, OWNER, plan.id)
+    assert (shown.count, shown.done, shown.skipped) == (3, 2, 1)
 
 
 async def test_what_would_pass_is_reported_with_its_values_the_oldest_first(

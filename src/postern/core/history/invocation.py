@@ -180,7 +180,12 @@ class Delivery(msgspec.Struct):
     replay_id: str | None = None
     """The replay of many that made it."""
     traceparent: str = ""
-    """That of the call, which has it among its headers: whoever starts this looks there."""
+    """The call has it among its headers, and is asked for it when this is started."""
+
+    @property
+    def is_divided(self) -> bool:
+        """Whether it belongs to an admitted array whose elements were started in its place, each as a call of its own."""
+        return self.state == "completed" and self.started_at is None
 
 
 class Entry(msgspec.Struct):

@@ -1,28 +1,53 @@
-"""A webhook as the path of a call sees it: compiled once when its configuration changes, read by every
-call."""
+"""A webhook as calls meet it: compiled once when its configuration changes, read by every call."""
 
 from dataclasses import dataclass, field
+from hashlib import sha256
 
 from msgspec import Struct
 
 from postern.core.address import Allowlist
-from postern.core.calls.content import PAYLOAD_LIMIT, PLAIN, Mapping, TakenBodies
+from postern.core.calls.content import PAYLOAD_LIMIT, PLAIN, Mapping, Payload, TakenBodies
 from postern.core.calls.cors import Cors
-from postern.core.calls.paths import Path
+from postern.core.calls.paths import Path, walk_members
 from postern.core.deliveries.delivery import State
-from postern.core.signatures.credential import Credential
+from postern.core.signatures.credential import Credential, VerifiedCall
 from postern.core.signatures.handshake import Handshake
 from postern.core.signatures.redact import Mask
 from postern.core.webhooks.settings import AcceptedAnswer, AlarmSettings
 
 
 class DuplicateKey(Struct, frozen=True):
-    """Where the key of duplicate protection comes from: the webhook's own choice, else the scheme's id, else
-    the body."""
+    """Where the key of duplicate protection comes from: what the webhook's owner chose, else the sender's delivery
+    id, else the body."""
 
     window_seconds: int
     header: bytes | None = None
     path: Path | None = None
+
+    def key_of(self, verified: VerifiedCall, payload: Payload, is_element: bool) -> tuple[bytes, str]:
+        """The key, and where it was found. ``is_element``: the call is one element of an array."""
+        body = verified.call.body
+        if self.header is not None and (own := verified.call.first_header(self.header)):
+            name = self.header.decode("latin-1")
+            if is_element:  # all elements of one array have the same headers
+                return _digest(b"header", own, body), f"the header {name} and the element"
+            return _digest(b"header", own), f"the header {name}"
+        if self.path is not None:
+            value = walk_members(payload.members, self.path)
+            if value is not None:
+                return _digest(b"path", value), "the configured path in the body"
+        if self.header is None and self.path is None and verified.delivery_id:
+            if verified.delivery_id_signed:
+                return _digest(b"id", verified.delivery_id), "the sender's delivery id"
+            # An id that is not signed is not enough: anybody who saw one genuine call could send it again under
+            # another id, or take the id of a later call.
+            key = _digest(b"id", verified.delivery_id, sha256(body).digest())
+            return key, "the sender's delivery id and the body"
+        return _digest(b"body", body), "the body"
+
+
+def _digest(*parts: bytes) -> bytes:
+    return sha256(b"\0".join(parts)).digest()
 
 
 @dataclass(slots=True)
@@ -61,7 +86,7 @@ class Webhook:
 
     @property
     def first_state(self) -> State:
-        """That of a delivery which is made now."""
+        """The state of a delivery that is made now."""
         return "held" if self.held else "queued"
 
     def __post_init__(self) -> None:

@@ -9,9 +9,10 @@ import time
 
 from postern.core import answer as answers
 from postern.core.address import ClientAddresses, limit_key
-from postern.core.admit import Verdict, admit, admit_head, too_large
+from postern.core.admit import admit, admit_head, too_large
 from postern.core.calls.arriving import ArrivingBytes, Body
 from postern.core.calls.call import Call, Headers
+from postern.core.verdict import Verdict
 from postern.core.webhooks.webhook import Webhook
 from postern.observe.logs import Log
 from postern.observe.metrics import Numbers

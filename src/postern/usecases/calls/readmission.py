@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import AsyncIterator
 
 from postern.core.access.accounts import Actor
-from postern.core.admit import NEVER_READ, Verdict, admit_head
 from postern.core.admit import admit as judge
+from postern.core.admit import admit_head
 from postern.core.calls.content import RECORDED, UnreadableContent, read_object
 from postern.core.history.invocation import Delivery, HistoryFilter, Invocation
 from postern.core.limits import Limits
 from postern.core.problems import PROBLEMS, Gone, Refused, invalid
+from postern.core.verdict import NEVER_READ, Verdict
 from postern.core.webhooks.webhook import Webhook
 from postern.usecases.access.audit import noted
 from postern.usecases.calls import views

@@ -8,7 +8,6 @@ import msgspec
 
 from postern.core import answer as answers
 from postern.core.address import limit_key
-from postern.core.admit import Verdict
 from postern.core.answer import CallerAnswer, Header
 from postern.core.calls.call import Call
 from postern.core.deliveries.delivery import delivery_key
@@ -26,6 +25,7 @@ from postern.core.operations.retention import ROW_SIZE
 from postern.core.problems import PROBLEMS
 from postern.core.signatures.handshake import wants_empty_answers
 from postern.core.signatures.redact import TEST_CALL
+from postern.core.verdict import Verdict
 from postern.core.webhooks.announced import Announcement
 from postern.core.webhooks.webhook import Webhook
 from postern.identity import new_id

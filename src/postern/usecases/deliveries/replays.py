@@ -151,10 +151,13 @@ async def step(gateway: Gateway, replay: Replay) -> Replay | None:
 
 
 def _start_of(gateway: Gateway, story: Story, values: Values) -> tuple[str, dict[str, str], State] | None:
-    """None where the webhook is disabled, or it or the body is gone."""
+    """Returns None if there is nothing to start: the webhook is disabled, it or the body is gone, or the elements of an array
+    were started in the call's place."""
     webhook = gateway.runtime.directory.by_id(story.invocation.webhook_id)
     payload = payload_of(story.invocation)
     if webhook is None or not webhook.enabled or payload is None:
+        return None
+    if story.deliveries and story.deliveries[0].is_divided:
         return None
     is_recorded = values == "recorded" and story.deliveries
     fields = story.deliveries[0].fields if is_recorded else webhook.mapping.apply(payload)[0]

@@ -125,6 +125,9 @@ def replayable(gateway: Gateway, story: Story) -> Webhook:
     """The webhook whose workflow can be started for this call again, or ``Refused``."""
     if not story.deliveries:
         raise Refused("conflict", _never_started(story.invocation))
+    if story.deliveries[0].is_divided:
+        detail = "this call brought an array, and each element was started as a call of its own; replay those"
+        raise Refused("conflict", detail)
     webhook = gateway.runtime.directory.by_id(story.invocation.webhook_id)
     if webhook is None:
         raise Refused("conflict", "its webhook has been deleted")
