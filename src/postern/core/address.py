@@ -1,11 +1,10 @@
-"""Addresses: who is calling through which proxies, who may call, and where the gateway itself must never
-call.
+"""Addresses: who is calling through which proxies, who may call, and where the gateway itself must never call.
 
-Whatever cannot be read as an address is kept in quotes, so that it shows in history and is on no allowlist.
+A text that is not an address is kept in quotes, so that the history shows it and no allowlist has it.
 """
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from ipaddress import (
     IPv4Address,
@@ -16,25 +15,23 @@ from ipaddress import (
     ip_address,
     ip_network,
 )
-from typing import Literal, TypeVar
+from typing import Literal
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
 Address = IPv4Address | IPv6Address
-Network = TypeVar("Network", IPv4Network, IPv6Network)
+Network = IPv4Network | IPv6Network
 
 UNIX = "unix"
-"""The peer of a call that came over the gateway's unix socket, and the entry that stands for it in a list of
-trusted proxies."""
+"""The peer of a call over the gateway's unix socket, and its entry in a list of trusted proxies."""
 
 _LONGEST = 64
 _MAPPED = IPv6Network("::ffff:0:0/96")
 
 
 def read_address(text: str) -> Address | None:
-    """The address that the text is, or None. An IPv4 address that comes as ``::ffff:a.b.c.d`` is the IPv4
-    address."""
+    """Returns None if the text is not an address. ``::ffff:a.b.c.d`` is read as the IPv4 address in it."""
     if len(text) > _LONGEST:
         return None
     try:
@@ -45,8 +42,7 @@ def read_address(text: str) -> Address | None:
 
 
 def limit_key(address: str) -> str:
-    """Who counts as one where something is limited per caller: an IPv4 address, or the /64 of an IPv6 one, which
-    is the least that anybody is given."""
+    """The caller that a limit counts: an IPv4 address, or the /64 of an IPv6 one, the least that anybody is given."""
     if ":" not in address:
         return address
     found = read_address(address)
@@ -56,7 +52,7 @@ def limit_key(address: str) -> str:
 
 
 def neighbourhood(address: str) -> str:
-    """What one customer of a provider may have whole: the /24 of an IPv4 address, the /48 of an IPv6 one."""
+    """The network that one customer may have to itself: the /24 of an IPv4 address, the /48 of an IPv6 one."""
     found = read_address(address)
     if found is None:
         return address
@@ -65,106 +61,78 @@ def neighbourhood(address: str) -> str:
 
 
 class InvalidRanges(ValueError):
-    """Some entries are neither an address nor a range. ``errors`` says why, by the entry's place in the
-    list."""
+    """``errors``: what is wrong, by the entry's place in the list."""
 
     def __init__(self, errors: dict[int, str]) -> None:
         super().__init__("; ".join(errors.values()))
         self.errors = errors
 
 
-class _Spans(Struct, frozen=True):
-    """Ranges as sorted numbers that do not overlap: one bisection answers, however many there are."""
-
-    first: tuple[int, ...]
-    last: tuple[int, ...]
-
-    @staticmethod
-    def of(networks: Iterable[Network]) -> "_Spans":
-        merged = list(collapse_addresses(networks))
-        return _Spans(
-            tuple(int(n.network_address) for n in merged), tuple(int(n.broadcast_address) for n in merged)
-        )
-
-    def hold(self, number: int) -> bool:
-        index = bisect_right(self.first, number) - 1
-        return index >= 0 and number <= self.last[index]
-
-
 class Allowlist(Struct, frozen=True):
-    """Addresses and ranges. An empty one is false, and allows nobody: *no restriction* is the absence of a
-    list."""
+    """Addresses and ranges. An empty list is false, and allows nobody. *No restriction* is None."""
 
-    entries: tuple[str, ...]
-    _four: _Spans
-    _six: _Spans
+    _spans: tuple[tuple[int, int, int], ...]
+    """IP version, last and first address of each range: sorted, without overlaps, so that one bisection answers."""
     _unix: bool
 
     @staticmethod
     def parse(entries: Iterable[str]) -> "Allowlist":
         """Raises ``InvalidRanges`` with a message for every wrong entry."""
-        four: list[IPv4Network] = []
-        six: list[IPv6Network] = []
-        kept: list[str] = []
-        errors: dict[int, str] = {}
-        for place, entry in enumerate(entries):
-            text = entry.strip()
-            if text == UNIX:
-                kept.append(text)
-                continue
-            network = _read_range(text)
-            if isinstance(network, str):
-                errors[place] = network
-                continue
-            if isinstance(network, IPv4Network):
-                four.append(network)
-            else:
-                six.append(network)
-            kept.append(
-                str(network.network_address) if network.prefixlen == network.max_prefixlen else str(network)
-            )
+        read = [UNIX if entry.strip() == UNIX else _read_range(entry.strip()) for entry in entries]
+        errors = {place: one.message for place, one in enumerate(read) if isinstance(one, _NoRange)}
         if errors:
             raise InvalidRanges(errors)
-        return Allowlist(tuple(kept), _Spans.of(four), _Spans.of(six), UNIX in kept)
+        networks: list[Network] = [
+            *collapse_addresses(one for one in read if isinstance(one, IPv4Network)),
+            *collapse_addresses(one for one in read if isinstance(one, IPv6Network)),
+        ]
+        spans = ((one.version, int(one.broadcast_address), int(one.network_address)) for one in networks)
+        return Allowlist(tuple(spans), UNIX in read)
 
     def allows(self, address: str) -> bool:
-        """Whether the address is in one of the ranges. What is not an address is in none."""
+        """Whether the address is in one of the ranges. A text that is not an address is in none."""
         found = read_address(address)
         if found is None:
             return self._unix and address == UNIX
-        return (self._four if found.version == 4 else self._six).hold(int(found))
+        place = bisect_left(self._spans, (found.version, int(found)))
+        if place == len(self._spans):
+            return False
+        version, _, first = self._spans[place]
+        return version == found.version and first <= int(found)
 
     def __bool__(self) -> bool:
-        return bool(self.entries)
+        return bool(self._spans) or self._unix
 
 
 NOBODY = Allowlist.parse([])
 
 
-def _read_range(text: str) -> IPv4Network | IPv6Network | str:
-    """The range, or what is wrong with the text."""
+class _NoRange(Struct):
+    message: str
+
+
+def _read_range(text: str) -> Network | _NoRange:
     shown = _quoted(text)
     if "%" in text:
-        return f"{shown} names a network interface; leave out what follows the percent sign"
+        return _NoRange(f"{shown} names a network interface; leave out what follows the percent sign")
     try:
         network = ip_network(text, strict=False)
     except ValueError:
-        return (
-            f"{shown} is neither an address nor a range; write 203.0.113.7, 203.0.113.0/24 or 2001:db8::/32"
-        )
+        write = "write 203.0.113.7, 203.0.113.0/24 or 2001:db8::/32"
+        return _NoRange(f"{shown} is neither an address nor a range; {write}")
     prefix = text.partition("/")[2]
     if prefix and not (prefix.isascii() and prefix.isdigit()):
-        return f"{shown} has a mask; write {network}"
+        return _NoRange(f"{shown} has a mask; write {network}")
     if prefix and ip_address(text.partition("/")[0]) != network.network_address:
-        return f"{shown} is an address inside a range; write {network} for the range, or the address alone"
+        write = f"write {network} for the range, or the address alone"
+        return _NoRange(f"{shown} is an address inside a range; {write}")
     if isinstance(network, IPv6Network) and network.subnet_of(_MAPPED):
         return IPv4Network((int(network.network_address) & 0xFFFFFFFF, network.prefixlen - 96))
     return network
 
 
 class ClientAddresses(Struct, frozen=True):
-    """Whom to believe about where calls come from: the proxies, and the one header in which they name the
-    client."""
+    """The proxies that are believed about where calls come from, and the header in which they name the client."""
 
     trusted: Allowlist
     header: str
@@ -173,11 +141,10 @@ class ClientAddresses(Struct, frozen=True):
         return self.trusted.allows(_peer_address(peer))
 
     def client(self, peer: str | None, headers: Iterable[tuple[bytes, bytes]]) -> str:
-        """The right-most hop that is not a trusted proxy; the peer itself unless it is one.
+        """The right-most hop that is not a trusted proxy, or the peer if that is not one.
 
-        Hops to the left of the one found were written by whoever that is, and are worth nothing. A hop that is
-        empty or no address ends the search: then the client is unknown, and on no allowlist. Only a proxy that
-        sends no such header at all is itself the client.
+        That client wrote the hops to its left, so they are worth nothing. A hop that is empty or not an address ends
+        the search: then the client is unknown, and on no allowlist. A proxy that sends no such header is the client.
         """
         if not self.trusted and peer is not None and ":" not in peer:
             return peer
@@ -193,15 +160,13 @@ class ClientAddresses(Struct, frozen=True):
 
 
 def names_another(address: str, forwarded: list[bytes], header: bytes) -> bool:
-    """Whether a client was named in that header and this address, the one that counted, is none of those
-    named: whoever sent it is not among the trusted proxies."""
+    """Whether the header names clients, and the address that counted is not among them: a proxy that is not trusted sent it."""
     hops = list(_hops_from_the_right(header, forwarded))
     return bool(hops) and address not in hops
 
 
 def inside(address: str) -> bool:
-    """Whether it is this machine's or a private network's, as that of a proxy or tunnel in front mostly
-    is."""
+    """Whether it belongs to this machine or a private network, as a proxy or tunnel in front mostly does."""
     return address == UNIX or (
         read_address(address) is not None and forbidden(address) in ("this host", *_INSIDE)
     )
@@ -222,12 +187,10 @@ def _hops_from_the_right(header: bytes, values: list[bytes]) -> Iterator[str]:
         elif header == b"x-forwarded-for":
             hops = text.split(",")
         else:
-            # CF-Connecting-IP and its like hold one address; a list there is not theirs, and reads as no
-            # address.
+            # CF-Connecting-IP and its like hold one address. A list there is not theirs, and is not an address.
             hops = [text]
         for hop in reversed(hops):
-            # An empty one too: a proxy that was to name somebody there did not, and whoever is named further
-            # left is not it.
+            # An empty hop counts: a proxy left out the client's name, and the client is not the name further left.
             yield _hop_address(hop.strip() or "unknown")
 
 
@@ -235,8 +198,7 @@ _HOP = re.compile(r"\[(?P<six>[^\]]*)\](?::\d{1,5})?|(?P<four>[0-9.]+):\d{1,5}")
 
 
 def _hop_address(hop: str) -> str:
-    """``1.2.3.4``, ``1.2.3.4:5``, ``::1``, ``[::1]``, ``[::1]:443`` as an address; anything else in
-    quotes."""
+    """Reads ``1.2.3.4``, ``1.2.3.4:5``, ``::1``, ``[::1]`` and ``[::1]:443``; puts anything else in quotes."""
     match = _HOP.fullmatch(hop) if len(hop) <= _LONGEST else None
     address = read_address((match["six"] or match["four"] or "") if match else hop)
     return str(address) if address is not None else _quoted(hop)
@@ -246,11 +208,8 @@ _PAIR = re.compile(r'[ \t]*([!#$%&\'*+.^_`|~0-9A-Za-z-]+)=("(?:[^"\\]|\\.)*"|[^"
 
 
 def _forwarded_for(text: str) -> list[str]:
-    """The ``for=`` of each element of one ``Forwarded`` header, in order.
-
-    One line is read strictly or not at all: a caller who opens a quote could otherwise swallow the element
-    that the proxy appends.
-    """
+    """The ``for=`` of each element of a ``Forwarded`` header. A line that is not strictly right is not read at all: a caller
+    could open a quote and so swallow the element that the proxy appends."""
     if text.rstrip(" \t").endswith((",", ";")):
         return [text]
     hops: list[str] = []
@@ -279,7 +238,7 @@ def _quoted(text: str) -> str:
 
 METADATA = "a cloud's metadata service"
 
-_FORBIDDEN: tuple[tuple[IPv4Network | IPv6Network, str], ...] = tuple(
+_FORBIDDEN: tuple[tuple[Network, str], ...] = tuple(
     (ip_network(network), reason)
     for network, reason in (
         # The narrow ones first: they name what a wider range would only call private.
@@ -323,11 +282,8 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 
 
 def forbidden(address: str | Address) -> str | None:
-    """Why the gateway must not connect to this address, in words, or None where it may.
-
-    ``ipaddress.is_global`` will not do: it differs between patch releases, and calls multicast and NAT64
-    global.
-    """
+    """Says why the gateway must not connect to this address, or returns None if it may."""
+    # Not `ipaddress.is_global`: it differs between patch releases, and calls multicast and NAT64 global.
     found = read_address(address if isinstance(address, str) else str(address))
     if found is None:
         return "not an address"
@@ -349,15 +305,14 @@ def _carried(address: IPv6Address) -> tuple[IPv4Address, ...]:
 
 
 def closed(address: str, opened: Allowlist) -> str | None:
-    """Why the gateway must not connect there, where only these private addresses were opened on purpose."""
+    """Like ``forbidden``, where these private addresses were opened on purpose."""
     reason = forbidden(address)
     # A metadata service hands out the machine's own credentials: no range, however wide, opens it.
     return None if reason is None or (reason != METADATA and opened.allows(address)) else reason
 
 
 def reach_of(url: str) -> Literal["this machine", "this network"] | None:
-    """Who alone can reach this URL, as far as it says so by itself: a name is not looked up. None where the
-    internet may."""
+    """Says who alone can reach this URL. Returns None if the internet may. A name is not looked up."""
     try:
         host = (urlsplit(url).hostname or "").rstrip(".")
     except ValueError:

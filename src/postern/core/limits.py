@@ -1,4 +1,4 @@
-"""How often is too often: token buckets that cost one number each, and a bounded number of them."""
+"""Rate limits: token buckets that cost one number each, and a bounded number of them."""
 
 import heapq
 from collections.abc import Callable, Hashable
@@ -7,12 +7,9 @@ from msgspec import Struct
 
 
 class Buckets:
-    """One bucket per key: ``burst`` at once, refilled at ``rate`` a second (GCRA: all a bucket keeps is when
-    it will be full).
-
-    The clock is the caller's. At most ``most`` keys are remembered. Those who owe least are forgotten first,
-    never those longest unused: a flood from ever new addresses can neither grow this nor wash out whoever is
-    at the limit.
+    """One bucket per key: ``burst`` at once, refilled at ``rate`` a second (GCRA: a bucket keeps only the time when it
+    will be full). At most ``most`` keys are remembered. The fullest bucket is forgotten first, not the one unused for the
+    longest: a flood from ever new addresses must not make the gateway forget who is at the limit.
     """
 
     def __init__(self, most: int = 20_000) -> None:
@@ -20,7 +17,7 @@ class Buckets:
         self._most = most
 
     def take(self, key: Hashable, rate: float, burst: float, now: float, number: float = 1.0) -> float:
-        """Take so many: 0.0 when there were so many, else the seconds until there are."""
+        """Takes that number and returns 0.0, or returns the seconds until there are so many."""
         full_at = max(self._full_at.get(key, now), now) + number / rate
         wait = full_at - now - burst / rate
         if wait > 1e-9:
@@ -31,12 +28,12 @@ class Buckets:
         return 0.0
 
     def give_back(self, key: Hashable, rate: float) -> None:
-        """What was taken turned out not to count."""
+        """Puts back one that was taken and does not count."""
         if key in self._full_at:
             self._full_at[key] -= 1.0 / rate
 
     def wait(self, key: Hashable, rate: float, burst: float, now: float) -> float:
-        """What ``take`` would say, without taking."""
+        """Returns what ``take`` would, without taking anything."""
         wait = max(self._full_at.get(key, now), now) + 1.0 / rate - now - burst / rate
         return wait if wait > 1e-9 else 0.0
 
@@ -46,7 +43,7 @@ class Buckets:
 
     def _forget(self, now: float) -> None:
         owing = [(key, full_at) for key, full_at in self._full_at.items() if full_at > now]
-        # Half at a time: this looks at all of them, and must not be done for every new one.
+        # Half of them at a time: this looks at every bucket, which is too much work for each new one.
         self._full_at = dict(heapq.nlargest(self._most // 2, owing, key=lambda one: one[1]))
 
     def __len__(self) -> int:
@@ -56,24 +53,21 @@ class Buckets:
 FAILED_AUTHENTICATIONS_PER_MINUTE = 20
 MOST_REJECTED_AT_ONCE = 64 * 1024 * 1024
 REJECTED_PER_SECOND = 512 * 1024
-"""Bytes of a webhook's rejected calls that are recorded, of all addresses that were rejected too often lately."""
+"""Bytes of a webhook's rejected calls that are recorded, from all addresses that were rejected too often lately."""
 COST_OF_RECORDING = 8 * 1024
-"""Bytes for which a call is taken besides its own: many small ones keep the processor busy, not the disk."""
+"""Bytes that are counted for each call besides its own: many small calls keep the processor busy, not the disk."""
 
 
 class Tries(Struct, frozen=True):
-    """So many failures a minute, of whoever or whatever the key names."""
+    """How many failures a minute are allowed for a key."""
 
     key: Hashable
     per_minute: int = FAILED_AUTHENTICATIONS_PER_MINUTE
 
 
 class Limits:
-    """The counters of one gateway process. Rates hold per process; `docs/how-to/capacity.md` says what that
-    means for several.
-
-    Their clock has to be one that only runs forward: on wall time, one that is set back would reject
-    everybody for as long as the step.
+    """The counters of one gateway process. Rates hold per process; `docs/how-to/capacity.md` says what that means for
+    several. The clock must only run forward: wall time that is set back would reject everybody for as long as the step.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -87,12 +81,12 @@ class Limits:
         return self._calls.take(webhook_id, rate, burst, self._clock())
 
     def handshake(self, webhook_id: str) -> float:
-        """Handshakes come before anybody has proven anything, and each is recorded."""
+        """Handshakes are limited by themselves: callers have proven nothing yet, and each one is recorded."""
         return self._calls.take((webhook_id, "handshake"), 1.0, 60, self._clock())
 
     def records(self, webhook_id: str, network: str, size: int, proven: bool) -> bool:
-        """Whether a rejected call is recorded, or counted alone. The first of an address are recorded however many
-        others come; who has proven to be the sender shares with no stranger."""
+        """Whether a rejected call is recorded, or only counted. The first calls of each network are always recorded. The
+        sender, once proven, shares its room with no stranger."""
         now, per_minute = self._clock(), FAILED_AUTHENTICATIONS_PER_MINUTE
         if not proven and not self._failures.take((webhook_id, network), per_minute / 60, per_minute, now):
             return True
@@ -106,8 +100,8 @@ class Limits:
         return self._failures.wait((webhook_id, network), per_minute / 60, per_minute, self._clock()) > 0
 
     def reserve(self, *tries: Tries) -> float:
-        """Count these as failures before it is known, so that tries at the same moment do not all pass. All
-        of them or, where one has to wait, none: then the seconds."""
+        """Counts these as failures in advance, so that tries at the same moment do not all pass. If one has to wait, none is
+        counted, and its seconds are returned."""
         now = self._clock()
         wait = max(self._tries.wait(one.key, one.per_minute / 60, one.per_minute, now) for one in tries)
         if not wait:
@@ -116,10 +110,10 @@ class Limits:
         return wait
 
     def give_back(self, *tries: Tries) -> None:
-        """They were no failures."""
+        """Takes back what ``reserve`` has counted."""
         for one in tries:
             self._tries.give_back(one.key, one.per_minute / 60)
 
     def owed(self, tries: Tries) -> float:
-        """The more failures there were lately, the more."""
+        """A number that grows with the failures of late."""
         return self._tries.owed(tries.key, self._clock())

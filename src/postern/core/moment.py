@@ -1,4 +1,4 @@
-"""A time as people write it."""
+"""Reads a time as people write it."""
 
 import re
 from datetime import UTC, datetime
@@ -11,7 +11,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def moment(text: str, now: float) -> float:
-    """ISO 8601, in UTC where it names no zone, seconds since 1970, or how long ago. ``ValueError`` says how to write it."""
+    """Reads ISO 8601 (UTC if no zone is named), seconds since 1970, or how long ago. ``ValueError`` says how to write it."""
     try:
         if ago := _AGO.fullmatch(text):
             found = now - int(ago[1]) * _UNITS[ago[2]]

@@ -1,15 +1,14 @@
-"""Names a user may choose: headers, parameters, usernames; and the header names that are not theirs to
-take."""
+"""Names that a user may choose for headers, parameters and usernames, and header names that are reserved."""
 
 import re
 
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
-# Fewer characters than HTTP allows: proxies drop names with others, nginx those with an underscore.
+# HTTP allows more characters, but proxies drop such names: nginx those with an underscore.
 _OWN_HEADER = re.compile(r"[A-Za-z0-9-]{1,100}")
 _PARAMETER = re.compile(r"[A-Za-z0-9._~\-\[\]]{1,100}")
 
-# Set, removed or read by proxies, CDNs, browsers or the gateway itself: a token there would be lost, leaked or forged. Whole
-# names: a prefix of a proxy's is also one under which senders send their tokens (X-Goog-Channel-Token, X-Client-Secret).
+# Proxies, CDNs, browsers or the gateway itself set, remove or read these: a token there would be lost, leaked or forged. Whole
+# names, because senders use the same prefixes for their tokens (X-Goog-Channel-Token, X-Client-Secret).
 _RESERVED = {
     "host", "authorization", "cookie", "set-cookie", "connection", "transfer-encoding", "te", "upgrade", "forwarded", "via", "x-real-ip",
     "x-request-id", "x-signature", "origin", "referer", "user-agent", "traceparent", "tracestate", "keep-alive",
@@ -27,7 +26,7 @@ _RESERVED_PREFIXES = (
     "x-forwarded-", "x-webhook-", "cf-", "content-", "proxy-", "sec-", "accept", "access-control-", "x-invocation-", "if-", "x-envoy-", "x-b3-", "x-postern-",
 )  # fmt: skip
 _RESERVED_SUFFIXES = ("-ip", "-for", "-host", "-proto", "-port", "-scheme", "-addr")
-"""Where proxies write whom they serve."""
+"""Proxies write the client and its request into headers like these."""
 
 
 def is_header_name(text: str) -> bool:
@@ -35,7 +34,7 @@ def is_header_name(text: str) -> bool:
 
 
 def header_name_problem(name: str) -> str | None:
-    """What is wrong with this as the header that carries a token, or None."""
+    """Says what is wrong with this name for the header that carries a token."""
     if not _OWN_HEADER.fullmatch(name):
         return "a header name has 1 to 100 letters, digits and hyphens, like X-Api-Key"
     lowered = name.lower()
@@ -50,11 +49,11 @@ OF_THE_CONNECTION = {
     "host", "connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "content-length",
     "expect",
 }  # fmt: skip
-"""Headers that belong to the connection that a request came over: whoever makes another one sets them anew."""
+"""Headers of one connection. A program that repeats the request sets them anew."""
 
 
 def sent_header_problem(name: str) -> str | None:
-    """What is wrong with this as a header that a schedule sends along, or None."""
+    """Says what is wrong with this name for a header that a schedule sends."""
     if not is_header_name(name):
         return "a header name has 1 to 100 letters, digits and hyphens, like Authorization"
     if name.lower() in {*OF_THE_CONNECTION, "accept-encoding"} or name.lower().startswith(("proxy-", "if-")):

@@ -1,8 +1,7 @@
-"""Schedules: when a webhook fetches its source, in words and in numbers, where it stands, and what follows from what was
-fetched.
+"""Schedules: when a webhook fetches its source, in words and in numbers, and what follows from a fetch.
 
-A time of the schedule lies on a fixed grid, never "so long after the last one". Runs missed while nobody was
-there therefore collapse into the one that is due, and every replica computes the same next time.
+The times of a schedule lie on a fixed grid, not "so long after the last run". So runs that were missed become one,
+and every process computes the same next time.
 """
 
 import re
@@ -37,7 +36,7 @@ _NICKNAMES = {
 
 
 class InvalidSchedule(ValueError):
-    """``field`` is ``every``, ``cron`` or ``timeZone``; the message says what to write."""
+    """``field``: ``every``, ``cron`` or ``timeZone``. The message says what to write."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
@@ -57,8 +56,7 @@ class Schedule(Struct, frozen=True):
 def parse_schedule(
     every: str | int | None = None, cron: str | None = None, time_zone: str | None = None, anchor: float = 0.0
 ) -> Schedule:
-    """``anchor``: when the schedule was saved, so that *every 15 minutes* begins then. Raises
-    ``InvalidSchedule``."""
+    """``anchor``: when the schedule was saved; *every 15 minutes* begins then. Raises ``InvalidSchedule``."""
     if (every is None) == (cron is None):
         other = "" if every is None else "; null removes the other one"
         raise InvalidSchedule("every", f"give either every or cron{other}")
@@ -109,8 +107,7 @@ def _zone(name: str) -> ZoneInfo:
 
 
 def next_run(schedule: Schedule, after: float, key: str = "") -> float:
-    """The first time of the schedule later than ``after``. ``key`` (the schedule's id) spreads equal
-    schedules apart."""
+    """The first time of the schedule later than ``after``. ``key``, the webhook's id, spreads equal schedules apart."""
     jitter = jitter_of(schedule, key)
     return _next_on_grid(schedule, after - jitter) + jitter
 
@@ -130,13 +127,13 @@ def _next_on_grid(schedule: Schedule, after: float) -> float:
     times = CronSim(schedule.cron, datetime.fromtimestamp(after, _zone(schedule.time_zone)))
     due = next(times).timestamp()
     while due <= after:
-        # In the hour that a clock change repeats, a time of day has already been the first time round.
+        # A clock change repeats an hour: this time of day has been there already.
         due = next(times).timestamp()
     return due
 
 
 class Next(Struct, frozen=True):
-    """What follows from a run. ``at`` is None when the schedule pauses itself; somebody must look at it."""
+    """What follows from a run. ``at`` is None if the schedule pauses itself."""
 
     at: float | None
     failures: int
@@ -156,11 +153,8 @@ def after_run(
     failures: int = 0,
     asked_for: float | None = None,
 ) -> Next:
-    """When to fetch next. ``failures`` were counted before this run; ``asked_for`` is the source's own
-    Retry-After.
-
-    After failures the schedule keeps to its own times and leaves out those that come too soon.
-    """
+    """``failures`` were counted before this run; ``asked_for`` is the source's Retry-After. After failures the schedule
+    keeps its times, and leaves out those that come too soon."""
     wait = min(max(asked_for or 0.0, 0.0), LONGEST_ASKED_FOR)
     if succeeded:
         return Next(next_run(schedule, now + wait, key), 0)
@@ -172,7 +166,7 @@ def after_run(
 
 
 class Seen(Struct, frozen=True):
-    """What is remembered of an answer, to tell the next one from it."""
+    """What is remembered of an answer, to compare the next one with it."""
 
     etag: str = ""
     last_modified: str = ""
@@ -184,7 +178,7 @@ def seen(etag: str | None, last_modified: str | None, body: bytes) -> Seen:
 
 
 def conditions(previous: Seen | None) -> Mapping[str, str]:
-    """The request headers that let the source answer 304 when nothing has changed."""
+    """The request headers with which the source can answer 304 if nothing has changed."""
     if previous is None:
         return {}
     asked = {"If-None-Match": previous.etag, "If-Modified-Since": previous.last_modified}
@@ -192,7 +186,7 @@ def conditions(previous: Seen | None) -> Mapping[str, str]:
 
 
 def changed(previous: Seen, fetched: Seen) -> bool:
-    """Whether the answer is news. The source's own word (the same ETag) goes before a comparison of bytes."""
+    """Whether the answer is another one. The source's ETag counts more than a comparison of bytes."""
     if previous.etag and previous.etag == fetched.etag:
         return False
     return previous.body_hash != fetched.body_hash
@@ -211,11 +205,8 @@ def explain(schedule: Schedule) -> str:
 
 
 class ScheduleState(Struct, frozen=True):
-    """Where a webhook's schedule stands."""
-
     webhook_id: str
     anchor: float
-    """When it was saved: intervals are counted from then."""
     next_run_at: float | None
     """None while it is switched off or paused."""
     lease_until: float | None
@@ -232,7 +223,7 @@ class ScheduleState(Struct, frozen=True):
 
 
 class ScheduleRun(Struct, frozen=True):
-    """What one run comes to, as it is written down together with what it started."""
+    """The result of one run. It is written down together with the calls that it brought."""
 
     at: float
     result: str
@@ -242,14 +233,14 @@ class ScheduleRun(Struct, frozen=True):
     failures: int
     paused: bool
     seen: Seen | None = None
-    """To compare the next answer with; None leaves what was remembered as it is."""
+    """None leaves what was remembered as it is."""
 
 
 def calls_in(
     url: str, host: str, headers: Headers, body: bytes, at: float, split_array: bool
 ) -> list[Call] | str:
-    """One call, or one for each element of an array where that was chosen; or why it cannot be divided."""
-    kept = headers_of_part(headers)  # what is stored is what came out of them
+    """One call, or one for each element of an array if ``split_array``. A text says why the array cannot be divided."""
+    kept = headers_of_part(headers)
     bodies: Iterable[bytes] = (body,)
     text = body.removeprefix(b"\xef\xbb\xbf").lstrip()
     if split_array and text[:1] == b"[":

@@ -1,9 +1,9 @@
-"""Whether the time of day may be trusted to delete by it: a clock that is set wrong for a minute must not cost what is kept."""
+"""Whether to delete by the time of day: a clock that is wrong for a minute must not cost what is kept."""
 
 JUMP = 60.0
-"""Seconds between two looks that only somebody who sets the clock, or a machine that slept, makes."""
+"""Seconds. A larger step means that somebody set the clock, or the machine slept."""
 CONFIRMED = 3600.0
-"""A clock that has gone on for so long as it should is right: wrong ones are mostly set within minutes."""
+"""Seconds without a step, after which a clock is believed: wrong ones are mostly corrected within minutes."""
 LONGEST_GAP = 86_400.0
 
 
@@ -14,8 +14,8 @@ class SteadyClock:
         self._jumped = False
 
     def trusts(self, now: float, monotonic: float, last: float | None) -> bool:
-        """``last``: when something was deleted last, or is known to have happened. Long ago, the clock may have been set wrong
-        while nobody looked, or the machine was off: then, too, an hour has to go by."""
+        """``last``: when something was deleted last, or is known to have happened. If that is long ago, the clock may have
+        been set while nobody looked, so it has to be confirmed too."""
         offset = now - monotonic
         if self._offset is None or abs(offset - self._offset) > JUMP:
             self._jumped = self._offset is not None

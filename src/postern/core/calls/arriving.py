@@ -1,4 +1,4 @@
-"""How much memory the bodies may take that are still coming in, and who gets how much of it."""
+"""The memory for bodies that are still coming in, and who gets how much of it."""
 
 import heapq
 from collections import Counter, defaultdict, deque
@@ -8,27 +8,24 @@ from msgspec import Struct
 
 MOST_ARRIVING = 256 * 1024 * 1024
 ONE_CALLER = 8
-"""A caller gets an eighth of what a webhook gets, so that one who wants it all leaves the webhook to the others."""
+"""A caller gets an eighth of what a webhook gets, so that a greedy caller leaves room for the webhook's others."""
 AT_ONCE = 64
-"""Looking for who has to go costs a look at all bodies, so it makes room for a sixty-fourth of all there is."""
+"""Choosing who gives way looks at every body, so it frees a sixty-fourth of all the memory at once."""
 
 
 class Body(Struct, eq=False):
-    """One that is coming in."""
-
     webhook_id: str
     caller: str
     turn_away: Callable[[], None]
-    """Has it given back."""
+    """Answers the caller, and has this given back."""
     size: int = 0
 
 
 class ArrivingBytes:
-    """A body is kept until it has come in whole, whoever sends it, so all of them share a bounded room.
+    """Strangers' bodies are kept until they are whole, so all bodies together share a bounded memory.
 
-    No webhook may hold more than is left free for everybody else: one alone gets half of the room, of two each a
-    third. However many take as much as they can, as much is free as any of them has. Where a webhook's part is full, the
-    callers who have the most of it give way, each with the body that has been coming in for the longest.
+    A webhook may hold as much as is left free: one alone gets half of the memory, two get a third each. Where a webhook's
+    part is full, the callers who have the most of it give way, each with its oldest body.
     """
 
     def __init__(self, most: int = MOST_ARRIVING) -> None:
@@ -39,7 +36,7 @@ class ArrivingBytes:
         self._bodies: dict[Body, None] = {}
 
     def take(self, body: Body, size: int) -> bool:
-        """Whether there is so much more for it; then it has it until it is given back. Otherwise it was turned away."""
+        """Whether the body could grow so much. If not, it was turned away."""
         self._bodies[body] = None
         if (self._callers[body.caller] + size) * ONE_CALLER > self._free(size):
             body.turn_away()

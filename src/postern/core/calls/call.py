@@ -16,14 +16,12 @@ Headers = tuple[tuple[bytes, bytes], ...]
 
 
 def header_values(headers: Headers, name: bytes) -> list[bytes]:
-    """Every value sent under this (lower-case) name, in order: a repeated header is several values, never
-    one."""
+    """Every value of this (lower-case) name, in order: a repeated header has several values."""
     return [value for key, value in headers if key == name]
 
 
 def query_pairs(query: bytes) -> list[tuple[bytes, bytes]]:
-    """The query string's names and values, percent-decoded, in order. Total: nothing a stranger sends can
-    fail here."""
+    """The names and values of a query string, decoded, in order. Nothing a stranger sends can make it fail."""
     pairs = []
     for part in query.split(b"&"):
         if part:
@@ -39,15 +37,10 @@ def unquote_plus(text: bytes) -> bytes:
 
 
 class Call(msgspec.Struct, eq=False):
-    """What arrived, never changed afterwards.
+    """What arrived: header names in lower case, every other byte untouched. ``address``: the client's address as the trusted
+    proxies tell it, or the beginning of what is no address, in quotes. ``body`` is empty until it has been read.
 
-    This and whatever else is made for every call is a Struct: making one costs a tenth of making a dataclass.
-
-    Header names are lower-case (they are case-insensitive); every other byte is untouched.
-
-    ``address`` is the client's address as the trusted proxies tell it, or the beginning of what could not be parsed, in
-    quotes.
-    ``body`` is empty until it has been read; the steps that come before the body do not look at it.
+    Like everything that is made for every call this is a Struct: making a dataclass takes ten times as long.
     """
 
     method: str
@@ -59,16 +52,16 @@ class Call(msgspec.Struct, eq=False):
     received_at: float
     base_url: str = ""
     from_proxy: bool = False
-    """Whether its peer is a trusted proxy; asked for its ``traceparent`` alone."""
+    """Whether its peer is a trusted proxy. Set only where the call has a ``traceparent``."""
     _by_name: dict[bytes, bytes] | None = None
     _query_pairs: list[tuple[bytes, bytes]] | None = None
     _objects: dict[Any, Any] | None = None
-    """What ``read_object`` made of the body: the check of a signature and the mapping ask for the same."""
+    """The results of ``read_object``: the check of a signature and the mapping ask for the same."""
     fetched: Mapping[str, bytes] | None = None
-    """The senders' key sets that are at hand, by their addresses: a check takes them as it takes the call."""
+    """The senders' key sets that are at hand, by their addresses. A check needs them."""
 
     def __repr__(self) -> str:
-        """Without what may carry a credential: headers, query, body."""
+        """Without headers, query and body, which may hold a credential."""
         return f"Call({self.method} {self.path!r} from {self.address!r}, {len(self.body)} bytes)"
 
     def header(self, name: bytes) -> list[bytes]:
@@ -98,17 +91,16 @@ class Call(msgspec.Struct, eq=False):
 
     @property
     def traceparent(self) -> str:
-        """Which trace it belongs to (W3C Trace Context), where a trusted proxy says so."""
+        """The trace that it belongs to (W3C Trace Context), if a trusted proxy says so."""
         sent = self.header(b"traceparent") if self.from_proxy else []
         return sent[0].decode() if len(sent) == 1 and _TRACEPARENT.fullmatch(sent[0]) else ""
 
     @property
     def untrusted(self) -> frozenset[bytes]:
-        """The headers that are not stored as they came, so that what is stored can be handed on: what a call that no trusted
-        proxy has passed on says of its trace."""
+        """The headers that are masked when the call is stored: a ``traceparent`` that no trusted proxy has sent."""
         is_named = self.first_header(b"traceparent") is not None
         return _OF_THE_TRACE if is_named and not self.traceparent else _NONE
 
     def but(self, **changes: Any) -> "Call":
-        """Another call, which differs in this. What was looked up in this one is not taken along."""
+        """A changed copy, without what was looked up in this one."""
         return replace(self, _by_name=None, _query_pairs=None, _objects=None, **changes)

@@ -1,4 +1,4 @@
-"""Which pages of other origins may call, and the headers that tell their browsers so."""
+"""CORS: which pages of other origins may call, and the headers that tell their browsers so."""
 
 import re
 
@@ -11,22 +11,22 @@ _HEADER_NAMES = re.compile(rb"[A-Za-z0-9!#$%&'*+.^_`|~, -]{0,1000}")
 
 
 def origin_problem(origin: str) -> str | None:
-    """What is wrong with an origin as a setting, or None."""
+    """Says what is wrong with an origin as a setting."""
     if origin == "*" or _EXACT.fullmatch(origin.lower()) or _WILD.fullmatch(origin.lower()):
         return None
     return "write an origin like https://shop.example.com, https://*.example.com or *; no path, no trailing slash"
 
 
 class Cors:
-    """The origins of one webhook. Those that are listed by name may send credentials, for browsers send a beacon
-    of JSON only so; a webhook looks at no cookie, and a caller proves itself in the call."""
+    """The origins of one webhook. Origins that are listed by name may send credentials, because browsers send a beacon of
+    JSON only so. A webhook looks at no cookie; a caller proves itself in the call."""
 
     def __init__(self, origins: tuple[str, ...]) -> None:
         lowered = [origin.lower() for origin in origins]
         self._any = "*" in lowered
         self._exact = {origin.encode() for origin in lowered if "*" not in origin}
         wild = [match for match in map(_WILD.fullmatch, lowered) if match]
-        # One or more labels before the suffix; the suffix itself has to be listed on its own.
+        # One or more labels before the suffix. The suffix alone is another origin, with an entry of its own.
         self._wild = [
             re.compile(
                 f"{match[1]}://[a-z0-9-]+(\\.[a-z0-9-]+)*\\.{re.escape(match[2])}{match[4] or ''}".encode()
@@ -43,8 +43,7 @@ class Cors:
         )
 
     def headers(self, call: Call) -> list[Header]:
-        """For every answer of this webhook, errors too: without them a page's script could not read why it
-        was rejected."""
+        """Every answer of this webhook has them, errors too: without them a page's script cannot read the reason."""
         origin = call.first_header(b"origin")
         vary = [(b"vary", b"Origin")]
         if origin is None or not self.allows(origin):
@@ -59,7 +58,7 @@ class Cors:
         ]
 
     def preflight(self, call: Call) -> list[Header]:
-        """The answer to a browser that asks before it sends."""
+        """The headers for a browser that asks before it sends."""
         asked = call.first_header(b"access-control-request-headers") or b"content-type"
         names = asked if _HEADER_NAMES.fullmatch(asked) else b"content-type"
         return [

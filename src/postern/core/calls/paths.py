@@ -1,9 +1,7 @@
-"""Paths into a JSON document: ``customer.email``, ``items[0].sku``, ``items.0.sku``, ``a\\.b`` for a dot in a
-key.
+"""Paths into a JSON document: ``customer.email``, ``items[0].sku``, ``items.0.sku``, ``a\\.b`` for a dot in a key.
 
-Walking decodes only the levels on the way and leaves the rest as the text that was sent, so that a number
-keeps every digit (``10.00`` stays ``10.00``, an id of 30 digits is not rounded) and a large document costs no
-more than its path.
+Only the levels on the way are decoded. The rest stays the text that was sent, so that a number keeps every digit
+(``10.00``, an id of 30 digits) and a large document costs no more than its path.
 """
 
 import re
@@ -30,8 +28,7 @@ class InvalidPath(ValueError):
 
 @lru_cache(maxsize=4096)
 def parse_path(text: str) -> Path:
-    """The steps of a path. A number is an index where it meets an array and a key where it meets an
-    object."""
+    """The steps of a path. A number is an index in an array and a key in an object."""
     if not text or len(text) > _LONGEST:
         raise InvalidPath(f"a path has 1 to {_LONGEST} characters")
     steps: list[str | int] = []
@@ -56,8 +53,8 @@ def parse_path(text: str) -> Path:
 
 
 def path_problem(text: str) -> str | None:
-    """Why nobody should save this as a path: it is none, or it is written as other programs write one. A document may hold
-    a member called ``$`` or one that begins with ``https://``: with a backslash in it the path is meant so."""
+    """Says why this cannot be saved as a path: it is none, or it is written as other programs write paths. (A member may be
+    called ``$``, or begin with ``https://``: then the path has a backslash.)"""
     if text.startswith(("$.", "$[")):
         return "write it without $ in front, like customer.email"
     if _ADDRESS.fullmatch(text):
@@ -70,7 +67,7 @@ def path_problem(text: str) -> str | None:
 
 
 def extended(path: str, step: str | int) -> str:
-    """The path one step further: a dot inside a key is escaped, so that it is not taken for two steps."""
+    """The path one step further, with a dot inside a key escaped."""
     if isinstance(step, int):
         return f"{path}[{step}]"
     key = _SPECIAL.sub(r"\\\1", step) if step != "$" else r"\$"
@@ -78,12 +75,12 @@ def extended(path: str, step: str | int) -> str:
 
 
 def members(document: msgspec.Raw | bytes) -> dict[str, msgspec.Raw]:
-    """The object's members, each still as its text. Raises msgspec's errors for what is not a JSON object."""
+    """The members of an object, each still as its text. Raises msgspec's errors if it is not a JSON object."""
     return _OBJECT.decode(document)
 
 
 def walk(document: msgspec.Raw | bytes, path: Path) -> bytes | None:
-    """The JSON text at the path, or None where the document has nothing there."""
+    """The JSON text at the path, or None if there is nothing."""
     here: msgspec.Raw | bytes = document
     try:
         for step in path:
@@ -94,7 +91,7 @@ def walk(document: msgspec.Raw | bytes, path: Path) -> bytes | None:
 
 
 def walk_members(document: dict[str, msgspec.Raw], path: Path) -> bytes | None:
-    """The same from an object that is already open, so that four paths open the document once."""
+    """The same for an object that is open already, so that four paths open the document once."""
     try:
         here = document[str(path[0])]
         for step in path[1:]:
@@ -105,7 +102,7 @@ def walk_members(document: dict[str, msgspec.Raw], path: Path) -> bytes | None:
 
 
 def walk_every(document: msgspec.Raw | bytes, path: Path) -> list[bytes]:
-    """The same where an array on the way stands for each of its elements. Empty where one of them has nothing there."""
+    """The same, where an array on the way stands for each of its elements. Empty if one of them has nothing there."""
     try:
         return _every(document, path)
     except _NOTHING_THERE:
@@ -133,7 +130,7 @@ def _into(here: msgspec.Raw | bytes, step: str | int) -> msgspec.Raw:
 
 
 def as_text(value: bytes) -> str:
-    """How a mapped value is handed on: a text as itself, null as nothing, everything else as its JSON."""
+    """A mapped value as a workflow gets it: a text as itself, null as an empty text, everything else as its JSON."""
     if value[:1] == b'"':
         try:
             return _TEXT.decode(value)

@@ -1,5 +1,4 @@
-"""A delivery: the durable intent to start the trigger once. What the engine is given, how it went, when to
-try again."""
+"""A delivery, the recorded task to start the trigger once: what the engine is given, how it went, when to try again."""
 
 import random
 from collections.abc import Iterable
@@ -13,8 +12,8 @@ from postern.core.answer import WorkflowResponse
 FIELD_NAMES = ("fieldOne", "fieldTwo", "fieldThree", "fieldFour")
 
 State = Literal["queued", "held", "started", "completed", "failed", "lost", "dropped"]
-"""``started``: its runs are at work, or nobody can say how they ended. ``failed``: it could not be started, or
-a run of it failed; ``started_at`` tells which. ``lost``: the engine took it, and does not know it any more."""
+"""``started``: its runs are at work, or nobody knows how they ended. ``failed``: it could not be started, or a run failed
+(then it has a ``started_at``). ``lost``: the engine has taken it, and no longer knows it."""
 
 FIRST_WAIT = 1.0
 LONGEST_WAIT = 3600.0
@@ -39,7 +38,7 @@ class EndSlot:
 
 
 class Trigger(Struct, frozen=True):
-    """What the engine is given. ``key`` is the delivery's key: starting the same key twice starts once."""
+    """What the engine is given. Starting the same ``key``, the delivery's, twice starts once."""
 
     key: str
     webhook_id: str
@@ -49,12 +48,12 @@ class Trigger(Struct, frozen=True):
     """The call's JSON object as text (a form already turned into one)."""
     response: ResponseSlot | None = None
     end: EndSlot | None = None
-    """Where the engine does not tell by itself how runs end."""
+    """None if the engine tells by itself how runs end."""
     traceparent: str = ""
 
     @property
     def tracing(self) -> dict[str, str]:
-        """The trace that the call belongs to, as a header or a variable; nothing where it belongs to none."""
+        """The call's trace as headers or variables, empty if it has none."""
         return {"traceparent": self.traceparent} if self.traceparent else {}
 
     @property
@@ -63,7 +62,7 @@ class Trigger(Struct, frozen=True):
 
 
 def variables_of(webhook_id: str, invocation_id: str, fields: dict[str, str]) -> dict[str, str]:
-    """The specification's trigger variables, as every engine hands them to a workflow."""
+    """The trigger variables, as every engine hands them to a workflow."""
     return {
         "webhookId": webhook_id,
         **{name: fields.get(name, "") for name in FIELD_NAMES},
@@ -72,29 +71,26 @@ def variables_of(webhook_id: str, invocation_id: str, fields: dict[str, str]) ->
 
 
 def delivery_key(invocation_id: str, emission: int) -> str:
-    """The idempotency key: for a key that it has already the engine starts nothing, so an emission is started once. A
-    replay is the next emission, and runs again."""
+    """The idempotency key. The engine starts a key once; a replay is the next emission, with another key."""
     return f"{invocation_id}.{emission}"
 
 
 def invocation_of_key(key: str) -> str:
-    """The id of the invocation whose delivery has this key."""
     return key.rpartition(".")[0]
 
 
 def wait_before_retry(attempts: int, asked_for: float | None = None) -> float:
-    """Exponential, with jitter so that what failed together does not come back together; never sooner than
-    asked for."""
+    """Exponential, with jitter so that deliveries which failed together do not come back together."""
     longest = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(attempts - 1, 20))
     wait: float = longest * random.uniform(0.5, 1.0)
     return max(wait, min(asked_for or 0.0, LONGEST_WAIT))
 
 
 class EngineUnavailable(Exception):
-    """The engine cannot take the trigger now; the same start will be tried again."""
+    """The engine cannot take the trigger now. The start will be tried again."""
 
     def __init__(self, detail: str, retry_after: float | None = None, only_this: bool = False) -> None:
-        """``only_this``: it says nothing of other starts, which may be for other workflows."""
+        """``only_this``: other starts, for other workflows, may succeed."""
         super().__init__(detail)
         self.detail = detail
         self.retry_after = retry_after
@@ -111,24 +107,23 @@ class EngineRejected(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """``runs`` workflows took the trigger; zero means that nobody listens, which history says in words.
+    """``runs`` workflows took the trigger; zero means that nobody listens.
 
-    ``answer`` is there when the engine answered a synchronous call together with taking it, as n8n and
-    Node-RED can. It counts exactly like one that the response action posts: the first answer wins.
+    ``answer``: what the engine answered the caller while taking it, as n8n and Node-RED can. It counts like an answer of
+    the response action: the first one wins.
     """
 
     runs: int
     workflows: tuple[str, ...] = ()
     answer: WorkflowResponse | None = None
     at: float | None = field(default=None, compare=False)
-    """Since when they run, where the engine's reply comes later than that: with the answer, or once it is on
-    disk. None: since the reply."""
+    """Since when they run, if that was before the engine's reply. None: since the reply."""
     failed: str = ""
-    """Why its run has failed, where the engine's reply says so."""
+    """Why its run has failed, if the engine's reply says so."""
 
 
 class End(Struct, frozen=True):
-    """All runs of a delivery are over. One that failed makes it a failure; ``error`` says why."""
+    """How all runs of a delivery ended: ``failed`` if one has failed."""
 
     state: Literal["completed", "failed"]
     at: float
@@ -139,7 +134,7 @@ LONGEST_ERROR = 2000
 
 
 def end_of_runs(runs: Iterable[tuple[str, float, str]]) -> End:
-    """How they ended together: state, time and error of each."""
+    """Of each run its state, time and error."""
     all_runs = list(runs)
     at = max(ended_at for _, ended_at, _ in all_runs)
     errors = [error or "no reason was given" for state, _, error in all_runs if state != "completed"]
@@ -155,12 +150,10 @@ class EngineHealth(Struct, frozen=True):
     cannot_start: bool = False
     """It was tried again and again: somebody has to help."""
     problems: tuple[str, ...] = ()
-    """It runs, and something keeps a part of it from it."""
+    """What keeps a part of a running engine from working, as a broken workflow file does."""
 
 
 class Run(Struct, frozen=True):
-    """One run of one workflow, as the engine tells it."""
-
     id: str
     workflow: str
     state: str
@@ -172,8 +165,8 @@ class Run(Struct, frozen=True):
 
 
 class Workflow(Struct, frozen=True, rename="camel"):
-    """A workflow the engine knows: its name, the Webhook IDs it wants (none: every webhook's), what its
-    author says of it."""
+    """A workflow that the engine knows. ``webhook_ids``: whose calls it wants; empty for all. ``help``: what its author
+    says of it."""
 
     name: str
     webhook_ids: tuple[str, ...]

@@ -1,31 +1,30 @@
-"""What differs between two calls: by name, by path and by line, never by where it happens to stand."""
+"""Compares two calls by name, by path and by line."""
 
 import json
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
+from functools import reduce
 from itertools import zip_longest
 from typing import Any, Literal, overload
 
 from msgspec import Struct
 
-from postern.core.calls.paths import extended
+from postern.core.calls.paths import Path, extended
 
 Kind = Literal["added", "removed", "changed"]
 
 MOST = 300
-"""Differences of one kind that are shown; the rest is counted."""
+"""Differences that are shown; more are counted."""
 LONGEST_TEXT = 300
 LARGEST_READ = 2 * 1024 * 1024
-"""Of larger bodies only whether they are the same is shown."""
+"""Bytes. Of larger bodies it is only said whether they differ."""
 DEEPEST = 200
 MOST_LINES = 400
-"""Between the first line that differs and the last: of more it is shown that they differ."""
+"""From the first line that differs to the last. Of more lines it is only said that they differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """``kind``: as seen from the call that is compared with."""
-
     place: str
     kind: Kind
     before: str | None = field(repr=False)
@@ -50,23 +49,19 @@ class Differences(Struct):
 
 
 def pairs(before: list[tuple[str, str]], after: list[tuple[str, str]]) -> Differences:
-    """By name. A name that came more than once is compared with all its values, in their order."""
+    """Compares by name. The values of a name that came more than once are compared together, in their order."""
     found, was, now = Differences(), _by_name(before), _by_name(after)
-    for name in [*was, *(one for one in now if one not in was)]:
+    for name in dict.fromkeys([*was, *now]):
         if was.get(name) != now.get(name):
-            found.add(name, _joined(was.get(name)), _joined(now.get(name)))
+            found.add(name, was.get(name), now.get(name))
     return found
 
 
-def _by_name(given: list[tuple[str, str]]) -> dict[str, list[str]]:
+def _by_name(given: list[tuple[str, str]]) -> dict[str, str]:
     named: dict[str, list[str]] = {}
     for name, value in given:
         named.setdefault(name, []).append(value)
-    return named
-
-
-def _joined(values: list[str] | None) -> str | None:
-    return None if values is None else ", ".join(values)
+    return {name: ", ".join(values) for name, values in named.items()}
 
 
 class Number(str):
@@ -74,57 +69,42 @@ class Number(str):
 
 
 def read(text: bytes) -> Any:
-    """Raises ``ValueError`` or ``RecursionError`` for what is no JSON."""
+    """Raises ``ValueError`` or ``RecursionError`` if it is not JSON."""
     return json.loads(text.decode(), parse_float=Number, parse_int=Number, parse_constant=Number)
 
 
 def documents(before: Any, after: Any) -> Differences:
-    """By path, as a field mapping writes it. The order of an object's keys does not count, that of a list does."""
+    """Compares by path, written as in a field mapping. The order of an object's keys does not count, that of a list does."""
     found = Differences()
-    _walk([], before, after, found)
+    _walk((), before, after, found)
     return found
 
 
 _NOTHING = object()
-"""In the place of what one of the two does not have."""
+"""Stands for a value that one of the two does not have."""
 
 
-def _walk(way: list[str | int], before: Any, after: Any, found: Differences) -> None:
+def _walk(way: Path, before: Any, after: Any, found: Differences) -> None:
     if len(way) < DEEPEST and isinstance(before, dict) and isinstance(after, dict):
-        for name in [*before, *(one for one in after if one not in before)]:
-            _step(way, name, before.get(name, _NOTHING), after.get(name, _NOTHING), found)
+        for name in dict.fromkeys([*before, *after]):
+            _walk((*way, name), before.get(name, _NOTHING), after.get(name, _NOTHING), found)
     elif len(way) < DEEPEST and isinstance(before, list) and isinstance(after, list):
         for place, (was, now) in enumerate(zip_longest(before, after, fillvalue=_NOTHING)):
-            _step(way, place, was, now, found)
+            _walk((*way, place), was, now, found)
     elif type(before) is not type(after) or before != after:
         _add(way, before, after, found)
 
 
-def _step(way: list[str | int], step: str | int, before: Any, after: Any, found: Differences) -> None:
-    way.append(step)
-    if before is _NOTHING or after is _NOTHING:
-        _add(way, before, after, found)
-    else:
-        _walk(way, before, after, found)
-    way.pop()
-
-
-def _add(way: list[str | int], before: Any, after: Any, found: Differences) -> None:
+def _add(way: Path, before: Any, after: Any, found: Differences) -> None:
     if not found.has_room:
         found.count += 1  # its path is not put together: a key may be a million characters long
         return
-    path = ""
-    for step in way:
-        path = extended(path, step)
-    found.add(path or "(all of it)", _text_or_none(before), _text_or_none(after))
-
-
-def _text_or_none(value: Any) -> str | None:
-    return None if value is _NOTHING else _text(value)
+    was, now = (None if one is _NOTHING else _text(one) for one in (before, after))
+    found.add(reduce(extended, way, "") or "(all of it)", was, now)
 
 
 def _text(value: Any) -> str:
-    """As JSON, every number as it was written."""
+    """JSON with every number as it was written."""
     match value:
         case Number():
             return str(value)
@@ -137,7 +117,7 @@ def _text(value: Any) -> str:
 
 
 def lines(before: str, after: str) -> Differences | None:
-    """By line. None where too much of it differs to say how."""
+    """Compares by line. Returns None if too many lines differ."""
     was, now = before.splitlines(), after.splitlines()
     start = 0
     while start < min(len(was), len(now)) and was[start] == now[start]:
@@ -167,5 +147,5 @@ def _short(text: str | None) -> str | None:
     if text is None:
         return None
     short = text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
-    # JSON may name half a character, which no text can hold: it stays as it was written.
+    # JSON may hold half a character, which no text can: it stays as it was written.
     return short.encode("utf-8", "backslashreplace").decode()

@@ -1,4 +1,4 @@
-"""Whether calls come faster than anybody reads them; then they are counted instead of shown one by one."""
+"""Counts calls that come faster than anybody can read them, instead of showing each."""
 
 from collections import Counter, deque
 
@@ -7,20 +7,20 @@ from msgspec import Struct, field
 READABLE = 20
 """Calls a second."""
 SHORTEST = 2.0
-"""Seconds for which calls are counted once that has begun: a page that changes its mind every moment helps nobody."""
+"""Seconds for which calls are counted at least: a page must not change to and fro."""
 
 
 class Crowd(Struct):
     """``now`` is any clock in seconds that never goes back."""
 
     began: float | None = None
-    """Since when calls are counted; None while each is shown."""
+    """When counting began; None while each call is shown."""
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """By webhook and outcome, since it began."""
+    """Calls by webhook and outcome, since it began."""
     _latest: deque[tuple[float, int]] = field(default_factory=deque)
 
     def arrive(self, calls: list[tuple[str, str]], now: float) -> bool:
-        """These calls, by webhook and outcome, have come. True where they are to be counted and not shown."""
+        """Takes calls that have come, by webhook and outcome. Returns True if they are counted and not shown."""
         if calls:
             self._latest.append((now, len(calls)))
         if self.began is None and self.rate(now) > READABLE:

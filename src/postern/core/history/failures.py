@@ -1,4 +1,4 @@
-"""Calls whose runs failed alike: the same error but for the numbers and ids in it."""
+"""Groups calls that failed alike: with the same error, except for numbers and ids in it."""
 
 import re
 from collections.abc import Iterable
@@ -7,11 +7,11 @@ from msgspec import Struct, field
 
 ANYTHING = "…"
 _CHANGING = re.compile(r"\d+\.\d+|(?=[\w-]*\d)[\w-]{4,}")
-"""A number of four digits and more, a fraction, an id. What is shorter, a status like 503, tells one error from another."""
+"""Numbers of four digits or more, fractions and ids. Shorter ones, like the status 503, tell errors apart."""
 
 
 def alike(error: str) -> str:
-    """The error with ``…`` for what differs from call to call."""
+    """The error with ``…`` in the place of what differs from call to call."""
     return _CHANGING.sub(ANYTHING, error)
 
 
@@ -25,7 +25,7 @@ class FailureGroup(Struct):
 
 
 def groups_of(failed: Iterable[tuple[str, str, float]]) -> list[FailureGroup]:
-    """Of each call its webhook, its error and when it came, newest first. One that failed alone is no group."""
+    """``failed``: the webhook, the error and the time of each call, newest first. One call alone is no group."""
     groups: dict[str, FailureGroup] = {}
     for webhook_id, error, at in failed:
         group = groups.setdefault(alike(error), FailureGroup(alike(error), at))

@@ -1,9 +1,9 @@
-"""By what a call is found at once: its mapped values, its event's name and its sender's address."""
+"""The keys by which a call is found at once: its mapped values, its event's name and its sender's address."""
 
 from collections.abc import Iterable
 
 LONGEST = 80
-"""Characters: of a longer value the beginning is compared."""
+"""Characters. Only the beginning of a longer value is compared."""
 
 
 def value_key(value: str) -> bytes:
@@ -11,7 +11,7 @@ def value_key(value: str) -> bytes:
 
 
 def beginning_key(value: str) -> bytes | None:
-    """For a text that ends with ``*``: with what the keys begin that it means."""
+    """The beginning of the keys that a text with ``*`` at its end means; None for another text."""
     return value_key(value.strip()[:-1]) if len(value.strip()) > 1 and value.strip().endswith("*") else None
 
 

@@ -1,5 +1,4 @@
-"""What history keeps: an invocation (a call and its verdict, never rewritten) and its deliveries (the small,
-moving part)."""
+"""What the history keeps: invocations (calls with their verdicts, never rewritten) and their deliveries, which move."""
 
 from collections.abc import Sequence
 from typing import Literal, get_args
@@ -16,7 +15,7 @@ from postern.core.listeners import Handed
 Json = bytes
 
 RecordedOutcome = Literal["accepted", "rejected", "handshake", "duplicate", "edited"]
-"""What was decided about a call, as it is recorded. ``edited``: it is a changed copy of another one."""
+"""``edited``: it is a changed copy of another call."""
 
 Status = Literal[
     "rejected",
@@ -31,10 +30,10 @@ Status = Literal[
     "lost",
     "dropped",
 ]
-"""What a user sees of an invocation; ``status_of`` tells it."""
+"""The state of an invocation as users see it (``status_of``)."""
 
 StatusFilter = Literal["delivered", "waiting", Status]
-"""What may be asked for: a status, or one of two groups of them. ``failed`` and ``rejected`` are groups of one."""
+"""A status, or one of two groups of them. ``failed`` and ``rejected`` are groups of one."""
 STATUSES: tuple[StatusFilter, ...] = get_args(StatusFilter)
 
 
@@ -49,8 +48,7 @@ def statuses_of(wanted: StatusFilter) -> tuple[Status, ...]:
 
 
 class Invocation(msgspec.Struct):
-    """One call to a known webhook and what was decided about it. Headers and query are masked before they get
-    here."""
+    """A call to a known webhook and its verdict. Headers and query are masked before they get here."""
 
     id: str
     webhook_id: str
@@ -58,7 +56,7 @@ class Invocation(msgspec.Struct):
     outcome: RecordedOutcome
     code: str
     status: int
-    """The HTTP status of the answer; 0 where a workflow supplies it later (its delivery then says)."""
+    """The HTTP status of the answer; 0 if a workflow supplies it later (see the delivery)."""
     config_version: int
     method: str
     path: bytes
@@ -75,7 +73,7 @@ class Invocation(msgspec.Struct):
 
     @property
     def is_event(self) -> bool:
-        """Whether it carried what a workflow gets: its own, or that of the call it repeats."""
+        """Whether it holds an event for a workflow, or repeats a call that does."""
         match self.outcome:
             case "accepted" | "duplicate" | "edited":
                 return True
@@ -84,7 +82,7 @@ class Invocation(msgspec.Struct):
 
     @property
     def body_is_gone(self) -> bool:
-        """It had one, which is no longer kept."""
+        """It had a body, which is no longer kept."""
         return self.body is None and self.body_size > 0
 
     @property
@@ -97,8 +95,7 @@ class Invocation(msgspec.Struct):
         return msgspec.json.decode(self.headers, type=list[tuple[str, str]])
 
     def as_call(self, base_url: str = "") -> Call:
-        """The call as far as it is kept: credentials are masked, signatures are not, the time is that of
-        receipt."""
+        """The call as far as it is kept: with credentials masked, signatures whole, and the time of its receipt."""
         headers = tuple(
             (name.encode("latin-1"), value.encode("latin-1")) for name, value in self.header_pairs
         )
@@ -115,8 +112,7 @@ class Invocation(msgspec.Struct):
 
 
 class Content(msgspec.Struct):
-    """What is kept of a call that says what it carried: its headers, of which two tell how the body is to be read, and its
-    body."""
+    """The headers and the body of a stored call."""
 
     headers: Json
     body: bytes | None
@@ -126,7 +122,7 @@ _HOW_TO_READ = ("content-type", "content-encoding")
 
 
 def payload_of(kept: Invocation | Content) -> Payload | None:
-    """The JSON object that the stored call carried, or None when its body is no longer kept."""
+    """The JSON object that the stored call carried, or None if its body is no longer kept."""
     if kept.body is None:
         return None
     headers = tuple(
@@ -139,7 +135,7 @@ def payload_of(kept: Invocation | Content) -> Payload | None:
 
 
 def traceparent_of(kept: Content) -> str:
-    """Masked where no trusted proxy has sent it."""
+    """The call's trace. It is masked, and so not read, if no trusted proxy has sent it."""
     if b'"traceparent"' not in kept.headers:
         return ""
     sent = dict(msgspec.json.decode(kept.headers, type=list[tuple[str, str]]))["traceparent"]
@@ -158,25 +154,24 @@ class Delivery(msgspec.Struct):
     fields: dict[str, str]
     created_at: float
     deadline: float | None = None
-    """Until when a caller waits for the workflow's answer; None where nobody waits."""
+    """Until when a caller waits for the workflow's answer; None if nobody waits."""
     started_at: float | None = None
     runs: int | None = None
     error: str = ""
     log: list[dict[str, object]] = msgspec.field(default_factory=list)
-    """What each attempt came to, the newest last, bounded."""
+    """The result of each attempt, the newest last, bounded."""
     response: WorkflowResponse | None = None
     responded_at: float | None = None
     released_at: float | None = None
-    """When a hold that it waited through ended: before that nobody tried to start it."""
+    """When the hold ended during which it waited."""
     answer_code: str = ""
-    """What was decided to tell the waiting caller: accepted (the workflow's answer), completed, workflow_failed,
-    response_timeout."""
+    """What the waiting caller is told: accepted (the workflow's answer), completed, workflow_failed, response_timeout."""
     ended_at: float | None = None
-    """When the last of its runs was over."""
+    """When the last of its runs ended."""
     ask_at: float | None = None
-    """When the engine is asked again how its runs ended; None where that is known, or the engine cannot tell."""
+    """When the engine is asked again how its runs ended; None if that is known, or the engine cannot tell."""
     asked_by: str | None = None
-    """Who admitted the call or had it replayed; None where the call itself started it."""
+    """Who admitted the call or had it replayed; None if the call itself started it."""
     replay_id: str | None = None
     """The replay of many that made it."""
     traceparent: str = ""
@@ -189,7 +184,7 @@ class Delivery(msgspec.Struct):
 
 
 class Entry(msgspec.Struct):
-    """What one call asks the recorder to write, all or nothing."""
+    """What the recorder writes for one call, all or nothing."""
 
     invocation: Invocation
     delivery: Delivery | None = None
@@ -197,16 +192,15 @@ class Entry(msgspec.Struct):
     duplicate_until: float = 0.0
     secret_id: str | None = None
     sample: bytes | None = None
-    """The finished trigger as JSON, where Record Events is armed."""
+    """The finished trigger as JSON, if Record Events is armed."""
     handed: Handed | None = None
     """To the listener that answers in the place of the engine."""
     others: "Sequence[Entry]" = ()
-    """What the same call brought besides, each with an id of its own. These have no others."""
+    """The other elements of an array. These have no others."""
 
 
 class AnswerHeard(msgspec.Struct, frozen=True):
-    """What a caller heard, noted once it was sent. An ordinary call has none: what it heard stands in its
-    invocation, and it heard it at once."""
+    """What a caller heard, noted after it was sent. Only for answers that came late, or differ from the invocation's."""
 
     invocation_id: str
     status: int
@@ -216,15 +210,15 @@ class AnswerHeard(msgspec.Struct, frozen=True):
 
 
 class Receipt(msgspec.Struct, frozen=True):
-    """It is on disk. ``first`` names the earlier invocation where the unique insert found that one was there before."""
+    """The call is on disk. ``first``: the earlier invocation of which it is a duplicate."""
 
     first: str | None = None
     listener_gone: bool = False
-    """It could not be handed to the listener, so it is the engine's."""
+    """The listener has gone, so the call is the engine's."""
 
 
 class HistoryFilter(msgspec.Struct, frozen=True):
-    """Which invocations: every part that is given must hold."""
+    """Every part that is given must hold."""
 
     webhook_id: str | None = None
     status: StatusFilter | None = None
@@ -233,46 +227,41 @@ class HistoryFilter(msgspec.Struct, frozen=True):
     until: float | None = None
     search: str | None = None
     answer: str | None = None
-    """What the caller heard: a status like 504, all of a kind like 5xx, or ``gone``, where it had left."""
+    """What the caller heard: a status like 504, all of a kind like 5xx, or ``gone`` if it had left."""
     value: str | None = None
-    """A whole mapped value or event name, in capitals or not; with a ``*`` at its end, its beginning."""
+    """A mapped value or event name, in capitals or not; with a ``*`` at its end, the beginning of one."""
     address: str | None = None
-    """The sender's."""
     bookmarked: bool = False
-    """Only those that somebody has bookmarked."""
     header: str | None = None
     """``name``, ``name=value`` or ``name=beginning*``; see ``part``."""
     field: str | None = None
-    """The same of a mapped value (``fieldOne=1001``) or of a value in the payload (``customer.id=7``)."""
+    """A mapped value (``fieldOne=1001``) or a value in the payload (``customer.id=7``), written likewise."""
     replay: str | None = None
-    """Those that this replay of many has replayed."""
+    """The id of the replay of many that has replayed them."""
     error: str | None = None
-    """Those that failed with this; a ``…`` in it stands for any text."""
+    """The error with which they failed; a ``…`` in it stands for any text."""
 
 
 class Story(msgspec.Struct):
-    """One call as far as it has come."""
+    """A call and everything that has become of it. ``deliveries`` are in the order of their emissions."""
 
     invocation: Invocation
     deliveries: list[Delivery]
-    """In the order of their emissions."""
     answered: AnswerHeard | None = None
     bookmark: Bookmark | None = None
     edited: Edited | None = None
-    """Of which call it was made, where nobody sent it."""
 
 
 class HistoryPage(msgspec.Struct):
-    """Newest first. ``next_before`` is where the next page goes on; a page may be short and still have a next
-    one."""
+    """Newest first. ``next_before``: where the next page goes on. A short page may have a next one, too."""
 
     rows: list[Story]
     next_before: str | None = None
 
 
 class Counted(msgspec.Struct, frozen=True):
-    """How many calls a filter finds: ``calls``, or more than that. ``back_to``: where no index helps and only the
-    calls from this one on were looked at."""
+    """``calls``: how many a filter finds, or finds at least. ``back_to``: the oldest call that was looked at, if no index
+    helps and not all were."""
 
     calls: int
     or_more: bool
@@ -280,7 +269,7 @@ class Counted(msgspec.Struct, frozen=True):
 
 
 def status_of(outcome: RecordedOutcome, delivery: Delivery | None) -> Status:
-    """The invocation status a user sees: that of the newest delivery, where there is one."""
+    """``delivery``: the newest one."""
     if delivery is None:
         return "accepted" if outcome == "edited" else outcome
     if delivery.state in ("started", "completed") and delivery.answer_code == "accepted":
@@ -289,4 +278,4 @@ def status_of(outcome: RecordedOutcome, delivery: Delivery | None) -> Status:
 
 
 class StoreUnavailable(Exception):
-    """The store cannot take it now: full, locked, absent, or too much is waiting. Nothing was written."""
+    """The store cannot write it now: it is full, locked or away, or too much is waiting. Nothing was written."""

@@ -1,5 +1,4 @@
-"""What people add to a recorded call: bookmarks, notes, and the calls they make of it by editing. The call itself
-stays as it came. And the views of the history that they keep."""
+"""What people add to the history: bookmarks, notes, edited copies of calls, saved views. The calls stay as they came."""
 
 from msgspec import Struct
 
@@ -21,27 +20,25 @@ class CallNote(Struct, frozen=True):
 
 
 class Edited(Struct, frozen=True):
-    """A call that nobody sent: somebody made it of a recorded one and started its workflow with it."""
+    """Of which call an edited copy was made, by whom, and what differs, in words."""
 
     made_from: str
     author: str
     changed: list[str]
-    """What differs, in words."""
 
 
 class Marks(Struct, frozen=True):
+    """A call's notes, the oldest first, and the calls that were made of it."""
+
     notes: list[CallNote]
-    """The oldest first."""
     edited: list[str]
-    """The calls that were made of this one."""
 
 
 class SavedView(Struct, frozen=True):
-    """A set of filters and columns of the history under a name, for one user."""
+    """Filters and columns of the history under a name, for one user. ``query``: as the page's address has them."""
 
     id: str
     owner: str
     name: str
     query: str
-    """The filters and columns as the history's address has them."""
     created_at: float

@@ -1,4 +1,4 @@
-"""What a filter says of one header or one value: ``name``, ``name=value``, or ``name=beginning*``."""
+"""A filter's condition for one header or value: ``name``, ``name=value``, or ``name=beginning*``."""
 
 from functools import lru_cache
 
@@ -10,11 +10,11 @@ from postern.core.history.invocation import Content, HistoryFilter, payload_of
 
 
 class ContentPart(Struct, frozen=True):
+    """``value``: None for any. ``begins``: the value is only the beginning."""
+
     name: str
     value: str | None
-    """None: any."""
     begins: bool = False
-    """The value is only the beginning."""
 
     def is_met_by(self, found: str) -> bool:
         if self.value is None:
@@ -24,7 +24,6 @@ class ContentPart(Struct, frozen=True):
 
     @property
     def is_mapped(self) -> bool:
-        """It is one of the four mapped values."""
         return self.name in FIELD_NAMES
 
 
@@ -37,31 +36,30 @@ def part_of(text: str) -> ContentPart:
 
 
 def looks_into_calls(wanted: HistoryFilter) -> bool:
-    """Whether no index helps, so that the calls themselves are gone through."""
+    """Whether no index helps, so that the calls themselves have to be read."""
     return bool(wanted.search or wanted.header or path_of(wanted))
 
 
 def path_of(wanted: HistoryFilter) -> ContentPart | None:
-    """The value of the payload that is asked for, where it is none of the four mapped ones."""
+    """The value of the payload that is asked for, unless it is one of the four mapped ones."""
     part = part_of(wanted.field) if wanted.field else None
     return None if part is None or part.is_mapped else part
 
 
 def spellings(text: str) -> set[str]:
-    """With its letters A to Z small, as databases can make them everywhere; any other letter as it was typed, small, and in
-    capitals."""
+    """The text with A to Z in lower case, as any database can make them, and other letters as typed, small and in capitals."""
     ways = (text, text.lower(), text.upper(), text.title())
     return {way.encode().lower().decode() for way in ways}
 
 
 def in_headers(part: ContentPart) -> bytes:
-    """What is in the recorded headers where a header is among them. They are compact JSON, names in lower case, so that
-    no other header's value can look like it."""
+    """Bytes that recorded headers hold if the header is among them. They are compact JSON with names in lower case, so no
+    other header's value can look like it."""
     return b"[" + json.encode(part.name.lower()) + b"," + _in_json(part, b"]")
 
 
 def in_fields(part: ContentPart) -> bytes:
-    """The same for a mapped value among those that a call was started with."""
+    """The same for a mapped value among the fields of a delivery."""
     return json.encode(part.name) + b":" + _in_json(part)
 
 
@@ -73,7 +71,7 @@ def _in_json(part: ContentPart, end: bytes = b"") -> bytes:
 
 
 def is_in_payload(part: ContentPart, headers: bytes, body: bytes) -> bool:
-    """Whether the payload has such a value at the path that the part names; headers as they are recorded."""
+    """Whether the payload has such a value at the part's path. ``headers``: as they are recorded."""
     if not _may_be_in(part, headers, body):
         return False
     payload = payload_of(Content(headers, body))
@@ -84,7 +82,7 @@ def is_in_payload(part: ContentPart, headers: bytes, body: bytes) -> bool:
 
 
 def _may_be_in(part: ContentPart, headers: bytes, body: bytes) -> bool:
-    """False only where reading the body would find nothing: of thousands that are looked through, few are read."""
+    """A quick look at the bytes, so that few of thousands of bodies are read. False: reading would find nothing."""
     if b"\\" in body:
         return True  # any character may be written as an escape
     if (b"%" in body or b"+" in body) and b"urlencoded" in headers.lower():
@@ -95,13 +93,12 @@ def _may_be_in(part: ContentPart, headers: bytes, body: bytes) -> bool:
 
 @lru_cache(maxsize=100)
 def _written_as_it_is(part: ContentPart) -> tuple[list[bytes], bytes]:
-    """What a body without escapes has in it where the part is met: the keys byte for byte, and the value in small letters."""
+    """What a body without escapes must hold: the keys byte for byte, and the value in lower case."""
     keys = [step for step in parse_path(part.name) if isinstance(step, str) and not step.isdigit()]
     if keys[:1] == ["items"]:
-        del keys[0]  # what an array is called when it is read as an object
+        del keys[0]  # an array that is read as an object gets this name
     value = part.value or ""
-    # Objects and arrays are compared without their blanks, and what is no UTF-8 in a form with a character in its place.
-    # Of other letters than A to Z bytes do not tell which is the small one.
+    # Objects and arrays are compared without blanks, and bytes alone do not tell the lower case of letters beyond A to Z.
     if value[:1] in ("{", "[") or not value.isascii():
         value = ""
     named = [key.encode() for key in keys if "\N{REPLACEMENT CHARACTER}" not in key]

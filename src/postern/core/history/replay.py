@@ -7,23 +7,22 @@ from msgspec import Struct
 from postern.core.history.invocation import HistoryFilter
 
 Values = Literal["current", "recorded"]
-"""Which four values a replay carries: as they were recorded when the call was first started, which is what the replay of a
-trigger means, or as the mapping finds them now."""
-
+"""The four values of a replay: as they were recorded when the call was first started (the same trigger again), or as the
+mapping finds them now."""
 
 ReplayState = Literal["planned", "running", "done", "cancelled"]
-"""``done``: all of its deliveries were made. What becomes of them is theirs."""
+"""``done``: all of its deliveries were made. They may not have been started yet."""
 
 
 class Replay(Struct, frozen=True):
-    """A replay of many: planned with a count, then run in the background, the oldest call first."""
+    """A replay of many calls: planned with a count, then run in the background, the oldest call first."""
 
     id: str
     state: ReplayState
     wanted: HistoryFilter
     count: int
     completed: int
-    """Of the calls that the filter finds, how many had completed when it was planned: ``count`` has them only where
+    """How many of the calls that the filter finds had completed when it was planned. ``count`` has them only if
     ``include_completed``."""
     include_completed: bool
     created_at: float
@@ -31,7 +30,7 @@ class Replay(Struct, frozen=True):
     done: int = 0
     skipped: int = 0
     position: str = ""
-    """Replayed up to and including this invocation: where a restart goes on."""
+    """The last invocation that was replayed: a restart goes on after it."""
     started_at: float | None = None
     started_by: str | None = None
     ended_at: float | None = None

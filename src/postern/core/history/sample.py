@@ -1,8 +1,10 @@
-"""A recorded trigger as the variables of which a workflow is made, each with what to write to get at it."""
+"""The variables of a recorded trigger, each with the expression that reads it in a workflow."""
 
 import re
 from collections.abc import Iterator
 from functools import reduce
+from itertools import islice
+from types import NoneType
 from typing import Any
 
 import msgspec
@@ -20,8 +22,7 @@ _FIXED = ("webhookId", *FIELD_NAMES, "invocationId")
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """What Record Events knows about a webhook: whether it is armed, and the trigger (JSON) it recorded
-    last."""
+    """Record Events of one webhook: until when it is armed, and the trigger (JSON) that it recorded last."""
 
     webhook_id: str
     armed_until: float | None = None
@@ -31,7 +32,7 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 class Variable(msgspec.Struct, frozen=True):
-    """``expressions``: how each kind of workflow writes it; a kind that cannot is left out."""
+    """``expressions``: by the kind of workflow. A kind that cannot read it is left out."""
 
     path: str
     type: str
@@ -40,14 +41,14 @@ class Variable(msgspec.Struct, frozen=True):
 
 
 def sample_of(webhook_id: str, invocation_id: str, fields: dict[str, str], payload: bytes) -> bytes:
-    """What a workflow is given of this call: the six variables, and the payload exactly as sent."""
+    """A trigger as JSON: the six variables, and the payload exactly as sent."""
     given = variables_of(webhook_id, invocation_id, fields)
     return msgspec.json.encode({**given, "payload": msgspec.Raw(payload)})
 
 
 def event_in(trigger: bytes) -> Document | None:
-    """What ``sample_of`` made, read; None where a number in it is larger than can be read. JSON sets numbers no bound, and
-    such a call is accepted like any other."""
+    """Reads what ``sample_of`` made. Returns None if a number in it is too large: JSON has no bound for numbers, and such
+    calls are accepted."""
     try:
         return msgspec.json.decode(trigger, type=Document)
     except msgspec.DecodeError:
@@ -55,23 +56,22 @@ def event_in(trigger: bytes) -> Document | None:
 
 
 def variables(event: Document) -> list[Variable]:
-    """The fixed six, then what is inside a field that holds JSON, then the payload. Bounded, for a payload
-    may be anything."""
-    found = [_variable((name,), event.get(name, ""), ()) for name in _FIXED]
+    """The fixed six, then what is inside a field that holds JSON, then the payload. Bounded: a payload may be anything."""
+    return list(islice(_all_variables(event), MOST_VARIABLES))
+
+
+def _all_variables(event: Document) -> Iterator[Variable]:
+    for name in _FIXED:
+        yield _variable((name,), event.get(name, ""), ())
     for name in FIELD_NAMES:
-        held = _json_in(event.get(name, ""))
-        if held is not None:
-            found += [_variable((name,), value, steps) for steps, value in _inside(held, MOST_VARIABLES)]
-    payload = event.get("payload")
-    if isinstance(payload, dict):
-        found += [
-            _variable(("payload", *steps), value, ()) for steps, value in _inside(payload, MOST_VARIABLES)
-        ]
-    return found[:MOST_VARIABLES]
+        for steps, value in _inside(_json_in(event.get(name, ""))):
+            yield _variable((name,), value, steps)
+    for steps, value in _inside(event.get("payload")):
+        yield _variable(("payload", *steps), value, ())
 
 
 def _json_in(text: Any) -> Any:
-    """What a field's text holds when it is an object or an array."""
+    """The object or array that a field's text holds, or None."""
     if not isinstance(text, str) or text[:1] not in ("{", "["):
         return None
     try:
@@ -80,26 +80,20 @@ def _json_in(text: Any) -> Any:
         return None
 
 
-def _inside(value: Any, left: int, steps: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Every named place within; of an array its first element, for the others are alike."""
-    if len(steps) >= DEEPEST:
-        return
-    items: list[tuple[str | int, Any]] = (
-        list(value.items()) if isinstance(value, dict) else [(0, value[0])] if value else []
-    )
-    for key, inner in items:
-        if left <= 0:
-            return
-        left -= 1
+def _inside(value: Any, steps: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Every named place within. Of an array its first element: the others are alike."""
+    items: list[tuple[str | int, Any]] = []
+    if isinstance(value, dict):
+        items = list(value.items())
+    elif isinstance(value, list) and value:
+        items = [(0, value[0])]
+    for key, inner in items if len(steps) < DEEPEST else ():
         yield (*steps, key), inner
-        if isinstance(inner, dict | list):
-            for one in _inside(inner, left, (*steps, key)):
-                left -= 1
-                yield one
+        yield from _inside(inner, (*steps, key))
 
 
 def _variable(outer: Path, value: Any, inner: Path) -> Variable:
-    """``inner`` are the steps within a text that has to be parsed first."""
+    """``inner``: the steps within a text that has to be parsed first."""
     python = "event" + "".join(map(_in_brackets, outer))
     script = "".join(map(_in_script, outer))
     n8n, node_red = f"$json.body{script}", f"msg.payload{script}"
@@ -111,7 +105,12 @@ def _variable(outer: Path, value: Any, inner: Path) -> Variable:
     if not inner:  # Liquid has nothing that parses JSON
         first, *rest = outer
         expressions["liquid"] = f"{{{{ {first}{''.join(map(_in_script, rest))} }}}}"
-    return Variable(reduce(extended, (*outer, *inner), ""), _type(value), _example(value), expressions)
+    return Variable(
+        reduce(extended, (*outer, *inner), ""),
+        _TYPES.get(type(value), "object"),
+        _example(value),
+        expressions,
+    )
 
 
 def _in_script(step: str | int) -> str:
@@ -123,20 +122,7 @@ def _in_brackets(step: str | int) -> str:
     return f"[{msgspec.json.encode(step).decode()}]"
 
 
-def _type(value: Any) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int() | float():
-            return "number"
-        case str():
-            return "text"
-        case list():
-            return "array"
-        case _:
-            return "object"
+_TYPES = {NoneType: "null", bool: "boolean", int: "number", float: "number", str: "text", list: "array"}
 
 
 def _example(value: Any) -> Any:

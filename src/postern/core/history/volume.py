@@ -1,5 +1,4 @@
-"""How many calls came in, with what outcome, what their callers heard, how runs ended, and how long each took:
-counts per bucket of time, and what they tell."""
+"""Volumes, counted in buckets of time: calls by outcome, what their callers heard, how runs ended, how long each took."""
 
 from bisect import bisect_left
 from functools import cache
@@ -13,7 +12,7 @@ CountedOutcome = Literal["accepted", "duplicate", "handshake", "rejected"]
 OUTCOMES: tuple[CountedOutcome, ...] = get_args(CountedOutcome)
 LATENCY_BOUNDS_MS = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 1500, 2500, 5000, 10000, 30000)
 
-# Counted beside the calls, under names that no outcome has.
+# These are counted beside the calls, under names that no outcome has.
 ANSWER, END, UNKEPT = "answer:", "end:", "unkept:"
 
 
@@ -27,22 +26,22 @@ def end_name(state: str) -> str:
 
 
 def is_call(name: str) -> bool:
-    """Whether what is counted under this name are calls, and not what became of them."""
+    """Whether calls are counted under this name, and not what became of them."""
     return ":" not in name
 
 
 def latency_bucket(lasted: float) -> int:
-    """Which of the bounds so many seconds fall under; one more than there are for what is slower than all."""
+    """The place of the first bound that is not shorter than so many seconds; the number of bounds if none is."""
     return bisect_left(LATENCY_BOUNDS_MS, lasted * 1000)
 
 
 class Counts(Struct):
-    """By name, and how many lasted how long. What the latter leave of ``total`` was slower than every bound."""
+    """Counts by name and by duration. The rest of ``total`` was slower than every bound."""
 
     total: int = 0
     by_name: dict[str, int] = field(default_factory=dict)
     within: list[int] = field(default_factory=lambda: [0] * len(LATENCY_BOUNDS_MS))
-    """How many lasted no longer than each bound and longer than the one before it."""
+    """For each bound, how many lasted no longer than it, and longer than the bound before it."""
 
     def add(self, name: str, count: int, within: list[int]) -> None:
         self.add_all(Counts(count, {name: count}, within))
@@ -54,7 +53,7 @@ class Counts(Struct):
         self.within = [mine + more for mine, more in zip(self.within, other.within, strict=True)]
 
     def percentile(self, share: float) -> float | None:
-        """Milliseconds within which that share was done: exact to its bucket, evenly spread inside it."""
+        """The milliseconds within which that share was done. Inside a bucket, durations count as evenly spread."""
         if not self.total:
             return None
         wanted = share * self.total
@@ -69,17 +68,16 @@ class Counts(Struct):
 
 
 class Volume(Struct):
-    """One bucket of time."""
+    """The counts of one bucket of time."""
 
     calls: Counts = field(default_factory=Counts)
-    """By outcome or reason; how long judging them took."""
+    """By outcome or reason; how long judging took."""
     answers: Counts = field(default_factory=Counts)
     """By HTTP status; how long the callers waited."""
     ends: Counts = field(default_factory=Counts)
     """Deliveries by how their runs ended; how long the runs took."""
-
     unkept: Counts = field(default_factory=Counts)
-    """Rejected calls that are not in the history, by reason: a flood's were counted alone, or went for want of room."""
+    """Rejected calls that are not in the history, by reason: they came in a flood, or there was no room for them."""
 
     def add(self, name: str, count: int, within: list[int]) -> None:
         for prefix, counts in ((ANSWER, self.answers), (END, self.ends), (UNKEPT, self.unkept)):
@@ -97,7 +95,7 @@ class Volume(Struct):
 
 
 def outcome_of(status: Status) -> CountedOutcome:
-    """What was decided about a call, whatever has become of it since."""
+    """What was decided about the call, whatever has become of it since."""
     match status:
         case "rejected" | "duplicate" | "handshake":
             return status
@@ -106,7 +104,7 @@ def outcome_of(status: Status) -> CountedOutcome:
 
 
 def outcomes(by_code: dict[str, int]) -> dict[str, int]:
-    """The codes in the four groups that a chart can show."""
+    """The codes, summed up in the four groups that a chart shows."""
     groups: dict[str, int] = dict.fromkeys(OUTCOMES, 0)
     for code, calls in by_code.items():
         groups[code if code in groups else "rejected"] += calls

@@ -1,4 +1,4 @@
-"""How long what is kept is kept: the gateway's rule, and a webhook's own where it has one."""
+"""Retention: for how long calls are kept, by the gateway's rule or a webhook's own."""
 
 import math
 from collections import Counter
@@ -11,17 +11,17 @@ from postern.core.address import limit_key
 
 DAY = 86_400.0
 REJECTED_BYTES = 64 * 1024 * 1024
-"""Of each webhook's rejected calls: strangers cannot fill the disk, nor push out what was accepted."""
+"""Of each webhook: strangers can neither fill the disk, nor push out accepted calls."""
 ROW_SIZE = 1_000
-"""Bytes that a recorded call takes besides what was sent: columns of a fixed length, and its places in the indexes."""
+"""Bytes that a recorded call takes besides what was sent, in columns and indexes."""
 VOLUMES_KEPT = 90 * DAY
 YOUNGEST = 120.0
-"""However short the rule, nothing younger goes: a caller may still be waiting for its answer."""
+"""Seconds. Nothing younger is deleted, however short the rule: a caller may still be waiting for its answer."""
 
 
 class OwnRetention(msgspec.Struct, frozen=True, rename="camel"):
-    """A webhook's own rule, read from its stored settings by itself: history outlives the webhook, and a
-    setting beside it that cannot be read must not lose what its owner wants kept."""
+    """A webhook's own rule. It is read apart from the other settings: history outlives the webhook, and another setting
+    that cannot be read must not cost what its owner wants kept."""
 
     history_retention_days: int | None = None
     body_retention_days: int | None = None
@@ -35,8 +35,8 @@ class Rejected(NamedTuple):
 
 
 def rejected_to_delete(oldest_first: list[Rejected], room: int) -> list[Rejected]:
-    """Of rejected calls those that are too many. The room is divided among callers, and that of each among its reasons:
-    who needs less than an equal share leaves the rest to the others, and who has more loses its own oldest."""
+    """The rejected calls for which there is no room. The room is divided equally among callers, and each caller's among its
+    reasons. What one does not need, the others get; whoever has too much loses its oldest."""
     of_caller: Counter[str] = Counter()
     of_reason: dict[str, Counter[str]] = {}
     for one in oldest_first:
@@ -55,7 +55,7 @@ def rejected_to_delete(oldest_first: list[Rejected], room: int) -> list[Rejected
 
 
 def _equal_share(wanted: Mapping[str, int], room: float) -> float:
-    """The most that each may have, so that all together have no more than there is room."""
+    """The most that each may have so that there is room for all."""
     for place, need in enumerate(sorted(wanted.values())):
         share = room / (len(wanted) - place)
         if need > share:
@@ -71,19 +71,19 @@ class RetentionPolicy(msgspec.Struct, frozen=True):
     most_rows: int = 0
     """0: no cap."""
     audit_days: int = 365
-    """Of who changed what, and of replays of many that are over."""
+    """For the audit log, and for replays of many that are over."""
 
     def records_before(self, now: float) -> float:
         return now - self.audit_days * DAY
 
     def history_before(self, own: OwnRetention | None, now: float) -> float:
-        """What is older may go. 0, where the webhook's own rule could not be read: everything stays until it can be."""
+        """Older calls are deleted. 0 if the webhook's own rule cannot be read: then everything stays."""
         if own is None:
             return 0.0
         return now - max((own.history_retention_days or self.history_days) * DAY, YOUNGEST)
 
     def bodies_before(self, own: OwnRetention | None, now: float) -> float | None:
-        """None where bodies stay as long as their calls."""
+        """None if bodies stay as long as their calls."""
         if own is None:
             return None
         history = own.history_retention_days or self.history_days

@@ -1,5 +1,5 @@
-"""What a setting has to be where somebody writes it, beside its type. What is stored was written under the bounds of
-its time, and is read whatever they are now."""
+"""The bounds of settings, besides their types. They hold where somebody writes a setting: stored settings were written
+under the bounds of their time, and are read whatever the bounds are now."""
 
 import re
 from collections.abc import Callable
@@ -18,15 +18,13 @@ from postern.core.webhooks.grouping import MOST_TAGS, distinct, tag_problem
 
 LONGEST_URL = 2000
 SLOWEST_RATE = 0.00001
-"""Of rates that are much smaller the waits are beyond what can be counted, and nothing would be limited."""
+"""Calls a second. At much smaller rates the waits are too long to be counted, and nothing would be limited."""
 
 Problem = Callable[[str], str | None]
-"""Says what is wrong with a text, or None."""
+"""Says what is wrong with a text, or returns None."""
 
 
 class Bounds(Struct, frozen=True, kw_only=True):
-    """The lengths are those of a text or of a list."""
-
     ge: float | None = None
     gt: float | None = None
     le: float | None = None
@@ -60,7 +58,7 @@ def name_problem(name: str) -> str | None:
 
 
 def account_problem(account: str) -> str | None:
-    """It becomes part of a path at the sender's API, and of nothing else."""
+    """The account becomes part of a path at the sender's API."""
     parts = account.split("/")
     is_path = not account or all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", part) for part in parts)
     return None if is_path else "write it like repos/OWNER/NAME, with letters, digits, . _ - and /"
@@ -71,8 +69,7 @@ def mapped_path(path: str) -> str | None:
 
 
 def place_of_key(key: str) -> tuple[Literal["header", "body"], str]:
-    """Where the key of duplicate protection is to be found: ``header:Name``, or a path in the body, with ``body:`` before
-    it or without."""
+    """Reads the key of duplicate protection: ``header:Name``, or a path in the body, with or without ``body:``."""
     if key.lower().startswith("header:"):
         return "header", key[len("header:") :]
     return "body", key.removeprefix("body:")
@@ -105,7 +102,7 @@ def ranges(written: list[str]) -> list[str]:
     except InvalidRanges as error:
         place, message = next(iter(error.errors.items()))
         raise FieldRefused(str(place), message) from None
-    # Otherwise as it was written: a program that compares the answer with what it sent must find no difference.
+    # Kept as it was written: a program may compare the answer with what it sent.
     return [entry.strip() for entry in written]
 
 
@@ -124,13 +121,7 @@ def time_zone(name: str) -> str:
 
 
 def url_problem(url: str) -> str | None:
-    if (
-        not url.startswith(("https://", "http://"))
-        or not url.isascii()
-        or not url.isprintable()
-        or " " in url
-        or len(url) > LONGEST_URL
-    ):
+    if not re.fullmatch(r"https?://[!-~]*", url) or len(url) > LONGEST_URL:
         return "write the whole address, beginning with https://"
     try:
         parts = urlsplit(url)
@@ -141,7 +132,7 @@ def url_problem(url: str) -> str | None:
 
 
 def source_problem(url: str) -> str | None:
-    """Of the URL that a schedule fetches."""
+    """Says what is wrong with a URL that the gateway fetches from."""
     if (problem := url_problem(url)) is None and "@" in urlsplit(url).netloc:
         return "a URL carries no username or password; put them into a header"
     return problem

@@ -1,4 +1,4 @@
-"""How webhooks are put in order by their owners: tags, any number of them, and a folder, one at most."""
+"""Tags and folders, with which owners put their webhooks in order. A webhook has many tags and one folder at most."""
 
 from collections.abc import Iterable
 
@@ -8,11 +8,11 @@ LONGEST_TAG = 40
 MOST_TAGS = 20
 LONGEST_FOLDER = 200
 NO_FOLDER = "-"
-"""Asked for in the place of a folder: the webhooks that are in none."""
+"""Asked for instead of a folder: the webhooks that are in none."""
 
 
 def tag_problem(tag: str) -> str | None:
-    """What is wrong with this as a tag, or None."""
+    """Says what is wrong with this as a tag."""
     text = tag.strip()
     if not 1 <= len(text) <= LONGEST_TAG or not on_one_line(text) or "," in text:
         return f"a tag is a text of 1 to {LONGEST_TAG} characters on one line, without a comma"
@@ -20,7 +20,7 @@ def tag_problem(tag: str) -> str | None:
 
 
 def distinct(tags: Iterable[str]) -> list[str]:
-    """Each once, as it was first written: two tags that differ in capitals alone are one."""
+    """Each tag once, as it was first written. Tags that differ only in capitals are one."""
     found: dict[str, str] = {}
     for tag in tags:
         found.setdefault(tag.strip().casefold(), tag.strip())
@@ -28,7 +28,7 @@ def distinct(tags: Iterable[str]) -> list[str]:
 
 
 def folder_of(written: str) -> str | None:
-    """``Shops/Europe`` is inside ``Shops``. None where nothing is written. Raises ``ValueError``."""
+    """``Shops/Europe`` is inside ``Shops``. Returns None if nothing is written, and raises ``ValueError``."""
     parts = [part.strip() for part in written.strip().strip("/").split("/")]
     if parts == [""]:
         return None
@@ -43,6 +43,6 @@ def folder_of(written: str) -> str | None:
 
 
 def is_inside(folder: str | None, wanted: str) -> bool:
-    """Whether it is this folder, or one inside it."""
+    """Whether it is the wanted folder, or inside it."""
     here, there = (folder or "").casefold(), wanted.casefold()
     return here == there or here.startswith(there + "/")

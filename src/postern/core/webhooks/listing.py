@@ -1,5 +1,4 @@
-"""Which webhooks a list shows, and in which order. Asked of all that there are, at each page: nothing here reads
-anything."""
+"""Which webhooks a list shows, and in which order. All webhooks are gone through for each page, so this is all in memory."""
 
 import re
 from collections import Counter
@@ -17,19 +16,19 @@ from postern.core.webhooks.stored import StoredWebhook, UnreadableWebhook
 State = Literal["enabled", "held", "disabled", "failing", "never_called"]
 STATES: tuple[State, ...] = get_args(State)
 Sort = Literal["created", "failing", "name", "folder", "last_call", "last_day"]
-"""The newest, those with most trouble, A to Z, by folder and name, the last called, the most called first."""
+"""First come: the newest; those with most trouble; A; by folder, then name; the last called; the most called."""
 SORTS: tuple[Sort, ...] = get_args(Sort)
 Action = Literal["enable", "disable", "hold", "release", "tag", "untag", "move", "delete"]
+"""What can be done with many webhooks at once."""
 ACTIONS: tuple[Action, ...] = get_args(Action)
-"""What can be done with many at once."""
 
 SCHEDULE = "schedule"
-"""Asked for in the place of a sender: the webhooks that fetch by themselves."""
+"""Asked for instead of a sender: the webhooks that fetch by themselves."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A webhook, as far as it is found and put in order by its settings."""
+    """The part of a webhook by which it is found and put in order."""
 
     id: str
     short_code: str
@@ -37,38 +36,37 @@ class Listed:
     folder: str | None = None
     tags: tuple[str, ...] = ()
     sender: str = ""
-    """A sender's name, or token, none."""
+    """The name of a sender; or token, none."""
     signs: bool = False
     fetches: bool = False
-    """It has a schedule."""
     history_days: int | None = None
     body_days: int | None = None
     enabled: bool = True
     held: bool = False
     served: bool = True
-    """False: its settings cannot be read or used, so its callers hear 503."""
+    """False: its settings cannot be used, so its callers hear 503."""
     folded_name: str = field(init=False)
     name_in_order: str = field(init=False)
     folder_in_order: str = field(init=False)
     folded_folder: str = field(init=False)
-    """Empty where it is in none, as is ``folder_in_order``."""
+    """Empty if it is in none, as is ``folder_in_order``."""
     folded_tags: frozenset[str] = field(init=False)
     text: str = field(init=False)
-    """What a search looks through."""
+    """A search looks through this."""
 
     def __post_init__(self) -> None:
-        # Once here, instead of at each search and each comparison of a sort.
+        # Computed once, not at each search and each comparison of a sort.
+        folder = self.folder or ""
         object.__setattr__(self, "folded_name", self.name.casefold())
-        object.__setattr__(self, "folded_folder", (self.folder or "").casefold())
+        object.__setattr__(self, "folded_folder", folder.casefold())
         object.__setattr__(self, "name_in_order", as_people_count(self.name))
-        object.__setattr__(self, "folder_in_order", _folder_in_order(self.folder or ""))
+        object.__setattr__(self, "folder_in_order", _folder_in_order(folder))
         object.__setattr__(self, "folded_tags", frozenset(tag.casefold() for tag in self.tags))
-        words = "\n".join((self.name, self.folder or "", *self.tags))
-        object.__setattr__(self, "text", words.casefold())
+        object.__setattr__(self, "text", "\n".join((self.name, folder, *self.tags)).casefold())
 
 
 class Activity(Struct, frozen=True):
-    """What came lately, in a few figures; recent is this hour and the one before, without what strangers tried."""
+    """What came to a webhook lately. Recent is this hour and the one before, without the tries of strangers."""
 
     last_call_at: float | None = None
     last_day: int = 0
@@ -78,12 +76,12 @@ class Activity(Struct, frozen=True):
 
     @property
     def rejecting(self) -> bool:
-        """Whether so many of the latest calls were rejected that somebody should look."""
+        """Whether so many recent calls were rejected that somebody should look."""
         return self.recent_rejected > 0 and self.recent_rejected * 2 >= self.recent_calls
 
     @property
     def failing(self) -> int:
-        """How much trouble there is: none, or how many calls had it."""
+        """How many calls had trouble."""
         return self.not_started + (self.recent_rejected if self.rejecting else 0)
 
 
@@ -92,13 +90,13 @@ NOTHING = Activity()
 
 @dataclass(frozen=True, slots=True)
 class Lately:
-    """What came to each webhook that was ever called."""
+    """The activity of each webhook that was ever called."""
 
     activities: Mapping[str, Activity] = field(default_factory=dict)
     incidents: Collection[str] = ()
-    """The webhooks that have one."""
+    """The ids of webhooks with an incident."""
     failing: Mapping[str, int] = field(init=False)
-    """Of those that fail alone: few, and asked for at every comparison."""
+    """How many calls had trouble, only of webhooks where some had. Few, and asked for at every comparison."""
 
     def __post_init__(self) -> None:
         failing = {webhook_id: one.failing for webhook_id, one in self.activities.items() if one.failing}
@@ -109,22 +107,21 @@ class Lately:
 
 
 NOT_COUNTED = Lately()
-"""Where nothing of the list depends on what came lately."""
+"""For lists that do not depend on what came lately."""
 
 
 class WebhookFilter(Struct, frozen=True):
     """Every part that is given must hold."""
 
     search: str = ""
-    """Part of the name, the folder or a tag, or the whole id or short code; with a * in it the whole name."""
+    """Part of the name, the folder or a tag, or the whole id or short code; with a * in it, the whole name."""
     sender: str = ""
     state: State | None = None
     tag: str = ""
     folder: str = ""
-    """It, or one inside it."""
+    """This folder, or one inside it; with ``alone`` the folder itself."""
     not_called_since: float | None = None
     alone: bool = False
-    """In the folder itself, not in one inside it."""
 
     @property
     def needs_activity(self) -> bool:
@@ -204,7 +201,7 @@ def matching(all_of_them: Iterable[Listed], wanted: WebhookFilter, lately: Latel
 
 
 def _is_like(text: str, pattern: str) -> bool:
-    """Whether it is the whole pattern, in which * stands for any text. Goes through the text once, however many * there are."""
+    """Whether the pattern, in which * stands for any text, means the whole text. Goes through the text once."""
     first, *between, last = pattern.split("*")
     place, end = len(first), len(text) - len(last)
     if end < place or not (text.startswith(first) and text.endswith(last)):
@@ -218,24 +215,19 @@ def _is_like(text: str, pattern: str) -> bool:
 
 
 def trouble(one: Listed, lately: Lately) -> int:
-    """One that is not served has more than any other."""
+    """How much trouble a webhook has. One that is not served has the most."""
     return lately.failing.get(one.id, 0) if one.served else 1_000_000_000
 
 
 def in_order(found: list[Listed], sort: Sort, lately: Lately, reverse: bool = False) -> list[Listed]:
-    """Equal ones: the newest first, whichever way round the rest is."""
+    """Equal webhooks stand in the same order, the newest first, whichever way round the list is."""
     newest = sorted(found, key=_ID, reverse=True)
     if sort == "created":
         return newest[::-1] if reverse else newest
-    if sort == "failing":
-        # Most have no trouble and are in order already.
-        failing = [one for one in newest if trouble(one, lately)]
-        failing.sort(key=lambda one: -trouble(one, lately), reverse=reverse)
-        fine = [one for one in newest if not trouble(one, lately)]
-        return [*fine, *failing] if reverse else [*failing, *fine]
     if sort == "folder":
         newest.sort(key=_NAME)
     keys: dict[str, Any] = {
+        "failing": lambda one: -trouble(one, lately),
         "name": _NAME,
         "folder": lambda one: (one.folder is None, one.folder_in_order),
         "last_call": lambda one: -(lately.of(one.id).last_call_at or 0.0),
@@ -248,7 +240,7 @@ _ID, _NAME = attrgetter("id"), attrgetter("name_in_order")
 
 
 class Groups(Struct, frozen=True):
-    """What the webhooks are put in order by, with how many there are of each."""
+    """The senders, tags and folders of webhooks, each with the number of its webhooks."""
 
     senders: dict[str, int]
     tags: dict[str, int]
@@ -256,7 +248,7 @@ class Groups(Struct, frozen=True):
 
 
 def groups_of(found: Iterable[Listed]) -> Groups:
-    """The most used first; folders by name. One that is written in two ways is shown as it was met first."""
+    """The most used first; folders by name. What is written in two ways is shown as it was met first."""
     senders: Counter[str] = Counter()
     tags: Counter[str] = Counter()
     folders: Counter[str] = Counter()
@@ -278,8 +270,8 @@ def groups_of(found: Iterable[Listed]) -> Groups:
 
 
 def as_people_count(text: str) -> str:
-    """What a name is compared by: Region 2 before Region 10, capitals or not. Of each number the length stands before
-    its digits, so that texts compare as numbers do; the 0 before both keeps it where digits are."""
+    """A sort key: Region 2 before Region 10, capitals or not. The length of each number stands before its digits, so that
+    numbers compare by value; the 0 before both keeps them where digits are."""
     return _NUMBER.sub(lambda found: f"0{chr(len(found[1]))}{found[1]}", text.casefold())
 
 
@@ -287,5 +279,5 @@ _NUMBER = re.compile(r"0*([0-9]+)")
 
 
 def _folder_in_order(folder: str) -> str:
-    # A character below all that are printed: what is inside a folder comes before the folder's neighbours.
+    # The lowest character: folders inside a folder come before its neighbours.
     return as_people_count(folder.replace("/", "\0"))

@@ -1,5 +1,4 @@
-"""Two people change one webhook: what they changed apart from each other goes together, and where they meet both
-are told."""
+"""Merges what two people change in one webhook at the same time. If both change one setting, both values are shown."""
 
 from typing import Any
 
@@ -17,18 +16,18 @@ class Collision(Struct, frozen=True):
 
 
 NO_SETTINGS = ("matchCount", "lastMatchedAt", "rotation")
-"""What calls move, of that which is shown beside secrets."""
+"""Values beside the settings that change with every call."""
 
 
 def has_moved(seen: Any, present: Any) -> bool:
-    """Whether somebody has changed what a form showed when it was opened."""
+    """Whether somebody has changed what a form showed."""
     if not (isinstance(seen, dict) and isinstance(present, dict)):
         return bool(seen != present)
     return any(has_moved(was, present.get(name)) for name, was in seen.items() if name not in NO_SETTINGS)
 
 
 def merged(wanted: Patch, seen: Document, present: Document, path: str = "") -> tuple[Patch, list[Collision]]:
-    """Of what a form wants, what its user changed: what is as it was ``seen`` is left as it is at present."""
+    """The part of a form that its user changed. A setting that is as it was ``seen`` stays as it is at present."""
     patch: Patch = {}
     collisions: list[Collision] = []
     for name, mine in wanted.items():

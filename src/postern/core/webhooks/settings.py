@@ -1,11 +1,9 @@
-"""What can be set on a webhook: each setting once, with its type, its default and its bounds.
+"""The settings of a webhook, each once, with its type, default and bounds. Answers, exports and requests
+(``usecases/webhooks/requests.py``) are made of the same types. Secrets are not among them: they are in the vault.
 
-The same types are read from the database, handed to whatever decides by them, shown and exported, and requests are
-made of them (``usecases/webhooks/requests.py``). Secrets are not among them: they live in the vault.
-
-A stored document holds what differs from the defaults. What it lacks has its default, so a setting that is
-added later needs no migration; a default, once released, stays as it is. A name that is not known here is
-refused: a newer version of the program wrote it, and ignoring it could let in calls that its owner shut out.
+A stored document holds what differs from the defaults, so a setting that is added later needs no migration, and a
+released default stays as it is. A document with an unknown name is refused: a newer version of the program wrote it, and
+without that setting calls could come in that the owner has shut out.
 """
 
 from typing import Annotated, Any, Literal
@@ -30,7 +28,7 @@ Method = Literal["none", "token", "hmac"]
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Snake case inside, camel case wherever it is written."""
+    """Snake case in Python, camel case in documents."""
 
 
 class NoAuthentication(Setting, frozen=True, tag_field="method", tag="none"):
@@ -64,7 +62,7 @@ class SignatureAuthentication(Setting, frozen=True, tag_field="method", tag="hma
     public_url: Annotated[str, Bounds(check=without(bounds.public_url_problem))] | None = None
     tolerance_seconds: Annotated[int, Bounds(ge=0, le=30 * 86400)] | None = None
     scheme: Document | None = None
-    """A custom scheme as its owner wrote it; what calls are judged by is ``Resolved.scheme``."""
+    """A custom scheme as its owner wrote it. Calls are judged by ``Resolved.scheme``."""
     require_timestamp_and_digest: bool = False
 
     @property
@@ -90,7 +88,7 @@ class FieldMapping(Setting, frozen=True):
     field_four: FieldPath = None
 
     def paths(self) -> dict[str, str]:
-        """By the field's name in a trigger."""
+        """The paths by the field's name in a trigger."""
         paths = (self.field_one, self.field_two, self.field_three, self.field_four)
         return {name: path for name, path in zip(FIELD_NAMES, paths, strict=True) if path}
 
@@ -143,7 +141,7 @@ class ScheduleSetting(Setting, frozen=True):
     cron: str | None = None
     time_zone: str = "UTC"
     headers: list[str] = []
-    """Their names; the values are secrets."""
+    """The names; the values are secrets."""
     timeout_seconds: Annotated[float, Bounds(ge=1, le=60)] = 10.0
     only_when_changed: bool = False
     split_array: bool = False
@@ -237,7 +235,7 @@ class WebhookSettings(Setting, frozen=True):
 
 
 class Resolved(Setting, frozen=True):
-    """What follows from the sender that was chosen, as its preset was when the webhook was saved."""
+    """What the chosen sender's preset said when the webhook was saved."""
 
     scheme: SignatureScheme | None = None
     preset_version: int | None = None
@@ -246,7 +244,7 @@ class Resolved(Setting, frozen=True):
 
 
 class UnreadableSettings(ValueError):
-    """A stored document that this version cannot read; the message says what is wrong with it."""
+    """This version cannot read a stored document. The message says why."""
 
 
 def read_document(document: str) -> tuple[WebhookSettings, Resolved]:
@@ -266,13 +264,13 @@ def write_document(settings: WebhookSettings, resolved: Resolved) -> str:
 
 
 def as_document(setting: msgspec.Struct) -> Document:
-    """Every setting under its name in the API."""
+    """Every setting under its name in the API, defaults too."""
     document: Document = msgspec.to_builtins(setting)
     return document
 
 
 def without_defaults(setting: msgspec.Struct) -> Document:
-    """What somebody has set, under its name in the API."""
+    """Every setting that differs from its default, under its name in the API."""
     config = setting.__struct_config__
     document: Document = {config.tag_field: config.tag} if config.tag_field is not None else {}
     for field in msgspec.structs.fields(setting):

@@ -1,4 +1,4 @@
-"""A webhook as stores keep it: its settings, and its secrets beside them."""
+"""Webhooks as stores keep them: settings, with the secrets beside them."""
 
 from dataclasses import dataclass, field
 
@@ -16,8 +16,6 @@ class StoredSecret:
 
 @dataclass(slots=True)
 class StoredWebhook:
-    """A webhook's configuration."""
-
     id: str
     short_code: str
     enabled: bool
@@ -28,13 +26,11 @@ class StoredWebhook:
     created_at: float
     updated_at: float
     secrets: dict[str, StoredSecret] = field(default_factory=dict, repr=False)
-    """By field: main, second, and whatever else is secret among the settings. Decrypted, for the process that
-    uses them."""
+    """Decrypted, by field: main, second, and whatever else is secret among the settings."""
     unreadable_secrets: dict[str, str] = field(default_factory=dict)
-    """By field: why that secret cannot be decrypted. Such a webhook is shown and can be given new secrets, and
-    is not served."""
+    """Why a secret cannot be decrypted, by field. Such a webhook can be given new secrets, and is not served."""
     armed_until: float | None = None
-    """Record Events: until then the next accepted call is kept as the sample."""
+    """Until then Record Events keeps the next accepted call as the sample."""
 
     @property
     def name(self) -> str:
@@ -42,13 +38,12 @@ class StoredWebhook:
 
     @property
     def secret_fields(self) -> set[str]:
-        """Of the secrets that are stored, readable or not."""
+        """The fields of all stored secrets, readable or not."""
         return {*self.secrets, *self.unreadable_secrets}
 
 
 class UnreadableWebhook(msgspec.Struct, frozen=True):
-    """A webhook that is stored and that this version cannot serve; ``reason`` says why, and holds nothing
-    secret."""
+    """A stored webhook that this version cannot serve. ``reason`` holds nothing secret."""
 
     id: str
     short_code: str
@@ -74,13 +69,12 @@ class BinnedWebhook(msgspec.Struct, frozen=True):
 
 
 class ChangedWebhooks(msgspec.Struct, frozen=True):
-    """What was changed after an epoch, and the epoch to ask from next time."""
+    """The changes after an epoch, and the ``epoch`` to ask from next time. ``deleted``: ids."""
 
     epoch: int
     stored: list[StoredWebhook] = msgspec.field(default_factory=list)
     unreadable: list[UnreadableWebhook] = msgspec.field(default_factory=list)
     deleted: list[str] = msgspec.field(default_factory=list)
-    """Their ids."""
 
 
 class Tally(msgspec.Struct, frozen=True):

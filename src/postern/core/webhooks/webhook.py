@@ -68,20 +68,19 @@ class Webhook:
     calls_per_second: float = 100.0
     burst: float = 200.0
     answer_timeout: float | None = None
-    """Seconds that a caller waits for the workflow's answer; None where the webhook answers at once."""
+    """Seconds that a caller waits for the workflow's answer; None if the webhook answers at once."""
     held: bool = False
     takes: TakenBodies = PLAIN
     accepted_answer: AcceptedAnswer | None = None
     recording_until: float = 0.0
-    """Record Events is armed until then; 0.0 where it is not."""
+    """Until then Record Events is armed; 0.0 if it is not."""
     alarms: AlarmSettings = field(default_factory=AlarmSettings)
     changed_at: float = 0.0
     method: str = "none"
     provider: str = ""
-    """Whose scheme signs its calls; empty where none does."""
+    """The sender whose scheme signs the calls; empty if none does."""
     secret_ids: dict[str, str] = field(default_factory=dict)
-    """The stored secret behind "main" and "second", so that matches are counted where Promote does not lose
-    them."""
+    """The ids of the stored secrets "main" and "second". Matches are counted by id, because Promote renames a secret."""
     allowed_methods: frozenset[str] = field(init=False)
 
     @property
