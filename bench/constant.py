@@ -18,7 +18,7 @@ ANSWER = answers.stored("accepted", "inv_019aa0b1c2d37e4f8a9b0c1d2e3f4a5b")
 class ConstantCall(IncomingCall):
     """Reads the call whole, as the gateway does, and looks at nothing."""
 
-    def head(self, *_: Any) -> None: ...
+    def head(self, *_: Any, **__: Any) -> None: ...
 
     def piece(self, piece: bytes) -> bool:
         return True

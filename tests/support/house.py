@@ -138,7 +138,9 @@ class House:
             *((name.lower().encode(), value.encode("latin-1")) for name, value in (headers or {}).items()),
         )
         call = AnsweredCall(Intake(self.gateway, ClientAddresses(NOBODY, "X-Forwarded-For")))
-        call.head(method, b"/webhook/" + webhook.url.rpartition("/")[2].encode(), query.encode(), given, peer)
+        call.head(
+            method, b"/webhook/" + webhook.url.rpartition("/")[2].encode(), query.encode(), given, peer=peer
+        )
         for arrives in (lambda: call.piece(body), call.end):
             if not call.settled:
                 arrives()

@@ -240,41 +240,20 @@ METADATA = "a cloud's metadata service"
 
 _FORBIDDEN: tuple[tuple[Network, str], ...] = tuple(
     (ip_network(network), reason)
-    for network, reason in (
-        # The narrow ones first: they name what a wider range would only call private.
-        ("169.254.169.254", METADATA),
-        ("169.254.170.2", METADATA),
-        ("100.100.100.200", METADATA),
-        ("168.63.129.16", METADATA),
-        ("192.0.0.192", METADATA),
-        ("fd00:ec2::254", METADATA),
-        ("fd20:ce::254", METADATA),
-        ("0.0.0.0/8", "this host"),
-        ("10.0.0.0/8", "a private network"),
-        ("100.64.0.0/10", "a provider's shared network"),
-        ("127.0.0.0/8", "this host"),
-        ("169.254.0.0/16", "a link-local address"),
-        ("172.16.0.0/12", "a private network"),
-        ("192.0.0.0/24", "a reserved address"),
-        ("192.0.2.0/24", "a documentation address"),
-        ("192.88.99.0/24", "a reserved address"),
-        ("192.168.0.0/16", "a private network"),
-        ("198.18.0.0/15", "a benchmarking network"),
-        ("198.51.100.0/24", "a documentation address"),
-        ("203.0.113.0/24", "a documentation address"),
-        ("224.0.0.0/4", "a multicast address"),
-        ("240.0.0.0/4", "a reserved address"),
-        ("::", "this host"),
-        ("::1", "this host"),
-        ("64:ff9b:1::/48", "a private network"),
-        ("2001::/23", "a reserved address"),
-        ("2001:db8::/32", "a documentation address"),
-        ("3fff::/20", "a documentation address"),
-        ("fc00::/7", "a private network"),
-        ("fe80::/10", "a link-local address"),
-        ("fec0::/10", "a private network"),
-        ("ff00::/8", "a multicast address"),
+    for reason, networks in (
+        # First, because wider ranges hold these too.
+        (METADATA, "169.254.169.254 169.254.170.2 100.100.100.200 168.63.129.16 192.0.0.192"),
+        (METADATA, "fd00:ec2::254 fd20:ce::254"),
+        ("this host", "0.0.0.0/8 127.0.0.0/8 :: ::1"),
+        ("a private network", "10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 64:ff9b:1::/48 fc00::/7 fec0::/10"),
+        ("a provider's shared network", "100.64.0.0/10"),
+        ("a link-local address", "169.254.0.0/16 fe80::/10"),
+        ("a reserved address", "192.0.0.0/24 192.88.99.0/24 240.0.0.0/4 2001::/23"),
+        ("a documentation address", "192.0.2.0/24 198.51.100.0/24 203.0.113.0/24 2001:db8::/32 3fff::/20"),
+        ("a benchmarking network", "198.18.0.0/15"),
+        ("a multicast address", "224.0.0.0/4 ff00::/8"),
     )
+    for network in networks.split()
 )
 _INSIDE = ("a private network", "a provider's shared network", "a link-local address")
 _GLOBAL_UNICAST = IPv6Network("2000::/3")

@@ -5,7 +5,7 @@ and every process computes the same next time.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from hashlib import sha256
 from zoneinfo import ZoneInfo
@@ -14,7 +14,7 @@ import msgspec
 from cronsim import CronSim, CronSimError
 from msgspec import Struct
 
-from postern.core.calls.call import Call, Headers
+from postern.core.calls.call import Call
 from postern.core.calls.content import MOST_ELEMENTS, elements_of, headers_of_part
 
 SHORTEST = 60
@@ -236,21 +236,16 @@ class ScheduleRun(Struct, frozen=True):
     """None leaves what was remembered as it is."""
 
 
-def calls_in(
-    url: str, host: str, headers: Headers, body: bytes, at: float, split_array: bool
-) -> list[Call] | str:
-    """One call, or one for each element of an array if ``split_array``. A text says why the array cannot be divided."""
-    kept = headers_of_part(headers)
-    bodies: Iterable[bytes] = (body,)
-    text = body.removeprefix(b"\xef\xbb\xbf").lstrip()
+def parts_of(fetched: Call, split_array: bool) -> list[Call] | str:
+    """The answer of a source as one call, or as one for each element of an array if ``split_array``. A text says why the
+    array cannot be divided."""
+    headers, bodies = headers_of_part(fetched.headers), [fetched.body]
+    text = fetched.body.removeprefix(b"\xef\xbb\xbf").lstrip()
     if split_array and text[:1] == b"[":
         try:
-            elements = elements_of(text)
+            bodies = elements_of(text)
         except (msgspec.DecodeError, RecursionError, ValueError) as error:
             return f"the answer is not valid JSON: {error}"
-        if len(elements) > MOST_ELEMENTS:
-            return f"an array of {len(elements)} elements; one run takes at most {MOST_ELEMENTS}"
-        bodies = elements
-    # A query may hold what nobody should read in the history.
-    path = url.partition("?")[0].encode("ascii", "replace")
-    return [Call("GET", path, b"", kept, one, host, at) for one in bodies]
+        if len(bodies) > MOST_ELEMENTS:
+            return f"an array of {len(bodies)} elements; one run takes at most {MOST_ELEMENTS}"
+    return [fetched.but(headers=headers, body=body) for body in bodies]

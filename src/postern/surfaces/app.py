@@ -42,9 +42,8 @@ def health_routes(gateway: Gateway, numbers: Numbers | None = None) -> list[Rout
 
     async def readyz() -> Response:
         found = await readiness(gateway)
-        parts = {"store": found.store, "webhooks": found.webhooks, "engine": found.engine}
         report = {"status": "ready" if found.ready else "not ready"} | {
-            name: {"ok": part.ok, "detail": part.detail} for name, part in parts.items()
+            name: {"ok": part.ok, "detail": part.detail} for name, part in found.parts().items()
         }
         return JSONResponse(report, 200 if found.ready else 503)
 

@@ -1,7 +1,7 @@
-"""What use cases answer with, and the one place that says how such a value is written as JSON.
+"""The answers of use cases, and how they are written as JSON.
 
-Each topic's answers are in its ``views.py``. REST, MCP and ``--json`` write them as they are; their descriptions
-are made from the same types.
+The answers of each topic are in its ``views.py``. REST, MCP and ``--json`` write them as they are, and describe them by
+the same types.
 """
 
 from collections.abc import Callable, Iterable
@@ -38,8 +38,8 @@ class Time(float):
 
 
 class View(msgspec.Struct, rename="camel"):
-    """An answer, or a part of one. A field that can be ``UNSET`` is left out where it has nothing to say; every
-    other one is always there. More fields may be added later; none will go."""
+    """An answer, or a part of one. A field that can be ``UNSET`` is left out if it has nothing to say; every other field is
+    always there. Fields may be added later, but not removed."""
 
 
 class Listing(View, Generic[T]):
@@ -51,12 +51,12 @@ class Listing(View, Generic[T]):
 
 @cache
 def _is_time(kind: Any) -> dict[str, bool]:
-    """By the names of its fields."""
+    """By field, whether it is a time."""
     return {name: hint in (Time, Time | None) for name, hint in get_type_hints(kind).items()}
 
 
 def shown(kind: type[V], stored: object, /, **given: object) -> V:
-    """What is stored under the names of the answer's fields, and ``given``, which is not stored so."""
+    """An answer made of what is stored under the names of its fields, and of what is ``given``."""
     names = [name for name in kind.__struct_fields__ if name not in given]
     is_time = _is_time(kind)
     found = {name: getattr(stored, name) for name in names if hasattr(stored, name)}
@@ -69,12 +69,12 @@ def whole(items: Iterable[T]) -> Listing[T]:
 
 
 def page_size(asked: int) -> int:
-    """As many as were asked for: at least one, and no more than a page holds."""
+    """The number that was asked for, within the bounds of a page."""
     return max(1, min(asked, MOST_ON_A_PAGE))
 
 
 def first_page(found: list[T], limit: int, id_of: Callable[[T], str]) -> tuple[list[T], str | None]:
-    """Of one more than were asked for: those that were, and where the next page goes on."""
+    """``found`` has one more than the limit. Returns the page, and where the next one goes on."""
     return found[:limit], id_of(found[limit - 1]) if len(found) > limit else None
 
 
@@ -83,20 +83,20 @@ def as_json(answer: object) -> bytes:
 
 
 def read_json(text: bytes, kind: type[T]) -> T:
-    """An answer, as ``as_json`` wrote it."""
+    """Reads an answer that ``as_json`` has written."""
     return msgspec.json.decode(text, type=kind, dec_hook=_value)
 
 
 def as_plain(answer: object) -> Any:
-    """The same, read again: dictionaries and lists."""
+    """The answer as dictionaries and lists."""
     return msgspec.json.decode(as_json(answer))
 
 
 def schemas(types: Iterable[Any], ref_template: str) -> tuple[list[Schema], Schema]:
-    """A JSON Schema for each type, and the components that they refer to."""
+    """A JSON Schema of each type, and the components that they refer to."""
     found, components = msgspec.json.schema_components(types, schema_hook=_schema, ref_template=ref_template)
     for component in components.values():
-        # Of a setting that an answer shows: it is always there, and one day there may be more beside it.
+        # Settings in answers are always there, and more may be added beside them.
         component.pop("additionalProperties", None)
         if "description" in component:
             component["description"] = " ".join(component["description"].split())

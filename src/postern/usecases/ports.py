@@ -1,5 +1,4 @@
-"""What the use cases need from the world beyond the database. Engines and fetchers fit these shapes without
-importing them."""
+"""What use cases need besides the database. Engines and fetchers have these methods without importing this."""
 
 from collections.abc import Mapping
 from typing import Literal, Protocol
@@ -10,52 +9,44 @@ from postern.core.deliveries.delivery import End, EngineHealth, Run, Started, Tr
 
 
 class Engine(Protocol):
-    """The workflow engine. It runs the automations; the gateway only starts them.
+    """The workflow engine.
 
-    ``start`` is idempotent on the trigger's key. It raises ``EngineUnavailable`` (the delivery backs off and
-    comes back) or ``EngineRejected`` (the delivery has failed; it can be replayed). ``health`` never raises,
-    and neither does ``close``.
+    ``start`` is idempotent on the trigger's key. It raises ``EngineUnavailable`` (the delivery is tried again later) or
+    ``EngineRejected`` (the delivery has failed; it can be replayed). ``health`` and ``close`` never raise.
     """
 
     name: str
     asked_after: float | None
-    """Seconds after a start when ``ends`` is first asked about it; None where the engine cannot tell how runs
-    end. One that tells by itself is asked late, and only where it was not heard."""
+    """Seconds after a start until ``ends`` is first asked about it; None if the engine cannot tell how runs end. An engine
+    that tells by itself is asked late, and only if nothing was heard from it."""
 
     async def open(self) -> None:
-        """Get ready to be asked. Returns at once: an engine that is not there yet is *unavailable*, not a
-        failed start."""
+        """Gets ready, without waiting: an engine that is not there yet is *unavailable*, not a failed start."""
 
     async def start(self, trigger: Trigger) -> Started: ...
 
     async def ended(self, key: str) -> Literal["completed", "failed"] | End | WorkflowResponse:
-        """Wait until every run of this delivery has ended, or until the engine itself brings the answer. An ``End`` where it
-        is told here and never again.
-
-        Asked only for a synchronous call, while its caller waits.
-        """
+        """Waits until every run of this delivery has ended, or the engine brings the answer. An ``End`` is told only here.
+        Asked only for a synchronous call, while its caller waits."""
 
     async def ends(self, keys: list[str]) -> dict[str, End | None]:
-        """How these deliveries ended: None while a run of one is at work, nothing where none is known. Raises
-        ``EngineUnavailable``."""
+        """How these deliveries ended. None: a run is at work. Missing: no run is known. Raises ``EngineUnavailable``."""
 
     async def health(self) -> EngineHealth: ...
 
     async def workflows(self) -> list[Workflow] | None:
-        """The workflows the engine knows, or None where an engine cannot tell."""
+        """The workflows that the engine knows, or None if it cannot tell."""
 
     async def runs(self, limit: int = 50, delivery_key: str | None = None) -> list[Run] | None:
-        """The newest runs (of one delivery), or None where an engine cannot tell."""
+        """The newest runs (of one delivery), or None if the engine cannot tell."""
 
     async def forget(self, keys: list[str]) -> None:
-        """Delete the engine's own copies of these deliveries' payloads, as retention does with ours."""
+        """Deletes the engine's copies of these deliveries' payloads, as retention does with ours."""
 
     async def close(self) -> None: ...
 
 
 class Fetched(Protocol):
-    """What a source answered."""
-
     @property
     def status(self) -> int: ...
 
@@ -71,7 +62,7 @@ class Fetched(Protocol):
 
 
 class Fetch(Protocol):
-    """Ask at a URL that a user typed: only where the gateway may connect, bounded in time and size. Raises
+    """Requests a URL that a user typed, only where the gateway may connect, bounded in time and size. Raises
     ``FetchTrouble``."""
 
     async def __call__(
@@ -88,8 +79,8 @@ class Fetch(Protocol):
 
 
 class CallOwn(Protocol):
-    """Make a call at the gateway's own public address, as a sender on the internet would, and nowhere else:
-    ``target`` is what follows that address. Raises ``FetchTrouble``."""
+    """Calls the gateway at its own public address, as a sender on the internet does. ``target`` follows that address. Raises
+    ``FetchTrouble``."""
 
     async def __call__(
         self, target: str, *, headers: Mapping[str, str], content: bytes, timeout: float

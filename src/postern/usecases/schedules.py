@@ -1,4 +1,4 @@
-"""Scheduled webhooks: fetch what is due, and take in what comes as if its source had called."""
+"""Scheduled webhooks: fetches what is due, and takes it in as if its source had called."""
 
 import asyncio
 import time
@@ -15,10 +15,10 @@ from postern.core.schedules import (
     ScheduleState,
     Seen,
     after_run,
-    calls_in,
     changed,
     conditions,
     next_run,
+    parts_of,
     seen,
 )
 from postern.core.verdict import Step, Verdict
@@ -30,7 +30,6 @@ from postern.observe.logs import Log
 from postern.usecases.access.audit import noted
 from postern.usecases.answers import shown
 from postern.usecases.calls.receive import entry_of
-from postern.usecases.ports import Fetched
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.runtime.loop import Loop
 from postern.usecases.stored_webhook import stored
@@ -42,14 +41,14 @@ from postern.usecases.webhooks.webhooks import show
 AT_ONCE = 20
 LOOK_EVERY = 1.0
 LEASE = 120.0
-"""Longer than the longest time-out: a run whose process died is taken over after this."""
+"""Seconds, more than the longest time-out. After them another process takes over a run whose process died."""
 
 log = Log()
 
 
 @dataclass
 class Outcome:
-    """How one fetch went: what is to be recorded, and what the schedule has to know."""
+    """The result of one fetch: what is recorded, and what the schedule has to know."""
 
     result: str
     reason: str = ""
@@ -63,8 +62,7 @@ class Outcome:
 
 
 async def run_now(gateway: Gateway, actor: Actor, webhook_id: str) -> views.ScheduleRun:
-    """Fetch once, now, and say what came of it. A schedule that had paused itself goes on if this
-    succeeds."""
+    """Fetch once, now, and say what came of it. A schedule that had paused itself goes on if this succeeds."""
     require(actor, "write")
     webhook = await stored(gateway, webhook_id)
     if webhook.settings.schedule is None:
@@ -89,16 +87,14 @@ async def resume(gateway: Gateway, actor: Actor, webhook_id: str) -> views.Webho
     if state is None or webhook.settings.schedule is None:
         raise Refused("conflict", "this webhook has no schedule")
     following = next_run(webhook.settings.schedule.times(state.anchor), gateway.clock(), webhook_id)
-    if not await gateway.store.schedules.resume(
-        webhook_id, following, noted(gateway, actor, "schedule resumed", webhook_id)
-    ):
+    note = noted(gateway, actor, "schedule resumed", webhook_id)
+    if not await gateway.store.schedules.resume(webhook_id, following, note):
         raise Refused("conflict", "this schedule is not paused")
     return await show(gateway, actor, webhook_id)
 
 
 async def run(gateway: Gateway, claimed: ScheduleState) -> views.ScheduleRun | None:
-    """One run of a claimed schedule. None where it was no longer ours when it was done: then nothing of it is
-    recorded."""
+    """Runs a claimed schedule once. Returns None if it was no longer ours at the end: then nothing is recorded."""
     webhook = await gateway.store.webhooks.get(claimed.webhook_id)
     if not isinstance(webhook, StoredWebhook) or (setting := webhook.settings.schedule) is None:
         return None
@@ -107,8 +103,8 @@ async def run(gateway: Gateway, claimed: ScheduleState) -> views.ScheduleRun | N
     took = int((time.perf_counter() - began) * 1000)
     now, planned = gateway.clock(), claimed.next_run_at
     if planned is not None and planned <= now:
-        # The row holds whole milliseconds: counted from a hair before its time, the next one would be the
-        # same again. A run by hand, before its time, leaves that time as it is.
+        # The row has whole milliseconds: counted from a hair before its time, the next time would be the same again. A run
+        # by hand, before its time, leaves that time as it is.
         now = max(now, planned + 0.002)
     following = after_run(
         setting.times(claimed.anchor),
@@ -144,7 +140,7 @@ async def _fetch(
 ) -> Outcome:
     try:
         compiled = compile_webhook(webhook)
-    except ValueError as error:  # a secret that cannot be decrypted any more
+    except ValueError as error:  # a secret cannot be decrypted any more
         return Outcome("failed", str(error))
     compiled.answer_timeout = None  # nobody waits
     url = setting.url
@@ -176,47 +172,37 @@ async def _fetch(
     if fetched.status == 304 and before is not None:
         return Outcome("unchanged", "the source answered 304")
     if not 200 <= fetched.status < 300:
-        return failed(
-            f"the source answered {fetched.status}", fetched.status, fetched.retry_after(gateway.clock())
-        )
+        wait = fetched.retry_after(gateway.clock())
+        return failed(f"the source answered {fetched.status}", fetched.status, wait)
     now_seen = seen(fetched.header("etag"), fetched.header("last-modified"), fetched.body)
     if before is not None and not changed(before, now_seen):
         return Outcome("unchanged", "the answer is the same as before", seen=now_seen)
-    calls = calls_in(shown, host, fetched.headers, fetched.body, gateway.clock(), setting.split_array)
+    arrived = Call(
+        "GET", shown.encode("ascii", "replace"), b"", fetched.headers, fetched.body, host, gateway.clock()
+    )
+    calls = parts_of(arrived, setting.split_array)
     if isinstance(calls, str):
         return failed(calls, fetched.status)
-    return _taken_in(gateway, compiled, calls, fetched, shown, now_seen)
-
-
-def _taken_in(
-    gateway: Gateway, webhook: Webhook, calls: list[Call], fetched: Fetched, shown: str, now_seen: Seen
-) -> Outcome:
-    """The calls that an answer stands for, judged."""
+    if not calls:
+        return Outcome("empty", "an empty array", seen=now_seen)
+    came = f"fetched {shown}: {fetched.status}, {len(fetched.body)} bytes"
     entries = []
     for number, call in enumerate(calls, 1):
         which = f", element {number} of {len(calls)}" if len(calls) > 1 else ""
-        step: Step = (
-            "schedule",
-            True,
-            f"fetched {shown}: {fetched.status}, {len(fetched.body)} bytes{which}",
-        )
-        entries.append(_entry(gateway, webhook, call, admit_fetched(webhook, call, step), fetched.status))
+        verdict = admit_fetched(compiled, call, ("schedule", True, f"{came}{which}"))
+        entries.append(_entry(gateway, compiled, call, verdict, fetched.status))
     rejected = [entry for entry in entries if entry.delivery is None]
-    if not entries:
-        return Outcome("empty", "an empty array", seen=now_seen)
     if len(rejected) == len(entries):
         return Outcome("failed", rejected[0].invocation.detail, entries)
-    reason = (
-        f"{len(rejected)} of {len(entries)} elements rejected: {rejected[0].invocation.detail}"
-        if rejected
-        else ""
-    )
+    reason = ""
+    if rejected:
+        reason = f"{len(rejected)} of {len(entries)} elements rejected: {rejected[0].invocation.detail}"
     return Outcome("accepted", reason, entries, seen=now_seen)
 
 
 def _entry(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict, status: int) -> Entry:
     entry = entry_of(gateway, webhook, call, verdict)
-    entry.invocation.status = status  # what the source answered, for there is no caller to be answered
+    entry.invocation.status = status  # the source's: no caller is answered
     return entry
 
 
@@ -240,8 +226,7 @@ def _note(webhook: StoredWebhook, run: ScheduleRun, outcome: Outcome) -> None:
 
 
 async def catch_up(gateway: Gateway) -> int:
-    """Schedules that have run, or were saved, at a time that is yet to come: the clock was set back since.
-    They go on with the next time there is from now. How many."""
+    """Brings forward schedules that have run, or were saved, in the future: the clock was set back since. Returns how many."""
     now, count = gateway.clock(), 0
     for state in await gateway.store.schedules.ahead(now):
         webhook = await gateway.store.webhooks.get(state.webhook_id)
@@ -256,8 +241,7 @@ async def catch_up(gateway: Gateway) -> int:
 
 
 class Scheduler:
-    """Begins what is due. Any number of processes may run one on the same database: each tick is claimed by
-    one of them."""
+    """Begins what is due. Any number of processes may run one on the same database: one of them claims each run."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -272,13 +256,13 @@ class Scheduler:
             await self._hand_on()
 
     async def _pause(self) -> None:
-        # Where every place is taken, the next one that becomes free ends the wait.
+        # If every place is taken, the next one that becomes free ends the wait.
         full = len(self._running) >= AT_ONCE
         places = [asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)] if full else []
         await self._loop.rest(LOOK_EVERY, *places)
 
     async def round(self) -> int:
-        """Begin as many due runs as there are places; how many. Where there were some, there may be more."""
+        """Begins as many due runs as there are places. Returns how many."""
         free = AT_ONCE - len(self._running)
         now = self._gateway.clock()
         if free <= 0 or not await self._gateway.store.schedules.any_due(now):
@@ -291,7 +275,7 @@ class Scheduler:
         return len(claimed)
 
     async def _hand_on(self) -> None:
-        """What is under way when the process ends is begun again by another one, or the next, at once."""
+        """Releases the runs that are under way when the process ends, so that another process begins them at once."""
         under_way = dict(self._running)
         for task in under_way:
             task.cancel()

@@ -1,4 +1,4 @@
-"""What every request's schema is made of, and what is read alike in several."""
+"""The base of all requests, and what is wrong with one, in our words."""
 
 import base64
 import re
@@ -14,8 +14,7 @@ from postern.core.webhooks.settings import Method
 
 
 class Shape(BaseModel):
-    """Camel case outside, snake case inside, and nothing unknown: a misspelt setting must not be silently
-    ignored."""
+    """Camel case outside, snake case inside, and nothing unknown: a misspelt setting must not be ignored."""
 
     model_config = ConfigDict(
         alias_generator=to_camel,
@@ -33,20 +32,20 @@ def _whole(value: object) -> object:
 
 
 WHOLE = BeforeValidator(_whole)
-"""For whole numbers, after their bounds. 5.0 is one, in JSON as in YAML: some programs write every number so."""
+"""Stands after the bounds of whole numbers. 5.0 is one: some programs write every number so."""
 
 
 def decoded(text: str, field: str) -> bytes:
-    """What this field holds as base64, or ``Refused`` by its name."""
+    """The bytes that this field holds as base64. Raises ``Refused``."""
     try:
         return base64.b64decode(text, validate=True)
-    except ValueError:  # also of a letter that is not ASCII, which is no error of base64's own
+    except ValueError:  # not base64's own error, which a letter beyond ASCII does not cause
         raise invalid(field, "is not base64") from None
 
 
 def given_body(body: str | None, body_base64: str | None, within: str = "") -> bytes | None:
-    """The body that a request gives, as text or to the byte; None where it gives none. What is wrong is refused by its
-    field's name, with what it stands ``within`` before it."""
+    """The body that a request gives, as text or to the byte; None if it gives none. A wrong field is refused by its name,
+    with ``within`` before it."""
     if body is not None and body_base64 is not None:
         raise invalid(f"{within}body", "give body or bodyBase64, one of them")
     if body_base64 is not None:
@@ -56,14 +55,14 @@ def given_body(body: str | None, body_base64: str | None, within: str = "") -> b
 
 # --- what is wrong with a request, in our words ------------------------------------------------------------------------
 
-# What pydantic names in a path beside the fields: the member of a union that it tried.
+# Beside the fields, pydantic's paths name the member of a union that it has tried.
 _METHODS = get_args(Method)
 _KINDS_OF_VALUE = {"str", "int", "function-before[secret_length(), str]"}
 _GENERATE = "Generate"
 
 
 def validated(shape: type[Shape], data: object) -> Any:
-    """The request as its type, or ``Refused`` with a message for every wrong field at once."""
+    """Reads a request. Raises ``Refused`` with a message for every wrong field."""
     try:
         return shape.model_validate(data, strict=True)  # "5" is no number, and "yes" no truth value
     except ValidationError as error:
@@ -71,12 +70,12 @@ def validated(shape: type[Shape], data: object) -> Any:
 
 
 MOST_MEANT = 20
-"""Wrong fields of which it is said what was meant: to look for it takes longer than to write the field."""
+"""Unknown fields for which the meant one is looked for: looking takes longer than writing such a field."""
 
 
 def field_errors(error: ValidationError, asked: Any = None) -> list[FieldError]:
-    """Pydantic's errors in our words: a dotted path in the caller's spelling, and never the value (it may be
-    a secret). ``asked``: the type, where a misspelt name is to be answered with the one that was meant."""
+    """Pydantic's errors in our words: a dotted path in the caller's spelling, and never the value, which may be a secret.
+    ``asked``: the type of the request, to find the name that a misspelt one means."""
     found: dict[str, str] = {}
     for one in error.errors(include_url=False):
         path = [str(step) for step in one["loc"]]
@@ -89,11 +88,8 @@ def field_errors(error: ValidationError, asked: Any = None) -> list[FieldError]:
         if isinstance(cause, FieldRefused):
             path.append(to_camel(cause.field) if "_" in cause.field else cause.field)
         message = str(cause) if isinstance(cause, ValueError) else _in_words(one)
-        if (
-            one["type"] in _QUOTED
-            and isinstance(one["input"], str)
-            and _QUOTED[one["type"]].fullmatch(one["input"])
-        ):
+        quoted = _QUOTED.get(one["type"])
+        if quoted and isinstance(one["input"], str) and quoted.fullmatch(one["input"]):
             message += ", without quotes"
         if one["type"] == "extra_forbidden" and len(found) < MOST_MEANT:
             message += _meant(asked, one["loc"])
@@ -127,7 +123,6 @@ def _shapes(kind: Any) -> list[type[Shape]]:
 
 
 def _in_words(error: ErrorDetails) -> str:
-    """Pydantic speaks of types of Python, of input, and in regular expressions."""
     kind, context = error["type"], error.get("ctx", {})
     if kind.startswith("union_tag"):
         return f"method must be {', '.join(_METHODS[:-1])} or {_METHODS[-1]}"
@@ -136,12 +131,8 @@ def _in_words(error: ErrorDetails) -> str:
     if kind == "literal_error":
         return f"choose one of: {context['expected'].replace(' or ', ', ').replace(chr(39), '')}"
     if sentence := _SENTENCES.get(kind):
-        return sentence.format(**{name: _plain(value) for name, value in context.items()})
+        return sentence.format(**{name: _whole(value) for name, value in context.items()})
     return error["msg"][:1].lower() + error["msg"][1:]
-
-
-def _plain(value: object) -> object:
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 _SENTENCES = {
@@ -171,4 +162,4 @@ _SENTENCES = {
 
 _NUMBER = re.compile(r"\s*[-+]?[0-9]{1,20}(\.[0-9]{1,20})?\s*")
 _QUOTED = {"int_type": _NUMBER, "float_type": _NUMBER, "bool_type": re.compile("true|false", re.IGNORECASE)}
-"""By the kind of error: a text that would be right if it were none."""
+"""By the kind of error: a text that would be right without its quotes."""

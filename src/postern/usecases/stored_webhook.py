@@ -1,4 +1,4 @@
-"""A webhook with its settings and secrets, as use cases find it and write it back."""
+"""Finds a webhook with its settings and secrets, and writes it back."""
 
 from postern.core.access.audit import AuditEntry
 from postern.core.problems import Refused
@@ -10,7 +10,7 @@ NO_WEBHOOK = "there is no webhook with this id"
 
 
 def served(gateway: Gateway, webhook_id: str) -> Webhook:
-    """A webhook as calls find it; or ``Refused``."""
+    """The webhook as calls meet it. Raises ``Refused``."""
     webhook = gateway.runtime.directory.by_id(webhook_id)
     if webhook is None:
         raise Refused("not_found", NO_WEBHOOK)
@@ -18,7 +18,7 @@ def served(gateway: Gateway, webhook_id: str) -> Webhook:
 
 
 async def stored(gateway: Gateway, webhook_id: str) -> StoredWebhook:
-    """A webhook with its secrets, for use cases; or ``Refused``."""
+    """The webhook with its settings and secrets. Raises ``Refused``."""
     webhook = await gateway.store.webhooks.get(webhook_id)
     if webhook is None:
         raise Refused("not_found", NO_WEBHOOK)
@@ -33,7 +33,7 @@ def check_version(webhook: StoredWebhook | UnreadableWebhook, seen_version: int 
 
 
 def check_secrets(webhook: StoredWebhook) -> None:
-    """``Refused`` where one of them cannot be decrypted."""
+    """Raises ``Refused`` if one of them cannot be decrypted."""
     if webhook.unreadable_secrets:
         raise Refused("temporarily_unavailable", "; ".join(webhook.unreadable_secrets.values()))
 
@@ -45,7 +45,7 @@ async def save(
     note: AuditEntry,
     promote: bool = False,
 ) -> None:
-    """Write a changed webhook, unless somebody else was faster."""
+    """Writes a changed webhook, unless somebody else was faster."""
     seen = webhook.version
     webhook.version += 1
     webhook.updated_at = gateway.clock()

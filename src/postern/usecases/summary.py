@@ -1,6 +1,6 @@
 """A call in one line, as lists and the live feed show it."""
 
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -8,8 +8,10 @@ from postern.core.history import invocation as recorded
 from postern.core.history.invocation import Status, status_of
 from postern.usecases.answers import UNSET, Time, UnsetType, View, shown
 
+T = TypeVar("T")
+
 RunState = Literal["running", "completed", "failed", "unknown"]
-"""``unknown``: the engine does not tell how runs end, or knows them no longer (status ``lost``)."""
+"""``unknown``: the engine does not tell how runs end, or no longer knows them (status ``lost``)."""
 
 
 class InvocationSummary(View, kw_only=True):
@@ -32,11 +34,11 @@ class InvocationSummary(View, kw_only=True):
     bookmarked: bool
     edited_from: str | None
     webhook_name: str | UnsetType | None = UNSET
-    """In lists, as are the next two. Null where the webhook is deleted."""
+    """Only in lists, like the next two. Null if the webhook is deleted."""
     event: str | UnsetType = UNSET
-    """What has happened at the sender; empty where the call does not say."""
+    """What has happened at the sender; empty if the call does not say."""
     fields: dict[str, str] | UnsetType = UNSET
-    """The mapped values, the beginning of long ones. Of a call that started nothing: what the mapping finds now."""
+    """The mapped values, shortened. Of a call that started nothing, what the mapping finds now."""
     runs: int | UnsetType | None = UNSET
     nobody_listens: bool | UnsetType = UNSET
     run_state: RunState | UnsetType | None = UNSET
@@ -48,7 +50,7 @@ class InvocationSummary(View, kw_only=True):
 
 
 def summary_of(story: recorded.Story) -> InvocationSummary:
-    """The status follows the newest delivery; what the caller heard is the first one's for ever."""
+    """The status is that of the newest delivery; the caller heard the answer of the first one."""
     invocation, deliveries = story.invocation, story.deliveries
     newest = deliveries[-1] if deliveries else None
     first = deliveries[0] if deliveries and deliveries[0].emission == 1 else None
@@ -68,29 +70,25 @@ def summary_of(story: recorded.Story) -> InvocationSummary:
         run_state=run_state_of(newest) if newest else UNSET,
         ended_at=Time.maybe(newest.ended_at) if newest else UNSET,
         error=newest.error or None if newest else UNSET,
-        workflows=_workflows(newest) if newest else UNSET,
+        workflows=_last_logged(newest, "workflows", list[str]) if newest else UNSET,
         listener=listener_of(newest) if newest else UNSET,
     )
 
 
 def listener_of(delivery: recorded.Delivery) -> str | None:
-    """Which one it was handed to in the place of the engine."""
-    for entry in reversed(delivery.log):
-        if "listener" in entry:
-            return msgspec.convert(entry["listener"], str)
-    return None
+    """The listener that it was handed to in the place of the engine."""
+    return _last_logged(delivery, "listener", str)
 
 
-def _workflows(delivery: recorded.Delivery) -> list[str] | None:
-    """Which ones the newest start that named any has started."""
+def _last_logged(delivery: recorded.Delivery, name: str, kind: type[T]) -> T | None:
     for entry in reversed(delivery.log):
-        if "workflows" in entry:
-            return msgspec.convert(entry["workflows"], list[str])
+        if name in entry:
+            return msgspec.convert(entry[name], kind)
     return None
 
 
 def run_state_of(delivery: recorded.Delivery) -> RunState | None:
-    """None before the start, and where nothing runs."""
+    """None before the start, and if nothing runs."""
     match delivery.state:
         case "completed":
             return "completed"
@@ -99,7 +97,7 @@ def run_state_of(delivery: recorded.Delivery) -> RunState | None:
         case "lost":
             return "unknown"
         case "started" if delivery.runs:
-            # Whoever it was handed to tells its end, or is ended.
+            # A listener tells the end, or is ended itself.
             return "running" if delivery.ask_at is not None or listener_of(delivery) else "unknown"
         case "queued" | "held" | "started" | "dropped":
             return None
@@ -109,7 +107,7 @@ _DECIDED = {"completed": 200, "workflow_failed": 502, "response_timeout": 504}
 
 
 def _http_status(story: recorded.Story, first: recorded.Delivery | None) -> int | None:
-    """What the caller heard. Until that is noted, what was decided to tell it."""
+    """The status that the caller heard; until that is noted, the one that was decided."""
     if story.answered is not None:
         return story.answered.status
     if story.invocation.status or first is None:
@@ -120,7 +118,7 @@ def _http_status(story: recorded.Story, first: recorded.Delivery | None) -> int 
 
 
 def _duration(story: recorded.Story, first: recorded.Delivery | None) -> float:
-    """Until the answer where that is noted, else until the verdict, which an ordinary answer follows at once."""
+    """Milliseconds until the answer, if that is noted, else until the verdict, which an ordinary answer follows at once."""
     invocation = story.invocation
     at = story.answered.at if story.answered else None
     if at is None and first is not None and first.answer_code == "accepted":

@@ -27,7 +27,9 @@ async def test_an_answer_that_cannot_be_sent_is_refused_by_the_field_that_is_wro
     async def refused(status: Any = 200, headers: Any = None, body: Any = "") -> list[str]:
         assert trigger.response is not None
         with pytest.raises(Refused) as refusal:
-            await respond(house.gateway, invocation, trigger.response.token, status, headers, body)
+            await respond(
+                house.gateway, invocation, trigger.response.token, status=status, headers=headers, body=body
+            )
         return [error.field for error in refusal.value.errors]
 
     assert await refused(status=99) == ["status"]
@@ -49,7 +51,14 @@ async def test_every_answer_of_a_workflow_is_kept_out_of_the_consoles_origin(hou
         trigger = await house.begun()
         assert trigger.response is not None
         invocation = trigger.key.partition(".")[0]
-        await respond(house.gateway, invocation, trigger.response.token, 200, {"Content-Type": kind}, "x")
+        await respond(
+            house.gateway,
+            invocation,
+            trigger.response.token,
+            status=200,
+            headers={"Content-Type": kind},
+            body="x",
+        )
 
     reply, _ = await asyncio.gather(house.call(slow), answering())
     assert (reply.status, reply.headers["content-type"], reply.body) == (200, kind, b"x")
@@ -98,7 +107,14 @@ async def test_a_workflow_says_its_status_or_200_is_meant(house: House) -> None:
         waiting = asyncio.create_task(house.call(webhook))
         trigger = await house.begun()
         assert trigger.response is not None
-        await respond(house.gateway, trigger.invocation_id, trigger.response.token, answered, {}, "x")
+        await respond(
+            house.gateway,
+            trigger.invocation_id,
+            trigger.response.token,
+            status=answered,
+            headers={},
+            body="x",
+        )
         assert (await waiting).status == heard
 
 
@@ -135,4 +151,4 @@ async def test_a_clock_that_is_set_back_during_a_call_does_not_lengthen_the_wait
     call = Delivery("inv_1.1", "inv_1", "wh_1", 1, "started", 0, now, {}, now, deadline=now + 0.05)
     house.gateway.clock = lambda: now - 3600
     async with asyncio.timeout(PATIENCE):
-        assert (await waiting.await_listener(house.gateway, call)).status == 504
+        assert (await waiting.wait(house.gateway, call, None)).status == 504

@@ -26,7 +26,14 @@ async def test_the_caller_is_woken_and_need_not_look(tmp_path: Path, migrated_ur
             while not here.engine.started:  # it waits before it starts the workflow
                 await asyncio.sleep(0.01)
             (trigger,) = here.engine.started.values()
-            await respond(there.gateway, trigger.invocation_id, token_of(trigger), 201, {}, "from there")
+            await respond(
+                there.gateway,
+                trigger.invocation_id,
+                token_of(trigger),
+                status=201,
+                headers={},
+                body="from there",
+            )
             heard = await calling
         assert (heard.status, heard.body) == (201, b"from there")
         following.cancel()

@@ -24,7 +24,9 @@ async def test_a_duplicate_hears_what_the_first_call_hears_while_it_waits_and_af
         assert not again.done()
         (trigger,) = house.engine.started.values()
         assert trigger.response is not None
-        await respond(house.gateway, trigger.invocation_id, trigger.response.token, 201, {}, "made")
+        await respond(
+            house.gateway, trigger.invocation_id, trigger.response.token, status=201, headers={}, body="made"
+        )
         heard = [await first, await again, await house.call(webhook, b'{"n": 1}')]
     assert [(one.status, one.body) for one in heard] == [(201, b"made")] * 3
     assert sum(house.engine.times.values()) == 1

@@ -26,7 +26,7 @@ def begun(
     """A call whose head has come."""
     call = AnsweredCall(intake)
     path = b"/webhook/" + webhook.url.rpartition("/")[2].encode() + slash
-    call.head("POST", path, b"", (JSON, *headers), peer)
+    call.head("POST", path, b"", (JSON, *headers), peer=peer)
     return call
 
 

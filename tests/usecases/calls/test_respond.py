@@ -41,7 +41,9 @@ async def begun(house: House, webhook: Webhook) -> tuple["asyncio.Task[HttpReply
 
 async def answer(house: House, trigger: Trigger, status: int = 201) -> None:
     assert trigger.response is not None
-    await respond(house.gateway, trigger.invocation_id, trigger.response.token, status, {}, "x")
+    await respond(
+        house.gateway, trigger.invocation_id, trigger.response.token, status=status, headers={}, body="x"
+    )
 
 
 async def test_the_first_answer_counts_and_every_later_one_hears_so(house: House) -> None:

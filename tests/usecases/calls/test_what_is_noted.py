@@ -30,7 +30,7 @@ async def noticed(
     path = b"/webhook/" + webhook.url.rpartition("/")[2].encode()
     began = house.gateway.clock()
     house.gateway.clock = lambda: began
-    call.head("POST", path, b"", ((b"content-type", b"application/json"),), "127.0.0.1")
+    call.head("POST", path, b"", ((b"content-type", b"application/json"),), peer="127.0.0.1")
     call.piece(b"{}")
     call.end()
     house.gateway.clock = lambda: began + seconds

@@ -51,7 +51,7 @@ async def test_a_workflows_answer_counts_though_the_clock_was_set_forward(house:
     call, key = await waiting_call(house)
     step(house, HOUR)
     token = house.gateway.site.response_token(key)
-    await respond(house.gateway, key.partition(".")[0], token, 201, {}, {"ok": True})
+    await respond(house.gateway, key.partition(".")[0], token, status=201, headers={}, body={"ok": True})
     assert (await call).status == 201
 
 

@@ -28,7 +28,7 @@ async def test_another_body_goes_to_the_workflow_and_the_call_stays(house: House
     before = await history.request(house.gateway, OWNER, call)
     assert base64.b64decode(before.body_base64 or "") == BODY
     changed = BODY.decode().replace("1001", "1002").replace('"ada"', '"eve"')
-    done = await editing.replay_edited(house.gateway, OWNER, call, changed)
+    done = await editing.replay_edited(house.gateway, OWNER, call, body=changed)
     await house.deliver()
     trigger = house.engine.started[done.delivery.key]
     assert trigger.invocation_id == done.invocation_id != call
@@ -50,9 +50,11 @@ async def test_values_are_set_by_hand_over_those_of_the_mapping_or_the_recorded_
     await webhooks.change(
         house.gateway, OWNER, item.webhook_id, {"fieldMapping": {"fieldOne": "order.total"}}
     )
-    done = await editing.replay_edited(house.gateway, OWNER, call, None, {"fieldTwo": "bob"})
+    done = await editing.replay_edited(house.gateway, OWNER, call, values={"fieldTwo": "bob"})
     assert done.delivery.fields == {"fieldOne": "10.00", "fieldTwo": "bob"}
-    done = await editing.replay_edited(house.gateway, OWNER, call, None, {"fieldThree": "new"}, "recorded")
+    done = await editing.replay_edited(
+        house.gateway, OWNER, call, values={"fieldThree": "new"}, fields="recorded"
+    )
     assert done.delivery.fields == {"fieldOne": "1001", "fieldTwo": "ada", "fieldThree": "new"}
     made = await history.show(house.gateway, OWNER, done.invocation_id)
     assert made.edited is not None and made.edited.changed == ["fieldThree set by hand"]
@@ -75,7 +77,7 @@ async def test_what_cannot_be_started_is_refused_by_name(
 ) -> None:
     call = await recorded(house)
     with pytest.raises(Refused) as caught:
-        await editing.replay_edited(house.gateway, OWNER, call, body, values)
+        await editing.replay_edited(house.gateway, OWNER, call, body=body, values=values)
     assert caught.value.code == "invalid_request"
     assert [error.field for error in caught.value.errors] == ([field] if field else [])
     assert len(await house.history()) == 1
@@ -85,28 +87,30 @@ async def test_what_was_never_started_a_reader_and_a_disabled_webhook_are_refuse
     webhook = await house.webhook(authentication={"method": "token", "token": "a long token"})
     rejected = (await house.call(webhook)).json["invocationId"]
     with pytest.raises(Refused, match="rejected"):
-        await editing.replay_edited(house.gateway, OWNER, rejected, '{"a": 1}')
+        await editing.replay_edited(house.gateway, OWNER, rejected, body='{"a": 1}')
     call = await recorded(house)
     with pytest.raises(Refused) as caught:
-        await editing.replay_edited(house.gateway, Actor("reader", "read"), call, "{}")
+        await editing.replay_edited(house.gateway, Actor("reader", "read"), call, body="{}")
     assert caught.value.code == "access_denied"
     item = await history.show(house.gateway, OWNER, call)
     await webhooks.switch(house.gateway, OWNER, item.webhook_id, False)
     with pytest.raises(Refused, match="disabled"):
-        await editing.replay_edited(house.gateway, OWNER, call, "{}")
+        await editing.replay_edited(house.gateway, OWNER, call, body="{}")
 
 
 async def test_a_copy_is_no_call_that_came_in(house: House) -> None:
     """Nothing counts it, nothing takes it for what a sender did, and it can be edited and replayed again."""
     call = await recorded(house)
-    done = await editing.replay_edited(house.gateway, OWNER, call, '{"order": {"number": 7}}')
+    done = await editing.replay_edited(house.gateway, OWNER, call, body='{"order": {"number": 7}}')
     webhook_id = (await history.show(house.gateway, OWNER, call)).webhook_id
     assert (await webhooks.show(house.gateway, OWNER, webhook_id)).call_count == 1
     assert [one.id for one in await house.history(code="edited")] == [done.invocation_id]
     assert [one.id for one in await house.history(code="accepted")] == [call]
     again = await history.replay(house.gateway, OWNER, done.invocation_id, "recorded")
     assert again.delivery.fields == {"fieldOne": "7"}
-    twice = await editing.replay_edited(house.gateway, OWNER, done.invocation_id, '{"order": {"number": 8}}')
+    twice = await editing.replay_edited(
+        house.gateway, OWNER, done.invocation_id, body='{"order": {"number": 8}}'
+    )
     assert (await history.show(house.gateway, OWNER, twice.invocation_id)).edited_from == done.invocation_id
 
 
@@ -116,7 +120,7 @@ async def test_a_hold_holds_it_and_the_audit_says_who_made_it(house: House) -> N
     from postern.usecases.deliveries import holds
 
     await holds.hold(house.gateway, OWNER, item.webhook_id)
-    done = await editing.replay_edited(house.gateway, OWNER, call, '{"secret": "not in the audit"}')
+    done = await editing.replay_edited(house.gateway, OWNER, call, body='{"secret": "not in the audit"}')
     assert done.delivery.state == "held"
     note = (await audit.listing(house.gateway, OWNER, 1)).items[0]
     assert (note.action, note.subject) == ("edited invocation replayed", call)
@@ -127,7 +131,7 @@ async def test_what_was_changed_is_described_in_few_words(house: House) -> None:
     call = await recorded(house, b'{"a": 1, "b": 2, "%s": 3}' % (b"k" * 200))
 
     async def described(body: str, values: dict[str, str] | None = None) -> list[str]:
-        done = await editing.replay_edited(house.gateway, OWNER, call, body, values)
+        done = await editing.replay_edited(house.gateway, OWNER, call, body=body, values=values)
         made = (await history.show(house.gateway, OWNER, done.invocation_id)).edited
         assert made is not None
         return made.changed
@@ -163,7 +167,7 @@ async def test_the_copy_says_how_long_it_is_and_is_due_at_once(
     monkeypatch.setattr(house.gateway.runtime.live, "touch", touched.append)
     house.gateway.runtime.due.clear()
     now += 50
-    done = await editing.replay_edited(house.gateway, OWNER, call, '{"n":1001}')
+    done = await editing.replay_edited(house.gateway, OWNER, call, body='{"n":1001}')
     made = await history.show(house.gateway, OWNER, done.invocation_id)
     lengths = {name: value for name, value in made.headers if name.endswith("length")}
     assert lengths == {"content-length": "10", "x-length": "7"}
@@ -181,7 +185,7 @@ async def test_a_copy_is_as_large_as_a_call_may_be(
     body = '{"n":"%s"}' % ("x" * (1024**2 - 8 + more))
     if more:
         with pytest.raises(Refused, match="at most 1 MiB") as caught:
-            await editing.replay_edited(house.gateway, OWNER, call, body)
+            await editing.replay_edited(house.gateway, OWNER, call, body=body)
         assert caught.value.code == "payload_too_large"
     else:
-        assert (await editing.replay_edited(house.gateway, OWNER, call, body)).invocation_id
+        assert (await editing.replay_edited(house.gateway, OWNER, call, body=body)).invocation_id

@@ -137,7 +137,7 @@ async def test_of_very_much_that_was_missed_the_newest_part_is_reported(
 
     monkeypatch.setattr(house.gateway.store.history, "page", short)
     stream = await follow(house.gateway, OWNER, Asked(), webhook.id, calls[0])
-    missed = [event.invocation_id async for event in stream._missed(calls[0])]
+    missed = [event.invocation_id for event in await stream._missed(calls[0])]
     assert missed == calls[2:]
     assert stream._after == calls[-1], "from there it would go on"
     stream.close()

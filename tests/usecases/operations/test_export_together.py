@@ -30,7 +30,7 @@ async def test_a_line_says_of_a_call_what_the_api_says_however_many_are_read_tog
         for text in ("Asked the shop.", "Answered."):
             await marks.add_note(house.gateway, OWNER, first, text)
         await marks.bookmark(house.gateway, OWNER, second)
-        await editing.replay_edited(house.gateway, OWNER, second, '{"n":3}')
+        await editing.replay_edited(house.gateway, OWNER, second, body='{"n":3}')
         desk = await listeners.enter(house.gateway, OWNER, listeners.EnterRequest(name="desk"), "192.0.2.7")
         await listeners.replay(house.gateway, OWNER, desk.id, first)
         await export.everything(house.gateway, OWNER, written.append)

@@ -331,10 +331,10 @@ async def test_what_somebody_else_changed_meanwhile_ends_it_and_says_how_far_it_
     assert refused.value.detail.startswith(
         "B was changed by somebody else meanwhile; 1 of 3 changes are done"
     )
-    found = await listing.listing(house.gateway, OWNER, 50, None, WebhookFilter(tag="eu"))
+    found = await listing.listing(house.gateway, OWNER, wanted=WebhookFilter(tag="eu"))
     assert [one.name for one in found.items] == ["A"]
     await apply(house, {"version": 1, "webhooks": entries})
-    assert (await listing.listing(house.gateway, OWNER, 50, None, WebhookFilter(tag="eu"))).total == 3
+    assert (await listing.listing(house.gateway, OWNER, wanted=WebhookFilter(tag="eu"))).total == 3
 
 
 async def test_what_somebody_else_makes_meanwhile_is_not_made_twice(
@@ -354,7 +354,7 @@ async def test_what_somebody_else_makes_meanwhile_is_not_made_twice(
     with pytest.raises(Refused, match="B was changed by somebody else meanwhile; 1 of 3 changes are done"):
         await apply(house, {"version": 1, "webhooks": entries})
     await apply(house, {"version": 1, "webhooks": entries})
-    found = await listing.listing(house.gateway, OWNER, 50, None, WebhookFilter())
+    found = await listing.listing(house.gateway, OWNER)
     assert sorted(one.name for one in found.items) == ["A", "B", "C"]
 
 

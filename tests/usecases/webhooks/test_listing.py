@@ -21,7 +21,7 @@ from support.stored import NEWER, overwrite
 
 
 async def listed(desk: Desk, **wanted: Any) -> list[str]:
-    page = await listing.listing(desk.gateway, ACTOR, 200, None, WebhookFilter(**wanted), "name")
+    page = await listing.listing(desk.gateway, ACTOR, 200, wanted=WebhookFilter(**wanted), sort="name")
     return [one.name for one in page.items]
 
 
@@ -32,9 +32,7 @@ async def test_every_webhook_is_on_one_page_and_one_alone(desk: Desk) -> None:
             seen: list[str] = []
             cursor = None
             while True:
-                page = await listing.listing(
-                    desk.gateway, ACTOR, 2, cursor, listing.EVERYTHING, sort, reverse
-                )
+                page = await listing.listing(desk.gateway, ACTOR, 2, cursor, sort=sort, reverse=reverse)
                 assert page.total == 7
                 seen += [one.id for one in page.items]
                 cursor = page.next_cursor
@@ -50,7 +48,7 @@ async def test_a_page_goes_on_after_a_webhook_that_was_deleted_meanwhile(desk: D
     rest = await listing.listing(desk.gateway, ACTOR, 2, page.next_cursor)
     assert [one.id for one in rest.items] == [made[1], made[0]]
     with pytest.raises(Refused) as refusal:
-        await listing.listing(desk.gateway, ACTOR, 2, page.next_cursor, listing.EVERYTHING, "name")
+        await listing.listing(desk.gateway, ACTOR, 2, page.next_cursor, sort="name")
     assert "begin again" in refusal.value.errors[0].message
 
 
@@ -90,14 +88,16 @@ async def test_what_fails_stands_first_and_is_found_by_its_state(desk: Desk) -> 
     ]
     await desk.accepted(fine, {})
     assert (await desk.call(guarded, [], RIGHT)).status == 400
-    page = await listing.page(desk.gateway, ACTOR, listing.EVERYTHING, "failing", False, 1, 50)
+    page = await listing.page(
+        desk.gateway, ACTOR, listing.EVERYTHING, sort="failing", reverse=False, number=1, size=50
+    )
     assert (page.order, page.failing) == ([guarded, quiet, fine], 1)
     assert await listed(desk, state="failing") == ["Guarded"]
     assert await listed(desk, state="never_called") == ["Quiet"]
     now = desk.gateway.clock()
     assert await listed(desk, not_called_since=now - 60) == ["Quiet"]
     assert await listed(desk, not_called_since=now + 60) == ["Fine", "Guarded", "Quiet"]
-    by_calls = await listing.listing(desk.gateway, ACTOR, 1, None, listing.EVERYTHING, "last_call")
+    by_calls = await listing.listing(desk.gateway, ACTOR, 1, sort="last_call")
     assert by_calls.items[0].id == guarded
 
 
@@ -117,8 +117,9 @@ async def test_the_list_knows_at_once_what_another_process_changed(desk: Desk) -
 
 async def test_a_page_by_its_number_is_never_beyond_the_end(house: House, tmp_path: Path) -> None:
     async def page(number: int, size: int = 2) -> tuple[list[str], int, int]:
+        wanted = WebhookFilter(folder="shops")
         found = await listing.page(
-            house.gateway, OWNER, WebhookFilter(folder="shops"), "name", False, number, size
+            house.gateway, OWNER, wanted, sort="name", reverse=False, number=number, size=size
         )
         assert [one.id for one in [*found.items, *found.unreadable]] == found.order
         names = [one.name for one in [*found.items, *found.unreadable]]
@@ -134,10 +135,14 @@ async def test_a_page_by_its_number_is_never_beyond_the_end(house: House, tmp_pa
         (["C"], 2, 2),
     ]
     assert await page(2, 3) == (["A", "B", "C"], 1, 1), "a page that is just full is the last one"
-    found = await listing.page(house.gateway, OWNER, WebhookFilter(search="b"), "created", False, 1, 50)
+    found = await listing.page(
+        house.gateway, OWNER, WebhookFilter(search="b"), sort="created", reverse=False, number=1, size=50
+    )
     assert (found.total, found.failing, found.groups.folders) == (1, 0, {"Shops": 2, "Shops/Europe": 1})
     assert (await house.call(found.items[0], b"not JSON")).status == 400
-    found = await listing.page(house.gateway, OWNER, listing.EVERYTHING, "name", False, 1, 1)
+    found = await listing.page(
+        house.gateway, OWNER, listing.EVERYTHING, sort="name", reverse=False, number=1, size=1
+    )
     assert (found.total, found.failing) == (4, 1), "of all that match, not of this page alone"
 
 

@@ -28,7 +28,7 @@ async def change(desk: Desk, action: str, **asked: Any) -> Many:
 
 
 async def listed(desk: Desk, **wanted: Any) -> list[str]:
-    page = await listing.listing(desk.gateway, ACTOR, 200, None, WebhookFilter(**wanted), "name")
+    page = await listing.listing(desk.gateway, ACTOR, 200, wanted=WebhookFilter(**wanted), sort="name")
     return [one.name for one in page.items]
 
 
@@ -144,7 +144,7 @@ async def test_more_than_one_transaction_takes_them_all(
         await house.webhook(name=f"Number {number}")
     done = await many.change(house.gateway, OWNER, validated(ManyRequest, {"action": "hold", "filter": {}}))
     assert done.done == 5
-    page = await listing.listing(house.gateway, OWNER, 50, None, WebhookFilter(state="held"))
+    page = await listing.listing(house.gateway, OWNER, wanted=WebhookFilter(state="held"))
     assert page.total == 5
 
 

@@ -126,10 +126,10 @@ async def test_the_key_of_stored_secrets_is_changed_without_losing_one(tmp_path:
         with pytest.raises(
             Refused
         ) as late:  # it is late, and known: a workflow that was started before is not a stranger now
-            await respond(house.gateway, invocation, trigger.response.token, 200, {}, {})
+            await respond(house.gateway, invocation, trigger.response.token, status=200, headers={}, body={})
         assert late.value.code == "gone"
         with pytest.raises(Refused) as stranger:
-            await respond(house.gateway, invocation, "rt_guessed", 200, {}, {})
+            await respond(house.gateway, invocation, "rt_guessed", status=200, headers={}, body={})
         assert stranger.value.code == "not_authenticated"
         assert await settings.rotate_key(house.gateway, OWNER) == 0
     async with a_house(tmp_path, POSTERN_SECRET_KEYS=NEW_KEY) as house:

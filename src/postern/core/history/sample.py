@@ -31,7 +31,7 @@ class Sample(msgspec.Struct, frozen=True):
     trigger: bytes | None = None
 
 
-class Variable(msgspec.Struct, frozen=True):
+class Variable(msgspec.Struct, frozen=True, rename="camel"):
     """``expressions``: by the kind of workflow. A kind that cannot read it is left out."""
 
     path: str

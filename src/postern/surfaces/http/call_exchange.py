@@ -45,8 +45,8 @@ class CallExchange:
                 request.path,
                 request.query,
                 request.headers,
-                client[0] if client else None,
-                request.by_name,
+                peer=client[0] if client else None,
+                by_name=request.by_name,
             )
         except Exception:
             self._failed()

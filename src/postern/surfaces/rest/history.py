@@ -218,7 +218,9 @@ async def answer_invocation(
     gateway: Gateway, request: Request, invocation_id: str, body: ResponseAction
 ) -> Answered:
     """The response action sends its answer here. The first answer that comes in time wins."""
-    await respond(gateway, invocation_id, bearer(request), body.status, body.headers, body.body)
+    await respond(
+        gateway, invocation_id, bearer(request), status=body.status, headers=body.headers, body=body.body
+    )
     return Answered(status="answered")
 
 

@@ -62,7 +62,13 @@ class AnnouncedQuery(Shape):
 async def list_webhooks(gateway: Gateway, actor: Actor, query: WebhookQuery) -> Webhooks:
     """The webhooks that match, the newest first or in another order."""
     return await listing.listing(
-        gateway, actor, query.limit, query.cursor, query.wanted(), query.sort, query.reverse
+        gateway,
+        actor,
+        query.limit,
+        query.cursor,
+        wanted=query.wanted(),
+        sort=query.sort,
+        reverse=query.reverse,
     )
 
 

@@ -1,8 +1,8 @@
-"""A call on its way in. What happens to it, and in which order, is here:
+"""A call on its way in:
 
 head    find the webhook, ask what can be asked without the body
 piece   keep the body, untouched, and never more of it than the webhook takes
-end     judge the call, record what was decided, answer
+end     judge the call, record the verdict, answer
 """
 
 import time
@@ -22,7 +22,7 @@ from postern.usecases.runtime.gateway import Gateway
 PREFIX = b"/webhook/"
 GUESSING = "guessing"
 LARGEST_WAITING = 256 * 1024
-"""Bytes of a body that is kept while the sender's keys are fetched; a larger one is sent again."""
+"""Bytes of a body that is kept while the sender's keys are fetched. A larger one has to be sent again."""
 LOG_EVERY = 10.0
 """Seconds between two log lines about the same shortage."""
 
@@ -30,7 +30,7 @@ log = Log()
 
 
 class Intake:
-    """What all calls have in common."""
+    """Everything that all incoming calls share."""
 
     def __init__(self, gateway: Gateway, addresses: ClientAddresses) -> None:
         self.gateway = gateway
@@ -51,7 +51,7 @@ class Intake:
 
 
 class IncomingCall:
-    """One call, which is answered once: after its head, a piece of its body or its end."""
+    """One call. It is answered once: after its head, a piece of its body or its end."""
 
     __slots__ = (
         *("_answer", "_body", "_call", "_intake", "_pieces", "_promised", "_webhook"),
@@ -63,12 +63,12 @@ class IncomingCall:
         self._answer = on_answer
         self._pieces: list[bytes] = []
         self._body: Body | None = None
-        """What it takes of the memory that all share."""
+        """Its part of the memory that all bodies share."""
         self._promised = -1
         self._webhook: Webhook
         self._call: Call
         self.settled = False
-        """Nothing more of it is wanted: the answer is there, or waits for the commit."""
+        """Nothing more is wanted: the call is answered, or will be after the commit."""
         self.unread = False
         """It is answered without its body."""
 
@@ -78,20 +78,19 @@ class IncomingCall:
         path: bytes,
         query: bytes,
         headers: Headers,
+        *,
         peer: str | None,
         by_name: dict[bytes, bytes] | None = None,
     ) -> None:
-        """``by_name``: the headers once more, where the reader of the request has them by name already."""
+        """``by_name``: the headers once more, if the reader of the request has them by name already."""
         gateway = self._intake.gateway
         directory = gateway.runtime.directory
         code = path[len(PREFIX) :].removesuffix(b"/").decode("latin-1")
         webhook = directory.by_code(code)
         if webhook is None:
-            if directory.knows(code):
-                self._turn_away("temporarily_unavailable")
-                return
-            Numbers.unknown_codes.inc()
-            self._turn_away("webhook_not_found")
+            if not directory.knows(code):
+                Numbers.unknown_codes.inc()
+            self._turn_away("temporarily_unavailable" if directory.knows(code) else "webhook_not_found")
             return
         if gateway.runtime.ending and webhook.answer_timeout is not None:
             self._turn_away("temporarily_unavailable")
@@ -113,7 +112,7 @@ class IncomingCall:
         self._webhook, self._call = webhook, call
         verdict = admit_head(webhook, call)
         if verdict is None:
-            # A length that was promised proves nothing, but one that is too large need not be waited for.
+            # A promised length proves nothing, but there is no need to wait for one that is too large.
             promised = call.first_header(b"content-length")
             if promised is not None and promised.isdigit():
                 self._promised = int(promised[:19])
@@ -124,13 +123,13 @@ class IncomingCall:
             self._settle(verdict)
 
     def piece(self, piece: bytes) -> bool:
-        """Whether it was wanted. Counted while it comes in: one byte too many is enough."""
+        """Takes a piece of the body. Returns False if it is not wanted: one byte too many is enough."""
         size, body = len(piece), self._body
         if size + (body.size if body else 0) > self._webhook.payload_limit:
             self.unread = True
             self._settle(too_large(self._webhook))
             return False
-        if size == self._promised:  # all of it, so it takes no room while somebody waits for the rest
+        if size == self._promised:  # the whole body, which waits for nothing
             self._pieces.append(piece)
             return True
         if body is None:
@@ -159,7 +158,7 @@ class IncomingCall:
             self._settle(verdict)
 
     async def _judge_again(self, verdict: Verdict) -> None:
-        """With the sender's keys, if they come."""
+        """Judges the call with the sender's keys, if they come."""
         runtime = self._intake.gateway.runtime
         try:
             if await runtime.key_sets.wait(verdict.wanted, self._webhook.id):
@@ -169,15 +168,14 @@ class IncomingCall:
             self._settle(verdict)
 
     def drop(self) -> None:
-        """No more of it will come, or is wanted."""
+        """Frees the body. No more of it will come, or is wanted."""
         if self._body is not None:
             self._intake.arriving.give_back(self._body)
             self._body = None
-        self._pieces = []  # now: this object may be freed late, and strangers send more than the memory holds
+        self._pieces = []  # this object may be freed late, and strangers send more than the memory holds
 
     def _share_holder(self) -> str:
-        """Whose share of the memory for bodies it takes. All that guess too often are one caller together, and turn
-        only each other away."""
+        """Whose share of the memory it takes. All callers who guess too often share one, and turn only each other away."""
         caller = limit_key(self._call.address)
         limits = self._intake.gateway.runtime.limits
         return GUESSING if limits.over(self._webhook.id, caller) else caller
@@ -190,7 +188,7 @@ class IncomingCall:
         self.settled = True
         self.drop()
         call = self._call
-        del self._call  # what is recorded is all that is asked for from now on
+        del self._call  # frees it: only what is recorded is needed from now on
         receive(self._intake.gateway, self._webhook, call, verdict, self._answer)
 
     def _turn_away(self, code: str) -> None:

@@ -1,5 +1,4 @@
-"""A second chance: rejected calls that the current settings would let in, and starting them, none of them
-twice."""
+"""A second chance for rejected calls that the current settings would let in. None is started twice."""
 
 import asyncio
 from collections import Counter
@@ -140,8 +139,7 @@ async def _admit_one(gateway: Gateway, actor: Actor, invocation: Invocation) -> 
 
 
 def _verdict_now(webhook: Webhook | None, invocation: Invocation, base_url: str) -> Verdict | str:
-    """The verdict on the call under the current settings, at the time it was received; or the reason why it
-    is still rejected."""
+    """The verdict under the current settings at the time of receipt, or the reason why the call is still rejected."""
     if webhook is None:
         return "its webhook has been deleted"
     if not webhook.enabled:
@@ -149,7 +147,7 @@ def _verdict_now(webhook: Webhook | None, invocation: Invocation, base_url: str)
     if reason := _cannot_be_judged(invocation):
         return reason
     call = invocation.as_call(base_url)
-    # With limits that nothing was counted in: it has come already, and nobody is slowed down by it.
+    # With unused limits: the call has come already, and must not slow down others.
     verdict = admit_head(webhook, call) or judge(webhook, call, Limits(lambda: 0.0))
     match verdict.outcome:
         case "accepted":
@@ -163,7 +161,7 @@ def _verdict_now(webhook: Webhook | None, invocation: Invocation, base_url: str)
 
 
 def _cannot_be_judged(invocation: Invocation) -> str:
-    """The reason, or an empty text where it can."""
+    """The reason, or an empty text if it can."""
     if invocation.outcome != "rejected":
         return "it was not rejected"
     if invocation.code in NEVER_READ or invocation.body is None:
@@ -172,7 +170,7 @@ def _cannot_be_judged(invocation: Invocation) -> str:
 
 
 async def _rejected(gateway: Gateway, webhook_id: str) -> AsyncIterator[Invocation]:
-    """The newest first."""
+    """Yields the newest first."""
     served(gateway, webhook_id)
     wanted, before = HistoryFilter(webhook_id=webhook_id, status="rejected"), None
     while True:
@@ -188,7 +186,7 @@ async def _rejected(gateway: Gateway, webhook_id: str) -> AsyncIterator[Invocati
 
 
 async def _not_kept(gateway: Gateway, webhook_id: str) -> int:
-    """Those of as long as the history is kept that cannot be admitted because they are not there."""
+    """How many rejected calls, in the time that the history goes back, were counted only, and so cannot be admitted."""
     now = gateway.clock()
     since = gateway.retention.history_before(await gateway.store.retention.own_rule(webhook_id), now)
     first, until = int(since // 60), int(now // 60) + 1

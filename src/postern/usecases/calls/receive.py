@@ -1,4 +1,4 @@
-"""A call that was judged, until its caller hears: record it once, and only then answer."""
+"""A judged call: it is recorded once, and only then answered."""
 
 from collections.abc import Callable, Coroutine
 from itertools import chain
@@ -32,7 +32,7 @@ from postern.identity import new_id
 from postern.observe.calls import CallLine, call_counts
 from postern.observe.logs import Log
 from postern.observe.metrics import Numbers
-from postern.usecases.calls.waiting import await_answer, await_first_answer, await_listener
+from postern.usecases.calls.waiting import LOOK_FOR_LISTENER, await_answer, await_first_answer, wait
 from postern.usecases.deliveries.dispatch import LEASE
 from postern.usecases.runtime.gateway import Gateway
 
@@ -43,21 +43,20 @@ _encode = msgspec.json.Encoder().encode
 log = Log()
 
 LATE = 0.1
-"""Seconds from the verdict to the answer after which history says when the answer was given."""
+"""Seconds from the verdict to the answer. After longer ones the history notes when the caller was answered."""
 
 CallerState = Literal["there", "hung up", "gone"]
-"""``hung up``: it has closed its side of the connection, as those do who give up, and some who only have nothing more to
-send."""
+"""``hung up``: the caller has closed its side of the connection, because it gave up or has nothing more to send."""
 
 OnAnswer = Callable[[CallerAnswer], CallerState]
-"""Sends an answer, and says whether its caller is there."""
+"""Sends an answer, and says whether the caller is there."""
 
 
 def receive(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict, on_answer: OnAnswer) -> None:
-    """Record the verdict, then answer, once. Every 2xx is on disk before.
+    """Records the verdict, then answers, once. Every 2xx is on disk before.
 
-    Not a coroutine: an ordinary call is answered by whoever reports the commit, and a task for each would
-    cost as much as judging it does. Only who has to wait for something else gets one.
+    Not a coroutine: whoever reports the commit answers an ordinary call, because a task for each would cost as much as
+    judging it. Only a caller who has to wait for something else gets a task.
     """
     if verdict.outcome == "preflight":
         assert webhook.cors is not None
@@ -89,8 +88,8 @@ def _is_recorded(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdic
 
 
 class Reception:
-    """One call between its verdict and its answer. It keeps neither of the two, only what is still asked for: what was
-    made for judging is freed at once, and not by the writer's thread when as many calls as share a commit are done."""
+    """One call between its verdict and its answer. It does not keep the verdict, so that what judging made is freed at once,
+    and not by the writer's thread for all calls of a commit together."""
 
     __slots__ = ("_announced", "_at_once", "_cors", "_gateway", "_on_answer", "_payload", "_webhook", "entry")
 
@@ -105,17 +104,16 @@ class Reception:
             # The answer names the first element that started something.
             entry = next((one for one in entries if one.delivery is not None), entries[0])
             entry.others = [one for one in entries if one is not entry]
-            for (
-                one
-            ) in entry.others:  # it was answered once: a rejected element's caller heard of no rejection
+            for one in entry.others:
+                # The caller was answered once, and so did not hear that an element was rejected.
                 one.invocation.status = entry.invocation.status
-        else:  # lists made for every call cost a tenth of it
+        else:  # without a list, which for every call would take a tenth of the time
             entry = entry_of(gateway, webhook, call, verdict)
         self.entry = entry
         self._cors = _cors_headers(webhook, call)
         self._payload = verdict.payload
         self._at_once: CallerAnswer | None = None
-        """The answer to a call that starts nothing, as a rejected one or a handshake: no workflow is asked for it."""
+        """The answer to a call that starts nothing: a rejected one or a handshake."""
         self._announced: bytes | None = None
         if entry.delivery is None:
             self._at_once = _answer_of(webhook, verdict, entry.invocation.id)
@@ -136,7 +134,7 @@ class Reception:
         gateway, webhook, entry = self._gateway, self._webhook, self.entry
         invocation, delivery = entry.invocation, entry.delivery
         if entry.sample is not None and receipt.first is None:
-            webhook.recording_until = 0.0  # it is taken: the next call need not prepare another
+            webhook.recording_until = 0.0  # the next call need not prepare another sample
         gateway.runtime.live.touch(invocation.id)
         for other in entry.others:
             gateway.runtime.live.touch(other.invocation.id)
@@ -154,7 +152,7 @@ class Reception:
                 self._answer(self._at_once)
         elif entry.handed is not None and not receipt.listener_gone:
             gateway.runtime.listeners.wake(entry.handed.listener_id)
-            self._wait_for(await_listener(gateway, delivery))
+            self._wait_for(wait(gateway, delivery, None, LOOK_FOR_LISTENER))
         elif delivery.deadline is None or delivery.state == "held":
             gateway.runtime.due.set()
             self._answer(self._at_rest("accepted", invocation.id))
@@ -162,7 +160,7 @@ class Reception:
             self._wait_for(await_answer(gateway, delivery, self._payload))
 
     def _at_rest(self, status: Literal["accepted", "duplicate"], invocation_id: str) -> CallerAnswer:
-        """The answer to who waits for no workflow."""
+        """The answer to a caller who waits for no workflow."""
         own = self._webhook.accepted_answer
         if own is None:
             return answers.stored(status, invocation_id)
@@ -184,7 +182,7 @@ class Reception:
         self._gateway.runtime.background(answered())
 
     async def _keep(self, secret: bytes, answer: CallerAnswer) -> CallerAnswer:
-        """The answer confirms that the secret is kept, so it is sent when it is."""
+        """Keeps an announced secret, and only then gives the answer, which confirms that it is kept."""
         gateway, call = self._gateway, self.entry.invocation
         one = Announcement(call.id, call.received_at, call.address, secret)
         if not await gateway.store.webhooks.announce(self._webhook.id, one):
@@ -208,7 +206,7 @@ class Reception:
         self._send(answer, waited or answer.status != invocation.status)
 
     def _send(self, answer: CallerAnswer, differs: bool = False) -> None:
-        """``differs``: from the recorded invocation, which says of its answer something else, or another time."""
+        """``differs``: the recorded invocation has another answer, or another time for it."""
         caller = self._on_answer(_for_sender(self._webhook, answer, self._cors))
         reached = caller == "there" or (caller == "hung up" and not differs)
         gateway, invocation = self._gateway, self.entry.invocation
@@ -234,13 +232,13 @@ class Reception:
                 invocation.body_size,
                 invocation.config_version,
                 invocation.detail,
-                round(seconds * 100_000) / 100,  # two places; `round(…, 2)` would write it and read it
+                round(seconds * 100_000) / 100,  # two places; `round(…, 2)` takes longer
             )
         )
 
 
 def entry_of(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict) -> Entry:
-    """What is to be recorded of a call and its verdict."""
+    """What the store records of a call and its verdict."""
     now = gateway.clock()
     body = webhook.credential.body_without_token(call)
     assert verdict.outcome != "preflight", "no preflight is recorded"
@@ -281,8 +279,7 @@ def entry_of(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict) -
             emission=1,
             state="held" if webhook.held else "queued" if listener is None else "started",
             attempts=0,
-            # A caller that waits is not left to the loop: this process starts the workflow itself, under its
-            # own lease.
+            # If a caller waits, this process starts the workflow itself, at once, under its own lease.
             next_at=now + LEASE if waits else now,
             fields=verdict.fields,
             created_at=now,
@@ -308,32 +305,26 @@ def entry_of(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict) -
 
 
 def _status_of(webhook: Webhook, verdict: Verdict, waits: bool) -> int:
-    match verdict.outcome:
-        case "accepted":
-            if waits:
-                return 0
-            return webhook.accepted_answer.status if webhook.accepted_answer is not None else 200
-        case "handshake":
-            assert verdict.handshake is not None
-            return verdict.handshake.answer.status
-        case "rejected":
-            return PROBLEMS[verdict.code].status
-        case "preflight":
-            return 204
+    if verdict.handshake is not None:
+        return verdict.handshake.answer.status
+    if verdict.outcome == "rejected":
+        return PROBLEMS[verdict.code].status
+    if waits:
+        return 0
+    return webhook.accepted_answer.status if webhook.accepted_answer is not None else 200
 
 
 def _answer_of(webhook: Webhook, verdict: Verdict, invocation_id: str | None) -> CallerAnswer:
-    """To a call that starts nothing."""
+    """The answer to a call that starts nothing."""
     if verdict.handshake is not None:
         return verdict.handshake.answer
+    allow = ", ".join(sorted(webhook.allowed_methods)) if verdict.code == "method_not_allowed" else None
     return answers.problem(
         verdict.code,
         invocation_id,
         challenge=webhook.credential.challenge,
         retry_after=verdict.retry_after,
-        allow=", ".join(sorted(webhook.allowed_methods)).encode()
-        if verdict.code == "method_not_allowed"
-        else None,
+        allow=allow.encode() if allow else None,
     )
 
 
@@ -342,11 +333,10 @@ def _cors_headers(webhook: Webhook, call: Call) -> list[Header]:
 
 
 def _for_sender(webhook: Webhook, answer: CallerAnswer, cors: list[Header]) -> CallerAnswer:
-    """As this webhook's callers need it: readable for pages of other origins, without a body for Xero."""
+    """Makes an answer readable for pages of other origins, and takes the body away for Xero."""
     if webhook.handshake is not None and wants_empty_answers(webhook.handshake.kind):
-        answer = CallerAnswer(
-            answer.status, [header for header in answer.headers if header[0] != b"content-type"]
-        )
+        kept = [header for header in answer.headers if header[0] != b"content-type"]
+        answer = CallerAnswer(answer.status, kept)
     if cors:
         answer.headers = [*answer.headers, *cors]
     return answer

@@ -1,4 +1,4 @@
-"""What comes from a workflow: its answer for the caller who waits, and how its runs ended."""
+"""Takes from a workflow its answer for the caller who waits, and how its runs ended."""
 
 import asyncio
 from typing import Any, Literal
@@ -16,15 +16,13 @@ log = Log()
 
 
 async def respond(
-    gateway: Gateway, invocation_id: str, token: str, status: Any, headers: Any, body: Any
+    gateway: Gateway, invocation_id: str, token: str, *, status: Any, headers: Any, body: Any
 ) -> None:
-    """What the response action sends. The first answer in time wins; later ones are refused as gone, and
-    recorded."""
+    """Takes the answer of the response action. The first one in time wins; later ones are refused as gone, and recorded."""
     key = await delivery_of_token(gateway, invocation_id, token)
+    status = 200 if status is None else status
     try:
-        in_time = await answer_of_workflow(
-            gateway, key, 200 if status is None else status, headers or {}, body
-        )
+        in_time = await answer_of_workflow(gateway, key, status, headers or {}, body)
     except InvalidResponse as error:
         raise invalid(error.field, str(error)) from None
     if not in_time:
@@ -34,7 +32,7 @@ async def respond(
 def answer_of_workflow(
     gateway: Gateway, key: str, status: Any, headers: Any, body: Any
 ) -> "asyncio.Future[bool]":
-    """Record what a workflow answers the caller of this delivery. True when it was the first, and in time."""
+    """Records what a workflow answers the caller of this delivery. True if it was the first answer, and in time."""
     taken = take_answer(gateway, key, workflow_response(status, headers, body))
     taken.add_done_callback(lambda _: gateway.runtime.live.touch(invocation_of_key(key)))
     return taken
@@ -43,8 +41,8 @@ def answer_of_workflow(
 async def report_end(
     gateway: Gateway, invocation_id: str, token: str, state: Literal["completed", "failed"], error: str
 ) -> None:
-    """How the runs of a delivery ended, from an engine that is not asked. The first report counts; a caller who still
-    waits hears that there will be no answer."""
+    """Takes how the runs of a delivery ended from an engine that is not asked for it. The first report counts. A caller who
+    still waits hears that there will be no answer."""
     key = await delivery_of_token(gateway, invocation_id, token)
     now = gateway.clock()
     reported = End(state, now, (error or "no reason was given")[:LONGEST_ERROR] if state == "failed" else "")
@@ -67,8 +65,7 @@ async def delivery_of_token(gateway: Gateway, invocation_id: str, token: str) ->
     """The key of the invocation's delivery that was given this token."""
     found = await gateway.store.history.get(invocation_id)
     deliveries = [] if found is None else found.deliveries
-    # Every delivery's token is compared, so that the time taken does not tell which invocations exist or were
-    # replayed.
+    # Every token is compared, so that the time does not tell which invocations exist or were replayed.
     matching = [one.key for one in deliveries if gateway.site.is_response_token(token, one.key)]
     if not matching:
         raise Refused("not_authenticated", "the response token is not that of this invocation")

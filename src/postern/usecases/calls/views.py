@@ -1,4 +1,4 @@
-"""What is answered about rejected calls that would pass now."""
+"""Answers about rejected calls that would pass now."""
 
 from typing import Annotated, Literal
 

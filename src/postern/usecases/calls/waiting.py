@@ -1,5 +1,5 @@
-"""A caller who waits for the workflow: an answer, an end of all runs without one, or the end of the time. The delivery's
-row decides which of them came first."""
+"""A caller waits for the workflow until there is an answer, all runs have ended without one, or the time is over. The
+delivery's row decides which came first."""
 
 import asyncio
 import math
@@ -18,38 +18,32 @@ from postern.usecases.runtime.gateway import Gateway
 log = Log()
 
 CODE_OF_END = {"completed": "completed", "failed": "workflow_failed"}
-"""What a caller who still waits hears when all runs have ended."""
+"""The code that a caller who still waits hears when all runs have ended."""
 
 LOOK_FOR_LISTENER = 0.25
-"""Seconds. A listener may answer through another process, even through a command that nobody hears of."""
+"""Seconds. A listener may answer through another process, of which nothing is heard here."""
 
 
 async def await_answer(gateway: Gateway, delivery: Delivery, payload: bytes) -> CallerAnswer:
-    """Start the workflow now and wait until it answers, ends without an answer, or the time is over."""
+    """Starts the workflow now, and waits."""
     if gateway.engine is None:
-        return await _wait(gateway, delivery, None)
-    # A start that is under way when the caller's time is over must still be written down as what it became. After that
-    # nobody need wait for the end.
+        return await wait(gateway, delivery, None)
+    # In the background: a start that is under way when the caller's time is over must still be written down.
     start = gateway.runtime.background(start_delivery(gateway, delivery, payload))
     ended = gateway.runtime.background(_ended(gateway, gateway.engine, delivery, start))
     try:
-        return await _wait(gateway, delivery, ended)
+        return await wait(gateway, delivery, ended)
     finally:
         ended.cancel()
 
 
-async def await_listener(gateway: Gateway, delivery: Delivery) -> CallerAnswer:
-    """Wait for the answer of the listener that the call was handed to. When it goes away, the row says so."""
-    return await _wait(gateway, delivery, None, LOOK_FOR_LISTENER)
-
-
-async def _wait(
+async def wait(
     gateway: Gateway, delivery: Delivery, runs: "asyncio.Task[str | None] | None", pause: float = math.inf
 ) -> CallerAnswer:
-    """``runs`` says how they ended; ``pause``: the longest between two looks at the row."""
+    """``runs`` tells how the runs ended. ``pause``: the longest time between two looks at the row, which also says if a
+    listener has gone."""
     assert delivery.deadline is not None
-    # The deadline is a time of day, for the workflow and for other processes. The wait is counted by a clock
-    # that nobody sets.
+    # The deadline is a time of day, for the workflow and other processes. Here a clock counts that nobody sets.
     allowed = delivery.deadline - delivery.created_at
     until = time.monotonic() + min(allowed, delivery.deadline - gateway.clock())
     waiters = gateway.runtime.waiters
@@ -78,7 +72,7 @@ async def _wait(
 async def _ended(
     gateway: Gateway, engine: Engine, delivery: Delivery, start: "asyncio.Task[Started]"
 ) -> str | None:
-    """How the runs ended, or None where nobody can say: then only an answer or the time-out ends the wait."""
+    """How the runs ended, or None if nobody knows: then only an answer or the time-out ends the wait."""
     try:
         started = await asyncio.shield(start)
         if started.failed:
@@ -98,7 +92,7 @@ async def _ended(
     except EngineRejected:
         return "failed"
     except StoreUnavailable:
-        pass  # who reads the row next says so
+        pass  # the next look at the row meets it too
     except Exception:  # a defect in an engine: nobody else looks at how this task ended
         log.exception("an engine raised an unexpected error", engine=engine.name)
     return None
@@ -107,8 +101,8 @@ async def _ended(
 async def _answer_in_row(
     gateway: Gateway, delivery: Delivery, ended: str | None, over: bool
 ) -> CallerAnswer | None:
-    """What the row says now. Closing the slot is a race against an answer just arriving, and the row settles
-    it."""
+    """The answer that the row has now, if any. The row settles the race between closing the slot and an answer that comes
+    at the same moment."""
     code = CODE_OF_END.get(ended or "") or ("response_timeout" if over else None)
     if code is not None and await gateway.store.slots.close_slot(delivery.key, code):
         gateway.runtime.live.touch(delivery.invocation_id)
@@ -126,16 +120,13 @@ def answer_of(row: Delivery) -> CallerAnswer:
 
 
 def _answer_for(code: str, invocation_id: str) -> CallerAnswer:
-    return (
-        answers.stored("completed", invocation_id)
-        if code == "completed"
-        else answers.problem(code, invocation_id)
-    )
+    if code == "completed":
+        return answers.stored("completed", invocation_id)
+    return answers.problem(code, invocation_id)
 
 
 async def await_first_answer(gateway: Gateway, webhook: Webhook, first_invocation_id: str) -> CallerAnswer:
-    """A duplicate of a synchronous call hears what the first one heard, waiting for it while it is still
-    running."""
+    """The answer to a duplicate of a synchronous call: what the first call hears. While that waits, this waits too."""
     key = delivery_key(first_invocation_id, 1)
     woken = gateway.runtime.waiters.register(key)
     until = time.monotonic() + (webhook.answer_timeout or 0.0)

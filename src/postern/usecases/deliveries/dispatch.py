@@ -1,9 +1,5 @@
-"""Starting what is due: claim deliveries with a lease and start them (`starting`), batch by batch. Survives
-whatever dies.
-
-Starts are idempotent on the delivery's key, so a lease that runs out under a slow engine starts nothing
-twice.
-"""
+"""Starts due deliveries, batch by batch: claims them with a lease, so that another process takes over what died, and starts
+them (`starting`). A start is idempotent on the delivery's key, so nothing is started twice when a lease runs out."""
 
 import asyncio
 import time
@@ -30,12 +26,11 @@ LEASE = 30.0
 BATCH = 100
 AT_ONCE = 200
 BYTES_AT_ONCE = 64 * 1024 * 1024
-"""Of bodies whose starts are under way: no other begins before they are less. Each is held several times while it is handed on."""
+"""Bodies of the starts that are under way. At more, no other start begins: each body is in memory several times."""
 LONGEST_BATCH = 0.5
-"""A start that takes longer no longer holds up those behind it, as long as fewer than ``AT_ONCE`` are under
-way."""
+"""Seconds. A slower start does not hold up those behind it, as long as fewer than ``AT_ONCE`` are under way."""
 BROUGHT_FORWARD = 1_000
-"""In one step, so that calls are stored in between."""
+"""Deliveries in one step: calls are stored between the steps."""
 LOOK_EVERY = 1.0
 LONGEST_PAUSE = 15.0
 
@@ -43,7 +38,7 @@ log = Log()
 
 
 async def catch_up(gateway: Gateway) -> int:
-    """What waits for a time that only a clock that was wrong could have set."""
+    """Brings forward what waits for a time that only a wrong clock could have set."""
     count = await gateway.store.deliveries.catch_up(gateway.clock(), LEASE, LONGEST_WAIT)
     if count:
         log.warning("the clock was set back: deliveries that waited for a later time do not", count=count)
@@ -51,16 +46,16 @@ async def catch_up(gateway: Gateway) -> int:
 
 
 class Dispatcher:
-    """Starts what is due, batch by batch. Any number of processes may run one on the same database."""
+    """Any number of processes may run one on the same database."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._pause = 0.0
         self._under_way: dict[asyncio.Task[str], int] = {}
-        """With the size of each one's body."""
+        """The starts that are under way, with the sizes of their bodies."""
         self._unavailable = False
         self._more = False
-        """There was something to start the last time, so there may be more."""
+        """Something was due the last time, so there may be more."""
         self._loop = Loop("deliveries", self.round, self._idle, lambda: catch_up(gateway))
         self._calls_first = CallsFirst(self._loop.rest)
         self.stop = self._loop.stop
@@ -70,14 +65,14 @@ class Dispatcher:
         await self.finish()
 
     async def finish(self) -> None:
-        """Until every start that was begun has been written down."""
+        """Waits until every start that was begun is written down."""
         while self._under_way:
             await asyncio.wait(self._under_way)
 
     async def round(self) -> int:
-        """Start one batch; how many were claimed. While the engine is down a single delivery probes it: the
-        others keep their turn instead of collecting ever longer waits. Where the engine is there and only this one start
-        fails, the others are started all the same: a broken workflow does not hold up the calls of all others."""
+        """Starts one batch, and returns how many were claimed. While the engine is away, one delivery at a time tries it, so
+        that the others do not collect ever longer waits. If the engine refuses only one start, as of a broken workflow, the
+        others go on."""
         await self._wait_for_room()
         self._calls_first.begin()
         gateway = self._gateway
@@ -92,7 +87,7 @@ class Dispatcher:
         room = BYTES_AT_ONCE - sum(self._under_way.values())
         found = await store.deliveries.claim(now, LEASE, limit, room)
         self._more = bool(found)
-        # The start of some is known here and only not yet written down. The claim has made their leases longer.
+        # The result of some starts is known and not yet written down. The claim has renewed their leases.
         claimed = [delivery for delivery in found if delivery.key not in gateway.runtime.unsettled]
         if not claimed:
             return 0
@@ -121,7 +116,7 @@ class Dispatcher:
             raise
 
     async def _probe(self, now: float) -> bool:
-        """Ask an engine that was away with what was tried already, where nothing else is due."""
+        """If nothing is due, brings one delivery forward, to try an engine that was away."""
         away = self._gateway.runtime.engine_away
         if not self._pause or away is None or time.monotonic() < away.not_before:
             return False
@@ -129,7 +124,7 @@ class Dispatcher:
 
     async def _bring_forward(self, now: float, most: int) -> int:
         gateway, engine = self._gateway, self._gateway.engine
-        # What another process has claimed is due within a lease. The embedded engine's gateway is alone.
+        # Another process may hold a lease on them. The embedded engine has one gateway.
         claimed_until = now + (0.0 if engine is not None and engine.name == "embedded" else LEASE)
         under_way = [start.get_name() for start in self._under_way]
         return await gateway.store.deliveries.bring_forward(now, claimed_until, under_way, most)
@@ -139,8 +134,7 @@ class Dispatcher:
         self._unavailable |= not start.cancelled() and start.result() == "unavailable"
 
     async def _wait_for_room(self) -> None:
-        """Wait until another batch may begin: not all at once, and after a failure not before it is known how
-        the others went."""
+        """Waits until another batch may begin: there is room, and after a failure it is known how the others went."""
         while not self._unavailable and (
             len(self._under_way) > AT_ONCE - BATCH or sum(self._under_way.values()) >= BYTES_AT_ONCE
         ):
@@ -152,7 +146,7 @@ class Dispatcher:
             await self._loop.rest(self._pause, self._gateway.runtime.engine_back.wait())
 
     async def _start(self, delivery: Delivery, content: Content | None) -> str:
-        """How it went. Raises nothing: what could not be written down comes back when its lease is over."""
+        """Says how it went. Raises nothing: what could not be written down comes back when its lease is over."""
         try:
             if content is not None:
                 delivery.traceparent = traceparent_of(content)
@@ -176,7 +170,7 @@ class Dispatcher:
             return "failed"
         except StoreUnavailable:
             raise
-        except Exception as error:  # a defect in an engine: the delivery comes back, the loop goes on
+        except Exception as error:  # a defect in an engine must not end the loop
             log.exception(
                 "an engine raised an unexpected error",
                 engine=self._gateway.engine and self._gateway.engine.name,
@@ -204,12 +198,12 @@ async def measure(gateway: Gateway) -> None:
 
 
 THEIRS = 4.0
-"""Times as long as a round of starts has taken, calls have the process to themselves before the next one."""
+"""Calls have the process to themselves for so many times as long as the last round of starts has taken."""
 BUSY = 0.5
-"""The part of the time that calls need for this. A start costs more than a call: where calls need half of the time, the other half is
-too little for their starts, and these would wait in any case."""
+"""The part of the time from which calls keep the process busy. A start costs more than a call, so the other half is too little
+for their starts in any case."""
 LOOK = 0.003
-"""Seconds that show whether calls keep the process busy, where the last rounds did not."""
+"""Seconds after which it shows whether calls keep the process busy."""
 REMEMBERED = 0.1
 LONGEST = 0.5
 """Seconds after which the next round comes, however many calls there are."""
@@ -218,18 +212,20 @@ _SCHEDULING = Path("/proc/self/schedstat")
 
 
 class CallsFirst:
+    """As long as calls keep the process busy, they go before starts."""
+
     def __init__(self, pause: Callable[[float], Awaitable[None]]) -> None:
         self._pause = pause
         self._need = 0.0
-        """The part of the time that calls have needed lately, between rounds."""
+        """The part of the time between rounds that calls have needed lately."""
         self.begin()
 
     def begin(self) -> None:
-        """A round of starts."""
+        """A round of starts begins."""
         self._answered, self._used = call_counts.answered, time_used()
 
     async def let_calls_in(self) -> None:
-        """After a round."""
+        """A round of starts is over."""
         if call_counts.answered == self._answered:
             return
         began, used = monotonic(), time_used()
@@ -241,8 +237,8 @@ class CallsFirst:
 
 
 def time_used() -> float:
-    """Seconds that this process has worked, or was ready to and could not: where others use the processor, or a container has a
-    part of one, that is as good as work. Only Linux tells the second."""
+    """Seconds that this process has worked, or on Linux also waited for the processor, which other programs or a container's
+    limit may keep from it."""
     try:
         waited = int(_SCHEDULING.read_bytes().split()[1]) / 1e9
     except (OSError, IndexError, ValueError):

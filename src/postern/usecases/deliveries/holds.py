@@ -1,5 +1,4 @@
-"""Hold: a webhook's calls are proven, recorded and answered as ever, and their deliveries wait until somebody
-lets them go."""
+"""Hold: a webhook's calls are checked, recorded and answered, and their deliveries wait until the webhook is released."""
 
 from typing import Any
 
@@ -11,7 +10,7 @@ from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.stored_webhook import check_version, save, stored
 
 STEP = 500
-"""How many deliveries one step moves: calls are stored between the steps."""
+"""Deliveries that one step moves. Calls are stored between the steps."""
 
 
 async def hold(
@@ -48,16 +47,12 @@ async def _set(gateway: Gateway, actor: Actor, webhook_id: str, held: bool, seen
     check_version(webhook, seen_version)
     if webhook.held != held:
         webhook.held = held
-        await save(
-            gateway,
-            webhook,
-            {},
-            noted(gateway, actor, "webhook held" if held else "webhook released", webhook_id),
-        )
+        note = noted(gateway, actor, "webhook held" if held else "webhook released", webhook_id)
+        await save(gateway, webhook, {}, note)
 
 
 async def move(gateway: Gateway, webhook_id: str, state: State) -> int:
-    """All that wait, the oldest first."""
+    """Moves all deliveries that wait behind a hold, the oldest first. Returns how many."""
     moved = 0
     while step := await gateway.store.deliveries.unhold(webhook_id, state, gateway.clock(), STEP):
         moved += step

@@ -1,8 +1,7 @@
-"""Replaying many: first a plan with a count, then its run in the background, with progress, until it is done
-or cancelled.
+"""Replays of many calls: first a plan with a count, then a run in the background, until it is done or cancelled.
 
-Whichever process serves goes on with it, under a lease. It takes the oldest call first, and waits while much
-is queued already: the calls that come in meanwhile must not stand behind a month of history.
+Any serving process goes on with it, under a lease, the oldest call first. It waits while many deliveries are queued, so
+that new calls do not wait behind a month of history.
 """
 
 from msgspec.structs import replace
@@ -16,7 +15,7 @@ from postern.core.problems import Refused, invalid
 from postern.identity import new_id
 from postern.observe.logs import Log
 from postern.usecases.access.audit import noted
-from postern.usecases.answers import Listing, as_plain, first_page, page_size
+from postern.usecases.answers import Listing, as_plain, first_page, page_size, shown
 from postern.usecases.deliveries import views
 from postern.usecases.history.rows import rows_of
 from postern.usecases.runtime.gateway import Gateway, require
@@ -25,7 +24,7 @@ from postern.usecases.runtime.loop import Loop
 MOST = 100_000
 STEP = 20
 FIRST = 5
-"""Calls of a plan that are named."""
+"""Calls that a plan shows."""
 MOST_QUEUED = 200
 LEASE = 30.0
 LOOK_EVERY = 1.0
@@ -40,11 +39,9 @@ async def plan(
     is asked for."""
     require(actor, "write")
     if path_of(wanted) is not None:
-        # A plan of 100,000 would read as many bodies while its planner waits, and again while it runs.
-        detail = (
-            "a replay cannot be planned by a value that is not mapped; name a mapped one, like fieldOne=1001"
-        )
-        raise invalid("filter.field", detail)
+        # A plan of 100,000 calls would read all their bodies, and again when it runs.
+        name = "name a mapped one, like fieldOne=1001"
+        raise invalid("filter.field", f"a replay cannot be planned by a value that is not mapped; {name}")
     now = gateway.clock()
     until = now + 0.001  # ids know milliseconds: what came in just now is part of it
     asked = replace(wanted, until=until if wanted.until is None else min(wanted.until, until))
@@ -57,16 +54,12 @@ async def plan(
         if webhook is None:
             raise Refused("conflict", "the webhook of these calls has been deleted; restore it first")
         if not webhook.enabled:
-            raise Refused(
-                "conflict", "the webhook of these calls is disabled and starts nothing; enable it first"
-            )
+            detail = "the webhook of these calls is disabled and starts nothing; enable it first"
+            raise Refused("conflict", detail)
     plan = Replay(new_id("rpl"), "planned", asked, count, completed, include_completed, now, actor.name)
-    await gateway.store.replays.add(
-        plan,
-        noted(
-            gateway, actor, "replay planned", plan.id, filter=as_plain(views.filter_of(asked)), count=count
-        ),
-    )
+    filter = as_plain(shown(views.ReplayedCalls, asked))
+    note = noted(gateway, actor, "replay planned", plan.id, filter=filter, count=count)
+    await gateway.store.replays.add(plan, note)
     return await _shown(gateway, plan)
 
 
@@ -113,9 +106,9 @@ async def listing(
     require(actor, "read")
     limit = page_size(limit)
     found = await gateway.store.replays.page(limit + 1, cursor)
-    shown, next_cursor = first_page(found, limit, lambda one: one.id)
-    outcomes = await gateway.store.replays.outcomes([one.id for one in shown])
-    return Listing(items=[views.replay_of(one, outcomes[one.id]) for one in shown], next_cursor=next_cursor)
+    page, next_cursor = first_page(found, limit, lambda one: one.id)
+    outcomes = await gateway.store.replays.outcomes([one.id for one in page])
+    return Listing(items=[views.replay_of(one, outcomes[one.id]) for one in page], next_cursor=next_cursor)
 
 
 async def _found(gateway: Gateway, replay_id: str) -> Replay:
@@ -129,16 +122,15 @@ async def _found(gateway: Gateway, replay_id: str) -> Replay:
 
 
 async def step(gateway: Gateway, replay: Replay) -> Replay | None:
-    """Queue the next few; the replay as it is then, or None when there is nothing left for us to do."""
+    """Queues the next few. Returns the replay as it is then, or None if nothing is left to do here."""
     ids, position = await gateway.store.replays.next_of(replay, STEP)
     stories = {one.invocation.id: one for one in await gateway.store.history.brief(ids)}
     found = [_start_of(gateway, stories[one], replay.fields) for one in ids if one in stories]
     starts = [one for one in found if one is not None]
     skipped = len(ids) - len(starts)
     now = gateway.clock()
-    if not await gateway.store.replays.step(
-        replay, starts, skipped, position or (ids[-1] if ids else replay.position), now, LEASE
-    ):
+    reached = position or (ids[-1] if ids else replay.position)
+    if not await gateway.store.replays.step(replay, starts, skipped, reached, now, LEASE):
         return None
     if starts:
         gateway.runtime.due.set()
@@ -165,7 +157,7 @@ def _start_of(gateway: Gateway, story: Story, values: Values) -> tuple[str, dict
 
 
 class Replayer:
-    """The loop. Any number of processes may run one on the same database: a lease says whose turn it is."""
+    """Any number of processes may run one on the same database: a lease says whose turn it is."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -173,7 +165,7 @@ class Replayer:
         self.run, self.stop = self._loop.run, self._loop.stop
 
     async def round(self) -> bool:
-        """Go on with one replay for as long as there is something to do. False when none is due."""
+        """Goes on with one replay until nothing of it is left. Returns False if none is due."""
         gateway = self._gateway
         replay = await gateway.store.replays.claim(gateway.clock(), LEASE)
         if replay is None:
@@ -182,12 +174,12 @@ class Replayer:
         while now is not None and not self._loop.stopping:
             if (await gateway.store.deliveries.backlog(gateway.clock()))[0] >= MOST_QUEUED:
                 await self._pause()
-                # The lease is renewed without moving on; a cancelled replay is noticed here too.
+                # Renews the lease, and notices if the replay was cancelled.
                 if not await gateway.store.replays.step(now, [], 0, now.position, gateway.clock(), LEASE):
                     return True
                 continue
             now = await step(gateway, now)
-        if now is not None:  # asked to stop: whoever serves next need not wait for the lease
+        if now is not None:  # this process ends: the next one need not wait for the lease
             await gateway.store.replays.step(now, [], 0, now.position, gateway.clock(), 0.0)
         return True
 

@@ -1,4 +1,4 @@
-"""One start: the engine is asked, and what became of it is written down."""
+"""One start: asks the engine, and writes down the result."""
 
 import asyncio
 import time
@@ -24,17 +24,17 @@ from postern.usecases.runtime.process import EngineAway
 START_TIMEOUT = 20.0
 SETTLE_EVERY = 0.5
 SETTLE_WITHIN = 900.0
-"""Seconds that a start waits for the store to come back before it is left to its lease."""
+"""Seconds that the result of a start waits for the store to come back, before the start is left to its lease."""
 AWAY_FOR_LONG = 15.0
-"""Seconds: what was tried in a shorter time does not wait for much longer than that."""
+"""Seconds. After a shorter absence of the engine, what was tried meanwhile is due soon by itself."""
 ONE_ALONE = 600.0
-"""Seconds for which an engine that has taken a start counts as there, though it does not take those of one workflow."""
+"""Seconds after a start was taken, in which the engine counts as there although it refuses those of one workflow."""
 
 log = Log()
 
 
 async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -> Started:
-    """Raises what the engine raised, after writing it down."""
+    """Raises what the engine has raised, after writing it down."""
     engine = gateway.engine
     assert engine is not None
     began = time.perf_counter()
@@ -113,7 +113,7 @@ async def _taken_later(gateway: Gateway, delivery: Delivery, trouble: EngineUnav
 def _is_there(gateway: Gateway) -> None:
     now, away = time.monotonic(), gateway.runtime.engine_away
     gateway.runtime.engine_away = None
-    # Where it takes one start and not the next, each waits for its own time.
+    # An engine that takes one start and not the next was not away: then each delivery waits for its own time.
     if away is not None and now - away.since >= AWAY_FOR_LONG and now >= away.not_before:
         gateway.runtime.engine_back.set()
 
@@ -124,9 +124,8 @@ async def _fail(gateway: Gateway, delivery: Delivery, why: str, now: float) -> N
 
 
 async def _settle(gateway: Gateway, delivery: Delivery, write: Callable[[], Awaitable[None]]) -> None:
-    """Write down how a start went, again and again while the store is away: what the engine has taken must
-    not be started a second time for that. It keeps its place among those under way, and the loop leaves it
-    alone, so there are never more than a few hundred."""
+    """Writes down the result of a start, and tries again while the store is away: what the engine has taken must not be
+    started again. It stays among the starts under way, so there are never more than a few hundred."""
     until = time.monotonic() + SETTLE_WITHIN
     tries = 0
     try:
@@ -149,8 +148,8 @@ async def _settle(gateway: Gateway, delivery: Delivery, write: Callable[[], Awai
 
 
 def take_answer(gateway: Gateway, key: str, answer: WorkflowResponse) -> "asyncio.Future[bool]":
-    """An answer for the caller who waits, whichever way it came: the first one in time is kept, and the
-    caller woken. Not a coroutine: the writer wakes the caller, without a task between them."""
+    """Keeps an answer for the caller who waits if it is the first one in time, and wakes the caller. Not a coroutine: the
+    writer wakes the caller without a task between them."""
 
     def written(taken: asyncio.Future[bool]) -> None:
         if not taken.cancelled() and taken.exception() is None and taken.result():

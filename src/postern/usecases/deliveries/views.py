@@ -1,4 +1,4 @@
-"""What is answered about holds and replays of many."""
+"""Answers about holds and replays of many."""
 
 from collections.abc import Mapping
 
@@ -10,13 +10,13 @@ from postern.usecases.summary import InvocationSummary
 
 
 class ReplayedCalls(HistoryFilter, frozen=True, rename="camel"):
-    webhook_id: str | None = None  # named in camel case only where it is said here
+    webhook_id: str | None = None  # only fields that are stated here are named in camel case
     since: Time | None = None
     until: Time | None = None
 
 
 class ReplayOutcomes(View):
-    """How many of a replay's deliveries are in each state: of those that are still kept."""
+    """How many of a replay's deliveries that are still kept are in each state."""
 
     queued: int = 0
     held: int = 0
@@ -34,8 +34,9 @@ class ReplayOutcomes(View):
 
 class Replay(View):
     """``done`` of ``count`` calls were replayed, and ``outcomes`` says what became of them. ``completed``: how many of the
-    calls that the filter finds had completed already, which are among them only with ``include_completed``. ``fields``: the four values as the mapping finds them now, or as they were recorded; whoever runs it
-    chooses. ``created_by`` planned it, ``started_by`` had it run: every start of it names them as ``asked_by``."""
+    calls that the filter finds had completed before; ``count`` has them only with ``include_completed``. ``fields``: the
+    four values as they were recorded, or as the mapping finds them now; whoever runs it chooses. ``created_by`` planned
+    it, ``started_by`` had it run: each of its deliveries names them as ``asked_by``."""
 
     id: str
     state: ReplayState
@@ -53,7 +54,7 @@ class Replay(View):
     started_by: str | None
     ended_at: Time | None
     first: list[InvocationSummary] | UnsetType = UNSET
-    """Of a plan: the calls that it would begin with, five at most."""
+    """The calls that a plan would begin with, five at most."""
 
 
 class Hold(View):
@@ -73,9 +74,5 @@ class Dropped(Hold):
 def replay_of(
     replay: StoredReplay, outcomes: Mapping[str, int], first: list[InvocationSummary] | UnsetType = UNSET
 ) -> Replay:
-    asked, became = filter_of(replay.wanted), ReplayOutcomes(**outcomes)
+    asked, became = shown(ReplayedCalls, replay.wanted), ReplayOutcomes(**outcomes)
     return shown(Replay, replay, filter=asked, outcomes=became, first=first)
-
-
-def filter_of(wanted: HistoryFilter) -> ReplayedCalls:
-    return shown(ReplayedCalls, wanted)

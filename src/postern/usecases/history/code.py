@@ -1,9 +1,8 @@
-"""A call as something to paste: into a shell for curl, or into Python.
+"""A recorded call as a command for curl, or as a Python program.
 
-In a shell, any bytes are a word that every POSIX shell, and fish, reads back as exactly them. Strangers wrote most of what
-stands in these commands, so it must mean the same in every shell (`$'…'` does not), and nothing in it may run. A Python
-program needs nothing but Python, and `http.client` sends exactly what it is given: urllib and requests write headers and
-addresses anew.
+Strangers wrote most of what stands in such a command, so every POSIX shell and fish must read exactly these bytes (`$'…'`
+does not mean the same in all), and nothing in it may run. The Python program uses `http.client`, which sends exactly what
+it is given: urllib and requests rewrite headers and addresses.
 """
 
 import re
@@ -25,16 +24,14 @@ _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """A request that is to be made."""
+    """The request to repeat. ``body_gone``: its body is no longer kept. ``placeholders``: whoever pastes it replaces them."""
 
     method: str
     url: str = field(repr=False)
     headers: list[tuple[str, bytes]] = field(repr=False)
     body: bytes = field(repr=False)
     body_gone: bool = False
-    """It is no longer kept."""
     placeholders: tuple[str, ...] = ()
-    """What whoever pastes it has to fill in."""
 
     @property
     def has_type(self) -> bool:
@@ -42,7 +39,7 @@ class Repeated:
 
 
 def repeated(base_url: str, invocation: Invocation) -> Repeated:
-    if not invocation.path.startswith(b"/"):  # fetched by a schedule: what is recorded is the source's answer
+    if not invocation.path.startswith(b"/"):  # fetched by a schedule: the source's answer is recorded
         return Repeated("GET", _url(invocation.path), [], b"")
     placeholders = ["YOUR_TOKEN"] if MASK.encode() in invocation.query else []
     query = invocation.query.replace(MASK.encode(), b"YOUR_TOKEN")
@@ -51,7 +48,7 @@ def repeated(base_url: str, invocation: Invocation) -> Repeated:
         if name.lower() in {*OF_THE_CONNECTION, "accept-encoding"} or not _HEADER_NAME.fullmatch(name):
             continue
         if value == MASK:
-            value = f"YOUR_{_placeholder(name)}"
+            value = "YOUR_" + re.sub(r"[^A-Z0-9]", "_", name.upper())
             placeholders.append(value)
         headers.append((name, value.strip(" \t").encode("latin-1")))
     return Repeated(
@@ -65,20 +62,15 @@ def repeated(base_url: str, invocation: Invocation) -> Repeated:
 
 
 def _url(target: bytes) -> str:
-    """As it was sent, but for the bytes that no URL holds, and a # that its sender would keep to itself."""
+    """As it was sent, with bytes that no URL holds encoded, and #, which a client would not send."""
     return re.sub(rb"[^!-~]|#", lambda found: b"%%%02X" % ord(found[0]), target).decode("ascii")
 
 
-def _placeholder(name: str) -> str:
-    return "".join(char if char.isalnum() else "_" for char in name.upper())
-
-
-# Linux takes 128 KiB for one argument of a program; what is built into a shell, as printf is, has no such limit.
+# Linux takes 128 KiB for one argument of a program. For what is built into a shell, like printf, there is no such limit.
 LONGEST_ARGUMENT = 100_000
 
-
 _READ_BY_FISH = re.compile(r"\\(?:['\\]|\Z)")
-"""In fish a backslash before a quote keeps what is quoted from ending there, so what follows would run."""
+"""In fish a quote after a backslash does not end the quoted text, so what follows would run."""
 
 
 def argument(value: bytes) -> str:
@@ -87,32 +79,29 @@ def argument(value: bytes) -> str:
 
 
 def plain(value: bytes) -> str | None:
-    """Text that can stand in single quotes and be looked at in a terminal; None where it cannot."""
+    """The text, if it can stand in single quotes and be shown in a terminal."""
     try:
         text = value.decode()
     except UnicodeDecodeError:
         return None
     if "\n" in text and "!" in text:
-        return None  # bash's history looks for ! at each line of its own, and misses that it is quoted
+        return None  # bash's history expands ! in each line, and does not see that it is quoted
     if _READ_BY_FISH.search(text):
         return None
     return text if all(char.isprintable() or char == "\n" for char in text) else None
 
 
 def printed(value: bytes) -> str:
-    """By the one tool that every shell has for them."""
-    return "printf '" + re.sub(rb"[^ -~]|[!%'\\]|^-", _octal, value).decode("ascii") + "'"
-
-
-def _octal(found: re.Match[bytes]) -> bytes:
-    return b"\\%03o" % ord(found[0])
+    """A command that prints any bytes. Every shell has printf."""
+    escaped = re.sub(rb"[^ -~]|[!%'\\]|^-", lambda found: b"\\%03o" % ord(found[0]), value)
+    return f"printf '{escaped.decode('ascii')}'"
 
 
 def curl(call: Repeated, *options: str) -> str:
-    """curl must take what is written there as it is: no file for an @, no series of URLs for brackets."""
+    """curl must take everything literally: no file for an @, no series of URLs for brackets."""
     words = ["curl", *options]
     if call.method == "HEAD":
-        words.append("--head")  # `-X HEAD` would wait for the body that never comes
+        words.append("--head")  # `-X HEAD` would wait for a body that never comes
     elif call.method != ("POST" if call.body or call.body_gone else "GET"):
         words.append(f"-X {shlex.quote(call.method)}")
     if set("[]{}") & set(call.url):
@@ -133,6 +122,9 @@ def curl(call: Repeated, *options: str) -> str:
     return " \\\n  ".join(lines)
 
 
+_WITH_BODY = ('connection.putheader("Content-Length", str(len(body)))', "connection.endheaders(body)")
+
+
 def python(call: Repeated) -> str:
     parts = urlsplit(call.url)
     secure = parts.scheme == "https"
@@ -147,7 +139,7 @@ def python(call: Repeated) -> str:
         f"connection = {kind}({parts.netloc!r}, timeout=60)",
         f"connection.putrequest({call.method!r}, {target!r}, skip_accept_encoding=True)",
         *(f"connection.putheader({name!r}, {_value(value)})" for name, value in call.headers),
-        *_body(call),
+        *([f"body = {_value(call.body)}", *_WITH_BODY] if call.body else ["connection.endheaders()"]),
         "answer = connection.getresponse()",
         "print(answer.status, answer.reason)",
         'print(answer.read().decode("utf-8", "replace"))',
@@ -155,25 +147,12 @@ def python(call: Repeated) -> str:
     return "\n".join(lines)
 
 
-def _body(call: Repeated) -> list[str]:
-    if not call.body:
-        return ["connection.endheaders()"]
-    return [
-        f"body = {_value(call.body)}",
-        'connection.putheader("Content-Length", str(len(body)))',
-        "connection.endheaders(body)",
-    ]
-
-
 def _value(value: bytes) -> str:
-    """Readable where it is text, and bytes wherever that would not be the same."""
+    """The bytes as Python writes them, readable if they are text."""
     try:
-        text = value.decode()
+        return repr(value) if value.isascii() else f"{value.decode()!r}.encode()"
     except UnicodeDecodeError:
         return repr(value)
-    if text.isascii():
-        return repr(value)
-    return f"{text!r}.encode()"
 
 
 WRITERS: dict[Language, Callable[[Repeated], str]] = {"curl": curl, "python": python}

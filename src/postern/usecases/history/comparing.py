@@ -1,4 +1,4 @@
-"""Two calls side by side: what came differently this time."""
+"""Compares two calls."""
 
 from functools import partial
 
@@ -20,7 +20,7 @@ PAGE = 200
 _ENDED_WELL = ("completed", "responded")
 
 line = OneAtATime("comparisons", 20, "Many calls are being compared. Try again in a moment.")
-"""What is large is compared behind the calls of senders."""
+"""Comparing large calls must not hold up the calls of senders."""
 
 
 async def compared(gateway: Gateway, actor: Actor, invocation_id: str, to: str | None = None) -> Comparison:
@@ -36,7 +36,7 @@ async def compared(gateway: Gateway, actor: Actor, invocation_id: str, to: str |
 
 
 async def _last_good(gateway: Gateway, invocation: Invocation) -> str:
-    """The newest one whose runs came to their ends; where an engine does not tell that, one that was started."""
+    """The newest earlier call whose runs have completed; if no engine tells that, one that was started."""
     wanted = HistoryFilter(invocation.webhook_id, code="accepted")
     cursor, started = invocation.id, None
     for _ in range(LOOKED_BACK // PAGE):
@@ -51,22 +51,19 @@ async def _last_good(gateway: Gateway, invocation: Invocation) -> str:
             break
         cursor = page.next_before
     if started is None:
-        raise Refused(
-            "not_found",
-            f"none of the last {LOOKED_BACK:,} accepted calls before this one is known to have gone well",
-        )
+        calls = f"the last {LOOKED_BACK:,} accepted calls before this one"
+        raise Refused("not_found", f"none of {calls} is known to have gone well")
     return started
 
 
 def _compared(story: Story, other: Story) -> Comparison:
-    """``other`` is what was, ``story`` what came instead."""
+    """``other`` came before, ``story`` after."""
     new, old = story.invocation, other.invocation
-    line_of = compare.pairs(_request_line(old), _request_line(new))
     return Comparison(
         invocation_id=new.id,
         compared_with=old.id,
         same_webhook=new.webhook_id == old.webhook_id,
-        request=line_of,
+        request=compare.pairs(_request_line(old), _request_line(new)),
         query=compare.pairs(_query(old), _query(new)),
         headers=compare.pairs(old.header_pairs, new.header_pairs),
         values=compare.pairs(_values(other), _values(story)),
@@ -79,14 +76,12 @@ def _request_line(call: Invocation) -> list[tuple[str, str]]:
 
 
 def _query(call: Invocation) -> list[tuple[str, str]]:
-    return [
-        (name.decode("utf-8", "replace"), value.decode("utf-8", "replace"))
-        for name, value in query_pairs(call.query)
-    ]
+    pairs = query_pairs(call.query)
+    return [(name.decode("utf-8", "replace"), value.decode("utf-8", "replace")) for name, value in pairs]
 
 
 def _values(story: Story) -> list[tuple[str, str]]:
-    """As its first start had them."""
+    """The mapped values of the first start."""
     fields = story.deliveries[0].fields if story.deliveries else {}
     return [(name, fields[name]) for name in FIELD_NAMES if name in fields]
 
@@ -105,15 +100,13 @@ def _bodies(old: Invocation, new: Invocation) -> BodyComparison:
         by_line = compare.lines(was.decode(), now.decode())
     except UnicodeDecodeError:
         return body_comparison("bytes")
-    return (
-        body_comparison("too different")
-        if by_line is None
-        else body_comparison("text" if by_line.count else "bytes", by_line)
-    )
+    if by_line is None:
+        return body_comparison("too different")
+    return body_comparison("text" if by_line.count else "bytes", by_line)
 
 
 def document_changes(was: bytes, now: bytes) -> Differences | None:
-    """None where one of them is no JSON."""
+    """Returns None if one of them is not JSON."""
     try:
         return compare.documents(compare.read(was), compare.read(now))
     except (ValueError, RecursionError):

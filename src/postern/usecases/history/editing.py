@@ -1,5 +1,4 @@
-"""Starting a workflow with a changed copy of a recorded call. The call itself stays as it came: the copy is an
-invocation of its own, which says of which it was made, by whom, and what was changed."""
+"""Edited replays: a workflow is started with a changed copy of a recorded call. The copy is an invocation of its own."""
 
 from functools import partial
 
@@ -15,7 +14,6 @@ from postern.core.calls.content import (
     read_object,
 )
 from postern.core.deliveries.delivery import FIELD_NAMES
-from postern.core.history.compare import Difference
 from postern.core.history.invocation import Invocation
 from postern.core.history.marks import Edited
 from postern.core.history.replay import Values
@@ -35,6 +33,7 @@ async def replay_edited(
     gateway: Gateway,
     actor: Actor,
     invocation_id: str,
+    *,
     body: str | None = None,
     values: dict[str, str] | None = None,
     fields: Values = "current",
@@ -84,12 +83,18 @@ async def replay_edited(
     changed = found_changes + [f"{name} set by hand" for name in FIELD_NAMES if name in by_hand]
     if not changed:
         raise Refused("invalid_request", "nothing was changed: replay the call as it is")
-    made.trace = msgspec.json.encode(
-        [("edited", True, f"made by {actor.name} from {original.id}: {'; '.join(changed)}")]
+    said = f"made by {actor.name} from {original.id}: {'; '.join(changed)}"
+    made.trace = msgspec.json.encode([("edited", True, said)])
+    return await started_again(
+        gateway,
+        webhook,
+        made.id,
+        found | by_hand,
+        payload,
+        by=actor.name,
+        note=noted(gateway, actor, "edited invocation replayed", original.id, made=made.id, changed=changed),
+        made=(made, Edited(original.id, actor.name, changed)),
     )
-    note = noted(gateway, actor, "edited invocation replayed", original.id, made=made.id, changed=changed)
-    edited = made, Edited(original.id, actor.name, changed)
-    return await started_again(gateway, actor.name, webhook, made.id, found | by_hand, payload, note, edited)
 
 
 def _check(values: dict[str, str]) -> None:
@@ -104,7 +109,7 @@ def _check(values: dict[str, str]) -> None:
 
 
 def _changes(original: Invocation, content: bytes) -> list[str]:
-    """In words, each short: what a body was is shown by its own call."""
+    """The changes in short words. The earlier body is shown by its own call."""
     was = original.body or b""
     if was == content:
         return []
@@ -113,9 +118,5 @@ def _changes(original: Invocation, content: bytes) -> list[str]:
         return ["body changed"]
     if not found.count:
         return ["body written differently"]
-    words = [_in_words(one) for one in found.items[:MOST_NAMED]]
+    words = [f"{change.place[:LONGEST_NAMED]} {change.kind}" for change in found.items[:MOST_NAMED]]
     return words + ([f"and {found.count - MOST_NAMED} more"] if found.count > MOST_NAMED else [])
-
-
-def _in_words(change: Difference) -> str:
-    return f"{change.place[:LONGEST_NAMED]} {change.kind}"

@@ -1,5 +1,5 @@
-"""A call's story goes on to its end: what its caller heard and how its runs ended are written down as they become
-known, and an engine that can tell is asked where nothing was heard from it."""
+"""Writes down what callers heard and how runs ended, as it becomes known, and asks the engine about runs of which nothing
+was heard."""
 
 import asyncio
 import time
@@ -13,16 +13,16 @@ from postern.usecases.runtime.loop import Loop
 
 LOOK_EVERY = 1.0
 GATHER = 0.1
-"""Seconds: what becomes known together is written down together."""
+"""Seconds. What becomes known within them is written down together."""
 ASKED_AT_ONCE = 200
 LEASE = 60.0
 LONGEST_WAIT = 120.0
 SHARE_OF_AGE = 0.2
-"""A run that has lasted long will last longer: it is asked about less often."""
+"""A run that has lasted long will last longer, so the engine is asked about it less often."""
 LOST_AFTER = 30.0
-"""Seconds since its start: what was started just now may not be seen everywhere in the engine."""
+"""Seconds since the start of a run: the engine may not show a younger one everywhere yet."""
 LOST_ASKED_EVERY = 600.0
-"""An engine may be given its right database yet."""
+"""Seconds. Somebody may give the engine its right database back."""
 
 log = Log()
 
@@ -38,7 +38,7 @@ class EndingsLoop:
         await self.write()
         now = time.monotonic()
         if now < self._ask_at:
-            return False  # there was something to write down, and that comes many times a second
+            return False  # woken to write, which happens many times a second
         more = await self.ask()
         self._ask_at = now if more else now + LOOK_EVERY
         return more
@@ -49,7 +49,6 @@ class EndingsLoop:
         await asyncio.sleep(GATHER)
 
     async def write(self) -> None:
-        """Write down what was noticed."""
         gateway = self._gateway
         noticed = gateway.runtime.endings.take()
         if not noticed:
@@ -73,7 +72,7 @@ class EndingsLoop:
             gateway.runtime.live.touch(answered.invocation_id)
 
     async def ask(self) -> bool:
-        """Ask the engine how runs ended that nothing was heard of. Whether there are more to ask about."""
+        """Asks the engine how runs ended. Returns whether there are more to ask about."""
         gateway = self._gateway
         engine = gateway.engine
         if engine is None or engine.asked_after is None:

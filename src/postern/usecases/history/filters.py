@@ -1,4 +1,4 @@
-"""Which calls: how it is asked for on every surface, and what it says once it is read."""
+"""Filters of the history, as every surface asks for them."""
 
 import re
 import time
@@ -82,8 +82,8 @@ class FilterRequest(Shape):
 
 
 def filter_of(within: str = "", **asked: Any) -> HistoryFilter:
-    """What somebody asked for on a surface, as a filter; an empty text asks for nothing. What is wrong is
-    refused by its field's name, with what it stands ``within`` before it."""
+    """Reads what somebody asked for on a surface; an empty text asks for nothing. Refuses wrong fields by their names, with
+    ``within`` before them."""
     given = {name: value for name, value in asked.items() if value}
     errors: list[FieldError] = []
 
@@ -91,7 +91,7 @@ def filter_of(within: str = "", **asked: Any) -> HistoryFilter:
         errors.append(FieldError(within + field, why))
 
     for name in ("webhook_id", "code", "search", "value", "header", "field", "error"):
-        # It cannot be in what is stored, and Postgres will not even be asked for it.
+        # No stored text holds such characters, and Postgres refuses to look for them.
         if not can_be_stored(given.get(name, "")):
             refuse(to_camel(name), "holds a character that no text has")
     if "header" in given and not _HEADER.fullmatch(part_of(given["header"]).name):
@@ -118,7 +118,7 @@ def filter_of(within: str = "", **asked: Any) -> HistoryFilter:
 
 
 def moment(text: str | None, field: str) -> float | None:
-    if text is None or text == "":
+    if not text:
         return None
     try:
         return read_moment(text, time.time())

@@ -1,4 +1,4 @@
-"""What makes a call findable by its values, a few seconds after it was answered and never in its way."""
+"""Makes calls findable by their values, some seconds after they were answered."""
 
 import time
 
@@ -12,24 +12,24 @@ from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.runtime.loop import Loop
 
 SETTLED = 5.0
-"""Seconds: until then a call with an earlier id may still be committed, by another process."""
+"""Seconds in which another process may still commit a call with an earlier id."""
 LOOK_EVERY = 2.0
 AHEAD = 60.0
-"""Seconds: what was reached at a later time than that was recorded before the clock was set back."""
+"""Seconds. A call that seems to come later than that from now was recorded before the clock was set back."""
 USUAL = 10.0
-"""Seconds after a call, within which it can be found where the gateway has time for it."""
+"""Seconds after which a call can be found, if the gateway has time for it."""
 STEP = 200
 SHARE = 0.04
-"""Of the time, in which this is done at most while calls wait to be stored; what is left over is done later."""
+"""The part of the time that this takes at most while calls wait to be stored."""
 SHARE_OF_QUIET = 0.3
 
 
 async def step(gateway: Gateway) -> int:
-    """Make the next calls findable. How many."""
+    """Makes the next calls findable. Returns how many."""
     store, now = gateway.store.findable, gateway.clock()
     after = await gateway.store.chores.reached(CHORE)
     if after and time_of(after) > now + AHEAD:
-        # Calls that come now have earlier ids. A few that can be found already are gone through once more.
+        # Calls that come now have earlier ids. A few that can be found already are taken once more.
         after, passed = first_id_at("inv", now - AHEAD), after
         if not await store.keep({}, passed, now, after):
             return 0
@@ -44,7 +44,7 @@ async def step(gateway: Gateway) -> int:
 
 
 async def behind(gateway: Gateway, actor: Actor) -> Time | None:
-    """Since when calls cannot be found by a value yet, where that is longer than it always takes."""
+    """Since when calls cannot be found by a value yet, if that is longer than usual."""
     require(actor, "read")
     first = await gateway.store.findable.first_behind()
     if first is None or gateway.clock() - time_of(first) < USUAL:

@@ -24,10 +24,9 @@ async def fixture(gateway: Gateway, actor: Actor, invocation_id: str) -> Fixture
     require(actor, "read")
     story = await recorded(gateway, invocation_id)
     invocation = story.invocation
-    if not (invocation.is_event or story.deliveries):  # it may have been admitted later
-        raise Refused(
-            "conflict", f"this call was not accepted ({invocation.code}): no workflow gets such an event"
-        )
+    if not (invocation.is_event or story.deliveries):  # a rejected call may have been admitted
+        detail = f"this call was not accepted ({invocation.code}): no workflow gets such an event"
+        raise Refused("conflict", detail)
     payload = payload_of(invocation)
     if payload is None:
         raise Refused("conflict", "the call's body is no longer kept")
@@ -50,7 +49,7 @@ async def fixture(gateway: Gateway, actor: Actor, invocation_id: str) -> Fixture
 
 
 def _headers(invocation: Invocation, webhook: Webhook | None) -> list[list[str]]:
-    """Who has a file with a signature in it can have the call accepted once more, and such files lie in repositories."""
+    """Leaves out signatures: fixtures lie in repositories, and with a signature anybody could send the call again."""
     proof = {name.decode("latin-1") for name in webhook.credential.read_headers} if webhook else set()
     return [
         [name, value]

@@ -1,4 +1,4 @@
-"""Reading recorded calls, and replaying one."""
+"""Reads recorded calls, and replays one."""
 
 import re
 
@@ -26,7 +26,7 @@ from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.summary import InvocationSummary
 
 MOST_FAILURES = 500
-"""Calls, the newest, that are looked at for errors alike."""
+"""The newest failed calls that are grouped by their errors."""
 
 _HARD_TO_READ = re.compile(rb"\\u[dD][89a-fA-F]|\d{19}|\d[eE][+-]?\d{3}")
 
@@ -52,7 +52,7 @@ async def count(gateway: Gateway, actor: Actor, wanted: HistoryFilter) -> views.
 
 
 async def failures(gateway: Gateway, actor: Actor, wanted: HistoryFilter) -> tuple[list[FailureGroup], bool]:
-    """Which errors calls have failed with, several of them alike; and whether more failed than were looked at."""
+    """The errors with which several calls failed alike, and whether more calls failed than were looked at."""
     require(actor, "read")
     page = await gateway.store.history.page(wanted, MOST_FAILURES)
     failed = (
@@ -64,7 +64,7 @@ async def failures(gateway: Gateway, actor: Actor, wanted: HistoryFilter) -> tup
 
 
 async def oldest(gateway: Gateway, actor: Actor) -> Time | None:
-    """When the oldest call came that is still kept."""
+    """When the oldest call came that is kept."""
     require(actor, "read")
     found = await gateway.store.history.oldest()
     return None if found is None else Time(time_of(found))
@@ -89,27 +89,27 @@ async def replay(
     instead."""
     require(actor, "write")
     story = await recorded(gateway, invocation_id)
-    invocation, before = story.invocation, story.deliveries
     webhook = replayable(gateway, story)
-    payload = payload_of(invocation)
+    payload = payload_of(story.invocation)
     if payload is None:
         raise Refused("conflict", "the call's body is no longer kept")
-    mapped = before[0].fields if fields == "recorded" else webhook.mapping.apply(payload)[0]
+    mapped = story.deliveries[0].fields if fields == "recorded" else webhook.mapping.apply(payload)[0]
     note = noted(gateway, actor, "invocation replayed", invocation_id)
-    return await started_again(gateway, actor.name, webhook, invocation_id, mapped, payload, note)
+    return await started_again(gateway, webhook, invocation_id, mapped, payload, by=actor.name, note=note)
 
 
 async def started_again(
     gateway: Gateway,
-    by: str,
     webhook: Webhook,
     invocation_id: str,
     fields: dict[str, str],
     payload: Payload,
+    *,
+    by: str,
     note: AuditEntry,
     made: tuple[Invocation, Edited] | None = None,
 ) -> views.Replayed:
-    """``made``: of another invocation, and not kept yet."""
+    """``made``: the invocation, if it is an edited copy that has to be recorded too."""
     now, sample = gateway.clock(), None
     if webhook.recording_until > now:
         sample = sample_of(webhook.id, invocation_id, fields, payload.text)
@@ -122,7 +122,7 @@ async def started_again(
 
 
 def replayable(gateway: Gateway, story: Story) -> Webhook:
-    """The webhook whose workflow can be started for this call again, or ``Refused``."""
+    """The webhook of a call that can be started again. Raises ``Refused``."""
     if not story.deliveries:
         raise Refused("conflict", _never_started(story.invocation))
     if story.deliveries[0].is_divided:
@@ -142,10 +142,8 @@ def _never_started(invocation: Invocation) -> str:
         case "duplicate":
             return f"this call is a duplicate and started nothing; replay the first one, {invocation.duplicate_of}"
         case "rejected":
-            return (
-                f"this call was rejected ({invocation.code}) and started nothing; fix what was wrong, then check "
-                "it again and admit it"
-            )
+            instead = "fix what was wrong, then check it again and admit it"
+            return f"this call was rejected ({invocation.code}) and started nothing; {instead}"
         case "handshake":
             return "this call was a set-up handshake, which starts nothing"
         case "accepted" | "edited":
@@ -187,7 +185,7 @@ async def preview(gateway: Gateway, actor: Actor, invocation_id: str, paths: dic
 
 
 async def recorded(gateway: Gateway, invocation_id: str) -> Story:
-    """The call as far as it has come, or ``Refused``."""
+    """The call and what has become of it. Raises ``Refused``."""
     found = await gateway.store.history.get(invocation_id)
     if found is None:
         raise Refused("not_found", "there is no invocation with this id, or retention has taken it")
@@ -195,17 +193,13 @@ async def recorded(gateway: Gateway, invocation_id: str) -> Story:
 
 
 def _payload(story: Story) -> msgspec.Raw | None:
-    """The object that field paths go into, as its text: a number keeps every digit, and nobody waits for a megabyte
-    to be opened."""
-    invocation = story.invocation
-    if invocation.body is None or not (invocation.is_event or story.deliveries):
-        return None
-    payload = payload_of(invocation)
+    """The object that field paths go into, as its text: numbers keep every digit, and a large one need not be opened."""
+    payload = payload_of(story.invocation) if story.invocation.is_event or story.deliveries else None
     if payload is None:
         return None
     try:
         if _HARD_TO_READ.search(payload.text):
-            # Half a character, or a number beyond any: JSON by its grammar, and whoever reads the answer cannot.
+            # Half a character or a huge number is right by JSON's grammar, but readers of the answer fail at it.
             msgspec.json.decode(payload.text)
         return msgspec.json.decode(payload.text, type=msgspec.Raw)
     except (msgspec.DecodeError, ValueError, RecursionError):

@@ -1,5 +1,4 @@
-"""Watching calls as they come in: each invocation when it is recorded, and again whenever its deliveries
-move."""
+"""Watching calls as they come in: each invocation when it is recorded, and whenever its deliveries move."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -17,20 +16,18 @@ from postern.usecases.summary import summary_of
 
 HEARTBEAT = 5.0
 CHECK_EVERY = 5.0
-"""Seconds. A stream goes on for at most so long after its reader was signed out or deleted."""
+"""Seconds that a stream goes on at most after its reader was signed out or deleted."""
 OVERLAP = 10.0
-"""Seconds before the last seen event from which a resumed stream goes on: calls that arrive together may be
-recorded in another order. A client takes each event as the present state of its invocation, so hearing one
-twice does no harm."""
+"""A resumed stream begins so many seconds before the last seen event, because calls that arrive together may be recorded in
+another order. An event tells the present state of an invocation, so hearing it twice does no harm."""
 RESUMED = 1_000
-
 
 Check = Callable[[], Awaitable[Actor]]
 
 
 class Batch(Struct, frozen=True):
-    """What has come in together. ``skipped``: how many changes were left out before it, at most, because the reader
-    was slower than they came, or because nobody could have followed them."""
+    """Events that came together. ``skipped``: how many were left out before them, at most, because they came faster than
+    they were read."""
 
     events: list[LiveEvent]
     skipped: int
@@ -39,18 +36,14 @@ class Batch(Struct, frozen=True):
 async def follow(
     gateway: Gateway, actor: Actor, still: Check, webhook_id: str | None = None, after: str | None = None
 ) -> "Stream":
-    """Every event from now on, or from shortly before the invocation ``after``. Close it when nobody watches
-    any more.
-
-    ``still`` says who is asking, now and again: it raises ``Refused`` when they may not any more.
-    """
+    """Every event from now on, or from shortly before the invocation ``after``. Close it when nobody watches any more.
+    ``still`` is asked now and again who is watching, and raises ``Refused`` when they may not any more."""
     require(actor, "read")
     return Stream(gateway, gateway.runtime.live.join(actor, webhook_id), after, still)
 
 
 async def watch(gateway: Gateway, actor: Actor, still: Check, webhook_id: str | None = None) -> "Stream":
-    """For a person who looks on: the newest events, in batches, with how many were left out where there were too
-    many."""
+    """The newest events in batches, for a person, with the number of events that were left out."""
     require(actor, "read")
     return Stream(gateway, gateway.runtime.live.join(actor, webhook_id, skips=True), None, still)
 
@@ -67,23 +60,33 @@ class Stream:
         self._gateway.runtime.live.leave(self._watcher)
 
     async def events(self) -> AsyncIterator[LiveEvent | None]:
-        """Ends when the server does, or when whoever follows may not any more. None when there was nothing
-        for a while."""
-        async for event in self._all():
-            if not await self._may_go_on():
-                return
-            yield event
+        """Yields None when nothing came for a while. Ends with the server, or when the reader may not watch any more."""
+        async for batch in self.batches(HEARTBEAT):
+            if not batch.events:
+                yield None
+            for event in batch.events:
+                if not await self._may_go_on():
+                    return
+                yield event
 
     async def batches(self, tick: float) -> AsyncIterator[Batch]:
-        """As ``events``, together what came together; an empty one when there was nothing for so long."""
+        """Yields an empty batch when nothing came for ``tick`` seconds. Ends as ``events`` does."""
         watcher = self._watcher
+        if self._after is not None and (missed := await self._missed(self._after)):
+            yield Batch(missed, 0)
         while not watcher.closed:
             with suppress(TimeoutError):
                 await asyncio.wait_for(watcher.news.wait(), tick)
             watcher.news.clear()
             if not await self._may_go_on():
                 return
-            batch = Batch(list(watcher.waiting.values()), watcher.skipped)
+            missed = []
+            if watcher.lost:
+                watcher.lost = False
+                now = self._gateway.clock()
+                missed = await self._missed(self._after or first_id_at("inv", now - OVERLAP))
+            batch = Batch([*missed, *watcher.waiting.values()], watcher.skipped)
+            self._after = max([self._after or "", *watcher.waiting]) or None
             watcher.waiting.clear()
             watcher.skipped = 0
             yield batch
@@ -99,31 +102,8 @@ class Stream:
         self._checked = now
         return True
 
-    async def _all(self) -> AsyncIterator[LiveEvent | None]:
-        watcher = self._watcher
-        if self._after is not None:
-            async for event in self._missed(self._after):
-                yield event
-        while not watcher.closed:
-            try:
-                await asyncio.wait_for(watcher.news.wait(), HEARTBEAT)
-            except TimeoutError:
-                yield None
-                continue
-            watcher.news.clear()
-            if watcher.lost:
-                watcher.lost = False
-                async for event in self._missed(
-                    self._after or first_id_at("inv", self._gateway.clock() - OVERLAP)
-                ):
-                    yield event
-            while watcher.waiting:
-                _, event = watcher.waiting.popitem(last=False)
-                self._after = max(self._after or "", event.invocation_id)
-                yield event
-
-    async def _missed(self, after: str) -> AsyncIterator[LiveEvent]:
-        """What was recorded since, the oldest first; of very much, the newest part."""
+    async def _missed(self, after: str) -> list[LiveEvent]:
+        """What was recorded since, the oldest first; if that is very much, only the newest part."""
         wanted = HistoryFilter(webhook_id=self._watcher.webhook_id, since=max(0.0, time_of(after) - OVERLAP))
         rows: list[Story] = []
         before: str | None = None
@@ -133,6 +113,5 @@ class Stream:
             before = page.next_before
             if before is None:
                 break
-        for row in reversed(rows):
-            self._after = max(self._after or "", row.invocation.id)
-            yield LiveEvent("invocation", summary_of(row))
+        self._after = max([after, *(row.invocation.id for row in rows)])
+        return [LiveEvent("invocation", summary_of(row)) for row in reversed(rows)]

@@ -1,4 +1,4 @@
-"""Bookmarks and notes: what people write beside a call for each other."""
+"""Bookmarks and notes, which people add to calls for each other."""
 
 from typing import Annotated
 
@@ -41,24 +41,18 @@ async def add_note(gateway: Gateway, actor: Actor, invocation_id: str, text: str
     """Write something beside a call, for everybody who looks at it, with who wrote it and when."""
     require(actor, "write")
     written = text.strip()
-    if problem := _problem_of(written):
-        raise invalid("text", problem)
+    if not written:
+        raise invalid("text", "write something")
+    if len(written) > LONGEST_NOTE:
+        raise invalid("text", f"has at most {LONGEST_NOTE:,} characters")
+    if not can_be_stored(written):
+        raise invalid("text", "holds a character that no text has")
     await recorded(gateway, invocation_id)
     one = CallNote(new_id("note"), invocation_id, round(gateway.clock(), 3), actor.name, written)
     note = noted(gateway, actor, "call noted", invocation_id, note=one.id)
-    added = await gateway.store.marks.add_note(one, MOST_NOTES, note)
-    if not added:
+    if not await gateway.store.marks.add_note(one, MOST_NOTES, note):
         raise Refused("conflict", f"a call has at most {MOST_NOTES} notes")
     return note_of(one)
-
-
-def _problem_of(text: str) -> str:
-    """What is wrong with this as a note; empty where nothing is."""
-    if not text:
-        return "write something"
-    if len(text) > LONGEST_NOTE:
-        return f"has at most {LONGEST_NOTE:,} characters"
-    return "" if can_be_stored(text) else "holds a character that no text has"
 
 
 async def delete_note(gateway: Gateway, actor: Actor, invocation_id: str, note_id: str) -> None:

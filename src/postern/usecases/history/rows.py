@@ -1,4 +1,4 @@
-"""What a row of a list says of a call besides its outcome: what has happened at the sender, and the mapped values."""
+"""Rows of lists: besides a call's outcome they show its event and its mapped values."""
 
 from msgspec.structs import replace
 
@@ -11,13 +11,12 @@ from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.summary import InvocationSummary, summary_of
 
 LARGEST_READ = 16 * 1024
-"""Of a larger body a list reads nothing."""
-
+"""Lists do not read larger bodies."""
 LONGEST = 80
 
 
 async def rows_of(gateway: Gateway, stories: list[Story]) -> list[InvocationSummary]:
-    """With the webhook's name, the event's, where the sender's preset or a usual header tells it, and the mapped values."""
+    """Summaries with the name of the webhook, that of the event (from the sender's preset or a usual header), and the values."""
     ids = [story.invocation.id for story in stories]
     kept = {one.invocation.id: one for one in await gateway.store.history.brief(ids, LARGEST_READ)}
     return [_row(gateway, kept.get(story.invocation.id, story), summary_of(story)) for story in stories]
@@ -35,8 +34,7 @@ def _row(gateway: Gateway, story: Story, summary: InvocationSummary) -> Invocati
 
 
 def fields_of(gateway: Gateway, invocation: Invocation) -> dict[str, str]:
-    """Of a call that started nothing: what the mapping finds now in a body that is an object and not large. So it is
-    looked for like any other, above all when it was rejected."""
+    """The values of a call that started nothing, as the mapping finds them now. So a rejected call is found like any other."""
     webhook = gateway.runtime.directory.by_id(invocation.webhook_id)
     if webhook is None or invocation.outcome not in ("rejected", "duplicate"):
         return {}
@@ -45,7 +43,7 @@ def fields_of(gateway: Gateway, invocation: Invocation) -> dict[str, str]:
 
 
 def sender_event_of(gateway: Gateway, invocation: Invocation) -> str:
-    """What has happened at the sender; empty where the call does not say."""
+    """What has happened at the sender; empty if the call does not say."""
     webhook = gateway.runtime.directory.by_id(invocation.webhook_id)
     preset = presets.load().get(webhook.provider if webhook else "") or presets.get(presets.GENERIC)
     call = invocation.as_call()

@@ -1,10 +1,9 @@
-"""Record Events: keep the next event of a webhook, so that a workflow can be written and tried with what
-really comes."""
+"""Record Events: keeps the next event of a webhook, so that a workflow can be written and tried with it."""
 
 import asyncio
+from contextlib import suppress
 
 import msgspec
-from msgspec.structs import asdict
 
 from postern.core.access.accounts import Actor
 from postern.core.access.audit import AuditEntry
@@ -71,7 +70,7 @@ async def sample(gateway: Gateway, actor: Actor, webhook_id: str) -> views.Sampl
         recorded_at=Time.maybe(found.stored_at),
         invocation_id=found.invocation_id,
         event=event,
-        variables=[] if event is None else [views.Variable(**asdict(one)) for one in variables(event)],
+        variables=[] if event is None else variables(event),
     )
 
 
@@ -79,9 +78,8 @@ async def forget(gateway: Gateway, actor: Actor, webhook_id: str) -> None:
     """Delete the recorded event: it holds a whole payload, and retention leaves it alone."""
     require(actor, "write")
     await stored(gateway, webhook_id)
-    if not await gateway.store.samples.forget(
-        webhook_id, noted(gateway, actor, "sample forgotten", webhook_id)
-    ):
+    note = noted(gateway, actor, "sample forgotten", webhook_id)
+    if not await gateway.store.samples.forget(webhook_id, note):
         raise Refused("not_found", "nothing has been recorded for this webhook")
 
 
@@ -133,11 +131,11 @@ async def _event_of_call(gateway: Gateway, invocation_id: str) -> Document:
 CALLS = 100
 MOST_CALLS = 1_000
 LARGEST_BODY = 512 * 1024
-"""A larger one is not read."""
+"""Bytes. Larger bodies are not read."""
 MOST_BYTES = 32 * 1024 * 1024
-"""Of all bodies together; then what has been read is enough."""
+"""Of all bodies together. After them no more is read."""
 MOST_LOOKED_AT = 5_000
-"""Calls, where most of them have no body that is kept and can be read."""
+"""Calls. Many may have no body that can be read."""
 AT_ONCE = 50
 
 
@@ -149,15 +147,14 @@ async def payload_types(gateway: Gateway, actor: Actor, webhook_id: str, calls: 
         raise invalid("calls", f"1 to {MOST_CALLS}")
     webhook = await stored(gateway, webhook_id)
     shape, read, looked_at, size, before = JsonShape(), 0, 0, 0, None
+    wanted = HistoryFilter(webhook_id=webhook_id, code="accepted")
     while read < calls and size < MOST_BYTES and looked_at < MOST_LOOKED_AT:
-        page = await gateway.store.history.page(
-            HistoryFilter(webhook_id=webhook_id, code="accepted"), AT_ONCE, before
-        )
+        page = await gateway.store.history.page(wanted, AT_ONCE, before)
         ids = [row.invocation.id for row in page.rows][: calls - read]
         looked_at += len(ids)
         stories = await gateway.store.history.brief(ids, LARGEST_BODY)
         found = [story.invocation for story in stories]
-        # The shape is the same whatever comes first, and reading goes on beside the calls of senders.
+        # In a thread, so that the calls of senders go on. The shape does not depend on the order.
         read += await asyncio.to_thread(_add, shape, found)
         size += sum(len(one.body or b"") for one in found)
         before = page.next_before
@@ -169,15 +166,10 @@ async def payload_types(gateway: Gateway, actor: Actor, webhook_id: str, calls: 
 
 
 def _add(shape: JsonShape, invocations: list[Invocation]) -> int:
-    """How many could be read."""
+    """Returns how many could be read."""
     read = 0
-    for invocation in invocations:
-        payload = payload_of(invocation)
-        if payload is None:
-            continue
-        try:
+    for payload in filter(None, map(payload_of, invocations)):
+        with suppress(msgspec.DecodeError, RecursionError):
             shape.add(msgspec.json.decode(payload.text))
-        except (msgspec.DecodeError, RecursionError):
-            continue
-        read += 1
+            read += 1
     return read

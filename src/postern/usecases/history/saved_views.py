@@ -1,4 +1,4 @@
-"""Sets of filters of the history that a user has given a name."""
+"""Saved views: filters of the history to which a user has given a name."""
 
 from postern.core.access.accounts import Actor
 from postern.core.history.marks import SavedView
@@ -9,7 +9,7 @@ from postern.usecases.access.audit import noted
 from postern.usecases.runtime.gateway import Gateway, require
 
 MOST = 50
-"""Of one user."""
+"""For each user."""
 LONGEST_NAME = 80
 LONGEST_QUERY = 2_000
 

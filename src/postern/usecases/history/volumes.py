@@ -1,4 +1,4 @@
-"""What charts show: calls by outcome and how long answering took, over a bounded range of time."""
+"""The numbers behind charts: calls by outcome, and how long their callers waited."""
 
 from msgspec import Struct
 
@@ -15,7 +15,7 @@ class Range(Struct, frozen=True):
     title: str
     minutes: int
     step: int
-    """Minutes that one point stands for: every range has about as many points as a chart can show."""
+    """The minutes of one point. Every range has about as many points as a chart can show."""
 
 
 RANGES = {
@@ -28,7 +28,7 @@ SPARKLINE_STEP = 60
 
 
 class Day(Struct, frozen=True):
-    """A webhook's last 24 hours, and how they went."""
+    """The last 24 hours of a webhook: the calls of each hour, the oldest first, and the activity."""
 
     hours: list[int]
     lately: Activity
@@ -60,7 +60,7 @@ async def chart(gateway: Gateway, actor: Actor, webhook_id: str | None = None, s
             Point(
                 at=Time(minute * 60),
                 calls=volume.calls.total,
-                outcomes=_outcomes(volume),
+                outcomes=Outcomes(**volume.outcomes()),
                 failed_runs=volume.ends.by_name.get("failed", 0),
                 latency_ms=_latency(volume),
             )
@@ -70,7 +70,7 @@ async def chart(gateway: Gateway, actor: Actor, webhook_id: str | None = None, s
         total=Total(
             calls=total.calls.total,
             codes=_most_first(total.calls),
-            outcomes=_outcomes(total),
+            outcomes=Outcomes(**total.outcomes()),
             latency_ms=_latency(total),
             answers=_most_first(total.answers),
             runs=_most_first(total.ends),
@@ -80,8 +80,7 @@ async def chart(gateway: Gateway, actor: Actor, webhook_id: str | None = None, s
 
 
 async def last_day(gateway: Gateway, actor: Actor, webhook_ids: list[str]) -> dict[str, Day]:
-    """By webhook: the calls of each of the last 24 hours, the oldest first, and how many of the latest were
-    rejected or could not be started."""
+    """The last 24 hours by webhook."""
     require(actor, "read")
     if not webhook_ids:
         return {}
@@ -93,18 +92,14 @@ async def last_day(gateway: Gateway, actor: Actor, webhook_ids: list[str]) -> di
 
 
 def last_hours(now: float) -> tuple[int, int, int]:
-    """The minutes at which the last 24 hours and what is recent begin, and the one before which they end."""
+    """The first minute of the last 24 hours, the first one that is recent, and the one after the last."""
     minute = int(now // 60)
     hour = minute - minute % SPARKLINE_STEP
     return hour - 23 * SPARKLINE_STEP, hour - SPARKLINE_STEP, minute + 1
 
 
-def _outcomes(volume: Volume) -> Outcomes:
-    return Outcomes(**volume.outcomes())
-
-
 def _latency(volume: Volume) -> Latency:
-    """How long callers waited; of what was counted before that was, how long judging took."""
+    """How long callers waited. Old volumes do not have that; then how long judging took."""
     return _percentiles(volume.answers if volume.answers.total else volume.calls)
 
 

@@ -1,8 +1,5 @@
-"""Being there as a listener, being given calls, and saying what one's program answered.
-
-A listener asks, and is never connected to: it needs no address that anybody could reach. Its row is a lease, which
-asking renews.
-"""
+"""Listeners: they enter, ask for calls, and say what their programs answered. A listener is never connected to, so it needs no
+public address. Its row is a lease, which asking renews."""
 
 import asyncio
 import contextlib
@@ -31,7 +28,7 @@ from postern.usecases.shapes import Shape, decoded
 from postern.usecases.stored_webhook import served
 
 ASK_EVERY = 4.0
-"""Seconds for which asking for calls waits at most: two of them fit into a lease."""
+"""Seconds that asking for calls waits at most: two of them fit into a lease."""
 RENEW_AFTER = 2.0
 LONGEST_ANSWER = 1_500_000
 MOST_LISTENERS = 200
@@ -41,14 +38,14 @@ NOT_THERE = "there is no such listener any more: it was ended, or was not heard 
 
 class EnterRequest(Shape):
     name: Annotated[str, Field(min_length=1, max_length=80)]
-    """What the listener calls itself, like ada@thinkpad."""
+    """The listener's name for itself, like ada@thinkpad."""
     answers: Annotated[str, Field(max_length=40)] | None = None
     """The webhook whose calls it answers in the place of the workflow. One listener at a time can."""
 
 
 class AskRequest(Shape):
     known: Annotated[list[Annotated[str, Field(max_length=40)]], Field(max_length=500)] = []
-    """Calls that the listener has and is at work on."""
+    """Calls that the listener is at work on."""
     wait_seconds: Annotated[float, Field(ge=0, le=ASK_EVERY)] = ASK_EVERY
 
 
@@ -73,7 +70,7 @@ async def enter(gateway: Gateway, actor: Actor, request: EnterRequest, address: 
     if request.answers is not None:
         _check_can_be_answered(gateway, request.answers)
     await sweep(gateway)
-    # Not those that were ended: their rows stay for a while, so that they can be answered why.
+    # Without those that were ended: their rows stay for a while, so that they can be told why.
     present = [one for one in await gateway.store.listeners.all() if one.ended_by is None]
     if len(present) >= MOST_LISTENERS or sum(_is_own(actor, one) for one in present) >= MOST_OF_ONE:
         raise Refused("rate_limited", "Too many listeners are there; end one first.", retry_after=10)
@@ -124,7 +121,7 @@ async def ask(gateway: Gateway, actor: Actor, listener_id: str, request: AskRequ
     known = set(request.known)
     with gateway.runtime.listeners.waiting(listener_id) as news:
         while True:
-            woken = news.is_set()  # for a call, or because it was ended: asked again, it hears so
+            woken = news.is_set()  # for a call, or because it was ended, which it hears when it asks again
             news.clear()
             under_way = await gateway.store.listeners.under_way(listener_id)
             calls = [one for one in under_way if one.id not in known]
@@ -147,7 +144,7 @@ async def answer(
     if call is None or call.listener_id != listener.id:
         raise Refused("not_found", "this call was not handed to this listener")
     if call.delivery_key is not None:
-        require(actor, "write")  # a caller hears it, and access may have changed since the listener entered
+        require(actor, "write")  # access may have changed since the listener entered
     body = decoded(request.body_base64, "bodyBase64")
     response: WorkflowResponse | None = None
     error = " ".join(request.error.replace("\0", " ").split())  # a database's text has no NUL
@@ -155,16 +152,13 @@ async def answer(
         error = "there was no answer"
     if call.delivery_key is not None and not error:
         assert request.status is not None
+        headers = [(name, value) for name, value in request.headers]
         try:
-            response = response_of_http(
-                request.status, [(name, value) for name, value in request.headers], body
-            )
+            response = response_of_http(request.status, headers, body)
         except InvalidResponse as wrong:
             error = f"its answer cannot be sent: {wrong}"
-    took = round(request.ms * 1000)
-    ended = replace(
-        call, ended_at=gateway.clock(), status=request.status, duration_us=took, error=error[:1000]
-    )
+    took, now = round(request.ms * 1000), gateway.clock()
+    ended = replace(call, ended_at=now, status=request.status, duration_us=took, error=error[:1000])
     taken = await _end(gateway, ended, response)
     gateway.runtime.live.touch(call.invocation_id)
     return taken
@@ -205,8 +199,7 @@ async def replay(gateway: Gateway, actor: Actor, listener_id: str, invocation_id
         asked_by=actor.name,
     )
     note = noted(gateway, actor, "replayed to a listener", invocation_id, listener=listener.name)
-    is_handed = await gateway.store.listeners.hand(call, note)
-    if not is_handed:
+    if not await gateway.store.listeners.hand(call, note):
         raise Refused("not_found", NOT_THERE)
     gateway.runtime.listeners.wake(listener.id)
     gateway.runtime.live.touch(invocation_id)
@@ -217,7 +210,7 @@ async def replay(gateway: Gateway, actor: Actor, listener_id: str, invocation_id
 
 
 async def sweep(gateway: Gateway) -> bool:
-    """End the listeners that have not been heard of. Whether there were any."""
+    """Ends the listeners that have not been heard of. Returns whether there were any."""
     now = gateway.clock()
     listed = await gateway.store.listeners.all()
     for one in listed:
@@ -231,17 +224,15 @@ async def sweep(gateway: Gateway) -> bool:
 
 
 async def refresh(gateway: Gateway) -> None:
-    """Take in who answers now."""
     gateway.runtime.listeners.take_in(await gateway.store.listeners.all())
 
 
 async def answering(gateway: Gateway) -> dict[str, views.Listener]:
-    """By webhook: who answers its calls now."""
+    """The listeners that answer calls, by webhook."""
     return {one.answers: views.listener_of(one) for one in await _present(gateway) if one.answers}
 
 
 def held_by(listener: Listener) -> str:
-    """One line about who answers, since when, from where."""
     where = f" from {listener.address}" if listener.address else ""
     return f"{listener.name} ({listener.owner}{where}) answers its calls since {iso(listener.since)}"
 
@@ -259,7 +250,7 @@ def _ran_out(gateway: Gateway, listener: Listener) -> AuditEntry | None:
 
 
 async def _end_it(gateway: Gateway, actor: Actor, listener: Listener, by: str | None = None) -> None:
-    """``by``: who the listener hears has ended it, where that is not the actor."""
+    """``by``: whom the listener is told to have ended it. None: the actor."""
     note = None
     if listener.answers is not None or not _is_own(actor, listener):
         subject = listener.answers or listener.id
@@ -299,14 +290,12 @@ async def _own(gateway: Gateway, actor: Actor, listener_id: str) -> Listener:
 
 def _check_can_be_answered(gateway: Gateway, webhook_id: str) -> None:
     if served(gateway, webhook_id).answer_timeout is None:
-        raise Refused(
-            "conflict",
-            "its callers do not wait for an answer: switch on the synchronous response first, or listen without --answer",
-        )
+        instead = "switch on the synchronous response first, or listen without --answer"
+        raise Refused("conflict", f"its callers do not wait for an answer: {instead}")
 
 
 async def _check_may_go_on(gateway: Gateway, actor: Actor, listener: Listener) -> None:
-    """Settings and access may have changed since it entered."""
+    """Ends the listener if settings or access have changed so that it may not answer any more."""
     if listener.answers is None:
         return
     try:
@@ -331,7 +320,7 @@ async def _with_request(gateway: Gateway, call: Handed) -> views.HandedCall:
 
 
 async def _was_taken_before(gateway: Gateway, key: str, response: WorkflowResponse) -> bool:
-    """A listener that did not hear that its answer was taken tells it again."""
+    """Whether this answer was taken already. A listener that did not hear so sends it again."""
     row = await gateway.store.deliveries.get(key)
     return row is not None and row.answer_code == "accepted" and row.response == response
 
@@ -351,16 +340,15 @@ async def _end(gateway: Gateway, ended: Handed, response: WorkflowResponse | Non
             gateway.runtime.waiters.wake(key)
             return views.Taken(heard=False, detail=f"{ended.error}; the caller heard 502")
         return views.Taken(heard=False, detail=ended.error)
-    return views.Taken(
-        heard=in_time, detail="" if in_time else "too late: the caller had heard something else by then"
-    )
+    late = "too late: the caller had heard something else by then"
+    return views.Taken(heard=in_time, detail="" if in_time else late)
 
 
 LOOK_EVERY = 1.0
 
 
 class ListenersLoop:
-    """Follows who listens: those that came through another process, and those that have died."""
+    """Takes in listeners that came through another process, and ends those that have died."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway

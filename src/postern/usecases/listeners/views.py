@@ -1,4 +1,4 @@
-"""What is answered about listeners."""
+"""Answers about listeners."""
 
 from typing import Literal
 
@@ -20,7 +20,7 @@ class Listener(View):
 
 
 class Entered(Listener):
-    """``askWithin``: seconds after which a listener that has not asked for calls is taken to be gone."""
+    """``askWithin``: seconds after which a listener that has not asked for calls counts as gone."""
 
     ask_within: float
 

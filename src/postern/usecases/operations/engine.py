@@ -1,4 +1,4 @@
-"""What the engine knows: workflows, runs, its own health."""
+"""Asks the engine for its workflows, its runs and its health."""
 
 from collections.abc import Awaitable, Iterable
 from typing import TypeVar
@@ -19,7 +19,7 @@ T = TypeVar("T")
 class EngineState(Struct, frozen=True):
     name: str
     health: EngineHealth | None
-    """None where this process has no engine."""
+    """None if this process has no engine."""
 
 
 async def state(gateway: Gateway, actor: Actor) -> EngineState:
@@ -31,7 +31,7 @@ async def state(gateway: Gateway, actor: Actor) -> EngineState:
 
 
 def runs_workflow_files(gateway: Gateway) -> bool:
-    """Whether its workflows are files that are written here, and not at another engine."""
+    """Whether workflows are files here, and not kept by another engine."""
     return gateway.workflow_files.path is not None
 
 
@@ -67,11 +67,9 @@ async def runs(
 ) -> list[views.Run]:
     """The newest runs, or those of one delivery."""
     require(actor, "read")
-    found = (
-        await _answer(gateway.engine.runs(page_size(limit), delivery_key))
-        if gateway.engine is not None
-        else None
-    )
+    found = None
+    if gateway.engine is not None:
+        found = await _answer(gateway.engine.runs(page_size(limit), delivery_key))
     if found is None:
         raise Refused("conflict", "this engine cannot list its runs")
     return [views.run_of(run) for run in found]

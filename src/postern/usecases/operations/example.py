@@ -1,5 +1,4 @@
-"""The ready example: a webhook that looks orders up, made once, so that the first curl works a minute after
-the clone."""
+"""The example: a webhook that looks orders up, made at the first start, so that a curl works at once."""
 
 import json
 
@@ -18,7 +17,7 @@ BODY = {"orderNumber": "1001"}
 
 
 async def example_curl(gateway: Gateway) -> str | None:
-    """A command to paste, or None where the user has deleted the example or made webhooks without it."""
+    """A command to paste, or None if there is no example any more."""
     webhook = await _example(gateway)
     if webhook is None:
         return None
@@ -35,14 +34,14 @@ async def example_curl(gateway: Gateway) -> str | None:
 
 
 async def example_environment(gateway: Gateway) -> dict[str, str]:
-    """Binds the example workflow to its own webhook. Where that is gone the workflow hears nobody: it must
-    not take other webhooks' events, which would look as if somebody's own workflow had run."""
+    """Binds the example workflow to its own webhook. If that is gone, the workflow must not take the events of others: that
+    would look as if somebody's own workflow had run."""
     webhook = await _example(gateway)
     return {"ORDER_LOOKUP_WEBHOOK_ID": webhook.id if webhook else "none"}
 
 
 async def _example(gateway: Gateway) -> StoredWebhook | None:
-    """The example's webhook, made where there is no webhook at all."""
+    """The example's webhook. It is made if there is no webhook at all."""
     there = gateway.runtime.directory.listed()
     if there:
         named = [one.id for one in there if one.name == NAME]

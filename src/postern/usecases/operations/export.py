@@ -1,7 +1,7 @@
-"""Everything there is, as lines of JSON: to leave with, to keep, or to look at with other tools.
+"""Exports everything as lines of JSON, to keep, or to use with other programs.
 
-Each line is an object with its ``kind``; the rest is what the API answers for one of these. The last line says
-how many there were of each: a file without it was cut off.
+Each line is an object with its ``kind`` and what the API answers for such an object. The last line has the numbers of
+each kind: a file without it was cut off.
 """
 
 import base64
@@ -69,16 +69,8 @@ async def _others(gateway: Gateway, actor: Actor) -> AsyncIterator[tuple[str, An
     for user in await accounts.users(gateway, actor):
         yield "user", user
     for view in await gateway.store.saved_views.all():
-        yield (
-            "savedView",
-            {
-                "id": view.id,
-                "by": view.owner,
-                "name": view.name,
-                "query": view.query,
-                "at": iso(view.created_at),
-            },
-        )
+        kept = {"id": view.id, "by": view.owner, "name": view.name, "query": view.query}
+        yield "savedView", {**kept, "at": iso(view.created_at)}
     for key in await accounts.keys(gateway, actor):
         yield "apiKey", key
     async for entry in _pages(lambda after: audit.listing(gateway, actor, PAGE, after)):
@@ -88,7 +80,7 @@ async def _others(gateway: Gateway, actor: Actor) -> AsyncIterator[tuple[str, An
 
 
 async def _calls(gateway: Gateway) -> AsyncIterator[list[bytes]]:
-    """Some at a time. With their bodies to the byte, which text cannot always be; without the payload, which says the same again."""
+    """Yields some at a time, with their bodies as base64 to the byte, and without the payload, which says the same again."""
     before = None
     while True:
         page = await gateway.store.history.stretch(before, CALLS_AT_ONCE, MOST_AT_ONCE)
@@ -107,7 +99,7 @@ async def _calls(gateway: Gateway) -> AsyncIterator[list[bytes]]:
 
 
 def _call(story: Story, local_runs: list[Handed], marks: Marks) -> bytes:
-    """Put together as text: to read what was just written, and to write it again, takes as long as all the rest."""
+    """Puts the line together as text: reading the JSON and writing it again takes as long as all the rest."""
     call = invocation_of(story, None, local_runs, marks)
     for name in ("body", "payload"):
         setattr(call, name, UNSET)

@@ -1,11 +1,10 @@
-"""Whether the gateway can do its work: asked by balancers, and watched for the console, the metrics and the log."""
+"""Whether the gateway can do its work, for balancers, the console, the metrics and the log."""
 
 import asyncio
 from contextlib import suppress
 from time import monotonic
 
-from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from postern import __version__
 from postern.core.access.accounts import Actor
@@ -24,66 +23,56 @@ MOST_NAMED = 10
 ASK_EVERY = 5.0
 ASK_WITHIN = 3.0
 LONGEST_START = 15.0
-"""Seconds that an engine takes to be started, or to take over a changed file, where nothing is wrong."""
+"""Seconds that a healthy engine takes at most to start, or to take over a changed file."""
 
 NO_ENGINE = EngineHealth(True, "none in this process")
-"""Well: that nothing is started here is what was set."""
+"""That is well: it was set so."""
 
 log = Log()
 
 
-class Readiness(Struct, frozen=True):
-    ready: bool
-    """Calls are taken and stored, and nothing stands in the way of starting their workflows for good. An engine
-    that is away makes them wait, not fail, and a webhook that cannot be served costs no other one anything: both
-    are shown and do not count."""
-    store: Part
-    webhooks: Part
-    engine: Part
+async def readiness(gateway: Gateway) -> Status:
+    """Answers within a few seconds, whatever the store does.
 
-
-async def readiness(gateway: Gateway) -> Readiness:
-    """Answers within a few seconds, whatever the store does."""
-    store, webhooks = await _store(gateway), _webhooks(gateway)
-    engine = await gateway.engine.health() if gateway.engine is not None else NO_ENGINE
-    waiting = [trouble for trouble in gateway.runtime.troubles if trouble.kind == "calls wait"]
+    Ready: calls are stored, and their workflows can be started sooner or later. An engine that is away makes them wait, not
+    fail, and a webhook that cannot be served does not concern the others: both are shown and do not count.
+    """
+    store, engine = await _store(gateway), NO_ENGINE
+    if gateway.engine is not None:
+        engine = await gateway.engine.health()
+    troubles = gateway.runtime.troubles
+    waiting = [trouble for trouble in troubles if trouble.kind == "calls wait"]
     if waiting and engine.ok:  # it is there, and takes no start
         engine = EngineHealth(False, waiting[0].detail)
-    partly = [
-        trouble
-        for trouble in gateway.runtime.troubles
-        if trouble.kind in ("calls lost", "workflow files broken")
-    ]
+    partly = [trouble for trouble in troubles if trouble.kind in ("calls lost", "workflow files broken")]
     if engine.ok and partly:
         said = (trouble.sentence[:1].lower() + trouble.sentence[1:].removesuffix(".") for trouble in partly)
         engine = EngineHealth(False, "; ".join([engine.detail, *said]))
-    return Readiness(
+    detail = f"it cannot be started: {engine.detail}" if engine.cannot_start else engine.detail
+    return Status(
+        version=__version__,
+        base_url=gateway.site.base_url,
         ready=store.ok and gateway.runtime.directory.trouble is None and not engine.cannot_start,
         store=store,
-        webhooks=webhooks,
-        engine=Part(
-            ok=engine.ok,
-            detail=f"it cannot be started: {engine.detail}" if engine.cannot_start else engine.detail,
-        ),
+        webhooks=_webhooks(gateway),
+        engine=Part(ok=engine.ok, detail=detail),
     )
 
 
 async def status(gateway: Gateway, actor: Actor) -> Status:
     """Which version this is, its public address, and whether it can do its work."""
     require(actor, "read")
-    now = await readiness(gateway)
-    return Status(version=__version__, base_url=gateway.site.base_url, **asdict(now))
+    return await readiness(gateway)
 
 
 def _trouble(kind: TroubleKind, what: str, why: str) -> GatewayTrouble:
-    """What others say, databases for example, may have its own end."""
+    # Reasons that others give, databases for example, may end with a full stop.
     detail = why if why.endswith((".", "?", "!")) else f"{why}."
     return GatewayTrouble(kind, f"{what}: {detail}", detail)
 
 
 def _is_long_away(gateway: Gateway, engine: EngineHealth) -> bool:
-    """A file with an error, or a process that does not come up: calls wait, and who waits for an answer hears that there is none.
-    Not a word of an engine that is just being started, or that nobody asks here."""
+    """Whether the engine has not run for longer than a start takes: a file has an error, or its process does not come up."""
     runtime, now = gateway.runtime, monotonic()
     if engine.ok or runtime.engine_ran_at is None:
         runtime.engine_ran_at = now
@@ -91,22 +80,21 @@ def _is_long_away(gateway: Gateway, engine: EngineHealth) -> bool:
 
 
 async def _starts_nothing(gateway: Gateway) -> str | None:
-    """What the starts of this process have found for a while, as long as any waits. One that succeeds ends it: where only
-    one address of several is away, its calls say so."""
+    """Why no start of this process has succeeded for a while, if any delivery waits."""
     away = gateway.runtime.engine_away
     if away is None or monotonic() - away.since < LONGEST_START:
         return None
     with suppress(StoreUnavailable):
         waiting, _ = await gateway.store.deliveries.backlog(gateway.clock())
-        if not waiting:  # it was dropped, or another process has started it
+        if not waiting:  # they were dropped, or another process has started them
             gateway.runtime.engine_away = None
             return None
     return away.detail
 
 
 async def _starts_nothing_elsewhere(gateway: Gateway) -> str:
-    """Another process, or this one before it was started anew, could not start what waits. Only then is an engine
-    elsewhere asked how it is, and not each second."""
+    """The same for starts of another process, or of this one before a restart. Only then is a remote engine asked how it is,
+    and not each second."""
     engine, runtime, now = gateway.engine, gateway.runtime, monotonic()
     if engine is None or engine.name == "embedded":
         return ""
@@ -121,7 +109,7 @@ async def _starts_nothing_elsewhere(gateway: Gateway) -> str:
 
 
 async def own_engine(gateway: Gateway) -> EngineHealth:
-    """Other engines are not asked each second: that would be a request over the network."""
+    """The health of the embedded engine. Others are not asked: that would be a request over the network each second."""
     engine = gateway.engine
     return await engine.health() if engine is not None and engine.name == "embedded" else NO_ENGINE
 
@@ -171,10 +159,13 @@ async def _look(gateway: Gateway) -> None:
     troubles += [] if of_webhooks is None else [of_webhooks]
     if engine.cannot_start:
         troubles.append(_trouble("engine cannot start", "No workflow is started", engine.detail))
-    elif _is_long_away(gateway, engine):
-        troubles.append(_calls_wait(engine.detail))
-    elif store.ok and (detail := await _starts_nothing(gateway) or await _starts_nothing_elsewhere(gateway)):
-        troubles.append(_calls_wait(detail))
+    else:
+        waits = engine.detail if _is_long_away(gateway, engine) else ""
+        if not waits and store.ok:
+            waits = await _starts_nothing(gateway) or await _starts_nothing_elsewhere(gateway)
+        if waits:
+            what = "Calls wait for their workflows to be started"
+            troubles.append(_trouble("calls wait", what, waits))
     if engine.problems:
         why = "; ".join(engine.problems)
         troubles.append(_trouble("workflow files broken", "A workflow file cannot be loaded", why))
@@ -190,7 +181,6 @@ async def _look(gateway: Gateway) -> None:
 
 
 async def _lost(gateway: Gateway) -> GatewayTrouble | None:
-    """As long as any is neither replayed nor known again."""
     with suppress(StoreUnavailable):
         count = await gateway.store.endings.lost()
         Numbers.deliveries_lost.set(count)
@@ -200,10 +190,6 @@ async def _lost(gateway: Gateway) -> GatewayTrouble | None:
             why = "its database may be older than the gateway's, or new"
             return replace(_trouble("calls lost", what, why), status="lost")
     return None
-
-
-def _calls_wait(detail: str) -> GatewayTrouble:
-    return _trouble("calls wait", "Calls wait for their workflows to be started", detail)
 
 
 def _log_what_changed(before: list[GatewayTrouble], now: list[GatewayTrouble]) -> None:
@@ -219,5 +205,5 @@ def _log_what_changed(before: list[GatewayTrouble], now: list[GatewayTrouble]) -
 
 
 def offer_writer_waiting(gateway: Gateway) -> None:
-    """Read from the store each time: another worker reads this process's numbers too, and asks no route of it."""
+    """Reads the number whenever it is asked for: another worker reads it too, without a request to this process."""
     Numbers.writer_waiting.set_function(lambda: gateway.store.waiting)

@@ -1,5 +1,4 @@
-"""Retention: what is old goes, in steps with pauses between them, so that whoever is being answered does not
-notice."""
+"""Retention: deletes what is old, in steps with pauses, so that callers do not notice."""
 
 import asyncio
 import time
@@ -33,11 +32,11 @@ LOOK_EVERY = 15.0
 SUM_EVERY = 300.0
 STILL_GOING = ("running", "waiting", "sleeping")
 REPORTED = ("invocations", "bodies", "rejected")
-"""What people ask about. Everything else that is pruned had expired by itself."""
+"""People ask about these. Everything else that is deleted had expired by itself."""
 
 Report = Callable[[str, int], None]
 Find = Callable[[str], Awaitable[list[str]]]
-"""The next ids to be deleted, after this one; none where nothing is left."""
+"""Finds the next ids to be deleted, after the given one."""
 T = TypeVar("T")
 
 log = Log()
@@ -82,12 +81,10 @@ async def _prune(gateway: Gateway, now: float, report: Report = _nobody) -> dict
         report(what, counts[what])
 
     known = await store.webhooks()
-    # First what is too old for every webhook, in the order in which it lies on the disk: webhook by webhook, every call
-    # would be on a page of its own.
+    # First what is too old for every webhook, in the order on the disk: by webhook, every call would be on another page.
     oldest = min((policy.history_before(own, now) for own in known.values()), default=0.0)
-    await _delete_all(
-        gateway, partial(store.up_to, first_id_at("inv", oldest)), partial(count, "invocations")
-    )
+    everywhere = partial(store.up_to, first_id_at("inv", oldest))
+    await _delete_all(gateway, everywhere, partial(count, "invocations"))
     for webhook_id, own in known.items():
         history_before, bodies_before = policy.history_before(own, now), policy.bodies_before(own, now)
         too_old = partial(store.before, webhook_id, history_before)
@@ -123,32 +120,30 @@ class LastPruning(msgspec.Struct, frozen=True):
 
 
 def rule(gateway: Gateway, actor: Actor) -> RetentionPolicy:
-    """What holds for a webhook that does not say otherwise."""
+    """The rule for webhooks without one of their own."""
     require(actor, "read")
     return gateway.retention
 
 
 async def last(gateway: Gateway, actor: Actor) -> LastPruning:
-    """The rule in force, when pruning last went round, and what was deleted the last time that anything
-    was."""
+    """The rule in force, when pruning last went round, and what was deleted the last time that anything was."""
     require(actor, "read")
     policy, chores = gateway.retention, gateway.store.chores
     pruned, deleted = await chores.last_done("pruned"), await chores.last_done("deleted")
+    counts = msgspec.json.decode(deleted[1]) if deleted else {}
     return LastPruning(
         history_days=policy.history_days,
         body_days=policy.body_days,
         most_rows=policy.most_rows or None,
         pruned_at=None if pruned is None else Time(pruned[0]),
         deleted_at=None if deleted is None else Time(deleted[0]),
-        deleted=None
-        if deleted is None
-        else {name: count for name, count in msgspec.json.decode(deleted[1]).items() if name in REPORTED},
+        deleted={name: counts[name] for name in REPORTED if name in counts} if deleted else None,
     )
 
 
 async def kept_until(gateway: Gateway, actor: Actor, invocation_id: str) -> Time | None:
-    """When the days of a call are over, by the rule in force now; None where that rule cannot be read. It may go earlier, with
-    a cap on all calls or on rejected ones."""
+    """When a call will be deleted, by the rule in force now; None if that rule cannot be read. A cap on all calls or on
+    rejected ones may delete it earlier."""
     require(actor, "read")
     story = await recorded(gateway, invocation_id)
     rule = await gateway.store.retention.own_rule(story.invocation.webhook_id)
@@ -158,13 +153,13 @@ async def kept_until(gateway: Gateway, actor: Actor, invocation_id: str) -> Time
 
 
 async def roll_up(gateway: Gateway) -> None:
-    """Sum up what was counted, as far as it is over."""
+    """Sums up the minutes that are over."""
     while await gently(gateway.store.volumes.roll_up(gateway.clock())):
         pass
 
 
 async def write_counts(gateway: Gateway) -> None:
-    """Rejected calls that are counted only, into the volumes."""
+    """Writes the numbers of rejected calls that are not recorded into the volumes."""
     counted = gateway.runtime.rejections.take_counted()
     if not counted:
         return
@@ -176,14 +171,14 @@ async def write_counts(gateway: Gateway) -> None:
 
 
 async def trim(gateway: Gateway, webhook_id: str) -> int:
-    """Rejected calls of a webhook stay as far as there is room for them. How many went."""
+    """Deletes the rejected calls of a webhook for which there is no room. Returns how many."""
     store = gateway.store.retention
     steps = await store.rejected_beyond(webhook_id, REJECTED_BYTES)
     return sum([await gently(store.delete_rejected(ids, gateway.clock())) for ids in steps])
 
 
 async def gently(step: Awaitable[T]) -> T:
-    """One step, then a pause as long as it took: half the writer's time at most goes into deleting."""
+    """Does one step, then pauses for as long as it took: deleting takes half of the writer's time at most."""
     began = time.perf_counter()
     result = await step
     await asyncio.sleep(time.perf_counter() - began)
@@ -198,8 +193,8 @@ async def _delete_all(gateway: Gateway, find: Find, count: Callable[[int], None]
 
 
 async def _strip_all(gateway: Gateway, webhook_id: str, moment: float, count: Callable[[int], None]) -> None:
-    """Goes on where the last round ended; what had to keep its body (it is still to be started) is looked at
-    again by the next."""
+    """Goes on where the last round ended. The next round looks again at calls that had to keep their bodies because they are
+    still to be started."""
     store, chores, name = gateway.store.retention, gateway.store.chores, f"bodies:{webhook_id}"
     after, passed_over = await chores.reached(name), False
     while ids := await store.with_bodies(webhook_id, moment, after):
@@ -212,10 +207,9 @@ async def _strip_all(gateway: Gateway, webhook_id: str, moment: float, count: Ca
 
 
 async def _forget_copies(gateway: Gateway, count: Callable[[int], None]) -> None:
-    """The engine's own copies of what we have deleted. A run that still goes keeps its own until it has
-    ended."""
+    """Has the engine delete its copies of what was deleted here. A run at work keeps its copy until it has ended."""
     if gateway.engine is None:
-        return  # a command: the process that has the engine does it
+        return  # this is a command: the process that has the engine does it
     store, after = gateway.store.retention, ""
     try:
         while keys := await store.to_forget(after):
@@ -230,18 +224,17 @@ async def _forget_copies(gateway: Gateway, count: Callable[[int], None]) -> None
                 await gently(store.forgot(ended))
                 count(len(ended))
     except (EngineUnavailable, EngineRejected) as trouble:
-        # They stay noted down, and the next round asks again.
+        # The keys stay noted, and the next round asks again.
         log.info("the engine could not be asked to forget what was deleted", error=trouble.detail)
 
 
 def _is_due(now: float, at: float, every: float) -> bool:
-    """Also where only a clock that was wrong could have set a time so far away."""
+    """Also if the time is so far away that only a wrong clock could have set it."""
     return now >= at or now < at - every
 
 
 class RetentionLoop:
-    """Sums up and prunes now and then, in one process at a time, and trims at once where rejected calls pile
-    up."""
+    """Sums up and prunes now and then, in one process at a time, and trims at once if rejected calls pile up."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -273,9 +266,8 @@ class RetentionLoop:
             return
         self._next_look = now + EVERY / 2
         if await self._gateway.store.chores.my_turn("prune", now, EVERY):
-            done = await _prune(
-                self._gateway, now
-            )  # by itself: no note, or there would be one every ten minutes
+            # Without an entry in the audit log, which would get one every ten minutes.
+            done = await _prune(self._gateway, now)
             if any(done.values()):
                 log.info("pruned", **done)
 

@@ -1,11 +1,11 @@
-"""What is answered about the engine: its workflows and their runs."""
+"""Answers about the engine and the gateway's state."""
 
 from postern.core.deliveries import delivery
 from postern.usecases.answers import Listing, Time, View, shown
 
 
 class Workflows(Listing[delivery.Workflow]):
-    """``problems``: what keeps a workflow from running, in a sentence each."""
+    """``problems``: what keeps workflows from running, in a sentence each."""
 
     problems: list[str]
 

@@ -1,5 +1,4 @@
-"""The webhooks by short code, compiled, in memory: what a call looks up. Follows every change within half a
-second."""
+"""The directory: all webhooks, compiled, in memory, where calls look them up. It follows every change within half a second."""
 
 import asyncio
 from collections.abc import Callable, ValuesView
@@ -26,7 +25,7 @@ class Directory:
         self._by_code: dict[str, Webhook] = {}
         self._by_id: dict[str, Webhook] = {}
         self.not_served: dict[str, UnreadableWebhook] = {}
-        """By their id: those that are there and cannot be served."""
+        """The webhooks that are there and cannot be served, by id."""
         self._codes_not_served: set[str] = set()
         self._listed: dict[str, Listed] = {}
         self._groups: Groups | None = None
@@ -44,19 +43,18 @@ class Directory:
         return self._by_id.get(webhook_id)
 
     def knows(self, short_code: str) -> bool:
-        """Also of a webhook that cannot be served: its callers are to come back, not to hear that it is not
-        there."""
+        """Also a webhook that cannot be served: its callers are to come back, not to hear that it does not exist."""
         return short_code in self._by_code or short_code in self._codes_not_served
 
     def listed(self) -> ValuesView[Listed]:
-        """Every webhook that is there, whether it can be served or not."""
+        """Every webhook, whether it can be served or not."""
         return self._listed.values()
 
     def listed_by_id(self, webhook_id: str) -> Listed | None:
         return self._listed.get(webhook_id)
 
     def called(self, name: str) -> list[str]:
-        """The ids of those with this name, in capitals or not."""
+        """The ids of the webhooks with this name, in capitals or not."""
         if self._by_name is None:
             self._by_name = {}
             for one in self._listed.values():
@@ -64,7 +62,7 @@ class Directory:
         return self._by_name.get(name.casefold(), [])
 
     def typed(self, one: Listed) -> str:
-        """What stands for it where it is typed: its name, or its id where another one has the name."""
+        """The text that means this webhook: its name, or its id if another one has the name."""
         return one.name if self.called(one.name) == [one.id] and one.name.strip() == one.name else one.id
 
     def groups(self) -> Groups:
@@ -77,11 +75,11 @@ class Directory:
         return len(self._by_id)
 
     def refresh_soon(self) -> None:
-        """Somebody changed something: look now, not at the next round."""
+        """Looks for changes now, not at the next round."""
         self._changed.set()
 
     async def refresh(self) -> None:
-        """Take in what changed, here or in another process."""
+        """Takes in what was changed here or in another process."""
         async with self._lock:
             changed = await self._store.changed_since(self._epoch)
             for webhook_id in changed.deleted:
@@ -107,8 +105,7 @@ class Directory:
         self._listed[stored.id] = listing.listed(stored)
 
     def _not_served(self, webhook: UnreadableWebhook, listed: Listed) -> None:
-        """One webhook whose settings this version cannot read must not keep the others from being served; it
-        is not served with its old rules either."""
+        """Keeps a webhook from being served, so that it is not served with its old rules, and the others are."""
         log.error("a webhook cannot be served", webhook=webhook.id, error=webhook.reason)
         self._forget(webhook.id)
         self.not_served[webhook.id] = webhook

@@ -1,4 +1,4 @@
-"""What became of calls after they were recorded, as this process noticed it and until it is written down."""
+"""What callers heard and how runs ended, kept in memory until it is written down."""
 
 import asyncio
 from collections import Counter
@@ -13,7 +13,7 @@ from postern.core.history.volume import answer_name, latency_bucket
 from postern.observe.logs import Log
 
 MOST = 20_000
-"""Of each kind, while the store is away. An end that is let go of is asked for again later."""
+"""Of each kind, while the store is away. The engine is asked again later for an end that was dropped."""
 
 log = Log()
 
@@ -33,11 +33,11 @@ class Endings:
     def __init__(self) -> None:
         self._noticed = Noticed()
         self._being_written: dict[str, End] = {}
-        """Those that are on their way into the store, where a start may be written down before them or after."""
+        """The ends that are being written. A start may be written before them or after."""
         self.news = asyncio.Event()
 
     def count(self, webhook_id: str, status: int, lasted: float) -> None:
-        """An answer that was given, and how long its caller had waited."""
+        """Counts an answer, and how long its caller has waited."""
         self._noticed.counted[webhook_id, answer_name(status), latency_bucket(lasted)] += 1
 
     def answered(self, answer: AnswerHeard) -> None:
@@ -45,14 +45,14 @@ class Endings:
         self.news.set()
 
     def ended(self, key: str, end: End) -> None:
-        """All runs of this delivery are over. Who says so first is right."""
+        """All runs of this delivery have ended. The first report counts."""
         self._noticed.ends.setdefault(key, end)
         self.news.set()
 
     @contextmanager
     def reported(self, key: str, end: End) -> Iterator[End]:
-        """For as long as the end of this delivery is being written: the end to write. The first one counts, so that is an
-        earlier one which is not in the store yet; where there is none, it is the given one."""
+        """Yields the end to write, while it is being written: an earlier one that is not in the store yet, because the first
+        one counts, or else the given one."""
         first = self._noticed.ends.get(key) or self._being_written.get(key)
         if first is not None:
             yield first
@@ -64,13 +64,12 @@ class Endings:
             self._being_written.pop(key, None)
 
     def early(self, key: str, end: End) -> None:
-        """Keep an end that could not be written because the start of its delivery is not in the store yet. It was heard
-        first, so it replaces an end that came since. ``news`` is not set: a start may be tried again for days, and each
-        look would be a commit."""
+        """Keeps an end that could not be written because the start of its delivery is not in the store yet. It replaces an
+        end that came since. ``news`` is not set: a start may be tried for days, and each look would be a commit."""
         self._noticed.ends[key] = end
 
     def take(self) -> Noticed:
-        """All that is to be written now. ``over`` is called when that is done, well or not."""
+        """Takes all that is to be written now. Afterwards ``over`` is called in any case."""
         self.news.clear()
         taken, self._noticed = self._noticed, Noticed()
         taken.ends = {key: self._being_written.get(key, end) for key, end in taken.ends.items()}
@@ -78,12 +77,11 @@ class Endings:
         return taken
 
     def over(self, taken: Noticed) -> None:
-        """The writing of these is over, whether they were written or not."""
         for key in taken.ends:
             self._being_written.pop(key, None)
 
     def put_back(self, taken: Noticed) -> None:
-        """It could not be written down."""
+        """Takes back what could not be written."""
         now = self._noticed
         now.answered = [*taken.answered, *now.answered]
         now.ends = {**now.ends, **taken.ends}

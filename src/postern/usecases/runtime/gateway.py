@@ -1,4 +1,4 @@
-"""Everything a use case works with, in a few named bundles. Made by ``wiring``, handed to every use case."""
+"""Everything that use cases work with, in a few bundles. ``wiring`` makes it."""
 
 import time
 from collections.abc import Awaitable, Callable
@@ -24,24 +24,24 @@ async def _nothing_known() -> tuple[list[Workflow] | None, list[str]]:
 
 @dataclass
 class WorkflowFiles:
-    """The embedded engine's workflows, as a process without an engine finds them too."""
+    """The embedded engine's workflow files. A process without an engine finds them too."""
 
     path: Path | None = None
     """A file or a folder; None with another engine."""
     known: Callable[[], Awaitable[tuple[list[Workflow] | None, list[str]]]] = _nothing_known
-    """And what is wrong with files."""
+    """Their workflows, and what is wrong with files."""
 
 
 @dataclass
 class Outbound:
-    """Requests that the gateway itself makes: for scheduled webhooks, test calls, and to tell of incidents."""
+    """Requests that the gateway makes: for schedules and test calls, and to tell of incidents."""
 
     fetch: Fetch | None = None
     allowed: Allowlist | None = None
     """The private addresses that were opened; None in a process that does not fetch by itself."""
     call_own: CallOwn | None = None
     prepare_own: Callable[[], Awaitable[None]] | None = None
-    """What the first of these would wait for, so that the wait is not told as the answer's."""
+    """Does what the first ``call_own`` would have to wait for, so that it does not count as the answer's time."""
     mail: Callable[[str, str, str, str], Awaitable[None]] | None = None
     """To whom, subject, text, and a key that stays the same when it is tried again. Raises ``FetchTrouble``."""
 
@@ -52,18 +52,17 @@ class Gateway:
     site: Site
     runtime: Runtime
     engine: Engine | None = None
-    """None in a process that only changes or reads things (the CLI): deliveries are left for one that
-    serves."""
+    """None in a command: deliveries are left for a process that serves."""
     workflow_files: WorkflowFiles = field(default_factory=WorkflowFiles)
     outbound: Outbound = field(default_factory=Outbound)
     retention: RetentionPolicy = field(default_factory=RetentionPolicy)
     alarms: AlarmPolicy = field(default_factory=AlarmPolicy)
     settings: list[ShownSetting] = field(default_factory=list)
-    """What the process was started with, as it may be shown."""
+    """The settings of the process, as they may be shown."""
     clock: Callable[[], float] = time.time
 
 
 def require(actor: Actor, level: Level) -> None:
-    """Every use case names the level it needs, first thing."""
+    """Every use case first names the level that it needs."""
     if not actor.may(level):
         raise Refused("access_denied", f"this needs the access level {level}; yours is {actor.level}")

@@ -1,8 +1,7 @@
-"""Who watches calls as they come in, and telling them.
+"""The live feed: tells those who watch calls as they come in.
 
-What happened is read from the database, never carried through here: whoever records or moves something only
-says which invocation to look at, and saying so costs nothing while nobody watches. Once a second the newest
-ones are looked at anyway, for what other processes did.
+What has happened is read from the database. Whoever records or moves something only says which invocation to look at,
+which costs nothing while nobody watches. Once a second the newest ones are read anyway, for what other processes did.
 """
 
 import asyncio
@@ -27,13 +26,13 @@ MOST_OF_ONE = 20
 LONGEST_QUEUE = 500
 LOOK_EVERY = 1.0
 GATHER = 0.05
-"""Seconds: what comes in together is read together."""
+"""Seconds. What comes in within them is read together."""
 LOOKED_AT = 200
 REMEMBERED = 5_000
 
 
 class LiveEvent(Struct, frozen=True):
-    """``invocation`` when it is new, ``delivery`` when it moved. ``summary``: as it is now."""
+    """``invocation``: it is new. ``delivery``: one of its deliveries has moved. ``summary``: its present state."""
 
     name: Literal["invocation", "delivery"]
     summary: InvocationSummary
@@ -46,12 +45,12 @@ class LiveEvent(Struct, frozen=True):
 class Watcher(Struct, eq=False):
     webhook_id: str | None
     waiting: OrderedDict[str, LiveEvent] = field(default_factory=OrderedDict)
-    """By invocation: one that moves again before it was sent is sent once."""
+    """By invocation, so that one which moves again before it was sent is sent once."""
     news: asyncio.Event = field(default_factory=asyncio.Event)
     lost: bool = False
-    """It was too slow: what it missed is read from history."""
+    """It was too slow. What it missed is read from the history."""
     skips: bool = False
-    """It wants the newest and not everything: of what it is too slow for, the oldest is left out."""
+    """It wants the newest only. If it is too slow, the oldest events are left out."""
     skipped: int = 0
     closed: bool = False
 
@@ -59,9 +58,8 @@ class Watcher(Struct, eq=False):
         if self.webhook_id is not None and event.summary.webhook_id != self.webhook_id:
             return
         earlier = self.waiting.pop(event.invocation_id, None)
-        self.waiting[event.invocation_id] = (
-            event if earlier is None else LiveEvent(earlier.name, event.summary)
-        )
+        name = event.name if earlier is None else earlier.name
+        self.waiting[event.invocation_id] = LiveEvent(name, event.summary)
         if len(self.waiting) > LONGEST_QUEUE:
             if self.skips:
                 self.waiting.popitem(last=False)
@@ -88,14 +86,14 @@ class LiveFeed:
         if self._watchers:
             self._touched[invocation_id] = None
             if len(self._touched) > LOOKED_AT:
-                # The look at the newest ones may still find it, as far as anybody can follow.
+                # The look at the newest ones may still find it.
                 self._touched.popitem(last=False)
                 for watcher in self._watchers:
                     watcher.skipped += watcher.skips
             self._news.set()
 
     def join(self, actor: Actor, webhook_id: str | None, skips: bool = False) -> Watcher:
-        """``skips``: whoever reads too slowly gets the number of what was left out, and not all of it later."""
+        """``skips``: a slow reader gets the number of events that were left out, instead of all of them later."""
         if (
             len(self._watchers) >= MOST_WATCHERS
             or Counter(self._watchers.values())[actor.owner] >= MOST_OF_ONE
@@ -117,7 +115,7 @@ class LiveFeed:
             self._touched.clear()
 
     def close(self) -> None:
-        """Everybody's stream ends: the server is about to."""
+        """Ends every stream, because the server is about to end."""
         self._closed = True
         for watcher in self._watchers:
             watcher.closed = True
@@ -150,8 +148,7 @@ class LiveFeed:
         rows = (await self._history.page(HistoryFilter(), LOOKED_AT)).rows
         if first:
             for row in rows:
-                # What was recorded since somebody watches is news to them, even when it had been received
-                # before.
+                # A call that was received before somebody began to watch, and recorded after, is news.
                 call = row.invocation
                 if call.received_at < began and call.id not in self._touched:
                     self._remember(summary_of(row))

@@ -1,4 +1,4 @@
-"""What a serving process does again and again: a round of work, then a pause, until it is asked to stop."""
+"""The loops of a serving process: a round of work, then a pause, until it is asked to stop."""
 
 import asyncio
 import time
@@ -15,11 +15,11 @@ CATCH_UP_EVERY = 60.0
 AFTER_FAILURE = 1.0
 """Seconds until the next round when one has failed."""
 AGAIN_AFTER = 60.0
-"""Seconds until it is said once more that the store is away: a full disk must not be filled with lines about it."""
+"""Seconds between two log lines that the store is away: they must not fill a full disk."""
 
 
 class Loop:
-    """A round that fails is logged, and the next one tries again: nothing that a round raises ends the loop."""
+    """Nothing that a round raises ends the loop: it is logged, and the next round tries again."""
 
     def __init__(
         self,
@@ -28,8 +28,8 @@ class Loop:
         pause: Callable[[], Awaitable[object]],
         catch_up: Callable[[], Awaitable[object]] | None = None,
     ) -> None:
-        """``work`` is one round; where it returns something true, there is more to do and no pause follows.
-        ``catch_up`` comes before the first round and then once a minute: what no round would come upon."""
+        """``work`` is one round. If it returns something true, there is more to do and no pause follows. ``catch_up`` is called
+        before the first round and then once a minute."""
         self._name = name
         self._work = work
         self._pause = pause
@@ -65,7 +65,7 @@ class Loop:
                 await self.rest(AFTER_FAILURE)
 
     async def rest(self, seconds: float, *until: Awaitable[Any]) -> None:
-        """Wait that long, or until one of these is done, or until the loop is to stop."""
+        """Waits that long, or until one of these is done, or the loop is to stop."""
         waiting = [asyncio.ensure_future(one) for one in (self._stopping.wait(), *until)]
         try:
             await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)

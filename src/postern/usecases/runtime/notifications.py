@@ -1,11 +1,10 @@
-"""What other processes announce, and what it wakes here."""
+"""Announcements of other processes, and what they wake here."""
 
 from postern.stores.sql import wake
 from postern.usecases.runtime.gateway import Gateway
 
 RARELY, OFTEN = 2.0, 0.25
-"""Seconds after which a waiting caller's row is read without a wake-up: while announcements are heard, and
-while they are not."""
+"""Seconds after which a waiting caller's row is read without a wake-up, while announcements are heard and while not."""
 
 
 async def follow(gateway: Gateway) -> None:

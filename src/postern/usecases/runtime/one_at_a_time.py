@@ -1,4 +1,4 @@
-"""Work that takes long on purpose or by its nature: one at a time, behind the calls of senders."""
+"""Does work that takes long one at a time, behind the calls of senders."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ NICENESS = 10
 
 
 class QueuePlace(NamedTuple):
-    """The lowest one is next."""
+    """The lowest place is next."""
 
     rank: float
     before: int
@@ -32,10 +32,10 @@ class QueuePlace(NamedTuple):
 
 
 class OneAtATime:
-    """A thread of its own, which the kernel runs behind all others, and a queue in front of it: the lowest
-    ``rank`` comes first, and among equals who has fewest of its network before it. When too many wait, the network with
-    most of them loses one, even if it waited already: that of the highest rank. So a few who ask all the time cannot
-    keep out the others, nor can somebody with many addresses. Of a rank below zero none goes while others are there."""
+    """A thread, which the kernel runs behind all others, with a queue: the lowest ``rank`` comes first, and among equals the
+    one with fewest of its network before it. If too many wait, the network with most of them loses the one of the highest
+    rank. So neither a few who ask all the time nor one with many addresses can keep out others. One of a rank below zero is
+    sent away last."""
 
     def __init__(self, name: str, most_waiting: int, busy: str) -> None:
         self.most_waiting = most_waiting
@@ -84,7 +84,7 @@ class OneAtATime:
     def _send_one_away(self) -> None:
         among = [one for one in self._waiting if one.rank >= 0] or self._waiting
         sizes = Counter(one.network for one in among)
-        # Among equals any of them: if it were the newest, a crowd that came first would keep out everybody.
+        # Any of the equals: if it were the newest, a crowd that came first would keep out everybody.
         last = max((sizes[one.network], one.rank) for one in among)
         sent_away = choice([one for one in among if (sizes[one.network], one.rank) == last])
         self._waiting.remove(sent_away)
@@ -94,12 +94,12 @@ class OneAtATime:
         while self._waiting:
             called = self._waiting.pop(0).called
             if not called.done():
-                self._taken = True  # at once: somebody who comes before the called one wakes must wait
+                self._taken = True  # now: somebody who comes before the called one wakes must wait
                 called.set_result(None)
                 return
 
 
 def _behind_callers() -> None:
-    if sys.platform == "linux":  # where a thread has a niceness of its own
+    if sys.platform == "linux":  # here a thread has a niceness of its own
         thread = threading.get_native_id()
         os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + NICENESS)

@@ -1,4 +1,4 @@
-"""What only this process knows: who waits, who watches, what is at work, and that it is about to end."""
+"""The state of this process: who waits, who watches, what is at work, and that it is about to end."""
 
 import asyncio
 import time
@@ -26,20 +26,20 @@ from postern.usecases.runtime.live_feed import LiveFeed
 T = TypeVar("T")
 
 PATIENCE = 22.0
-"""Seconds that callers may still wait when the process is asked to end. Less than the server's
-(`surfaces/http/server.py`), which then cuts what is left."""
+"""Seconds that callers may still wait when the process is asked to end. Less than the time after which the server
+(`surfaces/http/server.py`) closes their connections."""
 
 
 class CallerWait(asyncio.Event):
-    """Set when the row is to be looked at. ``answer`` is there when what the row says now is known here."""
+    """Set when the row has to be read. ``answer`` is there if the row's answer is known here."""
 
     def __init__(self) -> None:
         super().__init__()
         self.answer: WorkflowResponse | None = None
 
     async def within(self, seconds: float) -> None:
-        """Until it is set, which it is at the latest after this time."""
-        # Not `asyncio.timeout`: every caller waits here, and that costs three times as much.
+        """Waits until it is set, which happens after this time at the latest."""
+        # Not `asyncio.timeout`, which takes three times as long: every caller waits here.
         at_the_latest = asyncio.get_running_loop().call_later(seconds, self.set)
         try:
             await self.wait()
@@ -48,15 +48,15 @@ class CallerWait(asyncio.Event):
 
 
 class Waiters:
-    """Who waits in this process: callers for a workflow's answer, by their delivery's key, and listeners for calls, by their
-    ids. The database row is the truth: what is handed on here was written to it before."""
+    """Callers of this process who wait for a workflow's answer, by their delivery's key, or listeners who wait for calls, by
+    their ids. What is handed on here was written to the database before."""
 
     def __init__(self) -> None:
         self._events: dict[str, set[CallerWait]] = {}
         self.look_every = 0.25
-        """How often a waiting caller's row is read without a wake-up; see `notifications.py`."""
+        """Seconds after which a waiting caller's row is read without a wake-up; see `notifications.py`."""
         self.time_is_up = False
-        """Nobody may wait on: the process ends."""
+        """The process ends: nobody may go on waiting."""
 
     def register(self, key: str) -> CallerWait:
         event = CallerWait()
@@ -91,7 +91,7 @@ class Waiters:
 
 
 class CountedRejections(msgspec.Struct):
-    """What came to each webhook lately, as it was last counted; see ``usecases/webhooks/listing.py``."""
+    """The last count of what came to each webhook lately; see ``usecases/webhooks/listing.py``."""
 
     lately: Lately = msgspec.field(default_factory=Lately)
     at: float = float("-inf")
@@ -104,7 +104,7 @@ class EngineAway(msgspec.Struct, frozen=True):
     """By ``time.monotonic``."""
     detail: str
     not_before: float = 0.0
-    """When it wants to be asked again, if it said so."""
+    """When it wants to be asked again."""
 
 
 TroubleKind = Literal[
@@ -120,27 +120,26 @@ TroubleKind = Literal[
 
 
 class GatewayTrouble(msgspec.Struct, frozen=True):
-    """What is not well and somebody has to fix; see `readiness.py`."""
+    """Something that somebody has to fix; see `readiness.py`. There is one of each kind at most."""
 
     kind: TroubleKind
-    """Of each kind there is one at most. Its words may change each second."""
     sentence: str
     detail: str
-    """Why, without what it means for calls."""
+    """The reason, without what it means for calls."""
     status: Status | None = None
-    """The calls in this status are meant: they can be replayed."""
+    """Calls in this status are meant. They can be replayed."""
 
 
 class Listeners:
-    """Which listener answers the calls of which webhook, as far as this process knows, and who is to be woken for them. The rows
-    are the truth. What is kept here is at most a second old, so that a call need not ask them."""
+    """The listener that answers each webhook's calls, and who is to be woken for them. A copy of the rows, at most a second old,
+    so that a call need not read them."""
 
     def __init__(self) -> None:
         self._answering: dict[str, Listener] = {}
         self._waiting = Waiters()
         self.wake = self._waiting.wake
         self.changed = asyncio.Event()
-        """Somebody came or went: look now, not at the next round."""
+        """A listener came or went: look now, not at the next round."""
         self.closed = False
 
     def answering(self, webhook_id: str, now: float) -> Listener | None:
@@ -160,7 +159,7 @@ class Listeners:
             self._waiting.leave(listener_id, event)
 
     def close(self) -> None:
-        """Nobody waits here any more: the process is about to end."""
+        """Sends everybody away, because the process is about to end."""
         self.closed = True
         self._waiting.wake_all()
 
@@ -170,8 +169,8 @@ TRIM_AFTER = REJECTED_BYTES // 8
 
 
 class Rejections:
-    """How many bytes of rejected calls were stored in this process since each webhook was last trimmed. A flood of them is
-    noticed at once, not at the next pruning; what comes faster than it is trimmed is only counted."""
+    """The bytes of rejected calls that this process has stored since each webhook was last trimmed. So a flood is noticed at
+    once, and what comes faster than it is trimmed is only counted."""
 
     def __init__(self) -> None:
         self._since: Counter[str] = Counter()
@@ -198,7 +197,7 @@ class Rejections:
         return taken
 
     def count(self, webhook_id: str, code: str, at: float) -> None:
-        """One that is not recorded by itself."""
+        """Counts a call that is not recorded."""
         self._counted[webhook_id, int(at // 60), code] += 1
 
     def take_counted(self) -> Counter[tuple[str, int, str]]:
@@ -214,61 +213,56 @@ class Rejections:
 class Runtime:
     directory: Directory
     live: LiveFeed
-    """Who watches calls as they come in."""
     limits: Limits = field(default_factory=lambda: Limits(time.monotonic))
     waiters: Waiters = field(default_factory=Waiters)
     listeners: Listeners = field(default_factory=Listeners)
-    """Who answers calls in the place of the engine."""
     key_sets: KeySets = field(default_factory=KeySets)
     due: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when a delivery has become due in this process, so that nobody has to poll for it."""
+    """Set when a delivery becomes due in this process, so that nobody has to poll for it."""
     call_log: CallLog = field(default_factory=CallLog)
     rejections: Rejections = field(default_factory=Rejections)
     exporting: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Who has it makes a page of an export: eight at once kept callers waiting."""
+    """Held while a page of an export is made: eight at once kept callers waiting."""
     endings: Endings = field(default_factory=Endings)
-    """What callers heard and how runs ended, until it is written down."""
     counted: CountedRejections = field(default_factory=CountedRejections)
     troubles: list[GatewayTrouble] = field(default_factory=list)
     troubles_seen: dict[str, tuple[float, str]] = field(default_factory=dict)
-    """Since an incident told of them last: by their kind, since when, and what is said of it."""
+    """The troubles since an incident told of them last: by kind, since when, and the sentence."""
     incidents: list[Incident] = field(default_factory=list)
-    """Those that were open when it was last looked."""
+    """The incidents that were open at the last look."""
     engine_ran_at: float | None = None
-    """When the engine of this process was last seen at work; None: not yet looked."""
+    """When the engine of this process was last seen at work; None before the first look."""
     engine_away: EngineAway | None = None
-    """Since when every start has found it so; None where the last one was answered."""
+    """Since when every start has failed for want of the engine; None if the last one was answered."""
     engine_back: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when it is there again: what was tried meanwhile is due."""
+    """Set when the engine is there again: what was tried meanwhile is due."""
     engine_took_at: float = float("-inf")
-    """When the last start was taken, by ``time.monotonic``."""
+    """When the engine took the last start, by ``time.monotonic``."""
     engine_asked_at: float = float("-inf")
     engine_found_away: str = ""
-    """What the engine said of itself then, where calls wait that another process could not start."""
+    """The engine's own words then, while calls wait that another process could not start."""
     kept_for_now: str = ""
-    """Why what is old is not deleted now."""
+    """The reason why old calls are not deleted now."""
     ending: bool = False
-    """The process is about to end: nobody may begin to wait for a workflow's answer any more."""
+    """The process is about to end: nobody may begin to wait for a workflow's answer."""
     unsettled: dict[str, int] = field(default_factory=dict)
-    """Deliveries whose start is over and not yet written down, because the store is away; how often it was
-    tried."""
+    """Deliveries whose start is over and not yet written down because the store is away, with the number of tries."""
     _background: set[asyncio.Task[Any]] = field(init=False, default_factory=set)
     _patient_until: float = field(init=False, default=0.0)
 
     async def follow_changes(self) -> None:
-        """Webhooks that other processes change are changed here too, for as long as this is awaited."""
+        """Takes in webhooks that other processes change, for as long as this is awaited."""
         await self.directory.follow()
 
     def background(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Begin work that outlives the call it is done for. Its outcome is written down by itself; who waits
-        for it hears what it raises."""
+        """Begins work that outlives the call that it is done for. Whoever awaits it hears what it raises."""
         task = asyncio.create_task(work)
-        self._background.add(task)  # the event loop itself would let go of it half-way
+        self._background.add(task)  # the event loop keeps no reference to it
         task.add_done_callback(self._finished)
         return task
 
     async def finish(self, seconds: float) -> None:
-        """What was begun in the background comes to its end, or has had its time."""
+        """Waits for the work in the background, so many seconds at most."""
         if self._background:
             await asyncio.wait(self._background, timeout=seconds)
 
@@ -278,9 +272,8 @@ class Runtime:
             task.exception()
 
     def begin_to_end(self) -> int:
-        """How many callers still wait for a workflow's answer; no more will. Whoever only watches is sent
-        away. Asked again and again while some wait: those who would wait for longer than the server may hear
-        that their time is up."""
+        """Lets nobody begin to wait, sends watchers and listeners away, and returns how many callers still wait for a
+        workflow's answer. Called again and again: after a while those callers hear that their time is up."""
         if not self.ending:
             self.ending = True
             self._patient_until = time.monotonic() + PATIENCE

@@ -1,4 +1,4 @@
-"""Where the gateway is found from outside, and the keys of the addresses it gives away."""
+"""The gateway's addresses, and the keys of tokens that it gives away."""
 
 import hmac
 from dataclasses import dataclass, field
@@ -17,22 +17,18 @@ GO_PUBLIC = (
 class Site:
     base_url: str
     callback_url: str
-    """Where workflows send the response action's answer: the base address, or the loopback one for the
-    embedded engine."""
+    """Workflows send their answers here: the base address, or a loopback address for the embedded engine."""
     response_keys: list[bytes] = field(repr=False)
-    """The first makes response tokens; the others made those of workflows that were started before the key
-    was changed."""
+    """The first key makes response tokens. The others made those of workflows that were started before it was changed."""
     admin_key_digest: bytes | None = field(default=None, repr=False)
-    """SHA-256 of POSTERN_ADMIN_KEY, where one is given."""
+    """SHA-256 of POSTERN_ADMIN_KEY, if one is given."""
     browser_keys: list[bytes] = field(default_factory=lambda: [token_bytes(32)], repr=False)
-    """The first signs the cookies of browsers that are known; the others are those from before the key was
-    changed."""
+    """The first key signs the cookies of known browsers. The others are older ones."""
     client_header: str = "X-Forwarded-For"
-    """Where trusted proxies name the client."""
+    """The header in which trusted proxies name the client."""
 
     def response_token(self, key: str) -> str:
-        """Rebuilt from the delivery's key, so that a start tried again after a crash carries the same one and
-        none is stored."""
+        """Made of the delivery's key, so that none is stored, and a start that is tried again has the same one."""
         return _token(self.response_keys[0], key)
 
     def is_response_token(self, token: str, key: str) -> bool:
@@ -47,17 +43,16 @@ class Site:
         )
 
     def end_slot(self, invocation_id: str, key: str) -> EndSlot:
-        """The token is the one of the answer: who may say the one may say the other."""
-        return EndSlot(
-            f"{self.callback_url}/api/v1/invocations/{invocation_id}/end", self.response_token(key)
-        )
+        """Its token is that of the answer: whoever may say the one may say the other."""
+        url = f"{self.callback_url}/api/v1/invocations/{invocation_id}/end"
+        return EndSlot(url, self.response_token(key))
 
     def webhook_url(self, short_code: str) -> str:
         return f"{self.base_url}/webhook/{short_code}"
 
     @property
     def out_of_reach(self) -> str:
-        """What stands beside a webhook's URL where no sender on the internet can reach it; else nothing."""
+        """A sentence to show beside a webhook's URL if no sender on the internet can reach it, else an empty text."""
         return out_of_reach(self.base_url)
 
 

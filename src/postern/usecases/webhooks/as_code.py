@@ -1,7 +1,7 @@
-"""Configuration as code: every webhook as one document, and making the webhooks what a document says.
+"""Configuration as code: writes all webhooks as one document, and makes the webhooks what a document says.
 
-A document holds all settings that differ from their defaults, and of secrets a reference to where their value
-is to be found. What it leaves out has its default; a secret it leaves out stays as it is.
+A document holds the settings that differ from their defaults, and references to secrets instead of their values. A setting
+that it leaves out has its default; a secret that it leaves out stays as it is.
 """
 
 import re
@@ -52,7 +52,7 @@ async def apply(
     stored, unreadable = await _all(gateway)
     entries = entries_of(document)
     free = await free_ids(gateway, entries)
-    plan, notes = planned(gateway, stored, unreadable, entries, free, secret_of)
+    plan, notes = planned(gateway, stored, unreadable, entries=entries, free=free, secret_of=secret_of)
     named = {change.webhook.id for change in plan}
     others = [webhook for webhook in stored if webhook.id not in named]
     if prune:
@@ -82,7 +82,7 @@ def _applied(change: Change, dry_run: bool) -> AppliedChange:
 
 
 async def _all(gateway: Gateway) -> tuple[list[StoredWebhook], list[UnreadableWebhook]]:
-    """Oldest first, so that a file grows at its end; and those whose settings cannot be read."""
+    """The webhooks, oldest first, so that a file grows at its end; and those whose settings cannot be read."""
     found: list[StoredWebhook | UnreadableWebhook] = []
     while page := await gateway.store.webhooks.page(200, found[-1].id if found else None):
         found += page
@@ -91,8 +91,8 @@ async def _all(gateway: Gateway) -> tuple[list[StoredWebhook], list[UnreadableWe
 
 
 async def _carried_out(gateway: Gateway, actor: Actor, changes: list[Change], known: set[str]) -> None:
-    """``known``: the webhooks that were there, and those that are made. One that somebody makes meanwhile, perhaps of the
-    same file, would have a second one of its name beside it."""
+    """``known``: the webhooks that are there or are made here. If somebody makes another one meanwhile, perhaps of the same
+    file, nothing is made: there would be two of one name."""
     for done, change in enumerate(changes):
         try:
             if change.action == "create":
@@ -119,14 +119,13 @@ _NAMED = {"main": "", "second": "SECOND_", "verifyToken": "VERIFY_"}
 
 
 def _written(webhook: StoredWebhook, taken: set[str]) -> Document:
-    """All that differs from the defaults, and of secrets where to look for them."""
     settings = without_defaults(webhook.settings)
     authentication = settings["authentication"]
     for name, kept in SECRETS[authentication["method"]].items():
         if kept in webhook.secrets:
             kind = "TOKEN" if authentication["method"] == "token" or kept == "verifyToken" else "SECRET"
             if is_stand_in(webhook.secrets[kept].value):
-                # A name to look under would promise a secret that nobody has.
+                # A reference would promise a secret that nobody has.
                 authentication[name] = {"generate": True}
             else:
                 authentication[name] = {"env": _variable(webhook, _NAMED[kept] + kind, taken)}
@@ -144,7 +143,7 @@ def _written(webhook: StoredWebhook, taken: set[str]) -> Document:
 def _variable(webhook: StoredWebhook, what: str, taken: set[str]) -> str:
     stem, end = (re.sub(r"[^A-Z0-9]+", "_", text.upper()).strip("_") for text in (webhook.name, what))
     if not stem[:1].isalpha() or stem.startswith("POSTERN"):
-        # The program's own settings begin with POSTERN_, and it refuses those it does not know.
+        # The program refuses variables that begin with POSTERN_ and that it does not know.
         stem = f"WEBHOOK_{stem}".rstrip("_")
     name = f"{stem}_{end}"
     if name in taken:

@@ -1,4 +1,4 @@
-"""The bin: a deleted webhook stays for seven days with everything it was, and can be restored until then."""
+"""The bin: for seven days a deleted webhook can be restored as it was."""
 
 from postern.core.access.accounts import Actor
 from postern.core.problems import Refused
@@ -61,7 +61,7 @@ async def delete_for_good(gateway: Gateway, actor: Actor, webhook_id: str) -> No
 
 
 async def empty(gateway: Gateway) -> int:
-    """What was in the bin for its seven days. How many went."""
+    """Deletes what has been in the bin for seven days. Returns how many that were."""
     gone = 0
     for one in await gateway.store.bin.page(before=gateway.clock() - KEPT_FOR):
         gone += await gateway.store.bin.purge(one.id)

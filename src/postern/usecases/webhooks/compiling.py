@@ -1,4 +1,4 @@
-"""From a stored configuration to the webhook that calls meet: everything parsed, keyed and hashed once."""
+"""Compiles a stored webhook into the one that calls meet: everything is parsed, keyed and hashed once."""
 
 from postern.core.address import Allowlist
 from postern.core.calls.content import Arrays, Mapping, TakenBodies
@@ -25,11 +25,13 @@ DEFAULT_ANSWER_TIMEOUT = 25.0
 
 
 def compile_webhook(stored: StoredWebhook) -> Webhook:
-    """Raises ``ValueError`` where it cannot be served."""
+    """Raises ``ValueError`` if the webhook cannot be served."""
     if stored.unreadable_secrets:
         raise ValueError("; ".join(stored.unreadable_secrets.values()))
     settings, resolved = stored.settings, stored.resolved
-    credential = credential_of(settings.authentication, resolved, stored.secrets)
+    how = settings.authentication
+    credential = credential_of(how, resolved, stored.secrets)
+    arrays = arrays_of(settings, resolved)
     return Webhook(
         id=stored.id,
         short_code=stored.short_code,
@@ -49,19 +51,12 @@ def compile_webhook(stored: StoredWebhook) -> Webhook:
         calls_per_second=settings.rate_limit.calls_per_second,
         burst=settings.rate_limit.burst,
         answer_timeout=answer_timeout(settings, resolved),
-        takes=TakenBodies(
-            arrays_of(settings, resolved),
-            settings.accepts_empty,
-            settings.accepts_xml,
-            settings.payload_limit_bytes,
-        ),
+        takes=TakenBodies(arrays, settings.accepts_empty, settings.accepts_xml, settings.payload_limit_bytes),
         accepted_answer=settings.accepted_answer,
         alarms=settings.alarms,
         changed_at=stored.updated_at,
-        method=settings.authentication.method,
-        provider=settings.authentication.provider
-        if isinstance(settings.authentication, SignatureAuthentication)
-        else "",
+        method=how.method,
+        provider=how.provider if isinstance(how, SignatureAuthentication) else "",
         secret_ids={field: secret.id for field, secret in stored.secrets.items()},
     )
 
@@ -80,7 +75,7 @@ def arrays_of(settings: WebhookSettings, resolved: Resolved) -> Arrays:
 def credential_of(
     authentication: Authentication, resolved: Resolved, secrets: dict[str, StoredSecret]
 ) -> Credential:
-    """Raises ``ValueError`` where a secret is not what the scheme needs."""
+    """Raises ``ValueError`` if a secret is not what the scheme needs."""
     if isinstance(authentication, NoAuthentication):
         return NoCredential()
     main, second = secrets["main"].value, secrets["second"].value if "second" in secrets else None

@@ -1,4 +1,4 @@
-"""The list of webhooks: filtered, in order, page by page, however many there are."""
+"""The list of webhooks: filtered, in order, page by page."""
 
 import time
 from collections import Counter
@@ -72,7 +72,7 @@ class WebhookFilterRequest(Shape):
 
 
 def _known_sender(asked: str, within: str) -> str:
-    """A name that no webhook can have is a mistake, and not a list without webhooks."""
+    """Refuses a sender that no webhook can have: an empty list would hide the mistake."""
     sender = asked.strip().lower()
     known = [*presets.names(), "custom", "token", "none", SCHEDULE]
     if sender and sender not in known:
@@ -88,6 +88,7 @@ async def listing(
     actor: Actor,
     limit: int = 50,
     cursor: str | None = None,
+    *,
     wanted: WebhookFilter = EVERYTHING,
     sort: Sort = "created",
     reverse: bool = False,
@@ -98,7 +99,7 @@ async def listing(
     found = await _found(gateway, wanted, sort, reverse)
     begin = 0
     if cursor is not None and sort == "created":
-        # By the id alone: the one that the page before ended with may be gone.
+        # By the id alone: the last webhook of the page before may be gone.
         begin = sum(1 for one in found if (one.id <= cursor if reverse else one.id >= cursor))
     elif cursor is not None:
         begin = next((place for place, one in enumerate(found, 1) if one.id == cursor), 0)
@@ -121,20 +122,27 @@ class WebhooksPage(Struct, frozen=True):
     items: list[views.Webhook]
     unreadable: list[views.Unreadable]
     order: list[str]
-    """The ids of both, as they follow each other."""
+    """The ids of ``items`` and ``unreadable`` in the list's order."""
     total: int
     failing: int
-    """How many of all that match are."""
+    """How many of all that match are failing."""
     number: int
     pages: int
     groups: Groups
-    """Of all webhooks, to choose from."""
+    """The groups of all webhooks, to choose from."""
 
 
 async def page(
-    gateway: Gateway, actor: Actor, wanted: WebhookFilter, sort: Sort, reverse: bool, number: int, size: int
+    gateway: Gateway,
+    actor: Actor,
+    wanted: WebhookFilter,
+    *,
+    sort: Sort,
+    reverse: bool,
+    number: int,
+    size: int,
 ) -> WebhooksPage:
-    """One page of the webhooks that match, by its number; one that is beyond the end is the last one."""
+    """One page of the webhooks that match, by its number; beyond the end it is the last page."""
     require(actor, "read")
     found = await _found(gateway, wanted, sort, reverse, counted=True)
     pages = max(1, -(-len(found) // size))
@@ -161,7 +169,8 @@ class Folder(Struct, frozen=True):
 
 
 async def folders(gateway: Gateway, actor: Actor, wanted: WebhookFilter) -> list[Folder]:
-    """The folders of the webhooks that match, by name, each with how many are in it itself; those in none at the end."""
+    """The folders of the webhooks that match, by name, each with the number of webhooks in the folder itself. Those that are
+    in none come last."""
     require(actor, "read")
     found = await _found(gateway, wanted, "created", False, counted=True)
     lately = gateway.runtime.counted.lately
@@ -184,14 +193,14 @@ async def with_own_retention(gateway: Gateway, actor: Actor) -> list[Listed]:
 
 
 async def all_that_match(gateway: Gateway, wanted: WebhookFilter) -> list[Listed]:
-    """For what is done with all of them: the oldest first."""
+    """The oldest first."""
     return await _found(gateway, wanted, "created", True)
 
 
 async def _found(
     gateway: Gateway, wanted: WebhookFilter, sort: Sort, reverse: bool, counted: bool = False
 ) -> list[Listed]:
-    # What another process has just changed is in the answer: that costs one look at a number.
+    # So that the answer has what another process has just changed. This reads one number.
     await gateway.runtime.directory.refresh()
     needed = counted or wanted.needs_activity or sort in ("failing", "last_call", "last_day")
     lately = await activities(gateway) if needed else NOT_COUNTED
@@ -208,15 +217,14 @@ async def _shown(gateway: Gateway, found: list[Listed]) -> tuple[list[views.Webh
 
 
 EXACT_UP_TO = 500
-"""So many webhooks are counted for each page. Of more, a page shows what was counted some seconds ago."""
+"""Up to so many webhooks, each page counts anew. With more, it shows what was counted some seconds ago."""
 KEPT_FOR = 5.0
 SHARE = 20
-"""Counting takes at most one of so many parts of the time, however long it takes."""
+"""Counting takes a twentieth of the time at most."""
 TOO_OLD = 60.0
 
 
 async def activities(gateway: Gateway) -> Lately:
-    """What came to each webhook."""
     counted = gateway.runtime.counted
     age = time.monotonic() - counted.at
     if len(gateway.runtime.directory.listed()) <= EXACT_UP_TO or age > max(TOO_OLD, counted.took * SHARE):

@@ -1,8 +1,7 @@
-"""The same done with many webhooks: those that are named, or all that match a filter."""
+"""Changes many webhooks at once: those that are named, or all that match a filter."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Struct, field
 from msgspec.structs import replace as replaced_in
@@ -27,7 +26,7 @@ from postern.usecases.webhooks.picking import names
 from postern.usecases.webhooks.preparing import compiles
 
 AT_ONCE = 100
-"""Webhooks in one transaction: calls are stored between two."""
+"""Webhooks in one transaction. Calls are stored between two."""
 MOST_REASONS = 100
 MOST_NAMED = 1000
 MOST_SHOWN = 5
@@ -77,7 +76,7 @@ async def change(gateway: Gateway, actor: Actor, request: ManyRequest) -> views.
         raise Refused("conflict", detail)
     result = _Result()
     for start in range(0, len(ids), AT_ONCE):
-        await _do(gateway, actor, request, ids[start : start + AT_ONCE], len(ids), result)
+        await _do(gateway, actor, request, ids[start : start + AT_ONCE], of=len(ids), result=result)
     released, would = 0, {}
     if request.dry_run:
         would = await names(gateway, actor, result.done[:MOST_REASONS])
@@ -85,7 +84,7 @@ async def change(gateway: Gateway, actor: Actor, request: ManyRequest) -> views.
         if result.done:
             await gateway.runtime.directory.refresh()
         if request.action == "release":
-            # Of those that were released before, too: that release may have been interrupted.
+            # Webhooks that were released before are taken too: that release may have been interrupted.
             released = await _released(gateway, [*result.done, *result.unchanged])
     return views.Many(
         action=request.action,
@@ -101,19 +100,17 @@ async def change(gateway: Gateway, actor: Actor, request: ManyRequest) -> views.
 
 
 class Effects(Struct, frozen=True):
-    """What a change of many is about."""
+    """``names``: of the first few webhooks. ``last_day``: calls to all of them in the last 24 hours. ``waiting``: deliveries
+    that a release would start."""
 
     count: int
     names: list[str]
-    """Of the first few."""
     last_day: int
-    """Calls to all of them in the last 24 hours."""
     waiting: int
-    """Deliveries that wait behind their holds, where they are released."""
 
 
 async def effects(gateway: Gateway, actor: Actor, request: ManyRequest) -> Effects:
-    """How many webhooks it is about, and who would notice."""
+    """How many webhooks a change is about, and who would notice."""
     require(actor, "write")
     ids = await _meant(gateway, request)
     lately = await activities(gateway)
@@ -148,8 +145,9 @@ async def _meant(gateway: Gateway, request: ManyRequest) -> list[str]:
 
 
 async def _do(
-    gateway: Gateway, actor: Actor, request: ManyRequest, ids: list[str], of: int, result: _Result
+    gateway: Gateway, actor: Actor, request: ManyRequest, ids: list[str], *, of: int, result: _Result
 ) -> None:
+    """Changes some of the ``of`` webhooks, in one transaction."""
     stored = await gateway.store.webhooks.some(ids)
     doing: list[tuple[StoredWebhook, AuditEntry]] = []
     deleting: list[AuditEntry] = []
@@ -164,28 +162,17 @@ async def _do(
             result.refuse(webhook_id, webhook.name, webhook.explanation)
         else:
             try:
-                changed = _CHANGES[request.action](webhook, request)
-                if changed is not None and request.action == "enable":
-                    compiles(changed, {})
+                changed = _changed(webhook, request)
             except Refused as refused:
                 result.refuse(webhook_id, webhook.name, _reason(refused))
                 continue
-            if changed is None:
+            if changed == webhook:
                 result.unchanged.append(webhook_id)
-            else:
-                changed.version, changed.updated_at = webhook.version + 1, gateway.clock()
-                doing.append((changed, _note(gateway, actor, request, webhook, changed, of)))
-    await _store(gateway, request, doing, deleting, stored, result)
-
-
-async def _store(
-    gateway: Gateway,
-    request: ManyRequest,
-    doing: list[tuple[StoredWebhook, AuditEntry]],
-    deleting: list[AuditEntry],
-    stored: dict[str, StoredWebhook | UnreadableWebhook],
-    result: _Result,
-) -> None:
+                continue
+            changed.version, changed.updated_at = webhook.version + 1, gateway.clock()
+            action = _NOTED.get(request.action, "webhook changed")
+            note = webhook_noted(gateway, actor, action, changed, webhook)
+            doing.append((changed, replaced_in(note, changes={**note.changes, "together": of})))
     notes = deleting or [note for _, note in doing]
     if request.dry_run or not notes:
         result.done += [note.subject for note in notes]
@@ -203,7 +190,7 @@ async def _store(
 
 
 async def _released(gateway: Gateway, ids: list[str]) -> int:
-    """Only where something waits: thousands of webhooks are not each asked in a transaction of their own."""
+    """Asks for many webhooks at once where something waits: each release is a transaction of its own."""
     released = 0
     for start in range(0, len(ids), 500):
         for webhook_id in await gateway.store.deliveries.held(ids[start : start + 500]):
@@ -215,54 +202,32 @@ def _reason(refused: Refused) -> str:
     return "; ".join(error.message for error in refused.errors) or refused.detail or refused.problem.title
 
 
-# --- the changed webhook; None where nothing changes -----------------------------------------------------------------
+def _changed(webhook: StoredWebhook, request: ManyRequest) -> StoredWebhook:
+    """A changed copy, which equals the webhook if there is nothing to change. Raises ``Refused``."""
+    settings = webhook.settings
+    match request.action:
+        case "enable":
+            changed = replace(webhook, enabled=True)
+            if not webhook.enabled:
+                compiles(changed, {})
+            return changed
+        case "disable":
+            return replace(webhook, enabled=False)
+        case "hold" | "release":
+            return replace(webhook, held=request.action == "hold")
+        case "tag":
+            tags = distinct([*settings.tags, *request.tags])
+            if len(tags) > MOST_TAGS:
+                raise Refused("conflict", f"it would have {len(tags)} tags, and {MOST_TAGS} is the most")
+            return replace(webhook, settings=replaced_in(settings, tags=tags))
+        case "untag":
+            gone = {tag.casefold() for tag in request.tags}
+            tags = [tag for tag in settings.tags if tag.casefold() not in gone]
+            return replace(webhook, settings=replaced_in(settings, tags=tags))
+        case "move":
+            return replace(webhook, settings=replaced_in(settings, folder=request.folder))
+        case "delete":
+            raise ValueError("a deleted webhook is not changed")
 
 
-def _switched(enabled: bool) -> "_Change":
-    return lambda webhook, _: None if webhook.enabled == enabled else replace(webhook, enabled=enabled)
-
-
-def _kept(held: bool) -> "_Change":
-    return lambda webhook, _: None if webhook.held == held else replace(webhook, held=held)
-
-
-def _tagged(webhook: StoredWebhook, request: ManyRequest) -> StoredWebhook | None:
-    tags = distinct([*webhook.settings.tags, *request.tags])
-    if len(tags) > MOST_TAGS:
-        raise Refused("conflict", f"it would have {len(tags)} tags, and {MOST_TAGS} is the most")
-    return _with(webhook, tags=tags)
-
-
-def _untagged(webhook: StoredWebhook, request: ManyRequest) -> StoredWebhook | None:
-    gone = {tag.casefold() for tag in request.tags}
-    return _with(webhook, tags=[tag for tag in webhook.settings.tags if tag.casefold() not in gone])
-
-
-def _moved(webhook: StoredWebhook, request: ManyRequest) -> StoredWebhook | None:
-    return _with(webhook, folder=request.folder)
-
-
-def _with(webhook: StoredWebhook, **settings: Any) -> StoredWebhook | None:
-    after = replaced_in(webhook.settings, **settings)
-    return None if after == webhook.settings else replace(webhook, settings=after)
-
-
-_Change = Callable[[StoredWebhook, ManyRequest], StoredWebhook | None]
-_CHANGES: dict[str, _Change] = {
-    "enable": _switched(True),
-    "disable": _switched(False),
-    "hold": _kept(True),
-    "release": _kept(False),
-    "tag": _tagged,
-    "untag": _untagged,
-    "move": _moved,
-}
 _NOTED = {"hold": "webhook held", "release": "webhook released"}
-
-
-def _note(
-    gateway: Gateway, actor: Actor, request: ManyRequest, before: StoredWebhook, after: StoredWebhook, of: int
-) -> AuditEntry:
-    action = _NOTED.get(request.action, "webhook changed")
-    note = webhook_noted(gateway, actor, action, after, before)
-    return replaced_in(note, changes={**note.changes, "together": of})

@@ -1,4 +1,4 @@
-"""Choosing one webhook among thousands: by a part of its name, or by its id."""
+"""Chooses one webhook among thousands, by a part of its name or by its id."""
 
 import re
 from heapq import nlargest, nsmallest
@@ -18,16 +18,16 @@ class WebhookChoice(Struct, frozen=True):
     id: str
     name: str
     typed: str
-    """What stands for it where it is typed: its name, or its id where another one has the name."""
+    """The text that means this webhook: its name, or its id if another one has the name."""
     folder: str | None = None
 
 
 async def choices(
     gateway: Gateway, actor: Actor, search: str = "", *, deleted: bool = False, signed: bool = False
 ) -> list[WebhookChoice]:
-    """The webhooks to choose from: twenty at most, those first that are called so, then those whose name begins with
-    what was typed or has it as words of its own, and without anything typed the newest. Deleted ones too, where asked for, for their calls are still in the history; or only
-    those whose callers sign."""
+    """The webhooks to choose from, twenty at most: first those with the typed name, then those whose name begins with it or
+    has it as whole words. If nothing is typed, the newest. ``deleted``: deleted ones too, whose calls are still in the
+    history. ``signed``: only those whose callers sign."""
     require(actor, "read")
     text = search.strip()
     wanted = text.casefold()
@@ -53,7 +53,7 @@ async def choices(
 
 
 def _distance(name: str, wanted: str, as_words: re.Pattern[str]) -> int:
-    """Among thousands of shops, shop 7 is meant before shop 70 and shop 700."""
+    """The smaller, the better the name fits: shop 7 is meant before shop 70."""
     if name == wanted:
         return 0
     begins, has_words = name.startswith(wanted), as_words.search(name) is not None
@@ -61,7 +61,7 @@ def _distance(name: str, wanted: str, as_words: re.Pattern[str]) -> int:
 
 
 async def one(gateway: Gateway, actor: Actor, webhook_id: str) -> WebhookChoice:
-    """The one that is chosen already; of one that nobody knows the id alone."""
+    """The webhook that is chosen already. If it is not known any more, its id stands for its name."""
     require(actor, "read")
     listed = gateway.runtime.directory.listed_by_id(webhook_id)
     if listed is not None:
@@ -71,27 +71,24 @@ async def one(gateway: Gateway, actor: Actor, webhook_id: str) -> WebhookChoice:
 
 
 async def meant(gateway: Gateway, actor: Actor, typed: str, *, field: str = "webhook") -> str:
-    """The id of the webhook that was typed: an id as it is, or a name that one webhook alone has."""
+    """The id of the webhook that the text means: an id, or a name that only one webhook has."""
     require(actor, "read")
     text = typed.strip()
     if not text or text.startswith("wh_"):
         return text
-    found = gateway.runtime.directory.called(text) or await _deleted(gateway, text)
+    found = gateway.runtime.directory.called(text)
+    if not found:
+        wanted, names = text.removesuffix(DELETED).casefold(), gateway.store.webhooks.deleted_names
+        found = list(await names(lambda name: name.casefold() == wanted, 100))
     if len(found) == 1:
         return found[0]
-    wrong = (
-        f"{len(found)} webhooks have this name: choose one by its id" if found else "no webhook has this name"
-    )
-    raise invalid(field, wrong)
-
-
-async def _deleted(gateway: Gateway, text: str) -> list[str]:
-    wanted = text.removesuffix(DELETED).casefold()
-    return list(await gateway.store.webhooks.deleted_names(lambda name: name.casefold() == wanted, 100))
+    if found:
+        raise invalid(field, f"{len(found)} webhooks have this name: choose one by its id")
+    raise invalid(field, "no webhook has this name")
 
 
 async def names(gateway: Gateway, actor: Actor, among: list[str], *, deleted: bool = False) -> dict[str, str]:
-    """What these webhooks are called, by id. Of deleted ones too, where asked for."""
+    """The names of these webhooks, by id."""
     require(actor, "read")
     known = gateway.runtime.directory.listed_by_id
     found = {webhook_id: one.name for webhook_id in among if (one := known(webhook_id)) is not None}

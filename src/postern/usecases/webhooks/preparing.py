@@ -1,5 +1,5 @@
-"""What a request makes of a webhook: its settings and which of its secrets change, tried as a call would use them. Nothing
-is stored here."""
+"""Applies a request to a webhook: its new settings, and which of its secrets change. The result is compiled as a call would
+use it. Nothing is stored here."""
 
 from dataclasses import replace
 from typing import Any
@@ -36,13 +36,11 @@ from postern.usecases.webhooks.requests import (
 from postern.usecases.webhooks.resolving import resolved
 
 TAKES_OURS = ("generic", "custom", "standardwebhooks")
-"""Who signs with a secret that was made here. Every other sender makes its own, and a generated one only
-stands in for it."""
+"""These sign with a secret that is made here. Every other sender makes its own, and a generated one stands in for it."""
 
 
 def prepared(gateway: Gateway, request: WebhookRequest) -> tuple[StoredWebhook, dict[str, bytes | None]]:
-    """The webhook that a request asks for, and its secrets, tried as a call would use them. Nothing is stored
-    yet."""
+    """The new webhook that a request asks for, and its secrets."""
     now = gateway.clock()
     webhook = StoredWebhook(
         id=new_id("wh"),
@@ -59,30 +57,28 @@ def prepared(gateway: Gateway, request: WebhookRequest) -> tuple[StoredWebhook, 
 
 
 def altered(gateway: Gateway, webhook: StoredWebhook, patch: Patch) -> dict[str, bytes | None]:
-    """Gives the webhook what a merge patch changes. The answer says which secrets change."""
+    """Applies a merge patch to the webhook. Returns the secrets that change."""
     asked, given = _as_request(webhook), patch.get("authentication")
     removed: set[str] = set()
     if isinstance(given, dict):
         removed = {name for name, value in given.items() if value is None}
         method = webhook.settings.authentication.method
         if given.get("method", method) != method:
-            del asked["authentication"]  # nothing of the old method's settings belongs to another one
+            del asked["authentication"]  # the new method has none of the old one's settings
     request: WebhookRequest = validated(WebhookRequest, _merged(asked, patch))
     return replaced(gateway, webhook, request, removed)
 
 
 def tried(gateway: Gateway, webhook: StoredWebhook, patch: Patch) -> Webhook:
-    """The webhook as calls would meet it after this change. Nothing is stored."""
-    changes = altered(gateway, webhook, patch)
-    return compiles(webhook, changes)
+    """The webhook as calls would meet it after this change."""
+    return compiles(webhook, altered(gateway, webhook, patch))
 
 
 def replaced(
     gateway: Gateway, webhook: StoredWebhook, request: WebhookRequest, removed: set[str]
 ) -> dict[str, bytes | None]:
-    """Gives the webhook these settings and no others, tried as a call would use them. The answer says which
-    secrets change: those that the request brings, and those that are removed by their name. Nothing is stored
-    yet."""
+    """Gives the webhook exactly these settings. Returns the secrets that change: those that the request brings, and those
+    that are ``removed`` by their names."""
     settings, sent = request.parts()
     how = settings.authentication
     changes: dict[str, bytes | None] = dict(_made(how, sent))
@@ -92,11 +88,13 @@ def replaced(
         own = [field for field in webhook.secret_fields if not field.startswith(SECRET_PREFIX)]
         changes = {**dict.fromkeys(own), **changes}
     if changes.get("main") and ANNOUNCED in webhook.secret_fields:
-        changes[ANNOUNCED] = None  # which of them is the sender's has been decided
+        changes[ANNOUNCED] = None  # it is decided which one is the sender's
     brought = {field for field, value in changes.items() if value}
     changes |= _header_changes(settings.schedule, brought, webhook)
     changes |= _token_change(settings.send_again, brought, webhook)
-    _needs_main(how, "main" in (webhook.secret_fields - changes.keys() | brought))
+    if how.method != "none" and "main" not in (webhook.secret_fields - changes.keys() | brought):
+        field = "authentication.token" if how.method == "token" else "authentication.secret"
+        raise invalid(field, 'is required; {"generate": true} has a strong one made')
     _check_address(gateway.outbound.allowed, settings.schedule, webhook.settings.schedule)
     asked, saved = request.authentication, webhook.resolved if keeps else None
     webhook.resolved = resolved(asked, saved) if isinstance(asked, SignatureAuthentication) else Resolved()
@@ -106,8 +104,7 @@ def replaced(
 
 
 def compiles(webhook: StoredWebhook, changes: dict[str, bytes | None]) -> Webhook:
-    """Nothing is saved that could not be served: the same compilation that the path of a call uses is tried
-    first."""
+    """Compiles the changed webhook as calls would meet it, so that nothing is saved that cannot be served."""
     secrets = {field: secret for field, secret in webhook.secrets.items() if field not in changes}
     secrets |= {field: StoredSecret("", value, 0.0) for field, value in changes.items() if value}
     unreadable = {field: why for field, why in webhook.unreadable_secrets.items() if field not in changes}
@@ -136,7 +133,7 @@ def _made(authentication: Authentication, sent: dict[str, str | Generate]) -> di
 
 
 def generated(method: str, provider: str, scheme: Document | None) -> str | None:
-    """A strong one that callers are told; of a pair of keys the private half. None where the sender makes its own."""
+    """A strong secret to tell callers; of a pair of keys, the private one. None if the sender makes its own."""
     if method == "token":
         return new_token()
     if provider not in TAKES_OURS:
@@ -156,13 +153,6 @@ def _generated(authentication: Authentication, field: str) -> str:
     return generated(authentication.method, provider, scheme) or new_stand_in()
 
 
-def _needs_main(authentication: Authentication, is_set: bool) -> None:
-    if authentication.method != "none" and not is_set:
-        field = "authentication.token" if authentication.method == "token" else "authentication.secret"
-        message = 'is required; {"generate": true} has a strong one made'
-        raise invalid(field, message)
-
-
 def _same_sender(before: Authentication, after: Authentication) -> bool:
     if before.method == "hmac" and after.method == "hmac":
         return before.provider == after.provider
@@ -170,7 +160,7 @@ def _same_sender(before: Authentication, after: Authentication) -> bool:
 
 
 def _merged(target: Any, patch: Any) -> Any:
-    """As RFC 7396 says it."""
+    """Merges as RFC 7396 says."""
     if not isinstance(patch, dict):
         return patch
     result = dict(target) if isinstance(target, dict) else {}
@@ -185,29 +175,25 @@ def _merged(target: Any, patch: Any) -> Any:
 def _check_address(
     opened: Allowlist | None, schedule: ScheduleSetting | None, before: ScheduleSetting | None
 ) -> None:
-    """Refuses a new URL that names a private address which no fetch would reach. What a name leads to is
-    judged at each fetch.
-    ``opened`` None: a process that does not fetch cannot know."""
+    """Refuses a new URL with a private address, from which nothing is fetched. A name is judged at each fetch. ``opened`` is
+    None in a process that does not fetch and so cannot know."""
     if opened is None or schedule is None or (before is not None and schedule.url == before.url):
         return
     host = urlsplit(schedule.url).hostname or ""
     literal = "127.0.0.1" if host == "localhost" else host
     if read_address(literal) is not None and (reason := closed(literal, opened)):
-        message = f"{host} is {reason}; nothing is fetched from there" + (
-            "" if reason == METADATA else " unless POSTERN_OUTBOUND_ALLOWED opens it"
-        )
-        raise invalid("schedule.url", message)
+        unless = "" if reason == METADATA else " unless POSTERN_OUTBOUND_ALLOWED opens it"
+        raise invalid("schedule.url", f"{host} is {reason}; nothing is fetched from there{unless}")
 
 
 def _header_changes(
     schedule: ScheduleSetting | None, sent: set[str], before: StoredWebhook
 ) -> dict[str, None]:
-    """Which stored header values go. Refused where a header that is named has no value, or one given for
-    another site."""
+    """The stored header values to delete. Refuses a named header that has no value, or one that was given for another
+    site: whoever may change the URL must not learn it thereby."""
     wanted = {SECRET_PREFIX + name.lower(): name for name in (schedule.headers if schedule else [])}
     kept = {field for field in before.secret_fields if field.startswith(SECRET_PREFIX)}
     saved = before.settings.schedule
-    # Whoever may change the URL must not thereby learn what was stored for the old one's site.
     moved = saved is not None and schedule is not None and _site(saved.url) != _site(schedule.url)
     why = "send its value again: the URL is another site's" if moved else "is required"
     errors = [
@@ -221,16 +207,15 @@ def _header_changes(
 
 
 def _token_change(setting: SendAgainSetting | None, sent: set[str], before: StoredWebhook) -> dict[str, None]:
-    """Removes the token where nothing is asked any more. Refused where it lacks, or would be sent to another address than
-    the one that it was given for."""
+    """Deletes the token if nothing is asked any more. Refuses a setting without a token, or with one that was given for
+    another address."""
     saved = before.settings.send_again
     if setting is None:
         return {SEND_AGAIN: None} if SEND_AGAIN in before.secret_fields else {}
     moved = saved is not None and saved.api != setting.api
     if SEND_AGAIN not in sent and (moved or SEND_AGAIN not in before.secret_fields):
-        raise invalid(
-            "sendAgain.token", "send it again: the address is another one" if moved else "is required"
-        )
+        why = "send it again: the address is another one" if moved else "is required"
+        raise invalid("sendAgain.token", why)
     return {}
 
 

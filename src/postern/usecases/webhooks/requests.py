@@ -1,6 +1,5 @@
-"""What is asked of a webhook, as every surface writes it. The settings are those of ``core/webhooks/settings.py``, with
-their defaults and bounds; by hand stands only what a request has besides, which is mostly secrets: they come in here
-and never go out.
+"""Requests for webhooks, as every surface writes them. They are made of the settings in ``core/webhooks/settings.py``, with
+their defaults and bounds. Only what a request has besides is written here: mostly secrets, which never go out again.
 """
 
 from collections.abc import Callable
@@ -36,18 +35,18 @@ from postern.usecases.shapes import WHOLE, Shape
 
 LONGEST_TOKEN = 1024
 LONGEST_SIGNING_SECRET = 4096
-"""It may be a key: RSA's are long."""
+"""Bytes. It may be an RSA key."""
 MOST_HEADERS = 20
 LONGEST_HEADER = 4096
 
 SEND_AGAIN = "sendAgain"
 """The vault's field for the token of the sender's API."""
 SECRET_PREFIX = "header:"
-"""Of the vault's field for the value of a schedule's header."""
+"""The vault's fields for the headers of a schedule begin so."""
 
 
 class SettingRequest(Shape):
-    """What is asked of one setting. Its fields are made by ``asks_for``."""
+    """A request for one setting. ``asks_for`` makes its fields."""
 
     kind: ClassVar[type[Setting]]
 
@@ -64,7 +63,7 @@ Request = TypeVar("Request", bound=SettingRequest)
 
 
 def asks_for(kind: type[Setting]) -> Callable[[type[Request]], type[Request]]:
-    """Gives a request the fields of this setting, but those that it has by hand."""
+    """Gives a request the fields of this setting, except those that it has already."""
 
     def made(request: type[Request]) -> type[Request]:
         config, hints = kind.__struct_config__, get_type_hints(kind, include_extras=True)
@@ -73,7 +72,7 @@ def asks_for(kind: type[Setting]) -> Callable[[type[Request]], type[Request]]:
             fields[config.tag_field] = (Literal[config.tag], ...)
         for field in msgspec.structs.fields(kind):
             if field.name in request.model_fields:
-                # Only its place: what is wrong is said in the order of the settings.
+                # Only its place, so that errors come in the order of the settings.
                 fields[field.name] = (Any, None)
             else:
                 default = ... if field.required else _default(field)
@@ -93,7 +92,7 @@ def asks_for(kind: type[Setting]) -> Callable[[type[Request]], type[Request]]:
 
 @cache
 def request_of(kind: type[Setting]) -> type[SettingRequest]:
-    """The request for a setting that has nothing by hand."""
+    """The request for a setting without anything besides."""
     return asks_for(kind)(type(f"{kind.__name__}Request", (SettingRequest,), {"__module__": __name__}))
 
 
@@ -101,7 +100,7 @@ _STATED = ("ge", "gt", "le", "min_length", "max_length", "description")
 
 
 def _asked(kind: Any) -> Any:
-    """The type of a request's field, from that of the setting."""
+    """The type of a request's field, made of the setting's."""
     if get_origin(kind) is Annotated:
         inner, *said = get_args(kind)
         stated = {
@@ -120,7 +119,7 @@ def _default(field: msgspec.structs.FieldInfo) -> Any:
 
 
 class Generate(Shape):
-    """Have a strong random one made; it is then read in the console."""
+    """Have a strong random secret made. The console shows it."""
 
     generate: Literal[True]
 
@@ -196,12 +195,9 @@ class ScheduleRequest(SettingRequest):
     @field_validator("headers", mode="before")
     @classmethod
     def _names_alone(cls, headers: Any) -> Any:
-        """As they are shown: the names. Their values stay."""
-        return (
-            dict.fromkeys(headers)
-            if isinstance(headers, list) and all(isinstance(name, str) for name in headers)
-            else headers
-        )
+        """Takes a list of names, as answers show them. Their values stay."""
+        is_list = isinstance(headers, list) and all(isinstance(name, str) for name in headers)
+        return dict.fromkeys(headers) if is_list else headers
 
     @field_validator("headers")
     @classmethod
@@ -258,7 +254,7 @@ class WebhookRequest(SettingRequest):
         made: WebhookSettings = self.setting()
         how = made.authentication
         if isinstance(how, settings.SignatureAuthentication) and how.provider != "custom":
-            # The preset's own, which a client sends back with the rest.
+            # The scheme is the preset's. A client has sent it back with the rest.
             made = replace(made, authentication=replace(how, scheme=None))
         sent = {
             field: getattr(self.authentication, to_snake(name))

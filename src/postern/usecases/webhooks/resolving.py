@@ -1,5 +1,5 @@
-"""A preset is written into the webhook when it is saved: a newer preset never changes how a live webhook
-authenticates until its owner has seen the difference and accepted it."""
+"""Writes a preset into a webhook when that is saved. So a newer preset does not change how a live webhook authenticates until
+its owner has seen and accepted the difference."""
 
 from postern import presets
 from postern.core.problems import FieldError, Refused, invalid
@@ -12,17 +12,14 @@ from postern.usecases.webhooks.views import PresetUpdate, SchemeChange
 
 
 def resolved(asked: SignatureAuthentication, saved: Resolved | None = None) -> Resolved:
-    """What a call is judged by, besides the settings. ``saved``: what it was, where the sender stays the
-    same."""
+    """``saved``: what is stored, if the sender stays the same."""
     how: settings.SignatureAuthentication = asked.setting()
     given = how.scheme
     if how.provider == "custom":
         if given is None:
             raise invalid("authentication.scheme", "is required for a custom scheme")
-        errors = [
-            FieldError(f"authentication.scheme.{one.field}", one.message) for one in schemes.problems(given)
-        ]
-        if errors:
+        if found := schemes.problems(given):
+            errors = [FieldError(f"authentication.scheme.{one.field}", one.message) for one in found]
             raise Refused("invalid_request", errors=errors)
         return Resolved(scheme=SignatureScheme.from_document(given))
     if errors := provider_errors(how.provider):
@@ -45,7 +42,6 @@ def resolved(asked: SignatureAuthentication, saved: Resolved | None = None) -> R
 
 
 def scheme_of(resolved: Resolved) -> SignatureScheme:
-    """What a signed webhook's calls are checked by."""
     if resolved.scheme is None:
         raise ValueError("the stored settings lack the signature scheme")
     return resolved.scheme
@@ -58,15 +54,13 @@ def provider_errors(provider: str) -> list[FieldError]:
 
 
 def preset_update(provider: str, saved: Resolved) -> PresetUpdate | None:
-    """What taking over the present version of the preset would change; None where it is the saved one, or
-    custom."""
+    """What the present version of the preset would change. None if that version is saved, or the scheme is custom."""
     if provider == "custom":
         return None
     present = presets.get(provider)
     if present.version == saved.preset_version:
         return None
-    # What a newer version of the program added has its default in a scheme saved before, and is no change
-    # where it still has it.
+    # Fields that a newer version of the program has added have their defaults in a saved scheme.
     now = present.scheme.to_document()
     changes = [
         SchemeChange(field=name, saved=value, present=now[name])
@@ -74,7 +68,6 @@ def preset_update(provider: str, saved: Resolved) -> PresetUpdate | None:
         if now[name] != value
     ]
     if saved.sends_arrays != present.sends_arrays:
-        changes.append(
-            SchemeChange(field="sendsArrays", saved=saved.sends_arrays, present=present.sends_arrays)
-        )
+        was, is_now = saved.sends_arrays, present.sends_arrays
+        changes.append(SchemeChange(field="sendsArrays", saved=was, present=is_now))
     return PresetUpdate(version=present.version, changes=changes)

@@ -1,4 +1,4 @@
-"""A webhook as every surface shows it. Of its secrets: whether they are set, how often each matched, and when last."""
+"""Webhooks as every surface shows them. Of secrets: whether they are set, how often each matched, and when last."""
 
 from collections.abc import Mapping
 
@@ -23,12 +23,11 @@ from postern.usecases.webhooks.resolving import preset_update, scheme_of
 from postern.usecases.webhooks.warnings import awaits_secret, warnings
 
 QUIET = 3600.0
-"""Seconds without a call that used the main secret, before the answer is that none uses it any more: a
-sender changes over server by server, and what it sends again was signed before."""
+"""Seconds without a call that used the main secret, after which it counts as unused: a sender changes over server by server,
+and calls that it sends again were signed before."""
 
 
 async def presented(gateway: Gateway, webhooks: list[StoredWebhook]) -> list[views.Webhook]:
-    """Webhooks as every surface shows them."""
     tallies = await gateway.store.webhooks.tallies([one.id for one in webhooks])
     scheduled = [one.id for one in webhooks if one.settings.schedule]
     states = await gateway.store.schedules.states(scheduled) if scheduled else {}
@@ -74,7 +73,6 @@ def _presented(
 def _schedule_state(
     setting: ScheduleSetting | None, state: ScheduleState | None
 ) -> views.ScheduleState | None:
-    """In words, with its next and its last run."""
     if setting is None or state is None:
         return None
     return shown(
@@ -144,8 +142,8 @@ def unreadable(gateway: Gateway, webhook: UnreadableWebhook) -> views.Unreadable
 def rotation(
     secrets: Mapping[str, StoredSecret], tallies: Mapping[str, Tally], now: float
 ) -> views.Rotation | None:
-    """Whether the sender has changed over to the second secret. None where only one is valid, or can be read. ``safe_from``: not sooner,
-    and later with every further call that uses the main one; None once the hour is over."""
+    """Whether the sender has changed over to the second secret. None if there is only one that can be read. ``safe_from``
+    moves on with each call that uses the main secret; None once the hour is over."""
     if "main" not in secrets or "second" not in secrets:
         return None
     main, second = (tallies.get(f"secret:{secrets[name].id}") for name in ("main", "second"))

@@ -1,4 +1,4 @@
-"""What a setting that is being typed would have found in the last calls."""
+"""Tries a setting on the last calls while it is being typed."""
 
 from postern.core.access.accounts import Actor
 from postern.core.calls.paths import as_text, parse_path, path_problem, walk_members
@@ -13,12 +13,12 @@ from postern.usecases.webhooks.requests import request_of
 LAST = 20
 LONGEST = 80
 LARGEST_READ = 256 * 1024
-"""A larger body is not looked into while somebody types."""
+"""Bytes. Larger bodies are not read while somebody types."""
 
 
 async def duplicate_key(gateway: Gateway, actor: Actor, webhook_id: str, key: str) -> TriedKey:
-    """In how many of the last calls duplicate protection would find this key; where in none, how it is written that
-    they have it. A key that cannot be saved is refused as saving it is."""
+    """In how many of the last calls duplicate protection would find this key; if in none, the key that they have instead. A
+    key that cannot be saved is refused."""
     require(actor, "read")
     validated(request_of(DuplicateProtection), {"enabled": True, "key": key})
     page = await gateway.store.history.page(HistoryFilter(webhook_id=webhook_id), LAST)
@@ -46,7 +46,7 @@ def _value(invocation: Invocation, key: str) -> str | None:
 
 
 def _instead(calls: list[Invocation], key: str) -> str | None:
-    """The header for what was written as a path, the path for what was written as a header."""
+    """The header of this name if a path was written, the path if a header was written."""
     kind, divider, name = key.partition(":")
     name = name if divider else kind
     for other in (f"header:{name}", name):

@@ -1,4 +1,4 @@
-"""What is answered about webhooks."""
+"""Answers about webhooks."""
 
 from typing import Any, Literal
 
@@ -36,11 +36,11 @@ PLACED: dict[Placement, str] = {
     "url": "URL parameter",
     "body": "field of the body",
 }
-"""What a token's place is called, wherever people read it."""
+"""The words for a token's place."""
 
 
 class WithToken(settings.TokenAuthentication, frozen=True, kw_only=True):
-    """Of secrets only whether they are set, how often each matched, and when last."""
+    """Of secrets: whether they are set, how often each matched, and when last."""
 
     token_set: bool
     token_use: SecretUse | UnsetType = UNSET
@@ -71,14 +71,14 @@ class AnnouncedSecret(View):
 
 
 class WithSignature(settings.SignatureAuthentication, frozen=True, kw_only=True):
-    """Of secrets only whether they are set, how often each matched, and when last."""
+    """Of secrets: whether they are set, how often each matched, and when last."""
 
     scheme: Document
     preset_version: int | None
     preset_update: PresetUpdate | None
     announced: list[AnnouncedSecret]
     announced_not_kept: int
-    """How many other secrets were announced when five were kept already."""
+    """How many more secrets were announced after five were kept."""
     secret_set: bool
     secret_use: SecretUse | UnsetType = UNSET
     second_secret_set: bool
@@ -105,7 +105,7 @@ class ScheduleState(View):
 
 
 class ScheduleRun(View):
-    """What came of one fetch."""
+    """The result of one fetch."""
 
     webhook_id: str
     result: str
@@ -117,7 +117,7 @@ class ScheduleRun(View):
 
 
 class Webhook(WebhookSettings, frozen=True, kw_only=True):
-    """Its settings; of a schedule's headers the names alone."""
+    """The settings and the state. Of a schedule's headers, only the names."""
 
     authentication: Authentication
     id: str
@@ -147,8 +147,7 @@ class Unreadable(View):
 
 
 class Webhooks(Listing[Webhook]):
-    """``total``: how many there are that match. ``unreadable`` is there where a webhook of this page cannot be
-    shown."""
+    """``total``: how many match. ``unreadable``: webhooks of this page that cannot be shown."""
 
     total: int
     unreadable: list[Unreadable] | UnsetType = UNSET
@@ -166,8 +165,8 @@ class Named(View):
 
 
 class Many(View):
-    """What was done with many webhooks, or would be: then ``webhooks`` has the first hundred of them. ``unchanged``: they
-    were so already. ``reasons``: of those with which it was not done the first hundred, and why not."""
+    """What was done with many webhooks, or would be: then ``webhooks`` has the first hundred. ``unchanged``: they were so
+    already. ``reasons``: why it was not done, for the first hundred."""
 
     action: str
     dry_run: bool
@@ -177,7 +176,7 @@ class Many(View):
     not_done: int
     reasons: list[NotDone]
     released: int
-    """How many deliveries had waited and are started now."""
+    """How many deliveries were waiting and are started now."""
     webhooks: list[Named] | UnsetType = UNSET
 
 
@@ -199,7 +198,7 @@ class Bin(Listing[Binned]):
 
 
 class Configuration(View):
-    """Every webhook with what differs from the defaults; of secrets only where ``postern apply`` looks for them."""
+    """Every webhook with the settings that differ from their defaults, and references to secrets for ``postern apply``."""
 
     version: int
     webhooks: list[Document]
@@ -211,7 +210,7 @@ class SettingChange(View):
 
 
 class AppliedChange(View):
-    """``id`` is null where a dry run would make it. ``differences``: by setting."""
+    """``id`` is null if a dry run would make it. ``differences``: by setting."""
 
     action: Literal["create", "change", "delete"]
     id: str | None

@@ -1,4 +1,4 @@
-"""What a webhook's owner should know of its settings although they are allowed."""
+"""Warnings about settings that are allowed, but probably not what the owner wants."""
 
 from postern import presets
 from postern.core.signatures.encoding import is_stand_in
@@ -12,7 +12,7 @@ NAMES = {"main": "signing secret", "second": "second signing secret"}
 
 
 def awaits_secret(webhook: StoredWebhook) -> bool:
-    """Whether nobody has set the sender's secret yet, so that no call can be genuine."""
+    """Whether the sender's secret has not been set yet, so that no call can be genuine."""
     known = [secret for field, secret in webhook.secrets.items() if field in NAMES]
     return bool(known) and all(is_stand_in(secret.value) for secret in known)
 

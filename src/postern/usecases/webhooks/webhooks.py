@@ -1,5 +1,5 @@
-"""Creating, changing, reading and deleting one webhook. Secrets go in and never come out: answers say only whether one is
-set. What a request makes of a webhook is in ``preparing.py``, how one is shown in ``showing.py``."""
+"""Creates, changes, reads and deletes one webhook. Answers say of secrets only whether they are set. ``preparing.py`` applies
+requests, ``showing.py`` makes answers."""
 
 from dataclasses import replace
 
@@ -45,9 +45,8 @@ async def change(
     check_version(webhook, seen_version)
     before = replace(webhook)
     changes = altered(gateway, webhook, patch)
-    await save(
-        gateway, webhook, changes, webhook_noted(gateway, actor, "webhook changed", webhook, before, changes)
-    )
+    note = webhook_noted(gateway, actor, "webhook changed", webhook, before, changes)
+    await save(gateway, webhook, changes, note)
     return await show(gateway, actor, webhook_id)
 
 
@@ -89,10 +88,8 @@ async def adopt(
         raise Refused("conflict", "no sender has announced a secret")
     if invocation_id is None and len(there.kept) > 1:
         calls = ", ".join(one.invocation_id for one in there.kept)
-        raise Refused(
-            "conflict",
-            f"callers have announced different secrets; name the call that is the sender's: {calls}",
-        )
+        what = "callers have announced different secrets"
+        raise Refused("conflict", f"{what}; name the call that is the sender's: {calls}")
     wanted = [one for one in there.kept if invocation_id in (None, one.invocation_id)]
     if not wanted:
         raise Refused("not_found", "no secret is kept that this call announced")
@@ -108,7 +105,7 @@ async def remove(gateway: Gateway, actor: Actor, webhook_id: str, seen_version: 
     """Into the bin: its URL answers 404, and for seven days it can be restored with everything it was. Its history
     stays until retention takes it."""
     require(actor, "write")
-    # Not `stored`: one whose settings cannot be read can be deleted, too.
+    # Not `stored`: a webhook whose settings cannot be read can be deleted, too.
     webhook = await gateway.store.webhooks.get(webhook_id)
     if webhook is None:
         raise Refused("not_found", NO_WEBHOOK)
@@ -120,11 +117,8 @@ async def remove(gateway: Gateway, actor: Actor, webhook_id: str, seen_version: 
 
 
 async def reveal(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, str]:
-    """The secrets that whoever sets the caller up has to copy from here: tokens, and signing secrets made for
-    a sender that takes ours.
-
-    For the console alone; REST and MCP never tell a secret. A secret that came from a sender is looked up
-    there.
+    """The secrets that have to be copied to the caller: tokens, and signing secrets that were made here. A secret that came
+    from a sender is looked up there. For the console only: REST and MCP never tell a secret.
     """
     require(actor, "admin")
     webhook = await stored(gateway, webhook_id)

@@ -1,4 +1,4 @@
-"""Calls: each with its verdict, and what became of it."""
+"""Answers about calls: each with its verdict, and what became of it."""
 
 from typing import Annotated, Any, Literal
 
@@ -14,8 +14,8 @@ from postern.usecases.summary import InvocationSummary, RunState, listener_of, r
 
 
 class Count(View):
-    """How many calls a filter finds. ``or_more``: counting ended there. ``looked_back_to``: where no index helps, the
-    calls since then were counted alone; null where all were."""
+    """How many calls a filter finds. ``or_more``: counting ended there. ``looked_back_to``: only calls since then were
+    counted, because no index helps; null if all were."""
 
     calls: int
     or_more: bool
@@ -44,9 +44,8 @@ class Attempt(View):
 
 
 class Delivery(View):
-    """``asked_by``: who admitted the call or had it replayed, and ``replay_id`` the replay of many that did; null where
-    the call itself started it.
-    ``listener``: the `postern listen` that was given it in the place of the engine."""
+    """``asked_by``: who admitted the call or had it replayed, and ``replay_id`` the replay of many that did; null if the
+    call itself started it. ``listener``: the `postern listen` that was given it in the place of the engine."""
 
     key: str
     emission: int
@@ -95,13 +94,13 @@ class EditedFrom(View):
 PayloadText = Annotated[
     Any, msgspec.Meta(extra_json_schema={"anyOf": [{"type": "object"}, {"type": "null"}]})
 ]
-"""The JSON object that a call carried, still as its text (``msgspec.Raw``): a number keeps every digit, and nobody waits
-for a megabyte to be opened and written again. Whoever reads an answer has the object."""
+"""The JSON object of a call, still as its text (``msgspec.Raw``): numbers keep every digit, and a large one is not opened and
+written again. Readers of the answer get an object."""
 
 
 class LocalRun(View):
-    """A call at a listener's program. ``status`` is null where that has not answered; ``error`` says why, once
-    ``endedAt`` is there."""
+    """A call that was handed to a listener's program. ``status`` is null if that has not answered; once ``endedAt`` is there,
+    ``error`` says why."""
 
     id: str
     kind: Literal["answer", "replay"]
@@ -125,7 +124,7 @@ class Invocation(InvocationSummary, kw_only=True):
     trace: list[Step]
     deliveries: list[Delivery]
     local_runs: list[LocalRun]
-    """Where it was handed to listeners: to be answered, or replayed to them."""
+    """The listeners that it was handed to, to be answered, or as a replay."""
     judged_at: Time | None
     bookmark: Bookmark | None
     notes: list[Note]
@@ -141,7 +140,6 @@ class Replayed(View):
 def invocation_of(
     story: recorded.Story, payload: msgspec.Raw | None, local_runs: list[Handed], marks: Marks
 ) -> Invocation:
-    """The call as stored, the verdict with its trace, every delivery with its attempts."""
     invocation = story.invocation
     body = invocation.body
     return Invocation(
@@ -202,8 +200,8 @@ def run_of(one: Handed) -> LocalRun:
 
 
 class BodyComparison(View):
-    """``compared``: by path in JSON, by line in text; ``written differently`` is JSON of the same values. Without
-    differences it says why none are shown."""
+    """``compared``: by path in JSON, by line in text. ``written differently`` is JSON of the same values. If there are no
+    differences, it says why."""
 
     compared: Literal[
         "same", "json", "written differently", "text", "bytes", "too large", "too different", "gone"
@@ -250,8 +248,8 @@ class Point(View):
 
 
 class Total(View):
-    """``answers``: by the HTTP status that callers heard. ``runs``: deliveries by how their runs ended, where the
-    engine tells; ``run_ms``: how long they took. ``latency_ms``: how long callers waited."""
+    """``answers``: by the HTTP status that callers heard. ``runs``: deliveries by how their runs ended, if the engine
+    tells; ``run_ms``: how long they took. ``latency_ms``: how long callers waited."""
 
     calls: int
     codes: dict[str, int]

@@ -1,22 +1,22 @@
-"""What a call brought: to be repeated, kept as a fixture of tests, or described by types."""
+"""Answers about what a call brought: to repeat it, to test with it, to write a workflow for it."""
 
 import json
 import re
 from base64 import b64encode
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 
 from postern.core.documents import Document
 from postern.core.history import invocation as recorded
+from postern.core.history.sample import Variable
 from postern.usecases.answers import UNSET, Time, UnsetType, View, as_plain, shown
 
 
 class RecordedRequest(View):
-    """A call as it came in, but for credentials, which are masked in headers and query. ``body_base64`` is null where the
-    body is not kept any more; ``body_truncated``: of a rejected call only the beginning is kept. ``fields``: the four
-    values that the webhook's mapping found when the call was accepted. ``event``: what has happened at the sender, where the
-    call says so."""
+    """A call as it came in, with credentials masked in headers and query. ``body_base64`` is null if the body is no longer
+    kept; ``body_truncated``: only its beginning is kept. ``fields``: the four values that the webhook's mapping found when
+    the call was accepted. ``event``: what has happened at the sender, if the call says so."""
 
     invocation_id: str
     webhook_id: str
@@ -33,8 +33,8 @@ class RecordedRequest(View):
 
 class Fixture(View):
     """A recorded call as a file for tests of workflows. ``postern_event``: the version of this form. ``name``: what has
-    happened at the sender, empty where the call does not say. ``headers``: without credentials and signatures.
-    ``event``: what a workflow gets."""
+    happened at the sender, empty if the call does not say. ``headers``: without credentials and signatures. ``event``: what a
+    workflow gets."""
 
     postern_event: int
     name: str
@@ -71,18 +71,18 @@ def request_of(
 
 
 def as_file(found: Fixture) -> str:
-    """What stands in the file."""
+    """The content of the file."""
     return json.dumps(as_plain(found), ensure_ascii=False, indent=2) + "\n"
 
 
 def file_name(found: Fixture, invocation_id: str) -> str:
-    """After its event, without an ending: letters, digits and dashes alone, whatever was sent."""
+    """A name made of its event, without an ending. It has letters, digits and dashes only, whatever was sent."""
     words = re.sub(r"[^a-z0-9]+", "-", (found.name or found.webhook).lower()).strip("-")[:60].strip("-")
     return f"{words or 'event'}-{invocation_id[-8:]}"
 
 
 class Preview(View):
-    """Of each path that was given: the value it finds."""
+    """The value that each given path finds."""
 
     field_one: str | UnsetType | None = UNSET
     field_two: str | UnsetType | None = UNSET
@@ -91,7 +91,7 @@ class Preview(View):
 
 
 class TriedKey(View):
-    """``calls``: how many of the last ones were looked at, and in how many of them the key was ``found``."""
+    """``calls``: how many were looked at, and in how many of them the key was ``found``."""
 
     calls: int
     found: int
@@ -113,22 +113,13 @@ class NotRecording(View):
     recording_until: None
 
 
-class Variable(View):
-    """``expressions``: how each kind of workflow writes it."""
-
-    path: str
-    type: str
-    example: Any
-    expressions: dict[str, str]
-
-
 TOO_LARGE = "a number that is too large to be read"
-"""Why the event of a recorded call cannot be shown, though it was accepted."""
+"""The reason why the event of an accepted call cannot be shown."""
 
 
 class Sample(View):
-    """``event`` is null where nothing has been recorded yet, and where what was ``recordedAt`` holds a number that is too
-    large to be read."""
+    """``event`` is null if nothing has been recorded yet, or the recorded event holds a number that is too large to be
+    read."""
 
     webhook_id: str
     recording_until: Time | None

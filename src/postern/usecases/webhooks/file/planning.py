@@ -1,4 +1,4 @@
-"""What has to be done so that there is what the file says. Nothing is changed here."""
+"""Plans the changes that make the webhooks what the file says. Nothing is changed here."""
 
 import hmac
 from dataclasses import dataclass, field, replace
@@ -24,7 +24,7 @@ from postern.usecases.webhooks.resolving import provider_errors
 
 VERSION = 1
 
-# A webhook with nothing set: what is shown of a new one is the difference to it.
+# A webhook with nothing set. A new one is shown as the difference to it.
 _BARE: Document = {
     **as_document(WebhookSettings(name="-", authentication=NoAuthentication())),
     "name": None,
@@ -48,14 +48,15 @@ def planned(
     gateway: Gateway,
     stored: list[StoredWebhook],
     unreadable: list[UnreadableWebhook],
+    *,
     entries: list[Document],
     free: set[str],
     secret_of: SecretOf,
 ) -> tuple[list[Change], list[str]]:
+    """The changes, and notes about them. ``free``: ids that new webhooks may have."""
     plan: list[Change] = []
     notes: list[str] = []
     errors: list[FieldError] = []
-    # Looked up, not searched: a file may name ten thousand, and as many may be there.
     known = _Known(stored, {_key("id", entry)[1] for entry in entries})
     closed = {key: webhook for webhook in unreadable for key in (("id", webhook.id), ("name", webhook.name))}
     taken: set[tuple[str, Any]] = set()
@@ -102,7 +103,7 @@ def entries_of(document: Any) -> list[Document]:
 
 
 async def free_ids(gateway: Gateway, entries: list[Document]) -> set[str]:
-    """The ids of entries that no webhook of this gateway has or ever had: a new webhook can have them."""
+    """The ids of entries that no webhook of this gateway has or ever had."""
     asked = [own for entry in entries if (own := _own_id(entry))]
     given: set[str] = set()
     for start in range(0, len(asked), 500):
@@ -116,7 +117,7 @@ def _own_id(entry: Document) -> str:
 
 
 def _taken_by(entry: Document, before: StoredWebhook | None) -> set[tuple[str, Any]]:
-    """What another entry may not have taken before this one. With ids of their own, two may have one name."""
+    """The keys that another entry must not have taken before. Two entries with ids of their own may have one name."""
     if before is not None:
         return {("id", before.id)}
     name = _key("name", entry)
@@ -125,7 +126,7 @@ def _taken_by(entry: Document, before: StoredWebhook | None) -> set[tuple[str, A
 
 
 def _key(name: str, entry: Document) -> tuple[str, str]:
-    """An entry is what somebody wrote: an id or a name may be anything."""
+    """Somebody wrote the entry by hand, so an id or a name may be anything."""
     value = entry.get(name)
     return name, value if isinstance(value, str) else ""
 
@@ -139,8 +140,8 @@ class _Known:
             self._by_name.setdefault(webhook.name, []).append(webhook)
 
     def meant(self, entry: Document) -> StoredWebhook | None:
-        """The webhook of this id, else the one of this name: a file from another installation brings ids that
-        are not known here. An entry with an id does not mean by its name what another one names by its id."""
+        """The webhook of this id, else the one of this name: a file from another installation has other ids. A name does not
+        mean a webhook that another entry names by its id."""
         if found := self._by_id.get(_key("id", entry)[1]):
             return found
         same = self._by_name.get(_key("name", entry)[1], [])
@@ -191,7 +192,7 @@ def _secret(name: str) -> str:
 
 
 def _shown(webhook: StoredWebhook) -> Document:
-    """The settings as they are compared: what is not set and what is left out are the same."""
+    """The settings to compare, without those that are not set."""
 
     def without_nothing(value: Any) -> Any:
         if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Where the file says that a secret is to be found."""
+"""References to secrets in the file."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,12 +10,11 @@ from postern.core.webhooks.stored import StoredWebhook
 from postern.usecases.webhooks.requests import SECRET_PREFIX, SECRETS, SEND_AGAIN
 
 SecretOf = Callable[[str, str], str | None]
-"""``("env", NAME)`` or ``("file", PATH)`` to the secret, or None where there is nothing of that name."""
+"""Finds the secret of ``("env", NAME)`` or ``("file", PATH)``; None if there is nothing of that name."""
 
 
 class References:
-    """One entry's references to secrets, followed. A value that cannot be found leaves the stored secret as
-    it is, and says so."""
+    """Follows the references of one entry. If a value is not found, the stored secret stays, with a note."""
 
     def __init__(
         self, entry: Document, before: StoredWebhook | None, secret_of: SecretOf, notes: list[str]

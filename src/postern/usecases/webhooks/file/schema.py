@@ -1,4 +1,4 @@
-"""A JSON Schema of the file that `apply` takes, so that an editor completes and checks it while it is written."""
+"""The JSON Schema of the file that `apply` takes, so that an editor can complete and check it."""
 
 from postern import presets
 from postern.usecases.answers import Schema

@@ -143,9 +143,9 @@ async def replay_edited(visit: Visit) -> Response:
             visit.gateway,
             visit.actor,
             item.id,
-            body,
-            values,
-            fields_from,
+            body=body,
+            values=values,
+            fields=fields_from,
         )
     except Refused as refused:
         if refused.code not in ("invalid_request", "conflict", "payload_too_large"):

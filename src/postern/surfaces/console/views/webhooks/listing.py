@@ -109,7 +109,9 @@ def _order(fields: Mapping[str, str]) -> tuple[Sort, bool]:
 async def listing(visit: Visit) -> Response:
     wanted, (sort, reverse) = filter_in(visit.query), _order(visit.query)
     number = whole_number(visit.query.get("page", "")) or 1
-    page = await use_case.page(visit.gateway, visit.actor, wanted, sort, reverse, number, SIZE)
+    page = await use_case.page(
+        visit.gateway, visit.actor, wanted, sort=sort, reverse=reverse, number=number, size=SIZE
+    )
     rows = _rows(page)
     groups = await _groups(visit, wanted, rows, page.pages == 1) if visit.query.get("group") else None
     binned = await bin.listing(visit.gateway, visit.actor, 1)
@@ -137,7 +139,9 @@ async def rows(visit: Visit) -> Response:
     """The rows of one folder, fetched when it is opened."""
     wanted, (sort, reverse) = filter_in(visit.query), _order(visit.query)
     alone = replace(wanted, alone=True)
-    page = await use_case.page(visit.gateway, visit.actor, alone, sort, reverse, 1, SIZE)
+    page = await use_case.page(
+        visit.gateway, visit.actor, alone, sort=sort, reverse=reverse, number=1, size=SIZE
+    )
     return visit.page(
         "webhooks/rows.html",
         **await _shown(visit, page),
