@@ -10,7 +10,6 @@ from postern.core.deliveries.delivery import (
     Trigger,
     delivery_key,
     end_of_runs,
-    invocation_of_key,
     wait_before_retry,
 )
 
@@ -53,7 +52,3 @@ def test_a_trigger_has_the_six_variables_of_the_specification() -> None:
         "fieldFour": "",
         "invocationId": "inv_1",
     }
-
-
-def test_a_key_tells_the_invocation_that_it_was_made_for() -> None:
-    assert invocation_of_key(delivery_key("inv_1", 12)) == "inv_1"

@@ -7,7 +7,6 @@ from postern.core.history.volume import (
     Counts,
     Volume,
     latency_bucket,
-    outcomes,
 )
 
 NONE = [0] * len(LATENCY_BOUNDS_MS)
@@ -36,10 +35,6 @@ def test_a_percentile_is_exact_to_its_bucket(
     assert counts(within, slower).percentile(share) == milliseconds
 
 
-def test_without_calls_there_is_no_percentile() -> None:
-    assert Counts().percentile(0.5) is None
-
-
 def test_what_is_added_is_summed_up() -> None:
     made = Volume()
     made.add("accepted", 3, [1, 2, *NONE[2:]])
@@ -57,17 +52,6 @@ def test_what_is_added_is_summed_up() -> None:
     assert (twice.calls.total, twice.calls.by_name["duplicate"], twice.calls.within[0]) == (14, 8, 8)
 
 
-def test_answers_and_ends_are_counted_apart_from_calls() -> None:
-    made = Volume()
-    for name in ("answer:200", "end:failed", "accepted"):
-        made.add(name, 1, NONE)
-    assert [one.by_name for one in (made.calls, made.answers, made.ends)] == [
-        {"accepted": 1},
-        {"200": 1},
-        {"failed": 1},
-    ]
-
-
 def test_a_bound_is_part_of_what_is_below_it() -> None:
     assert [latency_bucket(one) for one in (0.0, 0.001, 0.0011, 30.0, 31.0)] == [
         0,
@@ -76,12 +60,3 @@ def test_a_bound_is_part_of_what_is_below_it() -> None:
         len(NONE) - 1,
         len(NONE),
     ]
-
-
-def test_every_code_that_is_no_outcome_is_a_rejection() -> None:
-    assert outcomes({"signature_mismatch": 2, "handshake": 1, "rate_limited": 3}) == {
-        "accepted": 0,
-        "duplicate": 0,
-        "handshake": 1,
-        "rejected": 5,
-    }

@@ -2,14 +2,10 @@
 
 import pytest
 
-from postern.core.operations.retention import DAY, VOLUMES_KEPT, YOUNGEST, OwnRetention, RetentionPolicy
+from postern.core.operations.retention import DAY, YOUNGEST, OwnRetention, RetentionPolicy
 
 NOW = 1_800_000_000.0
 DAYS_30 = 30 * 24 * 60 * 60
-
-
-def test_a_day_is_a_day_and_counts_stay_for_ninety() -> None:
-    assert (DAY * 7, VOLUMES_KEPT) == (7 * 24 * 60 * 60, 90 * 24 * 60 * 60)
 
 
 @pytest.mark.parametrize(

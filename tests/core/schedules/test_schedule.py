@@ -103,11 +103,6 @@ def test_every_counts_from_when_it_was_saved() -> None:
     assert [next_run(schedule, after) for after in (1000.0, 1899.9, 1900.0)] == [1900.0, 1900.0, 2800.0]
 
 
-def test_missed_runs_collapse_into_the_next_one() -> None:
-    schedule = parse_schedule(every="15m", anchor=1000.0)
-    assert next_run(schedule, 1000.0 + 100 * 900 + 5) == 1000.0 + 101 * 900
-
-
 def test_cron_runs_at_the_time_of_day_in_its_zone() -> None:
     schedule = parse_schedule(cron="0 9 * * MON-FRI", time_zone="Europe/Berlin")
     assert next_run(schedule, at("2026-11-20T09:00", "Europe/Berlin")) == at(

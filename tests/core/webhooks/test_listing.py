@@ -177,9 +177,3 @@ def test_numbered_names_are_in_the_order_of_their_numbers(sort: Any) -> None:
     found = [one(place, name, folder="All") for place, name in enumerate(reversed(expected))]
     assert names(in_order(found, sort, LATELY)) == expected
     assert names(in_order(found, "name", LATELY, True)) == expected[::-1]
-
-
-def test_the_list_has_its_folders_in_the_order_of_their_numbers() -> None:
-    expected = ["Region 2", "Region 2/Shop 2", "Region 2/Shop 10", "Region 10"]
-    found = [one(place, folder=name) for place, name in enumerate(reversed(expected))]
-    assert [each.folder for each in in_order(found, "folder", LATELY)] == expected

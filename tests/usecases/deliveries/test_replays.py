@@ -80,17 +80,6 @@ async def test_a_plan_counts_and_starts_nothing(desk: Desk) -> None:
     assert not await emissions(desk)
 
 
-async def test_a_run_replays_each_once_with_the_mapping_as_it_is_now(desk: Desk) -> None:
-    webhook = await desk.webhook()
-    ids = [await desk.accepted(webhook, {"n": number}) for number in range(45)]
-    await webhooks.change(desk.gateway, ACTOR, webhook, {"fieldMapping": {"fieldOne": "n"}})
-    result = await run(desk, "current", webhook_id=webhook)
-    assert (result.state, result.count, result.done, result.skipped) == ("done", 45, 45, 0)
-    assert await emissions(desk) == Counter(ids)
-    delivery = await desk.store.deliveries.get(f"{ids[7]}.2")
-    assert delivery.fields["fieldOne"] == "7"
-
-
 async def test_a_replay_carries_the_recorded_values_and_those_of_todays_mapping_when_asked(
     desk: Desk,
 ) -> None:

@@ -101,8 +101,3 @@ async def test_what_was_counted_is_reported_point_by_point_and_together(
     assert 50 < (total.run_ms.p50 or 0) <= 100
     empty = chart.points[0]
     assert (empty.calls, empty.latency_ms.p50, empty.failed_runs) == (0, None, 0)
-
-
-async def test_of_no_webhook_nothing_is_asked(house: House, asked: dict[str, Any]) -> None:
-    assert await volumes.last_day(house.gateway, OWNER, []) == {}
-    assert "range" not in asked

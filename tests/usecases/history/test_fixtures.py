@@ -76,20 +76,6 @@ async def test_a_signature_is_left_out_however_its_header_is_called(house: House
     assert [name for name, _ in found.headers] == ["content-type", "x-shop"]
 
 
-async def test_what_no_workflow_gets_is_no_fixture(house: House) -> None:
-    webhook = await house.webhook(duplicateProtection={"enabled": True}, fieldMapping={"fieldOne": "n"})
-    rejected = await recorded(house, webhook, b"not json")
-    with pytest.raises(Refused, match="no workflow gets such an event"):
-        await fixtures.fixture(house.gateway, OWNER, rejected.id)
-    with pytest.raises(Refused) as caught:
-        await fixtures.fixture(house.gateway, OWNER, "inv_" + "0" * 32)
-    assert caught.value.code == "not_found"
-    await recorded(house, webhook, b'{"n": 1}')
-    duplicate = await recorded(house, webhook, b'{"n": 1}')
-    assert duplicate.status == "duplicate"
-    assert (await fixtures.fixture(house.gateway, OWNER, duplicate.id)).event["fieldOne"] == "1"
-
-
 async def test_a_fixture_needs_a_body_that_is_kept_and_a_call_that_was_no_handshake(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:

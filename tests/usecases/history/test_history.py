@@ -95,12 +95,3 @@ async def test_a_payload_is_shown_as_it_was_written_where_anybody_can_read_it(
     call = await called(house, await house.webhook(), body)
     payload = (await history.show(house.gateway, OWNER, call)).payload
     assert (None if payload is None else bytes(payload)) == shown
-
-
-async def test_a_call_as_code_is_in_the_language_that_was_asked_for(house: House) -> None:
-    call = await called(house, await house.webhook(), b'{"n":17}')
-    command = await history.as_code(house.gateway, OWNER, call)
-    program = await history.as_code(house.gateway, OWNER, call, "python")
-    assert command.startswith("curl") and '{"n":17}' in command
-    compile(program, "recorded", "exec")
-    assert command != program and '{"n":17}' in program

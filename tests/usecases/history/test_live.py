@@ -7,7 +7,6 @@ from contextlib import aclosing
 import pytest
 
 from postern.core.access.accounts import Actor
-from postern.core.problems import Refused
 from postern.usecases.history.live import follow, watch
 from postern.usecases.runtime import live_feed
 from postern.usecases.runtime.live_feed import LiveEvent
@@ -53,12 +52,3 @@ async def test_who_looks_on_too_slowly_gets_the_newest_and_hears_how_many_were_l
         batch = await anext(batches)
         assert ([event.invocation_id for event in batch.events], batch.skipped) == (calls[3:], 3)
     stream.close()
-
-
-async def test_nobody_follows_who_may_not(house: House) -> None:
-    async def gone() -> Actor:
-        raise Refused("not_authenticated", "signed out")
-
-    stream = await follow(house.gateway, OWNER, gone)
-    stream.close()
-    assert not house.gateway.runtime.live._watchers

@@ -141,21 +141,6 @@ async def test_what_is_old_goes_from_the_sums_too(room: tuple[Gateway, Clock]) -
     assert (await volumes.chart(gateway, ADMIN, None, "month")).total.calls == 1
 
 
-async def test_what_comes_in_later_is_counted_too(room: tuple[Gateway, Clock]) -> None:
-    """The past is remembered, the present is not."""
-    gateway, clock = room
-    webhook = await a_webhook(gateway, "Later")
-    await record(gateway, webhook, clock.now - 1200)
-    assert (await volumes.chart(gateway, ADMIN, webhook, "hour")).total.calls == 1
-    await record(gateway, webhook, clock.now - 60)
-    assert (await volumes.chart(gateway, ADMIN, webhook, "hour")).total.calls == 2
-    clock.now += 1800
-    await record(gateway, webhook, clock.now)
-    assert (await volumes.chart(gateway, ADMIN, webhook, "hour")).total.calls == 3
-    clock.now += 1800
-    assert (await volumes.chart(gateway, ADMIN, webhook, "hour")).total.calls == 1
-
-
 async def test_what_is_counted_late_is_seen_although_its_minute_is_summed_up(
     room: tuple[Gateway, Clock],
 ) -> None:

@@ -635,13 +635,3 @@ async def test_a_caller_at_one_gateway_hears_the_listener_that_asks_at_the_other
                 await enter(here, webhook, BOB, "bob@desk")
         loop.stop()
         await running
-
-
-async def test_who_answers_which_webhook_is_reported_while_it_is_there(house: House) -> None:
-    webhook = await waiting_webhook(house)
-    await enter(house, None)
-    listener = await enter(house, webhook)
-    found = await listeners.answering(house.gateway)
-    assert {key: one.id for key, one in found.items()} == {webhook.id: listener.id}
-    forward(house, LEASE)
-    assert await listeners.answering(house.gateway) == {}

@@ -258,11 +258,3 @@ async def test_who_would_notice_a_change_of_many_is_reported_before_it(house: Ho
     )
     assert await effects("hold", webhookIds=ids) == many.Effects(2, ["Called 0", "Called 1"], 5, 0)
     assert (await effects("hold", filter={"search": "called 0"})).last_day == 3
-
-
-async def test_tags_are_added_up_to_twenty(house: House) -> None:
-    await house.webhook(tags=[f"tag {number}" for number in range(19)])
-    assert (await do(house, "tag", filter={}, tags=["the last", "TAG 3"])).done == 1
-    refused = await do(house, "tag", filter={}, tags=["one more"])
-    assert (refused.done, refused.not_done) == (0, 1)
-    assert refused.reasons[0].reason == "it would have 21 tags, and 20 is the most"

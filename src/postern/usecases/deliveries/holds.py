@@ -16,7 +16,8 @@ STEP = 500
 async def hold(
     gateway: Gateway, actor: Actor, webhook_id: str, seen_version: int | None = None
 ) -> views.Hold:
-    """Keep accepting calls, recorded and answered as ever; their deliveries wait until somebody lets them go."""
+    """Keep accepting and recording calls; their deliveries wait until somebody lets them go. Callers who would wait for a
+    workflow hear at once that the call is accepted."""
     require(actor, "write")
     await _set(gateway, actor, webhook_id, True, seen_version)
     return views.Hold(**await _state(gateway, webhook_id))
