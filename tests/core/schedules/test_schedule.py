@@ -239,14 +239,6 @@ def test_the_same_etag_is_no_news_even_if_bytes_differ() -> None:
     assert not changed(seen('W/"1"', None, b'{"at":1}'), seen('W/"1"', None, b'{"at":2}'))
 
 
-def test_the_same_body_is_no_news_whatever_the_headers_say() -> None:
-    assert not changed(seen('"1"', "Mon", b"{}"), seen('"2"', "Tue", b"{}"))
-
-
-def test_another_body_is_news() -> None:
-    assert changed(seen(None, "Mon", b"{}"), seen(None, "Mon", b"[]"))
-
-
 def test_the_source_is_asked_whether_anything_changed() -> None:
     assert conditions(None) == {}
     assert conditions(seen('"1"', "Mon", b"")) == {"If-None-Match": '"1"', "If-Modified-Since": "Mon"}

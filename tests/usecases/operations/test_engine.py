@@ -18,10 +18,6 @@ from support.house import OWNER, House
 from support.waiting import PATIENCE
 
 
-async def test_an_engine_that_lists_its_runs_is_asked(house: House) -> None:
-    assert await engine.runs(house.gateway, OWNER) == []
-
-
 async def test_an_engine_that_cannot_list_them_is_reported_as_a_conflict(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -181,14 +181,6 @@ async def test_the_end_of_each_alarm_is_logged_also_while_another_one_goes_on(ho
     ]
 
 
-async def test_what_is_well_is_not_reported_again_and_again(house: House) -> None:
-    house.gateway.engine = None
-    with capture_logs() as lines:
-        for _ in range(2):
-            await readiness._look(house.gateway)
-    assert (lines, measured()) == ([], {"store": 1, "webhooks": 1, "engine": 1})
-
-
 async def test_a_status_says_which_version_this_is_and_where(house: House) -> None:
     now = await status(house.gateway, OWNER)
     assert (now.version, now.base_url) == (__version__, "https://hooks.example.com")

@@ -38,9 +38,13 @@ async def test_a_word_wakes_whom_it_concerns(
 ) -> None:
     runtime = house.gateway.runtime
     on_word = await hearing(house, monkeypatch)
-    caller, another = runtime.waiters.register("inv_1.1"), runtime.waiters.register("inv_2.1")
     runtime.due.clear()
-    with runtime.listeners.waiting("lsn_1") as handed:
+    callers = runtime.waiters.waiting
+    with (
+        callers("inv_1.1") as caller,
+        callers("inv_2.1") as another,
+        runtime.listeners.waiting("lsn_1") as handed,
+    ):
         events = {
             "configuration": runtime.directory._changed,
             "due": runtime.due,

@@ -13,13 +13,13 @@ FIRST, SECOND = WorkflowResponse(201, (), b"first"), WorkflowResponse(202, (), b
 
 def test_the_first_answer_is_the_one_that_is_handed_on() -> None:
     waiters = Waiters()
-    wait = waiters.register("inv_1.1")
-    waiters.wake("inv_1.1")
-    assert wait.answer is None
-    waiters.wake("inv_1.1", FIRST)
-    waiters.wake("inv_1.1", SECOND)
-    waiters.wake_all()
-    assert wait.answer is FIRST
+    with waiters.waiting("inv_1.1") as wait:
+        waiters.wake("inv_1.1")
+        assert wait.answer is None
+        waiters.wake("inv_1.1", FIRST)
+        waiters.wake("inv_1.1", SECOND)
+        waiters.wake_all()
+        assert wait.answer is FIRST
 
 
 async def test_who_only_watches_is_sent_away_at_once_and_who_waits_has_a_while(
@@ -28,17 +28,16 @@ async def test_who_only_watches_is_sent_away_at_once_and_who_waits_has_a_while(
     runtime, now = house.gateway.runtime, 1000.0
     monkeypatch.setattr(process.time, "monotonic", lambda: now)
     watcher = runtime.live.join(OWNER, None)
-    wait = runtime.waiters.register("inv_1.1")
-    with runtime.listeners.waiting("lsn_1") as handed:
+    with runtime.waiters.waiting("inv_1.1") as wait:
+        with runtime.listeners.waiting("lsn_1") as handed:
+            assert runtime.begin_to_end() == 1
+            assert (runtime.ending, watcher.closed, handed.is_set()) == (True, True, True)
+        with pytest.raises(Refused):
+            runtime.live.join(OWNER, None)
+        now += process.PATIENCE
         assert runtime.begin_to_end() == 1
-        assert (runtime.ending, watcher.closed, handed.is_set()) == (True, True, True)
-    with pytest.raises(Refused):
-        runtime.live.join(OWNER, None)
-    now += process.PATIENCE
-    assert runtime.begin_to_end() == 1
-    assert (runtime.waiters.time_is_up, wait.is_set()) == (False, False)
-    now += 1
-    assert runtime.begin_to_end() == 1
-    assert (runtime.waiters.time_is_up, wait.is_set()) == (True, True)
-    runtime.waiters.leave("inv_1.1", wait)
+        assert (runtime.waiters.time_is_up, wait.is_set()) == (False, False)
+        now += 1
+        assert runtime.begin_to_end() == 1
+        assert (runtime.waiters.time_is_up, wait.is_set()) == (True, True)
     assert runtime.begin_to_end() == 0

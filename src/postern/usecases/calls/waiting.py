@@ -47,26 +47,24 @@ async def wait(
     allowed = delivery.deadline - delivery.created_at
     until = time.monotonic() + min(allowed, delivery.deadline - gateway.clock())
     waiters = gateway.runtime.waiters
-    woken = waiters.register(delivery.key)
-    if runs is not None:
-        runs.add_done_callback(lambda _: woken.set())
     try:
-        while True:
-            left = until - time.monotonic()
-            if left > 0:
-                await woken.within(min(left, pause, waiters.look_every))
-            if woken.answer is not None:
-                return answers.responded(woken.answer, delivery.invocation_id)
-            woken.clear()
-            ended = runs.result() if runs is not None and runs.done() else None
-            over = until <= time.monotonic() or waiters.time_is_up
-            answer = await _answer_in_row(gateway, delivery, ended, over)
-            if answer is not None:
-                return answer
+        with waiters.waiting(delivery.key) as woken:
+            if runs is not None:
+                runs.add_done_callback(lambda _: woken.set())
+            while True:
+                left = until - time.monotonic()
+                if left > 0:
+                    await woken.within(min(left, pause, waiters.look_every))
+                if woken.answer is not None:
+                    return answers.responded(woken.answer, delivery.invocation_id)
+                woken.clear()
+                ended = runs.result() if runs is not None and runs.done() else None
+                over = until <= time.monotonic() or waiters.time_is_up
+                answer = await _answer_in_row(gateway, delivery, ended, over)
+                if answer is not None:
+                    return answer
     except StoreUnavailable:
         return answers.problem("temporarily_unavailable", delivery.invocation_id)
-    finally:
-        waiters.leave(delivery.key, woken)
 
 
 async def _ended(
@@ -128,22 +126,21 @@ def _answer_for(code: str, invocation_id: str) -> CallerAnswer:
 async def await_first_answer(gateway: Gateway, webhook: Webhook, first_invocation_id: str) -> CallerAnswer:
     """The answer to a duplicate of a synchronous call: what the first call hears. While that waits, this waits too."""
     key = delivery_key(first_invocation_id, 1)
-    woken = gateway.runtime.waiters.register(key)
+    waiters = gateway.runtime.waiters
     until = time.monotonic() + (webhook.answer_timeout or 0.0)
     try:
-        while True:
-            row = await gateway.store.deliveries.get(key)
-            if row is None or (row.deadline is None and not row.answer_code):
-                return answers.stored("duplicate", first_invocation_id)
-            if row.answer_code:
-                return answer_of(row)
-            if time.monotonic() > until or gateway.runtime.waiters.time_is_up:
-                return _answer_for("response_timeout", first_invocation_id)
-            await woken.within(gateway.runtime.waiters.look_every)
-            if woken.answer is not None:
-                return answers.responded(woken.answer, first_invocation_id)
-            woken.clear()
+        with waiters.waiting(key) as woken:
+            while True:
+                row = await gateway.store.deliveries.get(key)
+                if row is None or (row.deadline is None and not row.answer_code):
+                    return answers.stored("duplicate", first_invocation_id)
+                if row.answer_code:
+                    return answer_of(row)
+                if time.monotonic() > until or waiters.time_is_up:
+                    return _answer_for("response_timeout", first_invocation_id)
+                await woken.within(waiters.look_every)
+                if woken.answer is not None:
+                    return answers.responded(woken.answer, first_invocation_id)
+                woken.clear()
     except StoreUnavailable:
         return answers.problem("temporarily_unavailable", first_invocation_id)
-    finally:
-        gateway.runtime.waiters.leave(key, woken)

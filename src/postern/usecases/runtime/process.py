@@ -58,16 +58,15 @@ class Waiters:
         self.time_is_up = False
         """The process ends: nobody may go on waiting."""
 
-    def register(self, key: str) -> CallerWait:
+    @contextmanager
+    def waiting(self, key: str) -> Iterator[CallerWait]:
         event = CallerWait()
         self._events.setdefault(key, set()).add(event)
-        return event
-
-    def leave(self, key: str, event: CallerWait) -> None:
-        waiting = self._events.get(key)
-        if waiting is not None:
-            waiting.discard(event)
-            if not waiting:
+        try:
+            yield event
+        finally:
+            self._events[key].discard(event)
+            if not self._events[key]:
                 del self._events[key]
 
     def wake(self, key: str, answer: WorkflowResponse | None = None) -> None:
@@ -137,7 +136,7 @@ class Listeners:
     def __init__(self) -> None:
         self._answering: dict[str, Listener] = {}
         self._waiting = Waiters()
-        self.wake = self._waiting.wake
+        self.wake, self.waiting = self._waiting.wake, self._waiting.waiting
         self.changed = asyncio.Event()
         """A listener came or went: look now, not at the next round."""
         self.closed = False
@@ -148,15 +147,6 @@ class Listeners:
 
     def take_in(self, listeners: Iterable[Listener]) -> None:
         self._answering = {one.answers: one for one in listeners if one.answers is not None}
-
-    @contextmanager
-    def waiting(self, listener_id: str) -> Iterator[asyncio.Event]:
-        """Set when something is there for this listener."""
-        event = self._waiting.register(listener_id)
-        try:
-            yield event
-        finally:
-            self._waiting.leave(listener_id, event)
 
     def close(self) -> None:
         """Sends everybody away, because the process is about to end."""
