@@ -58,11 +58,7 @@ HARMLESS = {
     "ShownRotation.main": "how often it was used",
     "ShownRotation.second": "how often it was used",
 }
-NEVER_HARMLESS = {
-    "NewApiKey.key",
-    "SignatureAuthentication.secret",
-    "ScheduleRequest.headers",
-}
+NEVER_HARMLESS = {"NewApiKey.key", "SignatureAuthentication.secret", "ScheduleRequest.headers"}
 
 
 def classes() -> Iterator[type[Any]]:

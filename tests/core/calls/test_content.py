@@ -100,10 +100,7 @@ def test_json_that_is_no_object_is_recognised(body: bytes) -> None:
 
 @pytest.mark.parametrize(
     ("levels", "code"),
-    [
-        (100, "payload_not_an_object"),
-        *((levels, "malformed_json") for levels in (101, 500, 5_000, 100_000)),
-    ],
+    [(100, "payload_not_an_object"), *((levels, "malformed_json") for levels in (101, 500, 5_000, 100_000))],
 )
 def test_an_array_is_judged_alike_however_deep_the_decoder_goes(levels: int, code: str) -> None:
     assert read(b"[" * levels + b"]" * levels) == code
@@ -140,15 +137,7 @@ def test_a_payload_field_beside_others_is_a_text_like_them() -> None:
     assert read(b"payload=%7B%7D&x=1", "application/x-www-form-urlencoded") == b'{"payload":"{}","x":"1"}'
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "application/xml",
-        "text/html",
-        "application/json; charset=latin-1",
-        "x",
-    ],
-)
+@pytest.mark.parametrize("kind", ["application/xml", "text/html", "application/json; charset=latin-1", "x"])
 def test_other_types_are_rejected(kind: str) -> None:
     assert read(b"{}", kind) == "unsupported_media_type"
 

@@ -2,12 +2,7 @@
 
 import pytest
 
-from postern.core.history.volume import (
-    LATENCY_BOUNDS_MS,
-    Counts,
-    Volume,
-    latency_bucket,
-)
+from postern.core.history.volume import LATENCY_BOUNDS_MS, Counts, Volume, latency_bucket
 
 NONE = [0] * len(LATENCY_BOUNDS_MS)
 

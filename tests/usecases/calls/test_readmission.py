@@ -187,10 +187,7 @@ async def test_why_a_call_is_not_admitted_is_reported(house: House) -> None:
         assert done.admitted == 0
         return [one.reason for one in done.items]
 
-    assert await reasons() == [
-        "it was not rejected",
-        "its credential was masked and cannot be checked again",
-    ]
+    assert await reasons() == ["it was not rejected", "its credential was masked and cannot be checked again"]
     await webhooks.switch(house.gateway, OWNER, webhook.id, False)
     assert await reasons() == ["its webhook is disabled and starts nothing"] * 2
     await webhooks.remove(house.gateway, OWNER, webhook.id)

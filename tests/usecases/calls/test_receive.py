@@ -73,17 +73,7 @@ async def test_a_call_that_is_answered_at_once_is_counted_logged_announced_and_d
     assert house.gateway.runtime.due.is_set()
     (line,) = lines
     assert line == CallLine(
-        webhook.id,
-        call,
-        "accepted",
-        "accepted",
-        200,
-        "",
-        "127.0.0.1",
-        7,
-        webhook.version,
-        line.detail,
-        0.0,
+        webhook.id, call, "accepted", "accepted", 200, "", "127.0.0.1", 7, webhook.version, line.detail, 0.0
     )
     counted = Counted()
     house.gateway.runtime.due.clear()

@@ -183,11 +183,7 @@ async def test_a_replay_never_changes_what_the_caller_heard(desk: Desk) -> None:
         """In the list, on its page, and in the live view."""
         (item,) = (await history.listing(desk.gateway, ACTOR, HistoryFilter())).items
         (story,) = await desk.store.history.some([item.id])
-        return [
-            item,
-            await history.show(desk.gateway, ACTOR, item.id),
-            summary_of(story),
-        ]
+        return [item, await history.show(desk.gateway, ACTOR, item.id), summary_of(story)]
 
     before = await shown()
     assert {one.http_status for one in before} == {201}

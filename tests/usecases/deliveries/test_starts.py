@@ -99,9 +99,7 @@ async def test_each_outcome_is_written_down_counted_and_announced_to_those_who_w
         None if isinstance(outcome, Started) else str(outcome),
     )
     assert delivery.runs == (2 if isinstance(outcome, Started) else None)
-    assert [one.outcome for one in delivery.log] == [
-        {"rejected": "failed"}.get(kind, kind),
-    ]
+    assert [one.outcome for one in delivery.log] == [{"rejected": "failed"}.get(kind, kind)]
     assert {name: count - before[name] for name, count in counted(house).items()} == {
         **dict.fromkeys(before, 0.0),
         kind: 1.0,

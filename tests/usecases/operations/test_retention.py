@@ -6,12 +6,7 @@ from sqlalchemy import func, insert, select
 
 from postern.core.deliveries.delivery import EngineRejected, EngineUnavailable, Run, Started
 from postern.core.history.invocation import HistoryFilter, StoreUnavailable
-from postern.core.operations.retention import (
-    DAY,
-    Rejected,
-    RetentionPolicy,
-    rejected_to_delete,
-)
+from postern.core.operations.retention import DAY, Rejected, RetentionPolicy, rejected_to_delete
 from postern.stores.history import retention as stored
 from postern.stores.sql.moments import milliseconds
 from postern.stores.sql.tables import (

@@ -236,11 +236,7 @@ async def test_a_paused_schedule_goes_on_when_a_run_by_hand_succeeds(desk: Desk)
         assert (await run(desk, webhook)).paused
         assert (await run(desk, webhook)).result == "accepted"
     shown = await state(desk, webhook)
-    assert (shown.paused_at, shown.consecutive_failures, shown.next_run_at is not None) == (
-        None,
-        0,
-        True,
-    )
+    assert (shown.paused_at, shown.consecutive_failures, shown.next_run_at is not None) == (None, 0, True)
 
 
 async def test_headers_are_sent_encrypted_at_rest_and_never_shown(desk: Desk) -> None:

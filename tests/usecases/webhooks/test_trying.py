@@ -47,9 +47,7 @@ async def test_the_newest_call_is_the_example_and_a_long_one_is_cut(house: House
     webhook = await house.webhook()
     for number in range(3):
         await house.call(
-            webhook,
-            b'{"id": "%d%s"}' % (number, b"x" * 100),
-            headers={"X-Event-ID": f"evt_{number}"},
+            webhook, b'{"id": "%d%s"}' % (number, b"x" * 100), headers={"X-Event-ID": f"evt_{number}"}
         )
     path = await trying.duplicate_key(house.gateway, OWNER, webhook.id, "id")
     assert (path.calls, path.found, path.example) == (3, 3, "2" + "x" * 79)

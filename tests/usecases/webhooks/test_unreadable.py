@@ -79,10 +79,7 @@ async def test_a_file_of_the_configuration_neither_lacks_nor_replaces_it(
         refusal = await refused(apply({**named, "authentication": {"method": "none"}}))
         assert [error.field for error in refusal.errors] == ["webhooks.1.id"]
     page = await listing.listing(house.gateway, OWNER)
-    assert ([one.id for one in page.items], [one.id for one in page.unreadable]) == (
-        [kept.id],
-        [other.id],
-    )
+    assert ([one.id for one in page.items], [one.id for one in page.unreadable]) == ([kept.id], [other.id])
 
 
 async def test_it_can_be_deleted(house: House, tmp_path: Path) -> None:
