@@ -49,7 +49,6 @@ from postern.usecases.history.code import WRITERS, Language
 from postern.usecases.history.filters import FilterRequest
 from postern.usecases.history.views.calls import Outcomes
 from postern.usecases.webhooks import listing as webhooks_listing
-from postern.usecases.webhooks.many import _CHANGES
 from postern.usecases.webhooks.requests import SECRETS
 from postern.usecases.webhooks.views import PLACED
 from postern.usecases.webhooks.views import Authentication as Shown
@@ -118,7 +117,6 @@ CHOICES: list[tuple[Any, Any, str]] = [
     (Wrong, send.WRONGS, "WRONGS in cli/develop/send.py"),
     (Action, listing.ACTIONS, "ACTIONS in console/views/webhooks/listing.py"),
     (Action, many.DONE, "DONE in console/views/webhooks/many.py"),
-    (Action, {*_CHANGES, "delete"}, "_CHANGES in usecases/webhooks/many.py"),
     (Action, many_of_commands.DONE, "DONE in cli/webhooks/many.py"),
     (State, [name for name in listing.STATES if name], "STATES in console/views/webhooks/listing.py"),
     (Sort, {*listing.ORDERS, "folder"}, "ORDERS in console/views/webhooks/listing.py"),

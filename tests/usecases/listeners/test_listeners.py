@@ -172,7 +172,7 @@ async def test_who_waits_for_a_listener_that_died_hears_that_answering_failed(ho
     await listeners.sweep(house.gateway)
     heard = await calling
     assert (heard.status, heard.json["code"]) == (502, "workflow_failed")
-    assert "a program in its place" in heard.json["detail"], "no workflow was asked"
+    assert "the program in its place" in heard.json["detail"], "no workflow was asked"
     item = await only_call(house)
     assert (item.status, item.error) == ("failed", "the listener went away before it had answered")
     await house.deliver()
