@@ -195,6 +195,7 @@ PARTS = {
     "/webhooks/{webhook}/steps": "a part of the page after creating",
     "/calls/count": "a part of the history's page",
     "/calls/{invocation}/sent": "a part of a call's page",
+    "/calls/{invocation}/runs": "a part of a call's page",
     "/calls/{invocation}/body": "a file",
     "/calls/{invocation}/call.json": "a file",
     "/calls/{invocation}/fixture": "a file",

@@ -11,12 +11,14 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from engines.embedded_stage import Stage, until
 from postern import workflows
+from postern.core.deliveries.delivery import RunStep
 from postern.engines.embedded import frames
 from postern.engines.embedded.conversation import Conversation
 from postern.engines.embedded.frames import Start
@@ -324,6 +326,35 @@ def test_a_run_that_answers_first_of_all_has_its_start_written_meanwhile(
     life.runs.finish(10)
 
 
+def test_a_run_is_shown_with_how_long_each_step_took_and_why_it_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("postern.workflows.replay.time", SimpleNamespace(monotonic=lambda: clock[0]))
+
+    @workflows.step
+    def find() -> None:
+        clock[0] += 2.5
+
+    @workflows.step
+    def pay() -> None:
+        clock[0] += 0.25
+        raise LookupError("no card")
+
+    def flow(_: Any) -> None:
+        find()
+        workflows.sleep(0.01)
+        pay()
+
+    life = Life(tmp_path, flow, lambda *_: True)
+    life.start()
+    assert life.ended.came.wait(PATIENCE)
+    [run] = life.runs.shown(10, "inv.1")
+    life.runs.finish(10)
+    failed = RunStep("pay", 0.25, "pay failed: LookupError: no card")
+    assert run.steps == (RunStep("find", 2.5), RunStep("sleep", 0.01), failed)
+
+
 def test_a_defect_in_another_change_begins_no_run_twice(tmp_path: Path) -> None:
     done: list[str] = []
 
@@ -373,11 +404,11 @@ def test_whoever_else_opens_the_file_and_closes_it_leaves_its_log_alone(tmp_path
     lost = threading.Event()
     journal = Journal(file, lost=lost.set)
     Journal(tmp_path / "another.db").close()
-    journal.write(lambda connection: connection.execute("INSERT INTO steps VALUES (1, 1, 'a', '1', NULL)"))
+    journal.write(lambda connection: connection.execute("INSERT INTO steps VALUES (1, 1, 'a', '1', NULL, 0)"))
     look = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('SELECT * FROM steps').fetchall(); c.close()"
     subprocess.run([sys.executable, "-c", look, str(file)], check=True)
     assert file.with_name("engine.db-wal").exists()
-    journal.write(lambda connection: connection.execute("INSERT INTO steps VALUES (1, 2, 'b', '1', NULL)"))
+    journal.write(lambda connection: connection.execute("INSERT INTO steps VALUES (1, 2, 'b', '1', NULL, 0)"))
     journal.close()
     assert not lost.is_set()
 

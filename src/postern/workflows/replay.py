@@ -1,6 +1,7 @@
 """The meaning of a workflow's words, in the embedded engine as in a rehearsal: a recorded result is returned, any
 other is recorded before it counts."""
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -38,6 +39,8 @@ class Recorded:
     name: str
     result: str | None = None
     error: str | None = None
+    seconds: float = 0.0
+    """How long it took. A run does not read it: it is for whoever asks why a run was slow."""
 
 
 @dataclass(slots=True)
@@ -70,16 +73,18 @@ class StepReplay:
             yield Once(found.result or "null")
             return
         once, self.busy = Once(stand_in=self.stand_in), True
+        began = time.monotonic()
         try:
             yield once
         except StepFailed as failed:
-            self._record(Recorded(name, error=str(failed)))
+            self._record(Recorded(name, error=str(failed), seconds=time.monotonic() - began))
             raise
         except LeftOff as left_off:
             self._let_go(left_off)
         finally:
             self.busy = False
-        self._record(Recorded(name, result=once.result), awaited=once.awaited)
+        took = time.monotonic() - began
+        self._record(Recorded(name, result=once.result, seconds=took), awaited=once.awaited)
 
     def sleep(self, seconds: float) -> None:
         found, latest = self._recorded("sleep"), self.now() + seconds
@@ -88,7 +93,8 @@ class StepReplay:
         left = wake_at - self.now()
         wake_at_disk = wake_at if left > SHORTEST_LEAVE else None
         if found is None or wake_at_disk is not None:  # for the first time, or taken up too early
-            self._record(Recorded("sleep", result=repr(wake_at)), wake_at_disk)
+            asked = min(float(seconds), sys.float_info.max)  # JSON has no infinity
+            self._record(Recorded("sleep", result=repr(wake_at), seconds=asked), wake_at_disk)
         if wake_at_disk is not None:
             self._let_go(Asleep())
         self.wait(max(0.0, left))

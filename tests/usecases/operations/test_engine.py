@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from postern.core.deliveries.delivery import EngineHealth, EngineUnavailable, Run, Workflow
+from postern.core.deliveries.delivery import EngineHealth, EngineUnavailable, Run, RunStep, Workflow
 from postern.core.problems import Refused
 from postern.usecases import stored_webhook
 from postern.usecases.access import audit
@@ -60,7 +60,16 @@ class Telling:
         if self.away:
             raise EngineUnavailable("nobody answered")
         return [
-            Run("r1", "orders", "failed", "inv_1.1", 1.0, 2.0, "it broke", ("one", "two")),
+            Run(
+                "r1",
+                "orders",
+                "failed",
+                "inv_1.1",
+                1.0,
+                2.0,
+                "it broke",
+                (RunStep("one", 0.25), RunStep("two", error="lost")),
+            ),
             Run("r2", "orders", "running", "inv_2.1", 3.0),
         ]
 
@@ -83,7 +92,10 @@ async def test_what_an_engine_tells_is_answered_as_it_is(house: House) -> None:
             "startedAt": "1970-01-01T00:00:01.000Z",
             "endedAt": "1970-01-01T00:00:02.000Z",
             "error": "it broke",
-            "steps": ["one", "two"],
+            "steps": [
+                {"name": "one", "seconds": 0.25, "error": None},
+                {"name": "two", "seconds": None, "error": "lost"},
+            ],
         },
         {
             "id": "r2",

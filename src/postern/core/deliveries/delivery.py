@@ -153,6 +153,14 @@ class EngineHealth(Struct, frozen=True):
     """What keeps a part of a running engine from working, as a broken workflow file does."""
 
 
+class RunStep(Struct, frozen=True):
+    """A step that is recorded. ``seconds``: how long it took with all its tries; of a sleep, how long it was to be."""
+
+    name: str
+    seconds: float | None = None
+    error: str = ""
+
+
 class Run(Struct, frozen=True):
     id: str
     workflow: str
@@ -161,7 +169,7 @@ class Run(Struct, frozen=True):
     started_at: float
     ended_at: float | None = None
     error: str = ""
-    steps: tuple[str, ...] = ()
+    steps: tuple[RunStep, ...] = ()
 
 
 class Workflow(Struct, frozen=True, rename="camel"):

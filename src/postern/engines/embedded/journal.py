@@ -32,7 +32,7 @@ LARGEST_GROUP = 1_000
 SOON = 0.01
 """Seconds that a change for which nobody waits is kept back, so that others share its commit."""
 FIRST_RETRY, LONGEST_RETRY = 0.1, 2.0
-VERSION = 2
+VERSION = 3
 
 SCHEMA = """
 CREATE TABLE runs (
@@ -59,6 +59,7 @@ CREATE TABLE steps (
     name TEXT NOT NULL,
     result TEXT,          -- as JSON
     error TEXT,           -- what StepFailed says
+    seconds REAL NOT NULL,  -- how long it took; of a sleep, how long it was to be
     PRIMARY KEY (run, position)
 ) WITHOUT ROWID;
 """

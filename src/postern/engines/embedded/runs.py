@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from postern.core.deliveries.delivery import LONGEST_ERROR, End, Started, end_of_runs
+from postern.core.deliveries.delivery import LONGEST_ERROR, End, RunStep, Started, end_of_runs
 from postern.core.deliveries.delivery import Run as RunShown
 from postern.engines.embedded.at_work import AtWork
 from postern.engines.embedded.frames import RunOver, Start
@@ -169,7 +169,10 @@ class WorkflowRuns:
                     started_at=started_at,
                     ended_at=ended_at,
                     error=error,
-                    steps=tuple(one.name for one in steps),
+                    steps=tuple(
+                        RunStep(one.name, round(one.seconds, 3), (one.error or "")[:LONGEST_ERROR])
+                        for one in steps
+                    ),
                 )
             )
         return found
@@ -214,7 +217,7 @@ class WorkflowRuns:
 
     def _recorded(self, seq: int) -> list[Recorded]:
         rows = self._journal.read(
-            "SELECT name, result, error FROM steps WHERE run = ? ORDER BY position", [seq]
+            "SELECT name, result, error, seconds FROM steps WHERE run = ? ORDER BY position", [seq]
         )
         return [Recorded(*row) for row in rows]
 
@@ -289,8 +292,8 @@ def _recording(
 
     def change(connection: sqlite3.Connection) -> bool:
         there = connection.execute(
-            f"INSERT OR {known} INTO steps SELECT ?, ?, ?, ?, ? WHERE EXISTS (SELECT 1 FROM runs WHERE seq = ? AND state IS NULL)",
-            (run.seq, position, step.name, step.result, step.error, run.seq),
+            f"INSERT OR {known} INTO steps SELECT ?, ?, ?, ?, ?, ? WHERE EXISTS (SELECT 1 FROM runs WHERE seq = ? AND state IS NULL)",
+            (run.seq, position, step.name, step.result, step.error, step.seconds, run.seq),
         )
         if wake_at is not None or run.blame:
             there = connection.execute(

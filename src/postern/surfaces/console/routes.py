@@ -84,6 +84,7 @@ VIEWS: list[tuple[str, str, View]] = [
     ("POST", "/calls/map", call.map_value),
     ("GET", "/calls/{invocation}", call.detail),
     ("GET", "/calls/{invocation}/sent", sent.part),
+    ("GET", "/calls/{invocation}/runs", call.runs),
     ("GET", "/calls/{invocation}/body", files.body),
     ("GET", "/calls/{invocation}/call.json", files.whole),
     ("GET", "/calls/{invocation}/fixture", files.fixture),

@@ -114,8 +114,9 @@ TOOLS = {
         ),
         Tool("workflows", "Show workflows and runs").does(
             """list: the workflows that the engine knows and which webhooks each one wants; none named means every webhook.
-            runs: the newest runs, or those of one delivery. begin: Python source for a new workflow of the embedded engine,
-            typed after the webhook's recorded event or newest call; it is written nowhere, hand it to whoever keeps them.""",
+            runs: the newest runs, or those of one delivery with the seconds that each step took. begin: Python source for a new
+            workflow of the embedded engine, typed after the webhook's recorded event or newest call; it is written nowhere, hand
+            it to whoever keeps them.""",
             {"list": Action("list_workflows"), "runs": Action("list_runs"), "begin": Action("new_workflow")},
         ),
         Tool("recheck_rejected", "Find rejected calls that pass now").does(

@@ -58,7 +58,10 @@ async def apply_configuration(gateway: Gateway, actor: Actor, body: ApplyRequest
 
 class RunsQuery(Shape):
     limit: Limit = 50
-    delivery_key: Text | None = Field(default=None, description="Only the runs of one delivery.")
+    delivery_key: Text | None = Field(
+        default=None,
+        description="Only the runs of one delivery, with their steps: the invocation's id, a dot and the delivery's emission.",
+    )
 
 
 row.of(readiness.status, "show_status", "GET", "/status", "Show how the gateway is")

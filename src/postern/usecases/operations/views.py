@@ -10,7 +10,17 @@ class Workflows(Listing[delivery.Workflow]):
     problems: list[str]
 
 
+class StepOfRun(View):
+    """``seconds``: how long the step took with all its tries; of a sleep, how long it was to be."""
+
+    name: str
+    seconds: float | None
+    error: str | None
+
+
 class Run(View):
+    """``steps``: those that are recorded, where one delivery's runs are asked for and the engine knows them."""
+
     id: str
     workflow: str
     state: str
@@ -18,11 +28,12 @@ class Run(View):
     started_at: Time
     ended_at: Time | None
     error: str | None
-    steps: list[str]
+    steps: list[StepOfRun]
 
 
 def run_of(run: delivery.Run) -> Run:
-    return shown(Run, run, error=run.error or None, steps=list(run.steps))
+    steps = [shown(StepOfRun, one, error=one.error or None) for one in run.steps]
+    return shown(Run, run, error=run.error or None, steps=steps)
 
 
 class Part(View):

@@ -4,7 +4,7 @@ from functools import wraps
 
 from starlette.responses import Response
 
-from postern.core.deliveries.delivery import FIELD_NAMES
+from postern.core.deliveries.delivery import FIELD_NAMES, delivery_key
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.history.replay import Values
 from postern.core.problems import Refused
@@ -14,6 +14,7 @@ from postern.surfaces.console.visit import STORE_AWAY, Form, View, Visit, proble
 from postern.usecases.calls import readmission
 from postern.usecases.history import history, samples
 from postern.usecases.listeners import listeners
+from postern.usecases.operations import engine
 from postern.usecases.signatures import remedies, subscriptions
 from postern.usecases.webhooks import webhooks
 
@@ -28,6 +29,16 @@ async def told(visit: Visit, notice: str = "", part: str = "") -> Response:
         return visit.to(f"/calls/{visit.at('invocation')}{part}", notice)
     context = await story.context(visit, visit.at("invocation"))
     return visit.page("call/page.html", **context | {"notice": pages.NOTICES.get(notice), "in_place": True})
+
+
+async def runs(visit: Visit) -> Response:
+    """The runs of one of the call's deliveries, with their steps. Asked for by itself: a page must not wait for the engine."""
+    key = delivery_key(visit.at("invocation"), whole_number(visit.query.get("emission", "")) or 1)
+    try:
+        found, trouble = await engine.runs(visit.gateway, visit.actor, delivery_key=key), ""
+    except Refused as refused:
+        found, trouble = [], problem_of(refused).detail
+    return visit.page("call/runs.html", runs=found, trouble=trouble)
 
 
 async def begin_workflow(visit: Visit) -> Response:
