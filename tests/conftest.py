@@ -14,7 +14,7 @@ import pytest
 import structlog
 from _pytest.faulthandler import fault_handler_stderr_fd_key
 
-from postern.observe.logs import LINES
+from postern.observe.logs import log
 from support import forks
 from support.browser import browser, browser_context, notes, one_browser, page
 from support.characters import know_characters
@@ -210,4 +210,4 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def log_of_the_tests() -> None:
     """A command that a test runs in its own process sets the log up for good: the next test has its own again."""
     structlog.reset_defaults()
-    vars(LINES).pop("bind", None)
+    vars(log).pop("bind", None)

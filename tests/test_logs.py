@@ -16,10 +16,9 @@ from support.wire import exchange
 
 SAYING = """
 import sys
-from postern.observe.logs import Log, set_up_logs
+from postern.observe.logs import log, set_up_logs
 
 set_up_logs(sys.argv[1])
-log = Log()
 log.info("went well", count=1)
 try:
     1 / 0
@@ -50,11 +49,11 @@ def test_text_in_a_file_is_without_colours() -> None:
 HOSTILE = r"""
 import asyncio, logging, sys
 from postern.observe.calls import CallLine, CallLog
-from postern.observe.logs import Log, set_up_logs
+from postern.observe.logs import log, set_up_logs
 
 set_up_logs(sys.argv[1])
 sent = "\x1b[2J\x9b31m\u202e\x07é\ud800"
-Log().error(sent, reason=sent, exc_info=ValueError(sent))
+log.error(sent, reason=sent, exc_info=ValueError(sent))
 logging.getLogger("some.library").warning("heard %s", sent)
 async def call():
     calls = CallLog(sys.stderr, sys.argv[1])
@@ -69,7 +68,7 @@ FORGING = r"""
 import asyncio, logging, sys
 from postern.engines.embedded.process import _log_lines
 from postern.observe.calls import CallLine, CallLog
-from postern.observe.logs import Log, set_up_logs
+from postern.observe.logs import log, set_up_logs
 
 if sys.argv[1] == "engine":
     _log_lines("text")
@@ -79,7 +78,7 @@ sent = "no\nFORGED line"
 try:
     raise ValueError(sent)
 except ValueError:
-    Log().exception(sent, reason=sent)
+    log.exception(sent, reason=sent)
     logging.getLogger("some.library").exception("heard %s", sent)
 async def call():
     calls = CallLog(sys.stderr, "text")

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from sqlalchemy import text
@@ -97,7 +98,8 @@ def test_who_may_write_into_a_folder_is_told(
 def test_a_start_says_what_is_wrong_with_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings({"POSTERN_DATA_DIR": str(tmp_path / "data")})
     said: list[dict[str, object]] = []
-    monkeypatch.setattr(gateway.log, "warning", lambda event, **about: said.append(about), raising=False)
+    log = SimpleNamespace(warning=lambda event, **about: said.append(about))
+    monkeypatch.setattr(gateway, "log", log)
     settings.data_dir.mkdir()
     settings.data_dir.chmod(0o777)
     with gateway.alone(settings):

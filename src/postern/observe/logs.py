@@ -5,25 +5,11 @@ import sys
 from typing import Any, TextIO
 
 import structlog
+from structlog.typing import FilteringBoundLogger
 
 from postern.core.visible import set_in, visible
 
-LINES: Any = structlog.get_logger()
-
-
-class Log:
-    def info(self, event: str, **about: object) -> None:
-        LINES.info(event, **about)
-
-    def warning(self, event: str, **about: object) -> None:
-        LINES.warning(event, **about)
-
-    def error(self, event: str, **about: object) -> None:
-        LINES.error(event, **about)
-
-    def exception(self, event: str, **about: object) -> None:
-        """Writes the exception that is being handled, too."""
-        LINES.exception(event, **about)
+log: FilteringBoundLogger = structlog.get_logger()
 
 
 def log_style(asked: str, stream: TextIO) -> str:
@@ -66,7 +52,7 @@ class _Libraries(logging.Handler):
     """Their warnings as lines like all others; Python would print them as they are."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        LINES.log(
+        log.log(
             min(record.levelno // 10 * 10, logging.CRITICAL),
             record.getMessage(),
             logger=record.name,

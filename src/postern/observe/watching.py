@@ -1,9 +1,7 @@
 """The interface to hear of changes of the workflow files and of runs."""
 
 from postern.core.deliveries.delivery import Workflow
-from postern.observe.logs import Log
-
-log = Log()
+from postern.observe.logs import log
 
 
 class Watch:

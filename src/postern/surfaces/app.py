@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from postern.core.address import ClientAddresses
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
-from postern.observe.logs import Log
+from postern.observe.logs import log
 from postern.observe.metrics import own_numbers
 from postern.surfaces.console.routes import console_routes
 from postern.surfaces.console.visit import trouble_page
@@ -27,8 +27,6 @@ from postern.surfaces.rest.framework.problems import STORE_AWAY, problem_page, p
 from postern.usecases.deliveries.dispatch import measure
 from postern.usecases.operations.readiness import offer_writer_waiting, readiness
 from postern.usecases.runtime.gateway import Gateway
-
-log = Log()
 
 App = Callable[..., Any]
 

@@ -26,7 +26,7 @@ from postern.core.webhooks.settings import ScheduleSetting
 from postern.core.webhooks.stored import StoredWebhook
 from postern.core.webhooks.webhook import Webhook
 from postern.observe.calls import call_counts
-from postern.observe.logs import Log
+from postern.observe.logs import log
 from postern.usecases.access.audit import noted
 from postern.usecases.answers import shown
 from postern.usecases.calls.receive import entry_of
@@ -42,8 +42,6 @@ AT_ONCE = 20
 LOOK_EVERY = 1.0
 LEASE = 120.0
 """Seconds, more than the longest time-out. After them another process takes over a run whose process died."""
-
-log = Log()
 
 
 @dataclass

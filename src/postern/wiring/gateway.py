@@ -26,7 +26,7 @@ from postern.core.channels import MailServer
 from postern.core.deliveries.delivery import EngineUnavailable, Workflow
 from postern.core.operations.retention import RetentionPolicy
 from postern.observe.calls import CallLog
-from postern.observe.logs import Log
+from postern.observe.logs import log
 from postern.observe.watching import Watch
 from postern.outbound.fetch import FetchedAnswer, Fetcher
 from postern.outbound.guard import Guard
@@ -51,8 +51,6 @@ from postern.workflows.load import Loaded, load
 
 MOUNTS = Path("/proc/self/mounts")
 NETWORK = {"nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "fuse.sshfs", "fuse.glusterfs", "fuse.rclone"}
-
-log = Log()
 
 
 def secret_keys(settings: Settings) -> list[str]:

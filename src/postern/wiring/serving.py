@@ -13,7 +13,7 @@ from typing import Any
 
 from postern.core.address import ClientAddresses
 from postern.core.history.invocation import StoreUnavailable
-from postern.observe.logs import Log
+from postern.observe.logs import log
 from postern.observe.metrics import own_numbers
 from postern.settings import Settings
 from postern.surfaces.app import make_app
@@ -48,8 +48,6 @@ from postern.wiring.workers.parent import Workers
 from postern.wiring.workers.worker import Lifeline, WorkerMetrics, WorkerSlot
 
 LOOK_EVERY = 1.0
-
-log = Log()
 
 
 async def serve(settings: Settings, slot: WorkerSlot | None = None, lines: DevLines | None = None) -> None:

@@ -7,13 +7,11 @@ from contextlib import contextmanager
 from typing import NoReturn
 
 from postern.core.history.invocation import StoreUnavailable
-from postern.observe.logs import Log
+from postern.observe.logs import log
 from postern.settings import SettingError
 from postern.stores.secrets.vault import VaultError
 from postern.stores.sql.schema import SchemaMismatch
 from postern.surfaces.cli.run import FAILED, UNAVAILABLE, USAGE, end
-
-log = Log()
 
 
 class CannotStart(Exception):

@@ -129,8 +129,8 @@ def some_requests(dice: random.Random) -> bytes:
 async def test_requests_in_any_pieces_answered_at_any_time_get_one_answer_each_in_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    lost_count = []
-    monkeypatch.setattr(module.log, "error", lambda *words, **_: lost_count.append(words))
+    lost_count: list[str] = []
+    monkeypatch.setattr(module, "log", SimpleNamespace(error=lost_count.append))
     dice = random.Random(20261122)
     seen: set[State] = set()
     for _ in range(3000):

@@ -21,11 +21,9 @@ from postern.engines.embedded import frames
 from postern.engines.embedded.link import OnEnd, TakeAnswer
 from postern.engines.embedded.supervisor import Supervisor
 from postern.engines.handover import ended_when_asked
-from postern.observe.logs import Log
+from postern.observe.logs import log
 from postern.observe.watching import Watch
 from postern.private_files import make_folder, private_folder
-
-log = Log()
 
 PATIENCE = 30.0
 ASKED_EVERY = 1.0

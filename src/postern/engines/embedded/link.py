@@ -14,12 +14,10 @@ from postern.core.answer import InvalidResponse
 from postern.core.deliveries.delivery import End, EngineRejected, EngineUnavailable
 from postern.core.history.invocation import StoreUnavailable
 from postern.engines.embedded import frames
-from postern.observe.logs import Log
+from postern.observe.logs import log
 
 LARGE = 16 * 1024
 """A frame of more bytes is not kept until others come."""
-
-log = Log()
 
 TakeAnswer = Callable[[str, Any, Any, Any], Awaitable[bool]]
 """Key, status, headers, body of a workflow's answer: True when it is recorded as the first one."""

@@ -20,11 +20,9 @@ import msgspec
 from postern.core.deliveries.delivery import EngineUnavailable, Workflow
 from postern.engines.embedded import frames
 from postern.engines.embedded.link import Link, OnEnd, TakeAnswer, nobody_waits
-from postern.observe.logs import Log
+from postern.observe.logs import log
 from postern.observe.watching import Watch
 from postern.workflows.load import workflow_files
-
-log = Log()
 
 LOOK_EVERY = 0.5
 GRACE = 10.0

@@ -20,13 +20,11 @@ from sqlalchemy.pool import QueuePool
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
 from postern.left_log import Damaged, note_log, put_left_log_aside
-from postern.observe.logs import Log
+from postern.observe.logs import log
 from postern.private_files import private_file
 from postern.stores.sql.bulk import in_the_driver
 
 T = TypeVar("T")
-
-log = Log()
 
 READERS = 4
 SEARCHERS = 2

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, func, select
 from sqlalchemy.engine import URL
 
-from postern.observe.logs import Log
+from postern.observe.logs import log
 from postern.stores.sql.database import ALONE_LOCK, REACHING
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ LISTENING, DEAF = "listening", "deaf"
 LONGEST_PAUSE = 5.0
 AGAIN_AFTER = 60.0
 """Seconds until it is said once more, as of everything else that the store's absence stops."""
-
-log = Log()
 
 
 def announce(connection: Connection, word: str, about: str = "") -> None:

@@ -33,7 +33,7 @@ from sqlalchemy.exc import (
 )
 
 from postern.core.history.invocation import Entry, Receipt, StoreUnavailable
-from postern.observe.logs import Log
+from postern.observe.logs import log
 from postern.stores.sql.database import Database, value_not_storable
 
 T = TypeVar("T")
@@ -65,8 +65,6 @@ LOG_EVERY = 10.0
 """A full disk refuses dozens of commits a second, and the log may be on that disk."""
 QUIET_FOR = 10.0
 """Seconds without a refused commit after which the log says that the trouble is over."""
-
-log = Log()
 
 
 class Commits:

@@ -32,7 +32,7 @@ from postern.core.webhooks.stored import (
     UnreadableWebhook,
 )
 from postern.identity import new_id
-from postern.observe.logs import Log
+from postern.observe.logs import log
 from postern.stores import schedules
 from postern.stores.access.audit import write_note, write_notes
 from postern.stores.secrets import keys
@@ -44,8 +44,6 @@ from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import epochs, samples, secrets, tallies, webhooks
 from postern.stores.sql.writer import Writer
 from postern.stores.webhooks.versions import next_epoch, versions
-
-log = Log()
 
 Stored = StoredWebhook | UnreadableWebhook
 

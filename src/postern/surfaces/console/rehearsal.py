@@ -14,7 +14,7 @@ from starlette.types import Scope
 from postern.core.access.accounts import Actor
 from postern.core.history.invocation import HistoryFilter, StoreUnavailable
 from postern.core.problems import Refused
-from postern.observe.logs import Log
+from postern.observe.logs import log
 from postern.surfaces.console import pages
 from postern.surfaces.console.routes import VIEWS
 from postern.surfaces.console.visit import View, Visit
@@ -32,8 +32,6 @@ ACTOR = Actor("rehearsal", "admin")
 AFTER = 0.5
 PAUSE = 0.01
 """Between two pages, for the calls that came in meanwhile."""
-
-log = Log()
 
 
 async def rehearse(gateway: Gateway) -> None:

@@ -6,15 +6,13 @@ the call.
 
 from postern.core import answer as answers
 from postern.core.answer import CallerAnswer
-from postern.observe.logs import Log
+from postern.observe.logs import log
 from postern.surfaces.http.exchange import Line
 from postern.surfaces.http.reader import Request
 from postern.usecases.calls.intake import IncomingCall, Intake
 from postern.usecases.calls.receive import CallerState
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-
-log = Log()
 
 
 class CallExchange:

@@ -19,7 +19,7 @@ from uvicorn.server import ServerState
 from postern.core import answer as answers
 from postern.core.address import limit_key
 from postern.core.answer import CallerAnswer
-from postern.observe.logs import Log
+from postern.observe.logs import log
 from postern.surfaces.http.crowding import AT_ONCE, Progress, Standing, give_up
 from postern.surfaces.http.exchange import Exchange, Line
 from postern.surfaces.http.reader import Request, RequestReader
@@ -43,8 +43,6 @@ MOST_DISCARDED = 64 * 1024 * 1024
 
 READS_ON = 15.0
 """Seconds: a caller who has taken some of its answer so recently is reading it, however slowly."""
-
-log = Log()
 
 # Of what each request needs: Python 3.11 takes ten times as long to find an enum's member as a name.
 _IDLE, _ANSWERING, _HOLDING = State.IDLE, State.ANSWERING, State.HOLDING

@@ -12,7 +12,7 @@ import httptools
 from msgspec import Struct
 
 from postern.core.calls.call import Headers
-from postern.observe.logs import Log
+from postern.observe.logs import log
 from postern.surfaces.http.states import ConnectionEvent
 
 LARGEST_HEAD = 32 * 1024
@@ -20,8 +20,6 @@ LARGEST_HEAD = 32 * 1024
 _after_line_ends = re.compile(rb"[\r\n]*").match
 """Line ends between two requests mean nothing."""
 _is_host = re.compile(rb"[A-Za-z0-9._~!$&'()*+,;=:%\[\]-]*").fullmatch
-
-log = Log()
 
 # Python 3.11 takes ten times as long to find an enum's member as a name, and each request needs all three.
 _HEAD_BEGUN, _BODY_PIECE, _REQUEST_WHOLE = (

@@ -11,13 +11,11 @@ from typing import Any
 import uvicorn
 from uvicorn.server import ServerState
 
-from postern.observe.logs import Log
+from postern.observe.logs import log
 from postern.surfaces.http.connection import Connection, Connections, MakeExchange
 from postern.surfaces.http.crowding import most_connections, raise_descriptor_limit
 
 DRAIN_SECONDS = 25
-
-log = Log()
 
 
 class Server(uvicorn.Server):

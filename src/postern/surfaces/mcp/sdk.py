@@ -27,14 +27,12 @@ from postern.core.access.accounts import Actor
 from postern.core.documents import Document
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
-from postern.observe.logs import Log
+from postern.observe.logs import log
 from postern.surfaces.mcp.shown import Shown
 from postern.surfaces.mcp.table import INSTRUCTIONS, TOOLS
 from postern.surfaces.mcp.tool import Tool
 from postern.surfaces.rest.framework.problems import problem_of
 from postern.usecases.runtime.gateway import Gateway
-
-log = Log()
 
 State = dict[str, Any]
 """The SDK's state of a server. It stays empty."""

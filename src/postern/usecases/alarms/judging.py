@@ -29,7 +29,7 @@ from postern.core.alarms import (
 from postern.core.operations.retention import DAY
 from postern.core.rhythm import rhythm_of
 from postern.core.webhooks.webhook import Webhook
-from postern.observe.logs import Log
+from postern.observe.logs import log
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.runtime.loop import Loop
 
@@ -52,8 +52,6 @@ OVER_AFTER = 60.0
 KNOWN_FOR = 30 * 1440
 """Minutes: a reason that occurred within these is not new."""
 OF_CALLS: tuple[AlarmKind, ...] = ("rejected", "not_started", "answers")
-
-log = Log()
 
 
 class AlarmLoop:

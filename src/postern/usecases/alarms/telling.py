@@ -19,7 +19,7 @@ from postern.core.documents import Document
 from postern.core.problems import FetchTrouble, Refused
 from postern.core.signatures.outgoing import signature, signing_key
 from postern.identity import new_id
-from postern.observe.logs import Log
+from postern.observe.logs import log
 from postern.observe.metrics import Numbers
 from postern.usecases.alarms import incidents, views
 from postern.usecases.answers import Listing, Time, whole
@@ -37,8 +37,6 @@ LONGEST_TEXT = 1_500
 """Characters: Discord takes 2,000."""
 
 FORMS = tomllib.loads(Path(__file__).with_name("channels.toml").read_text("utf-8"))
-
-log = Log()
 Moment = Literal["opened", "closed"]
 
 

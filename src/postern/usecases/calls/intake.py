@@ -14,7 +14,7 @@ from postern.core.calls.arriving import ArrivingBytes, Body
 from postern.core.calls.call import Call, Headers
 from postern.core.verdict import Verdict
 from postern.core.webhooks.webhook import Webhook
-from postern.observe.logs import Log
+from postern.observe.logs import log
 from postern.observe.metrics import Numbers
 from postern.usecases.calls.receive import OnAnswer, receive
 from postern.usecases.runtime.gateway import Gateway
@@ -25,8 +25,6 @@ LARGEST_WAITING = 256 * 1024
 """Bytes of a body that is kept while the sender's keys are fetched. A larger one has to be sent again."""
 LOG_EVERY = 10.0
 """Seconds between two log lines about the same shortage."""
-
-log = Log()
 
 
 class Intake:

@@ -30,7 +30,7 @@ from postern.core.webhooks.announced import Announcement
 from postern.core.webhooks.webhook import Webhook
 from postern.identity import new_id
 from postern.observe.calls import CallLine, call_counts
-from postern.observe.logs import Log
+from postern.observe.logs import log
 from postern.observe.metrics import Numbers
 from postern.usecases.calls.waiting import LOOK_FOR_LISTENER, await_answer, await_first_answer, wait
 from postern.usecases.deliveries.dispatch import LEASE
@@ -39,8 +39,6 @@ from postern.usecases.runtime.gateway import Gateway
 LONGEST_HANDSHAKE_BODY = 64 * 1024
 
 _encode = msgspec.json.Encoder().encode
-
-log = Log()
 
 LATE = 0.1
 """Seconds from the verdict to the answer. After longer ones the history notes when the caller was answered."""

@@ -6,13 +6,10 @@ from typing import Any, Literal
 from postern.core.answer import InvalidResponse, workflow_response
 from postern.core.deliveries.delivery import LONGEST_ERROR, End, invocation_of_key
 from postern.core.problems import Refused, invalid
-from postern.observe.logs import Log
 from postern.observe.metrics import counter_of_ends
 from postern.usecases.calls.waiting import CODE_OF_END
 from postern.usecases.deliveries.starting import take_answer
 from postern.usecases.runtime.gateway import Gateway
-
-log = Log()
 
 
 async def respond(

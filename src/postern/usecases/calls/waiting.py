@@ -10,12 +10,10 @@ from postern.core.answer import CallerAnswer, WorkflowResponse
 from postern.core.deliveries.delivery import End, EngineRejected, EngineUnavailable, Started, delivery_key
 from postern.core.history.invocation import Delivery, StoreUnavailable
 from postern.core.webhooks.webhook import Webhook
-from postern.observe.logs import Log
+from postern.observe.logs import log
 from postern.usecases.deliveries.starting import start_delivery, take_answer
 from postern.usecases.ports import Engine
 from postern.usecases.runtime.gateway import Gateway
-
-log = Log()
 
 CODE_OF_END = {"completed": "completed", "failed": "workflow_failed"}
 """The code that a caller who still waits hears when all runs have ended."""

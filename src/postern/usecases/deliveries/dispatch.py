@@ -16,7 +16,7 @@ from postern.core.deliveries.delivery import (
 )
 from postern.core.history.invocation import Content, Delivery, StoreUnavailable, payload_of, traceparent_of
 from postern.observe.calls import call_counts
-from postern.observe.logs import Log
+from postern.observe.logs import log
 from postern.observe.metrics import Numbers
 from postern.usecases.deliveries.starting import start_delivery
 from postern.usecases.runtime.gateway import Gateway
@@ -33,8 +33,6 @@ BROUGHT_FORWARD = 1_000
 """Deliveries in one step: calls are stored between the steps."""
 LOOK_EVERY = 1.0
 LONGEST_PAUSE = 15.0
-
-log = Log()
 
 
 async def catch_up(gateway: Gateway) -> int:

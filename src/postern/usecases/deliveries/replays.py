@@ -13,7 +13,6 @@ from postern.core.history.part import path_of
 from postern.core.history.replay import Replay, Values
 from postern.core.problems import Refused, invalid
 from postern.identity import new_id
-from postern.observe.logs import Log
 from postern.usecases.access.audit import noted
 from postern.usecases.answers import Listing, as_plain, first_page, page_size, shown
 from postern.usecases.deliveries import views
@@ -28,8 +27,6 @@ FIRST = 5
 MOST_QUEUED = 200
 LEASE = 30.0
 LOOK_EVERY = 1.0
-
-log = Log()
 
 
 async def plan(

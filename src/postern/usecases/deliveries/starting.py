@@ -15,7 +15,7 @@ from postern.core.deliveries.delivery import (
     wait_before_retry,
 )
 from postern.core.history.invocation import Delivery, StoreUnavailable
-from postern.observe.logs import Log
+from postern.observe.logs import log
 from postern.observe.metrics import Numbers, counter_of_starts
 from postern.usecases.ports import Engine
 from postern.usecases.runtime.gateway import Gateway
@@ -29,8 +29,6 @@ AWAY_FOR_LONG = 15.0
 """Seconds. After a shorter absence of the engine, what was tried meanwhile is due soon by itself."""
 ONE_ALONE = 600.0
 """Seconds after a start was taken, in which the engine counts as there although it refuses those of one workflow."""
-
-log = Log()
 
 
 async def start_delivery(gateway: Gateway, delivery: Delivery, payload: bytes) -> Started:

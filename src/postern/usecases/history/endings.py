@@ -6,7 +6,7 @@ import time
 
 from postern.core.deliveries.delivery import EngineUnavailable, State, invocation_of_key
 from postern.core.history.invocation import StoreUnavailable
-from postern.observe.logs import Log
+from postern.observe.logs import log
 from postern.observe.metrics import counter_of_ends
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.runtime.loop import Loop
@@ -23,8 +23,6 @@ LOST_AFTER = 30.0
 """Seconds since the start of a run: the engine may not show a younger one everywhere yet."""
 LOST_ASKED_EVERY = 600.0
 """Seconds. Somebody may give the engine its right database back."""
-
-log = Log()
 
 
 class EndingsLoop:

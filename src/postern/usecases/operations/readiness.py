@@ -10,7 +10,7 @@ from postern import __version__
 from postern.core.access.accounts import Actor
 from postern.core.deliveries.delivery import EngineHealth
 from postern.core.history.invocation import StoreUnavailable
-from postern.observe.logs import Log
+from postern.observe.logs import log
 from postern.observe.metrics import Numbers
 from postern.stores.history.endings import MOST_COUNTED
 from postern.usecases.operations.views import Part, Status
@@ -27,8 +27,6 @@ LONGEST_START = 15.0
 
 NO_ENGINE = EngineHealth(True, "none in this process")
 """That is well: it was set so."""
-
-log = Log()
 
 
 async def readiness(gateway: Gateway) -> Status:

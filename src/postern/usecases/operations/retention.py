@@ -17,7 +17,7 @@ from postern.core.history.invocation import StoreUnavailable
 from postern.core.operations.retention import DAY, REJECTED_BYTES, VOLUMES_KEPT, OwnRetention, RetentionPolicy
 from postern.core.steady_clock import SteadyClock
 from postern.identity import first_id_at
-from postern.observe.logs import Log
+from postern.observe.logs import log
 from postern.usecases.access.accounts import SESSION_IDLE
 from postern.usecases.access.audit import noted
 from postern.usecases.answers import Time
@@ -38,8 +38,6 @@ Report = Callable[[str, int], None]
 Find = Callable[[str], Awaitable[list[str]]]
 """Finds the next ids to be deleted, after the given one."""
 T = TypeVar("T")
-
-log = Log()
 
 
 def _nobody(_what: str, _so_far: int) -> None:

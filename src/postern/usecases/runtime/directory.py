@@ -8,11 +8,9 @@ from postern.core.webhooks import listing
 from postern.core.webhooks.listing import Groups, Listed, groups_of
 from postern.core.webhooks.stored import StoredWebhook, UnreadableWebhook
 from postern.core.webhooks.webhook import Webhook
-from postern.observe.logs import Log
+from postern.observe.logs import log
 from postern.stores.webhooks.webhooks import WebhookStore
 from postern.usecases.runtime.loop import Loop
-
-log = Log()
 
 LOOK_EVERY = 0.4
 AT_ONCE = 100

@@ -10,12 +10,10 @@ from msgspec import Struct, field
 from postern.core.deliveries.delivery import End
 from postern.core.history.invocation import AnswerHeard
 from postern.core.history.volume import answer_name, latency_bucket
-from postern.observe.logs import Log
+from postern.observe.logs import log
 
 MOST = 20_000
 """Of each kind, while the store is away. The engine is asked again later for an end that was dropped."""
-
-log = Log()
 
 
 class Noticed(Struct):

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 
 from postern.core.problems import FetchTrouble
-from postern.observe.logs import Log
+from postern.observe.logs import log
 from postern.usecases.ports import Fetch
 
 WITHIN = 5.0
@@ -24,8 +24,6 @@ MOST_NAMED = 5
 """Addresses that the calls of one webhook can have asked within that time. What is at hand is asked anyway."""
 MOST_WAITING = 100
 MOST_SETS = 500
-
-log = Log()
 
 
 class KeySets:

@@ -14,12 +14,9 @@ from msgspec import Struct, field
 from postern.core.access.accounts import Actor
 from postern.core.history.invocation import HistoryFilter, Story
 from postern.core.problems import Refused
-from postern.observe.logs import Log
 from postern.stores.history.reading import History
 from postern.usecases.runtime.loop import Loop
 from postern.usecases.summary import InvocationSummary, summary_of
-
-log = Log()
 
 MOST_WATCHERS = 200
 MOST_OF_ONE = 20

@@ -6,9 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from postern.core.history.invocation import StoreUnavailable
-from postern.observe.logs import Log
-
-log = Log()
+from postern.observe.logs import log
 
 CATCH_UP_EVERY = 60.0
 

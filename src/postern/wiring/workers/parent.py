@@ -17,15 +17,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from postern.observe.logs import Log
+from postern.observe.logs import log
 from postern.surfaces.http.server import DRAIN_SECONDS, pass_over_others
 from postern.wiring.workers.worker import WorkerSlot
 
 LONGEST_PAUSE = 10.0
 START_SECONDS = 180.0
 END_SECONDS = DRAIN_SECONDS + 20.0
-
-log = Log()
 
 
 class Worker:
