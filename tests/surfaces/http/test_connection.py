@@ -11,7 +11,6 @@ from uvicorn.server import ServerState
 from postern.core.answer import CallerAnswer
 from postern.surfaces.http import connection as module
 from postern.surfaces.http.connection import Connection, Connections, make_place
-from postern.surfaces.http.exchange import Line
 from postern.surfaces.http.reader import Request
 from postern.surfaces.http.states import State
 
@@ -57,7 +56,7 @@ class Asked:
 
     listens_on = True
 
-    def __init__(self, line: Line, request: Request) -> None:
+    def __init__(self, line: Connection, request: Request) -> None:
         self.line = line
         self.path = request.path
         self.keep_alive = request.keep_alive
@@ -89,7 +88,7 @@ class Stage:
     def __init__(self) -> None:
         self.exchanges = exchanges = list[Asked]()
 
-        def make(line: Line, request: Request) -> Asked:
+        def make(line: Connection, request: Request) -> Asked:
             exchanges.append(Asked(line, request))
             return exchanges[-1]
 

@@ -10,7 +10,7 @@ from starlette.types import Scope
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-from postern.surfaces.http.exchange import Line
+from postern.surfaces.http.connection import Connection
 from postern.surfaces.http.reader import Request
 
 App = Callable[..., Any]
@@ -23,7 +23,7 @@ class AppExchange:
 
     listens_on = False
 
-    def __init__(self, app: App, line: Line, request: Request) -> None:
+    def __init__(self, app: App, line: Connection, request: Request) -> None:
         self._line = line
         self._app = app
         self._cycle: RequestResponseCycle | None = RequestResponseCycle(
@@ -99,7 +99,7 @@ class AppExchange:
             self._line.answered(keep_alive=False)
 
 
-def _scope(line: Line, request: Request) -> Scope:
+def _scope(line: Connection, request: Request) -> Scope:
     path = request.path.decode("ascii")
     return {
         "type": "http",

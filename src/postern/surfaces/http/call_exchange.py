@@ -7,7 +7,7 @@ the call.
 from postern.core import answer as answers
 from postern.core.answer import CallerAnswer
 from postern.observe.logs import log
-from postern.surfaces.http.exchange import Line
+from postern.surfaces.http.connection import Connection
 from postern.surfaces.http.reader import Request
 from postern.usecases.calls.intake import IncomingCall, Intake
 from postern.usecases.calls.receive import CallerState
@@ -21,8 +21,8 @@ class CallExchange:
     listens_on = True
     makes: type[IncomingCall] = IncomingCall
 
-    def __init__(self, intake: Intake, line: Line, request: Request) -> None:
-        self._line: Line | None = line
+    def __init__(self, intake: Intake, line: Connection, request: Request) -> None:
+        self._line: Connection | None = line
         self._request: Request | None = request
         """Kept until the call is judged: headers are the largest part of a call, and nobody asks for them again."""
         self._asks_first = request.asks_first

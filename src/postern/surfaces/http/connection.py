@@ -9,7 +9,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
@@ -21,7 +21,6 @@ from postern.core.address import limit_key
 from postern.core.answer import CallerAnswer
 from postern.observe.logs import log
 from postern.surfaces.http.crowding import AT_ONCE, Progress, Standing, give_up
-from postern.surfaces.http.exchange import Exchange, Line
 from postern.surfaces.http.reader import Request, RequestReader
 from postern.surfaces.http.states import LONGEST, TABLE, ConnectionEvent, Do, State, Wait
 from postern.usecases.calls.intake import PREFIX
@@ -56,7 +55,33 @@ _HEAD_WHOLE, _ANSWERED, _FINAL_ANSWER = (
 _BUFFER = bytearray(MOST_AT_ONCE)
 """Data is copied out of it at once, so one buffer is enough for the process and its loop."""
 
-MakeExchange = Callable[[Line, Request], Exchange]
+
+class Exchange(Protocol):
+    """One request and its answer. It tells the connection when the answer has gone out."""
+
+    keep_alive: bool
+    """Whether the connection may go on after the answer."""
+    listens_on: bool
+    """Whether its caller still wants the answer after it has shut its side."""
+
+    @property
+    def started(self) -> bool:
+        """Whether some of the answer has gone out."""
+
+    def begin(self) -> None:
+        """The head is whole, and every earlier request is answered."""
+
+    def take(self, piece: bytes) -> bool:
+        """Whether this piece of the body was wanted."""
+
+    def finish(self) -> None:
+        """The request is whole."""
+
+    def drop(self) -> None:
+        """The rest of it will not come, or nobody is there to hear the answer."""
+
+
+MakeExchange = Callable[["Connection", Request], Exchange]
 
 _PROGRESS = {
     State.HEAD: Progress.HEAD,
