@@ -7,7 +7,7 @@ for trying things out, calls can be signed here, too.
 
 import hmac
 import re
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from binascii import Error, unhexlify
 from typing import Any, Literal, Protocol, get_args
 
@@ -223,8 +223,6 @@ def _how(algorithm: Algorithm, public: Any) -> tuple[tuple[Any, ...], tuple[Any,
 
 def new_private_key(algorithm: Algorithm) -> str:
     """A new pair, for a sender of one's own: base64 of PKCS #8, on one line."""
-    from base64 import b64encode
-
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 

@@ -46,13 +46,11 @@ class _Wrong(ValueError):
     """One field's value cannot be used; the message says why."""
 
 
-class Written(msgspec.Struct, frozen=True):
-    """Reads a field as a person writes it. Raises ``_Wrong``."""
-
-    read: Callable[[Any], Any]
+Reader = Callable[[Any], Any]
+"""Reads a field as a person writes it. Raises ``_Wrong``."""
 
 
-def _refs(*kinds: str, needed: bool = False) -> Written:
+def _refs(*kinds: str, needed: bool = False) -> Reader:
     def read(value: Any) -> tuple[str, ...]:
         if isinstance(value, str):
             value = [value]
@@ -72,10 +70,10 @@ def _refs(*kinds: str, needed: bool = False) -> Written:
                 raise _Wrong(f"{text!r} cannot be used here; use {', '.join(kinds)}")
         return texts
 
-    return Written(read)
+    return read
 
 
-def _one_of(choices: tuple[str, ...], default: str) -> Written:
+def _one_of(choices: tuple[str, ...], default: str) -> Reader:
     def read(value: Any) -> str:
         if value == "":
             return default
@@ -83,17 +81,17 @@ def _one_of(choices: tuple[str, ...], default: str) -> Written:
             raise _Wrong(f"one of {', '.join(choices)}")
         return cast(str, value)
 
-    return Written(read)
+    return read
 
 
-def _separator(characters: str, words: str) -> Written:
+def _separator(characters: str, words: str) -> Reader:
     def read(value: Any) -> str:
         character = _SEPARATOR_WORDS.get(value, value) if isinstance(value, str) else None
         if character is None or len(character) > 1 or character not in characters:
             raise _Wrong(f"one of {words}, or the character itself")
         return character
 
-    return Written(read)
+    return read
 
 
 def _text(value: Any) -> str:
@@ -175,43 +173,43 @@ class SignatureScheme(msgspec.Struct, frozen=True, rename="camel", forbid_unknow
     """Divides a value into several items."""
     key_separator: Annotated[str, _separator("=,|", "none, equals, comma, bar")] = ""
     """Divides an item, at its first occurrence, into key and value."""
-    signature_key: Annotated[str, Written(_text)] = ""
+    signature_key: Annotated[str, _text] = ""
     """Only items with this key count. A prefix such as ``sha256=`` is the key ``sha256`` before the separator
     ``=``."""
     algorithm: Annotated[Algorithm, _one_of(ALGORITHMS, "hmac_sha256")] = "hmac_sha256"
     """The algorithm that makes the signatures: with a shared secret, the sender's private key, or the key of its certificate."""
-    keys_from: Annotated[str, Written(_https)] = ""
+    keys_from: Annotated[str, _https] = ""
     """For signed tokens: the address of the sender's public keys, a key set (JWKS)."""
-    secret_claim: Annotated[str, Written(_claim)] = "aud"
+    secret_claim: Annotated[str, _claim] = "aud"
     """For tokens with a key set: the claim that must equal the secret that is set. If it is not the audience (aud), the audience
     must be the webhook's URL. For signatures with a certificate: the field of the body that must equal it."""
-    issuers: Annotated[tuple[str, ...], Written(_texts)] = ()
+    issuers: Annotated[tuple[str, ...], _texts] = ()
     """For signed tokens: the issuers that are accepted."""
-    body_claim: Annotated[str, Written(_text)] = ""
+    body_claim: Annotated[str, _text] = ""
     """For signed tokens: the claim that has the body's SHA-256, in hex."""
     certificate_from: Annotated[tuple[str, ...], _refs("header", "body")] = ()
     """For signatures with a certificate: the place where the call says the certificate's address."""
-    certificate_addresses: Annotated[tuple[str, ...], Written(_patterns)] = ()
+    certificate_addresses: Annotated[tuple[str, ...], _patterns] = ()
     """The addresses from which a certificate may be fetched. A * stands for letters, digits, - and _."""
-    certificate_names: Annotated[tuple[str, ...], Written(_patterns)] = ()
+    certificate_names: Annotated[tuple[str, ...], _patterns] = ()
     """The names for which the certificate may be issued, common or alternative. A * stands for the same."""
     encoding: Annotated[Encoding, _one_of(ENCODINGS, "hex")] = "hex"
-    signed_content: Annotated[str, Written(_template)] = "{body}"
+    signed_content: Annotated[str, _template] = "{body}"
     secret_encoding: Annotated[SecretEncoding, _one_of(SECRET_ENCODINGS, "utf8")] = "utf8"
     """The way in which the pasted secret becomes the key's bytes."""
-    secret_prefix: Annotated[str, Written(_text)] = ""
+    secret_prefix: Annotated[str, _text] = ""
     """Removed before decoding, where the secret has it."""
     timestamp: Annotated[tuple[str, ...], _refs("header", "query", "body", "item")] = ()
     """The places of the time of signing. The first one that the call has counts."""
     timestamp_format: Annotated[TimestampFormat, _one_of(TIMESTAMP_FORMATS, "unix")] = "unix"
-    tolerance_seconds: Annotated[int, Written(_seconds)] = 0
+    tolerance_seconds: Annotated[int, _seconds] = 0
     """The seconds by which that time may differ from the time of receipt, in both directions. 0 checks nothing."""
-    timestamp_required: Annotated[bool, Written(_switch)] = True
+    timestamp_required: Annotated[bool, _switch] = True
     body_digest: Annotated[tuple[str, ...], _refs("header", "query", "body")] = ()
     """The places of the body's SHA-256, for schemes that sign headers. A value that is there must be right."""
     delivery_id: Annotated[tuple[str, ...], _refs("header", "query", "body", "item")] = ()
     """The places of the sender's own id of this delivery."""
-    url_unescape: Annotated[str, Written(_escapes)] = ""
+    url_unescape: Annotated[str, _escapes] = ""
     """Characters whose percent escapes are decoded in ``{url}``."""
     handshake: Annotated[HandshakeKind, _one_of(HANDSHAKES, "none")] = "none"
     """The test of the URL that the sender makes before it sends anything. It is no part of verifying."""
@@ -302,17 +300,13 @@ def _read(document: Mapping[str, Any]) -> tuple[SignatureScheme, list[FieldError
         if value is None:
             continue
         try:
-            values[field.name] = _written(field).read(value)
+            values[field.name] = field.type.__metadata__[0](value)
         except _Wrong as wrong:
             errors.append(FieldError(name, str(wrong)))
     if not errors and document.get("toleranceSeconds") is None and values.get("timestamp"):
         values["tolerance_seconds"] = USUAL_TOLERANCE
     scheme = SignatureScheme(**values)
     return scheme, errors or _disagreements(scheme)
-
-
-def _written(field: msgspec.structs.FieldInfo) -> Written:
-    return next(one for one in field.type.__metadata__ if isinstance(one, Written))
 
 
 def _disagreements(scheme: SignatureScheme) -> list[FieldError]:

@@ -121,10 +121,6 @@ def _by_link(_: Any, answer: Fetched) -> str:
     return ""
 
 
-def _by_header(_: Any, answer: Fetched) -> str:
-    return answer.header("x-next-page") or ""
-
-
 def _by_next(document: Any, _: Fetched) -> str:
     pages = _inside(document, "meta", "pagination")
     return _parameter(pages.get("next"), "after") if pages.get("has_more") else ""
@@ -136,7 +132,8 @@ def _by_last(document: Any, _: Fetched) -> str:
 
 
 _GITHUB = Paging("", _by_link, "cursor", {"per_page": "100"})
-_GITLAB = Paging("", _by_header, "page", {"per_page": "20"})  # it refuses larger pages of events
+# It refuses larger pages of events.
+_GITLAB = Paging("", lambda _, answer: answer.header("x-next-page") or "", "page", {"per_page": "20"})
 _PADDLE = Paging("data", _by_next, "after", {"per_page": "200"})
 _RESEND = Paging("data", _by_last, "after", {"limit": "100"})
 _STRIPE = Paging("data", _by_last, "starting_after", {"limit": "100"})

@@ -152,7 +152,7 @@ async def explain(
         isinstance(webhook, StoredWebhook)
         and webhook.settings.authentication.method == "hmac"
         and not webhook.unreadable_secrets
-        and _concerns_a_signature(invocation.code)
+        and invocation.code.startswith(("signature_", "timestamp_"))
         and call.first_header(TEST_CALL) is None  # its signature was not kept
     ):
         setup = await _stored_setup(gateway, invocation.webhook_id)
@@ -265,10 +265,6 @@ async def _result(
         would_verify_if=list(found.would_verify_if),
         resembles=resembles(call, presets.load()),
     )
-
-
-def _concerns_a_signature(code: str) -> bool:
-    return code.startswith(("signature_", "timestamp_"))
 
 
 def _score(about: views.Provider, words: list[str]) -> int:
