@@ -9,7 +9,7 @@ from urllib.parse import quote
 import msgspec
 
 from postern.core.history.invocation import StoreUnavailable
-from postern.core.problems import PROBLEMS, Refused
+from postern.core.problems import PROBLEMS, FieldError, Refused
 from postern.surfaces.cli.gateway.machine import Local, Machine
 from postern.surfaces.cli.gateway.profiles import Login, chosen
 from postern.surfaces.cli.gateway.source import Away, HttpAnswer, HttpQuestion, Source
@@ -34,15 +34,10 @@ STATUSES = {
 EXIT_CODES = {status: code for code, statuses in STATUSES.items() for status in statuses}
 
 
-class WrongField(View):
-    field: str
-    message: str
-
-
 class GatewayProblem(View):
     detail: str
     code: str
-    errors: list[WrongField] | UnsetType = UNSET
+    errors: list[FieldError] | UnsetType = UNSET
 
 
 class Declined(Exception):
