@@ -294,6 +294,24 @@ async def test_whose_announcement_is_taken_is_not_left_to_chance(house: House) -
     assert (await announced(house, webhook)).announced_not_kept == 0
 
 
+async def test_five_secrets_that_one_network_announced_leave_room_for_a_sender_elsewhere(
+    house: House,
+) -> None:
+    webhook = await house.webhook(authentication=signed_by("custom", "not-known-yet", scheme=NOTION))
+    for number in range(MOST):
+        await house.call(webhook, announcement(f"stranger-{number}"), peer=f"2001:db8::{number + 1}")
+    for name, peer, status in (
+        ("the-senders", "192.0.2.7", 200),
+        ("stranger-once-more", "2001:db8::99", 409),
+        ("stranger-beside-the-sender", "192.0.2.7", 409),
+        ("stranger-elsewhere", "198.51.100.1", 200),
+    ):
+        assert (await house.call(webhook, announcement(name), peer=peer)).status == status, name
+    kept = [one.address for one in (await announced(house, webhook)).announced]
+    assert kept == [*(f"2001:db8::{number + 1}" for number in range(3)), "192.0.2.7", "198.51.100.1"]
+    assert (await announced(house, webhook)).announced_not_kept == 4
+
+
 async def test_what_was_announced_is_forgotten_with_the_secret_it_would_have_replaced(house: House) -> None:
     webhook = await house.webhook(authentication=signed_by("custom", "not-known-yet", scheme=NOTION))
     for number in range(MOST + 1):

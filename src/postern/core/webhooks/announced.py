@@ -1,16 +1,18 @@
 """Secrets that callers announced in set-up handshakes as those they will sign with. Anybody who knows the URL can announce one,
 so each is kept with its caller's address, and the webhook's owner says which is the sender's."""
 
+from collections import Counter
 from collections.abc import Mapping
 
 import msgspec
 
+from postern.core.address import limit_key
 from postern.core.webhooks.stored import StoredSecret
 
 FIELD = "announced"
 """The field of the vault that keeps all announced secrets of a webhook."""
 MOST = 5
-"""The first ones: later ones, which may be a stranger's, do not push them out."""
+"""A later one takes the place of another only where callers of one network have announced several."""
 
 
 class Announcement(msgspec.Struct, frozen=True):
@@ -36,8 +38,15 @@ def announced(secrets: Mapping[str, StoredSecret]) -> Announced:
 
 
 def with_another(before: Announced, another: Announcement) -> Announced:
+    """Five from one address leave room for a sender elsewhere, and no later one replaces the only one of its network."""
     if any(one.secret == another.secret for one in before.kept):
         return before
     if len(before.kept) < MOST:
         return Announced([*before.kept, another], before.not_kept)
-    return Announced(before.kept, before.not_kept + 1)
+    networks = [limit_key(one.address) for one in before.kept]
+    crowded, count = Counter(networks).most_common(1)[0]
+    kept = before.kept
+    if count > 1 and limit_key(another.address) not in networks:
+        newest = max(place for place, network in enumerate(networks) if network == crowded)
+        kept = [*kept[:newest], *kept[newest + 1 :], another]
+    return Announced(kept, before.not_kept + 1)

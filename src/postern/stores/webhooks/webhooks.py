@@ -211,8 +211,8 @@ class WebhookStore(Repository):
 
     @writes
     def announce(self, connection: Connection, webhook_id: str, one: announced.Announcement) -> bool:
-        """Keep a secret that a caller announced. False when there is no room for it: it is counted then. One that is kept
-        and new makes a new version, so that nobody takes another than they have seen."""
+        """Keeps a secret that a caller announced. Returns False if there is no room for it: it is counted then. One that
+        is kept and new makes a new version, so that nobody takes another than they have seen."""
         version = versions(connection, [webhook_id]).get(webhook_id)
         if version is None:
             return False
@@ -227,7 +227,7 @@ class WebhookStore(Repository):
                 .where(webhooks.c.id == webhook_id)
                 .values(version=version + 1, epoch=next_epoch(connection))
             )
-        return after.not_kept == before.not_kept
+        return any(kept.secret == one.secret for kept in after.kept)
 
     @writes
     def reseal(self, connection: Connection, limit: int = 500) -> tuple[int, int]:

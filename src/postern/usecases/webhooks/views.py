@@ -78,7 +78,7 @@ class WithSignature(settings.SignatureAuthentication, frozen=True, kw_only=True)
     preset_update: PresetUpdate | None
     announced: list[AnnouncedSecret]
     announced_not_kept: int
-    """How many more secrets were announced after five were kept."""
+    """How many announced secrets are not kept, as there is room for five."""
     secret_set: bool
     secret_use: SecretUse | UnsetType = UNSET
     second_secret_set: bool
