@@ -13,6 +13,7 @@ from postern.core.deliveries.delivery import EngineHealth
 from postern.core.webhooks.stored import UnreadableWebhook
 from postern.observe.metrics import REGISTRY
 from postern.surfaces.app import health_routes
+from postern.usecases.history.endings import LONGEST_WAIT
 from postern.usecases.operations import readiness
 from postern.usecases.operations.readiness import LONGEST_START, MOST_NAMED, status, watch
 from postern.usecases.runtime.gateway import Gateway
@@ -34,6 +35,7 @@ class Sick:
         self._health = health
         self.name = name
         self.asked = 0
+        self.asked_after: float | None = None
 
     async def health(self) -> EngineHealth:
         self.asked += 1
@@ -176,9 +178,32 @@ async def test_the_end_of_each_alarm_is_logged_also_while_another_one_goes_on(ho
         gateway.runtime.directory.trouble = None
         await readiness._look(gateway)
     assert [(line["event"], line.get("was")) for line in lines[2:]] == [
-        ("this is well again", "No workflow is started: no file."),
+        ("this trouble is over", "No workflow is started: no file."),
         ("everything is well again", None),
     ]
+
+
+async def test_all_is_called_well_only_after_an_engine_that_is_back_was_asked_about_its_runs(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its database may be another one, and what is lost with the former is known up to two minutes later."""
+    now = 1000.0
+    monkeypatch.setattr(readiness, "monotonic", lambda: now)
+    gateway, well = house.gateway, house.gateway.engine
+    sick: Any = Sick(EngineHealth(False, "no file", cannot_start=True))
+    sick.asked_after = 10.0
+    with capture_logs() as lines:
+        gateway.engine = sick
+        await readiness._look(gateway)
+        gateway.engine = well
+        for later in (1.0, LONGEST_WAIT, 10.0, 1.0):
+            now += later
+            await readiness._look(gateway)
+            if later == 1.0:
+                assert alarms_of(gateway) == []
+                told = [line["event"] for line in lines]
+                assert ("everything is well again" in told) == (now > 1000.0 + LONGEST_WAIT)
+    assert told == ["the gateway needs help", "this trouble is over", "everything is well again"]
 
 
 async def test_a_status_says_which_version_this_is_and_where(house: House) -> None:

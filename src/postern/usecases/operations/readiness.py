@@ -13,6 +13,7 @@ from postern.core.history.invocation import StoreUnavailable
 from postern.observe.logs import log
 from postern.observe.metrics import Numbers
 from postern.stores.history.endings import MOST_COUNTED
+from postern.usecases.history.endings import LONGEST_WAIT
 from postern.usecases.operations.views import Part, Status
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.runtime.loop import Loop
@@ -22,6 +23,8 @@ LOOK_EVERY = 1.0
 MOST_NAMED = 10
 ASK_EVERY = 5.0
 ASK_WITHIN = 3.0
+LOST_KNOWN_AFTER = LONGEST_WAIT + 10.0
+"""Seconds within which the engine is asked about each started delivery."""
 LONGEST_START = 15.0
 """Seconds that a healthy engine takes at most to start, or to take over a changed file."""
 
@@ -171,7 +174,7 @@ async def _look(gateway: Gateway) -> None:
         troubles.append(lost)
     if kept := gateway.runtime.kept_for_now:
         troubles.append(_trouble("nothing deleted", "Old calls are kept for now", kept))
-    _log_what_changed(gateway.runtime.troubles, troubles)
+    _log_what_changed(gateway, troubles)
     gateway.runtime.troubles = troubles
     for one in troubles:
         since, _ = gateway.runtime.troubles_seen.get(one.kind, (gateway.clock(), ""))
@@ -190,16 +193,24 @@ async def _lost(gateway: Gateway) -> GatewayTrouble | None:
     return None
 
 
-def _log_what_changed(before: list[GatewayTrouble], now: list[GatewayTrouble]) -> None:
-    known, present = {trouble.kind for trouble in before}, {trouble.kind for trouble in now}
+def _log_what_changed(gateway: Gateway, now: list[GatewayTrouble]) -> None:
+    runtime, moment = gateway.runtime, monotonic()
+    known, present = {trouble.kind for trouble in runtime.troubles}, {trouble.kind for trouble in now}
     for trouble in now:
         if trouble.kind not in known:
             log.error("the gateway needs help", because=trouble.sentence)
-    for trouble in before if now else ():
-        if trouble.kind not in present:
-            log.info("this is well again", was=trouble.sentence)
-    if before and not now:
+    if now:
+        # An engine that is back may have another database: it is asked about each started delivery before all is called well.
+        asked = gateway.engine is not None and gateway.engine.asked_after is not None
+        until_asked = LOST_KNOWN_AFTER if asked and present & {"engine cannot start", "calls wait"} else 0.0
+        runtime.well_from = max(runtime.well_from or moment, moment + until_asked)
+    is_well = not now and runtime.well_from is not None and moment >= runtime.well_from
+    for trouble in runtime.troubles:
+        if trouble.kind not in present and not is_well:
+            log.info("this trouble is over", was=trouble.sentence)
+    if is_well:
         log.info("everything is well again")
+        runtime.well_from = None
 
 
 def offer_writer_waiting(gateway: Gateway) -> None:

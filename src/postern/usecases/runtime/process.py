@@ -216,6 +216,8 @@ class Runtime:
     endings: Endings = field(default_factory=Endings)
     counted: CountedRejections = field(default_factory=CountedRejections)
     troubles: list[GatewayTrouble] = field(default_factory=list)
+    well_from: float | None = None
+    """The earliest moment at which the log may say that all troubles are over; None if it has said so."""
     troubles_seen: dict[str, tuple[float, str]] = field(default_factory=dict)
     """The troubles since an incident told of them last: by kind, since when, and the sentence."""
     incidents: list[Incident] = field(default_factory=list)
