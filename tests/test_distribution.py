@@ -214,7 +214,7 @@ def without_what_it_asks_for(installed: Installed) -> None:
     }
     for extra, ran in asked.items():
         assert ran.returncode == 2, (extra, ran)
-        assert ran.stderr.strip().endswith(f"pip install 'postern-gateway[{extra}]'"), ran.stderr
+        assert ran.stderr.strip().endswith(f"in a checkout pip install '.[{extra}]'"), ran.stderr
         assert len(ran.stderr.strip().splitlines()) == 1, ran.stderr
     copied = installed.run(
         "postern", "copy", "--from", "sqlite:///data/postern.db", "--to", "postgresql://nobody/x"

@@ -9,4 +9,7 @@ def missing(extra: str, wanted: str) -> str | None:
     """Says how to install an extra, or returns None if it is installed. ``wanted`` names what needs it."""
     if find_spec(_MODULES[extra]) is not None:
         return None
-    return f"{wanted} needs packages that are not installed: pip install 'postern-gateway[{extra}]'"
+    return (
+        f"{wanted} needs packages that are not installed: pip install 'postern-gateway[{extra}]', "
+        f"in a checkout pip install '.[{extra}]'"
+    )
