@@ -47,7 +47,7 @@ _ALL = [
     Problem("malformed_request", 400, "Malformed request").says(
         "The bytes received are not a valid HTTP request."
     ),
-    Problem("too_much_around_chunks", 400, "Too much around the chunks").says(
+    Problem("too_much_around_chunks", 400, "Chunks have too much overhead").says(
         "The chunks' headers, extensions and trailers are larger than the chunks. Send chunks of five bytes or more, "
         "without long extensions or trailers."
     ),

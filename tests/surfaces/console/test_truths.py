@@ -420,7 +420,7 @@ def test_a_workflow_that_failed_and_a_caller_without_its_answer_are_red_wherever
         lambda: len(console.api.get("invocations?status=failed").json["items"]) == 2, what="another end"
     )
     console.open("/calls?status=failed")
-    alike = page.get_by_role("list", name="Calls that failed alike")
+    alike = page.get_by_role("list", name="Calls that failed with the same error")
     expect(alike.get_by_role("listitem")).to_contain_text(["2 × no order … in the shop"])
     assert console.violations() == []
     alike.get_by_role("link").click()

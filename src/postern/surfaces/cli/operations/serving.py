@@ -60,8 +60,8 @@ def dev(workflows: Path | None, port: int | None, example: bool) -> None:
 
 @command()
 def migrate() -> None:
-    """Bring the database's schema up to date. Needed on Postgres only, for a new version: `serve` does it on SQLite, and sets up an
-    empty Postgres database."""
+    """Bring the database's schema up to date. On SQLite `serve` does this. On Postgres run it before a new
+    version starts; the first `serve` sets up an empty database."""
     schema = api.local().machine(of_any_owner=True).migrate()
     report({"schema": schema}, f"The schema is {schema}.")
 
@@ -72,8 +72,8 @@ def migrate() -> None:
     "--to", "where", required=True, help="The empty database to fill, like postgresql://user@host/name."
 )
 def copy(whence: str, where: str) -> None:
-    """Move everything to another database. Stop every gateway first. Interrupted, it goes on where it
-    was; at the end both are compared, row by row. The secret keys move separately: POSTERN_SECRET_KEYS
+    """Move everything to another database. Stop every gateway first. If it is interrupted, type it again; it
+    continues. At the end both are compared, row by row. The secret keys move separately: POSTERN_SECRET_KEYS
     stays what it is."""
     rows = api.local().machine(of_any_owner=True).copy(whence, where, _show_progress)
     text = (

@@ -53,7 +53,7 @@ def _ran(item: InvocationSummary) -> str:
         case "running":
             return f"{names} {'are' if several else 'is'} running"
         case "unknown" | UnsetType() | None:
-            return f"{names} {'were' if several else 'was'} started; how {'they' if several else 'it'} ended, this engine does not tell"
+            return f"{names} {'were' if several else 'was'} started; this engine does not report how {'they' if several else 'it'} ended"
 
 
 def caller(item: Invocation) -> str:
