@@ -215,9 +215,8 @@ def _content(credential: SignatureCredential, draft: Draft, occasion: Occasion, 
 
 def _completed(scheme: SignatureScheme, draft: Draft) -> Draft:
     """Adds everything that the scheme looks for and the draft lacks. For a custom scheme that is all of it."""
-    if not any(_SIGNATURE in value for _, value in (*draft.headers, *draft.query)) and not _signed_inside(
-        scheme, draft
-    ):
+    is_inside = scheme.signature[0].startswith("body:") and _SIGNATURE.encode() in draft.body
+    if not is_inside and not any(_SIGNATURE in value for _, value in (*draft.headers, *draft.query)):
         draft = _with(draft, scheme.signature, _signature_value(scheme), "signature")
     if any(not text.startswith("item:") for text in scheme.timestamp):
         draft = _with(draft, scheme.timestamp, "{timestamp}", "timestamp")
@@ -232,10 +231,6 @@ def _completed(scheme: SignatureScheme, draft: Draft) -> Draft:
             name = f"{ref.name}test" if ref.is_glob else ref.name
             draft = _with(draft, (f"{ref.kind}:{name}",), "test", "signed value")
     return draft
-
-
-def _signed_inside(scheme: SignatureScheme, draft: Draft) -> bool:
-    return scheme.signature[0].startswith("body:") and _SIGNATURE.encode() in draft.body
 
 
 def _is_form(draft: Draft) -> bool:

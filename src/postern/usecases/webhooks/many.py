@@ -164,7 +164,8 @@ async def _do(
             try:
                 changed = _changed(webhook, request)
             except Refused as refused:
-                result.refuse(webhook_id, webhook.name, _reason(refused))
+                said = "; ".join(error.message for error in refused.errors)
+                result.refuse(webhook_id, webhook.name, said or refused.detail or refused.problem.title)
                 continue
             if changed == webhook:
                 result.unchanged.append(webhook_id)
@@ -196,10 +197,6 @@ async def _released(gateway: Gateway, ids: list[str]) -> int:
         for webhook_id in await gateway.store.deliveries.held(ids[start : start + 500]):
             released += await move(gateway, webhook_id, "queued")
     return released
-
-
-def _reason(refused: Refused) -> str:
-    return "; ".join(error.message for error in refused.errors) or refused.detail or refused.problem.title
 
 
 def _changed(webhook: StoredWebhook, request: ManyRequest) -> StoredWebhook:
