@@ -432,4 +432,5 @@ def test_headers_are_read_as_a_json_object() -> None:
 def test_where_the_engine_may_be_is_read_from_one_line() -> None:
     assert read_ranges("") is NEAR
     assert not read_ranges("none").allows("127.0.0.1")
-    assert read_ranges("10.1.2.0/24, ::1").entries == ("10.1.2.0/24", "::1")
+    near = read_ranges("10.1.2.0/24, ::1")
+    assert near.allows("10.1.2.3") and near.allows("::1") and not near.allows("10.1.3.1")

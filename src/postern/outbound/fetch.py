@@ -6,13 +6,12 @@ import socket
 import ssl
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urljoin, urlsplit
 
-from msgspec.structs import replace
 from yarl import URL
 
 from postern.core.address import NOBODY, Allowlist

@@ -7,6 +7,7 @@ name server could answer differently. The Host header and the name in TLS stay t
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from msgspec import Struct
@@ -42,13 +43,14 @@ class FetchFailed(FetchTrouble):
         self.reason_code = reason_code
 
 
-class FetchRequest(Struct, frozen=True):
+@dataclass(frozen=True)
+class FetchRequest:
     """A request, and how large its answer may be."""
 
     method: str
     url: URL
-    headers: Mapping[str, str]
-    content: bytes | None
+    headers: Mapping[str, str] = field(repr=False)
+    content: bytes | None = field(repr=False)
     max_bytes: int
 
 

@@ -89,7 +89,7 @@ def test_a_sender_that_wants_the_url_first_gets_its_secret_afterwards(console: C
         "link", name="Paste Shopify's secret"
     ).click()
     expect(console.page.get_by_text("matched 0 calls")).to_be_hidden()
-    expect(console.page.get_by_text("Shopify's secret is not set yet")).to_be_visible()
+    expect(console.page.get_by_text("Shopify's signing secret is not set yet")).to_be_visible()
     console.open(f"/calls/{rejected}")
     expect(console.page.get_by_text("Shopify's secret is not set here yet")).to_be_visible()
     expect(console.page.get_by_role("link", name="Set the secret")).to_be_visible()
@@ -98,7 +98,7 @@ def test_a_sender_that_wants_the_url_first_gets_its_secret_afterwards(console: C
         expect(console.page.locator("#secrets").get_by_label("Signing secret")).to_be_visible()
 
     console.page.get_by_label("Signing secret").fill("came later")
-    console.click("Save the secret")
+    console.click("Save the signing secret")
     console.page.wait_for_url("**/settings*")
     assert console.call(webhook["url"], body, X_Shopify_Hmac_Sha256=signature)[0] == 200
     for path in ("/webhooks", f"/webhooks/{webhook['id']}", f"/webhooks/{webhook['id']}/ready"):
