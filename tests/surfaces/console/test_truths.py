@@ -380,7 +380,7 @@ def test_a_workflow_that_failed_and_a_caller_without_its_answer_are_red_wherever
     assert words <= 60 and controls <= 8, (words, controls)
     page.keyboard.press("Escape")
     rows.nth(0).locator("a.opens").click()
-    page.locator("[data-panel] .trace").get_by_text("Steps", exact=True).click()
+    page.locator("[data-panel] .trace").get_by_text("Where the time went").click()
     took = re.compile(r"order_in: completed after .*respond: [\d.<,]+ m?s", re.S)
     expect(page.locator("[data-panel] .trace")).to_contain_text(took)
     page.keyboard.press("Escape")
