@@ -148,10 +148,14 @@ def test_a_service_is_found_by_a_call_that_it_has_sent(console: Console) -> None
 def test_a_schedule_is_set_on_the_tab_that_opens_next(console: Console) -> None:
     answer(console, "Nothing; runs on a schedule")
     console.page.get_by_label("Name").fill("Stock")
+    console.page.get_by_label("Source URL").fill("ftp://api.example.com/stock.json")
     console.click("Continue to the schedule")
-    console.page.wait_for_url("**/schedule*")
-    webhook = console.path.split("/")[2]
+    expect(console.page.get_by_label("Source URL")).to_have_attribute("aria-invalid", "true")
     console.page.get_by_label("Source URL").fill("https://api.example.com/stock.json")
+    console.click("Continue to the schedule")
+    console.page.wait_for_url(re.compile(r"/webhooks/wh_\w+/schedule"))
+    webhook = console.path.split("/")[2]
+    assert console.api.get(f"webhooks/{webhook}").json["scheduleState"]["inWords"] == "every 15 minutes"
     console.page.get_by_label("Timer interval", exact=True).fill("2")
     console.page.get_by_label("Unit").select_option("h")
     console.click("Save the schedule")

@@ -44,7 +44,7 @@ NOTICES = {
     "merged": "Saved, together with what somebody else changed meanwhile: you changed different things.",
     "scheduled": "Saved. What is fetched from now on goes by it.",
     "created": "The webhook is ready.",
-    "to-schedule": "The webhook is there. Say what it fetches, and when.",
+    "to-schedule": "The webhook is there. Say when it fetches, and which headers it sends.",
     "enabled": "The webhook accepts calls again.",
     "disabled": "The webhook now rejects calls with 403.",
     "held": "On hold: calls are checked and stored as usual, and their workflows wait until you release them.",

@@ -7,7 +7,7 @@ from postern.core.documents import Document
 from postern.core.problems import Refused
 from postern.surfaces.console import senders, snippets
 from postern.surfaces.console.views.signatures.tester import read_request
-from postern.surfaces.console.views.webhooks import first_steps, settings, test_call
+from postern.surfaces.console.views.webhooks import first_steps, schedule, settings, test_call
 from postern.surfaces.console.views.webhooks.authentication import (
     GENERATE,
     made_here,
@@ -188,6 +188,8 @@ def _request(answer: str, sent: Form) -> Document:
             )
         case "browser":
             made["cors"] = {"enabled": True, "origins": sent.lines("origins") or ["*"]}
+        case "schedule":
+            made["schedule"] = schedule.EMPTY | {"url": sent.text("url")}
         case "other":
             method = sent.text("method")
             if method == "hmac":
@@ -235,4 +237,8 @@ def _answer(visit: Visit) -> str:
 
 
 def _field(path: str) -> str:
-    return "origins" if path.startswith("cors.origins") else path.removeprefix("authentication.")
+    return (
+        "origins"
+        if path.startswith("cors.origins")
+        else path.removeprefix("authentication.").removeprefix("schedule.")
+    )
