@@ -26,15 +26,7 @@ def record(*, webhook: str | None, every: bool, minutes: float, off: bool) -> No
     """Record Events: keep the next accepted call or replay as the webhook's sample."""
     if (webhook is None) != every:
         end("name one webhook, or say --all", USAGE)
-    path = ("record-events",) if webhook is None else ("webhooks", webhook, "record-events")
-    done: Recording | NotRecording
-    if not off:
-        done = api.post(Recording, *path, seconds=minutes * 60)
-    elif webhook is None:
-        done = read_json(api.delete(*path), NotRecording)
-    else:
-        api.delete(*path)
-        done = NotRecording(webhooks=1, recording_until=None)
+    done = _stop_recording(webhook) if off else _record(webhook, minutes * 60)
     which = "every webhook" if every else webhook
     report(
         done,
@@ -42,6 +34,19 @@ def record(*, webhook: str | None, every: bool, minutes: float, off: bool) -> No
         if off
         else f"Recording the next event of {which}, until {done.recording_until}.",
     )
+
+
+def _record(webhook: str | None, seconds: float) -> Recording:
+    if webhook is None:
+        return api.post(Recording, "record-events", seconds=seconds)
+    return api.post(Recording, "webhooks", webhook, "record-events", seconds=seconds)
+
+
+def _stop_recording(webhook: str | None) -> NotRecording:
+    if webhook is None:
+        return read_json(api.delete("record-events"), NotRecording)
+    api.delete("webhooks", webhook, "record-events")
+    return NotRecording(webhooks=1, recording_until=None)
 
 
 @commands.command("sample")
