@@ -5,7 +5,6 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future
 from contextlib import suppress
 from itertools import count
 
@@ -37,7 +36,7 @@ class Conversation:
         """Held by whoever is sending."""
         self._gathered: list[bytes] = []
         self._ids = count(1)
-        self._answers: dict[int, Future[frames.AnsweredFrame]] = {}
+        self._answers: dict[int, tuple[threading.Lock, list[frames.AnsweredFrame]]] = {}
         self._over = False
 
     def send(self, frame: frames.FromEngine) -> None:
@@ -118,13 +117,18 @@ class Conversation:
             wait = min(wait * 2, LONGEST_RETRY)
 
     def _hand_over(self, key: str, document: str) -> frames.AnsweredFrame:
-        id, reply = next(self._ids), Future[frames.AnsweredFrame]()
-        self._answers[id] = reply
+        id, done, replies = next(self._ids), threading.Lock(), list[frames.AnsweredFrame]()
+        done.acquire()
+        self._answers[id] = (done, replies)
         if self._over:  # nobody will come for it any more
             raise GatewayGone
         self.send(frames.AnswerFrame(id, key, document))
-        return reply.result()
+        done.acquire()
+        return replies[0]
 
     def _answered(self, frame: frames.AnsweredFrame) -> None:
-        if (reply := self._answers.pop(frame.id, None)) is not None:
-            reply.set_result(frame)
+        waiting = self._answers.pop(frame.id, None)
+        if waiting is not None:
+            done, replies = waiting
+            replies.append(frame)
+            done.release()
