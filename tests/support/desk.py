@@ -39,7 +39,12 @@ class Desk:
         return str((await webhooks.create(self.gateway, ACTOR, request)).id)
 
     async def call(
-        self, webhook_id: str, body: Any, *headers: tuple[bytes, bytes], at: float | None = None
+        self,
+        webhook_id: str,
+        body: Any,
+        *headers: tuple[bytes, bytes],
+        at: float | None = None,
+        method: str = "POST",
     ) -> CallerAnswer:
         """Takes a call in as ingress does, without the socket."""
         webhook = self.gateway.runtime.directory.by_id(webhook_id)
@@ -48,7 +53,7 @@ class Desk:
         now = self.gateway.clock() if at is None else at
         given = ((b"content-type", b"application/json"), *headers)
         call = Call(
-            "POST",
+            method,
             f"/webhook/{webhook.short_code}".encode(),
             b"",
             given,

@@ -127,12 +127,13 @@ def is_well(kind: AlarmKind, minutes: Minutes, share: int, now: int, long: bool)
 
 
 def ignored_reasons(past: Minutes, now: int) -> frozenset[str]:
-    """The reasons of strangers' calls, which open no incident. They do only if good calls have stopped for longer than any two
-    of the last week were apart: then the sender itself may have lost its credential. ``past``: the counts of that week."""
+    """The reasons of strangers' calls, which open no incident while good calls come. They do if good calls have stopped for
+    longer than any two were apart: then the sender itself may have lost its credential. ``past``: the counts of the last week."""
     good = [minute for minute in sorted(past) if _sums("rejected", past[minute])[1]]
+    if not good:  # The sender may never have had a credential. A GET is a browser, or the preview of a link.
+        return frozenset({"method_not_allowed"})
     longest = max((later - before for before, later in pairwise(good)), default=0)
-    lasts = good and good[0] < now - WEEK and now - good[-1] > max(longest, LATELY)
-    return frozenset() if lasts else STRANGERS
+    return frozenset() if now - good[-1] > max(longest, LATELY) else STRANGERS
 
 
 def without(minutes: Minutes, ignored: Collection[str]) -> Minutes:

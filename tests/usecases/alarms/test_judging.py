@@ -117,23 +117,27 @@ async def test_one_bad_call_among_good_ones_is_no_incident_and_a_reason_that_is_
 
 
 async def test_calls_without_any_proof_are_an_incident_only_where_good_calls_have_stopped(desk: Desk) -> None:
-    webhook_id, unused = await desk.webhook(authentication=GITHUB), await desk.webhook(authentication=GITHUB)
+    old, young, never, looked_at = [await desk.webhook(authentication=GITHUB) for _ in range(4)]
     clock, body = Clock(desk, 10 * HOUR), b"{}"
     proof = signed(GITHUB["secret"], body)
     for ago in range(32):  # every six hours, for more than a week
-        await desk.call(webhook_id, body, proof, at=clock.now - ago * 6 * HOUR)
-    for hours, expected in ((1, []), (4.5, []), (1, [webhook_id])):
+        await desk.call(old, body, proof, at=clock.now - ago * 6 * HOUR)
+    for ago in (0, 2):
+        await desk.call(young, body, proof, at=clock.now - ago * HOUR)
+    later = (1, {never}), (1.5, {never, young}), (3, {never, young}), (1, {never, young, old})
+    for hours, expected in later:
         await clock.passes(hours * HOUR)
-        for called in (webhook_id, unused) * 20:
+        for called in (old, young, never) * 5:
             assert (await desk.call(called, body, at=clock.now)).status == 401
+            assert (await desk.call(looked_at, body, at=clock.now, method="GET")).status == 405
         await clock.passes(20)
-        assert [one.webhook_id for one in await clock.open()] == expected
-    (incident,) = await clock.open()
-    assert incident.reasons.keys() == {"signature_missing"}
-    await desk.call(webhook_id, body, proof, at=clock.now)
-    await desk.call(webhook_id, body, at=clock.now)
+        assert {one.webhook_id for one in await clock.open()} == expected
+    assert {reason for one in await clock.open() for reason in one.reasons} == {"signature_missing"}
+    await desk.call(old, body, proof, at=clock.now)
+    await desk.call(old, body, at=clock.now)
     await clock.passes(20)
-    assert [one.closed_because for one in await told(desk)] == ["calls go well again"]
+    reasons = {one.webhook_id: one.closed_because for one in await told(desk)}
+    assert reasons[old] == "calls go well again"
 
 
 async def test_runs_that_fail_and_starts_in_vain_are_one_incident_until_all_is_well(house: House) -> None:

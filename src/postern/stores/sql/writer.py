@@ -329,7 +329,8 @@ class Writer:
 
 def _size(entry: Entry) -> int:
     """The memory that an entry takes while it waits."""
-    return sum(len(one.invocation.body or b"") + 2000 for one in (entry, *entry.others))
+    size = len(entry.invocation.body or b"") + 2000
+    return size + sum(map(_size, entry.others)) if entry.others else size
 
 
 def _settle(future: "asyncio.Future[Any]", result: Any) -> None:
