@@ -9,10 +9,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from uvicorn.server import ServerState
 
 from postern.core.address import NOBODY, ClientAddresses
-from postern.surfaces.http.app_exchange import AppExchange
+from postern.surfaces.http import app_exchange
+from postern.surfaces.http.app_exchange import AT_ONCE, AppExchange, Turns
 from postern.surfaces.http.call_exchange import CallExchange
 from postern.surfaces.http.connection import Connection, Connections
 from postern.surfaces.http.reader import Request
@@ -81,7 +83,7 @@ async def test_a_connection_that_is_gone_is_not_left_to_the_collector(tmp_path: 
 
     async with a_house(tmp_path) as house:
         path = "/webhook/" + (await house.webhook()).url.rpartition("/")[2]
-        shared = Connections(partial(CallExchange, intake_of(house)), partial(AppExchange, app), 100)
+        shared = Connections(partial(CallExchange, intake_of(house)), partial(AppExchange, app, Turns()), 100)
         loop = asyncio.get_running_loop()
         for target, sent, answered in (
             (path, b"", False),
@@ -118,3 +120,53 @@ async def test_a_connection_that_is_gone_is_not_left_to_the_collector(tmp_path: 
                 assert gone() is None
             finally:
                 gc.enable()
+
+
+async def test_few_requests_of_the_application_are_worked_on_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, may_end = 0, asyncio.Event()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        nonlocal begun
+        begun += 1
+        await may_end.wait()
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"ok"})
+
+    monkeypatch.setattr(app_exchange, "LONGEST_TURN", 3600.0)
+    async with a_house(tmp_path) as house, asyncio.timeout(PATIENCE):
+        path = "/webhook/" + (await house.webhook()).url.rpartition("/")[2]
+        shared = Connections(partial(CallExchange, intake_of(house)), partial(AppExchange, app, Turns()), 100)
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(partial(Connection, shared, ServerState(), loop), "127.0.0.1", 0)
+
+        writers = []
+
+        async def ask(line: str) -> asyncio.StreamReader:
+            reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+            writers.append(writer)
+            writer.write(f"{line} HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{{}}".encode())
+            return reader
+
+        async def is_answered(reader: asyncio.StreamReader) -> bool:
+            return (await reader.readline()).startswith(b"HTTP/1.1 200")
+
+        async with server:
+            asked = [await ask("POST /slow") for _ in range(AT_ONCE + 3)]
+            assert await is_answered(await ask(f"POST {path}"))
+            assert begun == AT_ONCE
+            writers[AT_ONCE + 2].close()
+            assert await is_answered(await ask(f"POST {path}"))
+            may_end.set()
+            assert all([await is_answered(one) for one in asked[:-1]])
+            assert begun == AT_ONCE + 2  # and not for the one who has left
+            may_end.clear()
+            monkeypatch.setattr(app_exchange, "LONGEST_TURN", 0.0)
+            asked = [await ask("POST /slow") for _ in range(AT_ONCE + 3)]
+            while begun < 2 * AT_ONCE + 5:
+                await asyncio.sleep(0.01)
+            may_end.set()
+            assert all([await is_answered(one) for one in asked])
+            for writer in writers:
+                writer.close()

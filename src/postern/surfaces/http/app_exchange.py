@@ -15,7 +15,34 @@ from postern.surfaces.http.reader import Request
 
 App = Callable[..., Any]
 
+AT_ONCE = 8
+LONGEST_TURN = 0.025
+"""Seconds: a stream, or a request that waits, keeps nobody else waiting for longer."""
+
 _silent = logging.getLogger("uvicorn.error")
+
+
+class Turns:
+    """Few requests are worked on at a time. Otherwise a call at a webhook would wait for a step of each of those that
+    strangers send at once."""
+
+    def __init__(self) -> None:
+        self._free = asyncio.Semaphore(AT_ONCE)
+
+    async def take(self) -> Callable[[], None]:
+        """Waits for a turn, and returns what ends it. It ends by itself if it takes long."""
+        await self._free.acquire()
+        timer = asyncio.get_running_loop().call_later(LONGEST_TURN, lambda: end())
+        ended = False
+
+        def end() -> None:
+            nonlocal ended
+            if not ended:
+                ended = True
+                timer.cancel()
+                self._free.release()
+
+        return end
 
 
 class AppExchange:
@@ -23,8 +50,9 @@ class AppExchange:
 
     listens_on = False
 
-    def __init__(self, app: App, line: Connection, request: Request) -> None:
+    def __init__(self, app: App, turns: Turns, line: Connection, request: Request) -> None:
         self._line = line
+        self._turns = turns
         self._app = app
         self._cycle: RequestResponseCycle | None = RequestResponseCycle(
             scope=cast(Any, _scope(line, request)),
@@ -54,10 +82,17 @@ class AppExchange:
         return self._cycle is None or self._cycle.response_started
 
     def begin(self) -> None:
-        if self._cycle is not None:
-            task = asyncio.get_running_loop().create_task(self._cycle.run_asgi(self._app))
-            self._line.tasks.add(task)
-            task.add_done_callback(self._line.tasks.discard)
+        task = asyncio.get_running_loop().create_task(self._run())
+        self._line.tasks.add(task)
+        task.add_done_callback(self._line.tasks.discard)
+
+    async def _run(self) -> None:
+        end_turn = await self._turns.take()
+        try:
+            if self._cycle is not None:  # its caller is still there
+                await self._cycle.run_asgi(self._app)
+        finally:
+            end_turn()
 
     def take(self, piece: bytes) -> bool:
         cycle = self._cycle
