@@ -266,31 +266,26 @@ async def _example(visit: Visit, webhook: Webhook, mapped: Document) -> Context:
     """The last accepted payload, to choose values from. A rejected one, which anybody may have sent, is shown only
     while there is no other."""
     chosen = visit.query.get("call", "")
-    ids = (
-        [chosen]
-        if chosen
-        else [*await _with_body(visit, webhook, "accepted"), *await _with_body(visit, webhook, None)]
-    )
-    for one in ids:
-        item = await history.show(visit.gateway, visit.actor, one)
-        payload = item.payload if item.payload is not None else json_object(item.body)
-        if payload is not None:
-            root = tree.tree(bytes(payload))
-            paths = {name: path for name, path in mapped.items() if path}
-            values, problems = await _values(visit, one, paths)
-            return {
-                "item": item,
-                "root": root,
-                "values": values,
-                "problems": problems,
-                "fields": FIELD_LABELS,
-            }
+    for code in (None,) if chosen else ("accepted", None):
+        for one in [chosen] if chosen else await _with_body(visit, webhook, code):
+            item = await history.show(visit.gateway, visit.actor, one)
+            payload = item.payload if item.payload is not None else json_object(item.body)
+            if payload is not None:
+                paths = {name: path for name, path in mapped.items() if path}
+                values, problems = await _values(visit, one, paths)
+                return {
+                    "item": item,
+                    "root": tree.tree(bytes(payload)),
+                    "values": values,
+                    "problems": problems,
+                    "fields": FIELD_LABELS,
+                }
     return {"item": None, "root": None, "values": {}, "problems": {}, "fields": FIELD_LABELS}
 
 
 async def _with_body(visit: Visit, webhook: Webhook, code: str | None) -> list[str]:
-    page = await history.listing(visit.gateway, visit.actor, HistoryFilter(webhook.id, code=code), 20)
-    return [item.id for item in page.items if item.body_size][:6]
+    page = await history.listing(visit.gateway, visit.actor, HistoryFilter(webhook.id, code=code), 6)
+    return [item.id for item in page.items if item.body_size]
 
 
 async def _values(
