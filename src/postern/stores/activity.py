@@ -106,10 +106,11 @@ def _not_started(connection: Connection, recent: int, among: Webhooks) -> dict[s
         deliveries.c.key >= first_id_at("inv", recent * 60),
     )
     found = {row[0]: int(row[1]) for row in connection.execute(given_up.group_by(deliveries.c.webhook_id))}
-    waiting = select(deliveries.c.webhook_id, deliveries.c.error).where(
+    waiting = select(deliveries.c.webhook_id, deliveries.c.error, deliveries.c.attempts).where(
         deliveries.c.state == literal_column("'queued'")
     )
-    for webhook_id, error in connection.execute(waiting.order_by(deliveries.c.next_at.desc()).limit(1_000)):
-        if error:
+    latest = waiting.order_by(deliveries.c.next_at.desc()).limit(1_000)
+    for webhook_id, error, attempts in connection.execute(latest):
+        if error and attempts > 1:  # the first attempt may have come before the engine was ready
             found[webhook_id] = found.get(webhook_id, 0) + 1
     return found

@@ -71,9 +71,10 @@ async def test_deliveries_that_cannot_be_started_are_reported_with_their_webhook
     room: tuple[Gateway, Clock],
 ) -> None:
     gateway, clock = room
-    made = [await a_webhook(gateway, name) for name in ("Given up", "Tried again", "Well", "Long ago")]
+    names = ("Given up", "Tried again", "Tried once", "Well", "Long ago")
+    made = [await a_webhook(gateway, name) for name in names]
     ids = []
-    for webhook, ago in zip(made, (60, 60, 60, 90_000), strict=True):
+    for webhook, ago, tries in zip(made, (60, 60, 60, 60, 90_000), (0, 1, 0, 0, 0), strict=True):
         id = first_id_at("inv", clock.now - ago)[:-4] + f"{len(ids):04x}"
         ids.append(id)
         invocation = Invocation(
@@ -83,17 +84,20 @@ async def test_deliveries_that_cannot_be_started_are_reported_with_their_webhook
             gateway.store,
             Entry(
                 invocation,
-                Delivery(delivery_key(id, 1), id, webhook, 1, "queued", 0, clock.now - ago, {}, clock.now),
+                Delivery(
+                    delivery_key(id, 1), id, webhook, 1, "queued", tries, clock.now - ago, {}, clock.now
+                ),
             ),
         )
     claimed = {one.invocation_id: one for one in await gateway.store.deliveries.claim(clock.now, 30, 10)}
-    given_up, again, well, long_ago = (claimed[id] for id in ids)
+    given_up, again, once, well, long_ago = (claimed[id] for id in ids)
     await gateway.store.deliveries.failed(given_up, "the engine refused it", clock.now)
-    await gateway.store.deliveries.again(again, clock.now + 60, "the engine is away", clock.now)
+    for one in (again, once):
+        await gateway.store.deliveries.again(one, clock.now + 60, "the engine is away", clock.now)
     await gateway.store.deliveries.started(well, Started(1, ()), clock.now)
     await gateway.store.deliveries.failed(long_ago, "the engine refused it", clock.now)
     days = await volumes.last_day(gateway, ADMIN, made)
-    assert [days[webhook].lately.not_started for webhook in made] == [1, 1, 0, 0]
+    assert [days[webhook].lately.not_started for webhook in made] == [1, 1, 0, 0, 0]
 
 
 async def test_what_was_summed_up_is_reported_as_what_was_counted(room: tuple[Gateway, Clock]) -> None:
