@@ -4,7 +4,6 @@ believed."""
 import ast
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from configparser import ConfigParser
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from support.program import clean_environment
+from support.program import clean_environment, run_command
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "postern"
@@ -405,17 +404,9 @@ def test_a_command_over_the_network_loads_nothing_that_it_does_not_use(
         "import sys; from postern.__main__ import main\ntry: main()\n"
         f"except SystemExit: print(sorted({heavy!r} & sys.modules.keys()), file=sys.stderr)"
     )
-    ran = subprocess.run(
-        [sys.executable, "-c", code, *words],
-        env=clean_environment(
-            {"POSTERN_URL": "http://127.0.0.1:1", "POSTERN_API_KEY": "pk_x", "HOME": str(tmp_path)}
-        ),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    assert ran.stderr.splitlines()[-1] == "[]"
+    given = {"POSTERN_URL": "http://127.0.0.1:1", "POSTERN_API_KEY": "pk_x", "HOME": str(tmp_path)}
+    ran = run_command(sys.executable, "-c", code, *words, environment=clean_environment(given))
+    assert (ran.returncode, ran.stderr.splitlines()[-1]) == (0, "[]")
 
 
 def test_little_is_a_dictionary_of_anything() -> None:
@@ -519,12 +510,5 @@ def plant_import(copy: Path, importer: str, target: str) -> None:
 
 def lint_imports(root: Path) -> tuple[int, str]:
     command = "import sys; sys.path.insert(0, 'src'); from importlinter.cli import lint_imports_command; lint_imports_command()"
-    ran = subprocess.run(
-        [sys.executable, "-c", command, "--no-cache"],
-        cwd=root,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    ran = run_command(sys.executable, "-c", command, "--no-cache", folder=root)
     return ran.returncode, ran.stdout + ran.stderr

@@ -6,7 +6,6 @@ import base64
 import hmac
 import json
 import re
-import subprocess
 import sys
 import threading
 from collections import Counter
@@ -26,7 +25,7 @@ from support.canaries import canary, files_in, forms, leaks
 from support.client import admin_of
 from support.over_mcp import over_http
 from support.plain_http import WITHOUT_TLS
-from support.program import Program, StartProgram, clean_environment, run_postern
+from support.program import Program, StartProgram, clean_environment, run_command, run_postern
 from support.server import Answer, Asked, serving
 from support.stored import open_incident
 from support.waiting import wait_until
@@ -549,15 +548,7 @@ def typed(everything: Everything, folder: Path, webhooks: dict[str, dict[str, An
     script = folder / "commands.py"
     script.write_text(COMMANDS_IN_ONE_PROCESS)
     environment = clean_environment(settings_of(everything.program))
-    ran = subprocess.run(
-        [sys.executable, str(script), json.dumps(commands)],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    ran = run_command(sys.executable, script, json.dumps(commands), folder=folder, environment=environment)
     assert ran.stdout.count("--- ended with") == len(commands) and "Traceback" not in ran.stderr, (
         ran.stdout + ran.stderr
     )

@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 from hashlib import sha256
@@ -17,8 +16,8 @@ import yaml
 
 from postern.settings import SETTINGS
 from support.kept import kept
-from support.program import Program
-from support.waiting import PATIENCE, free_port, wait_until
+from support.program import Program, run_command
+from support.waiting import PATIENCE, free_port, is_listening, wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
 DEPLOY = (ROOT / "docs" / "deploy.md").read_text()
@@ -110,9 +109,7 @@ def test_the_steps_of_the_image_make_a_program_that_serves_and_ends(tmp_path: Pa
                     ROOT / name, place
                 )
         if stage == 1 and word == "RUN":
-            ran = subprocess.run(
-                ["sh", "-euc", here(rest)], cwd=source, env={**network, **python}, capture_output=True, text=True, check=False
-            )  # fmt: skip
+            ran = run_command("sh", "-euc", here(rest), folder=source, environment={**network, **python})
             assert ran.returncode == 0, f"{rest}\n{ran.stdout[-2000:]}\n{ran.stderr[-4000:]}"
         if stage == 2 and word == "ENV":
             settings |= dict(re.findall(r"(POSTERN_\w+)=(\S+)", here(rest)))
@@ -130,9 +127,7 @@ def test_the_steps_of_the_image_make_a_program_that_serves_and_ends(tmp_path: Pa
             check = json.loads(all_of("HEALTHCHECK")[0].partition("CMD ")[2])
             asked = [str(bin / check[0]), *check[1:]]
             wait_until(
-                lambda: (
-                    subprocess.run(asked, env=environment, capture_output=True, check=False).returncode == 0
-                ),
+                lambda: run_command(*asked, environment=environment).returncode == 0,
                 what="the health check",
                 every=0.3,
             )
@@ -141,7 +136,7 @@ def test_the_steps_of_the_image_make_a_program_that_serves_and_ends(tmp_path: Pa
             assert served.wait(PATIENCE) == 0
         finally:
             served.kill()
-    assert subprocess.run(asked, env=environment, capture_output=True, check=False).returncode != 0
+    assert run_command(*asked, environment=environment).returncode != 0
 
 
 def locked_packages() -> Path:
@@ -152,11 +147,6 @@ def locked_packages() -> Path:
     command = [_base_python(), "-m", "pip", "download", "--quiet", "--require-hashes", "--no-deps", "--dest"]
     named = [part for lock in locks for part in ("--requirement", str(lock))]
     return kept(f"packages-{sha256(said).hexdigest()[:16]}", lambda fresh: [*command, str(fresh), *named])
-
-
-def is_listening(port: int) -> bool:
-    with socket.socket() as asked:
-        return asked.connect_ex(("127.0.0.1", port)) == 0
 
 
 def _base_python() -> str:
@@ -208,12 +198,7 @@ needs_systemd = pytest.mark.skipif(
 
 @needs_systemd
 def test_the_unit_is_tight() -> None:
-    judged = subprocess.run(
-        ["systemd-analyze", "security", "--offline=true", "--threshold=20", str(UNIT)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    judged = run_command("systemd-analyze", "security", "--offline=true", "--threshold=20", UNIT)
     assert judged.returncode == 0, judged.stdout[-300:]
 
 
@@ -221,9 +206,7 @@ def test_the_unit_is_tight() -> None:
 def test_the_unit_is_understood(tmp_path: Path) -> None:
     unit = tmp_path / UNIT.name
     unit.write_text(UNIT.read_text().replace("/opt/postern/bin/postern", "/bin/true"))
-    read = subprocess.run(
-        ["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, check=False
-    )
+    read = run_command("systemd-analyze", "verify", unit)
     assert (read.returncode, read.stderr) == (0, "")
 
 
@@ -249,12 +232,7 @@ def test_the_documented_installation_is_the_unit_s(tmp_path: Path) -> None:
     keys = re.search(r"^(head .*) > /etc/postern/secret-keys$", block, re.MULTILINE)
     assert keys is not None
     made = tmp_path / "secret-keys"
-    made.write_text(subprocess.run(["sh", "-c", keys[1]], capture_output=True, text=True, check=True).stdout)
-    program_with_it = Program(
-        tmp_path, {"POSTERN_SECRET_KEYS_FILE": str(made), "POSTERN_ENGINE": "none", "POSTERN_LOG": "json"}
-    )
-    try:
-        program_with_it.wait_until_ready()
-        assert program_with_it.stop() == 0
-    finally:
-        program_with_it.kill()
+    made.write_text(run_command("sh", "-c", keys[1]).stdout)
+    given = {"POSTERN_SECRET_KEYS_FILE": str(made), "POSTERN_ENGINE": "none", "POSTERN_LOG": "json"}
+    with Program(tmp_path, given):
+        pass

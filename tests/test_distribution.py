@@ -19,6 +19,7 @@ from install import find_uv, follow_pip_configuration
 from postern import __version__
 from postern.surfaces.console import documentation
 from support.plain_http import WITHOUT_TLS
+from support.program import run_command
 from support.waiting import PATIENCE, free_port, wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -75,9 +76,7 @@ def test_it_is_called_as_the_documents_say(built: Built) -> None:
 
 
 def test_the_wheel_holds_every_file_of_the_package(built: Built) -> None:
-    listed = subprocess.run(
-        ["git", "ls-files", "src/postern"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    listed = run_command("git", "ls-files", "src/postern", folder=ROOT)
     if listed.returncode:
         pytest.skip("this is no git checkout")
     ours = {name.removeprefix("src/") for name in listed.stdout.split() if (ROOT / name).exists()}
@@ -116,15 +115,7 @@ class Installed:
         return {"PATH": f"{self.bin}:/usr/bin:/bin", "HOME": str(home), "LANG": "C.UTF-8", **settings}
 
     def run(self, *command: str, **settings: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            command,
-            cwd=self.folder,
-            env=self.environment(**settings),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=PATIENCE,
-        )
+        return run_command(*command, folder=self.folder, environment=self.environment(**settings))
 
 
 Install = Callable[[str, Path], Installed]

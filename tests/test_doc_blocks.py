@@ -11,7 +11,6 @@ import hmac
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from support.client import Client, admin_of
-from support.program import Program, clean_environment, run_postern
+from support.program import Program, clean_environment, run_command, run_postern
 from support.shells import postern_in_shells
 from support.waiting import wait_until
 
@@ -74,16 +73,12 @@ class Stage:
     folder: Path
     bin: Path
 
-    def run(self, script: str, folder: Path | None = None, **environment: str) -> None:
+    def run(self, script: str, folder: Path | None = None) -> None:
         path = os.pathsep.join(map(str, (self.bin, Path(sys.executable).parent, os.environ["PATH"])))
-        ran = subprocess.run(
-            ["sh", "-eux", "-c", script],
-            cwd=folder or self.folder,
-            env=clean_environment({"PATH": path, **environment}),
-            capture_output=True,
-            text=True,
-            timeout=240,
-            check=False,
+        ran = run_command(
+            *("sh", "-eux", "-c", script),
+            folder=folder or self.folder,
+            environment=clean_environment({"PATH": path}),
         )
         assert ran.returncode == 0, f"{ran.stdout}\n{ran.stderr}\n{self.program.output()[-2000:]}"
 

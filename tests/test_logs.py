@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -10,8 +9,8 @@ import httpx2
 import pytest
 
 from support.client import admin_of
-from support.program import StartProgram, run_postern
-from support.waiting import PATIENCE, wait_until
+from support.program import StartProgram, run_command, run_postern
+from support.waiting import wait_until
 from support.wire import exchange
 
 SAYING = """
@@ -28,9 +27,9 @@ except ZeroDivisionError:
 
 
 def logged(style: str, saying: str = SAYING) -> str:
-    return subprocess.run(
-        [sys.executable, "-c", saying, style], capture_output=True, text=True, timeout=PATIENCE, check=True
-    ).stderr
+    ran = run_command(sys.executable, "-c", saying, style)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stderr
 
 
 def test_json_is_one_document_a_line() -> None:

@@ -14,18 +14,20 @@ import pytest
 import release
 from sbom import sbom
 
+from support.program import run_command
+
 ROOT = Path(__file__).resolve().parent.parent
 VENDOR = "src/postern/surfaces/console/static/vendor"
-AUTHOR = {"GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@example.com"}
-COMMITTER = {"GIT_COMMITTER_NAME": "A", "GIT_COMMITTER_EMAIL": "a@example.com"}
+SOMEBODY = {
+    f"GIT_{role}_{what}": "a@example.com" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
+}
+SOMEBODY["PATH"] = "/usr/local/bin:/usr/bin:/bin"
 REPOSITORY = "https://git.example.com/them/postern"
 
 
 def git(folder: Path, *words: str) -> str:
-    ran = subprocess.run(
-        ["git", *words], cwd=folder, env={"PATH": "/usr/local/bin:/usr/bin:/bin", **AUTHOR, **COMMITTER},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    ran = run_command("git", *words, folder=folder, environment=SOMEBODY)
+    assert ran.returncode == 0, ran.stderr
     return ran.stdout.strip()
 
 
@@ -33,10 +35,7 @@ def git(folder: Path, *words: str) -> str:
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Makes a repository with one commit of what is in the worktree now. It stays as it is."""
     copy = tmp_path_factory.mktemp("release") / "repository"
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    listed = run_command("git", "ls-files", "--cached", "--others", "--exclude-standard", folder=ROOT)
     if listed.returncode:
         pytest.skip("this is no git checkout")
     for name in listed.stdout.splitlines():
@@ -65,11 +64,8 @@ def released(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Rele
 
 
 def make_release(repository: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "scripts/release.py", *words, "--date", "2027-01-02"],
-        cwd=repository, env={"PATH": "/usr/local/bin:/usr/bin:/bin", **AUTHOR, **COMMITTER},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    command = (sys.executable, "scripts/release.py", *words, "--date", "2027-01-02")
+    return run_command(*command, folder=repository, environment=SOMEBODY)
 
 
 def test_a_release_is_dated_committed_tagged_and_built(released: Released) -> None:
@@ -110,7 +106,7 @@ def test_two_builds_of_one_commit_are_the_same_to_the_byte(released: Released) -
     for file in repository.rglob("*.py"):
         file.touch()
     command = "import release; release.build('0.1.0')"
-    subprocess.run([sys.executable, "-c", command], cwd=repository / "scripts", check=True)
+    assert run_command(sys.executable, "-c", command, folder=repository / "scripts").returncode == 0
     assert (repository / "dist" / "SHA256SUMS").read_text() == sums
 
 

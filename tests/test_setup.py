@@ -17,6 +17,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
+from support.program import run_command
 from support.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -75,16 +76,9 @@ def test_the_assets_lock_holds_no_addresses() -> None:
     assert '"resolved"' not in (ROOT / "tests" / "npm" / "package-lock.json").read_text()
 
 
-def build_wheel(source: Path, target: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(target)]
-    return subprocess.run(
-        command, cwd=source, env={**os.environ, **environment}, capture_output=True, text=True, check=False
-    )
-
-
 def test_a_build_that_cannot_get_the_assets_fails(tmp_path: Path) -> None:
     """A console without its scripts must not be published by mistake."""
-    for name in (
+    for name in [
         "pyproject.toml",
         "hatch_build.py",
         "package.json",
@@ -92,11 +86,12 @@ def test_a_build_that_cannot_get_the_assets_fails(tmp_path: Path) -> None:
         ".npmrc",
         "README.md",
         "LICENSE",
-    ):
+    ]:
         shutil.copy(ROOT / name, tmp_path)
     (tmp_path / "src" / "postern").mkdir(parents=True)
     shutil.copy(ROOT / "src/postern/__init__.py", tmp_path / "src/postern")
-    built = build_wheel(tmp_path, tmp_path / "dist", PATH=str(tmp_path))
+    build = (sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", "dist")
+    built = run_command(*build, folder=tmp_path, environment={**os.environ, "PATH": str(tmp_path)})
     assert built.returncode != 0
     assert "assets come from npm" in built.stderr
     assert not list(tmp_path.glob("dist/*"))
@@ -105,7 +100,7 @@ def test_a_build_that_cannot_get_the_assets_fails(tmp_path: Path) -> None:
 def test_help_lists_every_task() -> None:
     makefile = (ROOT / "Makefile").read_text()
     tasks = set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
-    listed = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    listed = run_command("make", "help", folder=ROOT).stdout
     assert set(re.findall(r"^  make ([a-z]+) ", listed, re.MULTILINE)) == tasks
     assert set(re.findall(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[0].split()) == tasks
 
@@ -163,9 +158,7 @@ def install_as(version: str, first: str) -> "subprocess.CompletedProcess[str]":
     parts = tuple(map(int, version.split(".")))
     as_if = f"import sys, runpy; sys.version_info, sys.version = {parts}, '{version} (main)'; sys.path.insert(0, 'scripts'); "
     started = as_if + first + "; runpy.run_path('scripts/install.py', run_name='__main__')"
-    return subprocess.run(
-        [sys.executable, "-c", started], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE
-    )
+    return run_command(sys.executable, "-c", started, folder=ROOT)
 
 
 NOTHING_ELSE = "sys.modules['pathlib'] = sys.modules['chromium'] = None"

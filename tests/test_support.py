@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from playwright.sync_api import Browser, Page, Route
 from postern import __version__
 from support import forks
 from support.browser import WINDOW, Notes, OnePage, new_context
-from support.program import StartProgram, clean_environment, run_postern
+from support.program import StartProgram, clean_environment, run_command, run_postern
 from support.shells import postern_in_shells
 from support.waiting import PATIENCE, free_port, wait_until
 
@@ -137,20 +136,12 @@ def test_a_fork_takes_what_is_typed_into_a_shell(tmp_path: Path) -> None:
         postern webhooks lst
     """
     with postern_in_shells() as bin:
-        ran = subprocess.run(
-            ["sh", "-c", script],
-            cwd=tmp_path,
-            env=clean_environment({"PATH": f"{bin}:{os.environ['PATH']}", "POSTERN_DATA_DIR": "here"}),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        zone = subprocess.run(
-            [bin / "postern", "--version"], env={"TZ": "Asia/Tokyo"}, capture_output=True, check=False
-        )
+        here = clean_environment({"PATH": f"{bin}:{os.environ['PATH']}", "POSTERN_DATA_DIR": "here"})
+        ran = run_command("sh", "-c", script, folder=tmp_path, environment=here)
+        zone = run_command(bin / "postern", "--version", environment={"TZ": "Asia/Tokyo"})
     assert (ran.returncode, ran.stdout) == (2, f"POSTERN {__version__.upper()}\nended with 2\n")
     assert "No such command 'lst'" in ran.stderr and (tmp_path / "here").exists()
-    assert (zone.returncode, b"start the executable" in zone.stderr) == (1, True)
+    assert (zone.returncode, "start the executable" in zone.stderr) == (1, True)
 
 
 def test_two_forks_have_nothing_random_in_common(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,7 +49,7 @@ class CountingEngine:
 
 @contextmanager
 def counting_engine() -> Iterator[CountingEngine]:
-    def answer(asked: Asked) -> Answer | None:
+    def answer(asked: Asked) -> Answer:
         trigger = json.loads(asked.body)
         engine.triggers.append(trigger)
         engine.keys[asked.headers["idempotency-key"]] += 1
@@ -89,8 +89,8 @@ class Callers:
     """Call until told to stop, on connections that are kept; ``acknowledged`` holds the id of each call that
     got a 2xx."""
 
-    def __init__(self, ports: list[int], path: str, count: int = 4) -> None:
-        self._path = path
+    def __init__(self, ports: list[int], path: str, count: int = 4, **headers: str) -> None:
+        self._path, self._headers = path, {"Content-Type": "application/json", **headers}
         self._stop = threading.Event()
         self.acknowledged: list[str] = []
         self.refused: Counter[int] = Counter()
@@ -104,9 +104,7 @@ class Callers:
         while not self._stop.is_set():
             number += 1
             try:
-                connection.request(
-                    "POST", self._path, f'{{"n": {number}}}', {"Content-Type": "application/json"}
-                )
+                connection.request("POST", self._path, f'{{"n": {number}}}', self._headers)
                 answer = connection.getresponse()
                 text = answer.read()
             except (OSError, HTTPException):
@@ -122,7 +120,7 @@ class Callers:
             self._stop.wait(0.03)
         connection.close()
 
-    def stop(self) -> None:
+    def close(self) -> None:
         self._stop.set()
         for one in self._running:
             one.result(PATIENCE)

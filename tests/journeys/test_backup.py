@@ -2,26 +2,21 @@
 what goes on from there loses nothing and does nothing twice."""
 
 import json
-import sqlite3
-import subprocess
 import sys
 import tarfile
-import threading
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from http.client import HTTPConnection
+from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from journeys.cluster import Callers
 from support.forks import impatient
-from support.program import Program, StartProgram, clean_environment, run_postern
-from support.waiting import PATIENCE, wait_until
-from support.webhooks import TOKEN, UNLIMITED, ServedWebhook, make_webhook
+from support.program import Program, StartProgram, clean_environment, run_command, run_postern
+from support.stored import rows
+from support.waiting import wait_until
+from support.webhooks import TOKEN, UNLIMITED, make_webhook
 
-CALLERS = 6
 BACKUPS = 2
 FOUND_AT_ONCE = impatient(
     **{"postern.usecases.history.findable.SETTLED": 0.2, "postern.usecases.history.findable.LOOK_EVERY": 0.1}
@@ -60,45 +55,6 @@ def two_steps(event: Event) -> None:
 UNCHANGED = ("webhooks", "secrets", "invocations", "audit", "users", "meta", "epochs")
 
 
-class Load:
-    """Callers that go on until they are told to stop."""
-
-    def __init__(self, port: int, webhook: ServedWebhook) -> None:
-        self.port, self.webhook = port, webhook
-        self.acknowledged: list[str] = []
-        self._stop = threading.Event()
-        self._threads = [threading.Thread(target=self._call) for _ in range(CALLERS)]
-
-    def _call(self) -> None:
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
-        body = json.dumps({"filler": "x" * 400})
-        while not self._stop.wait(0.05):
-            connection.request(
-                "POST", self.webhook.path, body, {"X-Api-Key": TOKEN, "Content-Type": "application/json"}
-            )
-            answer = connection.getresponse()
-            reply = json.loads(answer.read())
-            assert answer.status == 200, reply
-            self.acknowledged.append(reply["invocationId"])
-        connection.close()
-
-    @contextmanager
-    def going_on(self) -> Iterator[None]:
-        for thread in self._threads:
-            thread.start()
-        try:
-            yield
-        finally:
-            self._stop.set()
-            for thread in self._threads:
-                thread.join()
-
-
-def rows(file: Path, query: str) -> list[tuple[Any, ...]]:
-    with closing(sqlite3.connect(file)) as database:
-        return database.execute(query).fetchall()
-
-
 def recorded_steps(data_dir: Path) -> Counter[str]:
     """`<invocation> <step>` for each step whose result the journal has."""
     found = rows(
@@ -124,16 +80,16 @@ def test_what_is_backed_up_under_load_goes_on_after_a_restore(
     webhook = make_webhook(tmp_path / "data", rateLimit=UNLIMITED)
     settings = {"POSTERN_WORKFLOWS": str(workflows), "POSTERN_LOG": "off"}
     program = start_program(**settings, **FOUND_AT_ONCE, NOTES=str(tmp_path / "notes"))
-    load = Load(program.port, webhook)
     known: dict[Path, set[str]] = {}
-    with load.going_on():
+    with closing(Callers([program.port], webhook.path, **{"X-Api-Key": TOKEN})) as callers:
         for number in range(BACKUPS):
             enough = 100 * (number + 1)
-            wait_until(lambda enough=enough: len(load.acknowledged) > enough, what="calls")  # type: ignore[misc]
+            wait_until(lambda enough=enough: len(callers.acknowledged) > enough, what="calls")  # type: ignore[misc]
             file = tmp_path / f"backup-{number}"
-            known[file] = set(load.acknowledged)
+            known[file] = set(callers.acknowledged)
             made = run_postern(tmp_path, "backup", str(file), "--keys")
             assert made.returncode == 0, made.stderr
+    assert (callers.lost, callers.refused) == (0, {})
     live = program.data_dir / "postern.db"
     for backup, acknowledged in known.items():
         database = restored(tmp_path, backup) / "postern.db"
@@ -317,15 +273,10 @@ def test_a_backup_of_a_newer_version_is_refused(source: Path, tmp_path: Path) ->
 def test_a_disk_without_room_is_not_called_a_damaged_file(source: Path, tmp_path: Path) -> None:
     def run(folder: Path, *words: str) -> str:
         """No file can be larger than this, as on a disk that is full by then."""
-        done = subprocess.run(
-            ["prlimit", "--fsize=40000", sys.executable, "-m", "postern", *words],
-            cwd=folder,
-            # Nor can what Python keeps of a module: half of it would be taken for the whole by every later start.
-            env=clean_environment({"POSTERN_DATA_DIR": str(folder / "data"), "PYTHONDONTWRITEBYTECODE": "1"}),
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-        )
+        # Nor can what Python keeps of a module: half of it would be taken for the whole by every later start.
+        given = {"POSTERN_DATA_DIR": str(folder / "data"), "PYTHONDONTWRITEBYTECODE": "1"}
+        command = ("prlimit", "--fsize=40000", sys.executable, "-m", "postern", *words)
+        done = run_command(*command, folder=folder, environment=clean_environment(given))
         assert (done.returncode, len(done.stderr.splitlines())) == (1, 1), done.stderr
         return done.stderr
 

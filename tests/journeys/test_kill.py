@@ -5,9 +5,8 @@ import asyncio
 import json
 import os
 import signal
-import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 
 from journeys.cluster import asking_soon, counting_engine
 from support.program import Program
+from support.stored import rows
 from support.waiting import PATIENCE, free_port, wait_until
 from support.webhooks import TOKEN, UNLIMITED, ServedWebhook, make_webhook
 from support.wire import exchange
@@ -92,17 +92,15 @@ class Scene:
         return engine
 
     def history(self) -> list[tuple[str, str, bytes]]:
-        with closing(sqlite3.connect(self.data_dir / "postern.db")) as database:
-            return database.execute("SELECT id, outcome, headers FROM invocations").fetchall()
+        return rows(self.data_dir / "postern.db", "SELECT id, outcome, headers FROM invocations")
 
     def states(self) -> dict[str, int]:
-        with closing(sqlite3.connect(self.data_dir / "postern.db")) as database:
-            return dict(database.execute("SELECT state, count(*) FROM deliveries GROUP BY state"))
+        counted = "SELECT state, count(*) FROM deliveries GROUP BY state"
+        return dict(rows(self.data_dir / "postern.db", counted))
 
     def runs(self) -> dict[str, str | None]:
         """The engine's own books: each run and its state."""
-        with closing(sqlite3.connect(self.data_dir / "engine.db")) as database:
-            return dict(database.execute("SELECT delivery || '/' || workflow, state FROM runs"))
+        return dict(rows(self.data_dir / "engine.db", "SELECT delivery || '/' || workflow, state FROM runs"))
 
 
 @pytest.fixture

@@ -3,17 +3,16 @@ serves."""
 
 import re
 import shutil
-import sqlite3
 import subprocess
 import sys
-from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from journeys.test_backup import TWO_STEPS, rows
+from journeys.test_backup import TWO_STEPS
 from support.program import StartProgram
+from support.stored import rows
 from support.waiting import wait_until
 from support.webhooks import TOKEN, ServedWebhook, make_webhook
 from support.wire import exchange
@@ -75,8 +74,7 @@ def test_what_litestream_has_copied_goes_on(tmp_path: Path, start_program: Start
         copying.terminate()
         copying.wait()
     restored = tmp_path / "restored"
-    with closing(sqlite3.connect(restored / "postern.db")) as database:
-        assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    assert rows(restored / "postern.db", "PRAGMA integrity_check") == [("ok",)]
     shutil.copy(live / "secret.key", restored)
     after = start_program(**settings, POSTERN_DATA_DIR=str(restored))
     called(after.port, webhook, 1)

@@ -61,7 +61,7 @@ def test_a_process_killed_and_the_database_restarted_lose_no_acknowledged_call(
     before = len(callers.acknowledged)
     own_postgres.start()
     wait_until(lambda: len(callers.acknowledged) > before + 100, what="calls to be accepted again")
-    callers.stop()
+    callers.close()
     assert set(callers.refused) <= {503}
 
     kept = history_of(url)

@@ -1,15 +1,13 @@
 """`postern migrate`, and a program whose database is of another version."""
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from journeys.test_backup import rows
 from postern.stores.sql import schema
 from support.fresh import fresh_data
 from support.program import run_postern
+from support.stored import rows
 
 
 def test_migrate_once_and_again(tmp_path: Path) -> None:
@@ -27,8 +25,7 @@ def test_a_program_does_not_open_the_database_of_another_version(
     tmp_path: Path, found: str, advice: str
 ) -> None:
     fresh_data(tmp_path / "data")
-    with closing(sqlite3.connect(tmp_path / "data" / "postern.db")) as connection, connection:
-        connection.execute("UPDATE alembic_version SET version_num = ?", [found])
+    rows(tmp_path / "data" / "postern.db", "UPDATE alembic_version SET version_num = ?", found)
     (tmp_path / "data" / "secret.key").unlink()
     for command in (["serve"], ["webhooks", "list"], ["migrate"]):
         refused = run_postern(tmp_path, *command)

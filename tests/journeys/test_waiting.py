@@ -2,19 +2,19 @@
 
 import os
 import signal
-import socket
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from journeys.cluster import counting_engine
 from support.forks import impatient
 from support.program import Program
 from support.reply import HttpReply
-from support.server import Answer, Asked, serving
-from support.waiting import PATIENCE, free_port, wait_until
+from support.waiting import PATIENCE, free_port, is_listening, wait_until
 from support.webhooks import TOKEN, ServedWebhook, make_webhook, stories
 from support.wire import exchange
 
@@ -64,15 +64,9 @@ class House:
         self.program = self.start()
 
     def start(self) -> Program:
-        settings = {
-            "POSTERN_WORKFLOWS": str(self.folder / "workflows"),
-            "POSTERN_LOG": "json",
-            "NOTES": str(self.folder),
-            **self.more,
-        }
-        return Program(
-            self.folder, {"POSTERN_DATA_DIR": str(self.data_dir), "POSTERN_PORT": str(self.port), **settings}
-        )
+        settings = {"POSTERN_WORKFLOWS": str(self.folder / "workflows"), "POSTERN_LOG": "json"}
+        settings |= {"POSTERN_PORT": str(self.port), "NOTES": str(self.folder)}
+        return Program(self.folder, settings | self.more)
 
     def ready(self) -> None:
         self.program.wait_until_ready()
@@ -87,15 +81,35 @@ class House:
         (story,) = [one for one in stories(self.data_dir) if one["id"] == answer.headers["x-invocation-id"]]
         return story
 
+    @contextmanager
+    def three_wait(self, body: bytes) -> Iterator[list[HttpReply]]:
+        """For runs that begin; at the end each of them has its answer."""
+        replies: list[HttpReply] = []
+        callers = [
+            threading.Thread(target=lambda: replies.append(self.call(self.patient, body))) for _ in range(3)
+        ]
+        for caller in callers:
+            caller.start()
+        wait_until((self.folder / "go.waits").exists, what="the runs")
+        yield replies
+        for caller in callers:
+            caller.join(PATIENCE)
 
-@pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    house = House(tmp_path_factory.mktemp("waiting"))
+
+@contextmanager
+def a_house(folder: Path, **more: str) -> Iterator[House]:
+    house = House(folder, **more)
     try:
         house.ready()
         yield house
     finally:
         house.program.kill()
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    with a_house(tmp_path_factory.mktemp("waiting")) as house:
+        yield house
 
 
 def test_the_workflows_answer_is_the_callers_answer(house: House) -> None:
@@ -114,86 +128,45 @@ def test_the_workflows_answer_is_the_callers_answer(house: House) -> None:
 def test_who_waits_when_the_program_is_asked_to_stop_still_gets_the_answer(
     tmp_path: Path, told_to_stop: str
 ) -> None:
-    house = House(tmp_path)
-    replies: list[HttpReply] = []
-    try:
-        house.ready()
-        body = b'{"wait_for": "go", "answer": {"in": "time"}}'
-        callers = [
-            threading.Thread(target=lambda: replies.append(house.call(house.patient, body))) for _ in range(3)
-        ]
-        for caller in callers:
-            caller.start()
-        wait_until((tmp_path / "go.waits").exists, what="the runs")
-        if told_to_stop == "Ctrl-C":
-            os.killpg(house.program.process.pid, signal.SIGINT)
-        else:
-            house.program.process.send_signal(signal.Signals[told_to_stop])
-        wait_until(
-            lambda: house.call(house.hasty, b"{}").status == 503,
-            what="new callers to be sent elsewhere",
-            every=0.05,
-        )
-        assert not replies
-        (tmp_path / "go").touch()
-        for caller in callers:
-            caller.join(PATIENCE)
+    with a_house(tmp_path) as house:
+        with house.three_wait(b'{"wait_for": "go", "answer": {"in": "time"}}') as replies:
+            if told_to_stop == "Ctrl-C":
+                os.killpg(house.program.process.pid, signal.SIGINT)
+            else:
+                house.program.process.send_signal(signal.Signals[told_to_stop])
+            wait_until(
+                lambda: house.call(house.hasty, b"{}").status == 503,
+                what="new callers to be sent elsewhere",
+                every=0.05,
+            )
+            assert not replies
+            (tmp_path / "go").touch()
         assert [(one.status, one.json) for one in replies] == [(200, {"in": "time"})] * 3
         assert house.program.process.wait(PATIENCE) == 0
         wait_until(lambda: not house.program.processes_left(), what="every process to end")
         assert "Traceback" not in house.program.output()
-    finally:
-        house.program.kill()
 
 
 def test_a_start_that_is_under_way_when_the_program_is_asked_to_stop_is_not_asked_for_again(
     tmp_path: Path,
 ) -> None:
-    asked: list[str] = []
-    go = threading.Event()
-
-    def answer(request: Asked) -> Answer:
-        asked.append(request.headers["Idempotency-Key"].partition(".")[0])
-        go.wait(PATIENCE)
-        return 202, "", b""
-
-    with serving(answer) as url:
-        stop_during_a_start(tmp_path, url, asked, go)
-
-
-def listens(port: int) -> bool:
-    with socket.socket() as asked:
-        return asked.connect_ex(("127.0.0.1", port)) == 0
-
-
-def stop_during_a_start(folder: Path, url: str, asked: list[str], go: threading.Event) -> None:
-    settings = {
-        "POSTERN_ENGINE": "http",
-        "POSTERN_HTTP_URL": f"{url}/",
-        "POSTERN_LOG": "json",
-    }
-    hasty = make_webhook(folder / "data", synchronousResponse={"enabled": True, "timeoutSeconds": 1})
-    other = make_webhook(folder / "data")
-    program = Program(folder, settings)
-    try:
-        program.wait_until_ready()
-        first = exchange(program.port, "POST", hasty.path, CALL, b"{}")
-        assert first.code == "response_timeout"
-        program.process.send_signal(signal.SIGTERM)
-        wait_until(lambda: not listens(program.port), what="the server to end")
-        go.set()  # it waits for the start, or would ask for it again
-        assert program.process.wait(PATIENCE) == 0
-        program = Program(folder, {**settings, "POSTERN_PORT": str(program.port)})
-        program.wait_until_ready()
-        later = exchange(program.port, "POST", other.path, CALL, b"{}")
-        wait_until(
-            lambda: later.headers["x-invocation-id"] in asked,
-            what="the engine to be asked for the later call",
-        )
-        assert asked == [first.headers["x-invocation-id"], later.headers["x-invocation-id"]]
-    finally:
-        go.set()
-        program.kill()
+    hasty = make_webhook(tmp_path / "data", synchronousResponse={"enabled": True, "timeoutSeconds": 1})
+    other = make_webhook(tmp_path / "data")
+    with counting_engine() as engine:
+        settings = {"POSTERN_ENGINE": "http", "POSTERN_HTTP_URL": engine.url, "POSTERN_LOG": "json"}
+        engine.answers.clear()
+        with Program(tmp_path, settings) as program:
+            first = exchange(program.port, "POST", hasty.path, CALL, b"{}")
+            assert first.code == "response_timeout"
+            program.process.send_signal(signal.SIGTERM)
+            wait_until(lambda: not is_listening(program.port), what="the server to end")
+            engine.answers.set()  # it waits for the start, or would ask for it again
+            assert program.process.wait(PATIENCE) == 0
+        with Program(tmp_path, settings) as program:
+            later = exchange(program.port, "POST", other.path, CALL, b"{}")
+            calls = [one.headers["x-invocation-id"] for one in (first, later)]
+            wait_until(lambda: calls[1] in engine.started(), what="the engine to be asked for the later call")
+            assert [one["invocationId"] for one in engine.triggers] == calls
 
 
 def test_who_would_wait_longer_than_the_end_may_take_hears_so_and_the_run_goes_on(tmp_path: Path) -> None:
@@ -201,20 +174,9 @@ def test_who_would_wait_longer_than_the_end_may_take_hears_so_and_the_run_goes_o
     hasty = impatient(
         **{"postern.usecases.runtime.process.PATIENCE": 1.0, "postern.engines.embedded.supervisor.GRACE": 1.0}
     )
-    house = House(tmp_path, **hasty)
-    replies: list[HttpReply] = []
-    try:
-        house.ready()
-        body = b'{"wait_for": "go", "answer": {"too": "late"}}'
-        callers = [
-            threading.Thread(target=lambda: replies.append(house.call(house.patient, body))) for _ in range(3)
-        ]
-        for caller in callers:
-            caller.start()
-        wait_until((tmp_path / "go.waits").exists, what="the runs")
-        house.program.process.send_signal(signal.SIGTERM)
-        for caller in callers:
-            caller.join(PATIENCE)
+    with a_house(tmp_path, **hasty) as house:
+        with house.three_wait(b'{"wait_for": "go", "answer": {"too": "late"}}') as replies:
+            house.program.process.send_signal(signal.SIGTERM)
         assert [(one.status, one.code) for one in replies] == [(504, "response_timeout")] * 3
         house.program.process.wait(PATIENCE)
         house.program = house.start()
@@ -226,5 +188,3 @@ def test_who_would_wait_longer_than_the_end_may_take_hears_so_and_the_run_goes_o
                 every=0.3,
             )
             assert (shown["httpStatus"], shown["deliveries"][0]["late"]) == (504, True)
-    finally:
-        house.program.kill()

@@ -19,32 +19,26 @@ from journeys.cluster import (
 )
 from journeys.cluster import an_engine as an_engine
 from support.program import Program, run_postern
-from support.waiting import PATIENCE, free_port, wait_until
+from support.waiting import PATIENCE, wait_until
+
+
+def of_workers(folder: Path, database: str, engine: CountingEngine, **more: str) -> Program:
+    """Two of them."""
+    given = {"POSTERN_DATABASE_URL": database, "POSTERN_ENGINE": "http", "POSTERN_HTTP_URL": engine.url}
+    return Program(folder, given | more, ("--workers", "2"))
 
 
 def test_workers_are_replaced_one_after_the_other_and_nothing_is_lost(
     migrated_url: str, tmp_path: Path, engine: CountingEngine
 ) -> None:
-    port = free_port()
-    program = Program(
-        tmp_path,
-        {
-            "POSTERN_PORT": str(port),
-            "POSTERN_DATABASE_URL": migrated_url,
-            "POSTERN_ENGINE": "http",
-            "POSTERN_HTTP_URL": engine.url,
-        },
-        ("--workers", "2"),
-    )
-    try:
-        program.wait_until_ready()
+    with of_workers(tmp_path, migrated_url, engine) as program:
         _, path = make_webhook(program)
         # Whichever worker a connection is dealt to: each hears of a new webhook by itself.
         wait_until(
             lambda: all(ask(program, "POST", path, {})[0] == 200 for _ in range(20)),
             what="both workers to know the webhook",
         )
-        callers = Callers([port], path, 3)
+        callers = Callers([program.port], path, 3)
         wait_until(lambda: len(callers.acknowledged) > 100, what="calls to be accepted")
         program.process.send_signal(signal.SIGHUP)
         wait_until(
@@ -52,7 +46,7 @@ def test_workers_are_replaced_one_after_the_other_and_nothing_is_lost(
         )
         after = len(callers.acknowledged)
         wait_until(lambda: len(callers.acknowledged) > after + 100, what="the new workers to accept calls")
-        callers.stop()
+        callers.close()
         assert callers.refused == {}
         # A connection that was kept open ends with its worker, at worst under a request: that one got no
         # answer.
@@ -74,22 +68,12 @@ def test_workers_are_replaced_one_after_the_other_and_nothing_is_lost(
             return set(metrics(program, "postern_calls_total")) == {"0", "1"}
 
         wait_until(both_have_counted, what="the numbers of both workers")
-    finally:
-        try:
-            assert program.stop() == 0
-        finally:
-            program.kill()
 
 
 def test_a_worker_that_dies_is_started_again_and_until_it_serves_the_others_get_all_callers(
     migrated_url: str, tmp_path: Path, engine: CountingEngine
 ) -> None:
-    program = Program(
-        tmp_path,
-        {"POSTERN_DATABASE_URL": migrated_url, "POSTERN_ENGINE": "http", "POSTERN_HTTP_URL": engine.url},
-        ("--workers", "2"),
-    )
-    try:
+    with of_workers(tmp_path, migrated_url, engine) as program:
         # One worker that answers is not yet both of them: one that dies before it has served ends the start.
         wait_until(lambda: "Postern is serving" in program.output(), what="both workers to serve")
         first = set(program.processes_left()) - {program.process.pid}
@@ -108,37 +92,22 @@ def test_a_worker_that_dies_is_started_again_and_until_it_serves_the_others_get_
         )
         for _ in range(20):  # whichever of the sockets a connection is dealt to, somebody answers
             assert ask(program, "GET", "/healthz")[0] == 200
-        assert program.stop() == 0
-    finally:
-        program.kill()
 
 
 def test_workers_whose_parent_was_killed_end_and_the_next_start_leaves_nothing_behind(
     migrated_url: str, tmp_path: Path, engine: CountingEngine, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     temporary = tmp_path_factory.mktemp("t")  # a socket's path may have a hundred characters
-    settings = {
-        "POSTERN_DATABASE_URL": migrated_url,
-        "POSTERN_ENGINE": "http",
-        "POSTERN_HTTP_URL": engine.url,
-        "TMPDIR": str(temporary),
-    }
-    program = Program(tmp_path, settings, ("--workers", "2"))
-    try:
+    with of_workers(tmp_path, migrated_url, engine, TMPDIR=str(temporary)) as program:
         wait_until(lambda: "Postern is serving" in program.output(), what="both workers to serve")
         assert len(list(temporary.glob("postern-*/worker-*.sock"))) == 2
         program.process.kill()
         wait_until(lambda: not program.processes_left(), what="the workers to end")
-    finally:
-        program.kill()
-    program = Program(tmp_path, settings, ("--workers", "2"))
-    try:
+    with of_workers(tmp_path, migrated_url, engine, TMPDIR=str(temporary)) as program:
         wait_until(lambda: "Postern is serving" in program.output(), what="both workers to serve")
         assert len(list(temporary.iterdir())) == 1
         assert program.stop() == 0
         assert list(temporary.iterdir()) == []
-    finally:
-        program.kill()
 
 
 def test_workers_need_what_several_processes_can_share(tmp_path: Path) -> None:

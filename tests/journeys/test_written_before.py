@@ -52,6 +52,6 @@ def test_what_was_written_before_is_read_and_goes_on(
         return [one["runState"] for one in api.get("invocations").json["items"]]
 
     wait_until(lambda: ends() == ["completed", "completed"], what=lambda: f"both runs to end: {ends()}")
-    call = (int(api._port), "POST", "/webhook/" + webhook["url"].rpartition("/")[2])
+    call = (api.port, "POST", "/webhook/" + webhook["url"].rpartition("/")[2])
     again = exchange(*call, [("X-Api-Key", TOKEN)], ENDED).json["status"]
     assert again in ("accepted", "duplicate"), "a duplicate on the day on which it was written"

@@ -141,6 +141,11 @@ class Program:
                     os.kill(process, signal.SIGKILL)
         self.process.wait(STOPPED_WITHIN)
 
+    def megabytes(self, kind: str = "VmRSS") -> float:
+        """How much memory it holds, by one of Linux' ways to count."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.split(f"{kind}:")[1].split()[0]) / 1024
+
     def processes_left(self) -> list[int]:
         mark = f"TEST_BED={self._mark}".encode()
         left = []
@@ -168,15 +173,23 @@ def run_postern(folder: Path, *arguments: str, **environment: str) -> subprocess
     }
     if forks.can_start(environment):
         return _run_fork(folder, arguments, clean_environment(given))
-    command = [sys.executable, "-m", "postern", *arguments]
+    return run_executable(*arguments, folder=folder, **given)
+
+
+def run_executable(
+    *arguments: str, folder: Path | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """One command as users start it, wherever it is started by a test."""
+    command = (sys.executable, "-m", "postern", *arguments)
+    return run_command(*command, folder=folder, environment=clean_environment(environment))
+
+
+def run_command(
+    *command: str | Path, folder: Path | None = None, environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Any program to its end, whatever it ends with. Where no environment is given it has that of the tests."""
     return subprocess.run(
-        command,
-        cwd=folder,
-        env=clean_environment(given),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False
     )
 
 
@@ -209,8 +222,8 @@ def start_program(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[St
             request.getfixturevalue(database)
     started: list[Program] = []
 
-    def start(*, ready: bool = True, **environment: str) -> Program:
-        program = Program(tmp_path, environment)
+    def start(*, ready: bool = True, descriptors: str = "", **environment: str) -> Program:
+        program = Program(tmp_path, environment, descriptors=descriptors)
         started.append(program)
         if ready:
             program.wait_until_ready()

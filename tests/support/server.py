@@ -9,40 +9,44 @@ from typing import NamedTuple
 
 
 class Asked(NamedTuple):
+    method: str
     path: str
     headers: Message
     body: bytes
 
 
-Answer = tuple[int, str, bytes]
-"""Status, content type and body."""
+Answer = tuple[int, str | dict[str, str], bytes] | bytes | None
+"""Status, content type or headers, and body; bytes as they are written; or nothing, and the connection ends without an answer."""
 
 
 @contextmanager
-def serving(answer: Callable[[Asked], Answer | None]) -> Iterator[str]:
-    """Its URL. Where there is no answer, the connection ends without one."""
+def serving(answer: Callable[[Asked], Answer], port: int = 0) -> Iterator[str]:
+    """Its URL."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
             content = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            if (given := answer(Asked(self.path, self.headers, content))) is None:
+            given = answer(Asked(self.command, self.path, self.headers, content))
+            if given is None or isinstance(given, bytes):
+                self.wfile.write(given or b"")
                 self.close_connection = True
                 return
-            status, kind, body = given
+            status, headers, body = given
+            if isinstance(headers, str):
+                headers = {"Content-Type": headers} if headers else {}
             self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
-            if kind:
-                self.send_header("Content-Type", kind)
+            for name, value in {**headers, "Content-Length": str(len(body))}.items():
+                self.send_header(name, value)
             self.end_headers()
             self.wfile.write(body)
 
-        do_POST = do_GET
+        do_POST = do_PUT = do_GET
 
         def log_message(self, *_: object) -> None: ...
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()

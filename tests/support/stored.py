@@ -5,6 +5,7 @@ import sqlite3
 import time
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from support.waiting import PATIENCE
 
@@ -12,13 +13,17 @@ NEWER = '{"name": "Newer", "authentication": {"method": "none"}, "quietHours": [
 """It was saved with a setting that this version does not know."""
 
 
+def rows(file: Path, statement: str, *given: object) -> list[tuple[Any, ...]]:
+    """What a statement finds in a file of SQLite. What it changes is kept."""
+    with closing(sqlite3.connect(file, timeout=PATIENCE)) as database, database:
+        return database.execute(statement, given).fetchall()
+
+
 def overwrite(data_dir: Path, webhook_id: str, document: str = NEWER) -> None:
-    with closing(sqlite3.connect(data_dir / "postern.db")) as database, database:
+    changed = "UPDATE webhooks SET document = ?, epoch = (SELECT epoch FROM epochs) WHERE id = ?"
+    with closing(sqlite3.connect(data_dir / "postern.db")) as database, database:  # together
         database.execute("UPDATE epochs SET epoch = epoch + 1")
-        database.execute(
-            "UPDATE webhooks SET document = ?, epoch = (SELECT epoch FROM epochs) WHERE id = ?",
-            (document, webhook_id),
-        )
+        database.execute(changed, (document, webhook_id))
 
 
 def open_incident(data_dir: Path, webhook_id: str, code: str = "signature_mismatch") -> str:
@@ -26,7 +31,7 @@ def open_incident(data_dir: Path, webhook_id: str, code: str = "signature_mismat
     made = f"inc_{'0' * 32}"
     now = int(time.time() * 1000)
     told = (made, webhook_id, "rejected", now, now - 3_600_000, now, 1, b'{"%s": 1}' % code.encode(), "", now)
-    with closing(sqlite3.connect(data_dir / "postern.db", timeout=PATIENCE)) as database, database:
-        names = "id, webhook_id, kind, opened_at, first_at, last_at, count, reasons, detail, tell_at"
-        database.execute(f"INSERT INTO incidents ({names}) VALUES ({', '.join('?' * len(told))})", told)
+    names = "id, webhook_id, kind, opened_at, first_at, last_at, count, reasons, detail, tell_at"
+    insert = f"INSERT INTO incidents ({names}) VALUES ({', '.join('?' * len(told))})"
+    rows(data_dir / "postern.db", insert, *told)
     return made

@@ -46,6 +46,11 @@ def wait_until(
 _taken: list[socket.socket] = []
 
 
+def is_listening(port: int) -> bool:
+    with socket.socket() as asked:
+        return asked.connect_ex(("127.0.0.1", port)) == 0
+
+
 def free_port() -> int:
     """A port nobody listens on, nor was given by another run of the tests: until its program listens, that one's would answer in its
     place. Below the range that outgoing connections take theirs from, and a range for each worker."""

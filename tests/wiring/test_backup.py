@@ -6,13 +6,11 @@ import io
 import json
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import tarfile
 import threading
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -23,6 +21,7 @@ from postern.wiring.backup.contents import BackupFailed
 from postern.wiring.backup.making import back_up
 from support.fresh import fresh_data
 from support.program import clean_environment, run_postern
+from support.stored import rows
 from support.waiting import PATIENCE, wait_until
 
 RANDOM = bytes(range(256)) * 40
@@ -109,10 +108,8 @@ def refusal_of(file: Path, where: Path, passphrase: str | None = None, **more: s
 
 def a_database(folder: Path, *statements: str) -> bytes:
     file = folder / "made.db"
-    with closing(sqlite3.connect(file)) as connection:
-        for statement in statements:
-            connection.execute(statement)
-        connection.commit()
+    for statement in statements:
+        rows(file, statement)
     return file.read_bytes()
 
 
@@ -362,9 +359,8 @@ def test_runs_that_began_after_the_calls_were_copied_leave_no_steps(tmp_path: Pa
     (tmp_path / "made.db").unlink()
     journal.write_bytes(a_database(tmp_path, runs, "CREATE TABLE steps AS SELECT seq AS run FROM runs"))
     making._take_out_later_runs(journal, database, 1)
-    with closing(sqlite3.connect(journal)) as connection:
-        for asked in ("SELECT seq FROM runs", "SELECT run FROM steps"):
-            assert connection.execute(asked).fetchall() == [(1,), (3,)]
+    for asked in ("SELECT seq FROM runs", "SELECT run FROM steps"):
+        assert rows(journal, asked) == [(1,), (3,)]
 
 
 def test_a_passphrase_that_is_empty_leaves_no_keys_out_in_silence(source: Path, tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """A gateway before its first call, and what a failed start leaves behind."""
 
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -15,7 +14,7 @@ from postern.usecases.listeners.listeners import EnterRequest
 from postern.wiring import gateway as gateway_module
 from postern.wiring.gateway import opened
 from support.desk import Desk
-from support.program import clean_environment
+from support.program import clean_environment, run_command
 
 ADA = Actor("ada", "write", "usr_ada", "ses_1")
 ADDRESS = "http://127.0.0.1:9"
@@ -79,13 +78,10 @@ def test_sqlite_on_a_network_file_system_is_pointed_out(
 def test_a_command_typed_in_a_folder_that_was_deleted_says_so(tmp_path: Path) -> None:
     typed_in = tmp_path / "gone"
     typed_in.mkdir()
-    ran = subprocess.run(
-        ["/bin/sh", "-c", 'rmdir "$PWD" && exec "$0" -m postern status', sys.executable],
-        cwd=typed_in,
-        env=clean_environment({"POSTERN_DATA_DIR": "data", "XDG_CONFIG_HOME": str(tmp_path)}),
-        capture_output=True,
-        text=True,
-        check=False,
+    ran = run_command(
+        *("/bin/sh", "-c", 'rmdir "$PWD" && exec "$0" -m postern status', sys.executable),
+        folder=typed_in,
+        environment=clean_environment({"POSTERN_DATA_DIR": "data", "XDG_CONFIG_HOME": str(tmp_path)}),
     )
     assert (ran.returncode, ran.stdout) == (2, "")
     assert ran.stderr == "The folder in which this was typed has been deleted; go to another one\n"

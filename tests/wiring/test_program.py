@@ -1,16 +1,15 @@
 """The duties as the real program does them, over real sockets."""
 
 import signal
-import sqlite3
 from collections import Counter
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from support.callers import called
 from support.client import admin_of, made
-from support.program import Program, StartProgram
+from support.program import StartProgram
+from support.stored import rows
 from support.waiting import wait_until
 
 NOTING = """
@@ -44,11 +43,6 @@ def workflows(notes_file: Path) -> dict[str, str]:
     return {"POSTERN_WORKFLOWS": str(notes_file.parent / "workflows"), "POSTERN_LOG": "off"}
 
 
-def in_store(program: Program, query: str) -> list[tuple[object, ...]]:
-    with closing(sqlite3.connect(program.data_dir / "postern.db", timeout=10)) as database:
-        return database.execute(query).fetchall()
-
-
 def test_two_hundred_copies_of_one_delivery_start_once_and_hear_one_answer(
     start_program: StartProgram, notes_file: Path, workflows: dict[str, str]
 ) -> None:
@@ -64,9 +58,9 @@ def test_two_hundred_copies_of_one_delivery_start_once_and_hear_one_answer(
     assert replies[0].status == 201
     assert notes_file.read_text() == "1\n"
     first = replies[0].json["for"]
-    rows = in_store(program, "SELECT id, outcome, duplicate_of FROM invocations")
-    assert Counter(outcome for _, outcome, _ in rows) == {"accepted": 1, "duplicate": 199}
-    assert {(outcome, of) for one, outcome, of in rows if one != first} == {("duplicate", first)}
+    stored = rows(program.data_dir / "postern.db", "SELECT id, outcome, duplicate_of FROM invocations")
+    assert Counter(outcome for _, outcome, _ in stored) == {"accepted": 1, "duplicate": 199}
+    assert {(outcome, of) for one, outcome, of in stored if one != first} == {("duplicate", first)}
     # What only an engine makes there be, over the API: the client holds each answer against its description.
     api = admin_of(program)
     delivery = wait_until(

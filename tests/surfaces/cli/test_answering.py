@@ -2,77 +2,49 @@
 command lives."""
 
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 
 from postern.surfaces.cli.run import CONFLICT, NOT_FOUND, OK, USAGE
-from support.client import Client, admin_of
+from support.client import Client, admin_of, call, made
 from support.commands import typed
 from support.listener import listening
-from support.plain_http import WITHOUT_TLS
 from support.program import Program, StartProgram
+from support.reply import HttpReply
+from support.server import Answer, Asked, serving
 from support.waiting import PATIENCE, free_port, wait_until
 
 BYTES = bytes(range(256)) * 3
-HTTP = httpx2.Client(
-    trust_env=False, verify=WITHOUT_TLS, timeout=PATIENCE, limits=httpx2.Limits(max_keepalive_connections=0)
-)
 
 
-class Local(ThreadingHTTPServer):
+@dataclass
+class Local:
     """Answers as the body asks it to."""
 
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.url = f"http://127.0.0.1:{self.server_address[1]}/hooks"
-        self.heard: list[dict[str, str]] = []
-        self.may_answer = threading.Event()
-        self.may_answer.set()
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: Local
-
-    def do_POST(self) -> None:
-        headers = {name.lower(): value for name, value in self.headers.items()}
-        asked = json.loads(self.rfile.read(int(headers.get("content-length", 0))))
-        self.server.heard.append(headers)
-        self.server.may_answer.wait(PATIENCE)
-        if asked.get("hang up"):
-            self.connection.close()
-            return
-        if asked.get("rubbish"):
-            self.wfile.write(b"this is no HTTP\r\n\r\n")
-            self.close_connection = True
-            return
-        self.send_response(asked.get("status", 418))
-        self.send_header("Content-Type", "application/x-mine")
-        self.send_header("X-Mine", "yes")
-        self.send_header("Set-Cookie", "session=stolen")
-        self.send_header("Content-Length", str(len(BYTES)))
-        self.end_headers()
-        self.wfile.write(BYTES)
-
-    def log_message(self, *_: object) -> None:
-        pass
+    url: str
+    heard: list[Asked]
 
 
 @pytest.fixture(scope="module")
 def local() -> Iterator[Local]:
-    program = Local()
-    yield program
-    program.may_answer.set()
-    program.shutdown()
-    program.server_close()
+    heard: list[Asked] = []
+
+    def answer(asked: Asked) -> Answer:
+        heard.append(asked)
+        wanted = json.loads(asked.body)
+        if wanted.get("hang up"):
+            return None
+        if wanted.get("rubbish"):
+            return b"this is no HTTP\r\n\r\n"
+        headers = {"Content-Type": "application/x-mine", "X-Mine": "yes", "Set-Cookie": "session=stolen"}
+        return wanted.get("status", 418), headers, BYTES
+
+    with serving(answer) as url:
+        yield Local(f"{url}/hooks", heard)
 
 
 def present(gateway: Program) -> list[dict[str, Any]]:
@@ -85,18 +57,10 @@ def wait_for_listener(gateway: Program, name: str) -> dict[str, Any]:
     return next(one for one in present(gateway) if one["name"] == name)
 
 
-def webhook(gateway: Program, seconds: float = 20, **more: Any) -> dict[str, Any]:
-    waits = {"enabled": True, "timeoutSeconds": seconds}
-    wanted = {"name": "Orders", "authentication": {"method": "none"}, "synchronousResponse": waits, **more}
-    made: dict[str, Any] = admin_of(gateway).post("webhooks", wanted).json
-    return made
+WAITS = {"enabled": True, "timeoutSeconds": 20}
 
 
-def call(url: str, **body: Any) -> httpx2.Response:
-    return HTTP.post(url, json=body)
-
-
-def story_of(gateway: Program, answer: httpx2.Response) -> dict[str, Any]:
+def story_of(gateway: Program, answer: HttpReply) -> dict[str, Any]:
     story: dict[str, Any] = admin_of(gateway).get(f"invocations/{answer.headers['x-invocation-id']}").json
     return story
 
@@ -107,33 +71,30 @@ def gateway(start_program: StartProgram) -> Program:
 
 
 def test_callers_hear_the_local_program_to_the_byte(gateway: Program, local: Local, tmp_path: Path) -> None:
-    made = webhook(gateway)
+    webhook = made(gateway, synchronousResponse=WAITS)
     answering = ("--to", local.url, "--answer", "--name", "ada@laptop")
-    with listening(gateway, made["id"], *answering) as mine:
+    with listening(gateway, webhook["id"], *answering) as mine:
         wait_for_listener(gateway, "ada@laptop")
-        heard = call(made["url"], n=1)
-        assert (heard.status_code, heard.content) == (418, BYTES)
+        heard = call(webhook["url"])
+        assert (heard.status, heard.body) == (418, BYTES)
         assert (heard.headers["content-type"], heard.headers["x-mine"]) == ("application/x-mine", "yes")
         assert "set-cookie" not in heard.headers
         mine.wait_for(1)
         line = mine.lines[0]
         assert (line["kind"], line["localStatus"], line["callerHeard"]) == ("answer", 418, True)
         story = story_of(gateway, heard)
-        assert (story["status"], story["listener"], story["runState"]) == (
-            "responded",
-            "ada@laptop",
-            "completed",
-        )
+        assert (story["status"], story["runState"]) == ("responded", "completed")
+        assert story["listener"] == "ada@laptop"
 
         # What a broken program does is what a broken workflow does.
         for wrong in ("hang up", "rubbish"):
-            heard = call(made["url"], **{wrong: True})
-            assert (heard.status_code, heard.json()["code"]) == (502, "workflow_failed"), wrong
+            heard = call(webhook["url"], {wrong: True})
+            assert (heard.status, heard.code) == (502, "workflow_failed"), wrong
             story = story_of(gateway, heard)
             assert story["status"] == "failed" and story["error"], story
 
         # A second one hears in one line who answers, and ends.
-        ran = typed(tmp_path, "listen", made["id"], "--to", local.url, "--answer", to=gateway)
+        ran = typed(tmp_path, "listen", webhook["id"], "--to", local.url, "--answer", to=gateway)
         assert (ran.exit_code, ran.stderr.count("\n")) == (CONFLICT, 1), ran.output
         assert "ada@laptop" in ran.stderr and "since 20" in ran.stderr
         assert "answered by ada@laptop" in typed(tmp_path, "webhooks", "list", to=gateway).stdout
@@ -152,14 +113,14 @@ def test_the_gateway_restarts_and_the_listener_goes_on(
 ) -> None:
     given = {"POSTERN_ENGINE": "none", "POSTERN_LOG": "off", "POSTERN_PORT": str(free_port())}
     first = start_program(**given)
-    made = webhook(first)
-    with listening(first, made["id"], "--to", local.url, "--answer", "--name", "stays") as mine:
+    webhook = made(first, synchronousResponse=WAITS)
+    with listening(first, webhook["id"], "--to", local.url, "--answer", "--name", "stays") as mine:
         entered = wait_for_listener(first, "stays")
-        assert call(made["url"], n=1).status_code == 418
+        assert call(webhook["url"]).status == 418
         first.stop()
         second = start_program(**given)
         assert [one["id"] for one in present(second)] == [entered["id"]]
-        assert call(made["url"], n=2).status_code == 418
+        assert call(webhook["url"]).status == 418
         mine.wait_for(2)
         assert mine.process.poll() is None
 
@@ -167,8 +128,8 @@ def test_the_gateway_restarts_and_the_listener_goes_on(
 def test_a_recorded_call_is_replayed_to_a_listener_that_only_listens(
     gateway: Program, local: Local, tmp_path: Path
 ) -> None:
-    made = webhook(gateway, synchronousResponse={"enabled": False})
-    recorded = call(made["url"], status=201).json()["invocationId"]
+    webhook = made(gateway)
+    recorded = call(webhook["url"], {"status": 201}).json["invocationId"]
     ran = typed(tmp_path, "replay", recorded, "--listener", "reader@laptop", to=gateway)
     assert ran.exit_code == NOT_FOUND and "nobody does" in ran.stderr, ran.output
     key = admin_of(gateway).post("api-keys", {"name": "reads", "level": "read"}).json["key"]
@@ -178,26 +139,24 @@ def test_a_recorded_call_is_replayed_to_a_listener_that_only_listens(
         assert (ran.exit_code, "answered 201" in ran.stdout) == (OK, True), ran.output
         mine.wait_for(1)
         assert (mine.lines[0]["kind"], mine.lines[0]["id"]) == ("replay", recorded)
-        assert local.heard[-1]["x-postern-replay"] == "true"
-        assert local.heard[-1]["x-postern-invocation"] == recorded
+        assert local.heard[-1].headers["x-postern-replay"] == "true"
+        assert local.heard[-1].headers["x-postern-invocation"] == recorded
         story = admin_of(gateway).get(f"invocations/{recorded}").json
         assert len(story["deliveries"]) == 1
         assert [(run["kind"], run["status"]) for run in story["localRuns"]] == [("replay", 201)]
         # Its own cursor does not mind: what comes in next is told once, after the replay.
-        following = call(made["url"], status=200).json()["invocationId"]
+        following = call(webhook["url"], {"status": 200}).json["invocationId"]
         mine.wait_for(2)
         assert [line["id"] for line in mine.lines] == [recorded, following]
-        answering = Client(gateway.port, key).post(
-            "listeners", {"name": "reader@laptop", "answers": made["id"]}
-        )
-        assert answering.status == 403
+        answers = {"name": "reader@laptop", "answers": webhook["id"]}
+        assert Client(gateway.port, key).post("listeners", answers).status == 403
     assert typed(tmp_path, "listeners", "list", to=gateway).exit_code == OK
 
 
 def test_what_cannot_be_answered_is_one_line_and_a_code(
     gateway: Program, local: Local, tmp_path: Path
 ) -> None:
-    quick = webhook(gateway, synchronousResponse={"enabled": False})["id"]
+    quick = made(gateway)["id"]
     for words, code in (
         ((quick, "--to", local.url, "--answer"), CONFLICT),
         (("--to", local.url, "--answer"), USAGE),

@@ -23,7 +23,14 @@ from postern.surfaces.cli.run import UNAVAILABLE, USAGE
 from support.client import Client, admin_of
 from support.commands import typed
 from support.forks import impatient
-from support.program import Program, StartProgram, clean_environment, run_postern
+from support.program import (
+    Program,
+    StartProgram,
+    clean_environment,
+    run_command,
+    run_executable,
+    run_postern,
+)
 from support.waiting import wait_until
 
 BY_ITSELF_NEVER = impatient(
@@ -71,45 +78,34 @@ def test_the_gateway_answers_and_knows_at_once_what_a_command_has_made(
     code = made_by_a_command(tmp_path)
     assert Client(program.port).post(f"/webhook/{code}", {}).status == 401, "it is served"
     said = run_postern(tmp_path, "status").stdout
-    assert (
-        "Commands go to the gateway that runs on this machine, as command line with access level admin."
-        in said
-    )
+    assert "to the gateway that runs on this machine, as command line with access level admin." in said
     assert FROM_A_GATEWAY in said
-    [noted] = [
-        one for one in admin_of(program).get("audit").json["items"] if one["action"] == "webhook created"
-    ]
-    assert noted["actor"] == "command line"
+    notes = admin_of(program).get("audit").json["items"]
+    assert [one["actor"] for one in notes if one["action"] == "webhook created"] == ["command line"]
     assert program.stop() == 0
     assert not (program.data_dir / NAME).exists()
     assert engine_in_the_status_of(tmp_path) == FROM_THE_DATABASE
 
 
 def test_a_command_that_a_gateway_answers_loads_no_database(program: Program, tmp_path: Path) -> None:
-    ran = subprocess.run(
-        [sys.executable, "-c", LOADED, "webhooks", "list"],
-        env=clean_environment({"POSTERN_DATA_DIR": str(program.data_dir), "HOME": str(tmp_path)}),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    assert (ran.stdout, ran.stderr) == ("No webhook yet: postern webhooks create NAME\n", "[]\n")
+    given = clean_environment({"POSTERN_DATA_DIR": str(program.data_dir), "HOME": str(tmp_path)})
+    ran = run_command(sys.executable, "-c", LOADED, "webhooks", "list", environment=given)
+    assert (ran.returncode, ran.stdout) == (0, "No webhook yet: postern webhooks create NAME\n")
+    assert ran.stderr == "[]\n"
 
 
 def test_a_command_with_other_settings_than_the_gateway_uses_its_own(
     program: Program, tmp_path: Path
 ) -> None:
     other = f"sqlite:///{tmp_path / 'other.db'}"
-    assert (
-        "There is no database" in run_postern(tmp_path, "webhooks", "list", POSTERN_DATABASE_URL=other).stderr
-    )
-    for setting, own, different in (
+    own = run_postern(tmp_path, "webhooks", "list", POSTERN_DATABASE_URL=other)
+    assert "There is no database" in own.stderr
+    for setting, same, different in (
         ("POSTERN_BASE_URL", "", "https://hooks.example.com"),
         ("POSTERN_ENGINE", "none", "embedded"),
         ("POSTERN_DATA_DIR", "data/../data", ""),
     ):
-        assert engine_in_the_status_of(tmp_path, **{setting: own}) == FROM_A_GATEWAY
+        assert engine_in_the_status_of(tmp_path, **{setting: same}) == FROM_A_GATEWAY
         if different:
             assert engine_in_the_status_of(tmp_path, **{setting: different}) == FROM_THE_DATABASE
 
@@ -154,14 +150,7 @@ def test_nothing_is_told_to_a_socket_or_in_a_folder_of_another_user(tmp_path: Pa
         assert ran.returncode == UNAVAILABLE and "another user" in ran.stderr
         assert impostor.stdout.readline() == "0\n", "bytes that it was sent"
     os.chown(data, 65534, 65534)
-    ran = subprocess.run(
-        [sys.executable, "-m", "postern", *words],
-        cwd=tmp_path,
-        env=clean_environment({"TOKEN": "whk_a_secret_of_mine"}),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    ran = run_executable(*words, folder=tmp_path, TOKEN="whk_a_secret_of_mine")
     assert ran.returncode == USAGE and "belongs to another user" in ran.stderr
     assert not (data / "postern.db").exists()
     assert run_postern(tmp_path, "webhooks", "create", "Own", POSTERN_DATA_DIR="data").returncode == 0
@@ -223,10 +212,8 @@ def test_a_gateway_that_is_killed_before_it_has_answered_is_told_and_nothing_is_
     killed.start()
     ran = typed(tmp_path, "webhooks", "create", "Orders")
     killed.join()
-    assert (ran.exit_code, ran.stderr) == (
-        UNAVAILABLE,
-        "The gateway that serves this data ended before it had answered; it may have done what was asked.\n",
-    )
+    why = "The gateway that serves this data ended before it had answered; it may have done what was asked.\n"
+    assert (ran.exit_code, ran.stderr) == (UNAVAILABLE, why)
     assert not (tmp_path / "data" / "postern.db").exists()
 
 
@@ -235,7 +222,5 @@ def test_a_gateway_that_stands_still_is_not_waited_for_for_ever(
 ) -> None:
     monkeypatch.setattr(beside, "ANSWER_WITHIN", 0.1)
     ran = typed(tmp_path, "webhooks", "list")
-    assert (ran.exit_code, ran.stderr) == (
-        UNAVAILABLE,
-        "The gateway that serves this data does not answer.\n",
-    )
+    why = "The gateway that serves this data does not answer.\n"
+    assert (ran.exit_code, ran.stderr) == (UNAVAILABLE, why)

@@ -5,13 +5,12 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx2
 import pytest
 
 from postern.surfaces.cli.run import NOT_FOUND, OK, USAGE
-from support.client import admin_of
-from support.plain_http import post
+from support.client import call, made
 from support.program import Program, run_postern
+from support.reply import HttpReply
 from support.waiting import wait_until
 
 HEAD = "from postern.workflows import respond, sleep, step, workflow\n"
@@ -27,12 +26,8 @@ class Desk:
         self.file.write_text(ANSWERS)
         self.program = Program(folder, {"NO_COLOR": "1"}, command="dev")
         self.program.wait_until_ready()
-        api = admin_of(self.program)
-        self.waiting = api.post(
-            "webhooks",
-            {"name": "Asks", "authentication": {"method": "none"}, "synchronousResponse": {"enabled": True}},
-        ).json
-        self.passing = api.post("webhooks", {"name": "Tells", "authentication": {"method": "none"}}).json
+        self.waiting = made(self.program, name="Asks", synchronousResponse={"enabled": True})
+        self.passing = made(self.program, name="Tells")
 
     def sees(self, pattern: str, after: int = 0) -> None:
         wait_until(
@@ -45,8 +40,8 @@ class Desk:
         self.file.write_text(source)
         self.sees(until, before)
 
-    def calls(self, webhook: dict[str, str], name: str = "Ada") -> httpx2.Response:
-        return post(webhook["url"], json={"name": name})
+    def calls(self, webhook: dict[str, str], name: str = "Ada") -> HttpReply:
+        return call(webhook["url"], {"name": name})
 
 
 @pytest.fixture
@@ -60,7 +55,7 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 
 def test_a_file_is_edited_broken_and_mended_between_calls(desk: Desk, tmp_path: Path) -> None:
     desk.sees(r"\d\d:\d\d:\d\d  1 workflow: greet\n")
-    assert desk.calls(desk.waiting).json() == {"hello": "Ada"}
+    assert desk.calls(desk.waiting).json == {"hello": "Ada"}
     desk.sees(r"Asks  POST  200  \d+ ms  inv_\w+\n +answered {\"hello\":\"Ada\"}\n")
     desk.sees(r"\d\d:\d\d:\d\d    greet completed\n")
 
@@ -69,7 +64,7 @@ def test_a_file_is_edited_broken_and_mended_between_calls(desk: Desk, tmp_path: 
         ANSWERS.replace('"name"', '"nothing"'),
         r"flows.py changed\n\S+  1 workflow: greet \(after [\d.]+ s\)\n",
     )
-    assert desk.calls(desk.waiting).status_code == 502
+    assert desk.calls(desk.waiting).status == 502
     desk.sees(r"Asks  POST  502  inv_\w+\n")
     desk.sees(
         r"greet failed: KeyError: 'nothing'\n +flows.py, line 4: respond\({\"hello\": event\[\"payload\"\]\[\"nothing\"\]}\)\n"
@@ -93,14 +88,14 @@ def test_a_file_is_edited_broken_and_mended_between_calls(desk: Desk, tmp_path: 
     )
     desk.sees(r"The last good version of flows.py goes on\.\n\S+  1 workflow: pays")
     before = len(desk.program.output())
-    assert desk.calls(desk.passing, "Linus").status_code == 200
+    assert desk.calls(desk.passing, "Linus").status == 200
     desk.sees("pays failed", before)
     before = len(desk.program.output())
     desk.edits(
         HEAD + 'print("read")\n@workflow\ndef greet(event):\n    print("hello", event["payload"]["name"])\n',
         "1 workflow: greet",
     )
-    assert desk.calls(desk.passing, "Grace").status_code == 200
+    assert desk.calls(desk.passing, "Grace").status == 200
     desk.sees(r"hello Grace\n", before)
     desk.sees(r"greet completed\n", before)
 
@@ -111,7 +106,7 @@ def test_a_file_is_edited_broken_and_mended_between_calls(desk: Desk, tmp_path: 
     )
     desk.calls(desk.passing)
     desk.sees(r"no workflow wants it\n")
-    post(desk.passing["url"], content=b"not json", headers={"Content-Type": "application/json"})
+    call(desk.passing["url"], b"not json")
     desk.sees(r"Tells  POST  400 malformed_json .*\n +\S")
 
     # A run that sleeps over a change goes on, and does no step twice.

@@ -10,7 +10,7 @@ import pytest
 
 from postern.surfaces.cli.entry import run_typed
 from postern.surfaces.cli.run import FAILED
-from support.program import clean_environment
+from support.program import clean_environment, run_command
 from support.waiting import PATIENCE
 
 
@@ -51,26 +51,15 @@ assert open("/dev/null").fileno() > 2
 def test_a_closed_output_is_no_trace_and_no_file_that_is_opened_later(closed: str, tmp_path: Path) -> None:
     environment = clean_environment({"POSTERN_DATA_DIR": str(tmp_path)})
     for words in (["-m", "postern", "settings"], ["-c", OPENS_ONE_MORE]):
-        done = subprocess.run(
-            ["sh", "-c", f'exec "$0" "$@" {closed}', sys.executable, *words],
-            capture_output=True,
-            env=environment,
-            timeout=PATIENCE,
-        )
-        assert (done.returncode, done.stderr) == (0, b"")
+        command = ("sh", "-c", f'exec "$0" "$@" {closed}', sys.executable, *words)
+        done = run_command(*command, environment=environment)
+        assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("words", [("--version",), ("schema",)])
 def test_an_output_without_room_is_reported_in_a_sentence(words: tuple[str, ...], tmp_path: Path) -> None:
-    with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "postern", *words],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            env=clean_environment({"POSTERN_DATA_DIR": str(tmp_path)}),
-            text=True,
-            timeout=PATIENCE,
-        )
+    command = ("sh", "-c", 'exec "$0" "$@" > /dev/full', sys.executable, "-m", "postern", *words)
+    done = run_command(*command, environment=clean_environment({"POSTERN_DATA_DIR": str(tmp_path)}))
     printed = "What the command says cannot be written: No space left on device.\n"
     assert (done.returncode, done.stderr) == (FAILED, printed)
 

@@ -83,10 +83,8 @@ def tried(folder: Path, code: str) -> Any:
 def test_what_a_workflow_prints_moves_no_terminal_and_is_kept_where_it_closes_its_output(
     folder: Path,
 ) -> None:
-    went = tried(
-        folder,
-        "import sys\n\n@workflow\ndef own(event):\n    print('\\x1b[31m \\ud800')\n    sys.stdout.close()\n    respond('\\ud800')\n",
-    )
+    body = "    print('\\x1b[31m \\ud800')\n    sys.stdout.close()\n    respond('\\ud800')\n"
+    went = tried(folder, f"import sys\n\n@workflow\ndef own(event):\n{body}")
     assert (went.exit_code, went.stdout) == (0, '·[31m ·\nAnswer 200:\n"\\ud800"\n')
 
 

@@ -3,13 +3,10 @@
 import asyncio
 import hmac
 import re
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 
 from engines.relay import Relay
@@ -20,56 +17,40 @@ from postern.surfaces.cli.develop.target import LocalTarget, checked
 from postern.surfaces.cli.gateway.source import Away
 from postern.surfaces.cli.run import NOT_FOUND, OK, UNAVAILABLE, USAGE
 from postern.usecases.listeners.views import HandedCall
-from support.client import admin_of
+from support import client
+from support.client import admin_of, made
 from support.commands import typed
 from support.listener import listening
-from support.plain_http import WITHOUT_TLS, no_certificates_read
+from support.plain_http import no_certificates_read
 from support.program import Program, StartProgram
-from support.waiting import PATIENCE, free_port, wait_until
+from support.server import Answer, Asked, serving
+from support.waiting import free_port, wait_until
 
 SECRET = "a secret that is long enough"
-HTTP = httpx2.Client(
-    trust_env=False, verify=WITHOUT_TLS, timeout=PATIENCE, limits=httpx2.Limits(max_keepalive_connections=0)
-)
-"""One for all calls: to make one takes longer than a call. Connections are not kept, for gateways restart."""
 
 
-class LocalProgram(ThreadingHTTPServer):
+class LocalProgram:
     """Notes what arrives, and answers 200."""
 
-    def __init__(self, port: int = 0) -> None:
-        super().__init__(("127.0.0.1", port), _Handler)
-        self.heard: list[tuple[str, str, dict[str, str], bytes]] = []
-        self.url = f"http://127.0.0.1:{self.server_address[1]}/hooks"
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+    url = ""
+
+    def __init__(self) -> None:
+        self.heard: list[Asked] = []
+
+    def answer(self, asked: Asked) -> Answer:
+        self.heard.append(asked)
+        return 200, "", b""
 
     def ids(self) -> list[str]:
-        return [headers["x-postern-invocation"] for _, _, headers, _ in self.heard]
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: LocalProgram
-
-    def _answer(self) -> None:
-        headers = {name.lower(): value for name, value in self.headers.items()}
-        body = self.rfile.read(int(headers.get("content-length", 0)))
-        self.server.heard.append((self.command, self.path, headers, body))
-        self.send_response(200)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    do_POST = do_PUT = do_GET = _answer
-
-    def log_message(self, *_: object) -> None:
-        pass
+        return [asked.headers["x-postern-invocation"] for asked in self.heard]
 
 
 @pytest.fixture
 def local() -> Iterator[LocalProgram]:
     program = LocalProgram()
-    yield program
-    program.shutdown()
-    program.server_close()
+    with serving(program.answer) as url:
+        program.url = f"{url}/hooks"
+        yield program
 
 
 @pytest.fixture
@@ -78,19 +59,11 @@ def gateway(start_program: StartProgram) -> Program:
 
 
 def webhook(gateway: Program, **settings: Any) -> dict[str, Any]:
-    wanted = {"name": "Orders", "authentication": {"method": "none"}, "fieldMapping": {"fieldOne": "number"}}
-    made: dict[str, Any] = admin_of(gateway).post("webhooks", wanted | settings).json
-    return made
+    return made(gateway, **{"fieldMapping": {"fieldOne": "number"}, **settings})
 
 
 def call(url: str, body: bytes, **headers: str) -> str:
-    sent = {
-        "Content-Type": "application/json",
-        **{name.replace("_", "-"): value for name, value in headers.items()},
-    }
-    heard = HTTP.post(url, content=body, headers=sent)
-    invocation: str = heard.json().get("invocationId", "")
-    return invocation
+    return str(client.call(url, body, **headers).json.get("invocationId", ""))
 
 
 def test_a_call_arrives_as_it_was_sent(gateway: Program, local: LocalProgram) -> None:
@@ -120,11 +93,11 @@ def test_a_call_arrives_as_it_was_sent(gateway: Program, local: LocalProgram) ->
 
 
 def test_the_place_of_a_masked_credential_takes_a_token(gateway: Program, local: LocalProgram) -> None:
-    made = webhook(gateway)
-    call(made["url"], b"{}", X_Api_Key="hidden")
+    orders = webhook(gateway)
+    call(orders["url"], b"{}", X_Api_Key="hidden")
     with listening(gateway, "--to", local.url, "--last", "1", "--token", "env:TOKEN") as mine:
         mine.wait_for(1)
-    assert local.heard[0][2]["x-api-key"] == "a token of my own"
+    assert local.heard[0].headers["x-api-key"] == "a token of my own"
 
 
 def test_only_what_was_asked_for_arrives(gateway: Program, local: LocalProgram) -> None:
@@ -152,32 +125,32 @@ def test_only_what_was_asked_for_arrives(gateway: Program, local: LocalProgram) 
 
 
 def test_people_see_each_call(gateway: Program, local: LocalProgram) -> None:
-    made = webhook(gateway)
-    call(made["url"], b'{"number": "\x1b[31m"}'.replace(b"\x1b", b"\\u001b"), X_Odd="a")
+    orders = webhook(gateway)
+    call(orders["url"], b'{"number": "\x1b[31m"}'.replace(b"\x1b", b"\\u001b"), X_Odd="a")
     with listening(gateway, "--to", local.url, "--last", "1", json_lines=False) as mine:
         mine.wait_for(1)
         assert mine.stop() == OK
-    assert re.search(rf"{made['id']}  POST  200  \d+ ms  ·\[31m$", mine.lines[0].rstrip("\n")), mine.lines
+    assert re.search(rf"{orders['id']}  POST  200  \d+ ms  ·\[31m$", mine.lines[0].rstrip("\n")), mine.lines
     wait_until(lambda: mine.trouble[-1:] == ["1 call.\n"], what=lambda: f"the end, not {mine.trouble}")
     with listening(gateway, "--print", "--last", "1", json_lines=False) as printed:
         printed.wait_for(5)
     assert "x-odd: a\n" in printed.lines
 
 
-def test_a_local_program_that_is_away_is_reported_or_waited_for(gateway: Program) -> None:
-    made = webhook(gateway)
+def test_a_local_program_that_is_away_is_reported_or_waited_for(
+    gateway: Program, local: LocalProgram
+) -> None:
+    orders = webhook(gateway)
     port = free_port()
-    first = call(made["url"], b"{}")
+    first = call(orders["url"], b"{}")
     with listening(gateway, "--to", f"http://127.0.0.1:{port}/", "--last", "1") as mine:
         mine.wait_for(1)
     assert (mine.lines[0]["localStatus"], "refused" in mine.lines[0]["error"]) == (None, True)
     with listening(gateway, "--to", f"http://127.0.0.1:{port}/", "--last", "1", "--retry") as patient:
         wait_until(lambda: any("sent again" in line for line in patient.trouble))
-        program = LocalProgram(port)
-        patient.wait_for(1)
-        program.shutdown()
-        program.server_close()
-    assert program.ids() == [first]
+        with serving(local.answer, port):
+            patient.wait_for(1)
+    assert local.ids() == [first]
 
 
 CALLS = 300
@@ -193,12 +166,12 @@ def test_nothing_is_lost_or_shown_twice_while_the_connection_is_cut_and_the_gate
     programs = [start_program(**given)]
     first_one = programs[0]
     # None of them comes too soon after the others.
-    made = webhook(first_one, rateLimit={"callsPerSecond": 1000, "burst": 2000})
+    busy = webhook(first_one, rateLimit={"callsPerSecond": 1000, "burst": 2000})
 
     def accepted() -> str:
-        heard = HTTP.post(made["url"], content=b"{}", headers={"Content-Type": "application/json"})
-        assert heard.status_code == 200, heard.text  # of another one nobody would hear
-        return str(heard.json()["invocationId"])
+        heard = client.call(busy["url"])
+        assert heard.status == 200, heard.text  # of another one nobody would hear
+        return str(heard.json["invocationId"])
 
     async def story() -> list[str]:
         relay = Relay(first_one.port)
@@ -239,15 +212,15 @@ def test_the_place_is_kept_from_one_run_to_the_next(
     gateway: Program, local: LocalProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    made = webhook(gateway)
-    call(made["url"], b"{}")  # before anybody listened
+    orders = webhook(gateway)
+    call(orders["url"], b"{}")  # before anybody listened
     with listening(gateway, "--to", local.url, "--keep", "mine") as mine:
-        first = heard_by(local, made["url"])
+        first = heard_by(local, orders["url"])
         assert mine.stop() == OK
-    second = call(made["url"], b"{}")  # while nobody does
+    second = call(orders["url"], b"{}")  # while nobody does
     with listening(gateway, "--to", local.url, "--keep", "mine") as mine:
         mine.wait_for(1)
-        third = call(made["url"], b"{}")
+        third = call(orders["url"], b"{}")
         mine.wait_for(2)
         assert mine.stop() == OK
     assert local.ids() == [*first, second, third]
@@ -274,8 +247,8 @@ def heard_by(local: LocalProgram, url: str) -> list[str]:
 def test_one_recorded_call_is_sent_to_a_local_program(
     gateway: Program, local: LocalProgram, tmp_path: Path
 ) -> None:
-    made = webhook(gateway)
-    recorded = call(made["url"], b'{"n":  1}', X_Odd="a")
+    orders = webhook(gateway)
+    recorded = call(orders["url"], b'{"n":  1}', X_Odd="a")
     ran = typed(tmp_path, "replay", recorded, "--to", local.url, to=gateway)
     assert (ran.exit_code, "was answered 200" in ran.stdout) == (OK, True), ran.output
     ((_, _, headers, body),) = local.heard

@@ -16,9 +16,8 @@ from postern.surfaces.cli.gateway.source import HttpAnswer
 from postern.surfaces.cli.run import CONFLICT, FAILED, NOT_ALLOWED, NOT_FOUND, OK, UNAVAILABLE, USAGE
 from postern.wiring.machine import OnThisMachine
 from postern.workflows.testing import load_event
-from support.client import admin_of
+from support.client import admin_of, call
 from support.commands import typed
-from support.plain_http import post
 from support.program import Program, clean_environment, run_postern
 from support.waiting import PATIENCE, free_port
 
@@ -39,10 +38,7 @@ LOCAL_ONLY = {
     ("logout",): "it says where commands go",
     ("status",): "it says where commands go",
     ("workflows", "check"): "it reads files of this machine",
-    (
-        "workflows",
-        "list",
-    ): "without an engine, as in these tests, a gateway knows none; the files of its machine it does",
+    ("workflows", "list"): "without an engine, as in these tests, a gateway knows only files of its machine",
     ("schema",): "it says what a file may hold, and asks nobody",
     ("workflows", "test"): "it runs tests, and asks nobody: test_workflow_tests.py",
     ("listen",): "it goes on until somebody ends it: test_listen.py",
@@ -54,10 +50,8 @@ LOCAL_ONLY = {
 class Story:
     """Commands that go to a gateway over the network."""
 
-    def __init__(self, folder: Path) -> None:
-        self.program = Program(folder, {"POSTERN_ENGINE": "none", "POSTERN_LOG": "off"})
-        self.program.wait_until_ready()
-        self.folder = folder
+    def __init__(self, folder: Path, program: Program) -> None:
+        self.folder, self.program = folder, program
         self.typed: list[list[str]] = []
 
     def __call__(self, *words: str) -> str:
@@ -70,17 +64,17 @@ class Story:
 
 
 @pytest.fixture
-def way(tmp_path: Path) -> Iterator[Story]:
-    story = Story(tmp_path)
-    try:
-        yield story
-    finally:
-        story.program.kill()
+def program(tmp_path: Path) -> Iterator[Program]:
+    with Program(tmp_path / "gateway", {"POSTERN_ENGINE": "none", "POSTERN_LOG": "off"}) as program:
+        yield program
 
 
-def test_every_command_works_over_the_network(way: Story, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_command_works_over_the_network(
+    tmp_path: Path, program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Every command is typed, once for people and once for scripts, which get JSON; a new one is asked for at the end."""
     monkeypatch.setenv("SECRET", "a secret that is long enough")
+    way = Story(tmp_path, program)
     tell(way)
     saved = load_event(way.folder / "events" / "greeting.json")["payload"]
     assert saved == {"number": "1001", "text": "\u001b[31mé漢字"}
@@ -139,8 +133,7 @@ def tell(way: Story) -> None:
     # A gateway notices what a command does to its database within a second; this it knows at once.
     admin_of(way.program).post(f"webhooks/{orders}/record-events")
     body = {"number": "1001", "text": "\u001b[31mé漢字"}
-    heard = post(made["url"], json=body, headers={"X-Api-Key": "a secret"})
-    invocation = heard.json()["invocationId"]
+    invocation = call(made["url"], body, X_Api_Key="a secret").json["invocationId"]
     way("webhooks", "record", "--all", "--off", "--json")
     for words in (("webhooks", "drop", orders, "--yes"), ("webhooks", "release", orders)):
         twice(*words)
@@ -163,16 +156,11 @@ def tell(way: Story) -> None:
     way("workflows", "try", "Nobody", "--sample", orders)
     way("workflows", "try", "Greet", "--sample", signed)
     twice("workflows", "types", orders)
-    for words in (
-        (),
-        (orders, "--print"),
-        (signed,),
-        (f"wh_{NOWHERE}",),
-        (orders, "--to", str(way.folder / "t")),
-    ):
+    types = ("--to", str(way.folder / "t"))
+    for words in ((), (orders, "--print"), (signed,), (NOWHERE_ID,), (orders, *types)):
         way("workflows", "types", *words)
     (way.folder / "t" / "orders_types.py").write_text("of somebody else's")
-    way("workflows", "types", orders, "--to", str(way.folder / "t"))
+    way("workflows", "types", orders, *types)
     way("webhooks", "sample", orders, "--forget")
     way("webhooks", "sample", orders, "--forget", "--json")
     way("workflows", "try", "Greet", "--sample", orders)  # on the newest call
@@ -180,7 +168,7 @@ def tell(way: Story) -> None:
     twice("webhooks", "resume", orders)
 
     webhook = ("--webhook", orders)
-    post(f"{way.program.url}/webhook/{signed_code(way, signed)}", json={})
+    call(admin_of(way.program).get(f"webhooks/{signed}").json["url"])
     twice("history", "list")
     for words in (
         ("history", "list", *webhook, "--status=accepted", "--limit=200", "--since=2d", "--until=0s"),
@@ -275,12 +263,9 @@ def tell(way: Story) -> None:
     twice("apply", str(file))
     changed = json.loads(exported)
     changed["webhooks"][0]["name"] = "Renamed"
-    changed["webhooks"].append(
-        {"name": "New", "authentication": {"method": "token", "token": {"env": "SECRET"}}}
-    )
-    changed["webhooks"].append(
-        {"name": "Lost", "authentication": {"method": "token", "token": {"env": "NOT_SET"}}}
-    )
+    for name, variable in (("New", "SECRET"), ("Lost", "NOT_SET")):
+        token = {"method": "token", "token": {"env": variable}}
+        changed["webhooks"].append({"name": name, "authentication": token})
     file.write_text(json.dumps(changed))
     way("apply", str(file))
     del changed["webhooks"][-1]
@@ -308,23 +293,12 @@ def tell(way: Story) -> None:
     twice("webhooks", "bin")
 
 
-def signed_code(way: Story, webhook: str) -> str:
-    url: str = admin_of(way.program).get(f"webhooks/{webhook}").json["url"]
-    return url.rpartition("/")[2]
-
-
 def refused_one(way: Story) -> str:
     found: str = admin_of(way.program).get("invocations?status=rejected").json["items"][0]["id"]
     return found
 
 
 # --- logging in ------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def program(tmp_path: Path) -> Iterator[Program]:
-    with Program(tmp_path / "gateway", {"POSTERN_ENGINE": "none", "POSTERN_LOG": "off"}) as program:
-        yield program
 
 
 def test_after_a_login_commands_go_there_until_the_logout(program: Program, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from click.testing import Result
 
 from postern.surfaces.cli.run import CONFLICT, FAILED, NOT_FOUND, OK, UNAVAILABLE, USAGE
-from support.client import admin_of, with_level
+from support.client import admin_of, made, with_level
 from support.commands import typed
 from support.plain_http import no_certificates_read
 from support.program import Program, StartProgram
@@ -24,16 +24,14 @@ def gateway(start_program: StartProgram) -> Program:
 
 def webhook(gateway: Program, provider: str, **more: Any) -> dict[str, Any]:
     how = {"method": "hmac", "provider": provider, "secret": SECRET}
-    wanted = {"name": provider.title(), "authentication": how, **more}
-    made: dict[str, Any] = admin_of(gateway).post("webhooks", wanted).json
-    return made
+    return made(gateway, name=provider.title(), authentication=how, **more)
 
 
 def test_calls_go_the_whole_way(gateway: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def send(*words: str, to: Program | None = gateway, **environment: str) -> Result:
         return typed(tmp_path, "send", *words, to=to, **environment)
 
-    made = webhook(gateway, "stripe", fieldMapping={"fieldOne": "data.object.id"})
+    shop = webhook(gateway, "stripe", fieldMapping={"fieldOne": "data.object.id"})
     ran = send("stripe", "--event", "invoice.payment_failed", "--set", "data.object.id=in_7", "--json")
     assert ran.exit_code == OK, ran.output
     (call,) = json.loads(ran.stdout)["calls"]
@@ -47,12 +45,12 @@ def test_calls_go_the_whole_way(gateway: Program, tmp_path: Path, monkeypatch: p
         *(("secret", "signature_mismatch"), ("body", "signature_mismatch")),
         *(("missing", "signature_missing"), ("stale", "timestamp_expired")),
     ):
-        ran = send(made["id"], "--wrong", wrong)
+        ran = send(shop["id"], "--wrong", wrong)
         assert (ran.exit_code, "401" in ran.stdout, code in ran.stdout) == (OK, True, True), ran.output
 
     ran = send("stripe", "--count", "30", "--rate", "100")
     assert (ran.exit_code, ran.stdout.splitlines()[0]) == (OK, "30  200  accepted")
-    assert "checkout.session.completed" in send(made["id"], "--list").stdout
+    assert "checkout.session.completed" in send(shop["id"], "--list").stdout
 
     body = tmp_path / "body.json"
     body.write_bytes('{"id": "evt_{unique}", "é": 1}'.encode())
@@ -63,14 +61,14 @@ def test_calls_go_the_whole_way(gateway: Program, tmp_path: Path, monkeypatch: p
 
     monkeypatch.setenv("SECRET", SECRET)
     with no_certificates_read():
-        ran = send("stripe", "--to", made["url"], "--secret", "env:SECRET")
+        ran = send("stripe", "--to", shop["url"], "--secret", "env:SECRET")
     assert (ran.exit_code, '"accepted"' in ran.stdout) == (OK, True), ran.output
     plain = webhook(gateway, "recharge")
     assert send("recharge", "--to", plain["url"], "--secret", "env:SECRET").exit_code == OK
     (one,) = admin_of(gateway).get(f"invocations?webhookId={plain['id']}").json["items"]
     recorded = admin_of(gateway).get(f"invocations/{one['id']}").json
     assert ["user-agent", "Postern"] in recorded["headers"]
-    ran = send(made["id"], "--to", made["url"], "--secret", "env:SECRET", "--wrong", "stale")
+    ran = send(shop["id"], "--to", shop["url"], "--secret", "env:SECRET", "--wrong", "stale")
     assert (ran.exit_code, "timestamp_expired" in ran.stdout) == (OK, True), ran.output
 
     webhook(gateway, "stripe")
@@ -99,9 +97,9 @@ def test_calls_go_the_whole_way(gateway: Program, tmp_path: Path, monkeypatch: p
         assert 1 <= ran.stderr.count("\n") <= 2, (words, ran.stderr)
 
     reader = with_level(gateway, "read")
-    refused = reader.post(f"webhooks/{made['id']}/test-calls", {})
+    refused = reader.post(f"webhooks/{shop['id']}/test-calls", {})
     assert (refused.status, refused.json["code"]) == (403, "access_denied")
-    assert reader.get(f"webhooks/{made['id']}/test-calls").status == 200
+    assert reader.get(f"webhooks/{shop['id']}/test-calls").status == 200
 
 
 def test_the_events_of_a_sender_are_known_without_a_gateway(tmp_path: Path) -> None:

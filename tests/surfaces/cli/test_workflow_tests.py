@@ -1,7 +1,6 @@
 """`postern workflows test`: pytest runs the tests of workflow files, from a folder of a user's own."""
 
 import json
-import os
 import subprocess
 import sys
 from importlib import util
@@ -13,7 +12,7 @@ from postern.surfaces.cli.run import FAILED, NOT_FOUND, OK, USAGE
 from postern.workflows.scaffold import keep, keep_test, skeleton
 from postern.workflows.testing import load_event, make_event
 from support.commands import typed
-from support.program import clean_environment, run_postern
+from support.program import clean_environment, run_command, run_postern
 
 WORKFLOW = """
 from postern.workflows import respond, step, workflow
@@ -48,7 +47,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-OURS = (
+OURS = [
     "anyio",
     "hypothesispytest",
     "platformdirs",
@@ -56,7 +55,7 @@ OURS = (
     "time_machine",
     "xdist",
     "xdist.looponfail",
-)
+]
 """Plugins that a user's environment does not have. They are loaded in ten times of what a test takes."""
 WITHOUT_OURS = {"PYTEST_ADDOPTS": " ".join(f"-p no:{name}" for name in OURS)}
 
@@ -99,18 +98,13 @@ def test_tests_that_end_the_process_have_not_passed(folder: Path, file: str, cod
 
 def test_where_there_is_no_test_it_says_so(tmp_path: Path) -> None:
     (tmp_path / "workflows").mkdir()
-    ran = run(tmp_path)
-    assert (ran.returncode, ran.stderr) == (
-        NOT_FOUND,
-        "There is no test: a function test_… in a file test_….py.\n",
-    )
+    ran, said = run(tmp_path), "There is no test: a function test_… in a file test_….py.\n"
+    assert (ran.returncode, ran.stderr) == (NOT_FOUND, said)
 
 
 def test_plain_pytest_runs_the_same_tests(folder: Path) -> None:
-    ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"],
-        cwd=folder, env=clean_environment(WITHOUT_OURS), capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    command = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider")
+    ran = run_command(*command, folder=folder, environment=clean_environment(WITHOUT_OURS))
     assert (ran.returncode, "1 passed" in ran.stdout) == (0, True), ran.stdout
 
 
@@ -120,29 +114,22 @@ def test_without_pytest_it_says_what_to_install(tmp_path: Path, monkeypatch: pyt
         "postern.surfaces.cli.workflows.find_spec", lambda name: None if name == "pytest" else real(name)
     )
     ran = typed(tmp_path, "workflows", "test")
-    assert (ran.exit_code, ran.stderr) == (
-        USAGE,
-        "Tests of workflows are run by pytest, which is not installed: pip install pytest\n",
-    )
+    said = "Tests of workflows are run by pytest, which is not installed: pip install pytest\n"
+    assert (ran.exit_code, ran.stderr) == (USAGE, said)
 
 
 def test_pytest_is_given_nothing_of_the_gateway() -> None:
     """The plugin is loaded in every project of the environment."""
     seen = "import sys, postern.workflows.pytest_plugin; print([one for one in sys.modules if one.startswith('postern.') and not one.startswith('postern.workflows')])"
-    ran = subprocess.run(
-        [sys.executable, "-c", seen], capture_output=True, text=True, check=True, env=dict(os.environ)
-    )
-    assert ran.stdout == "[]\n"
+    assert run_command(sys.executable, "-c", seen).stdout == "[]\n"
 
 
 def test_a_new_workflow_comes_with_a_test_that_passes(tmp_path: Path) -> None:
     event = make_event({"number": "1001", "text": "\\ud83d 漢字"}, fieldOne="1001")
     file = keep(tmp_path / "workflows", "Order paid", skeleton("Order paid", dict(event), "wh_1"))
+    tests = tmp_path / "tests"
     fixture, test = keep_test(file, dict(event))
-    assert (fixture, test) == (
-        tmp_path / "tests" / "events" / "order_paid.json",
-        tmp_path / "tests" / "test_order_paid.py",
-    )
+    assert (fixture, test) == (tests / "events" / "order_paid.json", tests / "test_order_paid.py")
     assert load_event(fixture) == event
     ran = run(tmp_path)
     assert (ran.returncode, "1 passed" in ran.stdout) == (OK, True), ran.stdout

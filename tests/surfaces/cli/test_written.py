@@ -107,13 +107,7 @@ def test_an_export_never_takes_the_place_of_what_the_gateway_needs(tmp_path: Pat
     own = [tmp_path / "link", keys, *(data / name for name in ("postern.db", "engine.db", "secret.key"))]
     before = {file: file.read_bytes() for file in own if file.exists()}
     for file in own:
-        ran = typed(
-            tmp_path,
-            *what,
-            "--output",
-            str(file),
-            POSTERN_SECRET_KEYS_FILE=str(keys),
-        )
+        ran = typed(tmp_path, *what, "--output", str(file), POSTERN_SECRET_KEYS_FILE=str(keys))
         assert ran.exit_code == USAGE, file
         assert "is a file of the gateway's own; give the export another name" in " ".join(ran.stderr.split())
     assert {file: file.read_bytes() for file in own if file.exists()} == before

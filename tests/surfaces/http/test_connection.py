@@ -249,14 +249,9 @@ async def test_requests_cut_anywhere_are_read_one_after_the_other() -> None:
     """An empty line may come in two pieces, and a body may hold empty lines."""
     body = b"a\r\n\r\nb\r\n\r\n"
     chunked = b"Transfer-Encoding: chunked\r\n\r\n%x;x=y\r\n%s\r\n0\r\nTrailer: t\r\n\r\n" % (len(body), body)
-    data = b"".join(
-        [
-            b"\r\n\r\nGET /webhook/refused HTTP/1.1\r\nHost: x\r\n\r\n",
-            b"POST /webhook/refused HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body),
-            b"POST /webhook/refused HTTP/1.1\r\nHost: x\r\n" + chunked,
-            b"GET /webhook/refused HTTP/1.1\r\nHost: x\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n",
-        ]
-    )
+    line = b" /webhook/refused HTTP/1.1\r\nHost: x\r\n"
+    data = b"\r\n\r\nGET" + line + b"\r\nPOST" + line + b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
+    data += b"POST" + line + chunked + b"GET" + line + b"Upgrade: h2c\r\nConnection: upgrade\r\n\r\n"
     for cut in range(1, len(data)):
         stage = Stage()
         for piece in (data[:cut], data[cut:], data):
@@ -329,16 +324,11 @@ async def test_a_slow_reader_is_waited_for_as_long_as_it_reads(closes: bool) -> 
 async def test_what_nobody_wants_is_counted_for_each_request(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_DISCARDED", 1000)
     stage = Stage()
-    for _ in range(3):
-        stage.connection.data_received(
-            b"POST /webhook/refused HTTP/1.1\r\nHost: x\r\nContent-Length: 600\r\n\r\n"
-        )
-        stage.connection.data_received(b"x" * 600)
+    head = b"POST /webhook/refused HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
+    for length in (600, 600, 600, 1001):
         assert not stage.transport.closed
-    stage.connection.data_received(
-        b"POST /webhook/refused HTTP/1.1\r\nHost: x\r\nContent-Length: 1001\r\n\r\n"
-    )
-    stage.connection.data_received(b"x" * 1001)
+        stage.connection.data_received(head % length)
+        stage.connection.data_received(b"x" * length)
     assert stage.transport.closed
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from postern.usecases.operations import retention
 from postern.usecases.webhooks import webhooks
-from support.program import Program
+from support.program import Program, StartProgram
 from support.waiting import wait_until
 from support.webhooks import OWNER, TOKEN, ServedWebhook, make_webhook, stories, wait_until_served, within
 from support.wire import exchange, request, wire
@@ -29,30 +29,18 @@ def answer(event):
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., Program]]:
+def start(start_program: StartProgram) -> Iterator[Callable[..., Program]]:
     started: list[Program] = []
 
-    def start_serving(*served: ServedWebhook, descriptors: str = "", **settings: str) -> Program:
-        program = Program(tmp_path, {"POSTERN_LOG": "json", **settings}, descriptors=descriptors)
-        started.append(program)
-        program.wait_until_ready()
-        wait_until_served(program.port, *served)
-        return program
+    def start_serving(*served: ServedWebhook, **settings: str) -> Program:
+        started.append(start_program(POSTERN_LOG="json", **settings))
+        wait_until_served(started[-1].port, *served)
+        return started[-1]
 
-    try:
-        yield start_serving
-        for program in started:
-            assert program.process.poll() is not None or program.stop() == 0
-            assert "Traceback" not in program.output()
-    finally:
-        for program in started:
-            program.kill()
-
-
-def most_megabytes(program: Program) -> float:
-    """The most memory that the program has held so far."""
-    status = Path(f"/proc/{program.process.pid}/status").read_text()
-    return int(status.split("VmHWM:")[1].split()[0]) / 1024
+    yield start_serving
+    for program in started:
+        assert program.process.poll() is not None or program.stop() == 0
+        assert "Traceback" not in program.output()
 
 
 def test_uploads_that_break_off_leave_no_memory_behind(tmp_path: Path, start: Callable[..., Program]) -> None:
@@ -60,14 +48,15 @@ def test_uploads_that_break_off_leave_no_memory_behind(tmp_path: Path, start: Ca
     program = start(webhook, POSTERN_ENGINE="none")
     whole = 256 * 1024
     broken_off = request("POST", webhook.path, [JSON, ("Content-Length", str(whole))], b"x" * (whole - 1))
-    before = most_megabytes(program)
+    before = program.megabytes("VmHWM")  # the most that it has held so far
     for _ in range(4_000 // 40):
         with ExitStack() as together:
             connections = [together.enter_context(wire(program.port)) for _ in range(40)]
             for connection in connections:
                 connection.send(broken_off)
     assert exchange(program.port, "POST", webhook.path, [KEY, JSON], BODY).status == 200
-    assert most_megabytes(program) < before + 60  # what is on its way at one time is 10, and all of it 1000
+    # What is on its way at one time is 10, and all of it 1000.
+    assert program.megabytes("VmHWM") < before + 60
 
 
 def test_one_caller_can_take_no_place_for_bodies_from_others_and_gives_its_own_back_in_time(

@@ -65,17 +65,10 @@ class House:
 
     def recorded(self, name: str, answer: HttpReply) -> dict[str, Any]:
         """The one new history entry that this answer names."""
-        found = [story for story in self.stories(name) if story["id"] == answer.headers["x-invocation-id"]]
-        assert len(found) == 1
-        story = found[0]
-        assert answer.json["invocationId"] == story["id"]
-        assert story["httpStatus"] == answer.status
-        assert (story["method"], story["address"], story["path"]) == (
-            "POST",
-            "127.0.0.1",
-            self.webhooks[name].path,
-        )
-        assert story["durationMs"] >= 0
+        (story,) = [one for one in self.stories(name) if one["id"] == answer.headers["x-invocation-id"]]
+        assert (answer.json["invocationId"], story["httpStatus"]) == (story["id"], answer.status)
+        assert (story["method"], story["address"]) == ("POST", "127.0.0.1")
+        assert story["path"] == self.webhooks[name].path and story["durationMs"] >= 0
         return story
 
 
@@ -110,14 +103,10 @@ def test_an_accepted_call_hears_so_and_is_stored_whole(house: House) -> None:
     assert (story["body"], story["bodySize"]) == (BODY.decode(), len(BODY))
     assert story["payload"]["items"] == [{"sku": "A-1"}]
     assert story["query"] == "shop=a%20b&token=***"
-    assert ["x-api-key", "***"] in story["headers"]
-    assert ["cookie", "***"] in story["headers"]
-    assert ["x-trace", "7"] in story["headers"]
-    assert [(step["step"], step["ok"]) for step in story["trace"]] == [
-        ("authentication", True),
-        ("content", True),
-        ("field mapping", True),
-    ]
+    for header in (["x-api-key", "***"], ["cookie", "***"], ["x-trace", "7"]):
+        assert header in story["headers"]
+    steps = [step["step"] for step in story["trace"] if step["ok"]]
+    assert len(steps) == len(story["trace"]) and steps == ["authentication", "content", "field mapping"]
     assert [delivery["state"] for delivery in story["deliveries"]] == ["queued"]
 
 
@@ -150,7 +139,7 @@ def test_the_right_token_in_the_right_place_is_accepted(
 
 def test_an_unknown_code_is_not_found_in_constant_words_and_nothing_is_recorded(house: House) -> None:
     before = how_many(house.data_dir)
-    in_history = set()
+    heard = set()
     for path in (
         "/webhook/nobody",
         "/webhook/" + "x" * 5000,
@@ -158,8 +147,8 @@ def test_an_unknown_code_is_not_found_in_constant_words_and_nothing_is_recorded(
     ):
         answer = exchange(house.program.port, "POST", path, [KEY, JSON], BODY)
         assert (answer.status, answer.code) == (404, "webhook_not_found")
-        in_history.add((answer.body, tuple(name for name in answer.headers)))
-    assert len(in_history) == 1
+        heard.add((answer.body, tuple(answer.headers)))
+    assert len(heard) == 1
     assert how_many(house.data_dir) == before
 
 
@@ -171,12 +160,12 @@ def test_every_call_to_a_known_webhook_is_one_invocation_and_one_log_line(house:
         return house.program.output().count(f'"webhook":"{house.webhooks["open"].id}"')
 
     before, lines_before = len(house.stories("open")), lines()
-    answers = [
-        house.call("open"),
-        house.call("open", method="DELETE"),
-        house.call("open", body=b"["),
-        house.call("open", kind="image/png"),
-    ]
-    assert [answer.status for answer in answers] == [200, 405, 400, 415]
+    for wrong, status in (
+        ({}, 200),
+        ({"method": "DELETE"}, 405),
+        ({"body": b"["}, 400),
+        ({"kind": "image/png"}, 415),
+    ):
+        assert house.call("open", **wrong).status == status
     assert len(house.stories("open")) == before + 4
     wait_until(lambda: lines() == lines_before + 4, what="a log line for each call")

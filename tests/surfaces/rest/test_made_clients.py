@@ -3,14 +3,13 @@
 import json
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from support.client import Client
-from support.program import Program
+from support.program import Program, run_command
 
 ROOT = Path(__file__).resolve().parents[3]
 MODULES = ROOT / ".tools" / "npm" / "node_modules"
@@ -64,8 +63,7 @@ STRICT = ("--strict", "--target", "es2022", "--module", "nodenext", "--skipLibCh
 
 
 def run(folder: Path, *command: str | Path) -> None:
-    environment = {**os.environ, "NO_PROXY": "127.0.0.1"}
-    ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    ran = run_command(*command, folder=folder, environment={**os.environ, "NO_PROXY": "127.0.0.1"})
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
@@ -91,13 +89,7 @@ def test_the_usual_client_in_typescript(served: Program, tmp_path: Path) -> None
     (tmp_path / "package.json").write_text('{"type": "module"}')
     (tmp_path / "use.ts").write_text(TYPESCRIPT)
     binaries = MODULES / ".bin"
-    run(
-        tmp_path,
-        binaries / "openapi-typescript",
-        "openapi.json",
-        "--default-non-nullable=false",
-        "-o",
-        "made.d.ts",
-    )
+    make = "openapi.json --default-non-nullable=false -o made.d.ts"
+    run(tmp_path, binaries / "openapi-typescript", *make.split())
     run(tmp_path, binaries / "tsc", *STRICT, "use.ts")
     run(tmp_path, shutil.which("node") or "node", "use.js", served.url, served.admin_key)

@@ -2,13 +2,11 @@
 
 import os
 import re
-import subprocess
 import sys
 import time
 from hmac import HMAC
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Page
@@ -16,8 +14,8 @@ from playwright.sync_api import Page
 from postern.surfaces.rest import table
 from support import described
 from support.characters import know_characters
-from support.client import PASSWORD, Client, admin_of
-from support.program import Program, StartProgram
+from support.client import PASSWORD, Client, admin_of, call, made
+from support.program import Program, StartProgram, run_command
 from support.reply import HttpReply
 from support.rest import problem
 from support.stored import open_incident, overwrite
@@ -57,25 +55,13 @@ def test_no_two_answers_share_a_name(document: dict[str, Any]) -> None:
 # Where there is no engine these are not answered, or are not there: tests/wiring/test_program.py asks for
 # them. Only Amazon's servers let a subscription be confirmed: tests/usecases/signatures/test_key_sets.py stands in for them.
 OF_AN_ENGINE = {
-    "confirm-subscription",
-    "list-workflows",
-    "list-runs",
-    "answer-invocation",
-    "end-invocation",
-    "Attempt.detail",
-    "Attempt.listener",
-    "Attempt.runs",
-    "Attempt.workflows",
+    *("confirm-subscription", "list-workflows", "list-runs", "answer-invocation", "end-invocation"),
+    *("Attempt.detail", "Attempt.listener", "Attempt.runs", "Attempt.workflows"),
 }
 
 
 LEAVES_NO_NOTE = {
-    "test-signature",
-    "ask-for-calls",
-    "answer-call",
-    "enter-listener",
-    "end-listener",
-    "send-again",
+    *("test-signature", "ask-for-calls", "answer-call", "enter-listener", "end-listener", "send-again"),
     "test-channels",
 }
 """Operations other than GET that write no audit note: they keep nothing, or concern only the one who asks. A
@@ -93,16 +79,8 @@ def test_everything_that_is_described_is_answered_and_noted_and_nothing_else(ser
     api.checked("PATCH", f"users/{user}", {"level": "read"})
     api.checked("POST", "sessions", {"name": who, "password": PASSWORD})
     key = api.checked("POST", "api-keys", {"name": "Told", "level": "read"})["id"]
-    for path in (
-        "users",
-        "sessions",
-        "api-keys",
-        "audit",
-        "providers",
-        "providers/github",
-        "proposals?description=stripe",
-        "volumes",
-    ):
+    lists = "users sessions api-keys audit providers providers/github proposals?description=stripe volumes"
+    for path in lists.split():
         api.checked("GET", path)
     api.seen |= {"Problem.errors"} if api.post("webhooks", {"name": ""}).json["errors"] else set()
 
@@ -112,17 +90,8 @@ def test_everything_that_is_described_is_answered_and_noted_and_nothing_else(ser
     of = f"webhooks/{webhook['id']}"
     api.checked("GET", f"{of}/test-calls")
     api.checked("POST", f"{of}/test-calls", {"changes": {"a": 1}})
-    for action in (
-        "schedule/run",
-        "schedule/resume",
-        "disable",
-        "enable",
-        "promote",
-        "hold",
-        "release",
-        "drop",
-        "record-events",
-    ):
+    actions = "schedule/run schedule/resume disable enable promote hold release drop record-events"
+    for action in actions.split():
         api.checked("POST", f"{of}/{action}")
     api.checked("PATCH", of, {"schedule": None, "authentication": {"method": "none"}})
     together = {"action": "tag", "tags": ["told"], "webhookIds": [webhook["id"], "wh_absent"]}
@@ -160,22 +129,16 @@ def test_everything_that_is_described_is_answered_and_noted_and_nothing_else(ser
     api.checked("POST", f"replays/{api.checked('POST', 'replays', {'filter': {}})['id']}/cancel")
 
     notion = {"signature": ["header:X-Notion-Signature"], "handshake": "notion"}
-    hmac = {
-        "method": "hmac",
-        "provider": "custom",
-        "secret": "not known yet",
-        "secondSecret": "nor this",
-        "scheme": notion,
-    }
+    hmac = {"method": "hmac", "provider": "custom", "scheme": notion}
+    hmac |= {"secret": "not known yet", "secondSecret": "nor this"}
     signed = api.checked("POST", "webhooks", {"name": "Signed", "authentication": hmac})
     api.call(signed, b'{"verification_token": "secret_announced"}')
     api.checked("POST", f"webhooks/{signed['id']}/adopt-secret")
     refused = api.call(signed, b"{}", X_Notion_Signature="0" * 64)
     for invocation in (accepted, refused):
         api.checked("GET", f"{invocation}/explanation")
-    api.checked(
-        "POST", "signature-tests", {"webhookId": signed["id"], "invocationId": refused.partition("/")[2]}
-    )
+    tested = {"webhookId": signed["id"], "invocationId": refused.partition("/")[2]}
+    api.checked("POST", "signature-tests", tested)
     linear = {"method": "hmac", "provider": "linear", "secret": "of a repository"}
     mistaken = api.checked("POST", "webhooks", {"name": "Mistaken", "authentication": linear})
     of_github = "sha256=" + HMAC(b"of a repository", b"{}", "sha256").hexdigest()
@@ -192,11 +155,9 @@ def test_everything_that_is_described_is_answered_and_noted_and_nothing_else(ser
     assert fixed["authentication"]["provider"] == "github"
     elsewhere = {"authentication": {"scheme": {**notion, "signature": ["header:X-Other"]}}}
     api.patch(f"webhooks/{signed['id']}", elsewhere)
-    bodies = (b'{"n": 2}', b'{"n": 3}')
-    proofs = [HMAC(b"secret_announced", body, "sha256").hexdigest() for body in bodies]
-    passing, _ = [
-        api.call(signed, body, X_Notion_Signature=proof) for body, proof in zip(bodies, proofs, strict=True)
-    ]
+    for body in (b'{"n": 2}', b'{"n": 3}'):
+        proof = HMAC(b"secret_announced", body, "sha256").hexdigest()
+        passing = api.call(signed, body, X_Notion_Signature=proof)
     api.patch(f"webhooks/{signed['id']}", {"authentication": {"scheme": notion}})
     readmissible = f"webhooks/{signed['id']}/readmissible"
     assert len(api.checked("GET", readmissible)["wouldPass"]) == 2
@@ -301,7 +262,7 @@ class Telling(Client):
 
     def call(self, webhook: dict[str, Any], body: bytes, **headers: str) -> str:
         """The path of its invocation."""
-        self.post(urlsplit(webhook["url"]).path, body, **headers)
+        call(webhook["url"], body, **headers)
         newest = self.get(f"invocations?webhookId={webhook['id']}").json["items"][0]
         return f"invocations/{newest['id']}"
 
@@ -340,18 +301,18 @@ def before_call(context, case, kwargs):
 """
 """Listeners may wait for a call, and none comes."""
 
+OPTIONS = """--max-examples 3 --phases coverage,fuzzing --seed 1 --request-timeout 10 --no-color
+    --suppress-health-check all --workers 1"""
+"""The examples of the description are among what the first phase sends."""
+
 WITHOUT_A_PROXY = {**os.environ, "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
 """Else its client looks through all variables for a proxy, twice for each of three thousand requests."""
 
 
 def test_a_machine_that_tries_everything_finds_nothing(start_program: StartProgram, tmp_path: Path) -> None:
-    served = start_program(
-        POSTERN_ENGINE="none"
-    )  # its own: what it tries may also succeed, and change a password
-    api = admin_of(served)
-    webhook = api.post("webhooks", {"name": "Tried", "authentication": {"method": "none"}}).json
-    api.post(urlsplit(webhook["url"]).path, {"tried": True})
-    invocation = api.get("invocations").json["items"][0]["id"]
+    # Its own program: what it tries may also succeed, and change a password.
+    served = start_program(POSTERN_ENGINE="none")
+    invocation = call(made(served)["url"], {"tried": True}).json["invocationId"]
     know_characters(tmp_path)
     (tmp_path / "hooks.py").write_text(HOOKS)
     (tmp_path / "schemathesis.toml").write_text(
@@ -381,32 +342,6 @@ generation = {{ mode = "positive" }}
 """
     )
     command = [sys.executable, "-m", "schemathesis.cli", "run", f"{served.url}/api/v1/openapi.json"]
-    options = [
-        "--header",
-        f"Authorization: Bearer {served.admin_key}",
-        "--max-examples",
-        "3",
-        "--phases",
-        "coverage,fuzzing",  # the examples of the description are among what the first one sends
-    ]
-    more = [
-        "--seed",
-        "1",
-        "--request-timeout",
-        "10",
-        "--no-color",
-        "--suppress-health-check",
-        "all",
-        "--workers",
-        "1",
-    ]
-    run = subprocess.run(
-        [*command, *options, *more],
-        cwd=tmp_path,
-        env=WITHOUT_A_PROXY,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    command += ["--header", f"Authorization: Bearer {served.admin_key}", *OPTIONS.split()]
+    run = run_command(*command, folder=tmp_path, environment=WITHOUT_A_PROXY)
     assert run.returncode == 0, run.stdout[-6000:] + run.stderr[-2000:]

@@ -9,12 +9,13 @@ from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
-from urllib.parse import urlsplit
+
+import pytest
 
 from postern.surfaces.rest.history import _lines
 from postern.surfaces.streaming import Feed
 from postern.usecases.history.live import Stream
-from support.client import Client, admin_of
+from support.client import Client, admin_of, call, made
 from support.program import Program, StartProgram
 
 
@@ -61,20 +62,11 @@ class Ear:
             elif name == "data":
                 event["data"] = json.loads(value)
 
-    def until(self, status: str) -> dict[str, Any]:
-        while True:
-            event = self.event()
-            if event["data"]["status"] == status:
-                return event
-
 
 @contextmanager
 def watching(program: Program, query: str = "", **headers: str) -> Iterator[Ear]:
     connection = HTTPConnection("127.0.0.1", program.port, timeout=15)
-    given = {
-        "Authorization": f"Bearer {program.admin_key}",
-        **{name.replace("_", "-"): value for name, value in headers.items()},
-    }
+    given = Client(program.port, program.admin_key, **headers).headers
     connection.request("GET", f"/api/v1/live{query}", headers=given)
     response = connection.getresponse()
     assert response.status == 200
@@ -88,41 +80,37 @@ def watching(program: Program, query: str = "", **headers: str) -> Iterator[Ear]
         connection.close()
 
 
-def webhook_of(program: Program, **settings: Any) -> dict[str, Any]:
-    reply = admin_of(program).post(
-        "webhooks", {"name": "Live", "authentication": {"method": "token", "token": "right"}, **settings}
-    )
-    webhook: dict[str, Any] = reply.json
-    return webhook
+@pytest.fixture
+def webhook(served: Program) -> dict[str, Any]:
+    return made(served, authentication={"method": "token", "token": "right"})
 
 
-def call(webhook: dict[str, Any], body: Any, token: str = "right") -> str:
-    parts = urlsplit(webhook["url"])
-    assert parts.port is not None
-    reply = Client(parts.port).post(parts.path, body, X_Api_Key=token)
-    return reply.headers["x-invocation-id"]
+def called(webhook: dict[str, Any], token: str = "right") -> str:
+    return call(webhook["url"], X_Api_Key=token).headers["x-invocation-id"]
 
 
-def test_accepted_and_rejected_calls_are_heard_as_they_come_in(served: Program) -> None:
-    webhook = webhook_of(served)
+def test_accepted_and_rejected_calls_are_heard_as_they_come_in(
+    served: Program, webhook: dict[str, Any]
+) -> None:
     with watching(served, f"?webhookId={webhook['id']}") as ear:
-        accepted = call(webhook, {"n": 1})
+        accepted = called(webhook)
         event = ear.event()
         assert (event["id"], event["event"], event["data"]["status"]) == (accepted, "invocation", "accepted")
-        rejected = call(webhook, {"n": 2}, token="wrong")
+        rejected = called(webhook, "wrong")
         event = ear.event()
         assert (event["id"], event["data"]["code"]) == (rejected, "credential_mismatch")
         listed = admin_of(served).get(f"invocations?webhookId={webhook['id']}").json["items"][0]
         assert event["data"].items() <= listed.items()
 
 
-def test_a_stream_goes_on_after_the_last_event_that_was_seen(served: Program) -> None:
-    webhook = webhook_of(served)
+def test_a_stream_goes_on_after_the_last_event_that_was_seen(
+    served: Program, webhook: dict[str, Any]
+) -> None:
     query = f"?webhookId={webhook['id']}"
     with watching(served, query) as ear:
-        first = call(webhook, {})
+        first = called(webhook)
         assert ear.event()["id"] == first
-    missed = [call(webhook, {}), call(webhook, {}, token="wrong")]
+    missed = [called(webhook), called(webhook, "wrong")]
     for resumed in (
         watching(served, query, Last_Event_ID=first),
         watching(served, f"{query}&after={first}"),
@@ -164,12 +152,7 @@ def test_a_quiet_stream_shows_that_it_lives_and_ends_when_its_key_is_deleted(
     key = admin_of(program).post("api-keys", {"name": "Reader", "level": "read"}).json
     with watching(program) as admin, watching(program, Authorization=f"Bearer {key['key']}") as reader:
         for ear in (admin, reader):
-            assert [ear.response.readline() for _ in range(4)] == [
-                b": live\n",
-                b"\n",
-                b": still here\n",
-                b"\n",
-            ]
+            assert b"".join(ear.response.readline() for _ in range(4)) == b": live\n\n: still here\n\n"
         assert admin_of(program).delete(f"api-keys/{key['id']}").status == 204
         assert set(reader.response.read().splitlines()) <= {b": still here", b""}
         assert admin.response.readline() == b": still here\n"
