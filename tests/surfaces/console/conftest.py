@@ -6,7 +6,7 @@ import hmac
 import json
 import time
 from collections.abc import Iterator
-from http.client import HTTPConnection
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,8 +16,9 @@ from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from support.browser import WINDOW, Notes, OnePage, new_context, noted
-from support.client import PASSWORD, Client, admin_of
+from support.client import PASSWORD, Client, admin_of, call
 from support.program import Program
+from support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -89,15 +90,54 @@ SAID = """([place, but]) => {
 }"""
 
 
-class Console:
+class Outside:
+    """The program as senders and users of its API see it."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.api: Client = admin_of(program)
+
+    def webhook(self, **settings: Any) -> dict[str, Any]:
+        made = self.api.post("webhooks", {"name": "Orders", "authentication": {"method": "none"}, **settings})
+        assert made.status == 201, made.text
+        webhook: dict[str, Any] = made.json
+        return webhook
+
+    def shop(self, name: str, secret: str = "right", **settings: Any) -> dict[str, Any]:
+        """A webhook for calls of Shopify."""
+        signed = {"method": "hmac", "provider": "shopify", "secret": secret}
+        return self.webhook(name=name, authentication=signed, **settings)
+
+    def settings_of(self, webhook: dict[str, Any]) -> Any:
+        """As they are now."""
+        return self.api.get(f"webhooks/{webhook['id']}").json
+
+    def call(self, url: str, body: Any = None, **headers: str) -> tuple[int, dict[str, Any]]:
+        """As a stranger calls: the status and the answer."""
+        reply = call(url, body, **headers)
+        return reply.status, json.loads(reply.body or b"{}")
+
+    def called(self, url: str, body: Any = None, **headers: str) -> str:
+        """The id of a new call."""
+        return str(self.call(url, body, **headers)[1]["invocationId"])
+
+    def sold(
+        self, shop: dict[str, Any], body: bytes, secret: str = "right", **headers: str
+    ) -> tuple[int, str]:
+        """As Shopify calls: the status, and the call's id."""
+        headers["X-Shopify-Hmac-Sha256"] = shopify_signature(secret, body)
+        status, answer = self.call(shop["url"], body, **headers)
+        return status, answer["invocationId"]
+
+
+class Console(Outside):
     """A signed-in browser page, the program behind it, and calls from outside."""
 
     def __init__(self, page: Page, program: Program, notes: Notes | None = None) -> None:
         """``notes``: those that the page has already."""
+        super().__init__(program)
         self.page = page
-        self.program = program
         self.notes = notes or noted(page)
-        self.api: Client = admin_of(program)
 
     def open(self, path: str) -> None:
         if "#" in path and self.page.url.startswith(self.program.url + path.partition("#")[0]):
@@ -132,9 +172,9 @@ class Console:
         self.page.locator("#more-menu").get_by_role("button", name=name, exact=True).click()
 
     def save(self) -> None:
-        """What was changed in a webhook's settings: in its place, without another page."""
+        """What was changed in a webhook's settings, and by nobody else meanwhile: in its place, without another page."""
         self.click("Save")
-        expect(self.page.locator(".save-bar").get_by_text("Saved")).to_be_visible()
+        expect(self.page.locator(".save-bar").get_by_text("Saved. It applies")).to_be_visible()
 
     def save_as_it_is(self) -> None:
         """Settings in which nothing was changed: their page offers no button for it."""
@@ -155,27 +195,19 @@ class Console:
     def path(self) -> str:
         return urlsplit(self.page.url).path
 
-    def webhook(self, **settings: Any) -> dict[str, Any]:
-        made = self.api.post("webhooks", {"name": "Orders", "authentication": {"method": "none"}, **settings})
-        assert made.status == 201, made.text
-        webhook: dict[str, Any] = made.json
-        return webhook
+    def fits(self, what: str) -> None:
+        """Charts are drawn again a moment after the window has changed."""
+        fits = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+        wait_until(lambda: self.page.evaluate(fits), what=f"{what} to need no scrolling sideways")
 
-    def call(self, url: str, body: Any = None, **headers: str) -> tuple[int, dict[str, Any]]:
-        """As a stranger calls: the status and the answer."""
-        parts = urlsplit(url)
-        connection = HTTPConnection("127.0.0.1", self.program.port, timeout=30)
-        text = body if isinstance(body, bytes) else json.dumps({} if body is None else body).encode()
-        given = {
-            "Content-Type": "application/json",
-            **{name.replace("_", "-"): value for name, value in headers.items()},
-        }
-        try:
-            connection.request("POST", parts.path + ("?" + parts.query if parts.query else ""), text, given)
-            response = connection.getresponse()
-            return response.status, json.loads(response.read() or b"{}")
-        finally:
-            connection.close()
+    @contextmanager
+    def another_browser(self, **given: Any) -> Iterator[Page]:
+        """Of the same person."""
+        own = self.page.context
+        assert own.browser is not None
+        context = new_context(own.browser, storage_state=own.storage_state(), **given)
+        yield context.new_page()
+        context.close()
 
     def nothing_went_wrong(self) -> None:
         # A form that is refused is a page with a status of 4xx, which the browser writes down as an error.
@@ -220,13 +252,21 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
         "POSTERN_HISTORY_DAYS": "45",
         "POSTERN_WORKFLOWS": str(ROOT / "src/postern/workflows/example"),
     }
-    program = Program(tmp_path_factory.mktemp("console"), environment)
-    try:
-        program.wait_until_ready()
+    with Program(tmp_path_factory.mktemp("console"), environment) as program:
         yield program
-        program.stop()
-    finally:
-        program.kill()
+
+
+@pytest.fixture(scope="module")
+def outside(program: Program) -> Outside:
+    return Outside(program)
+
+
+@pytest.fixture(scope="module")
+def visitor(program: Program) -> Client:
+    """The requests of a browser in which somebody is signed in, without a browser."""
+    session = Client(program.port).post("sessions", {"name": "admin", "password": PASSWORD})
+    cookie = session.headers["set-cookie"].partition(";")[0]
+    return Client(program.port, Cookie=cookie, Sec_Fetch_Site="same-origin")
 
 
 @pytest.fixture(scope="module")

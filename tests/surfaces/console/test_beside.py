@@ -7,36 +7,21 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from support.waiting import wait_until
-from surfaces.console.conftest import Console
+from surfaces.console.conftest import Console, Outside
 
 
 @pytest.fixture(scope="module")
-def made() -> dict[str, Any]:
-    return {}
-
-
-@pytest.fixture
-def calls(console: Console, made: dict[str, Any]) -> dict[str, Any]:
+def calls(outside: Outside) -> dict[str, Any]:
     """Two calls to a webhook whose workflow answers, and so both went well."""
-    if not made:
-        webhook = console.webhook(name="Beside", fieldMapping={"fieldOne": "orderNumber"})
-        console.api.post(f"webhooks/{webhook['id']}/enable")
-        answers = [
-            console.call(webhook["url"], body, X_Shop=shop)[1]["invocationId"]
-            for body, shop in (
-                (b'{"orderNumber": "1001", "total": 10.00}', "a"),
-                (b'{"orderNumber": "1002"}', "b"),
-            )
-        ]
-        made |= {"webhook": webhook, "old": answers[0], "new": answers[1]}
-    return made
+    webhook = outside.webhook(name="Beside", fieldMapping={"fieldOne": "orderNumber"})
+    old = outside.called(webhook["url"], b'{"orderNumber": "1001", "total": 10.00}', X_Shop="a")
+    new = outside.called(webhook["url"], b'{"orderNumber": "1002"}', X_Shop="b")
+    return {"webhook": webhook, "old": old, "new": new}
 
 
 def fits(console: Console, what: str) -> None:
     console.page.set_viewport_size({"width": 360, "height": 740})
-    script = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
-    wait_until(lambda: console.page.evaluate(script), what=f"{what} to need no scrolling sideways")
+    console.fits(what)
     console.page.set_viewport_size({"width": 1280, "height": 860})
 
 
@@ -117,10 +102,8 @@ def test_a_changed_copy_starts_the_workflow_and_says_what_it_is(
     expect(console.page.get_by_text("orderNumber changed, fieldTwo set by hand")).to_be_visible()
     fields = console.api.get(f"invocations/{made}").json["deliveries"][0]["fields"]
     assert fields == {"fieldOne": "7", "fieldTwo": "by hand"}
-    assert (
-        console.api.get(f"invocations/{calls['old']}").json["body"]
-        == '{"orderNumber": "1001", "total": 10.00}'
-    )
+    before = console.api.get(f"invocations/{calls['old']}").json["body"]
+    assert before == '{"orderNumber": "1001", "total": 10.00}'
     assert console.violations() == []
     console.page.get_by_role("link", name=calls["old"][-8:]).click()
     expect(console.page.get_by_role("link", name=made[-8:])).to_be_visible()
@@ -129,9 +112,7 @@ def test_a_changed_copy_starts_the_workflow_and_says_what_it_is(
 def test_many_long_differences_are_read_page_by_page(console: Console) -> None:
     webhook = console.webhook(name="Very different")
     old, new = (
-        console.call(webhook["url"], {f"{number:03}": letter * 200 for number in range(150)})[1][
-            "invocationId"
-        ]
+        console.called(webhook["url"], {f"{number:03}": letter * 200 for number in range(150)})
         for letter in ("\u2014", "\u2026")
     )
     console.open(f"/calls/{new}/compare?to={old}")

@@ -2,53 +2,40 @@
 
 import json
 import re
-from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
-from support.browser import new_context
-from support.waiting import wait_until
-from surfaces.console.conftest import Console, shopify_signature
+from surfaces.console.conftest import Console, Outside
 
 BODY = b'{"order": {"number": 1001,\t"total": 10.00},\r\n "who": {"e.mail": "ada@example.com"}, "note": "\xe2\x80\xaehidden"}'
 
 
 @pytest.fixture(scope="module")
-def made() -> dict[str, Any]:
-    return {}
+def calls(outside: Outside) -> dict[str, str]:
+    url = outside.webhook(name="Looked at", fieldMapping={"fieldOne": "order.number"})["url"]
+
+    def call(body: bytes, kind: str) -> str:
+        return outside.called(url, body, Content_Type=kind)
+
+    query = "?source=shop&token=abc&x=%C3%A9"
+    large = {"items": [{"sku": f"S-{number}", "name": "x" * 60} for number in range(10_000)]}
+    return {
+        "json": outside.called(url + query, BODY, X_Api_Key="the key", X_Note="<b>"),
+        "large": outside.called(url, large),
+        "form": call(b"a=1&b=two+words", "application/x-www-form-urlencoded"),
+        "xml": call(b"<a>\t<script>alert(1)</script></a>", "application/xml"),
+        "binary": call(bytes(range(256)) * 9, "image/png"),
+        "page": call(b"<html><script>document.title='owned'</script></html>", "text/html"),
+    }
 
 
-@pytest.fixture
-def calls(console: Console, made: dict[str, Any]) -> dict[str, Any]:
-    """Made once for the file."""
-    if not made:
-        webhook = console.webhook(name="Looked at", fieldMapping={"fieldOne": "order.number"})
-
-        def call(body: bytes, kind: str = "application/json", query: str = "", **headers: str) -> str:
-            answer = console.call(webhook["url"] + query, body, **{"Content_Type": kind, **headers})[1]
-            return str(answer["invocationId"])
-
-        large = json.dumps({"items": [{"sku": f"S-{number}", "name": "x" * 60} for number in range(10_000)]})
-        made |= {
-            "webhook": webhook,
-            "json": call(BODY, query="?source=shop&token=abc&x=%C3%A9", X_Api_Key="the key", X_Note="<b>"),
-            "large": call(large.encode()),
-            "form": call(b"a=1&b=two+words", "application/x-www-form-urlencoded"),
-            "xml": call(b"<a>\t<script>alert(1)</script></a>", "application/xml"),
-            "binary": call(bytes(range(256)) * 9, "image/png"),
-            "page": call(b"<html><script>document.title='owned'</script></html>", "text/html"),
-        }
-    return made
-
-
-def test_a_call_is_told_in_few_words(console: Console, calls: dict[str, Any]) -> None:
+def test_a_call_is_told_in_few_words(console: Console, calls: dict[str, str]) -> None:
     """Ordinary and rejected ones, the head of their list, and what a replay of them asks: more grows slowly, and unseen."""
-    signed = {"method": "hmac", "provider": "shopify", "secret": "right"}
-    shop = console.webhook(name="Told", authentication=signed, fieldMapping={"fieldOne": "id"})
-    wrong = console.call(shop["url"], b'{"id": 1042}', X_Shopify_Hmac_Sha256=shopify_signature("typo", b"{}"))
+    shop = console.shop("Told", fieldMapping={"fieldOne": "id"})
+    _, wrong = console.sold(shop, b'{"id": 1042}', "typo")
     console.page.set_viewport_size({"width": 1440, "height": 900})
-    for call, most in ((calls["json"], (70, 10)), (wrong[1]["invocationId"], (110, 12))):
+    for call, most in ((calls["json"], (70, 10)), (wrong, (110, 12))):
         console.open(f"/calls/{call}")
         words, controls = console.said()
         assert words <= most[0] and controls <= most[1], (words, controls)
@@ -65,7 +52,7 @@ def test_a_call_is_told_in_few_words(console: Console, calls: dict[str, Any]) ->
     assert words <= 90 and controls <= 7, (words, controls)
 
 
-def test_raw_marks_what_nobody_sees_and_is_copied_as_it_came(console: Console, calls: dict[str, Any]) -> None:
+def test_raw_marks_what_nobody_sees_and_is_copied_as_it_came(console: Console, calls: dict[str, str]) -> None:
     console.open(f"/calls/{calls['json']}")
     console.click("Raw", "link")
     code = console.page.locator(".bytes code")
@@ -79,7 +66,7 @@ def test_raw_marks_what_nobody_sees_and_is_copied_as_it_came(console: Console, c
 
 
 def test_a_value_is_found_its_way_opened_and_its_path_copied(
-    console: Console, clipboard: None, calls: dict[str, Any]
+    console: Console, clipboard: None, calls: dict[str, str]
 ) -> None:
     console.open(f"/calls/{calls['json']}")
     console.page.get_by_label("Search in the body").press_sequentially("EXAMPLE")
@@ -93,7 +80,7 @@ def test_a_value_is_found_its_way_opened_and_its_path_copied(
     assert found["fieldTwo"] == "ada@example.com", "and a mapping takes it"
 
 
-def test_a_view_stays_when_the_story_is_shown_again(console: Console, calls: dict[str, Any]) -> None:
+def test_a_view_stays_when_the_story_is_shown_again(console: Console, calls: dict[str, str]) -> None:
     """As a page does each second while a start is under way."""
     console.open(f"/calls/{calls['json']}")
     console.click("Headers", "link")
@@ -108,7 +95,7 @@ def test_a_view_stays_when_the_story_is_shown_again(console: Console, calls: dic
 
 
 def test_a_large_body_is_cut_in_true_words_and_every_part_of_it_is_reached(
-    console: Console, calls: dict[str, Any]
+    console: Console, calls: dict[str, str]
 ) -> None:
     console.open(f"/calls/{calls['large']}")
     assert len(console.page.content()) < 120_000
@@ -121,9 +108,8 @@ def test_a_large_body_is_cut_in_true_words_and_every_part_of_it_is_reached(
     expect(console.page.get_by_text("1 hit", exact=True)).to_be_visible()
     expect(console.page.locator(".tree")).to_contain_text("S-9999")
     console.click("Raw", "link")
-    expect(
-        console.page.get_by_text(re.compile(r"The first [\d.]+ KiB of \d+\.\d KiB: the download has"))
-    ).to_be_visible()
+    said = re.compile(r"The first [\d.]+ KiB of \d+\.\d KiB: the download has")
+    expect(console.page.get_by_text(said)).to_be_visible()
 
 
 @pytest.mark.parametrize(
@@ -136,13 +122,11 @@ def test_a_large_body_is_cut_in_true_words_and_every_part_of_it_is_reached(
     ],
 )
 def test_other_bodies_have_views_of_their_own(
-    console: Console, calls: dict[str, Any], kind: str, views: list[str], text: str
+    console: Console, calls: dict[str, str], kind: str, views: list[str], text: str
 ) -> None:
     console.open(f"/calls/{calls[kind]}")
-    assert (
-        console.page.get_by_role("navigation", name="Part of the call").locator("a").all_inner_texts()
-        == views
-    )
+    parts = console.page.get_by_role("navigation", name="Part of the call").locator("a")
+    assert parts.all_inner_texts() == views
     if "Form" in views:
         console.click("Form", "link")
     expect(console.page.locator(".sent")).to_contain_text(text)
@@ -150,7 +134,7 @@ def test_other_bodies_have_views_of_their_own(
     assert console.violations() == []
 
 
-def test_headers_and_query_are_tables_with_secrets_masked(console: Console, calls: dict[str, Any]) -> None:
+def test_headers_and_query_are_tables_with_secrets_masked(console: Console, calls: dict[str, str]) -> None:
     console.open(f"/calls/{calls['json']}?show=headers")
     expect(console.page.get_by_role("row", name="x-api-key masked")).to_be_visible()
     expect(console.page.get_by_role("row", name="x-note <b>")).to_be_visible()
@@ -162,7 +146,7 @@ def test_headers_and_query_are_tables_with_secrets_masked(console: Console, call
 
 @pytest.mark.parametrize(("title", "language"), [("curl", "curl"), ("Python", "python")])
 def test_the_call_is_copied_as_what_the_api_writes(
-    console: Console, clipboard: None, calls: dict[str, Any], title: str, language: str
+    console: Console, clipboard: None, calls: dict[str, str], title: str, language: str
 ) -> None:
     console.open(f"/calls/{calls['json']}")
     console.click("More actions")
@@ -173,7 +157,7 @@ def test_the_call_is_copied_as_what_the_api_writes(
     assert "the key" not in copied and "YOUR_X_API_KEY" in copied
 
 
-def test_what_is_downloaded_is_every_byte_and_never_a_page(console: Console, calls: dict[str, Any]) -> None:
+def test_what_is_downloaded_is_every_byte_and_never_a_page(console: Console, calls: dict[str, str]) -> None:
     console.open(f"/calls/{calls['page']}")
     console.click("More actions")
     with console.page.expect_download() as waited:
@@ -192,30 +176,23 @@ def test_what_is_downloaded_is_every_byte_and_never_a_page(console: Console, cal
     assert console.page.request.get(f"{console.program.url}/calls/{calls['json']}/code/perl").status == 404
 
 
-def test_every_view_works_without_javascript(
-    browser: Browser, console: Console, calls: dict[str, Any]
-) -> None:
-    context = new_context(
-        browser, java_script_enabled=False, storage_state=console.page.context.storage_state()
-    )
-    page = context.new_page()
-    page.goto(f"{console.program.url}/calls/{calls['json']}")
-    for title in ("Raw", "Pretty", "Headers", "Query", "Body"):
-        page.get_by_role("link", name=title, exact=True).click()
-        expect(page.locator(".segments [aria-current]").first).to_have_text(title)
-    page.get_by_label("Search in the body").fill("ada")
-    page.keyboard.press("Enter")
-    expect(page.get_by_text("1 hit", exact=True)).to_be_visible()
-    page.goto(f"{console.program.url}/calls/{calls['json']}/code/python")
-    expect(page.locator("pre")).to_contain_text("http.client")
-    context.close()
+def test_every_view_works_without_javascript(console: Console, calls: dict[str, str]) -> None:
+    with console.another_browser(java_script_enabled=False) as page:
+        page.goto(f"{console.program.url}/calls/{calls['json']}")
+        for title in ("Raw", "Pretty", "Headers", "Query", "Body"):
+            page.get_by_role("link", name=title, exact=True).click()
+            expect(page.locator(".segments [aria-current]").first).to_have_text(title)
+        page.get_by_label("Search in the body").fill("ada")
+        page.keyboard.press("Enter")
+        expect(page.get_by_text("1 hit", exact=True)).to_be_visible()
+        page.goto(f"{console.program.url}/calls/{calls['json']}/code/python")
+        expect(page.locator("pre")).to_contain_text("http.client")
 
 
-def test_a_call_fits_a_phone(console: Console, calls: dict[str, Any]) -> None:
+def test_a_call_fits_a_phone(console: Console, calls: dict[str, str]) -> None:
     console.page.set_viewport_size({"width": 360, "height": 740})
-    fits = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
     for show in ("tree", "raw", "pretty", "headers", "query"):
         console.open(f"/calls/{calls['json']}?show={show}")
-        wait_until(lambda: console.page.evaluate(fits), what=f"{show} to need no scrolling sideways")
+        console.fits(show)
     console.open(f"/calls/{calls['binary']}")
-    wait_until(lambda: console.page.evaluate(fits), what="a dump to need no scrolling sideways")
+    console.fits("a dump")

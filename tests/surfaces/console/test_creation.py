@@ -1,11 +1,10 @@
 """From nothing to a working webhook, by each of the five answers."""
 
-import json
 import re
 
 from playwright.sync_api import expect
 
-from surfaces.console.conftest import Console, shopify_signature, stripe_signature
+from surfaces.console.conftest import Console, stripe_signature
 
 
 def answer(console: Console, title: str) -> None:
@@ -60,13 +59,7 @@ def test_a_signing_service_is_found_by_searching_and_needs_one_secret(console: C
     webhook = console.api.get(f"webhooks/{made(console)}").json
     assert webhook["authentication"]["provider"] == "shopify"
     assert webhook["duplicateProtection"]["enabled"] is True
-    body = json.dumps({"id": 1}).encode()
-    assert (
-        console.call(webhook["url"], body, X_Shopify_Hmac_Sha256=shopify_signature("a shop's secret", body))[
-            0
-        ]
-        == 200
-    )
+    assert console.sold(webhook, b'{"id": 1}', "a shop's secret")[0] == 200
     assert "a shop's secret" not in console.page.content()
 
 
@@ -79,15 +72,12 @@ def test_a_sender_that_wants_the_url_first_gets_its_secret_afterwards(console: C
     assert re.fullmatch(r"Shopify \d", webhook["name"]), "another one is called shopify"
     console.page.get_by_text("Only this machine can reach it").click()
     expect(console.page.get_by_text("start a tunnel")).to_be_visible()
-    body = b'{"id":2}'
-    signature = shopify_signature("came later", body)
-    rejected = console.call(webhook["url"], body, X_Shopify_Hmac_Sha256=signature)[1]["invocationId"]
+    _, rejected = console.sold(webhook, b'{"id":2}', "came later")
 
     # Wherever one comes back to, it is still asked for.
     console.open("/webhooks")
-    console.page.get_by_role("row", name=webhook["name"]).get_by_role(
-        "link", name="Paste Shopify's secret"
-    ).click()
+    row = console.page.get_by_role("row", name=webhook["name"])
+    row.get_by_role("link", name="Paste Shopify's secret").click()
     expect(console.page.get_by_text("matched 0 calls")).to_be_hidden()
     expect(console.page.get_by_text("Shopify's signing secret is not set yet")).to_be_visible()
     console.open(f"/calls/{rejected}")
@@ -100,7 +90,7 @@ def test_a_sender_that_wants_the_url_first_gets_its_secret_afterwards(console: C
     console.page.get_by_label("Signing secret").fill("came later")
     console.click("Save the signing secret")
     console.page.wait_for_url("**/settings*")
-    assert console.call(webhook["url"], body, X_Shopify_Hmac_Sha256=signature)[0] == 200
+    assert console.sold(webhook, b'{"id":2}', "came later")[0] == 200
     for path in ("/webhooks", f"/webhooks/{webhook['id']}", f"/webhooks/{webhook['id']}/ready"):
         console.open(path)
         expect(console.page.get_by_text("Paste Shopify's secret")).to_be_hidden()
@@ -118,25 +108,20 @@ def test_a_browser_script_gets_cors_and_a_fetch_that_works_from_its_page(console
         console.page.evaluate(f"async () => {{ {snippet} }}")
     answered = message.value.args[0].json_value()
     assert answered["status"] == "accepted"
-    assert console.api.get(f"invocations/{answered['invocationId']}").json["payload"] == {
-        "email": "ada@example.com"
-    }
+    call = console.api.get(f"invocations/{answered['invocationId']}").json
+    assert call["payload"] == {"email": "ada@example.com"}
 
 
 def test_a_service_is_found_by_a_call_that_it_has_sent(console: Console) -> None:
     answer(console, "A service that signs its webhooks")
-    console.page.get_by_label("A call it has sent").fill(
-        f"Stripe-Signature: {stripe_signature('any', b'{}')}\n\n{{}}"
-    )
+    pasted = f"Stripe-Signature: {stripe_signature('any', b'{}')}\n\n{{}}"
+    console.page.get_by_label("A call it has sent").fill(pasted)
     console.click("Find the service")
     expect(console.page.get_by_role("heading", name="It looks like Stripe")).to_be_visible()
     console.page.locator("#found").get_by_role("link", name="Stripe").click()
     expect(console.page.get_by_label("Signing secret")).to_be_visible()
     webhook = console.webhook(name="Unsure", authentication={"method": "token", "token": "a token of mine"})
-    call = console.call(webhook["url"], b"{}", X_Shopify_Hmac_Sha256=shopify_signature("any", b"{}"))[1][
-        "invocationId"
-    ]
-    console.open(f"/calls/{call}")
+    console.open(f"/calls/{console.sold(webhook, b'{}')[1]}")
     console.click("Which service signed it?", "link")
     expect(console.page.get_by_role("heading", name="It looks like Shopify")).to_be_visible()
     console.open("/webhooks/new/signed")

@@ -1,35 +1,24 @@
 """Anything is found: by keyboard, by value, in the whole history, and taken along as a file."""
 
-import json
 import re
-import sqlite3
-from contextlib import closing
 from typing import Any
 
 import pytest
 from playwright.sync_api import expect
 
-from support.waiting import PATIENCE, wait_until
-from surfaces.console.conftest import Console, shopify_signature
+from support.stored import rows
+from support.waiting import wait_until
+from surfaces.console.conftest import Console, Outside
 
 
 @pytest.fixture(scope="module")
-def made() -> dict[str, Any]:
-    return {}
-
-
-@pytest.fixture
-def orders(console: Console, made: dict[str, Any]) -> dict[str, Any]:
+def orders(outside: Outside) -> dict[str, Any]:
     """A webhook whose calls can be found by their values."""
-    if not made:
-        made |= console.webhook(name="Find me by name", fieldMapping={"fieldOne": "order"})
-        for number in ("P-1001", "=1+1"):
-            assert console.call(made["url"], {"order": number})[0] == 200
-        wait_until(
-            lambda: len(console.api.get("invocations?value=%3D1%2B1").json["items"]) == 1,
-            what="the calls to be findable",
-            timeout=60,
-        )
+    made = outside.webhook(name="Find me by name", fieldMapping={"fieldOne": "order"})
+    for number in ("P-1001", "=1+1"):
+        assert outside.call(made["url"], {"order": number})[0] == 200
+    newest = "invocations?value=%3D1%2B1"
+    wait_until(lambda: outside.api.get(newest).json["items"], what="the calls to be findable")
     return made
 
 
@@ -56,12 +45,8 @@ def test_the_palette_finds_webhooks_calls_pages_and_settings(
     found = console.page.locator("#find .found a")
     expect(found.first).to_be_visible()
     assert console.violations() == []
-    for typed, wanted in (
-        ("find me by", "Webhook"),
-        ("P-1001", "Call"),
-        ("tester", "Page"),
-        ("HISTORY_DAYS", "Setting"),
-    ):
+    finds = {"find me by": "Webhook", "P-1001": "Call", "tester": "Page", "HISTORY_DAYS": "Setting"}
+    for typed, wanted in finds.items():
         console.page.get_by_label("Find anything").fill(typed)
         expect(found.filter(has_text=wanted).first).to_be_visible()
     assert console.violations() == []
@@ -156,11 +141,9 @@ def test_what_cannot_be_searched_for_stays_in_the_field(console: Console, orders
 
 def test_what_is_marked_is_done_together_and_a_row_follows_its_call(console: Console) -> None:
     page = console.page
-    signed = {"method": "hmac", "provider": "shopify", "secret": "typo"}
-    webhook = console.webhook(name="Marked", authentication=signed, fieldMapping={"fieldOne": "n"})
+    webhook = console.shop("Marked", "typo", fieldMapping={"fieldOne": "n"})
     for number, key in enumerate(("right", "right", "typo")):
-        body = json.dumps({"n": number}).encode()
-        console.call(webhook["url"], body, X_Shopify_Hmac_Sha256=shopify_signature(key, body))
+        console.sold(webhook, b'{"n": %d}' % number, key)
     console.api.patch(f"webhooks/{webhook['id']}", {"authentication": {"secret": "right"}})
     console.open(f"/calls?webhook={webhook['id']}")
     for key in "jxjxk":
@@ -202,14 +185,11 @@ LONG = """
 def test_a_search_says_how_far_it_is_and_can_be_stopped(console: Console) -> None:
     webhook = console.webhook(name="Called long ago")
     console.call(webhook["url"], {"n": "here"})
-    with (
-        closing(sqlite3.connect(console.program.data_dir / "postern.db", timeout=PATIENCE)) as database,
-        database,
-    ):
-        names = [row[1] for row in database.execute("PRAGMA table_info(invocations)")]
-        old = "printf('inv_%012x7000800000000000%04x', 1600000000000 + i, i)"
-        copied = LONG.replace("(columns)", ", ".join(old if name == "id" else name for name in names))
-        database.execute(copied, (webhook["id"],))
+    database = console.program.data_dir / "postern.db"
+    names = [row[1] for row in rows(database, "PRAGMA table_info(invocations)")]
+    old = "printf('inv_%012x7000800000000000%04x', 1600000000000 + i, i)"
+    copied = LONG.replace("(columns)", ", ".join(old if name == "id" else name for name in names))
+    rows(database, copied, webhook["id"])
     page = console.page
     held: list[Any] = []
     page.route("**/calls?*after=*", lambda route: held.append(route))

@@ -5,16 +5,14 @@ with few clicks, pages, words and keys, and nothing on the way that is not so.""
 import ast
 import re
 from collections.abc import Iterator
-from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from support.browser import new_context
-from support.client import PASSWORD, Client, admin_of
+from support.client import PASSWORD, admin_of, call, made
 from support.program import Program, StartProgram
-from support.waiting import PATIENCE
 from surfaces.console.conftest import shopify_signature, sign_in
 
 CLICKS, LOADS, WORDS, KEYS = 12, 6, 700, 120
@@ -133,16 +131,11 @@ def visitor(browser: Browser, program: Program, request: pytest.FixtureRequest) 
     context.close()
 
 
-def calls(program: Program, url: str, secret: str, order: int) -> tuple[int, str]:
+def calls(url: str, secret: str, order: int) -> tuple[int, str]:
     """As the shop does."""
     body = f'{{"order_number": {order}, "email": "ada@example.com"}}'.encode()
-    connection = HTTPConnection("127.0.0.1", program.port, timeout=PATIENCE)
-    headers = {"Content-Type": "application/json", "X-Shopify-Hmac-Sha256": shopify_signature(secret, body)}
-    connection.request("POST", "/" + url.partition("//")[2].partition("/")[2], body, headers)
-    answer = connection.getresponse()
-    told = (answer.status, answer.read().decode())
-    connection.close()
-    return told
+    answer = call(url, body, X_Shopify_Hmac_Sha256=shopify_signature(secret, body))
+    return answer.status, answer.text
 
 
 def test_the_first_hour_is_short_and_says_nothing_wrong(visitor: Visitor, program: Program) -> None:
@@ -176,9 +169,9 @@ def test_the_first_hour_is_short_and_says_nothing_wrong(visitor: Visitor, progra
     expect(page.locator(".save-bar")).to_contain_text("Saved. It applies from the next call on.")
     saved = api.get(f"webhooks/{webhook['id']}").json
     assert (saved["fieldMapping"]["fieldOne"], saved["fieldMapping"]["fieldTwo"]) == ("order_number", "email")
-    assert calls(program, webhook["url"], SECRET, 1042) == (200, '{"order":"1042"}')
+    assert calls(webhook["url"], SECRET, 1042) == (200, '{"order":"1042"}')
 
-    assert calls(program, webhook["url"], OTHER, 1043)[0] == 401
+    assert calls(webhook["url"], OTHER, 1043)[0] == 401
     expect(page.locator("[data-live] tr").first).to_contain_text("was made with another secret")
     visitor.uses("^1043 ada@example.com The signature", "link")
     opened = page.locator("[data-panel]")
@@ -194,7 +187,7 @@ def test_the_first_hour_is_short_and_says_nothing_wrong(visitor: Visitor, progra
     newest = api.get(f"invocations?webhookId={webhook['id']}").json["items"][0]
     assert newest["fields"]["fieldOne"] == "1043"
     assert len(api.get(f"invocations/{newest['id']}").json["deliveries"]) == 2
-    assert calls(program, webhook["url"], OTHER, 1044)[0] == 200
+    assert calls(webhook["url"], OTHER, 1044)[0] == 200
 
     counted = f"{visitor.clicks} clicks, {visitor.keys} keys, {visitor.loads} loads, {visitor.words}"
     print(counted, sorted(visitor.nouns))
@@ -209,13 +202,7 @@ def test_where_no_workflow_hears_it_yet_one_is_begun_from_the_call(
     browser: Browser, start_program: StartProgram
 ) -> None:
     program = start_program(POSTERN_ADMIN_PASSWORD=PASSWORD)
-    api: Client = admin_of(program)
-    made = {
-        "name": "Unheard",
-        "authentication": {"method": "none"},
-        "fieldMapping": {"fieldOne": "secret.of"},
-    }
-    webhook = api.post("webhooks", made).json
+    webhook = made(program, name="Unheard", fieldMapping={"fieldOne": "secret.of"})
     context = new_context(browser, reduced_motion="reduce")
     sign_in(context, program)
     page = context.new_page()

@@ -1,23 +1,15 @@
 """What a click in a rejected call's story puts right."""
 
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
 import pytest
 
 from postern.core.calls.content import LARGEST_PAYLOAD_LIMIT
-from support.client import PASSWORD, Client, admin_of
-from support.program import Program
-from support.wire import wire
-
-FORM = {"Content_Type": "application/x-www-form-urlencoded"}
-
-
-@pytest.fixture(scope="module")
-def console(program: Program) -> Client:
-    signed_in = Client(program.port).post("sessions", {"name": "admin", "password": PASSWORD})
-    cookie = signed_in.headers["set-cookie"].partition(";")[0]
-    return Client(program.port, Cookie=cookie, Sec_Fetch_Site="same-origin")
+from support.client import Client
+from support.reply import HttpReply
+from support.wire import exchange
+from surfaces.console.conftest import Outside
 
 
 @pytest.mark.parametrize(
@@ -45,8 +37,8 @@ def console(program: Program) -> Client:
     ],
 )
 def test_a_click_lets_the_next_call_in_and_a_second_one_changes_nothing(
-    console: Client,
-    program: Program,
+    visitor: Client,
+    outside: Outside,
     settings: dict[str, Any],
     sent: dict[str, str],
     kind: str,
@@ -55,79 +47,63 @@ def test_a_click_lets_the_next_call_in_and_a_second_one_changes_nothing(
     before: Any,
     after: Any,
 ) -> None:
-    api = admin_of(program)
-    made = api.post("webhooks", {"name": "Orders", "authentication": {"method": "none"}, **settings}).json
+    made = outside.webhook(**settings)
     assert made[field] == before
-    calling = Client(program.port, **sent)
-    refused = calling.post(urlsplit(made["url"]).path, {})
-    assert refused.status in (403, 404, 410), refused.text
-    call = api.get(f"invocations?webhookId={made['id']}").json["items"][0]["id"]
-    page = console.get(f"/calls/{call}").text
+    status, refused = outside.call(made["url"], **sent)
+    assert status in (403, 404, 410), refused
+    call = refused["invocationId"]
+    page = visitor.get(f"/calls/{call}").text
     assert label in page and f'value="{kind}"' in page
-
-    def click() -> int:
-        return console.post(f"/calls/{call}/fix", urlencode({"kind": kind}).encode(), **FORM).status
-
-    assert click() == 303
-    assert api.get(f"webhooks/{made['id']}").json[field] == after
-    assert calling.post(urlsplit(made["url"]).path, {}).status == 200
-    assert f'value="{kind}"' not in console.get(f"/calls/{call}").text
-    assert click() == 404
-    assert api.get(f"webhooks/{made['id']}").json[field] == after
+    assert fixed(visitor, call, kind).status == 303
+    assert outside.settings_of(made)[field] == after
+    assert outside.call(made["url"], **sent)[0] == 200
+    assert f'value="{kind}"' not in visitor.get(f"/calls/{call}").text
+    assert fixed(visitor, call, kind).status == 404
+    assert outside.settings_of(made)[field] == after
 
 
-def too_large(program: Program, limit: int, size: int, in_pieces: bool = False) -> tuple[str, str]:
+def fixed(visitor: Client, call: str, kind: str = "raise-limit") -> HttpReply:
+    return visitor.submit(f"/calls/{call}/fix", {"kind": kind})
+
+
+def too_large(outside: Outside, size: int, in_pieces: bool = False) -> tuple[dict[str, Any], str]:
     """A webhook and a call to it that were rejected for their size; no more than its head and a piece is sent."""
-    settings = {"name": "Orders", "authentication": {"method": "none"}, "payloadLimitBytes": limit}
-    made = admin_of(program).post("webhooks", settings).json
-    path = urlsplit(made["url"]).path
-    length = {"Transfer-Encoding": "chunked"} if in_pieces else {"Content-Length": str(size)}
+    made = outside.webhook(payloadLimitBytes=1024)
+    length = ("Transfer-Encoding", "chunked") if in_pieces else ("Content-Length", str(size))
     body = b"%x\r\n%s\r\n" % (size, b"x" * size) if in_pieces else b""
-    head = "".join(f"{name}: {value}\r\n" for name, value in length.items())
-    with wire(program.port) as caller:
-        caller.send(
-            f"POST {path} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n{head}\r\n".encode() + body
-        )
-        reply = caller.answer()
-    assert reply is not None and reply.status == 413
-    call = admin_of(program).get(f"invocations?webhookId={made['id']}").json["items"][0]["id"]
-    return made["id"], call
-
-
-def raised(console: Client, call: str) -> int:
-    return console.post(f"/calls/{call}/fix", urlencode({"kind": "raise-limit"}).encode(), **FORM).status
+    headers = [("Content-Type", "application/json"), length]
+    reply = exchange(outside.program.port, "POST", urlsplit(made["url"]).path, headers, body)
+    assert reply.status == 413
+    return made, reply.headers["x-invocation-id"]
 
 
 @pytest.mark.parametrize("in_pieces", [False, True])
 def test_the_payload_limit_is_doubled_up_to_the_largest(
-    console: Client, program: Program, in_pieces: bool
+    visitor: Client, outside: Outside, in_pieces: bool
 ) -> None:
-    api, largest = admin_of(program), LARGEST_PAYLOAD_LIMIT
-    webhook, call = too_large(program, 1024, 1500 if in_pieces else largest, in_pieces)
-    assert raised(console, call) == 303
-    assert api.get(f"webhooks/{webhook}").json["payloadLimitBytes"] == 2048
-    api.patch(f"webhooks/{webhook}", {"payloadLimitBytes": largest - 1})
-    assert raised(console, call) == 303
-    assert api.get(f"webhooks/{webhook}").json["payloadLimitBytes"] == largest
-    assert raised(console, call) == 404
+    largest = LARGEST_PAYLOAD_LIMIT
+    webhook, call = too_large(outside, 1500 if in_pieces else largest, in_pieces)
+    assert fixed(visitor, call).status == 303
+    assert outside.settings_of(webhook)["payloadLimitBytes"] == 2048
+    outside.api.patch(f"webhooks/{webhook['id']}", {"payloadLimitBytes": largest - 1})
+    assert fixed(visitor, call).status == 303
+    assert outside.settings_of(webhook)["payloadLimitBytes"] == largest
+    assert fixed(visitor, call).status == 404
 
 
-def test_a_limit_into_which_the_call_fits_is_not_raised_further(console: Client, program: Program) -> None:
-    webhook, call = too_large(program, 1024, 2048)
-    assert "Double the payload limit" in console.get(f"/calls/{call}").text
-    assert raised(console, call) == 303
-    assert "Double the payload limit" not in console.get(f"/calls/{call}").text
-    assert raised(console, call) == 404
-    assert admin_of(program).get(f"webhooks/{webhook}").json["payloadLimitBytes"] == 2048
+def test_a_limit_into_which_the_call_fits_is_not_raised_further(visitor: Client, outside: Outside) -> None:
+    webhook, call = too_large(outside, 2048)
+    assert "Double the payload limit" in visitor.get(f"/calls/{call}").text
+    assert fixed(visitor, call).status == 303
+    assert "Double the payload limit" not in visitor.get(f"/calls/{call}").text
+    assert fixed(visitor, call).status == 404
+    assert outside.settings_of(webhook)["payloadLimitBytes"] == 2048
 
 
-def test_a_call_offers_no_other_fix_than_its_own(console: Client, program: Program) -> None:
-    api = admin_of(program)
-    settings = {"name": "Orders", "authentication": {"method": "none"}, "enabled": False}
-    made = api.post("webhooks", settings).json
-    Client(program.port).post(urlsplit(made["url"]).path, {})
-    call = api.get(f"invocations?webhookId={made['id']}").json["items"][0]["id"]
+def test_a_call_offers_no_other_fix_than_its_own(visitor: Client, outside: Outside) -> None:
+    made = outside.webhook(enabled=False)
+    call = outside.called(made["url"])
     for kind in ("allow-address", "raise-limit", "", "lost"):
-        refused = console.post(f"/calls/{call}/fix", urlencode({"kind": kind}).encode(), **FORM)
+        refused = fixed(visitor, call, kind)
         assert refused.status == 404 and "nothing left to put right" in refused.text
-    assert api.get(f"webhooks/{made['id']}").json["version"] == made["version"]
+    assert outside.settings_of(made)["version"] == made["version"]

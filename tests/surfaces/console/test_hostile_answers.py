@@ -3,9 +3,6 @@ act as the console's user."""
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from urllib.request import Request, urlopen
 
 import pytest
@@ -14,6 +11,7 @@ from playwright.sync_api import Browser, Page
 from support.browser import new_context
 from support.client import PASSWORD
 from support.program import Program
+from support.server import Answer, Asked, serving
 from surfaces.console.conftest import Console, sign_in
 
 ATTACK = """
@@ -48,56 +46,31 @@ FORMS = [
 ]
 
 
-@contextmanager
-def obedient_engine() -> Iterator[str]:
-    """Answers with the headers and the body that the call asks for: in its own response, or by the response
-    action."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            """A page of another site."""
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html")
-            self.end_headers()
-            self.wfile.write(b"<!doctype html><form method=post><input name=payload></form>")
-
-        def do_POST(self) -> None:
-            event = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            wanted = {"Content-Type": event["fieldOne"], "X-Content-Type-Options": event["fieldTwo"]}
-            headers = {name: value for name, value in wanted.items() if value}
-            if event["fieldFour"] == "inline":
-                self.send_response(200)
-                for name, value in headers.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(event["fieldThree"].encode())
-                return
-            slot = event["response"]
-            answer = json.dumps({"headers": headers, "body": event["fieldThree"]}).encode()
-            posting = Request(slot["url"], answer, {"Authorization": f"Bearer {slot['token']}"})
-            posting.add_header("Content-Type", "application/json")
-            try:
-                urlopen(posting, timeout=10).close()
-                status = 202
-            except OSError:
-                status = 400  # it cannot be sent: the workflow has failed
-            self.send_response(status)
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None: ...
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        yield f"http://localhost:{server.server_port}"
-        server.shutdown()
-        thread.join()
-
-
 @pytest.fixture(scope="module")
 def other_site() -> Iterator[str]:
-    with obedient_engine() as url:
-        yield url
+    """An engine that answers with the headers and the body that the call asks for: in its own response, or by the
+    response action."""
+
+    def answer(asked: Asked) -> Answer:
+        if asked.method == "GET":  # a page of another site
+            return 200, "text/html", b"<!doctype html><form method=post><input name=payload></form>"
+        event = json.loads(asked.body)
+        wanted = {"Content-Type": event["fieldOne"], "X-Content-Type-Options": event["fieldTwo"]}
+        headers = {name: value for name, value in wanted.items() if value}
+        if event["fieldFour"] == "inline":
+            return 200, headers, event["fieldThree"].encode()
+        slot = event["response"]
+        given = json.dumps({"headers": headers, "body": event["fieldThree"]}).encode()
+        posting = Request(slot["url"], given, {"Authorization": f"Bearer {slot['token']}"})
+        posting.add_header("Content-Type", "application/json")
+        try:
+            urlopen(posting, timeout=10).close()
+        except OSError:
+            return 400, "", b""  # it cannot be sent: the workflow has failed
+        return 202, "", b""
+
+    with serving(answer) as url:
+        yield url.replace("127.0.0.1", "localhost")
 
 
 @pytest.fixture(scope="module")
@@ -110,9 +83,7 @@ def target(
         "POSTERN_HTTP_URL": other_site + "/start",
         "POSTERN_HTTP_INLINE": "on",
     }
-    program = Program(tmp_path_factory.mktemp("answers"), environment)
-    try:
-        program.wait_until_ready()
+    with Program(tmp_path_factory.mktemp("answers"), environment) as program:
         context = new_context(browser)
         console = Console(context.new_page(), program)
         sign_in(context, program)
@@ -123,9 +94,6 @@ def target(
         )
         yield console, webhook["url"]
         context.close()
-        program.stop()
-    finally:
-        program.kill()
 
 
 @pytest.mark.parametrize("way", ["inline", "action"])

@@ -3,16 +3,14 @@
 import hmac
 import json
 import re
-import sqlite3
 import time
-from contextlib import closing
 from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import expect
 
-from support.waiting import PATIENCE
-from surfaces.console.conftest import ROOT, Console, shopify_signature, stripe_signature
+from support.stored import rows
+from surfaces.console.conftest import ROOT, Console, stripe_signature
 
 BODY = b'{"id":"evt_1","type":"charge.succeeded","data":{"object":{"id":"ch_1","amount":10.00}}}'
 
@@ -47,9 +45,8 @@ def test_a_wrongly_signed_stripe_call_is_diagnosed_fixed_and_admitted(console: C
     assert console.api.get(f"webhooks/{webhook['id']}").json["authentication"]["provider"] == "stripe"
     console.click("Check again and admit")
     expect(console.page.get_by_text("Admitted: the call was checked again")).to_be_visible()
-    assert (
-        console.call(webhook["url"], BODY, Stripe_Signature=stripe_signature("whsec_right", BODY))[0] == 200
-    )
+    again = console.call(webhook["url"], BODY, Stripe_Signature=stripe_signature("whsec_right", BODY))
+    assert again[0] == 200
 
 
 def test_a_value_is_mapped_by_clicking_it(console: Console) -> None:
@@ -63,7 +60,7 @@ def test_a_value_is_mapped_by_clicking_it(console: Console) -> None:
     expect(console.page.get_by_label("Field two")).to_have_value("")
     console.page.evaluate("scrollTo(0, 200)")
     console.save()
-    saved = console.api.get(f"webhooks/{webhook['id']}").json["fieldMapping"]
+    saved = console.settings_of(webhook)["fieldMapping"]
     assert (saved["fieldOne"], saved["fieldTwo"]) == ("customer.e\\.mail", None)
     expect(console.page.locator("#values")).to_contain_text("ada@example.com")
     assert console.page.evaluate("[scrollY, document.activeElement.textContent.trim()]") == [200, "Save"]
@@ -92,14 +89,14 @@ def test_the_four_values_follow_what_is_typed(console: Console) -> None:
     webhook = console.webhook(name="Typed")
     console.call(webhook["url"], b'{"total": 10.00, "items": [{"sku": "TEA"}]}')
     console.open(f"/webhooks/{webhook['id']}/settings#what-it-says")
-    console.page.get_by_label("Field one").fill("total")
-    expect(console.page.locator("#values")).to_contain_text("10.00")
-    console.page.get_by_label("Field one").fill("items[0].sku")
-    expect(console.page.locator("#values")).to_contain_text("TEA")
-    console.page.get_by_label("Field one").fill("nowhere")
-    expect(console.page.locator("#values")).to_contain_text("nothing there")
-    console.page.get_by_label("Field one").fill("$.total")
-    expect(console.page.locator("#values")).to_contain_text("Write it without $ in front")
+    for typed, said in (
+        ("total", "10.00"),
+        ("items[0].sku", "TEA"),
+        ("nowhere", "nothing there"),
+        ("$.total", "Write it without $ in front"),
+    ):
+        console.page.get_by_label("Field one").fill(typed)
+        expect(console.page.locator("#values")).to_contain_text(said)
 
 
 @pytest.mark.parametrize("place", ["value", "key", "header", "query"])
@@ -109,22 +106,21 @@ def test_what_strangers_send_is_only_ever_text(console: Console, place: str) -> 
     headers = {f"X_Note_{n}": text for n, text in enumerate(NASTY)} if place == "header" else {}
     query = "?" + urlencode([("q", text) for text in NASTY]) if place == "query" else ""
     body = json.dumps(bodies.get(place, {"a": 1})).encode()
-    call = console.call(webhook["url"] + query, body, **headers)[1]
+    call = console.called(webhook["url"] + query, body, **headers)
     shown = {"header": "headers", "query": "query"}.get(place, "tree")
-    for path in (
-        f"/calls/{call['invocationId']}?show={shown}",
-        f"/webhooks/{webhook['id']}/settings#what-it-says",
+    for path, seen in (
+        (f"/calls/{call}?show={shown}", ".sent"),
+        (f"/webhooks/{webhook['id']}/settings#what-it-says", "#values"),
+        (f"/webhooks/{webhook['id']}/calls?live=1", "[data-panel] .trace"),
     ):
         console.open(path)
-        if "/calls/" in path:
-            expect(console.page.locator(".sent")).to_contain_text(NASTY[0])
+        if path.endswith("live=1"):
+            console.page.locator("table.calls a.opens").first.click()
+        expect(console.page.locator(seen)).to_be_visible()
+        if seen == ".sent":
+            expect(console.page.locator(seen)).to_contain_text(NASTY[0])
         assert console.page.title() != "owned"
         assert console.page.locator("main iframe, main script, main img").count() == 0
-    console.open(f"/webhooks/{webhook['id']}/calls?live=1")
-    console.page.locator("table.calls a.opens").first.click()
-    expect(console.page.locator("[data-panel] .trace")).to_be_visible()
-    assert console.page.title() != "owned"
-    assert console.page.locator("main iframe, main script, main img").count() == 0
 
 
 def test_a_secret_is_changed_over_and_promoted(console: Console) -> None:
@@ -137,10 +133,8 @@ def test_a_secret_is_changed_over_and_promoted(console: Console) -> None:
     assert console.call(webhook["url"], {}, X_Api_Key="the old token")[0] == 200
     assert console.call(webhook["url"], {}, X_Api_Key="the new token")[0] == 200
     console.open(f"/webhooks/{webhook['id']}/settings#secrets")
-    wait = re.compile(
-        r"Wait until no call has used the main one for an hour: in (1 hour|5\d minutes) at the earliest\."
-    )
-    expect(console.page.get_by_text(wait)).to_be_visible()
+    wait = r"Wait until no call has used the main one for an hour: in (1 hour|5\d minutes) at the earliest\."
+    expect(console.page.get_by_text(re.compile(wait))).to_be_visible()
     expect(console.page.get_by_text("safe to promote")).to_be_hidden()
     passed(console, hours=3)
     assert console.call(webhook["url"], {}, X_Api_Key="the new token")[0] == 200
@@ -155,12 +149,9 @@ def test_a_secret_is_changed_over_and_promoted(console: Console) -> None:
 
 def passed(console: Console, hours: int) -> None:
     """As if everything that was counted so far had been so many hours earlier."""
-    with (
-        closing(sqlite3.connect(console.program.data_dir / "postern.db", timeout=PATIENCE)) as database,
-        database,
-    ):
-        database.execute("UPDATE tallies SET last_at = last_at - ?", (hours * 3_600_000,))
-        database.execute("UPDATE secrets SET created_at = created_at - ?", (hours * 3_600_000,))
+    database, earlier = console.program.data_dir / "postern.db", hours * 3_600_000
+    rows(database, "UPDATE tallies SET last_at = last_at - ?", earlier)
+    rows(database, "UPDATE secrets SET created_at = created_at - ?", earlier)
 
 
 def test_a_token_is_revealed_here_and_the_whole_url_with_it(console: Console) -> None:
@@ -203,23 +194,19 @@ def test_a_scheme_of_ones_own_is_saved_in_each_shape_and_verifies(
     console.page.get_by_role("checkbox", name=re.compile("Delete the current signing secret")).check()
     console.click("Save")
     expect(console.page.get_by_text("Saved.")).to_be_visible()
-    assert console.api.get(f"webhooks/{webhook['id']}").json["authentication"]["provider"] == "custom"
+    assert console.settings_of(webhook)["authentication"]["provider"] == "custom"
     body = b'{"n":1}'
-    assert (
-        console.call(webhook["url"], body, X_Own_Signature=signed(shape, "a secret of ours", body))[0] == 200
-    )
-    assert console.call(webhook["url"], body, X_Own_Signature=signed(shape, "another secret", body))[0] == 401
-    for other in {"header", "prefixed", "listed"} - {shape}:
-        assert (
-            console.call(webhook["url"], body, X_Own_Signature=signed(other, "a secret of ours", body))[0]
-            == 401
-        )
+    signatures = {one: signed(one, "a secret of ours", body) for one in ("header", "prefixed", "listed")}
+    signatures["forged"] = signed(shape, "another secret", body)
+    for one, signature in signatures.items():
+        status, _ = console.call(webhook["url"], body, X_Own_Signature=signature)
+        assert status == (200 if one == shape else 401), one
 
 
 def test_what_waits_behind_a_hold_is_dropped_and_stays_in_the_history(console: Console) -> None:
     webhook = console.webhook(name="On hold")
     console.api.post(f"webhooks/{webhook['id']}/hold")
-    call = console.call(webhook["url"], {"n": 1})[1]["invocationId"]
+    call = console.called(webhook["url"], {"n": 1})
     console.open(f"/webhooks/{webhook['id']}")
     expect(console.page.get_by_text("1 call waits now.")).to_be_visible()
     console.click("Drop what waits…")
@@ -231,25 +218,16 @@ def test_what_waits_behind_a_hold_is_dropped_and_stays_in_the_history(console: C
 
 
 def test_rejected_calls_are_checked_again_and_admitted_together(console: Console) -> None:
-    webhook = console.webhook(
-        name="Mended", authentication={"method": "hmac", "provider": "shopify", "secret": "wrong"}
-    )
-    bodies = [json.dumps({"n": number}).encode() for number in range(3)]
-    ids = [
-        console.call(webhook["url"], body, X_Shopify_Hmac_Sha256=shopify_signature("right", body))[1][
-            "invocationId"
-        ]
-        for body in bodies
-    ]
-    console.call(webhook["url"], b"{}", X_Shopify_Hmac_Sha256=shopify_signature("a stranger's", b"{}"))
+    webhook = console.shop("Mended", "wrong")
+    ids = [console.sold(webhook, b'{"n": %d}' % number)[1] for number in range(3)]
+    console.sold(webhook, b"{}", "a stranger's")
     console.open(f"/webhooks/{webhook['id']}/calls")
     console.click("Check rejected calls again", "link")
     expect(console.page.get_by_text("4 calls would be rejected again")).to_be_visible()
     console.api.patch(f"webhooks/{webhook['id']}", {"authentication": {"secret": "right"}})
     console.open(f"/webhooks/{webhook['id']}/rejected")
-    expect(
-        console.page.get_by_text("3 calls would be accepted now; 1 call would be rejected again.")
-    ).to_be_visible()
+    foreseen = "3 calls would be accepted now; 1 call would be rejected again."
+    expect(console.page.get_by_text(foreseen)).to_be_visible()
     console.click("Admit them")
     expect(console.page.get_by_text("admitted. Their workflows are started.")).to_be_visible()
     assert all(console.api.get(f"invocations/{one}").json["deliveries"] for one in ids)
@@ -285,9 +263,8 @@ def test_recorded_events_become_variables_to_copy(console: Console) -> None:
     webhook = console.webhook(name="Recorded", fieldMapping={"fieldOne": "order.number"})
     console.open(f"/workflows?webhook={webhook['id']}")
     console.click("Record the next event")
-    expect(
-        console.page.get_by_text(re.compile(r"Recording until \d\d:\d\d\s[AP]M: the next"))
-    ).to_be_visible()
+    recording = re.compile(r"Recording until \d\d:\d\d\s[AP]M: the next")
+    expect(console.page.get_by_text(recording)).to_be_visible()
     console.click("Stop recording")
     console.click("Record the next event")
     expect(console.page.get_by_role("button", name="Stop recording")).to_be_visible()
@@ -331,13 +308,8 @@ def test_the_audit_log_is_read_for_one_webhook(console: Console) -> None:
 def test_the_audit_log_names_a_webhook_and_tells_what_its_schedule_became(console: Console) -> None:
     webhook = console.webhook(name="Noted <b>down</b>")
     schedule = {"url": "https://example.com/orders", "every": "15m"}
-    assert (
-        console.api.patch(f"webhooks/{webhook['id']}", {"schedule": schedule, "name": "Noted"}).status == 200
-    )
-    assert (
-        console.api.patch(f"webhooks/{webhook['id']}", {"schedule": None, "name": "Noted <b>down</b>"}).status
-        == 200
-    )
+    for patch in ({"schedule": schedule, "name": "Noted"}, {"schedule": None, "name": webhook["name"]}):
+        assert console.api.patch(f"webhooks/{webhook['id']}", patch).status == 200
     console.open(f"/settings/audit?subject={webhook['id']}")
     rows = console.page.locator("tbody tr")
     expect(rows.nth(1)).to_contain_text(re.compile(r"nothing → \{.*https://example.com/orders"))

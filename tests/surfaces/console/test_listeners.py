@@ -52,7 +52,7 @@ def test_who_answers_is_seen_everywhere_and_can_be_ended(console: Console) -> No
 
 def test_a_call_is_replayed_to_the_one_that_is_chosen(console: Console) -> None:
     webhook = console.webhook(name="Seen again")
-    call = console.call(webhook["url"], {"n": 1})[1]["invocationId"]
+    call = console.called(webhook["url"], {"n": 1})
     first, second = enter(console, "ada@thinkpad"), enter(console, "bob@desk")
     console.open(f"/calls/{call}")
     console.click("More actions")

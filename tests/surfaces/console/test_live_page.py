@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Route, expect
 
 from support.waiting import wait_until
-from surfaces.console.conftest import Console
+from surfaces.console.conftest import Console, Outside
 
 WATCH = """
     () => {
@@ -22,24 +22,17 @@ WATCH = """
 """
 
 
-WITHOUT_LIMIT = {"callsPerSecond": 10_000, "burst": 10_000}
-"""A quick machine sends more within a moment than a webhook takes by default."""
-
-
 @pytest.fixture(scope="module")
-def made() -> dict[str, str]:
-    return {}
+def urls(outside: Outside) -> dict[str, str]:
+    return {name: outside.webhook(name=name)["url"] for name in ("Quick one", "Other one")}
 
 
 @pytest.fixture
-def live(console: Console, made: dict[str, str]) -> dict[str, str]:
+def live(console: Console, urls: dict[str, str]) -> dict[str, str]:
     """Two webhooks' URLs, and the page of all calls."""
-    for name in ("Quick one", "Other one"):
-        if name not in made:
-            made[name] = console.webhook(name=name, rateLimit=WITHOUT_LIMIT)["url"]
     console.open("/calls?live=1")
     expect(console.page.locator("[data-live-state]")).to_have_text("Listening")
-    return made
+    return urls
 
 
 def burst(console: Console, url: str, calls: int) -> None:
@@ -49,7 +42,8 @@ def burst(console: Console, url: str, calls: int) -> None:
 
 
 def test_a_burst_is_counted_and_then_the_newest_calls_are_listed(console: Console) -> None:
-    webhook = console.webhook(name="Bursting", rateLimit=WITHOUT_LIMIT)
+    without_limit = {"callsPerSecond": 10_000, "burst": 10_000}
+    webhook = console.webhook(name="Bursting", rateLimit=without_limit)
     console.open(f"/calls?webhook={webhook['id']}&live=1")
     expect(console.page.locator("[data-live-state]")).to_have_text("Listening")
     console.page.evaluate(WATCH)
@@ -85,7 +79,7 @@ def test_a_burst_is_counted_and_then_the_newest_calls_are_listed(console: Consol
 
 def events_of_the_stream(console: Console, live: dict[str, str]) -> Callable[[str], str]:
     """That a call of this id has come: the row of a real one under another id."""
-    call = console.call(live["Other one"], {})[1]["invocationId"]
+    call = console.called(live["Other one"])
     row = console.page.locator(f"#call-{call}")
     expect(row).to_be_visible()
     markup = row.evaluate("row => row.outerHTML").replace("\n", " ")
@@ -119,14 +113,13 @@ def test_only_what_was_asked_for_is_listed(console: Console, live: dict[str, str
     page.wait_for_url("**/calls?webhook=*")
     console.click("Live Request Inspector", "switch")
     expect(page.locator("[data-live-state]")).to_have_text("Listening")
-    left_out = console.call(live["Quick one"], {})[1]["invocationId"]
-    wanted = console.call(live["Other one"], {})[1]["invocationId"]
+    left_out, wanted = console.called(live["Quick one"]), console.called(live["Other one"])
     expect(page.locator(f"#call-{wanted}")).to_be_visible()
     assert page.locator(f"#call-{left_out}").count() == 0
     page.goto(page.url + "&status=rejected")
     expect(page.locator("[data-live-state]")).to_have_text("Listening")
     console.call(live["Other one"], {})
-    rejected = console.call(live["Other one"], b"no json")[1]["invocationId"]
+    rejected = console.called(live["Other one"], b"no json")
     expect(page.locator(f"#call-{rejected}")).to_be_visible()
     assert page.locator("[data-live] tr").count() == 1
     page.reload()

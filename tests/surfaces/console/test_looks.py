@@ -6,26 +6,20 @@ import pytest
 from playwright.sync_api import expect
 
 from support.browser import Held
-from surfaces.console.conftest import Console
+from surfaces.console.conftest import Console, Outside
 
 LONG = "x" * 120
 
 
 @pytest.fixture(scope="module")
-def made() -> dict[str, Any]:
-    return {}
-
-
-@pytest.fixture
-def webhook(console: Console, made: dict[str, Any]) -> dict[str, Any]:
-    if not made:
-        made |= console.webhook(
-            name=f"Long {LONG}",
-            folder=LONG[:60],
-            tags=["y" * 40],
-            authentication={"method": "hmac", "provider": "stripe", "secret": "whsec_" + "a" * 32},
-        )
-        console.call(made["url"], {LONG * 2: LONG * 3})
+def webhook(outside: Outside) -> dict[str, Any]:
+    made = outside.webhook(
+        name=f"Long {LONG}",
+        folder=LONG[:60],
+        tags=["y" * 40],
+        authentication={"method": "hmac", "provider": "stripe", "secret": "whsec_" + "a" * 32},
+    )
+    outside.call(made["url"], {LONG * 2: LONG * 3})
     return made
 
 
@@ -99,11 +93,10 @@ def test_what_strangers_send_turns_and_hides_nothing(console: Console, webhook: 
 
 def test_a_value_of_a_megabyte_is_shown_by_its_beginning(console: Console, webhook: dict[str, Any]) -> None:
     large = console.webhook(name="Large", fieldMapping={"fieldOne": "a"})
-    assert console.call(large["url"], {"a": "x" * 900_000})[0] == 200
-    newest = console.api.get(f"invocations?webhookId={large['id']}").json["items"][0]["id"]
+    call = console.called(large["url"], {"a": "x" * 900_000})
     for path in (
-        f"/calls/{newest}",
-        f"/calls/{newest}/edit",
+        f"/calls/{call}",
+        f"/calls/{call}/edit",
         f"/webhooks/{large['id']}/settings#what-it-says",
         f"/webhooks/{large['id']}/calls",
     ):
@@ -116,7 +109,7 @@ def test_the_menu_of_a_value_opens_within_the_window(
     console: Console, webhook: dict[str, Any], width: int
 ) -> None:
     mapped = console.webhook(name="Mapped", fieldMapping={"fieldTwo": "a_rather_long_name." * 8 + "end"})
-    call = console.call(mapped["url"], {"short": "paid", "far": {"right": "paid"}})[1]["invocationId"]
+    call = console.called(mapped["url"], {"short": "paid", "far": {"right": "paid"}})
     page = console.page
     page.set_viewport_size({"width": width, "height": 800})
     console.open(f"/calls/{call}?show=tree")
@@ -126,13 +119,10 @@ def test_the_menu_of_a_value_opens_within_the_window(
         expect(menu.locator("[data-map-path]")).to_have_text(path)
         there = menu.bounding_box()
         assert there is not None and there["x"] >= 0 and there["x"] + there["width"] <= width
-        copies = menu.get_by_role("button", name="Copy path")
-        assert (
-            copies.evaluate(
-                "one => { const text = document.createRange(); text.selectNode(one.lastChild); return text.getBoundingClientRect().left - one.firstElementChild.getBoundingClientRect().right; }"
-            )
-            < 30
-        ), "the words stand beside their picture"
+        between = menu.get_by_role("button", name="Copy path").evaluate(
+            "one => { const text = document.createRange(); text.selectNode(one.lastChild); return text.getBoundingClientRect().left - one.firstElementChild.getBoundingClientRect().right; }"
+        )
+        assert between < 30, "the words stand beside their picture"
         page.keyboard.press("Escape")
         expect(menu).to_have_count(0)
 
@@ -151,12 +141,8 @@ def test_what_moves_all_day_is_not_painted_anew_for_each_frame(
 
 def test_a_mapping_that_finds_nothing_is_no_success(console: Console, webhook: dict[str, Any]) -> None:
     lost = console.webhook(name="Lost field", fieldMapping={"fieldOne": "here", "fieldTwo": "not.there"})
-    ids = [
-        console.call(lost["url"], body)[1]["invocationId"]
-        for body in ({"here": 1}, {"here": 1, "not": {"there": 2}})
-    ]
-    for invocation, mark in zip(ids, ("short", "ok"), strict=True):
-        console.open(f"/calls/{invocation}")
+    for body, mark in (({"here": 1}, "short"), ({"here": 1, "not": {"there": 2}}, "ok")):
+        console.open(f"/calls/{console.called(lost['url'], body)}")
         told = console.page.locator(f".trace > li.{mark}", has_text="Field mapping")
         expect(told).to_have_count(1)
 
@@ -192,13 +178,13 @@ def test_in_the_systems_own_colours_what_is_on_differs_from_what_is_off(
     page.get_by_text("Who may call").last.click()
     page.get_by_text("Advanced settings").click()
     ground = "(one) => getComputedStyle(one).backgroundColor"
-    page.get_by_label("Duplicate delivery protection").set_checked(True)
-    page.get_by_label("Pages of other sites may call").set_checked(False)
-    on, off = (
-        page.get_by_label(label).evaluate(ground)
+    one, other = (
+        page.get_by_label(label)
         for label in ("Duplicate delivery protection", "Pages of other sites may call")
     )
-    assert on != off
+    one.set_checked(True)
+    other.set_checked(False)
+    assert one.evaluate(ground) != other.evaluate(ground)
     badge = page.locator("h1 .badge").first
     assert badge.evaluate("(one) => getComputedStyle(one).borderTopWidth") == "1px"
 

@@ -188,9 +188,8 @@ def test_folder_and_tags_are_set_on_the_webhook_itself(console: Console) -> None
     console.open(f"/webhooks/{webhook['id']}/settings#name")
     console.page.get_by_label("Folder").fill("Shops/Europe")
     console.page.get_by_label("Tags").fill("eu, paid, EU")
-    console.click("Save")
-    expect(console.page.get_by_text("Saved. It applies")).to_be_visible()
-    saved = console.api.get(f"webhooks/{webhook['id']}").json
+    console.save()
+    saved = console.settings_of(webhook)
     assert (saved["folder"], saved["tags"]) == ("Shops/Europe", ["eu", "paid"])
     console.click("Tag paid", "link")
     expect(console.page.get_by_role("link", name="Labelled", exact=True)).to_be_visible()

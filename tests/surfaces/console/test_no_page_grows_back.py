@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from surfaces.console.conftest import Console
+from surfaces.console.conftest import Console, Outside
 from surfaces.console.test_first_hour import COUNTED
 
 CONTROLS = """() => [...document.querySelectorAll("main :is(a[href], button, input, select, textarea, summary)")]
@@ -44,23 +44,17 @@ CEILINGS = {
 
 
 @pytest.fixture(scope="module")
-def known() -> dict[str, str]:
-    return {}
+def known(outside: Outside) -> dict[str, str]:
+    shop = outside.shop("Shop", "a" * 32, fieldMapping={"fieldOne": "order_number"})
+    sent = outside.api.post(f"webhooks/{shop['id']}/test-calls", {})
+    assert sent.status == 200, sent.text
+    return {"shop": shop["id"], "call": sent.json["calls"][0]["invocationId"]}
 
 
 @pytest.mark.parametrize("path", CEILINGS)
 def test_a_page_has_no_more_words_and_controls_than_this(
     console: Console, known: dict[str, str], path: str
 ) -> None:
-    if not known:
-        shop = console.webhook(
-            name="Shop",
-            authentication={"method": "hmac", "provider": "shopify", "secret": "a" * 32},
-            fieldMapping={"fieldOne": "order_number"},
-        )
-        sent = console.api.post(f"webhooks/{shop['id']}/test-calls", {})
-        assert sent.status == 200, sent.text
-        known.update(shop=shop["id"], call=sent.json["calls"][0]["invocationId"])
     console.page.set_viewport_size({"width": 1440, "height": 900})
     console.open(path.format(**known))
     text = console.page.evaluate(COUNTED)

@@ -45,10 +45,16 @@ def test_what_nobody_would_notice_is_done_at_once_and_can_be_undone(console: Con
         console.open("/webhooks?search=Never+called")
 
 
+def gone(console: Console, *names: str) -> list[dict[str, Any]]:
+    """Webhooks in the bin."""
+    made = [console.webhook(name=name) for name in names]
+    for webhook in made:
+        assert console.api.delete(f"webhooks/{webhook['id']}").status == 204
+    return made
+
+
 def test_the_bin_gives_back_and_empties(console: Console) -> None:
-    one, other = console.webhook(name="Come back"), console.webhook(name="Go away")
-    for webhook in (one, other):
-        console.api.delete(f"webhooks/{webhook['id']}")
+    one, other = gone(console, "Come back", "Go away")
     console.open("/webhooks")
     console.page.get_by_role("link", name="Bin (").click()
     assert console.violations() == []
@@ -63,9 +69,7 @@ def test_the_bin_gives_back_and_empties(console: Console) -> None:
 
 
 def test_several_come_back_from_the_bin_at_once(console: Console) -> None:
-    gone = [console.webhook(name=f"Together {number}") for number in range(3)]
-    for webhook in gone:
-        assert console.api.delete(f"webhooks/{webhook['id']}").status == 204
+    webhooks = gone(console, *(f"Together {number}" for number in range(3)))
     console.open("/bin")
     restore = console.page.get_by_role("button", name="Restore those chosen")
     expect(restore).to_be_hidden()
@@ -74,12 +78,11 @@ def test_several_come_back_from_the_bin_at_once(console: Console) -> None:
     expect(console.page.get_by_text("2 chosen")).to_be_visible()
     assert console.violations() == []
     # Somebody else was faster with one of them.
-    assert console.api.post(f"bin/{gone[2]['id']}/restore").status == 200
+    assert console.api.post(f"bin/{webhooks[2]['id']}/restore").status == 200
     restore.click()
-    expect(console.page.get_by_role("status").filter(has_text="restored")).to_have_text(
-        "1 webhook restored, as it was. 1 was no longer in the bin."
-    )
-    assert [console.call(webhook["url"])[0] for webhook in gone] == [200, 404, 200]
+    done = console.page.get_by_role("status").filter(has_text="restored")
+    expect(done).to_have_text("1 webhook restored, as it was. 1 was no longer in the bin.")
+    assert [console.call(webhook["url"])[0] for webhook in webhooks] == [200, 404, 200]
 
 
 def test_disabling_says_who_would_notice_and_offers_to_hold(console: Console) -> None:
@@ -118,20 +121,21 @@ def test_a_webhook_on_hold_that_is_disabled_is_not_said_to_take_calls(console: C
     expect(console.page.get_by_text("Restored, as it was. Its URL leads to it again.")).to_be_visible()
 
 
-def another_tab_saves(console: Console, webhook: dict[str, Any], patch: dict[str, Any]) -> None:
+def typed_meanwhile(console: Console, patch: dict[str, Any]) -> dict[str, Any]:
+    """A webhook whose settings are open, and are changed in another tab while a rate is typed in this one."""
+    webhook = console.webhook(name="Two tabs")
+    console.open(f"/webhooks/{webhook['id']}/settings#limits")
     assert console.api.patch(f"webhooks/{webhook['id']}", patch).status == 200
+    console.page.get_by_label("Calls a second").fill("33")
+    return webhook
 
 
 def test_what_two_tabs_change_apart_from_each_other_is_both_saved(console: Console) -> None:
-    webhook = console.webhook(name="Two tabs")
-    console.open(f"/webhooks/{webhook['id']}/settings#limits")
-    another_tab_saves(
-        console, webhook, {"rateLimit": {"burst": 77}, "synchronousResponse": {"enabled": True}}
-    )
-    console.page.get_by_label("Calls a second").fill("33")
+    patch = {"rateLimit": {"burst": 77}, "synchronousResponse": {"enabled": True}}
+    webhook = typed_meanwhile(console, patch)
     console.click("Save")
     expect(console.page.get_by_text("together with what somebody else changed meanwhile")).to_be_visible()
-    saved = console.api.get(f"webhooks/{webhook['id']}").json
+    saved = console.settings_of(webhook)
     assert saved["rateLimit"] == {"callsPerSecond": 33, "burst": 77}
     assert saved["synchronousResponse"]["enabled"] is True
 
@@ -152,7 +156,7 @@ def test_a_tab_that_is_saved_as_it_is_changes_no_number(console: Console) -> Non
         console.open(f"/webhooks/{webhook['id']}/{page}")
         console.page.locator(form).evaluate("form => form.requestSubmit()")
         expect(console.page.get_by_text("Saved").first).to_be_visible()
-    saved = console.api.get(f"webhooks/{webhook['id']}").json
+    saved = console.settings_of(webhook)
     assert {name: saved[name] for name in numbers} == {**numbers, "schedule": saved["schedule"]}
     assert (saved["schedule"]["every"], saved["schedule"]["timeoutSeconds"]) == ("90m", 7.5)
     console.open(f"/webhooks/{webhook['id']}/settings#keeping")
@@ -162,34 +166,22 @@ def test_a_tab_that_is_saved_as_it_is_changes_no_number(console: Console) -> Non
 
 
 def test_a_save_after_what_the_form_does_not_show_was_changed_says_saved_alone(console: Console) -> None:
-    webhook = console.webhook(name="Switched meanwhile")
-    console.open(f"/webhooks/{webhook['id']}/settings#limits")
-    for verb in ("disable", "enable"):
-        assert console.api.post(f"webhooks/{webhook['id']}/{verb}").status == 200
-    console.page.get_by_label("Calls a second").fill("33")
-    console.click("Save")
-    expect(console.page.get_by_text("Saved. It applies")).to_be_visible()
-    assert console.api.get(f"webhooks/{webhook['id']}").json["rateLimit"]["callsPerSecond"] == 33
+    webhook = typed_meanwhile(console, {"enabled": False})
+    assert console.api.post(f"webhooks/{webhook['id']}/enable").status == 200
+    console.save()
+    assert console.settings_of(webhook)["rateLimit"]["callsPerSecond"] == 33
 
 
 def test_what_two_tabs_change_differently_is_shown_before_either_wins(console: Console) -> None:
-    webhook = console.webhook(name="Collides")
-    console.open(f"/webhooks/{webhook['id']}/settings#limits")
-    another_tab_saves(console, webhook, {"rateLimit": {"burst": 77, "callsPerSecond": 12}})
-    console.page.get_by_label("Calls a second").fill("33")
+    webhook = typed_meanwhile(console, {"rateLimit": {"burst": 77, "callsPerSecond": 12}})
     console.click("Save")
-    expect(
-        console.page.locator(".wrong").get_by_text("Somebody saved 12 meanwhile, and here it is 33")
-    ).to_be_visible()
+    both = console.page.locator(".wrong").get_by_text("Somebody saved 12 meanwhile, and here it is 33")
+    expect(both).to_be_visible()
     expect(console.page.get_by_label("At once")).to_have_value("77")
-    assert console.api.get(f"webhooks/{webhook['id']}").json["rateLimit"]["callsPerSecond"] == 12
+    assert console.settings_of(webhook)["rateLimit"]["callsPerSecond"] == 12
     assert console.violations() == []
-    console.click("Save")
-    expect(console.page.get_by_text("Saved. It applies")).to_be_visible()
-    assert console.api.get(f"webhooks/{webhook['id']}").json["rateLimit"] == {
-        "callsPerSecond": 33,
-        "burst": 77,
-    }
+    console.save()
+    assert console.settings_of(webhook)["rateLimit"] == {"callsPerSecond": 33, "burst": 77}
 
 
 def test_leaving_a_form_that_is_not_saved_asks_first(console: Console) -> None:
@@ -206,8 +198,7 @@ def test_leaving_a_form_that_is_not_saved_asks_first(console: Console) -> None:
     console.page.get_by_role("link", name="Overview").click(no_wait_after=True)
     wait_until(lambda: asked == ["beforeunload"] or console.page.evaluate("1") is None, what="the question")
     expect(console.page.get_by_label("Calls a second")).to_have_value("33")
-    console.click("Save")
-    expect(console.page.get_by_text("Saved. It applies")).to_be_visible()
+    console.save()
     assert asked == ["beforeunload"]
 
 
@@ -233,25 +224,22 @@ def test_an_ended_session_gives_the_form_back_but_for_secrets(console: Console) 
     assert cookies and console.path == f"/webhooks/{webhook['id']}/settings"
     expect(console.page.get_by_label("Auth header name", exact=True)).to_have_value("X-Shop-Key")
     expect(console.page.get_by_label("Token", exact=True)).to_have_value("")
-    console.page.get_by_role("button", name="Save", exact=True).click()
-    expect(console.page.get_by_text("Saved. It applies")).to_be_visible()
-    assert console.api.get(f"webhooks/{webhook['id']}").json["authentication"]["headerName"] == "X-Shop-Key"
+    console.save()
+    assert console.settings_of(webhook)["authentication"]["headerName"] == "X-Shop-Key"
 
 
 def test_a_secret_is_not_lost_by_choosing_none(console: Console) -> None:
     webhook = console.webhook(name="Guarded", authentication={"method": "token", "token": "0123456789abcdef"})
-    path = f"/webhooks/{webhook['id']}/settings#who-may-call"
-    console.open(path)
+    console.open(f"/webhooks/{webhook['id']}/settings#who-may-call")
     console.page.locator("input[name=method][value=none]").check()
     console.page.evaluate("document.querySelectorAll('form').forEach((form) => (form.noValidate = true))")
-    console.page.get_by_role("button", name="Save", exact=True).click()
+    console.click("Save")
     expect(console.page.locator(".wrong:visible").first).to_contain_text("Tick that everybody may call")
     assert console.violations() == []
-    assert console.api.get(f"webhooks/{webhook['id']}").json["authentication"]["method"] == "token"
+    assert console.settings_of(webhook)["authentication"]["method"] == "token"
     console.page.get_by_label("Delete the token that is set here").check()
-    console.page.get_by_role("button", name="Save", exact=True).click()
-    expect(console.page.get_by_text("Saved. It applies")).to_be_visible()
-    assert console.api.get(f"webhooks/{webhook['id']}").json["authentication"]["method"] == "none"
+    console.save()
+    assert console.settings_of(webhook)["authentication"]["method"] == "none"
 
 
 def test_a_form_whose_webhook_was_deleted_meanwhile_leads_to_the_bin_and_gets_back_what_was_typed(
@@ -269,10 +257,8 @@ def test_a_form_whose_webhook_was_deleted_meanwhile_leads_to_the_bin_and_gets_ba
     console.page.get_by_role("link", name="Settings", exact=True).last.click()
     expect(console.page.get_by_text("This was not saved. What you typed is here again")).to_be_visible()
     expect(console.page.get_by_label("Field two")).to_have_value("customer.email")
-    console.page.get_by_role("button", name="Save").click()
-    expect(console.page.get_by_text("Saved. It applies")).to_be_visible()
-    saved = console.api.get(f"webhooks/{webhook['id']}").json
-    assert saved["fieldMapping"]["fieldTwo"] == "customer.email"
+    console.save()
+    assert console.settings_of(webhook)["fieldMapping"]["fieldTwo"] == "customer.email"
 
 
 def test_what_a_locked_database_kept_from_being_saved_stays_where_it_was_typed(console: Console) -> None:
@@ -294,16 +280,14 @@ def test_what_a_locked_database_kept_from_being_saved_stays_where_it_was_typed(c
     expect(console.page.get_by_label("Field two")).to_have_value("customer.email")
     wait_until(lambda: console.program.is_ready(), what="the database to be there again")
     console.save()
-    saved = console.api.get(f"webhooks/{webhook['id']}").json
-    assert saved["fieldMapping"]["fieldTwo"] == "customer.email"
+    assert console.settings_of(webhook)["fieldMapping"]["fieldTwo"] == "customer.email"
 
 
 def test_the_call_of_a_webhook_that_was_deleted_meanwhile_has_its_name_and_says_why_it_cannot_be_replayed(
     console: Console,
 ) -> None:
     webhook = console.webhook(name="Gone meanwhile")
-    called = console.call(webhook["url"])[1]["invocationId"]
-    console.open(f"/calls/{called}")
+    console.open(f"/calls/{console.called(webhook['url'])}")
     assert console.api.delete(f"webhooks/{webhook['id']}").status == 204
     console.choose("Replay")
     expect(console.page.get_by_role("alert").get_by_text("Its webhook has been deleted")).to_be_visible()

@@ -10,8 +10,7 @@ from playwright.sync_api import BrowserContext, expect
 
 from support.program import Program
 from support.stored import open_incident
-from support.waiting import wait_until
-from surfaces.console.conftest import Console, shopify_signature
+from surfaces.console.conftest import Console
 
 PAGES = [
     "/webhooks",
@@ -71,8 +70,6 @@ PAGES = [
     "/settings/password",
 ]
 
-SECRET = "a shop's secret"
-
 
 @pytest.fixture(scope="module")
 def reader(known_browser: BrowserContext, signed_in: Any, program: Program) -> Console:
@@ -85,30 +82,16 @@ def reader(known_browser: BrowserContext, signed_in: Any, program: Program) -> C
 @pytest.fixture(scope="module")
 def known(reader: Console) -> dict[str, str]:
     """What the addresses name."""
-    signed = reader.webhook(
-        name="Shop",
-        authentication={
-            "method": "hmac",
-            "provider": "shopify",
-            "secret": SECRET,
-            "secondSecret": "next",
-        },
-    )
+    two = {"method": "hmac", "provider": "shopify", "secret": "right", "secondSecret": "next"}
+    signed = reader.webhook(name="Shop", authentication=two)
     token = reader.webhook(name="Tool", authentication={"method": "token", "token": "a token of the tests"})
     body = b'{"order_number":1234,"customer":{"email":"ada@example.com"},"items":[{"sku":"TEA"}]}'
-    accepted = reader.call(signed["url"], body, X_Shopify_Hmac_Sha256=shopify_signature(SECRET, body))[1][
-        "invocationId"
-    ]
-    rejected = reader.call(signed["url"], body, X_Shopify_Hmac_Sha256=shopify_signature("other", body))[1][
-        "invocationId"
-    ]
-    incident = open_incident(reader.program.data_dir, signed["id"])
     return {
         "signed": signed["id"],
         "token": token["id"],
-        "accepted": accepted,
-        "rejected": rejected,
-        "incident": incident,
+        "accepted": reader.sold(signed, body)[1],
+        "rejected": reader.sold(signed, body, "other")[1],
+        "incident": open_incident(reader.program.data_dir, signed["id"]),
     }
 
 
@@ -123,9 +106,7 @@ def test_axe_finds_nothing_in_light_and_in_dark_and_a_phone_shows_all_of_it(
     reader.page.emulate_media(color_scheme="dark", reduced_motion="reduce")
     assert reader.colour_violations() == []
     reader.page.set_viewport_size({"width": 360, "height": 740})
-    # Charts are drawn again a moment after the window has changed.
-    fits = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
-    wait_until(lambda: reader.page.evaluate(fits), what="nothing to need scrolling sideways")
+    reader.fits("nothing")
     reader.nothing_went_wrong()
 
 

@@ -1,44 +1,25 @@
 """A row of history says what has happened, to the millisecond and in one zone."""
 
-import json
 import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from playwright.sync_api import expect
 
-from support.browser import new_context
 from support.waiting import wait_until
-from surfaces.console.conftest import Console, shopify_signature
-
-SECRET = "a shop's secret"
+from surfaces.console.conftest import Console, Outside
 
 
 @pytest.fixture(scope="module")
-def made() -> dict[str, str]:
-    return {}
-
-
-@pytest.fixture
-def shop(console: Console, made: dict[str, str]) -> str:
+def shop(outside: Outside) -> str:
     """A webhook with an order, and the same delivery twice more."""
-    if not made:
-        shop = console.webhook(
-            name="Shop of rows",
-            authentication={"method": "hmac", "provider": "shopify", "secret": SECRET},
-            fieldMapping={"fieldOne": "name", "fieldTwo": "customer.email"},
-            duplicateProtection={"enabled": True},
-        )
-        body = json.dumps({"name": "#1234", "customer": {"email": "ada@example.com"}}).encode()
-        headers = {
-            "X_Shopify_Hmac_Sha256": shopify_signature(SECRET, body),
-            "X_Shopify_Topic": "orders/create",
-            "X_Shopify_Event_Id": "e-1",
-        }
-        for _ in range(3):
-            assert console.call(shop["url"], body, **headers)[0] == 200
-        made["shop"] = shop["id"]
-    return made["shop"]
+    mapping = {"fieldOne": "name", "fieldTwo": "customer.email"}
+    shop = outside.shop("Shop of rows", fieldMapping=mapping, duplicateProtection={"enabled": True})
+    body = b'{"name": "#1234", "customer": {"email": "ada@example.com"}}'
+    for _ in range(3):
+        more = {"X_Shopify_Topic": "orders/create", "X_Shopify_Event_Id": "e-1"}
+        assert outside.sold(shop, body, **more)[0] == 200
+    return str(shop["id"])
 
 
 def test_a_row_says_event_values_webhook_and_answer(console: Console, shop: str) -> None:
@@ -57,7 +38,7 @@ def test_a_row_says_event_values_webhook_and_answer(console: Console, shop: str)
 def test_how_long_a_caller_waited_is_said_where_it_is_noted(console: Console) -> None:
     """A call that is answered at once hears it when it is on disk, long after it was judged."""
     one = console.webhook(name="At once or later")
-    at_once = console.call(one["url"])[1]["invocationId"]
+    at_once = console.called(one["url"])
     later = {"synchronousResponse": {"enabled": True, "timeoutSeconds": 5}}
     assert console.api.patch(f"webhooks/{one['id']}", later).status == 200
     wait_until(lambda: console.call(one["url"])[1]["status"] == "completed", what="the change to be followed")
@@ -75,24 +56,20 @@ def test_how_long_a_caller_waited_is_said_where_it_is_noted(console: Console) ->
 
 
 def test_times_are_in_one_named_zone(console: Console, shop: str) -> None:
-    browser = console.page.context.browser
-    assert browser is not None
-    away = new_context(browser, timezone_id="Asia/Tokyo", storage_state=console.page.context.storage_state())
-    page = away.new_page()
-    page.goto(f"{console.program.url}/calls?webhook={shop}")
-    zone, moment = page.locator(".zone [data-zone]"), page.locator("td.received time").first
-    expect(zone).to_have_text("Asia/Tokyo")
-    there = moment.inner_text()
-    page.locator(".who").click()
-    page.get_by_role("button", name="Times in UTC").click()
-    expect(zone).to_have_text("UTC")
-    assert moment.inner_text() != there
-    page.goto(f"{console.program.url}/volume?range=hour")
-    expect(page.locator(".plot canvas").first).to_be_visible()
-    page.locator(".plot").first.hover()
-    hovered = datetime.strptime(page.locator(".tip:visible strong").inner_text(), "%b %d, %Y, %I:%M %p")
-    assert abs(hovered - datetime.now(UTC).replace(tzinfo=None)) < timedelta(hours=2)
-    away.close()
+    with console.another_browser(timezone_id="Asia/Tokyo") as page:
+        page.goto(f"{console.program.url}/calls?webhook={shop}")
+        zone, moment = page.locator(".zone [data-zone]"), page.locator("td.received time").first
+        expect(zone).to_have_text("Asia/Tokyo")
+        there = moment.inner_text()
+        page.locator(".who").click()
+        page.get_by_role("button", name="Times in UTC").click()
+        expect(zone).to_have_text("UTC")
+        assert moment.inner_text() != there
+        page.goto(f"{console.program.url}/volume?range=hour")
+        expect(page.locator(".plot canvas").first).to_be_visible()
+        page.locator(".plot").first.hover()
+        hovered = datetime.strptime(page.locator(".tip:visible strong").inner_text(), "%b %d, %Y, %I:%M %p")
+        assert abs(hovered - datetime.now(UTC).replace(tzinfo=None)) < timedelta(hours=2)
 
 
 def test_a_call_has_two_lines_on_a_phone(console: Console, shop: str) -> None:
@@ -100,8 +77,6 @@ def test_a_call_has_two_lines_on_a_phone(console: Console, shop: str) -> None:
     console.open(f"/calls?webhook={shop}")
     rows = console.page.locator("table.calls tbody tr:visible")
     boxes = [box for row in rows.all() if (box := row.bounding_box()) is not None]
-    assert boxes and max(box["height"] for box in boxes) < 65, (
-        "the duplicates of a call stand beside its outcome"
-    )
-    fits = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
-    wait_until(lambda: console.page.evaluate(fits), what="nothing to need scrolling sideways")
+    highest = max(box["height"] for box in boxes)
+    assert highest < 65, "the duplicates of a call stand beside its outcome"
+    console.fits("nothing")

@@ -11,9 +11,7 @@ from surfaces.console.conftest import Console
 
 
 def test_another_event_another_body_and_what_is_wrong(console: Console) -> None:
-    webhook = console.webhook(
-        name="Shop", authentication={"method": "hmac", "provider": "shopify", "secret": "a shop's secret"}
-    )
+    webhook = console.shop("Shop")
     console.open(f"/webhooks/{webhook['id']}")
     console.page.get_by_role("link", name="Send a test call").click()
     page, result = console.page, console.page.locator("#test-result")

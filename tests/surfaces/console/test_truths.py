@@ -3,54 +3,40 @@
 import hmac
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Page, Route, expect
 
-from support.browser import new_context
 from support.client import PASSWORD
 from support.program import StartProgram
 from support.waiting import wait_until
-from surfaces.console.conftest import Console, shopify_signature, sign_in
+from surfaces.console.conftest import Console, sign_in
 
 
 def test_a_call_through_an_unlisted_proxy_says_what_to_set(console: Console) -> None:
     webhook = console.webhook(name="Proxied")
-    call = console.call(webhook["url"], {}, X_Forwarded_For="203.0.113.7")[1]["invocationId"]
-    console.open(f"/calls/{call}")
+    console.open(f"/calls/{console.called(webhook['url'], X_Forwarded_For='203.0.113.7')}")
     expect(console.page.get_by_text("POSTERN_TRUSTED_PROXIES=127.0.0.1")).to_be_visible()
-    direct = console.call(webhook["url"], {})[1]["invocationId"]
-    console.open(f"/calls/{direct}")
+    console.open(f"/calls/{console.called(webhook['url'])}")
     expect(console.page.get_by_text("POSTERN_TRUSTED_PROXIES")).to_have_count(0)
 
 
 def test_what_came_again_is_not_offered_and_what_was_admitted_is_counted(console: Console) -> None:
-    webhook = console.webhook(
-        name="Came again", authentication={"method": "hmac", "provider": "shopify", "secret": "typo"}
-    )
+    webhook = console.shop("Came again", "typo")
     for body in (b'{"n":1}', b'{"n":2}'):
-        assert (
-            console.call(webhook["url"], body, X_Shopify_Hmac_Sha256=shopify_signature("right", body))[0]
-            == 401
-        )
+        assert console.sold(webhook, body)[0] == 401
     console.api.patch(f"webhooks/{webhook['id']}", {"authentication": {"secret": "right"}})
-    body = b'{"n":1}'
-    accepted = console.call(webhook["url"], body, X_Shopify_Hmac_Sha256=shopify_signature("right", body))
+    _, accepted = console.sold(webhook, b'{"n":1}')
     console.open(f"/webhooks/{webhook['id']}/rejected")
     expect(console.page.get_by_text("1 call came again with the same body")).to_be_visible()
-    expect(console.page.get_by_role("link", name=accepted[1]["invocationId"])).to_be_visible()
+    expect(console.page.get_by_role("link", name=accepted)).to_be_visible()
     console.click("Admit it")
     expect(console.page.get_by_text("1 of 1 call admitted.")).to_be_visible()
     expect(console.page.get_by_text("Nothing is left to admit")).to_be_visible()
 
 
 def test_what_cannot_be_done_with_a_call_is_reported_on_its_page(console: Console) -> None:
-    webhook = console.webhook(
-        name="Stays", authentication={"method": "hmac", "provider": "shopify", "secret": "typo"}
-    )
-    call = console.call(webhook["url"], b"{}", X_Shopify_Hmac_Sha256=shopify_signature("right", b"{}"))[1]
-    console.open(f"/calls/{call['invocationId']}")
+    console.open(f"/calls/{console.sold(console.shop('Stays', 'typo'), b'{}')[1]}")
     console.click("Check again and admit")
     expect(console.page.locator(".call-page [role=alert]")).to_contain_text("It was not admitted")
     expect(console.page.locator("h1")).to_contain_text("Call")
@@ -59,7 +45,7 @@ def test_what_cannot_be_done_with_a_call_is_reported_on_its_page(console: Consol
 
 def test_a_replay_may_carry_the_recorded_values_where_the_mapping_has_changed(console: Console) -> None:
     webhook = console.webhook(name="Chosen", fieldMapping={"fieldOne": "a"})
-    call = console.call(webhook["url"], {"a": "x", "b": "y"})[1]["invocationId"]
+    call = console.called(webhook["url"], {"a": "x", "b": "y"})
     console.api.patch(f"webhooks/{webhook['id']}", {"fieldMapping": {"fieldOne": "b"}})
     console.open(f"/calls/{call}")
     console.choose("Replay")
@@ -72,7 +58,7 @@ def test_a_replay_may_carry_the_recorded_values_where_the_mapping_has_changed(co
 
 def test_many_are_replayed_with_todays_or_with_the_recorded_values_by_choice(console: Console) -> None:
     webhook = console.webhook(name="Chosen together", fieldMapping={"fieldOne": "a"})
-    call = console.call(webhook["url"], {"a": "x", "b": "y"})[1]["invocationId"]
+    call = console.called(webhook["url"], {"a": "x", "b": "y"})
     console.api.patch(f"webhooks/{webhook['id']}", {"fieldMapping": {"fieldOne": "b"}})
     for button, notice in (
         ("Replay 1 call", "1 of 1 call replayed as they were recorded"),
@@ -91,53 +77,39 @@ def test_many_are_replayed_with_todays_or_with_the_recorded_values_by_choice(con
 
 
 def test_an_admitted_call_says_who_admitted_it(console: Console) -> None:
-    webhook = console.webhook(
-        name="Let in",
-        authentication={"method": "hmac", "provider": "shopify", "secret": "typo"},
-        fieldMapping={"fieldOne": "id"},
-    )
-    body = b'{"id": 1042}'
-    call = console.call(webhook["url"], body, X_Shopify_Hmac_Sha256=shopify_signature("right", body))[1]
+    webhook, trace = console.shop("Let in", "typo", fieldMapping={"fieldOne": "id"}), "ol.trace"
+    _, call = console.sold(webhook, b'{"id": 1042}')
     console.api.patch(f"webhooks/{webhook['id']}", {"authentication": {"secret": "right"}})
-    assert console.api.get(f"invocations/{call['invocationId']}").json["payload"] is None
-    console.open(f"/calls/{call['invocationId']}")
+    assert console.api.get(f"invocations/{call}").json["payload"] is None
+    console.open(f"/calls/{call}")
     console.click("Check again and admit")
-    expect(
-        console.page.locator("ol.trace").get_by_text("Checked again and admitted, by admin")
-    ).to_be_visible()
+    expect(console.page.locator(trace).get_by_text("Checked again and admitted, by admin")).to_be_visible()
     expect(console.page.get_by_text("What becomes of it is shown below")).to_be_visible()
-    assert console.api.get(f"invocations/{call['invocationId']}").json["payload"] == {"id": 1042}
+    assert console.api.get(f"invocations/{call}").json["payload"] == {"id": 1042}
     expect(console.page.get_by_text("The mapping finds other values now")).to_be_hidden()
     console.choose("Replay")
-    expect(console.page.locator("ol.trace").get_by_text("Replay 1, by admin")).to_be_visible()
+    expect(console.page.locator(trace).get_by_text("Replay 1, by admin")).to_be_visible()
 
 
 def test_a_schedules_headers_stay_go_and_change_as_the_page_says(console: Console) -> None:
-    webhook = console.webhook(
-        name="Headers",
-        schedule={
-            "url": "https://api.example.com/x",
-            "every": "1d",
-            "headers": {"Authorization": "Bearer topsecret", "X-Foo": "1"},
-        },
-    )
-
-    def saved(text: str) -> list[str]:
+    headers = {"Authorization": "Bearer topsecret", "X-Foo": "1"}
+    schedule = {"url": "https://api.example.com/x", "every": "1d", "headers": headers}
+    webhook = console.webhook(name="Headers", schedule=schedule)
+    for text, kept in (
+        ("authorization\nX-Foo\nX-Bar: 2", ["Authorization", "X-Bar", "X-Foo"]),
+        ("Authorization", ["Authorization"]),
+        ("", []),
+        ("X-New", None),
+    ):
         console.open(f"/webhooks/{webhook['id']}/schedule")
         console.page.get_by_text("Headers and limits").click()
         console.page.get_by_label("Headers to send").fill(text)
         console.click("Save the schedule")
-        expect(console.page.get_by_text("Saved. What is fetched from now on goes by it.")).to_be_visible()
-        return list(console.api.get(f"webhooks/{webhook['id']}").json["schedule"]["headers"])
-
-    assert saved("authorization\nX-Foo\nX-Bar: 2") == ["Authorization", "X-Bar", "X-Foo"]
-    assert saved("Authorization") == ["Authorization"]
-    assert saved("") == []
-    console.open(f"/webhooks/{webhook['id']}/schedule")
-    console.page.get_by_text("Headers and limits").click()
-    console.page.get_by_label("Headers to send").fill("X-New")
-    console.click("Save the schedule")
-    expect(console.page.locator("#wrong-headers")).to_be_visible()
+        if kept is None:
+            expect(console.page.locator("#wrong-headers")).to_be_visible()
+        else:
+            expect(console.page.get_by_text("Saved. What is fetched from now on goes by it.")).to_be_visible()
+            assert list(console.settings_of(webhook)["schedule"]["headers"]) == kept
 
 
 UNUSUAL = {
@@ -159,7 +131,7 @@ def test_saving_a_custom_scheme_unchanged_changes_nothing(console: Console) -> N
     before = webhook["authentication"]["scheme"]
     console.open(f"/webhooks/{webhook['id']}/settings#who-may-call")
     console.save_as_it_is()
-    assert console.api.get(f"webhooks/{webhook['id']}").json["authentication"]["scheme"] == before
+    assert console.settings_of(webhook)["authentication"]["scheme"] == before
 
 
 def test_how_long_a_senders_signatures_are_valid_is_shown_kept_and_changed(console: Console) -> None:
@@ -174,7 +146,7 @@ def test_how_long_a_senders_signatures_are_valid_is_shown_kept_and_changed(conso
         else:
             field.fill(text)
             console.save()
-        return console.api.get(f"webhooks/{webhook['id']}").json["authentication"]["toleranceSeconds"]
+        return console.settings_of(webhook)["authentication"]["toleranceSeconds"]
 
     assert saved(None) == 60
     assert (saved("0"), saved(None), saved("7200"), saved("")) == (0, 0, 7200, None)
@@ -192,13 +164,10 @@ def test_a_custom_scheme_keeps_the_url_and_the_time_that_were_set_beside_it(cons
     console.open(f"/webhooks/{webhook['id']}/settings#who-may-call")
     expect(console.page.get_by_label("Valid for seconds").last).to_have_value("45")
     console.save_as_it_is()
-    after = console.api.get(f"webhooks/{webhook['id']}").json["authentication"]
+    after = console.settings_of(webhook)["authentication"]
     # The time is the scheme's own from now on, and the same.
-    assert (after["publicUrl"], after["toleranceSeconds"], after["scheme"]["toleranceSeconds"]) == (
-        beside["publicUrl"],
-        None,
-        45,
-    )
+    assert (after["publicUrl"], after["toleranceSeconds"]) == (beside["publicUrl"], None)
+    assert after["scheme"]["toleranceSeconds"] == 45
 
 
 @pytest.mark.parametrize("preset", ["hubspot", "klaviyo"])
@@ -211,11 +180,8 @@ def test_a_custom_scheme_is_made_while_creating_from_a_preset_with_all_of_it(
     console.click("Create webhook")
     console.page.wait_for_url("**/ready")
     made = console.api.get(f"webhooks/{console.path.split('/')[2]}").json["authentication"]
-    known = next(one for one in console.api.get("providers").json["items"] if one["name"] == preset)
-    assert (made["provider"], {name: made["scheme"][name] for name in known["scheme"]}) == (
-        "custom",
-        known["scheme"],
-    )
+    known = console.api.get(f"providers/{preset}").json["scheme"]
+    assert (made["provider"], {name: made["scheme"][name] for name in known}) == ("custom", known)
 
 
 def test_a_custom_scheme_that_cannot_be_is_reported_beside_its_field_and_stays_typed(
@@ -225,8 +191,9 @@ def test_a_custom_scheme_that_cannot_be_is_reported_beside_its_field_and_stays_t
     console.page.get_by_label("Name", exact=True).fill("Wrong")
     console.page.get_by_label("Where the signature is").fill("nowhere")
     console.click("Create webhook")
-    expect(console.page.get_by_label("Where the signature is")).to_have_value("nowhere")
-    expect(console.page.get_by_label("Where the signature is")).to_have_attribute("aria-invalid", "true")
+    field = console.page.get_by_label("Where the signature is")
+    expect(field).to_have_value("nowhere")
+    expect(field).to_have_attribute("aria-invalid", "true")
 
 
 def test_messages_speak_in_the_units_of_the_page_and_cors_needs_a_site(console: Console) -> None:
@@ -245,18 +212,15 @@ def test_messages_speak_in_the_units_of_the_page_and_cors_needs_a_site(console: 
 def test_many_webhooks_keep_their_names_and_deleted_ones_too(console: Console) -> None:
     first = console.webhook(name="The very first")
     gone = console.webhook(name="Gone again")
-    kept, lost = (console.call(one["url"], {})[1]["invocationId"] for one in (first, gone))
+    shown = {console.called(first["url"]): "The very first"}
+    shown[console.called(gone["url"])] = "Gone again (deleted)"
     console.api.delete(f"webhooks/{gone['id']}")
     for number in range(25):
         console.webhook(name=f"Many {number}")
     console.open("/calls")
-    rows = console.page.locator("#calls tr")
-    expect(rows.filter(has=console.page.locator(f"a[href='/calls/{kept}']"))).to_contain_text(
-        "The very first"
-    )
-    expect(rows.filter(has=console.page.locator(f"a[href='/calls/{lost}']"))).to_contain_text(
-        "Gone again (deleted)"
-    )
+    for call, name in shown.items():
+        row = console.page.locator("#calls tr", has=console.page.locator(f"a[href='/calls/{call}']"))
+        expect(row).to_contain_text(name)
     console.ask('webhook:"Gone again"')
     expect(console.page.locator("#calls tbody tr")).to_have_count(1)
     console.open(f"/workflows?webhook={first['id']}")
@@ -267,46 +231,35 @@ def test_dead_ends_are_pages_for_a_browser_and_problems_for_programs(console: Co
     response = console.page.goto(console.program.url + "/no/such/page")
     assert response is not None and response.status == 404
     expect(console.page.get_by_role("link", name="Back to the console")).to_be_visible()
-    call = console.call(console.webhook(name="Reloaded")["url"], {})[1]["invocationId"]
+    call = console.called(console.webhook(name="Reloaded")["url"])
     console.open(f"/calls/{call}/replay")
     assert console.path == f"/calls/{call}"
     text = console.api.get("/no/such/page")
     assert (text.status, text.json["code"]) == (404, "not_found")
 
 
-def test_the_live_inspector_and_a_calls_page_tell_the_same_time_and_whose(
-    browser: Browser, console: Console, signed_in: Any
-) -> None:
-    context = new_context(browser, timezone_id="America/New_York", storage_state=signed_in)
-    page = context.new_page()
-    page.goto(console.program.url + "/calls?live=1")
-    expect(page.get_by_text("Listening")).to_be_visible()
-    expect(page.get_by_text("times in America/New_York")).to_be_visible()
-    call = console.call(console.webhook(name="Timed")["url"], {})[1]["invocationId"]
-    time = page.locator(f"#call-{call} time").first
-    expect(time).to_have_text(re.compile(r"\d\d:\d\d:\d\d\.\d{3}"))
-    hour, rest = int(time.inner_text().split(", ")[1][:2]), time.inner_text().split(", ")[1][2:8]
-    text = f"{(hour - 1) % 12 + 1:02}{rest} {'AM' if hour < 12 else 'PM'}"
-    page.goto(console.program.url + f"/calls/{call}")
-    expect(page.locator("time[data-exact]").first).to_contain_text(text)
-    expect(page.locator("time[data-exact]").first).to_contain_text(re.compile("E[SD]T"))
-    page.goto(console.program.url + "/tester")
-    expect(page.locator(f"option[value={call}]")).to_have_text(re.compile(f"{text} E[SD]T: Timed: "))
-    context.close()
+def test_the_live_inspector_and_a_calls_page_tell_the_same_time_and_whose(console: Console) -> None:
+    with console.another_browser(timezone_id="America/New_York") as page:
+        page.goto(console.program.url + "/calls?live=1")
+        expect(page.get_by_text("Listening")).to_be_visible()
+        expect(page.get_by_text("times in America/New_York")).to_be_visible()
+        call = console.called(console.webhook(name="Timed")["url"])
+        time = page.locator(f"#call-{call} time").first
+        expect(time).to_have_text(re.compile(r"\d\d:\d\d:\d\d\.\d{3}"))
+        hour, rest = int(time.inner_text().split(", ")[1][:2]), time.inner_text().split(", ")[1][2:8]
+        text = f"{(hour - 1) % 12 + 1:02}{rest} {'AM' if hour < 12 else 'PM'}"
+        page.goto(console.program.url + f"/calls/{call}")
+        expect(page.locator("time[data-exact]").first).to_contain_text(re.compile(f"{text}.*E[SD]T"))
+        page.goto(console.program.url + "/tester")
+        expect(page.locator(f"option[value={call}]")).to_have_text(re.compile(f"{text} E[SD]T: Timed: "))
 
 
 def test_a_fix_says_how_many_of_the_last_calls_it_would_reject(console: Console) -> None:
-    webhook = console.webhook(
-        name="Shop", authentication={"method": "hmac", "provider": "shopify", "secret": "right"}
-    )
+    webhook = console.shop("Shop")
     for body in (b'{"n":1}', b'{"n":2}'):
-        assert (
-            console.call(webhook["url"], body, X_Shopify_Hmac_Sha256=shopify_signature("right", body))[0]
-            == 200
-        )
+        assert console.sold(webhook, body)[0] == 200
     in_hex = hmac.digest(b"right", b"{}", "sha256").hex()
-    call = console.call(webhook["url"], b"{}", X_Shopify_Hmac_Sha256=in_hex)[1]["invocationId"]
-    console.open(f"/calls/{call}")
+    console.open(f"/calls/{console.called(webhook['url'], b'{}', X_Shopify_Hmac_Sha256=in_hex)}")
     remedy = console.page.locator(".remedy", has_text="hex")
     expect(remedy.first).to_contain_text("Would reject 2 of the last 2 accepted calls.")
 
@@ -358,21 +311,15 @@ def test_a_workflow_that_failed_and_a_caller_without_its_answer_are_red_wherever
     assert console.call(webhook["url"], {"fails": True})[0] == 502
     assert console.call(webhook["url"], {"late": 1.3, "answer": 201})[0] == 504
     assert console.call(webhook["url"], {"answer": 201})[0] == 201
-    wait_until(
-        lambda: (
-            {one["runState"] for one in console.api.get("invocations").json["items"]}
-            == {"failed", "completed"}
-        ),
-        what="the ends",
-    )
+
+    def ends() -> set[str]:
+        return {one["runState"] for one in console.api.get("invocations").json["items"]}
+
+    wait_until(lambda: ends() == {"failed", "completed"}, what="the ends")
     console.open("/calls")
     rows = page.locator("table.calls tbody tr")
-    expect(rows).to_contain_text(
-        [
-            "order_in completed; the caller heard 504.",
-            "order_in failed: no order 1001 in the shop; the caller heard 502.",
-        ]
-    )
+    failed = "order_in failed: no order 1001 in the shop; the caller heard 502."
+    expect(rows).to_contain_text(["order_in completed; the caller heard 504.", failed])
     expect(rows.nth(2)).to_contain_text("Failed")
     rows.nth(2).locator("a.opens").click()
     expect(page.locator("[data-panel] .trace")).to_contain_text("order_in failed: no order 1001 in the shop")
@@ -416,9 +363,8 @@ def test_a_workflow_that_failed_and_a_caller_without_its_answer_are_red_wherever
     page.get_by_role("link", name="order_in completed; the caller heard 504").click()
     expect(page.get_by_text("too late, the caller had heard 504")).to_be_visible()
     assert console.call(webhook["url"], {"fails": True})[0] == 502
-    wait_until(
-        lambda: len(console.api.get("invocations?status=failed").json["items"]) == 2, what="another end"
-    )
+    asked = "invocations?status=failed"
+    wait_until(lambda: len(console.api.get(asked).json["items"]) == 2, what="another end")
     console.open("/calls?status=failed")
     alike = page.get_by_role("list", name="Calls that failed with the same error")
     expect(alike.get_by_role("listitem")).to_contain_text(["2 × no order … in the shop"])
@@ -592,25 +538,19 @@ def test_a_question_that_a_menu_asked_gives_the_focus_back_to_the_menu(console: 
     expect(menu).to_be_focused()
 
 
-def test_without_scripts_nothing_waits_for_one(console: Console, browser: Browser) -> None:
-    webhook = console.webhook(name="Without scripts")
-    console.call(webhook["url"], {})
-    context = new_context(
-        browser, java_script_enabled=False, storage_state=console.page.context.storage_state()
-    )
-    page = context.new_page()
-    page.goto(console.program.url + "/calls?live=1")
-    assert "This needs JavaScript." in page.locator("#calls [role=status]").inner_html()
-    said = page.locator("noscript p")
-    expect(page.locator(".feed-empty")).to_have_attribute("hidden", "")
-    for text in ("Connecting", "Nothing has come yet"):
-        expect(page.get_by_text(text)).to_be_hidden()
-    page.goto(console.program.url + "/volume")
-    expect(said).to_be_visible()
-    expect(page.locator(".plot").first).to_be_hidden()
-    page.get_by_text("Show the numbers as a table").click()
-    expect(page.locator("#table-outcomes")).to_be_visible()
-    context.close()
+def test_without_scripts_nothing_waits_for_one(console: Console) -> None:
+    console.call(console.webhook(name="Without scripts")["url"])
+    with console.another_browser(java_script_enabled=False) as page:
+        page.goto(console.program.url + "/calls?live=1")
+        assert "This needs JavaScript." in page.locator("#calls [role=status]").inner_html()
+        expect(page.locator(".feed-empty")).to_have_attribute("hidden", "")
+        for text in ("Connecting", "Nothing has come yet"):
+            expect(page.get_by_text(text)).to_be_hidden()
+        page.goto(console.program.url + "/volume")
+        expect(page.locator("noscript p")).to_be_visible()
+        expect(page.locator(".plot").first).to_be_hidden()
+        page.get_by_text("Show the numbers as a table").click()
+        expect(page.locator("#table-outcomes")).to_be_visible()
 
 
 def test_each_announced_secret_is_shown_with_where_it_came_from_and_taken_as_it_was_seen(
@@ -636,14 +576,12 @@ def test_each_announced_secret_is_shown_with_where_it_came_from_and_taken_as_it_
 
 
 def test_a_secret_that_did_not_sign_the_call_is_not_saved(console: Console) -> None:
-    how = {"method": "hmac", "provider": "shopify", "secret": "a" * 32}
-    webhook = console.webhook(name="Of another shop", authentication=how)
-    call = console.call(webhook["url"], b"{}", X_Shopify_Hmac_Sha256=shopify_signature("b" * 32, b"{}"))[1]
-    console.open(f"/calls/{call['invocationId']}")
+    webhook = console.shop("Of another shop", "a" * 32)
+    console.open(f"/calls/{console.sold(webhook, b'{}', 'b' * 32)[1]}")
     console.page.get_by_label("The secret it was signed with").fill("c" * 32)
     console.click("Save it as the second, and admit")
     expect(console.page.locator("#call [role=alert]")).to_contain_text("does not verify either")
-    assert not console.api.get(f"webhooks/{webhook['id']}").json["authentication"]["secondSecretSet"]
+    assert not console.settings_of(webhook)["authentication"]["secondSecretSet"]
 
 
 def test_the_overview_begins_with_what_is_wrong(console: Console) -> None:
