@@ -25,7 +25,7 @@ from support.canaries import canary, files_in, forms, leaks
 from support.client import admin_of
 from support.over_mcp import over_http
 from support.plain_http import WITHOUT_TLS
-from support.program import Program, StartProgram, clean_environment, run_command, run_postern
+from support.program import Program, StartProgram, clean_environment, run_command
 from support.server import Answer, Asked, serving
 from support.stored import open_incident
 from support.waiting import wait_until
@@ -102,36 +102,12 @@ def channels(receiver: str) -> dict[str, str]:
     return {"POSTERN_TELL": " ".join(addresses), "POSTERN_SMTP_URL": server}
 
 
-PLANTED = {
-    name: canary(name)
-    for name in (
-        *(
-            "header token",
-            "second header token",
-            "url token",
-            "basic password",
-            "signing secret",
-            "second signing secret",
-        ),
-        *(
-            "verify token",
-            "schedule header",
-            "wrong token",
-            "admin password",
-            "user password",
-            "token by file",
-        ),
-        *(
-            "address of slack",
-            "token of ntfy",
-            "chat of telegram",
-            "secret of the own one",
-            "password of mail",
-        ),
-    )
-}
-PLANTED = {name: secret.replace(" ", "-") for name, secret in PLANTED.items()}
+NAMES = """header token, second header token, url token, basic password, signing secret, second signing secret, verify token,
+    schedule header, wrong token, admin password, user password, token by file, address of slack, token of ntfy, chat of telegram,
+    secret of the own one, password of mail"""
+PLANTED = {name: canary(name).replace(" ", "-") for name in re.split(r",\s+", NAMES)}
 PLANTED["admin key"] = "pk_" + canary("admin-key")
+KEY = {"Authorization": f"Bearer {PLANTED['admin key']}"}
 
 
 def test_no_secret_comes_out_anywhere(start_program: StartProgram, tmp_path: Path) -> None:
@@ -145,13 +121,7 @@ def test_no_secret_comes_out_anywhere(start_program: StartProgram, tmp_path: Pat
             POSTERN_LOG="json",
             **channels(receiver),
         )
-        wait_until(
-            lambda: httpx2.get(f"{program.url}/readyz", trust_env=False, verify=WITHOUT_TLS).json()["engine"][
-                "ok"
-            ],
-            30,
-            what="the engine to be there",
-        )
+        program.wait_for_engine()
         everything = Everything(program)
         planted = dict(PLANTED)
         webhooks = made(everything, source)
@@ -180,38 +150,28 @@ def test_no_secret_comes_out_anywhere(start_program: StartProgram, tmp_path: Pat
 
 def made(everything: Everything, source: str) -> dict[str, dict[str, Any]]:
     """Webhooks of every kind that keeps a secret."""
-    key = {"Authorization": f"Bearer {PLANTED['admin key']}"}
 
     def one(name: str, authentication: dict[str, Any], **settings: Any) -> dict[str, Any]:
-        document = {
-            "name": name,
-            "authentication": authentication,
-            "fieldMapping": {"fieldOne": "orderNumber"},
-            **settings,
-        }
-        answer = everything.ask("POST", "/api/v1/webhooks", json=document, headers=key)
+        document = {"name": name, "authentication": authentication, **settings}
+        document["fieldMapping"] = {"fieldOne": "orderNumber"}
+        answer = everything.ask("POST", "/api/v1/webhooks", json=document, headers=KEY)
         assert answer.status_code == 201, answer.text
         described: dict[str, Any] = answer.json()
         return described
 
-    token = {
-        "method": "token",
-        "token": PLANTED["header token"],
-        "secondToken": PLANTED["second header token"],
-    }
+    def token(name: str, **more: str) -> dict[str, Any]:
+        return {"method": "token", "token": PLANTED[name], **more}
+
     schedule = {"url": source, "every": "1h", "headers": {"X-Source-Key": PLANTED["schedule header"]}}
     signing = {"secret": PLANTED["signing secret"], "secondSecret": PLANTED["second signing secret"]}
     return {
-        "header": one("Header", token, synchronousResponse={"enabled": True}),
-        "url": one(
-            "Url",
-            {"method": "token", "placement": "url", "token": PLANTED["url token"]},
-            cors={"enabled": True, "origins": ["*"]},
+        "header": one(
+            "Header",
+            token("header token", secondToken=PLANTED["second header token"]),
+            synchronousResponse={"enabled": True},
         ),
-        "basic": one(
-            "Basic",
-            {"method": "token", "placement": "basic", "username": "shop", "token": PLANTED["basic password"]},
-        ),
+        "url": one("Url", token("url token", placement="url"), cors={"enabled": True, "origins": ["*"]}),
+        "basic": one("Basic", token("basic password", placement="basic", username="shop")),
         "github": one("Signed", {"method": "hmac", "provider": "github", **signing}),
         "meta": one(
             "Meta", {"method": "hmac", "provider": "meta", **signing, "verifyToken": PLANTED["verify token"]}
@@ -222,34 +182,23 @@ def made(everything: Everything, source: str) -> dict[str, dict[str, Any]]:
 
 def a_key(everything: Everything, level: str) -> str:
     """The creation answer is the one place where a key is told."""
-    answer = everything.ask(
-        "POST",
-        "/api/v1/api-keys",
-        json={"name": level, "level": level},
-        headers={"Authorization": f"Bearer {PLANTED['admin key']}"},
-        silently=True,
-    )
-    key: str = answer.json()["key"]
-    return key
+    asked = {"name": level, "level": level}
+    answer = everything.ask("POST", "/api/v1/api-keys", json=asked, headers=KEY, silently=True)
+    return str(answer.json()["key"])
 
 
 def signed_in(everything: Everything) -> str:
     """The cookie is told to the browser that signs in, and to nobody else."""
     user = {"name": "edgar", "password": PLANTED["user password"], "level": "write"}
-    key = {"Authorization": f"Bearer {PLANTED['admin key']}"}
-    assert everything.ask("POST", "/api/v1/users", json=user, headers=key).status_code == 201
-    for name, password in (("admin", PLANTED["wrong token"]), ("admin", PLANTED["user password"])):
-        everything.ask(
-            "POST",
-            "/sign-in",
-            data={"name": name, "password": password},
-            headers={"Sec-Fetch-Site": "same-origin"},
-        )
-    form = {"name": "admin", "password": PLANTED["admin password"]}
-    answer = everything.ask(
-        "POST", "/sign-in", data=form, headers={"Sec-Fetch-Site": "same-origin"}, silently=True
-    )
-    return str(answer.cookies["postern_session"])
+    assert everything.ask("POST", "/api/v1/users", json=user, headers=KEY).status_code == 201
+
+    def tried(password: str, silently: bool = False) -> httpx2.Response:
+        own, form = {"Sec-Fetch-Site": "same-origin"}, {"name": "admin", "password": PLANTED[password]}
+        return everything.ask("POST", "/sign-in", data=form, headers=own, silently=silently)
+
+    tried("wrong token")
+    tried("user password")
+    return str(tried("admin password", silently=True).cookies["postern_session"])
 
 
 def listening(everything: Everything, key: str) -> Callable[[], None]:
@@ -313,22 +262,8 @@ def called(everything: Everything, webhooks: dict[str, dict[str, Any]]) -> None:
     call("github", {"X-Hub-Signature-256": signature("second signing secret")})
     hello = {"hub.mode": "subscribe", "hub.challenge": "12345", "hub.verify_token": PLANTED["verify token"]}
     call("meta", {}, urlencode(hello), method="GET")
-    ran = everything.ask(
-        "POST",
-        f"/api/v1/webhooks/{webhooks['poll']['id']}/schedule/run",
-        headers={"Authorization": f"Bearer {PLANTED['admin key']}"},
-    )
-    if ran.status_code in (404, 405):
-        ran_by_command = run_postern(
-            everything.program.data_dir.parent,
-            "webhooks",
-            "run",
-            webhooks["poll"]["id"],
-            "--json",
-            **settings_of(everything.program),
-        )
-        everything.note("postern webhooks run", ran_by_command.stdout + ran_by_command.stderr)
-        assert ran_by_command.returncode == 0, ran_by_command.stderr
+    run = f"/api/v1/webhooks/{webhooks['poll']['id']}/schedule/run"
+    assert everything.ask("POST", run, headers=KEY).status_code == 200
 
 
 def told_of_an_incident(
@@ -365,46 +300,30 @@ def refused(everything: Everything, webhooks: dict[str, dict[str, Any]]) -> None
             # A secret of one webhook, sent to another in a place where credentials are usual, is a credential
             # there too.
             secret = PLANTED[name]
-            everything.ask(
-                "POST",
-                webhook["url"],
-                content=BODY,
-                headers={**json_type, "X-Api-Key": secret, "X-Auth-Token": secret},
-            )
+            headers = {**json_type, "X-Api-Key": secret, "X-Auth-Token": secret}
+            everything.ask("POST", webhook["url"], content=BODY, headers=headers)
             if name in ("url token", "wrong token", "basic password"):
                 url = f"{webhook['url']}?{urlencode({'token': secret})}"
-                everything.ask(
-                    "POST", url, content=BODY, headers={**json_type, "Authorization": f"Bearer {secret}"}
-                )
-    own = {
-        "X-Elsewhere": PLANTED["header token"],
-        "X-Api-Key": "wrong",
-        "Referer": f"https://x.example/{PLANTED['header token']}",
-    }
-    everything.ask(
-        "POST",
-        f"{webhooks['header']['url']}?q={quote(PLANTED['header token'])}",
-        content=BODY,
-        headers={**json_type, **own},
-    )
-    key = {"Authorization": f"Bearer {PLANTED['admin key']}"}
+                headers = {**json_type, "Authorization": f"Bearer {secret}"}
+                everything.ask("POST", url, content=BODY, headers=headers)
+    secret = PLANTED["header token"]
+    own = {"X-Elsewhere": secret, "X-Api-Key": "wrong", "Referer": f"https://x.example/{secret}"}
+    url = f"{webhooks['header']['url']}?q={quote(secret)}"
+    everything.ask("POST", url, content=BODY, headers={**json_type, **own})
     secret = PLANTED["wrong token"]
-    for document in (
-        {"name": "x", "authentication": {"method": "token", "token": {"value": secret}}},
-        {"name": "x", "authentication": {"method": "token", "token": [secret]}},
-        {"name": "x", "authentication": {"method": "token", "token": secret * 40}},
-        {"name": "x", "authentication": {"method": "token", "token": secret, "headerName": "Host"}},
-        {
-            "name": "x",
-            "authentication": {"method": "hmac", "provider": "slack", "secret": {"generate": secret}},
-        },
-        {"name": "x", "authentication": {"method": "none", "secret": secret}},
-        {"name": "x", "authentication": secret},
+    for authentication in (
+        {"method": "token", "token": {"value": secret}},
+        {"method": "token", "token": [secret]},
+        {"method": "token", "token": secret * 40},
+        {"method": "token", "token": secret, "headerName": "Host"},
+        {"method": "hmac", "provider": "slack", "secret": {"generate": secret}},
+        {"method": "none", "secret": secret},
+        secret,
     ):
-        assert everything.ask("POST", "/api/v1/webhooks", json=document, headers=key).status_code == 422
-    everything.ask(
-        "POST", "/api/v1/webhooks", content=f'{{"token": "{secret}"'.encode(), headers={**key, **json_type}
-    )
+        document = {"name": "x", "authentication": authentication}
+        assert everything.ask("POST", "/api/v1/webhooks", json=document, headers=KEY).status_code == 422
+    cut = f'{{"token": "{secret}"'.encode()
+    everything.ask("POST", "/api/v1/webhooks", content=cut, headers={**KEY, **json_type})
     everything.ask("GET", "/api/v1/webhooks", headers={"Authorization": f"Bearer {secret}"})
     everything.ask("GET", "/api/v1/webhooks", headers={"Cookie": f"postern_session={secret}"})
     tested = {"method": "hmac", "provider": "github", "secret": PLANTED["signing secret"]}
@@ -412,7 +331,7 @@ def refused(everything: Everything, webhooks: dict[str, dict[str, Any]]) -> None
         "authentication": tested,
         "call": {"headers": [["X-Hub-Signature-256", "sha256=00"]], "body": BODY.decode()},
     }
-    everything.ask("POST", "/api/v1/signature-tests", json=test, headers=key)
+    everything.ask("POST", "/api/v1/signature-tests", json=test, headers=KEY)
 
 
 def one_of_each_kind(everything: Everything) -> list[dict[str, Any]]:
@@ -423,11 +342,10 @@ def one_of_each_kind(everything: Everything) -> list[dict[str, Any]]:
 
 def asked_over_rest(everything: Everything, webhooks: dict[str, dict[str, Any]]) -> None:
     """Whatever can be read, by the API's own description, of every webhook and of many invocations."""
-    key = {"Authorization": f"Bearer {PLANTED['admin key']}"}
     document = everything.ask("GET", "/api/v1/openapi.json").json()
     for path in ("/metrics", "/healthz", "/readyz", "/docs", "/problems/credential_mismatch"):
         everything.ask("GET", path)
-    everything.ask("GET", "/api/v1/invocations?limit=200", headers=key)
+    everything.ask("GET", "/api/v1/invocations?limit=200", headers=KEY)
     invocations = one_of_each_kind(everything)
     ids = {
         "webhook_id": [one["id"] for one in webhooks.values()],
@@ -438,16 +356,11 @@ def asked_over_rest(everything: Everything, webhooks: dict[str, dict[str, Any]])
             continue
         for name in re.findall(r"{(\w+)}", path) or [""]:
             for one in ids.get(name, [""]):
-                everything.ask("GET", path.replace(f"{{{name}}}", one or "none_0"), headers=key)
-    everything.ask("PATCH", f"/api/v1/webhooks/{ids['webhook_id'][0]}", json={"name": "Renamed"}, headers=key)
-    everything.ask("POST", f"/api/v1/webhooks/{ids['webhook_id'][3]}/promote", headers=key)
-    assert (
-        json.loads(everything.written[-1][1].partition(b"\n{")[2].join([b"{", b""]))["authentication"][
-            "secondSecretSet"
-        ]
-        is False
-    )
-    everything.ask("GET", "/api/v1/audit?limit=200", headers=key)
+                everything.ask("GET", path.replace(f"{{{name}}}", one or "none_0"), headers=KEY)
+    everything.ask("PATCH", f"/api/v1/webhooks/{ids['webhook_id'][0]}", json={"name": "Renamed"}, headers=KEY)
+    promoted = everything.ask("POST", f"/api/v1/webhooks/{ids['webhook_id'][3]}/promote", headers=KEY)
+    assert promoted.json()["authentication"]["secondSecretSet"] is False
+    everything.ask("GET", "/api/v1/audit?limit=200", headers=KEY)
 
 
 def asked_over_mcp(everything: Everything, key: str, webhooks: dict[str, dict[str, Any]]) -> None:
@@ -526,25 +439,20 @@ def typed(everything: Everything, folder: Path, webhooks: dict[str, dict[str, An
     (folder / "broken.yaml").write_text(f"version: 1\nwebhooks: [{json.dumps(PLANTED['wrong token'])}: : {{")
     webhook = webhooks["github"]["id"]
     (found, *_) = admin_of(everything.program).get(f"invocations?webhookId={webhook}").json["items"]
-    commands: list[tuple[str, ...]] = [
-        *(
-            ("webhooks", "list"),
-            ("webhooks", "show", webhook, "--json"),
-            ("history", "list", "--json"),
-            ("history", "show", found["id"]),
-        ),
-        *(
-            ("export",),
-            ("apply", "more.yaml"),
-            ("apply", "leak.yaml"),
-            ("apply", "broken.yaml"),
-            ("settings",),
-            ("incidents", "test", "--json"),
-            ("keys", "list"),
-        ),
-        ("signatures", "test", "--webhook", webhook, "--invocation", found["id"]),
-        ("webhooks", "set", webhook, "--second-secret", "file:file.txt"),
-    ]
+    typed = f"""webhooks list
+        webhooks show {webhook} --json
+        history list --json
+        history show {found["id"]}
+        export
+        apply more.yaml
+        apply leak.yaml
+        apply broken.yaml
+        settings
+        incidents test --json
+        keys list
+        signatures test --webhook {webhook} --invocation {found["id"]}
+        webhooks set {webhook} --second-secret file:file.txt"""
+    commands = [line.split() for line in typed.splitlines()]
     script = folder / "commands.py"
     script.write_text(COMMANDS_IN_ONE_PROCESS)
     environment = clean_environment(settings_of(everything.program))

@@ -7,7 +7,7 @@ import sys
 import tarfile
 import tomllib
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,12 +67,8 @@ def test_it_is_called_as_the_documents_say(built: Built) -> None:
         metadata = opened.read(f"{folder}/METADATA").decode()
         assert opened.read(f"{folder}/licenses/LICENSE") == (ROOT / "LICENSE").read_bytes()
         assert "postern/py.typed" in opened.namelist()
-    assert re.findall(r"^Provides-Extra: (.*)$", metadata, re.MULTILINE) == [
-        "dbos",
-        "mcp",
-        "postgres",
-        "temporal",
-    ]
+    extras = re.findall(r"^Provides-Extra: (.*)$", metadata, re.MULTILINE)
+    assert extras == ["dbos", "mcp", "postgres", "temporal"]
 
 
 def test_the_wheel_holds_every_file_of_the_package(built: Built) -> None:
@@ -116,9 +112,6 @@ class Installed:
 
     def run(self, *command: str, **settings: str) -> subprocess.CompletedProcess[str]:
         return run_command(*command, folder=self.folder, environment=self.environment(**settings))
-
-
-Install = Callable[[str, Path], Installed]
 
 
 def install(python: str, package: Path, folder: Path) -> Installed:
@@ -181,9 +174,8 @@ def test_the_first_minute_with_the_wheel(version: str, built: Built, tmp_path: P
             page = httpx2.get(address[0] + path, trust_env=False, verify=WITHOUT_TLS, timeout=PATIENCE)
             assert page.status_code == 200, path
             for asset in re.findall(r'(?:src|href)="(/static/[^"]+)"', page.text):
-                assert (
-                    httpx2.get(address[0] + asset, trust_env=False, verify=WITHOUT_TLS).status_code == 200
-                ), asset
+                found = httpx2.get(address[0] + asset, trust_env=False, verify=WITHOUT_TLS)
+                assert found.status_code == 200, asset
         listed = installed.run("postern", "webhooks", "list")
         assert "Example: order look-up" in listed.stdout
         assert "shopify" in installed.run("postern", "signatures", "providers").stdout
@@ -193,21 +185,17 @@ def test_the_first_minute_with_the_wheel(version: str, built: Built, tmp_path: P
 
 def without_what_it_asks_for(installed: Installed) -> None:
     """The plain installation lacks the extras, and says so when one is asked for."""
+    url = "postgresql://nobody/x"
+    dbos = {"POSTERN_ENGINE": "dbos", "POSTERN_DBOS_DATABASE_URL": url}
     asked = {
-        "postgres": installed.run(
-            "postern", "webhooks", "list", POSTERN_DATABASE_URL="postgresql://nobody/x"
-        ),
+        "postgres": installed.run("postern", "webhooks", "list", POSTERN_DATABASE_URL=url),
         "temporal": installed.run("postern", "serve", POSTERN_ENGINE="temporal"),
-        "dbos": installed.run(
-            "postern", "serve", POSTERN_ENGINE="dbos", POSTERN_DBOS_DATABASE_URL="postgresql://nobody/x"
-        ),
+        "dbos": installed.run("postern", "serve", **dbos),
         "mcp": installed.run("postern", "mcp"),
     }
     for extra, ran in asked.items():
         assert ran.returncode == 2, (extra, ran)
         assert ran.stderr.strip().endswith(f"in a checkout pip install '.[{extra}]'"), ran.stderr
         assert len(ran.stderr.strip().splitlines()) == 1, ran.stderr
-    copied = installed.run(
-        "postern", "copy", "--from", "sqlite:///data/postern.db", "--to", "postgresql://nobody/x"
-    )
+    copied = installed.run("postern", "copy", "--from", "sqlite:///data/postern.db", "--to", url)
     assert (copied.returncode, "postern-gateway[postgres]" in copied.stderr) == (2, True), copied

@@ -1,10 +1,9 @@
 """The documentation is complete, true to the code, and its commands run."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import httpx2
 import pytest
 from reference import FOLDER, PAGES, commands, use_cases
 from screenshots import DARK, PHONE
@@ -13,9 +12,8 @@ from screenshots import PAGES as SHOTS
 from postern import presets
 from postern.core.problems import PROBLEMS
 from postern.settings import OF_COMMANDS, SETTINGS
-from support.client import admin_of
-from support.plain_http import WITHOUT_TLS
-from support.program import Program, StartProgram
+from support.client import admin_of, call, made
+from support.program import StartProgram
 from support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,49 +30,32 @@ def test_no_reference_page_is_left_over() -> None:
     assert there == set(PAGES)
 
 
-def undocumented(page: str, names: Iterator[str]) -> list[str]:
+DOCUMENTED: dict[str, Callable[[], Iterator[str]]] = {
+    "settings.md": lambda: (f"| `{one.variable}` |" for one in SETTINGS),
+    "problems.md": lambda: (f"| `{code}` |" for code in PROBLEMS),
+    "senders.md": lambda: (f"](senders/{name}.md) | `{name}` |" for name in presets.names()),
+    "commands.md": lambda: (f"## postern {' '.join(words)}\n" for words, _ in commands()),
+    "use-cases.md": lambda: (f"| `{name}` |" for name, _, _ in use_cases()),
+}
+
+
+@pytest.mark.parametrize("page", DOCUMENTED)
+def test_everything_that_there_is_of_a_kind_is_on_its_page(page: str) -> None:
     text = (FOLDER / page).read_text()
-    return [f"{name} (run `make reference`)" for name in names if name not in text]
+    assert [name for name in DOCUMENTED[page]() if name not in text] == [], "run `make reference`"
 
 
-def test_every_setting_is_documented() -> None:
-    assert undocumented("settings.md", (f"| `{one.variable}` |" for one in SETTINGS)) == []
-
-
-def test_every_problem_is_documented() -> None:
-    assert undocumented("problems.md", (f"| `{code}` |" for code in PROBLEMS)) == []
-
-
-def test_every_sender_is_documented() -> None:
-    assert (
-        undocumented("senders.md", (f"](senders/{name}.md) | `{name}` |" for name in presets.names())) == []
-    )
-
-
-def test_every_command_is_documented_and_says_what_it_does() -> None:
-    assert undocumented("commands.md", (f"## postern {' '.join(words)}\n" for words, _ in commands())) == []
+def test_every_command_and_every_use_case_says_what_it_does() -> None:
     assert [words for words, command in commands() if not command.help] == []
-
-
-def test_every_use_case_is_documented() -> None:
-    assert undocumented("use-cases.md", (f"| `{name}` |" for name, _, _ in use_cases())) == []
+    assert [name for name, _, purpose in use_cases() if not purpose] == []
 
 
 def test_every_page_of_the_console_has_its_picture() -> None:
     shown = set(re.findall(r"\(console/([\w-]+)\.png\)", (ROOT / "docs" / "console.md").read_text()))
-    assert shown == {path.stem for path in (ROOT / "docs" / "console").iterdir()}, (
-        "run `make screenshots`, or show it in docs/console.md"
-    )
-    taken = {
-        name + ending
-        for name, _, _ in SHOTS
-        for ending in ("", *(["-dark"] if name in DARK else []), *(["-phone"] if name in PHONE else []))
-    }
-    assert shown == taken | {"sign-in"}
-
-
-def test_every_use_case_says_what_it_does() -> None:
-    assert [name for name, _, purpose in use_cases() if not purpose] == []
+    there = {path.stem for path in (ROOT / "docs" / "console").iterdir()}
+    assert shown == there, "run `make screenshots`, or show it in docs/console.md"
+    taken = {name for name, _, _ in SHOTS} | {f"{name}-dark" for name in DARK}
+    assert shown == taken | {f"{name}-phone" for name in PHONE} | {"sign-in"}
 
 
 @pytest.mark.parametrize("page", PROSE, ids=lambda page: str(page.relative_to(ROOT)))
@@ -83,12 +64,9 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert [target for target in targets if not (page.parent / target).exists()] == []
 
 
-def test_the_example_is_what_the_readme_says(start_program: StartProgram) -> None:
+def test_the_example_answers_its_own_webhook_and_hears_no_other(start_program: StartProgram) -> None:
     example = {"POSTERN_WORKFLOWS": str(ROOT / "src/postern/workflows/example"), "POSTERN_EXAMPLE": "on"}
-    the_example_answers_its_own_webhook_and_hears_no_other(start_program(**example))
-
-
-def the_example_answers_its_own_webhook_and_hears_no_other(program: Program) -> None:
+    program = start_program(**example)
     # It serves before it has said everything, and says it line by line.
     wait_until(lambda: " -d '" in program.output(), what="the whole command to be printed")
     curl = program.output().partition("Try it:")[2].partition(" -d '")[0]
@@ -98,26 +76,16 @@ def the_example_answers_its_own_webhook_and_hears_no_other(program: Program) -> 
     api = admin_of(program)
     # The caller waits 25 seconds for the answer: not also for an engine that comes up on a busy machine.
     wait_until(lambda: api.get("workflows").json, what="the engine to know the workflow")
-    reply = httpx2.post(
-        address[0],
-        json={"orderNumber": "1001"},
-        headers=headers,
-        trust_env=False,
-        verify=WITHOUT_TLS,
-        timeout=60,
-    )
-    assert reply.status_code == 200, f"{reply.text}\n{program.output()}"
-    assert reply.json()["orders"][0]["name"] == "#1001"
+    reply = call(address[0], {"orderNumber": "1001"}, **headers)
+    assert reply.status == 200, f"{reply.text}\n{program.output()}"
+    assert reply.json["orders"][0]["name"] == "#1001"
     wait_until(
         lambda: api.get("invocations").json["items"][0].get("workflows") == ["order_lookup"],
         what="the history to name the workflow",
     )
-    own = api.post("webhooks", {"name": "Mine", "authentication": {"method": "none"}}).json
-    call = httpx2.post(own["url"], json={}, trust_env=False, verify=WITHOUT_TLS).json()["invocationId"]
-    wait_until(
-        lambda: api.get(f"invocations/{call}").json["status"] == "started", what="the call to be started"
-    )
-    assert api.get(f"invocations/{call}").json["nobodyListens"] is True
+    other = f"invocations/{call(made(program)['url']).json['invocationId']}"
+    wait_until(lambda: api.get(other).json["status"] == "started", what="the call to be started")
+    assert api.get(other).json["nobodyListens"] is True
 
 
 DEPLOYMENT = [

@@ -5,13 +5,11 @@ import re
 import sys
 from pathlib import Path
 
-import httpx2
 import pytest
 
-from support.client import admin_of
+from support.client import call, made
 from support.program import StartProgram, run_command, run_postern
 from support.waiting import wait_until
-from support.wire import exchange
 
 SAYING = """
 import sys
@@ -112,20 +110,15 @@ def test_what_a_caller_sent_moves_no_terminal_by_a_workflow_that_failed(
         "from postern.workflows import workflow\n@workflow\ndef look_up(event):\n    raise ValueError(event['payload']['number'])\n"
     )
     program = start_program(POSTERN_LOG="text", POSTERN_WORKFLOWS=str(tmp_path / "flows.py"))
-    webhook = (
-        admin_of(program).post("webhooks", {"name": "Orders", "authentication": {"method": "none"}}).json
-    )
-    body = json.dumps({"number": "1001\x1b[2J\x9b31m"})
-    httpx2.post(webhook["url"], content=body, headers={"Content-Type": "application/json"}, trust_env=False)
+    call(made(program)["url"], {"number": "1001\x1b[2J\x9b31m"})
     wait_until(lambda: "ValueError: 1001·[2J·31m" in program.output(), what="the workflow's error")
     assert "\x1b" not in program.output() and "\x9b" not in program.output()
 
 
 def test_off_leaves_what_went_wrong_as_text() -> None:
     text = logged("off")
-    assert (
-        "went well" not in text and "went wrong" in text and "ZeroDivisionError" in text and "{" not in text
-    )
+    assert "went well" not in text and "{" not in text
+    assert "went wrong" in text and "ZeroDivisionError" in text
 
 
 @pytest.mark.parametrize("style", ["json", "off"])
@@ -136,14 +129,11 @@ def test_the_engine_process_is_spoken_of_in_the_style_that_was_asked_for(
     program = start_program(POSTERN_LOG=style, POSTERN_WORKFLOWS=str(tmp_path / "flows.py"))
     wait_until(lambda: "flows.py, line 1" in program.output(), what="the workflow file's error")
     (tmp_path / "flows.py").write_text("")
-    wait_until(lambda: exchange(program.port, "GET", "/readyz").json["engine"]["ok"], what="the engine")
+    program.wait_for_engine()
     assert program.stop() == 0
     # The greeting stands somewhere among them.
-    lines = [
-        line
-        for line in program.output().splitlines()
-        if "the engine process" in line or "flows.py, line 1" in line
-    ]
+    told = re.compile("the engine process|flows.py, line 1")
+    lines = [line for line in program.output().splitlines() if told.search(line)]
     if style == "json":
         levels = {line["event"]: line["level"] for line in map(json.loads, lines)}
         assert levels["the workflows file has an error"] == "error"
@@ -179,14 +169,10 @@ def printing(start_program: StartProgram, folder: Path, style: str) -> tuple[str
     program = start_program(
         POSTERN_LOG=style, POSTERN_WORKFLOWS=str(folder / "flows.py"), POSTERN_ADMIN_PASSWORD=""
     )
-    webhook = (
-        admin_of(program).post("webhooks", {"name": "Orders", "authentication": {"method": "none"}}).json
-    )
-    headers = {"Content-Type": "application/json"}
-    called = httpx2.post(webhook["url"], content=b'{"number": 7}', headers=headers, trust_env=False)
+    called = call(made(program)["url"], {"number": 7})
     wait_until(lambda: "looked up 7" in program.output(), what="what the step prints")
     assert program.stop() == 0
-    return program.output(), called.json()["invocationId"]
+    return program.output(), called.json["invocationId"]
 
 
 def test_with_json_all_that_a_gateway_says_is_one_document_a_line(

@@ -46,6 +46,11 @@ OWN_WAY = "the page does the same in a way of its own"
 BY_A_LISTENER = "it is what a program does that takes calls in; here one sees who does, and sends calls there"
 OWN_MEANS = "it is how the surface keeps one of its own promises, and nothing to ask for by itself"
 
+
+def of_the_console(why: str) -> dict[str, str]:
+    return dict.fromkeys(("rest", "mcp", "cli"), why)
+
+
 NOT_OFFERED: dict[str, dict[str, str]] = {
     "accounts.change_own_password": {"mcp": SIGNED_IN, "cli": SIGNED_IN},
     "accounts.change_user": {"mcp": PEOPLE},
@@ -62,21 +67,21 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
     "as_code.apply": {"mcp": BY_FILE, "console": BY_FILE},
     "as_code.export": {"mcp": BY_FILE, "console": BY_FILE},
     "engine.runs": {"cli": NO_ENGINE},
-    "engine.state": dict.fromkeys(("rest", "mcp", "cli"), "`/readyz` tells it"),
+    "engine.state": of_the_console("`/readyz` tells it"),
     "export.everything": dict.fromkeys(("rest", "mcp", "console"), PAGE_BY_PAGE),
-    "history.failures": dict.fromkeys(("rest", "mcp", "cli"), FOR_PAGES),
+    "history.failures": of_the_console(FOR_PAGES),
     "history.request": {"mcp": "it is for a program that takes a call in again; a model is shown the call"},
-    "findable.behind": dict.fromkeys(("rest", "mcp", "cli"), FOR_PAGES),
-    "history.oldest": dict.fromkeys(("rest", "mcp", "cli"), FOR_PAGES),
+    "findable.behind": of_the_console(FOR_PAGES),
+    "history.oldest": of_the_console(FOR_PAGES),
     "samples.payload_types": {"console": "it is a file beside the workflow files, which an editor reads"},
     "idempotency.once": {"mcp": OWN_MEANS, "cli": OWN_MEANS, "console": OWN_MEANS},
     "listeners.answer": dict.fromkeys(("mcp", "console"), BY_A_LISTENER),
     "listeners.ask": dict.fromkeys(("mcp", "console"), BY_A_LISTENER),
     "listeners.enter": dict.fromkeys(("mcp", "console"), BY_A_LISTENER),
     "live.follow": {"mcp": IS_A_STREAM, "cli": IS_A_STREAM, "console": IS_FOR_EYES},
-    "live.watch": dict.fromkeys(("rest", "mcp", "cli"), IS_FOR_EYES),
+    "live.watch": of_the_console(IS_FOR_EYES),
     "remedies.apply": {"cli": ONE_CLICK},
-    "retention.last": dict.fromkeys(("rest", "mcp", "cli"), IS_LOGGED),
+    "retention.last": of_the_console(IS_LOGGED),
     "retention.kept_until": dict.fromkeys(
         ("rest", "mcp", "cli"), "it stands beside a call's notes; the settings in force tell the days"
     ),
@@ -88,15 +93,11 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
         "it is for the button: whoever asks for the call to be admitted hears the same",
     ),
     **{
-        f"saved_views.{name}": dict.fromkeys(("rest", "mcp", "cli"), OWN_BOOKMARK)
+        f"saved_views.{name}": of_the_console(OWN_BOOKMARK)
         for name in ("listing", "save", "rename", "delete")
     },
-    "samples.workflow_of_call": dict.fromkeys(("rest", "mcp", "cli"), ONE_OF_A_RECORDED),
-    "settings.rotate_key": {
-        "rest": ADMIN_AT_THE_MACHINE,
-        "mcp": ADMIN_AT_THE_MACHINE,
-        "console": ADMIN_AT_THE_MACHINE,
-    },
+    "samples.workflow_of_call": of_the_console(ONE_OF_A_RECORDED),
+    "settings.rotate_key": dict.fromkeys(("rest", "mcp", "console"), ADMIN_AT_THE_MACHINE),
     "settings.in_force": {"mcp": FROM_ITS_START},
     "readiness.status": dict.fromkeys(
         ("mcp", "console"), "the list of webhooks tells what is wrong with them"
@@ -113,15 +114,15 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
     "remedies.take_second_secret": dict.fromkeys(
         ("rest", "mcp", "cli"), "elsewhere a second secret is saved, and the call admitted, as such"
     ),
-    "remedies.effects": dict.fromkeys(("rest", "mcp", "cli"), "it stands beside a button of the console"),
-    "listing.folders": dict.fromkeys(("rest", "mcp", "cli"), "the list, sorted by folder, tells the same"),
-    "listing.page": dict.fromkeys(("rest", "mcp", "cli"), "the list is gone through with a cursor"),
-    "listing.with_own_retention": dict.fromkeys(("rest", "mcp", "cli"), "the list tells the same"),
-    "many.effects": dict.fromkeys(("rest", "mcp", "cli"), "a dry run tells how many it is about"),
-    "picking.choices": dict.fromkeys(("rest", "mcp", "cli"), FOR_PICKERS),
-    "picking.meant": dict.fromkeys(("rest", "mcp", "cli"), FOR_PICKERS),
-    "picking.names": dict.fromkeys(("rest", "mcp", "cli"), FOR_PICKERS),
-    "picking.one": dict.fromkeys(("rest", "mcp", "cli"), FOR_PICKERS),
+    "remedies.effects": of_the_console("it stands beside a button of the console"),
+    "listing.folders": of_the_console("the list, sorted by folder, tells the same"),
+    "listing.page": of_the_console("the list is gone through with a cursor"),
+    "listing.with_own_retention": of_the_console("the list tells the same"),
+    "many.effects": of_the_console("a dry run tells how many it is about"),
+    "picking.choices": of_the_console(FOR_PICKERS),
+    "picking.meant": of_the_console(FOR_PICKERS),
+    "picking.names": of_the_console(FOR_PICKERS),
+    "picking.one": of_the_console(FOR_PICKERS),
     "webhooks.reveal": {"rest": SHOWS_SECRETS, "mcp": SHOWS_SECRETS, "cli": SHOWS_SECRETS},
 }
 

@@ -7,7 +7,6 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
@@ -76,20 +75,6 @@ class Scene:
         }
         self.programs.append(Program(self.folder, settings))
         self.program.wait_until_ready()
-
-    def engine_is_up(self) -> bool:
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
-        try:
-            connection.request("GET", "/readyz")
-            return bool(json.loads(connection.getresponse().read())["engine"]["ok"])
-        finally:
-            connection.close()
-
-    def engine_process(self) -> int:
-        (engine,) = (
-            process for process in self.program.processes_left() if process != self.program.process.pid
-        )
-        return engine
 
     def history(self) -> list[tuple[str, str, bytes]]:
         return rows(self.data_dir / "postern.db", "SELECT id, outcome, headers FROM invocations")
@@ -166,7 +151,7 @@ async def storm(scene: Scene) -> dict[int, str]:
         acknowledged[event] = await caller.call(event)
 
     for number, (_, moment, engine_first) in enumerate(CUTS):
-        await asyncio.to_thread(wait_until, scene.engine_is_up, what="the engine")
+        await asyncio.to_thread(scene.program.wait_for_engine)
         noted = scene.notes.stat().st_size
         before = len(acknowledged)
         wave = range(number * CONNECTIONS, (number + 1) * CONNECTIONS)
@@ -279,7 +264,7 @@ def test_the_embedded_engine_runs_once_what_it_took_when_the_gateway_died_before
     (scene.folder / "workflows" / "cut.py").write_text(CUT)
     cut = scene.folder / "cut"
     scene.start(CUT=str(cut))
-    wait_until(scene.engine_is_up)
+    scene.program.wait_for_engine()
     cut.touch()
     answer = exchange(scene.port, "POST", scene.webhook.path, [*CALL, ("X-Event-Id", "1")], b"{}")
     scene.program.process.wait(PATIENCE)

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
-from support.client import Client, admin_of
+from support.client import admin_of, made
 from support.forks import impatient
 from support.program import Program
 from support.waiting import PATIENCE, wait_until
@@ -97,38 +98,15 @@ PLANS = [
 
 
 class Stage:
-    def __init__(self, folder: Path) -> None:
-        (folder / "workflows").mkdir()
-        (folder / "workflows" / "obey.py").write_text(WORKFLOW)
-        self.program = Program(
-            folder,
-            {
-                "POSTERN_WORKFLOWS": str(folder / "workflows"),
-                "POSTERN_LOG": "json",
-                "NOTES": str(folder),
-                **impatient(**{"postern.engines.embedded.engine.EmbeddedEngine.asked_after": 1.0}),
-            },
-        )
-        self.program.wait_until_ready()
-        wait_until(lambda: self.api.get("/readyz").json["engine"]["ok"], what="the engine")
+    def __init__(self, program: Program) -> None:
+        self.program, self.api = program, admin_of(program)
+        program.wait_for_engine()
         once = {"enabled": True, "key": "n"}
-        self.paths = {
-            waits: self.made(
-                duplicateProtection=once,
-                synchronousResponse={"enabled": waits, "timeoutSeconds": WAITS},
-            )
-            for waits in (True, False)
-        }
-
-    @property
-    def api(self) -> Client:
-        return admin_of(self.program)
-
-    def made(self, **settings: Any) -> str:
-        webhook = self.api.post(
-            "webhooks", {"name": "Orders", "authentication": {"method": "none"}, **settings}
-        ).json
-        return "/webhook/" + str(webhook["url"]).rpartition("/")[2]
+        self.paths = {}
+        for waits in (True, False):
+            answers = {"enabled": waits, "timeoutSeconds": WAITS}
+            webhook = made(program, duplicateProtection=once, synchronousResponse=answers)
+            self.paths[waits] = urlsplit(webhook["url"]).path
 
     def call(self, plan: Plan) -> None:
         began = time.monotonic()
@@ -171,12 +149,12 @@ class Stage:
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
-    stage = Stage(tmp_path)
-    try:
-        yield stage
-        stage.program.stop()
-    finally:
-        stage.program.kill()
+    (tmp_path / "workflows").mkdir()
+    (tmp_path / "workflows" / "obey.py").write_text(WORKFLOW)
+    settings = {"POSTERN_WORKFLOWS": str(tmp_path / "workflows"), "NOTES": str(tmp_path)}
+    settings |= impatient(**{"postern.engines.embedded.engine.EmbeddedEngine.asked_after": 1.0})
+    with Program(tmp_path, settings) as program:
+        yield Stage(program)
 
 
 def test_history_says_what_callers_heard_and_what_became_of_their_runs(stage: Stage) -> None:

@@ -70,9 +70,7 @@ class House:
 
     def ready(self) -> None:
         self.program.wait_until_ready()
-        wait_until(
-            lambda: exchange(self.program.port, "GET", "/readyz").json["engine"]["ok"], what="the engine"
-        )
+        self.program.wait_for_engine()
 
     def call(self, webhook: ServedWebhook, body: bytes) -> HttpReply:
         return exchange(self.program.port, "POST", webhook.path, CALL, body)

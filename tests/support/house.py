@@ -5,7 +5,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Protocol
@@ -101,17 +101,11 @@ class HasUrl(Protocol):
     def url(self) -> str: ...
 
 
-class HasId(Protocol):
-    @property
-    def id(self) -> str: ...
-
-
 @dataclass
 class House:
     gateway: Gateway
     engine: NotingEngine
     dispatcher: Dispatcher
-    urls: dict[str, str] = field(default_factory=dict)
 
     async def webhook(self, **settings: Any) -> Webhook:
         """A new webhook; what is not given is method None."""
@@ -151,7 +145,7 @@ class House:
             answer.body,
         )
 
-    def lets_callers_wait(self, webhook: HasId, seconds: float = 0.05) -> None:
+    def lets_callers_wait(self, webhook: Webhook, seconds: float = 0.05) -> None:
         """Sets how long callers of this webhook wait, until its settings are changed. The settings say it in whole
         seconds; for a caller that has waited the result is the same."""
         served = self.gateway.runtime.directory.by_id(webhook.id)

@@ -212,28 +212,10 @@ class PostgresProcess:
 
     def _make(self) -> None:
         home = self._home
-        make: list[str | Path] = [
-            self._binaries / "initdb",
-            "-D",
-            home / "data",
-            "-U",
-            "postgres",
-            "-E",
-            "UTF8",
-            "--locale=C",
-            "--auth=trust",
-            "--no-sync",
-        ]
-        made = subprocess.run(
-            make,
-            cwd=home,
-            env=self._surroundings,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-            **self._person,
-        )
+        how = "-U postgres -E UTF8 --locale=C --auth=trust --no-sync"
+        make: list[str | Path] = [self._binaries / "initdb", "-D", home / "data", *how.split()]
+        surroundings: dict[str, Any] = {"cwd": home, "env": self._surroundings, **self._person}
+        made = subprocess.run(make, capture_output=True, text=True, check=False, **surroundings)
         assert made.returncode == 0, f"initdb failed:\n{made.stdout}{made.stderr}"
 
     def start(self) -> None:

@@ -1,6 +1,7 @@
 """The real program: ``postern serve`` as a process of its own, on a free port, with its data in the test's
 folder."""
 
+import json
 import os
 import secrets
 import signal
@@ -106,12 +107,19 @@ class Program:
         assert "Error in sitecustomize" not in self.output(), self.output()
 
     def is_ready(self) -> bool:
+        return self._readiness()[0] == 200
+
+    def wait_for_engine(self) -> None:
+        wait_until(lambda: json.loads(self._readiness()[1])["engine"]["ok"], what="the engine")
+
+    def _readiness(self) -> tuple[int, bytes]:
         connection = HTTPConnection("127.0.0.1", self.port, timeout=2)
         try:
             connection.request("GET", "/readyz")
-            return connection.getresponse().status == 200
+            answer = connection.getresponse()
+            return answer.status, answer.read()
         except (OSError, HTTPException):
-            return False
+            return 0, b""
         finally:
             connection.close()
 

@@ -8,34 +8,23 @@ from postern.core.problems import Refused
 from postern.surfaces.leaving import while_connected
 
 
-def request(messages: "asyncio.Queue[Message]") -> Request:
-    return Request({"type": "http", "method": "GET", "path": "/", "headers": []}, messages.get)
-
-
-async def never(begun: asyncio.Event, ended: asyncio.Event) -> None:
-    begun.set()
-    try:
-        await asyncio.Event().wait()
-    finally:
-        ended.set()
-
-
-async def leave() -> None:
+async def test_work_ends_when_its_client_leaves_and_not_before() -> None:
     messages: asyncio.Queue[Message] = asyncio.Queue()
+    request = Request({"type": "http", "method": "GET", "path": "/", "headers": []}, messages.get)
     begun, ended = asyncio.Event(), asyncio.Event()
-    asked = asyncio.create_task(while_connected(request(messages), never(begun, ended)))
+
+    async def never() -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    assert await while_connected(request, asyncio.sleep(0, "found")) == "found"
+    asked = asyncio.create_task(while_connected(request, never()))
     messages.put_nowait({"type": "http.request", "body": b"", "more_body": False})
     await begun.wait()
     messages.put_nowait({"type": "http.disconnect"})
     with pytest.raises(Refused):
         await asked
     await ended.wait()
-
-
-async def stay() -> str:
-    return await while_connected(request(asyncio.Queue()), asyncio.sleep(0, "found"))
-
-
-def test_work_ends_when_its_client_leaves_and_not_before() -> None:
-    asyncio.run(leave())
-    assert asyncio.run(stay()) == "found"

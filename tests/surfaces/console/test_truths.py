@@ -306,7 +306,7 @@ def test_a_workflow_that_failed_and_a_caller_without_its_answer_are_red_wherever
     program = start_program(POSTERN_ADMIN_PASSWORD=PASSWORD, POSTERN_WORKFLOWS=str(tmp_path / "flows"))
     console = Console(page, program)
     sign_in(page.context, program)
-    wait_until(lambda: console.api.get("/readyz").json["engine"]["ok"], what="the engine")
+    program.wait_for_engine()
     webhook = console.webhook(synchronousResponse={"enabled": True, "timeoutSeconds": 1})
     assert console.call(webhook["url"], {"fails": True})[0] == 502
     assert console.call(webhook["url"], {"late": 1.3, "answer": 201})[0] == 504
