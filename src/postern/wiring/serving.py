@@ -20,7 +20,7 @@ from postern.surfaces.app import make_app
 from postern.surfaces.cli.develop.dev_lines import DevLines
 from postern.surfaces.cli.run import FAILED, USAGE
 from postern.surfaces.console.rehearsal import rehearse
-from postern.surfaces.http.app_exchange import AppExchange, Turns
+from postern.surfaces.http.app_exchange import AppExchange, AppTurns
 from postern.surfaces.http.call_exchange import CallExchange
 from postern.surfaces.http.server import listen
 from postern.surfaces.http.server import serve as serve_http
@@ -100,7 +100,7 @@ async def serve(settings: Settings, slot: WorkerSlot | None = None, lines: DevLi
                     with greeting.whatever_comes() if greeting else nullcontext():
                         await serve_http(
                             partial(CallExchange, Intake(gateway, addresses)),
-                            partial(AppExchange, app, Turns()),
+                            partial(AppExchange, app, AppTurns()),
                             listener,
                             settings.body_timeout,
                             settings.base_url.startswith("https://"),

@@ -14,7 +14,7 @@ from uvicorn.server import ServerState
 
 from postern.core.address import NOBODY, ClientAddresses
 from postern.surfaces.http import app_exchange
-from postern.surfaces.http.app_exchange import AT_ONCE, AppExchange, Turns
+from postern.surfaces.http.app_exchange import AT_ONCE, AppExchange, AppTurns
 from postern.surfaces.http.call_exchange import CallExchange
 from postern.surfaces.http.connection import Connection, Connections
 from postern.surfaces.http.reader import Request
@@ -83,7 +83,9 @@ async def test_a_connection_that_is_gone_is_not_left_to_the_collector(tmp_path: 
 
     async with a_house(tmp_path) as house:
         path = "/webhook/" + (await house.webhook()).url.rpartition("/")[2]
-        shared = Connections(partial(CallExchange, intake_of(house)), partial(AppExchange, app, Turns()), 100)
+        shared = Connections(
+            partial(CallExchange, intake_of(house)), partial(AppExchange, app, AppTurns()), 100
+        )
         loop = asyncio.get_running_loop()
         for target, sent, answered in (
             (path, b"", False),
@@ -137,7 +139,9 @@ async def test_few_requests_of_the_application_are_worked_on_at_a_time(
     monkeypatch.setattr(app_exchange, "LONGEST_TURN", 3600.0)
     async with a_house(tmp_path) as house, asyncio.timeout(PATIENCE):
         path = "/webhook/" + (await house.webhook()).url.rpartition("/")[2]
-        shared = Connections(partial(CallExchange, intake_of(house)), partial(AppExchange, app, Turns()), 100)
+        shared = Connections(
+            partial(CallExchange, intake_of(house)), partial(AppExchange, app, AppTurns()), 100
+        )
         loop = asyncio.get_running_loop()
         server = await loop.create_server(partial(Connection, shared, ServerState(), loop), "127.0.0.1", 0)
 

@@ -22,7 +22,7 @@ LONGEST_TURN = 0.025
 _silent = logging.getLogger("uvicorn.error")
 
 
-class Turns:
+class AppTurns:
     """Few requests are worked on at a time. Otherwise a call at a webhook would wait for a step of each of those that
     strangers send at once."""
 
@@ -50,7 +50,7 @@ class AppExchange:
 
     listens_on = False
 
-    def __init__(self, app: App, turns: Turns, line: Connection, request: Request) -> None:
+    def __init__(self, app: App, turns: AppTurns, line: Connection, request: Request) -> None:
         self._line = line
         self._turns = turns
         self._app = app
