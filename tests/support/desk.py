@@ -80,6 +80,10 @@ class Desk:
         assert (answer.status, document["status"]) == (200, "accepted"), document
         return str(document["invocationId"])
 
+    async def numbered(self, webhook_id: str, count: int) -> list[str]:
+        """So many calls, each with a number of its own."""
+        return [await self.accepted(webhook_id, {"n": number}) for number in range(count)]
+
     async def rows(self, statement: Any) -> list[Any]:
         return list(await self.store.database.read(lambda connection: connection.execute(statement).all()))
 

@@ -24,12 +24,16 @@ from postern.core.deliveries.delivery import (
     Trigger,
     Workflow,
 )
+from postern.core.history.invocation import Story
 from postern.settings import Settings
+from postern.usecases.access import audit
 from postern.usecases.calls import waiting
 from postern.usecases.calls.intake import IncomingCall, Intake
 from postern.usecases.calls.receive import CallerState
+from postern.usecases.calls.respond import respond
 from postern.usecases.deliveries.dispatch import Dispatcher
 from postern.usecases.history import history
+from postern.usecases.history.filters import filter_of
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.shapes import validated
 from postern.usecases.summary import InvocationSummary
@@ -39,7 +43,7 @@ from postern.usecases.webhooks.views import Webhook
 from postern.wiring.gateway import opened
 from support.fresh import fresh_data, fresh_database, looked_through_once
 from support.reply import HttpReply
-from support.waiting import PATIENCE
+from support.waiting import until
 
 OWNER = Actor("owner", "admin")
 
@@ -145,6 +149,10 @@ class House:
             answer.body,
         )
 
+    async def recorded(self, webhook: HasUrl, body: bytes = b"{}", **call: Any) -> str:
+        """The id under which the call was stored."""
+        return str((await self.call(webhook, body, **call)).json["invocationId"])
+
     def lets_callers_wait(self, webhook: Webhook, seconds: float = 0.05) -> None:
         """Sets how long callers of this webhook wait, until its settings are changed. The settings say it in whole
         seconds; for a caller that has waited the result is the same."""
@@ -159,14 +167,40 @@ class House:
 
     async def begun(self) -> Trigger:
         """Returns what the engine was given, as soon as it was given something."""
-        async with asyncio.timeout(PATIENCE):
-            while not self.engine.started:
-                await asyncio.sleep(0.001)
+        await until(lambda: self.engine.started)
         (trigger,) = self.engine.started.values()
         return trigger
 
+    async def answer(
+        self,
+        trigger: Trigger,
+        status: int | None = 201,
+        body: Any = "x",
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        """As its workflow does."""
+        assert trigger.response is not None
+        given, token = headers or {}, trigger.response.token
+        await respond(self.gateway, trigger.invocation_id, token, status=status, headers=given, body=body)
+
     async def history(self, **wanted: Any) -> list[InvocationSummary]:
         return (await history.listing(self.gateway, OWNER, history.HistoryFilter(**wanted), 200)).items
+
+    async def found(self, **asked: str) -> list[str]:
+        """The ids of the calls that a filter finds, as it is asked for on a surface."""
+        page = await history.listing(self.gateway, OWNER, filter_of(**asked))  # type: ignore[arg-type]
+        return [item.id for item in page.items]
+
+    async def story(self, invocation: str) -> Story:
+        """What the store has of one call."""
+        found = await self.gateway.store.history.get(invocation)
+        assert found is not None
+        return found
+
+    async def noted(self) -> tuple[str, str, dict[str, Any]]:
+        """The action, the subject and the changes of the newest note of the audit."""
+        note = (await audit.listing(self.gateway, OWNER, 1)).items[0]
+        return note.action, note.subject, note.changes
 
 
 def waited_long_enough(house: House, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """Waiting without fixed sleeps: wait for the condition, and give up after a bound with words that help."""
 
+import asyncio
 import os
 import random
 import socket
@@ -41,6 +42,13 @@ def wait_until(
             awaited = what() if callable(what) else what or condition.__qualname__
             raise AssertionError(f"waited {timeout:g} s for {awaited}; {last}")
         time.sleep(every or min(SELDOM, max(OFTEN, waited * PART)))
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """As soon as the condition is true of this process, whose other tasks go on meanwhile."""
+    async with asyncio.timeout(PATIENCE):
+        while not condition():
+            await asyncio.sleep(0.001)
 
 
 _taken: list[socket.socket] = []
