@@ -9,38 +9,32 @@ import pytest
 
 from postern.core.deliveries.delivery import EngineRejected, Started, Trigger
 from postern.core.history.invocation import Delivery
-from postern.core.problems import Refused
 from postern.usecases.calls import waiting
-from postern.usecases.calls.respond import report_end, respond
+from postern.usecases.calls.respond import report_end
 from postern.usecases.runtime.process import CallerWait
+from support.clock import HeldClock
 from support.house import House
+from support.refusals import fields_refused
 from support.waiting import PATIENCE
 
 
 async def test_an_answer_that_cannot_be_sent_is_refused_by_the_field_that_is_wrong(house: House) -> None:
     slow = await house.webhook(synchronousResponse={"enabled": True})
     house.lets_callers_wait(slow)
-    invocation = (await house.call(slow)).json["invocationId"]
+    await house.call(slow)
     (trigger,) = house.engine.started.values()
-    assert trigger.response is not None
-
-    async def refused(status: Any = 200, headers: Any = None, body: Any = "") -> list[str]:
-        assert trigger.response is not None
-        with pytest.raises(Refused) as refusal:
-            await respond(
-                house.gateway, invocation, trigger.response.token, status=status, headers=headers, body=body
-            )
-        return [error.field for error in refusal.value.errors]
-
-    assert await refused(status=99) == ["status"]
-    assert await refused(headers={"Set-Cookie": "a=1"}) == ["headers"]
-    assert await refused(headers={"X-Kind": "a\nb"}) == ["headers"]
-    for name in ("X-Content-Type-Options", "x-accel-redirect", "X-Sendfile", "X-LiteSpeed-Location"):
-        assert await refused(headers={name: "a"}) == ["headers"]
-    for kind in ("", "x", "*/*", "text/html, a/b", 'a/b; c="d, text/html"', "text/plain text/html", "a/b;"):
-        assert await refused(headers={"Content-Type": kind}) == ["headers"], kind
-    assert await refused(headers=["X-Kind"]) == ["headers"]
-    assert await refused(body="x" * (1024 * 1024 + 1)) == ["body"]
+    names = ("X-Content-Type-Options", "x-accel-redirect", "X-Sendfile", "X-LiteSpeed-Location", "Set-Cookie")
+    kinds = ("", "x", "*/*", "text/html, a/b", 'a/b; c="d, text/html"', "text/plain text/html", "a/b;")
+    for wrong in (
+        {"status": 99},
+        *({"headers": {name: "a"}} for name in names),
+        *({"headers": {"Content-Type": kind}} for kind in kinds),
+        {"headers": {"X-Kind": "a\nb"}},
+        {"headers": ["X-Kind"]},
+        {"body": "x" * (1024 * 1024 + 1)},
+    ):
+        said: Any = wrong
+        assert list(await fields_refused(house.answer(trigger, **said))) == list(wrong), wrong
 
 
 @pytest.mark.parametrize("kind", ["application/json", "text/html; charset=utf-8", 'a/b; c="d e";f=g'])
@@ -48,17 +42,7 @@ async def test_every_answer_of_a_workflow_is_kept_out_of_the_consoles_origin(hou
     slow = await house.webhook(synchronousResponse={"enabled": True, "timeoutSeconds": 10})
 
     async def answering() -> None:
-        trigger = await house.begun()
-        assert trigger.response is not None
-        invocation = trigger.key.partition(".")[0]
-        await respond(
-            house.gateway,
-            invocation,
-            trigger.response.token,
-            status=200,
-            headers={"Content-Type": kind},
-            body="x",
-        )
+        await house.answer(await house.begun(), 200, headers={"Content-Type": kind})
 
     reply, _ = await asyncio.gather(house.call(slow), answering())
     assert (reply.status, reply.headers["content-type"], reply.body) == (200, kind, b"x")
@@ -105,16 +89,7 @@ async def test_a_workflow_says_its_status_or_200_is_meant(house: House) -> None:
     for answered, heard in ((201, 201), (None, 200)):
         house.engine.started.clear()
         waiting = asyncio.create_task(house.call(webhook))
-        trigger = await house.begun()
-        assert trigger.response is not None
-        await respond(
-            house.gateway,
-            trigger.invocation_id,
-            trigger.response.token,
-            status=answered,
-            headers={},
-            body="x",
-        )
+        await house.answer(await house.begun(), answered)
         assert (await waiting).status == heard
 
 
@@ -149,6 +124,6 @@ async def test_who_waits_hears_at_once_that_the_runs_have_ended(house: House) ->
 async def test_a_clock_that_is_set_back_during_a_call_does_not_lengthen_the_wait(house: House) -> None:
     now = house.gateway.clock()
     call = Delivery("inv_1.1", "inv_1", "wh_1", 1, "started", 0, now, {}, now, deadline=now + 0.05)
-    house.gateway.clock = lambda: now - 3600
+    HeldClock(house.gateway, now - 3600)
     async with asyncio.timeout(PATIENCE):
         assert (await waiting.wait(house.gateway, call, None)).status == 504

@@ -9,6 +9,7 @@ from postern.core.problems import Refused
 from postern.usecases.history import history
 from postern.usecases.webhooks import webhooks
 from support.house import OWNER, House
+from support.refusals import fields_refused
 
 EACH = {"arrays": "each", "fieldMapping": {"fieldOne": "n"}}
 
@@ -59,27 +60,19 @@ async def test_an_empty_array_is_answered_and_starts_nothing(house: House) -> No
 
 
 async def test_nobody_waits_for_several_workflows(house: House) -> None:
-    with pytest.raises(Refused) as refused:
-        await house.webhook(**EACH, synchronousResponse={"enabled": True})
-    assert [one.field for one in refused.value.errors] == ["arrays"]
+    wrong = await fields_refused(house.webhook(**EACH, synchronousResponse={"enabled": True}))
+    assert list(wrong) == ["arrays"]
 
 
 async def test_a_compressed_body_stays_in_the_history_as_it_came(house: House) -> None:
     webhook = await house.webhook(fieldMapping={"fieldOne": "n"}, payloadLimitBytes=1000)
-    packed = gzip.compress(b'{"n":1}')
-    answer = await house.call(webhook, packed, headers={"Content-Encoding": "gzip"})
+    packed, bomb = gzip.compress(b'{"n":1}'), gzip.compress(b" " * 1001)
+    call = await house.recorded(webhook, packed, headers={"Content-Encoding": "gzip"})
     await house.deliver()
     (trigger,) = house.engine.started.values()
     assert (trigger.fields["fieldOne"], trigger.payload) == ("1", b'{"n":1}')
-    assert (
-        b64decode(
-            (await history.request(house.gateway, OWNER, answer.json["invocationId"])).body_base64 or ""
-        )
-        == packed
-    )
-    bomb = gzip.compress(b" " * 1001)
-    rejected = await house.call(webhook, bomb, headers={"Content-Encoding": "gzip"})
-    assert rejected.status == 413
+    assert b64decode((await history.request(house.gateway, OWNER, call)).body_base64 or "") == packed
+    assert (await house.call(webhook, bomb, headers={"Content-Encoding": "gzip"})).status == 413
 
 
 async def test_accepted_calls_and_their_duplicates_hear_what_the_owner_has_set(house: House) -> None:
@@ -88,10 +81,8 @@ async def test_accepted_calls_and_their_duplicates_hear_what_the_owner_has_set(h
     first = await house.call(webhook, b"{}")
     (call,) = await house.history()
     assert (first.status, first.headers["content-type"]) == (202, "text/xml")
-    assert (
-        first.body == f"<ok id='{call.id}'/>".encode()
-        and "sandbox" in first.headers["content-security-policy"]
-    )
+    assert first.body == f"<ok id='{call.id}'/>".encode()
+    assert "sandbox" in first.headers["content-security-policy"]
     again = await house.call(webhook, b"{}")
     assert (again.status, again.body) == (202, first.body)
     assert [one.http_status for one in await house.history()] == [202, 202]
@@ -120,6 +111,4 @@ async def test_a_handshake_needs_no_signature(house: House) -> None:
     webhook = await house.webhook(authentication=how, handshake="reachable")
     assert (await house.call(webhook, method="HEAD")).status == 200
     assert (await house.call(webhook)).status == 401
-    with pytest.raises(Refused) as refused:
-        await house.webhook(authentication=how, handshake="zoom")
-    assert [one.field for one in refused.value.errors] == ["handshake"]
+    assert list(await fields_refused(house.webhook(authentication=how, handshake="zoom"))) == ["handshake"]

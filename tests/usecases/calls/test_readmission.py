@@ -15,6 +15,7 @@ from postern.usecases.history import history
 from postern.usecases.operations import retention
 from postern.usecases.webhooks import webhooks
 from support.house import OWNER, House
+from support.refusals import fields_refused, refused
 
 SECRET = "a secret that is long enough"
 TOKEN = {"method": "token", "token": "whk_0123456789abcdef"}
@@ -73,21 +74,15 @@ async def test_what_would_pass_is_reported_with_its_values_the_oldest_first(
         house, (b'{"n":1}', b'{"n":2}', b"not json"), fieldMapping={"fieldOne": "n"}
     )
     found = await readmission.recheck(house.gateway, OWNER, webhook.id)
-    assert [(one.invocation_id, one.fields) for one in found.would_pass] == [
-        (calls[0], {"fieldOne": "1"}),
-        (calls[1], {"fieldOne": "2"}),
-    ]
+    assert [one.invocation_id for one in found.would_pass] == calls[:2]
+    assert [one.fields for one in found.would_pass] == [{"fieldOne": "1"}, {"fieldOne": "2"}]
     assert (found.webhook_id, found.still_rejected, found.came_again) == (webhook.id, 1, [])
     assert not house.engine.started
     monkeypatch.setattr(readmission, "MOST_RECHECKED", 1)
     monkeypatch.setattr(readmission, "PAGE", 1)
     few = await readmission.recheck(house.gateway, OWNER, webhook.id)
-    assert [one.invocation_id for one in few.would_pass] == [calls[0]], (
-        "behind any number that would not pass"
-    )
-    with pytest.raises(Refused) as caught:
-        await readmission.recheck(house.gateway, OWNER, "wh_none")
-    assert caught.value.code == "not_found"
+    assert [one.invocation_id for one in few.would_pass] == calls[:1], "behind others that would not pass"
+    assert (await refused(readmission.recheck(house.gateway, OWNER, "wh_none"))).code == "not_found"
 
 
 @pytest.mark.parametrize("secret", [{"generate": True}, "the secret before the rotation"])
@@ -113,9 +108,7 @@ async def test_what_was_counted_and_not_kept_is_said(house: House, monkeypatch: 
     await retention.write_counts(house.gateway)
     monkeypatch.setattr(retention, "REJECTED_BYTES", 20_000)
     found = await readmission.recheck(house.gateway, OWNER, webhook.id)
-    assert (len(found.would_pass), found.not_kept) == (20, 3), (
-        "one whose body was never read could not be admitted"
-    )
+    assert (len(found.would_pass), found.not_kept) == (20, 3), "without the one whose body was not read"
     went = await retention.trim(house.gateway, webhook.id)
     found = await readmission.recheck(house.gateway, OWNER, webhook.id)
     assert went > 0 and (len(found.would_pass), found.not_kept) == (20 - went, 3 + went)
@@ -129,16 +122,13 @@ async def test_what_is_admitted_is_started_announced_and_written_down_once(
     monkeypatch.setattr(house.gateway.runtime.live, "touch", touched.append)
     house.gateway.runtime.due.clear()
     done = await readmission.admit(house.gateway, OWNER, [first])
-    assert (done.admitted, [(one.admitted, one.reason, one.delivery_key) for one in done.items]) == (
-        1,
-        [(True, "", f"{first}.1")],
-    )
+    (item,) = done.items
+    assert (done.admitted, item.admitted, item.reason) == (1, True, "")
+    assert item.delivery_key == f"{first}.1"
     assert (touched, house.gateway.runtime.due.is_set()) == ([first], True)
     again = await readmission.admit(house.gateway, OWNER, [first, second])
-    assert [(one.admitted, one.reason) for one in again.items] == [
-        (False, "it has been admitted before"),
-        (True, ""),
-    ]
+    reasons = [(one.admitted, one.reason) for one in again.items]
+    assert reasons == [(False, "it has been admitted before"), (True, "")]
     assert (again.admitted, touched) == (1, [first, second])
     await house.deliver()
     assert len(house.engine.started) == 2
@@ -192,18 +182,13 @@ async def test_why_a_call_is_not_admitted_is_reported(house: House) -> None:
     assert await reasons() == ["its webhook is disabled and starts nothing"] * 2
     await webhooks.remove(house.gateway, OWNER, webhook.id)
     assert await reasons() == ["its webhook has been deleted"] * 2
-    with pytest.raises(Refused) as caught:
-        await readmission.admit(house.gateway, OWNER, ["inv_none"])
-    assert caught.value.code == "not_found"
+    assert (await refused(readmission.admit(house.gateway, OWNER, ["inv_none"]))).code == "not_found"
 
 
 async def test_a_thousand_are_admitted_at_once_and_no_more(house: House) -> None:
-    with pytest.raises(Refused) as caught:
-        await readmission.admit(house.gateway, OWNER, ["inv_none"] * 1_001)
-    assert [one.field for one in caught.value.errors] == ["invocationIds"]
-    with pytest.raises(Refused) as caught:
-        await readmission.admit(house.gateway, OWNER, ["inv_none"] * 1_000)
-    assert caught.value.code == "not_found"
+    wrong = await fields_refused(readmission.admit(house.gateway, OWNER, ["inv_none"] * 1_001))
+    assert list(wrong) == ["invocationIds"]
+    assert (await refused(readmission.admit(house.gateway, OWNER, ["inv_none"] * 1_000))).code == "not_found"
 
 
 async def test_only_a_call_that_some_settings_would_let_in_is_worth_another_check(house: House) -> None:

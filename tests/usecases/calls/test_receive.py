@@ -1,14 +1,20 @@
-"""From the verdict to the answer: what is counted, who is told, and what is left for whom."""
+"""From the verdict to the answer: what is counted and noted, who is told, and what is left for whom."""
 
 from collections.abc import Callable
 
 import pytest
 from structlog.testing import capture_logs
 
-from postern.core.history.invocation import Receipt, StoreUnavailable
+from postern.core.address import NOBODY, ClientAddresses
+from postern.core.answer import CallerAnswer
+from postern.core.history.invocation import AnswerHeard, Receipt, StoreUnavailable
 from postern.observe.calls import CallLine, call_counts
 from postern.usecases.calls import receive
-from support.house import House
+from postern.usecases.calls.intake import Intake
+from postern.usecases.calls.receive import CallerState
+from postern.usecases.runtime.endings import Noticed
+from support.clock import HeldClock
+from support.house import AnsweredCall, HasUrl, House
 from support.reply import HttpReply
 
 WAITS = {"enabled": True, "timeoutSeconds": 20}
@@ -28,11 +34,8 @@ class Counted:
         """Calls by outcome and code, how many were answered at once, and how many had waited."""
         (calls, within), (calls_before, before) = self._now(), self._before
         more = {key[1:]: count - calls_before.get(key, 0) for key, count in calls.items()}
-        return (
-            {key: count for key, count in more.items() if count},
-            within[False] - before[False],
-            within[True] - before[True],
-        )
+        at_once, had_waited = [within[waited] - before[waited] for waited in (False, True)]
+        return {key: count for key, count in more.items() if count}, at_once, had_waited
 
 
 @pytest.fixture
@@ -50,25 +53,14 @@ def touched(house: House, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-def held_clock(house: House) -> Callable[[float], None]:
-    now = float(int(house.gateway.clock()))
-
-    def forward(seconds: float) -> None:
-        nonlocal now
-        now += seconds
-
-    house.gateway.clock = lambda: now
-    return forward
-
-
 async def test_a_call_that_is_answered_at_once_is_counted_logged_announced_and_due(
     house: House, lines: list[CallLine], touched: list[str]
 ) -> None:
-    held_clock(house)
+    HeldClock(house.gateway)
     webhook = await house.webhook(duplicateProtection={"enabled": True})
     house.gateway.runtime.due.clear()
     counted = Counted()
-    call = (await house.call(webhook, b'{"n":1}')).json["invocationId"]
+    call = await house.recorded(webhook, b'{"n":1}')
     assert counted.since() == ({("accepted", "accepted"): 1}, 1, 0)
     assert house.gateway.runtime.due.is_set()
     (line,) = lines
@@ -161,3 +153,63 @@ async def test_what_a_stranger_sends_is_cut_where_it_is_only_shown(house: House)
     calls = await house.history()
     assert max(len(one.method) for one in calls) == 20
     assert max(len(one.address) for one in calls) == 80
+
+
+# --- when an answer was given, and whether anybody was there ---------------------------------------------------------
+
+
+class Call(AnsweredCall):
+    """With a caller who may have left."""
+
+    caller: CallerState = "there"
+
+    def _on_answer(self, answer: CallerAnswer) -> CallerState:
+        super()._on_answer(answer)
+        return self.caller
+
+
+async def noticed(
+    house: House, webhook: HasUrl, caller: CallerState, seconds: float = 0.0
+) -> tuple[int, Noticed]:
+    """What one call's caller is told, and what is noticed of it where that takes so long."""
+    call = Call(Intake(house.gateway, ClientAddresses(NOBODY, "X-Forwarded-For")))
+    call.caller = caller
+    path = b"/webhook/" + webhook.url.rpartition("/")[2].encode()
+    clock = HeldClock(house.gateway)
+    call.head("POST", path, b"", ((b"content-type", b"application/json"),), peer="127.0.0.1")
+    call.piece(b"{}")
+    call.end()
+    clock.now += seconds
+    status = (await call.answered).status
+    return status, house.gateway.runtime.endings.take()
+
+
+@pytest.mark.parametrize(("caller", "reached"), [("there", None), ("hung up", None), ("gone", False)])
+async def test_an_answer_at_once_needs_no_note_unless_nobody_was_there(
+    house: House, caller: CallerState, reached: bool | None
+) -> None:
+    webhook = await house.webhook()
+    status, found = await noticed(house, webhook, caller)
+    assert [one.reached for one in found.answered] == ([] if reached is None else [reached])
+    assert (status, dict(found.counted)) == (200, {(webhook.id, "answer:200", 0): 1})
+
+
+async def test_an_answer_that_came_late_is_noted_with_its_time(house: House) -> None:
+    """A tenth of a second is what nobody waits for."""
+    webhook = await house.webhook()
+    _, found = await noticed(house, webhook, "there", 0.15)
+    (item,) = await house.history()
+    assert found.answered == [AnswerHeard(item.id, 200, house.gateway.clock(), True)]
+    _, found = await noticed(house, webhook, "there", 0.05)
+    assert found.answered == []
+
+
+@pytest.mark.parametrize(("caller", "reached"), [("there", True), ("hung up", False), ("gone", False)])
+async def test_what_a_caller_heard_who_waited_is_always_noted(
+    house: House, caller: CallerState, reached: bool
+) -> None:
+    """Whoever closes their side while they wait has left; whoever does so after their call waits for nothing."""
+    webhook = await house.webhook(synchronousResponse={"enabled": True})
+    house.engine.nobody_listens = True
+    status, found = await noticed(house, webhook, caller)
+    assert (status, [(one.status, one.reached) for one in found.answered]) == (200, [(200, reached)])

@@ -1,6 +1,7 @@
 """Who waits for a workflow's answer, and who may give it."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,18 +10,20 @@ from structlog.testing import capture_logs
 from postern.core.answer import WorkflowResponse
 from postern.core.deliveries import delivery as core
 from postern.core.deliveries.delivery import End, Started, Trigger
-from postern.core.history.invocation import StoreUnavailable
-from postern.core.problems import Refused
+from postern.core.history.invocation import Delivery, StoreUnavailable
 from postern.observe.metrics import Numbers
 from postern.stores.history.endings import EndingsWritten
-from postern.usecases.calls.respond import delivery_of_token, report_end, respond
-from postern.usecases.deliveries import dispatch
+from postern.usecases.calls.respond import delivery_of_token, report_end
+from postern.usecases.deliveries import dispatch, holds
 from postern.usecases.history import history
 from postern.usecases.history.endings import EndingsLoop
+from postern.usecases.runtime import notifications
+from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.views import Webhook
-from support.house import OWNER, House
+from support.house import OWNER, House, a_house
+from support.refusals import refused
 from support.reply import HttpReply
-from support.waiting import PATIENCE
+from support.waiting import PATIENCE, until
 
 
 def counted() -> dict[str, float]:
@@ -39,27 +42,18 @@ async def begun(house: House, webhook: Webhook) -> tuple["asyncio.Task[HttpReply
     return calling, trigger
 
 
-async def answer(house: House, trigger: Trigger, status: int = 201) -> None:
-    assert trigger.response is not None
-    await respond(
-        house.gateway, trigger.invocation_id, trigger.response.token, status=status, headers={}, body="x"
-    )
-
-
 async def test_the_first_answer_counts_and_every_later_one_hears_so(house: House) -> None:
     calling, trigger = await begun(house, await waiting_webhook(house))
-    await answer(house, trigger, 201)
+    await house.answer(trigger, 201)
     assert (await calling).status == 201
-    with pytest.raises(Refused) as refused:
-        await answer(house, trigger, 202)
-    assert refused.value.code == "gone"
+    assert (await refused(house.answer(trigger, 202))).code == "gone"
     assert (await house.history())[0].http_status == 201
     assert len(house.gateway.runtime.waiters) == 0
 
 
 async def test_a_token_is_good_for_its_own_delivery_alone(house: House) -> None:
     webhook = await house.webhook()
-    one, other = [(await house.call(webhook)).json["invocationId"] for _ in range(2)]
+    one, other = [await house.recorded(webhook) for _ in range(2)]
     await house.deliver()
     await history.replay(house.gateway, OWNER, one)
     gateway = house.gateway
@@ -67,16 +61,14 @@ async def test_a_token_is_good_for_its_own_delivery_alone(house: House) -> None:
     assert await delivery_of_token(gateway, one, token(f"{one}.1")) == f"{one}.1"
     assert await delivery_of_token(gateway, one, token(f"{one}.2")) == f"{one}.2"
     for invocation, given in ((other, token(f"{one}.1")), (one, token(f"{one}.3")), ("inv_none", token("x"))):
-        with pytest.raises(Refused) as refused:
-            await delivery_of_token(gateway, invocation, given)
-        assert refused.value.code == "not_authenticated"
+        assert (await refused(delivery_of_token(gateway, invocation, given))).code == "not_authenticated"
 
 
 async def test_a_reason_is_kept_as_far_as_it_is_read_and_success_has_none(house: House) -> None:
     webhook = await house.webhook()
     errors = []
     for state, reason in (("failed", "x" * 3_000), ("completed", "all went well")):
-        call = (await house.call(webhook)).json["invocationId"]
+        call = await house.recorded(webhook)
         await house.deliver()
         token = house.gateway.site.response_token(f"{call}.1")
         await report_end(house.gateway, call, token, state, reason)  # type: ignore[arg-type]
@@ -84,11 +76,15 @@ async def test_a_reason_is_kept_as_far_as_it_is_read_and_success_has_none(house:
     assert errors == ["x" * 2_000, None]
 
 
+async def claimed(house: House) -> tuple[str, Delivery]:
+    """A call whose start is under way."""
+    call = await house.recorded(await house.webhook())
+    (delivery,) = await house.gateway.store.deliveries.claim(house.gateway.clock(), dispatch.LEASE, 1)
+    return call, delivery
+
+
 async def test_an_end_that_comes_before_its_start_is_written_down_is_kept_until_then(house: House) -> None:
-    call = (await house.call(await house.webhook())).json["invocationId"]
-    gateway = house.gateway
-    (delivery,) = await gateway.store.deliveries.claim(gateway.clock(), dispatch.LEASE, 1)
-    before = counted()
+    (call, delivery), gateway, before = await claimed(house), house.gateway, counted()
     await report_end(gateway, call, gateway.site.response_token(delivery.key), "completed", "")
     assert counted() == before
     await gateway.store.deliveries.started(delivery, Started(1), gateway.clock())
@@ -102,9 +98,7 @@ async def test_the_first_of_two_reports_counts_where_the_start_is_written_down_b
     house: House, monkeypatch: pytest.MonkeyPatch, on_its_way: bool
 ) -> None:
     """The first is on its way into the store, which has not heard of the start yet; or it has come back and waits."""
-    call = (await house.call(await house.webhook())).json["invocationId"]
-    gateway = house.gateway
-    (delivery,) = await gateway.store.deliveries.claim(gateway.clock(), dispatch.LEASE, 1)
+    (call, delivery), gateway = await claimed(house), house.gateway
     token, before = gateway.site.response_token(delivery.key), counted()
     note, judged, go_on = gateway.store.endings.note, asyncio.Event(), asyncio.Event()
 
@@ -138,7 +132,7 @@ async def test_an_end_without_an_answer_is_reported_to_who_waits_and_changes_no_
         calling, trigger = await begun(house, webhook)
         assert trigger.end is not None
         if answered:
-            await answer(house, trigger)
+            await house.answer(trigger)
         await report_end(house.gateway, trigger.invocation_id, trigger.end.token, "completed", "")
         heard.append((await calling).status)
     assert heard == [200, 201]
@@ -156,7 +150,7 @@ async def test_who_waits_for_an_engine_that_is_away_is_left_to_the_loop_at_once(
         house.engine.down = False
         await house.deliver()
         (trigger,) = house.engine.started.values()
-        await answer(house, trigger)
+        await house.answer(trigger)
         assert (await calling).status == 201
 
 
@@ -164,19 +158,13 @@ async def test_who_waits_for_an_engine_that_is_away_is_left_to_the_loop_at_once(
 async def test_a_defect_of_an_engine_is_reported_as_one_while_a_caller_waits(
     house: House, asked: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    defect = asyncio.Event()
-
     async def broken(_: object) -> None:
-        defect.set()
         raise KeyError("planted")
 
     monkeypatch.setattr(house.engine, asked, broken)
     with capture_logs() as lines:
         calling = asyncio.create_task(house.call(await waiting_webhook(house)))
-        async with asyncio.timeout(PATIENCE):
-            await defect.wait()
-            while not lines:
-                await asyncio.sleep(0.001)
+        await until(lambda: lines)
         house.gateway.runtime.waiters.send_away()
         heard = await calling
     assert [one["event"] for one in lines] == ["an engine raised an unexpected error"]
@@ -233,12 +221,92 @@ async def test_who_waits_while_the_store_goes_away_is_to_come_back(
         raise StoreUnavailable("away")
 
     again = asyncio.create_task(house.call(webhook))
-    async with asyncio.timeout(PATIENCE):
-        while len(house.gateway.runtime.waiters) < 2:
-            await asyncio.sleep(0.001)
+    await until_two_wait(house)
     with monkeypatch.context() as patched:
         patched.setattr(house.gateway.store.deliveries, "get", away)
         house.gateway.runtime.waiters.wake_all()
         heard = [await calling, await again]
     assert [(one.status, one.json["code"]) for one in heard] == [(503, "temporarily_unavailable")] * 2
     assert len(house.gateway.runtime.waiters) == 0
+
+
+# --- duplicates of a call that waits, and other gateways ------------------------------------------------------------
+
+
+PROTECTED = {"duplicateProtection": {"enabled": True}}
+
+
+async def until_two_wait(house: House) -> None:
+    await until(lambda: len(house.gateway.runtime.waiters) >= 2)
+
+
+async def test_a_duplicate_hears_what_the_first_call_hears_while_it_waits_and_afterwards(
+    house: House,
+) -> None:
+    webhook = await waiting_webhook(house, **PROTECTED)
+    async with asyncio.timeout(PATIENCE):
+        first, trigger = await begun(house, webhook)
+        again = asyncio.create_task(house.call(webhook))
+        await until_two_wait(house)
+        assert not again.done()
+        await house.answer(trigger)
+        heard = [await first, await again, await house.call(webhook)]
+    assert [(one.status, one.body) for one in heard] == [(201, b"x")] * 3
+    assert sum(house.engine.times.values()) == 1
+
+
+async def test_a_duplicate_waits_no_longer_than_its_webhook_now_says(house: House) -> None:
+    webhook = await waiting_webhook(house, **PROTECTED)
+
+    async def change(seconds: int) -> None:
+        patch = {"synchronousResponse": {"timeoutSeconds": seconds}}
+        await webhooks.change(house.gateway, OWNER, webhook.id, patch)
+
+    async with asyncio.timeout(PATIENCE):
+        first, _ = await begun(house, webhook)
+        await change(1)
+        now = house.gateway.runtime.directory.by_id(webhook.id)
+        assert now is not None and now.answer_timeout == 1
+        house.lets_callers_wait(webhook)
+        house.gateway.runtime.waiters.look_every = 0.01
+        again = await house.call(webhook)
+        assert (again.status, again.json["code"], first.done()) == (504, "response_timeout", False)
+        # When the gateway is told to stop, everybody hears how it stands.
+        await change(25)
+        another = asyncio.create_task(house.call(webhook))
+        await until_two_wait(house)
+        house.gateway.runtime.waiters.send_away()
+        assert {(await first).status, (await another).status} == {504}
+
+
+async def test_callers_of_a_webhook_on_hold_and_duplicates_of_such_a_call_are_answered_at_once(
+    house: House,
+) -> None:
+    webhook = await waiting_webhook(house, **PROTECTED)
+    await holds.hold(house.gateway, OWNER, webhook.id)
+    async with asyncio.timeout(PATIENCE):
+        first = await house.call(webhook)
+        assert (first.status, first.json["status"]) == (200, "accepted")
+        await holds.release(house.gateway, OWNER, webhook.id)
+        again = await house.call(webhook)
+    duplicate = {"status": "duplicate", "invocationId": first.json["invocationId"]}
+    assert (again.status, again.json) == (200, duplicate)
+
+
+async def test_a_caller_is_woken_by_an_answer_that_comes_in_at_another_gateway_and_need_not_look(
+    tmp_path: Path, migrated_url: str
+) -> None:
+    shared = {"POSTERN_DATABASE_URL": migrated_url, "POSTERN_SECRET_KEYS": "a-key-of-both-long-enough"}
+    async with a_house(tmp_path / "1", **shared) as here, a_house(tmp_path / "2", **shared) as there:
+        waiters = here.gateway.runtime.waiters
+        following = asyncio.create_task(notifications.follow(here.gateway))
+        async with asyncio.timeout(PATIENCE):
+            await until(lambda: waiters.look_every == notifications.RARELY)
+            webhook = await waiting_webhook(here)
+            here.lets_callers_wait(webhook, 3600.0)
+            waiters.look_every = 3600.0
+            calling, trigger = await begun(here, webhook)
+            await there.answer(trigger, body="from there")
+            heard = await calling
+        assert (heard.status, heard.body) == (201, b"from there")
+        following.cancel()

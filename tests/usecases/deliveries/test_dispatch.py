@@ -12,47 +12,41 @@ import psycopg
 import pytest
 from sqlalchemy import select
 
-from postern.core.deliveries.delivery import EngineUnavailable, Started, Trigger
+from postern.core.deliveries.delivery import Started, Trigger
 from postern.stores.sql.tables import deliveries
 from postern.usecases.deliveries import dispatch, starting
 from postern.usecases.deliveries.dispatch import Dispatcher
 from postern.usecases.runtime.process import EngineAway
+from support.clock import later
 from support.desk import Desk
-from support.waiting import PATIENCE
+from support.house import NotingEngine
+from support.waiting import PATIENCE, until
 
 
-class SlowEngine:
-    """A start lasts until ``go`` is set; then it succeeds, or fails while ``is_there`` is False."""
-
-    name = "slow"
-    asked_after = None
+class SlowEngine(NotingEngine):
+    """A start lasts until ``go`` is set."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.go = asyncio.Event()
         self.enough = asyncio.Event()
-        self.is_there = True
         self.under_way = 0
         self.most = 0
-        self.times = 0
 
     async def start(self, trigger: Trigger) -> Started:
-        self.times += 1
         self.under_way += 1
         self.most = max(self.most, self.under_way)
         if self.most == 2:
             self.enough.set()
         await self.go.wait()
         self.under_way -= 1
-        if not self.is_there:
-            raise EngineUnavailable("away")
-        return Started(1)
+        return await super().start(trigger)
 
 
 @pytest.fixture
 async def engine(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SlowEngine]:
     monkeypatch.setattr(dispatch, "LONGEST_BATCH", 0.01)
-    engine = SlowEngine()
-    desk.gateway.engine = engine  # type: ignore[assignment]
+    desk.gateway.engine = engine = SlowEngine()
     yield engine
     desk.gateway.engine = None
 
@@ -66,9 +60,7 @@ async def test_a_slow_start_does_not_hold_up_the_next_ones_and_only_so_many_are_
 ) -> None:
     monkeypatch.setattr(dispatch, "BATCH", 1)
     monkeypatch.setattr(dispatch, "AT_ONCE", 2)
-    webhook = await desk.webhook()
-    for number in range(5):
-        await desk.accepted(webhook, {"n": number})
+    await desk.numbered(await desk.webhook(), 5)
     dispatcher = Dispatcher(desk.gateway)
     running = asyncio.create_task(dispatcher.run())
     async with asyncio.timeout(PATIENCE):
@@ -106,18 +98,17 @@ async def test_large_bodies_are_not_all_at_hand_at_once(
 async def test_an_engine_that_is_found_dead_late_is_asked_by_one_delivery(
     desk: Desk, engine: SlowEngine
 ) -> None:
-    engine.is_there = False
+    engine.down = True
     webhook = await desk.webhook()
     await desk.accepted(webhook, {})
     dispatcher = Dispatcher(desk.gateway)
     assert await dispatcher.round() == 1  # and goes on while its start is under way
-    for number in range(4):
-        await desk.accepted(webhook, {"n": number})
+    await desk.numbered(webhook, 4)
     engine.go.set()
     await dispatcher.finish()
     dispatcher.stop()  # or it would sleep
     assert await dispatcher.round() == 1
-    engine.is_there = True
+    engine.down = False
     assert await dispatcher.round() == 1
     assert await dispatcher.round() == 2
     await dispatcher.finish()
@@ -126,7 +117,7 @@ async def test_an_engine_that_is_found_dead_late_is_asked_by_one_delivery(
 async def test_an_engine_that_stays_away_is_asked_less_and_less_often(
     desk: Desk, engine: SlowEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine.is_there = False
+    engine.down = True
     engine.go.set()
     dispatcher, rests = Dispatcher(desk.gateway), []
 
@@ -137,15 +128,14 @@ async def test_an_engine_that_stays_away_is_asked_less_and_less_often(
 
     monkeypatch.setattr(dispatcher._loop, "rest", rest)
     webhook = await desk.webhook()
-    for number in range(8):
-        await desk.accepted(webhook, {"n": number})
+    await desk.numbered(webhook, 8)
     for _ in range(8):
         while not await dispatcher.round():
             pass
         await dispatcher.finish()
     assert rests == [0.5, 1.0, 2.0, 4.0, 8.0, dispatch.LONGEST_PAUSE, dispatch.LONGEST_PAUSE][: len(rests)]
     assert len(rests) >= 6
-    engine.is_there = True
+    engine.down = False
     await desk.accepted(webhook, {"n": "last"})
     assert await dispatcher.round() == 1
     await dispatcher.finish()
@@ -181,25 +171,20 @@ async def test_what_the_engine_has_taken_is_written_down_when_the_store_is_back(
     dispatcher, unsettled = Dispatcher(desk.gateway), desk.gateway.runtime.unsettled
     running = asyncio.create_task(dispatcher.run())
     async with asyncio.timeout(PATIENCE):
-        while not engine.under_way:
-            await asyncio.sleep(0.01)
+        await until(lambda: engine.under_way)
         with away_for_writing(desk):
             engine.go.set()
-            while not unsettled:
-                await asyncio.sleep(0.01)
-            now = desk.gateway.clock() + 10 * dispatch.LEASE
-            desk.gateway.clock = lambda: now  # its lease is over
+            await until(lambda: unsettled)
+            later(desk.gateway, 10 * dispatch.LEASE)  # its lease is over
         while await states(desk) != ["started"]:
             await asyncio.sleep(0.01)
         dispatcher.stop()
         await running
-    assert (engine.most, engine.times, unsettled) == (1, 1, {})
+    assert (engine.most, [*engine.times.values()], unsettled) == (1, [1], {})
 
 
 async def tried_an_hour_too_early(desk: Desk, count: int) -> None:
-    webhook = await desk.webhook()
-    for number in range(count):
-        await desk.accepted(webhook, {"n": number})
+    await desk.numbered(await desk.webhook(), count)
     now = desk.gateway.clock()
     for delivery in await desk.store.deliveries.claim(now, 0.0, count):
         await desk.store.deliveries.again(delivery, now + 3600.0, "away", now)
@@ -247,4 +232,4 @@ async def test_what_is_under_way_when_the_engine_is_back_is_not_started_twice(
         assert await dispatcher.round() == claimed
     engine.go.set()
     await dispatcher.finish()
-    assert engine.times == 1
+    assert [*engine.times.values()] == [1]

@@ -2,10 +2,9 @@ import msgspec
 import pytest
 from sqlalchemy import select
 
-from postern.core.deliveries.delivery import GIVE_UP_AFTER, EngineUnavailable, Started, Trigger
+from postern.core.deliveries.delivery import GIVE_UP_AFTER
 from postern.core.history.invocation import HistoryFilter
-from postern.core.problems import Refused
-from postern.stores.sql.tables import deliveries, samples
+from postern.stores.sql.tables import samples
 from postern.usecases.access import audit
 from postern.usecases.answers import as_plain
 from postern.usecases.deliveries import holds, replays
@@ -14,34 +13,21 @@ from postern.usecases.deliveries.replays import Replayer
 from postern.usecases.history import history
 from postern.usecases.history import samples as recorded
 from postern.usecases.webhooks import bin, webhooks
+from support.clock import later
 from support.desk import ACTOR, Desk
-
-
-class Recorder:
-    """An engine that notes what it was asked to start."""
-
-    name = "recorder"
-    asked_after = None
-
-    def __init__(self) -> None:
-        self.started: list[str] = []
-        self.is_there = True
-
-    async def start(self, trigger: Trigger) -> Started:
-        if not self.is_there:
-            raise EngineUnavailable("away")
-        self.started.append(trigger.invocation_id)
-        return Started(1)
+from support.house import NotingEngine
+from support.refusals import refused
+from usecases.deliveries.test_dispatch import states
 
 
 async def everything_due(desk: Desk) -> list[str]:
-    engine = Recorder()
-    desk.gateway.engine = engine  # type: ignore[assignment]
+    desk.gateway.engine = engine = NotingEngine()
     dispatcher = Dispatcher(desk.gateway)
     while await dispatcher.round():
         await dispatcher.finish()
     desk.gateway.engine = None
-    return engine.started
+    assert set(engine.times.values()) <= {1}
+    return [one.invocation_id for one in engine.started.values()]
 
 
 async def test_a_held_webhook_answers_200_and_starts_nothing(desk: Desk) -> None:
@@ -78,25 +64,19 @@ async def test_who_has_seen_an_older_version_holds_and_releases_nothing(desk: De
     async def is_held() -> bool:
         return (await webhooks.show(desk.gateway, ACTOR, webhook)).held
 
-    with pytest.raises(Refused) as refused:
-        await holds.hold(desk.gateway, ACTOR, webhook, seen)
-    assert (refused.value.code, await is_held()) == ("version_conflict", False)
+    refusal = await refused(holds.hold(desk.gateway, ACTOR, webhook, seen))
+    assert (refusal.code, await is_held()) == ("version_conflict", False)
     await holds.hold(desk.gateway, ACTOR, webhook, seen + 1)
-    with pytest.raises(Refused) as refused:
-        await holds.release(desk.gateway, ACTOR, webhook, seen + 1)
-    assert (refused.value.code, await is_held()) == ("version_conflict", True)
+    refusal = await refused(holds.release(desk.gateway, ACTOR, webhook, seen + 1))
+    assert (refusal.code, await is_held()) == ("version_conflict", True)
 
 
 async def test_dropped_deliveries_never_start_and_can_be_replayed(desk: Desk) -> None:
     webhook = await desk.webhook()
     await holds.hold(desk.gateway, ACTOR, webhook)
     invocation = await desk.accepted(webhook, {"n": 1})
-    assert as_plain(await holds.drop(desk.gateway, ACTOR, webhook)) == {
-        "webhookId": webhook,
-        "held": True,
-        "waiting": 0,
-        "dropped": 1,
-    }
+    dropped = {"webhookId": webhook, "held": True, "waiting": 0, "dropped": 1}
+    assert as_plain(await holds.drop(desk.gateway, ACTOR, webhook)) == dropped
     await holds.release(desk.gateway, ACTOR, webhook)
     assert await everything_due(desk) == []
     assert (await history.show(desk.gateway, ACTOR, invocation)).status == "dropped"
@@ -112,10 +92,10 @@ async def test_what_waits_behind_the_hold_of_a_webhook_is_dropped_when_it_is_gon
     await recorded.arm(desk.gateway, ACTOR, webhook)
     await desk.accepted(webhook, {"n": 1})
     await webhooks.remove(desk.gateway, ACTOR, webhook)
-    assert [row.state for row in await desk.rows(select(deliveries.c.state))] == ["held"]
+    assert await states(desk) == ["held"]
     assert len(await desk.rows(select(samples))) == 1
     await bin.delete_for_good(desk.gateway, ACTOR, webhook)
-    assert [row.state for row in await desk.rows(select(deliveries.c.state))] == ["dropped"]
+    assert await states(desk) == ["dropped"]
     assert await desk.rows(select(samples)) == []
 
 
@@ -142,48 +122,37 @@ async def test_a_long_hold_does_not_use_up_the_time_for_trying(desk: Desk) -> No
     webhook = await desk.webhook()
     await holds.hold(desk.gateway, ACTOR, webhook)
     await desk.accepted(webhook, {"n": 1})
-    later = desk.gateway.clock() + GIVE_UP_AFTER + 60
-    desk.gateway.clock = lambda: later
+    later(desk.gateway, GIVE_UP_AFTER + 60)
     await holds.release(desk.gateway, ACTOR, webhook)
-    engine = Recorder()
-    engine.is_there = False
-    desk.gateway.engine = engine  # type: ignore[assignment]
+    desk.gateway.engine = engine = NotingEngine()
+    engine.down = True
     dispatcher = Dispatcher(desk.gateway)
     dispatcher.stop()
     await dispatcher.round()
     await dispatcher.finish()
-    assert [row.state for row in await desk.rows(select(deliveries.c.state))] == ["queued"]
+    assert await states(desk) == ["queued"]
     desk.gateway.engine = None
 
 
 async def test_each_step_tells_how_many_wait_and_what_is_let_go_is_due_at_once(desk: Desk) -> None:
     webhook, other = await desk.webhook(), await desk.webhook()
-    assert as_plain(await holds.hold(desk.gateway, ACTOR, webhook)) == {
-        "webhookId": webhook,
-        "held": True,
-        "waiting": 0,
-    }
+    held = {"webhookId": webhook, "held": True, "waiting": 0}
+    assert as_plain(await holds.hold(desk.gateway, ACTOR, webhook)) == held
     await holds.hold(desk.gateway, ACTOR, other)
     for one in (webhook, webhook, other):
         await desk.accepted(one, {"n": 1})
-    again = await holds.hold(desk.gateway, ACTOR, webhook)
-    assert (again.held, again.waiting) == (True, 2)
+    assert as_plain(await holds.hold(desk.gateway, ACTOR, webhook)) == {**held, "waiting": 2}
     desk.gateway.runtime.due.clear()
-    assert as_plain(await holds.release(desk.gateway, ACTOR, webhook)) == {
-        "webhookId": webhook,
-        "held": False,
-        "waiting": 0,
-        "released": 2,
-    }
+    released = {**held, "held": False, "released": 2}
+    assert as_plain(await holds.release(desk.gateway, ACTOR, webhook)) == released
     assert desk.gateway.runtime.due.is_set()
     desk.gateway.runtime.due.clear()
     assert (await holds.release(desk.gateway, ACTOR, webhook)).released == 0
     assert not desk.gateway.runtime.due.is_set()
     await holds.drop(desk.gateway, ACTOR, other)
-    noted = [one.action for one in (await audit.listing(desk.gateway, ACTOR, subject=webhook)).items]
-    assert noted == ["webhook released", "webhook held", "webhook created"], (
-        "what changed nothing is not noted"
-    )
-    assert (await audit.listing(desk.gateway, ACTOR, subject=other)).items[
-        0
-    ].action == "held deliveries dropped"
+    noted, of_other = [
+        [one.action for one in (await audit.listing(desk.gateway, ACTOR, subject=id)).items]
+        for id in (webhook, other)
+    ]
+    assert noted == ["webhook released", "webhook held", "webhook created"], "nothing that changed nothing"
+    assert of_other[0] == "held deliveries dropped"

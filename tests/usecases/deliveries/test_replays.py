@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from sqlalchemy import select
 
 from postern.core.answer import WorkflowResponse
-from postern.core.deliveries.delivery import End, Started, Trigger
+from postern.core.deliveries.delivery import End, Started
 from postern.core.history.invocation import HistoryFilter
 from postern.core.history.replay import Replay, Values
 from postern.core.problems import Refused
@@ -25,18 +25,15 @@ from postern.usecases.history import history
 from postern.usecases.summary import InvocationSummary, summary_of
 from postern.usecases.webhooks import webhooks
 from postern.wiring.gateway import opened
+from support.clock import HeldClock, later
 from support.desk import ACTOR, Desk
+from support.house import NotingEngine
+from support.refusals import refused
 from support.waiting import PATIENCE
 
 
-class Answering:
-    """An engine whose workflow answers the caller who waits, with 201."""
-
-    name = "answering"
-    asked_after = None
-
-    async def start(self, trigger: Trigger) -> Started:
-        return Started(1)
+class Answering(NotingEngine):
+    """Its workflow answers the caller who waits, with 201."""
 
     async def ended(self, key: str) -> WorkflowResponse:
         return WorkflowResponse(201, (), b"made")
@@ -65,16 +62,13 @@ async def run(
 
 async def test_a_plan_counts_and_starts_nothing(desk: Desk) -> None:
     one, other = await desk.webhook(), await desk.webhook()
-    for number in range(3):
-        await desk.accepted(one, {"n": number})
+    ids = await desk.numbered(one, 3)
     await desk.accepted(other, {})
     await desk.call(one, b"not json")
     plan = await replays.plan(desk.gateway, ACTOR, HistoryFilter(one))
     assert (plan.state, plan.count) == ("planned", 3)
-    assert (
-        plan.first == (await history.listing(desk.gateway, ACTOR, HistoryFilter(one, "accepted"))).items[::-1]
-    )
-    assert len(plan.first) == 3
+    accepted = (await history.listing(desk.gateway, ACTOR, HistoryFilter(one, "accepted"))).items
+    assert (plan.first, [call.id for call in plan.first]) == (accepted[::-1], ids)
     assert re.fullmatch("rpl_[0-9a-f]{32}", plan.id)
     assert await Replayer(desk.gateway).round() is False
     assert not await emissions(desk)
@@ -92,11 +86,8 @@ async def test_a_replay_carries_the_recorded_values_and_those_of_todays_mapping_
     assert (await run(desk, "current")).fields == "current"
     touched = await history.show(desk.gateway, ACTOR, invocation)
     assert [one.fields["fieldOne"] for one in touched.deliveries] == ["1", "1", "2", "1", "2"]
-    (note, _) = (
-        await audit.listing(
-            desk.gateway, ACTOR, subject=(await replays.listing(desk.gateway, ACTOR)).items[1].id
-        )
-    ).items
+    (_, replay) = (await replays.listing(desk.gateway, ACTOR)).items
+    (note, _) = (await audit.listing(desk.gateway, ACTOR, subject=replay.id)).items
     assert note.changes == {"fields": "recorded"}
 
 
@@ -122,16 +113,12 @@ async def test_more_than_one_plan_holds_are_refused(desk: Desk, monkeypatch: pyt
         await desk.accepted(webhook, {"n": count})
         assert (await replays.plan(desk.gateway, ACTOR, HistoryFilter())).count == count
     await desk.accepted(webhook, {"n": 3})
-    with pytest.raises(Refused) as refused:
-        await replays.plan(desk.gateway, ACTOR, HistoryFilter())
-    assert refused.value.code == "invalid_request"
+    assert (await refused(replays.plan(desk.gateway, ACTOR, HistoryFilter()))).code == "invalid_request"
 
 
 async def test_two_processes_at_once_start_nothing_twice(desk: Desk) -> None:
-    webhook = await desk.webhook()
-    ids = [await desk.accepted(webhook, {"n": number}) for number in range(50)]
-    plan = await replays.plan(desk.gateway, ACTOR, HistoryFilter())
-    await replays.begin(desk.gateway, ACTOR, plan.id)
+    replay = await begun(desk, 50)
+    ids = [one.id for one in (await history.listing(desk.gateway, ACTOR, HistoryFilter(), 50)).items]
     claimed = await desk.store.replays.claim(desk.gateway.clock(), 0.0)  # a lease that is over at once
     assert isinstance(claimed, Replay)
 
@@ -143,7 +130,7 @@ async def test_two_processes_at_once_start_nothing_twice(desk: Desk) -> None:
     await asyncio.gather(go_on(), go_on(), Replayer(desk.gateway).round())
     await Replayer(desk.gateway).round()
     assert await emissions(desk) == Counter(ids)
-    assert (await replays.show(desk.gateway, ACTOR, plan.id)).done == 50
+    assert (await replays.show(desk.gateway, ACTOR, replay)).done == 50
 
 
 async def test_a_process_that_is_alone_goes_on_at_once_with_what_a_dead_one_was_at(
@@ -159,23 +146,19 @@ async def test_a_process_that_is_alone_goes_on_at_once_with_what_a_dead_one_was_
 
 
 async def test_a_cancelled_run_starts_nothing_more(desk: Desk) -> None:
-    webhook = await desk.webhook()
-    for number in range(50):
-        await desk.accepted(webhook, {"n": number})
-    plan = await replays.plan(desk.gateway, ACTOR, HistoryFilter())
-    await replays.begin(desk.gateway, ACTOR, plan.id)
+    replay = await begun(desk, 50)
     claimed = await desk.store.replays.claim(desk.gateway.clock(), 0.0)
     assert claimed is not None
     going_on = await replays.step(desk.gateway, claimed)
     assert going_on is not None
-    result = await replays.cancel(desk.gateway, ACTOR, plan.id)
+    result = await replays.cancel(desk.gateway, ACTOR, replay)
     assert (result.state, result.done) == ("cancelled", replays.STEP)
     assert await replays.step(desk.gateway, going_on) is None
     assert sum((await emissions(desk)).values()) == replays.STEP
 
 
 async def test_a_replay_never_changes_what_the_caller_heard(desk: Desk) -> None:
-    desk.gateway.engine = Answering()  # type: ignore[assignment]
+    desk.gateway.engine = Answering()
     webhook = await desk.webhook(synchronousResponse={"enabled": True})
     assert (await desk.call(webhook, {"n": 1})).status == 201
 
@@ -196,8 +179,7 @@ async def test_a_replay_never_changes_what_the_caller_heard(desk: Desk) -> None:
 
 async def test_a_replay_tells_what_became_of_what_it_started(desk: Desk) -> None:
     """And is a filter of the history: its failed ones are replayed by another replay."""
-    webhook = await desk.webhook()
-    ids = [await desk.accepted(webhook, {"n": number}) for number in range(5)]
+    ids = await desk.numbered(await desk.webhook(), 5)
     before = await run(desk, until=time_of(ids[0]))
     replay = await run(desk)
     assert (str(before.outcomes), str(replay.outcomes)) == ("", "5 waiting")
@@ -213,10 +195,8 @@ async def test_a_replay_tells_what_became_of_what_it_started(desk: Desk) -> None
     assert shown.outcomes == views.ReplayOutcomes(queued=1, started=1, completed=1, failed=2)
     assert str(shown.outcomes) == "1 completed, 2 failed, 1 started, 1 waiting"
     listed = (await replays.listing(desk.gateway, ACTOR)).items
-    assert {one.id: one.outcomes for one in listed} == {
-        replay.id: shown.outcomes,
-        before.id: views.ReplayOutcomes(),
-    }
+    nothing = views.ReplayOutcomes()
+    assert {one.id: one.outcomes for one in listed} == {replay.id: shown.outcomes, before.id: nothing}
     call = await history.show(desk.gateway, ACTOR, ids[0])
     assert [one.replay_id for one in call.deliveries] == [None, replay.id]
 
@@ -246,8 +226,7 @@ async def test_a_replay_tells_what_became_of_what_it_started(desk: Desk) -> None
 
 async def test_what_has_completed_is_replayed_only_where_that_is_asked_for(desk: Desk) -> None:
     """What the newest delivery says counts, and it is looked at again while the plan is run."""
-    webhook = await desk.webhook()
-    ids = [await desk.accepted(webhook, {"n": number}) for number in range(4)]
+    ids = await desk.numbered(await desk.webhook(), 4)
     await end(desk, f"{ids[0]}.1", "completed")
     await end(desk, f"{ids[1]}.1", "failed")
     await end(desk, f"{ids[2]}.1", "completed")
@@ -258,10 +237,8 @@ async def test_what_has_completed_is_replayed_only_where_that_is_asked_for(desk:
         return plan.count, plan.completed
 
     assert (await planned(False), await planned(True)) == ((2, 2), (4, 2))
-    assert (await planned(False, status="completed"), await planned(True, status="completed")) == (
-        (0, 2),
-        (2, 2),
-    )
+    assert await planned(False, status="completed") == (0, 2)
+    assert await planned(True, status="completed") == (2, 2)
     assert await planned(False, status="failed") == (1, 0)
 
     plan = await replays.plan(desk.gateway, ACTOR, HistoryFilter())
@@ -279,19 +256,24 @@ async def test_what_has_completed_is_replayed_only_where_that_is_asked_for(desk:
     assert await planned(False) == (4, 0), "one has failed since, and three wait"
 
 
+async def take_away(desk: Desk, webhook: str, is_deleted: bool) -> None:
+    if is_deleted:
+        await webhooks.remove(desk.gateway, ACTOR, webhook)
+    else:
+        await webhooks.switch(desk.gateway, ACTOR, webhook, False)
+
+
 async def test_it_waits_while_much_is_queued(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replays, "MOST_QUEUED", 1)
     monkeypatch.setattr(replays, "LOOK_EVERY", 0.01)
-    await desk.accepted(await desk.webhook(), {})
-    plan = await replays.plan(desk.gateway, ACTOR, HistoryFilter())
-    await replays.begin(desk.gateway, ACTOR, plan.id)
+    replay = await begun(desk, 1)
     replayer = Replayer(desk.gateway)
     waiting = asyncio.create_task(replayer.round())
     leases: set[int] = set()
     while len(leases) < 4 and not waiting.done():  # as begun, as claimed, and renewed more than once
         leases.add((await desk.rows(select(table.c.next_at)))[0].next_at)
     assert (len(leases), await emissions(desk)) == (4, Counter())
-    await replays.cancel(desk.gateway, ACTOR, plan.id)
+    await replays.cancel(desk.gateway, ACTOR, replay)
     await asyncio.wait_for(waiting, PATIENCE)
 
 
@@ -304,16 +286,10 @@ async def test_a_plan_for_all_webhooks_leaves_those_out_that_start_nothing(
     for webhook in (before, goes, between, goes, before):
         await desk.accepted(webhook, {})
 
-    async def take_away(webhook: str) -> None:
-        if is_deleted:
-            await webhooks.remove(desk.gateway, ACTOR, webhook)
-        else:
-            await webhooks.change(desk.gateway, ACTOR, webhook, {"enabled": False})
-
-    await take_away(before)
+    await take_away(desk, before, is_deleted)
     plan = await replays.plan(desk.gateway, ACTOR, HistoryFilter())
     assert plan.count == 3
-    await take_away(between)
+    await take_away(desk, between, is_deleted)
     await replays.begin(desk.gateway, ACTOR, plan.id)
     await Replayer(desk.gateway).round()
     result = await replays.show(desk.gateway, ACTOR, plan.id)
@@ -330,10 +306,7 @@ async def test_the_calls_of_a_webhook_that_starts_nothing_are_not_planned(
     assert (await replays.plan(desk.gateway, ACTOR, wanted)).count == 0, "nobody has called it yet"
     await desk.accepted(webhook, {})
     assert (await replays.plan(desk.gateway, ACTOR, wanted)).count == 1
-    if is_deleted:
-        await webhooks.remove(desk.gateway, ACTOR, webhook)
-    else:
-        await webhooks.change(desk.gateway, ACTOR, webhook, {"enabled": False})
+    await take_away(desk, webhook, is_deleted)
     with pytest.raises(Refused, match="deleted" if is_deleted else "disabled"):
         await replays.plan(desk.gateway, ACTOR, wanted)
 
@@ -352,8 +325,7 @@ async def test_calls_that_retention_takes_meanwhile_are_skipped(
 
 
 async def test_a_plan_ends_when_it_was_made_or_earlier(desk: Desk) -> None:
-    now = desk.gateway.clock()
-    desk.gateway.clock = lambda: now
+    now = HeldClock(desk.gateway).now
     for asked, until in ((None, now), (now + 1_000, now), (now - 1_000, now - 1_000)):
         plan = await replays.plan(desk.gateway, ACTOR, HistoryFilter(until=asked))
         assert plan.filter.until == pytest.approx(until, abs=0.002)
@@ -376,31 +348,26 @@ async def test_the_replays_of_many_are_listed_the_newest_first(desk: Desk) -> No
     assert await page(2) == (made[:2], made[1])
     assert await page(2, made[1]) == (made[2:], None)
     assert await page(0) == (made[:1], made[0]), "one at least"
-    with pytest.raises(Refused) as refused:
-        await replays.show(desk.gateway, ACTOR, "rpl_none")
-    assert refused.value.code == "not_found"
+    assert (await refused(replays.show(desk.gateway, ACTOR, "rpl_none"))).code == "not_found"
 
 
 async def begun(desk: Desk, calls: int) -> str:
-    webhook = await desk.webhook()
-    for number in range(calls):
-        await desk.accepted(webhook, {"n": number})
+    await desk.numbered(await desk.webhook(), calls)
     plan = await replays.plan(desk.gateway, ACTOR, HistoryFilter())
     await replays.begin(desk.gateway, ACTOR, plan.id)
     return plan.id
 
 
 async def test_what_a_process_has_begun_is_another_one_s_when_its_lease_is_over(desk: Desk) -> None:
-    now = desk.gateway.clock() + 10
-    desk.gateway.clock = lambda: now
+    clock = HeldClock(desk.gateway, desk.gateway.clock() + 10)
     await begun(desk, replays.STEP + 1)
-    claimed = await desk.store.replays.claim(now, replays.LEASE)
-    now += replays.LEASE - 1
-    assert await desk.store.replays.claim(now, replays.LEASE) is None
+    claimed = await desk.store.replays.claim(clock.now, replays.LEASE)
+    clock.now += replays.LEASE - 1
+    assert await desk.store.replays.claim(clock.now, replays.LEASE) is None
     assert await replays.step(desk.gateway, claimed) is not None  # which makes it longer
-    now += replays.LEASE - 1
+    clock.now += replays.LEASE - 1
     assert await Replayer(desk.gateway).round() is False
-    now += 1
+    clock.now += 1
     assert await Replayer(desk.gateway).round() is True
     assert sum((await emissions(desk)).values()) == replays.STEP + 1
 
@@ -408,8 +375,7 @@ async def test_what_a_process_has_begun_is_another_one_s_when_its_lease_is_over(
 async def test_a_process_that_is_asked_to_stop_leaves_the_rest_to_another_one_at_once(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now = desk.gateway.clock() + 10
-    desk.gateway.clock = lambda: now
+    later(desk.gateway, 10)
     await begun(desk, 2 * replays.STEP + 1)
     replayer, step = Replayer(desk.gateway), replays.step
 

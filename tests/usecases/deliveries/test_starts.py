@@ -1,7 +1,6 @@
 """What is written down of a start, whichever way it went, and when it is tried again."""
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -26,6 +25,7 @@ from postern.usecases.deliveries.dispatch import BATCH, Dispatcher
 from postern.usecases.deliveries.starting import ONE_ALONE
 from postern.usecases.history import history
 from postern.usecases.history.views.calls import Delivery
+from support.clock import HeldClock
 from support.house import OWNER, House
 from support.waiting import PATIENCE
 
@@ -34,18 +34,6 @@ from support.waiting import PATIENCE
 def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dispatch, "LONGEST_PAUSE", 0.001)
     monkeypatch.setattr(starting, "SETTLE_EVERY", 0.0)
-
-
-def holds_the_clock(house: House) -> Callable[[float], None]:
-    """It stands still at a whole second, and is set forward by what is returned."""
-    now = float(int(house.gateway.clock()))
-
-    def forward(seconds: float) -> None:
-        nonlocal now
-        now += seconds
-
-    house.gateway.clock = lambda: now
-    return forward
 
 
 def going(house: House, outcome: Exception | Started) -> None:
@@ -88,22 +76,15 @@ def moved(house: House, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 async def test_each_outcome_is_written_down_counted_and_announced_to_those_who_watch(
     house: House, monkeypatch: pytest.MonkeyPatch, outcome: Exception | Started, kind: str, state: str
 ) -> None:
-    call = (await house.call(await house.webhook())).json["invocationId"]
+    call = await house.recorded(await house.webhook())
     touched, before = moved(house, monkeypatch), counted(house)
     timed = Numbers.engine_start_seconds._sum.get()
     going(house, outcome)
     delivery = await round_of(house)
-    assert (delivery.state, delivery.attempts, delivery.error) == (
-        state,
-        1,
-        None if isinstance(outcome, Started) else str(outcome),
-    )
-    assert delivery.runs == (2 if isinstance(outcome, Started) else None)
+    error, runs = (None, 2) if isinstance(outcome, Started) else (str(outcome), None)
+    assert (delivery.state, delivery.attempts, delivery.error, delivery.runs) == (state, 1, error, runs)
     assert [one.outcome for one in delivery.log] == [{"rejected": "failed"}.get(kind, kind)]
-    assert {name: count - before[name] for name, count in counted(house).items()} == {
-        **dict.fromkeys(before, 0.0),
-        kind: 1.0,
-    }
+    assert counted(house) == {**before, kind: before[kind] + 1.0}
     assert (Numbers.engine_start_seconds._sum.get() > timed) == (kind == "started")
     assert touched == [call]
 
@@ -112,7 +93,7 @@ async def test_a_start_that_failed_is_tried_again_later_each_time_and_with_the_s
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(core.random, "uniform", lambda low, high: high)
-    forward = holds_the_clock(house)
+    clock = HeldClock(house.gateway)
     await house.call(await house.webhook())
     house.engine.down = True
     waits = []
@@ -121,7 +102,7 @@ async def test_a_start_that_failed_is_tried_again_later_each_time_and_with_the_s
         assert (delivery.attempts, delivery.next_attempt_at is not None) == (attempts, True)
         waits.append(round((delivery.next_attempt_at or 0.0) - house.gateway.clock(), 3))
         assert await house.dispatcher.round() == 0, "it is not due yet"
-        forward(waits[-1])
+        clock.now += waits[-1]
     assert waits == [1.0, 2.0, 4.0, 8.0]
     house.engine.down = False
     assert (await round_of(house)).state == "started"
@@ -129,7 +110,7 @@ async def test_a_start_that_failed_is_tried_again_later_each_time_and_with_the_s
 
 
 async def test_an_engine_that_says_when_is_not_asked_sooner(house: House) -> None:
-    holds_the_clock(house)
+    HeldClock(house.gateway)
     await house.call(await house.webhook())
     going(house, EngineUnavailable("busy", retry_after=100.0))
     delivery = await round_of(house)
@@ -137,12 +118,12 @@ async def test_an_engine_that_says_when_is_not_asked_sooner(house: House) -> Non
 
 
 async def test_after_three_days_it_is_given_up_and_not_before(house: House) -> None:
-    forward = holds_the_clock(house)
+    clock = HeldClock(house.gateway)
     await house.call(await house.webhook())
     house.engine.down = True
-    forward(GIVE_UP_AFTER)
+    clock.now += GIVE_UP_AFTER
     assert (await round_of(house)).state == "queued"
-    forward(LONGEST_WAIT)
+    clock.now += LONGEST_WAIT
     delivery = await round_of(house)
     assert (delivery.state, delivery.next_attempt_at) == ("failed", None)
     assert delivery.error == "given up after 3 days: switched off by the test"
@@ -171,7 +152,7 @@ def test_a_start_ends_while_its_lease_lasts() -> None:
 
 
 async def test_what_is_claimed_is_left_alone_while_its_lease_lasts(house: House) -> None:
-    forward = holds_the_clock(house)
+    clock = HeldClock(house.gateway)
     await house.call(await house.webhook())
     waiting, both = asyncio.Event(), asyncio.Event()
 
@@ -186,15 +167,15 @@ async def test_what_is_claimed_is_left_alone_while_its_lease_lasts(house: House)
     this, other = house.dispatcher, Dispatcher(house.gateway)
     running = asyncio.create_task(this.round())
     await asyncio.wait_for(waiting.wait(), PATIENCE)
-    forward(dispatch.LEASE - 1)
+    clock.now += dispatch.LEASE - 1
     assert await other.round() == 0
-    forward(1)
+    clock.now += 1
     assert await other.round() == 1, "whoever had it may have died"
     await asyncio.gather(running, this.finish(), other.finish())
 
 
 async def test_a_defect_of_an_engine_is_reported_as_one_and_the_delivery_comes_back(house: House) -> None:
-    forward = holds_the_clock(house)
+    clock = HeldClock(house.gateway)
     await house.call(await house.webhook())
     going(house, KeyError("planted"))
     with capture_logs() as lines:
@@ -202,7 +183,7 @@ async def test_a_defect_of_an_engine_is_reported_as_one_and_the_delivery_comes_b
     assert [one["event"] for one in lines] == ["an engine raised an unexpected error"]
     assert (delivery.state, delivery.error, delivery.attempts) == ("queued", "internal: KeyError", 1)
     going(house, Started(1))
-    forward(FIRST_WAIT)
+    clock.now += FIRST_WAIT
     assert (await round_of(house)).state == "started"
 
 
@@ -218,11 +199,11 @@ async def test_what_an_engine_rejects_says_nothing_of_the_others(house: House) -
 
 
 async def test_starts_that_one_workflow_does_not_take_hold_up_no_others(house: House) -> None:
-    forward = holds_the_clock(house)
+    clock = HeldClock(house.gateway)
     failing, well = await house.webhook(), await house.webhook()
     for number in range(BATCH + 10):
         await house.call(failing, b'{"n":%d}' % number)
-    call = (await house.call(well)).json["invocationId"]
+    call = await house.recorded(well)
 
     async def start(trigger: Trigger) -> Started:
         if trigger.webhook_id == failing.id:
@@ -236,7 +217,7 @@ async def test_starts_that_one_workflow_does_not_take_hold_up_no_others(house: H
     (delivery,) = (await history.show(house.gateway, OWNER, call)).deliveries
     assert delivery.state == "started"
     assert house.gateway.runtime.engine_away is None
-    forward(FIRST_WAIT)
+    clock.now += FIRST_WAIT
     assert await house.dispatcher.round() == BATCH, "these are tried again, each at its own time"
     assert house.gateway.runtime.engine_away is None, "it has taken the other one just now"
     house.gateway.runtime.engine_took_at -= ONE_ALONE + 1
@@ -247,7 +228,7 @@ async def test_starts_that_one_workflow_does_not_take_hold_up_no_others(house: H
 async def test_a_call_whose_body_is_gone_cannot_be_started(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    call = (await house.call(await house.webhook())).json["invocationId"]
+    call = await house.recorded(await house.webhook())
     touched, before = moved(house, monkeypatch), counted(house)
 
     async def contents(ids: list[str]) -> dict[str, Any]:
@@ -265,8 +246,8 @@ async def test_a_call_whose_body_is_gone_cannot_be_started(
 async def test_an_engine_that_can_tell_ends_is_asked_where_something_runs(
     house: House, asked_after: float | None, runs: int, asked: bool
 ) -> None:
-    holds_the_clock(house)
-    call = (await house.call(await house.webhook())).json["invocationId"]
+    HeldClock(house.gateway)
+    call = await house.recorded(await house.webhook())
     house.engine.asked_after = asked_after
     going(house, Started(runs))
     await round_of(house)
@@ -279,9 +260,8 @@ async def test_an_engine_that_can_tell_ends_is_asked_where_something_runs(
 async def test_a_run_counts_from_when_it_began_and_not_from_when_the_engine_said_so(
     house: House, at: float | None, since: float
 ) -> None:
-    holds_the_clock(house)
+    now = HeldClock(house.gateway).now
     await house.call(await house.webhook())
-    now = house.gateway.clock()
     going(house, Started(1, at=None if at is None else now + at))
     started_at = (await round_of(house)).started_at
     assert started_at is not None
@@ -314,13 +294,13 @@ class Away:
 async def test_what_cannot_be_written_down_for_long_is_left_to_its_lease(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    forward = holds_the_clock(house)
+    clock = HeldClock(house.gateway)
     await house.call(await house.webhook())
     monkeypatch.setattr(starting, "SETTLE_WITHIN", -1.0)
     away = Away(house, monkeypatch, 1)
     assert (await round_of(house)).state == "queued"
     assert (len(away.unsettled), house.gateway.runtime.unsettled) == (1, {})
-    forward(dispatch.LEASE)
+    clock.now += dispatch.LEASE
     assert (await round_of(house)).state == "started"
     assert list(house.engine.times.values()) == [2], "the engine takes the same key once"
 
@@ -345,3 +325,72 @@ async def test_a_start_that_outlasts_its_caller_is_written_down_and_its_end_not_
     row = await house.gateway.store.deliveries.get(delivery_key(heard.json["invocationId"], 1))
     assert row is not None and (row.state, row.runs) == ("started", 1)
     assert not house.gateway.runtime._background
+
+
+async def test_what_waits_to_be_started_is_measured_and_how_long_it_has(house: House) -> None:
+    def measured() -> tuple[float | None, float]:
+        oldest = REGISTRY.get_sample_value("postern_oldest_due_seconds") or 0
+        return REGISTRY.get_sample_value("postern_deliveries_waiting"), round(oldest)
+
+    clock, webhook = HeldClock(house.gateway), await house.webhook()
+    for _ in range(2):
+        await house.call(webhook)
+    clock.now += 50
+    await dispatch.measure(house.gateway)
+    assert measured() == (2, 50)
+    await house.deliver()
+    await dispatch.measure(house.gateway)
+    assert measured() == (0, 0)
+
+
+# --- the clock is set back, or forward: nobody waits for as long as the step -------------------------------------------
+
+
+HOUR = 3600.0
+
+
+async def test_a_clock_set_back_rejects_no_call(house: House) -> None:
+    clock = HeldClock(house.gateway)
+    webhook = await house.webhook(rateLimit={"callsPerSecond": 1, "burst": 2})
+    assert (await house.call(webhook)).status == 200
+    clock.now -= HOUR
+    assert (await house.call(webhook)).status == 200
+
+
+async def test_a_workflows_answer_counts_though_the_clock_was_set_forward(house: House) -> None:
+    clock = HeldClock(house.gateway)
+    webhook = await house.webhook(synchronousResponse={"enabled": True, "timeoutSeconds": 20})
+    call = asyncio.create_task(house.call(webhook))
+    trigger = await house.begun()
+    clock.now += HOUR
+    await house.answer(trigger)
+    assert (await call).status == 201
+
+
+@pytest.mark.parametrize("tries", [0, 1, 5])
+async def test_what_waits_for_a_retry_does_not_wait_for_the_step_too(house: House, tries: int) -> None:
+    clock = HeldClock(house.gateway)
+    assert (await house.call(await house.webhook())).status == 200
+    house.engine.down = True
+    for _ in range(tries):
+        await house.dispatcher.round()
+        clock.now += LONGEST_WAIT
+    if not tries:  # claimed by a process that is gone
+        await house.gateway.store.deliveries.claim(house.gateway.clock(), dispatch.LEASE, 1)
+    clock.now -= 2 * LONGEST_WAIT
+    assert await dispatch.catch_up(house.gateway) == 1
+    house.engine.down = False
+    clock.now += 2 * dispatch.LEASE
+    await house.deliver()
+    assert len(house.engine.started) == 1
+
+
+async def test_what_waits_as_long_as_it_should_is_left_alone(house: House) -> None:
+    clock = HeldClock(house.gateway)
+    assert (await house.call(await house.webhook())).status == 200
+    house.engine.down = True
+    for _ in range(14):  # until the waits are as long as they get
+        await house.dispatcher.round()
+        clock.now += LONGEST_WAIT
+    clock.now -= LONGEST_WAIT
+    assert await dispatch.catch_up(house.gateway) == 0
