@@ -5,10 +5,10 @@ import pytest
 from postern.core.answer import WorkflowResponse
 from postern.core.deliveries.delivery import Started
 from postern.core.history.invocation import HistoryFilter, status_of
-from postern.core.problems import Refused
 from postern.stores.history import filtering, looking
 from postern.stores.store import Store
 from stores.conftest import NOW, WEBHOOK, entry, recorded
+from support.refusals import refused
 
 
 async def everything(store: Store, wanted: HistoryFilter, limit: int = 7) -> list[str]:
@@ -168,12 +168,8 @@ async def test_an_id_that_no_text_can_be_is_the_askers_mistake_and_no_trouble_of
     if store.database.is_sqlite:
         assert await store.history.get("inv_\0") is None
     else:
-        with pytest.raises(Refused) as refused:
-            await store.history.get("inv_\0")
-        assert refused.value.code == "invalid_request"
-        with pytest.raises(Refused) as refused:
-            await store.chores.reach("days\0", "", 0.0)
-        assert refused.value.code == "invalid_request"
+        assert (await refused(store.history.get("inv_\0"))).code == "invalid_request"
+        assert (await refused(store.chores.reach("days\0", "", 0.0))).code == "invalid_request"
         await store.chores.reach("days", "", 0.0)  # what comes after it is written
 
 

@@ -13,6 +13,7 @@ from postern.stores.history import looking
 from postern.stores.sql.database import MOST_SEARCHES, SEARCHERS
 from postern.stores.store import Store
 from stores.conftest import entry, opened, recorded
+from support.refusals import refused
 
 ENDLESS = {
     "sqlite": "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT max(n) FROM c",
@@ -62,9 +63,8 @@ async def test_only_so_many_searches_wait(store: Store) -> None:
         for _ in range(MOST_SEARCHES)
     ]
     await until(started)
-    with pytest.raises(Refused) as refused:
-        await store.history.page(SEARCH, 10)
-    assert (refused.value.code, refused.value.retry_after) == ("rate_limited", 5)
+    refusal = await refused(store.history.page(SEARCH, 10))
+    assert (refusal.code, refusal.retry_after) == ("rate_limited", 5)
     for one in running:
         one.cancel()
     while True:  # each ends by itself

@@ -68,12 +68,8 @@ def test_each_secret_that_was_masked_is_one_placeholder() -> None:
         ),
     )
     assert call.placeholders == ("YOUR_TOKEN", "YOUR_X_API_KEY", "YOUR_AUTHORIZATION")
-    assert [value for _, value in call.headers] == [
-        b"YOUR_X_API_KEY",
-        b"YOUR_AUTHORIZATION",
-        b"YOUR_X_API_KEY",
-        b"a***",
-    ]
+    key, authorization = b"YOUR_X_API_KEY", b"YOUR_AUTHORIZATION"
+    assert [value for _, value in call.headers] == [key, authorization, key, b"a***"]
     assert call.url.endswith("?t=YOUR_TOKEN&u=YOUR_TOKEN")
 
 
@@ -87,14 +83,8 @@ def test_a_body_is_gone_where_there_was_one(body: bytes | None, size: int, gone:
 def test_what_a_schedule_fetched_is_the_address_alone() -> None:
     call = recorded(("server", "x"), path=b"http://10.1.2.3/orders?a=[1]", body=b"{}")
     program = repeated(BASE, call)
-    assert (
-        program.method,
-        program.url,
-        program.headers,
-        program.body,
-        program.body_gone,
-        program.placeholders,
-    ) == ("GET", "http://10.1.2.3/orders?a=[1]", [], b"", False, ())
+    assert (program.method, program.url) == ("GET", "http://10.1.2.3/orders?a=[1]")
+    assert (program.headers, program.body, program.body_gone, program.placeholders) == ([], b"", False, ())
     assert curl(BASE, call) == "curl --globoff 'http://10.1.2.3/orders?a=[1]'"
     secure = python(BASE, recorded(path=b"https://10.1.2.3:8443"))
     assert "from http.client import HTTPSConnection\n" in secure
@@ -133,11 +123,7 @@ def test_as_python() -> None:
         return python("http://127.0.0.1:8080", recorded(*headers, **given)).split("\n")
 
     assert program(body=None, body_size=1)[2] == "# The body is no longer kept: this call goes without it."
-    masked = program(("x-key", "***"), body=None, body_size=1)
-    assert masked[2:4] == [
-        "# Masked when the call was stored, to be filled in: YOUR_X_KEY",
-        "# The body is no longer kept: this call goes without it.",
-    ]
+    assert program(("x-key", "***"))[2] == "# Masked when the call was stored, to be filled in: YOUR_X_KEY"
 
 
 def test_every_language_has_its_writer() -> None:

@@ -11,6 +11,7 @@ from postern.core.problems import Refused
 from postern.usecases.calls.respond import report_end
 from postern.usecases.history import comparing
 from support.house import OWNER, House
+from support.refusals import refused
 
 
 def documents(before: str, after: str) -> list[tuple[str, str, str | None, str | None]]:
@@ -82,13 +83,10 @@ def test_of_a_long_text_only_what_lies_between_its_changes_counts() -> None:
 
 async def test_calls_are_compared_in_every_part(house: House) -> None:
     webhook = await house.webhook(fieldMapping={"fieldOne": "n"})
-    old = (
-        await house.call(webhook, b'{"n": 1, "x": 2}', headers={"X-A": "1", "X-B": "2"}, query="p=1&q=2")
-    ).json
-    new = (
-        await house.call(webhook, b'{"x": 2, "n": 3}', headers={"X-B": "2", "X-C": "4"}, query="q=2&p=7")
-    ).json
-    found = await comparing.compared(house.gateway, OWNER, new["invocationId"], old["invocationId"])
+    one, other = {"X-A": "1", "X-B": "2"}, {"X-B": "2", "X-C": "4"}
+    old = await house.recorded(webhook, b'{"n": 1, "x": 2}', headers=one, query="p=1&q=2")
+    new = await house.recorded(webhook, b'{"x": 2, "n": 3}', headers=other, query="q=2&p=7")
+    found = await comparing.compared(house.gateway, OWNER, new, old)
     assert found.same_webhook and found.request.count == 0
     assert [(one.place, one.kind) for one in found.query.items] == [("p", "changed")]
     assert [(one.place, one.kind) for one in found.headers.items] == [("x-a", "removed"), ("x-c", "added")]
@@ -109,7 +107,7 @@ async def test_calls_are_compared_in_every_part(house: House) -> None:
 )
 async def test_bodies_of_every_kind(house: House, before: bytes, after: bytes, compared: str) -> None:
     webhook = await house.webhook()
-    old, new = [(await house.call(webhook, body)).json["invocationId"] for body in (before, after)]
+    old, new = [await house.recorded(webhook, body) for body in (before, after)]
     found = await comparing.compared(house.gateway, OWNER, new, old)
     assert found.body.compared == compared
     assert all(
@@ -122,18 +120,18 @@ async def test_bodies_of_every_kind(house: House, before: bytes, after: bytes, c
 async def test_the_last_good_call_is_the_last_before_it_that_went_well(house: House) -> None:
     webhook = await house.webhook()
 
-    async def call(body: bytes, down: bool = False, nobody: bool = False) -> str:
-        answer = await house.call(webhook, body)
+    async def started(nobody: bool = False) -> str:
+        call = await house.recorded(webhook)
         house.engine.nobody_listens = nobody
         await house.deliver()
-        return str(answer.json["invocationId"])
+        return call
 
-    first = await call(b'{"n": 1}')
+    first = await started()
     with pytest.raises(Refused, match="known to have gone well"):
         await comparing.compared(house.gateway, OWNER, first)
-    await call(b'{"n": 2}', nobody=True)
-    latest = await call(b'{"n": 3}')
-    await call(b'{"n": 4}')
+    await started(nobody=True)
+    latest = await started()
+    await started()
     assert (await comparing.compared(house.gateway, OWNER, latest)).compared_with == first
     with pytest.raises(Refused, match="another one"):
         await comparing.compared(house.gateway, OWNER, latest, latest)
@@ -146,7 +144,7 @@ async def test_what_is_too_large_is_not_read(
     monkeypatch.setattr(comparing, "LARGEST_READ", 1024)
     webhook = await house.webhook()
     small, large = b'{"n":1}', b'{"n":"%s"}' % (b"x" * (size - 8))
-    one, other = [(await house.call(webhook, body)).json["invocationId"] for body in (small, large)]
+    one, other = [await house.recorded(webhook, body) for body in (small, large)]
     for pair in ((one, other), (other, one)):
         assert (await comparing.compared(house.gateway, OWNER, *pair)).body.compared == compared
 
@@ -164,9 +162,7 @@ async def test_what_is_too_large_is_not_read(
 async def test_a_body_that_is_not_kept_is_no_empty_one(
     house: House, was: tuple[bytes | None, int], now: tuple[bytes | None, int], compared: str
 ) -> None:
-    call = (await house.call(await house.webhook())).json["invocationId"]
-    story = await house.gateway.store.history.get(call)
-    assert story is not None
+    story = await house.story(await house.recorded(await house.webhook()))
     old, new = [
         msgspec.structs.replace(story.invocation, body=body, body_size=size) for body, size in (was, now)
     ]
@@ -178,17 +174,14 @@ async def test_where_ends_are_not_reported_the_last_good_call_is_the_last_that_w
 ) -> None:
     monkeypatch.setattr(comparing, "PAGE", 2)
     webhook, other = await house.webhook(), await house.webhook()
-    first = (await house.call(webhook, b'{"n":0}')).json["invocationId"]
-    second = (await house.call(webhook, b'{"n":1}')).json["invocationId"]
+    first, second = await house.recorded(webhook), await house.recorded(webhook)
     await house.deliver()
     house.engine.down = True  # from here on nothing is started
     await house.call(other)
-    last = [(await house.call(webhook, b'{"n":%d}' % n)).json["invocationId"] for n in range(2, 6)][-1]
+    last = [await house.recorded(webhook) for _ in range(4)][-1]
     assert (await comparing.compared(house.gateway, OWNER, last)).compared_with == second
     monkeypatch.setattr(comparing, "LOOKED_BACK", 2)
-    with pytest.raises(Refused) as caught:
-        await comparing.compared(house.gateway, OWNER, last)
-    assert caught.value.code == "not_found"
+    assert (await refused(comparing.compared(house.gateway, OWNER, last))).code == "not_found"
     monkeypatch.setattr(comparing, "LOOKED_BACK", 1_000)
     token = house.gateway.site.response_token(f"{first}.1")
     await report_end(house.gateway, first, token, "completed", "")

@@ -7,20 +7,21 @@ import pytest
 
 from postern.core.access.accounts import Actor
 from postern.core.problems import Refused
-from postern.usecases.access import audit
+from postern.usecases.deliveries import holds
 from postern.usecases.history import editing, history
 from postern.usecases.webhooks import webhooks
+from support.clock import HeldClock
 from support.house import OWNER, House
+from support.refusals import fields_refused, refused
 
 BODY = b'{"order": {"number": 1001, "total": 10.00}, "who": "ada"}'
 MAPPED = {"fieldOne": "order.number", "fieldTwo": "who"}
 
 
 async def recorded(house: House, body: bytes = BODY, **settings: object) -> str:
-    webhook = await house.webhook(**{"fieldMapping": MAPPED, **settings})
-    answer = await house.call(webhook, body)
+    call = await house.recorded(await house.webhook(**{"fieldMapping": MAPPED, **settings}), body)
     await house.deliver()
-    return str(answer.json["invocationId"])
+    return call
 
 
 async def test_another_body_goes_to_the_workflow_and_the_call_stays(house: House) -> None:
@@ -76,22 +77,19 @@ async def test_what_cannot_be_started_is_refused_by_name(
     house: House, body: str | None, values: dict[str, str] | None, field: str
 ) -> None:
     call = await recorded(house)
-    with pytest.raises(Refused) as caught:
-        await editing.replay_edited(house.gateway, OWNER, call, body=body, values=values)
-    assert caught.value.code == "invalid_request"
-    assert [error.field for error in caught.value.errors] == ([field] if field else [])
+    asked = editing.replay_edited(house.gateway, OWNER, call, body=body, values=values)
+    assert list(await fields_refused(asked)) == ([field] if field else [])
     assert len(await house.history()) == 1
 
 
 async def test_what_was_never_started_a_reader_and_a_disabled_webhook_are_refused(house: House) -> None:
     webhook = await house.webhook(authentication={"method": "token", "token": "a long token"})
-    rejected = (await house.call(webhook)).json["invocationId"]
+    rejected = await house.recorded(webhook)
     with pytest.raises(Refused, match="rejected"):
         await editing.replay_edited(house.gateway, OWNER, rejected, body='{"a": 1}')
     call = await recorded(house)
-    with pytest.raises(Refused) as caught:
-        await editing.replay_edited(house.gateway, Actor("reader", "read"), call, body="{}")
-    assert caught.value.code == "access_denied"
+    refusal = await refused(editing.replay_edited(house.gateway, Actor("reader", "read"), call, body="{}"))
+    assert refusal.code == "access_denied"
     item = await history.show(house.gateway, OWNER, call)
     await webhooks.switch(house.gateway, OWNER, item.webhook_id, False)
     with pytest.raises(Refused, match="disabled"):
@@ -117,14 +115,12 @@ async def test_a_copy_is_no_call_that_came_in(house: House) -> None:
 async def test_a_hold_holds_it_and_the_audit_says_who_made_it(house: House) -> None:
     call = await recorded(house)
     item = await history.show(house.gateway, OWNER, call)
-    from postern.usecases.deliveries import holds
-
     await holds.hold(house.gateway, OWNER, item.webhook_id)
     done = await editing.replay_edited(house.gateway, OWNER, call, body='{"secret": "not in the audit"}')
     assert done.delivery.state == "held"
-    note = (await audit.listing(house.gateway, OWNER, 1)).items[0]
-    assert (note.action, note.subject) == ("edited invocation replayed", call)
-    assert "not in the audit" not in json.dumps(note.changes)
+    action, subject, changes = await house.noted()
+    assert (action, subject) == ("edited invocation replayed", call)
+    assert "not in the audit" not in json.dumps(changes)
 
 
 async def test_what_was_changed_is_described_in_few_words(house: House) -> None:
@@ -136,17 +132,12 @@ async def test_what_was_changed_is_described_in_few_words(house: House) -> None:
         assert made is not None
         return made.changed
 
-    long = "k" * 200
-    assert await described(f'{{"a": 7, "b": 7, "{long}": 3}}') == ["a changed", "b changed"]
+    long, both = "k" * 200, ["a changed", "b changed"]
+    assert await described(f'{{"a": 7, "b": 7, "{long}": 3}}') == both
     added = ", ".join(f'"n{number}": 0' for number in range(19))
-    twenty = [f"n{number} added" for number in range(19)]
-    assert await described(f'{{"a": 7, "b": 2, "{long}": 3, {added}}}') == ["a changed", *twenty]
-    assert await described(f'{{"a": 7, "b": 7, "{long}": 3, {added}}}') == [
-        "a changed",
-        "b changed",
-        *twenty[:18],
-        "and 1 more",
-    ]
+    news = [f"n{number} added" for number in range(19)]
+    assert await described(f'{{"a": 7, "b": 2, "{long}": 3, {added}}}') == [both[0], *news]
+    assert await described(f'{{"a": 7, "b": 7, "{long}": 3, {added}}}') == [*both, *news[:18], "and 1 more"]
     assert await described('{"a": 1, "b": 2}') == [f"{'k' * 120} removed"]
     assert await described(f'{{"a":1,"b":2,"{long}":3}}') == ["body written differently"]
     by_hand = await described('{"a": 1, "b": 2}', {"fieldFour": "4", "fieldOne": "1"})
@@ -156,22 +147,19 @@ async def test_what_was_changed_is_described_in_few_words(house: House) -> None:
 async def test_the_copy_says_how_long_it_is_and_is_due_at_once(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now = float(int(house.gateway.clock()))
-    house.gateway.clock = lambda: now
-    webhook = await house.webhook()
-    call = (await house.call(webhook, b'{"n":1}', headers={"Content-Length": "7", "X-Length": "7"})).json[
-        "invocationId"
-    ]
+    clock, webhook = HeldClock(house.gateway), await house.webhook()
+    call = await house.recorded(webhook, b'{"n":1}', headers={"Content-Length": "7", "X-Length": "7"})
     await house.deliver()
     touched: list[str] = []
     monkeypatch.setattr(house.gateway.runtime.live, "touch", touched.append)
     house.gateway.runtime.due.clear()
-    now += 50
+    clock.now += 50
     done = await editing.replay_edited(house.gateway, OWNER, call, body='{"n":1001}')
     made = await history.show(house.gateway, OWNER, done.invocation_id)
     lengths = {name: value for name, value in made.headers if name.endswith("length")}
     assert lengths == {"content-length": "10", "x-length": "7"}
-    assert (made.body_size, made.received_at, made.duration_ms, made.duplicate_of) == (10, now, 0.0, None)
+    assert (made.body_size, made.received_at) == (10, clock.now)
+    assert (made.duration_ms, made.duplicate_of) == (0.0, None)
     assert (made.config_version, made.detail, made.matched) == (webhook.version, "", None)
     assert (touched, house.gateway.runtime.due.is_set()) == ([done.invocation_id], True)
 

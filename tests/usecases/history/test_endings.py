@@ -12,8 +12,10 @@ from postern.observe.metrics import Numbers
 from postern.usecases.history import endings as endings_module
 from postern.usecases.history import history
 from postern.usecases.history.endings import EndingsLoop
+from support.clock import HeldClock
 from support.desk import ACTOR, Desk
-from support.waiting import PATIENCE
+from support.house import NotingEngine
+from support.waiting import PATIENCE, until
 
 
 async def test_an_end_that_a_defect_kept_from_the_store_stands_in_the_way_of_no_other(
@@ -63,30 +65,28 @@ async def test_an_end_whose_start_is_not_written_down_is_looked_at_again_without
     assert looks == 3
 
 
-class Asked:
-    """An engine that tells how runs ended, as the test wants it, and takes no start."""
+class Asked(NotingEngine):
+    """An engine that tells how runs ended, as the test wants it."""
 
-    name = "asked"
     asked_after = 5.0
 
     def __init__(self) -> None:
+        super().__init__()
         self.ends_of: dict[str, End | None] = {}
-        self.is_there = True
 
     async def ends(self, keys: list[str]) -> dict[str, End | None]:
-        if not self.is_there:
+        if self.down:
             raise EngineUnavailable("away")
         return {key: end for key, end in self.ends_of.items() if key in keys}
 
 
 async def test_an_engine_that_can_tell_is_asked_until_it_has_answered(desk: Desk) -> None:
     engine, loop = Asked(), EndingsLoop(desk.gateway)
-    began = desk.gateway.clock()
-    desk.gateway.clock = lambda: began
-    webhook = await desk.webhook()
-    keys = [f"{await desk.accepted(webhook, {'n': number})}.1" for number in range(4)]
+    clock = HeldClock(desk.gateway)
+    began = clock.now
+    keys = [f"{call}.1" for call in await desk.numbered(await desk.webhook(), 4)]
     assert not await loop.ask()  # nobody to ask
-    desk.gateway.engine = engine  # type: ignore[assignment]
+    desk.gateway.engine = engine
     for delivery in await desk.store.deliveries.claim(began + 1, 60.0, 4):
         await desk.store.deliveries.started(delivery, Started(1, ("flow",)), began, began + 5)
     done, failed, at_work, lost = keys
@@ -94,7 +94,7 @@ async def test_an_engine_that_can_tell_is_asked_until_it_has_answered(desk: Desk
 
     async def states(after: float) -> list[tuple[str | None, float | None]]:
         """Of each run, and in how many seconds it is asked about again."""
-        desk.gateway.clock = lambda: began + after
+        clock.now = began + after
         before = {kind: Numbers.runs_ended.labels(kind)._value.get() for kind in ("completed", "failed")}
         await loop.ask()
         await loop.write()
@@ -104,17 +104,17 @@ async def test_an_engine_that_can_tell_is_asked_until_it_has_answered(desk: Desk
 
     counted: Counter[str] = Counter()
     assert await states(1.0) == [("started", 4)] * 4  # not yet
-    engine.is_there = False
+    engine.down = True
     assert await states(6.0) == [("started", 5)] * 4  # it is asked again
-    engine.is_there = True
+    engine.down = False
     assert await states(12.0) == [("completed", None), ("failed", None), ("started", 5), ("started", 5)]
     assert counted == {"completed": 1, "failed": 1}
     # The longer it has lasted, the less often; and every two minutes at least. What the engine does not know once that
     # cannot be because it was started just now is lost.
     assert (await states(1_000.0))[2:] == [("started", 120), ("lost", 600)]
-    engine.is_there = False
+    engine.down = True
     assert (await states(1_700.0))[2:] == [("started", 5), ("lost", 5)]
-    engine.is_there = True
+    engine.down = False
     assert (await states(1_710.0))[2:] == [("started", 120), ("lost", 600)]
     engine.ends_of[at_work], engine.ends_of[lost] = End("completed", began + 1_300), None
     assert (await states(2_400.0))[2:] == [("completed", None), ("started", 120)]
@@ -188,8 +188,6 @@ async def test_the_loop_wakes_for_news_and_stops_when_it_is_asked(
     loop, endings = EndingsLoop(desk.gateway), desk.gateway.runtime.endings
     running = asyncio.create_task(loop.run())
     endings.ended("inv_none.1", End("completed", 1.0))
-    async with asyncio.timeout(PATIENCE):
-        while endings.news.is_set() or endings._noticed:
-            await asyncio.sleep(0.001)
-        loop.stop()
-        await running
+    await until(lambda: not (endings.news.is_set() or endings._noticed))
+    loop.stop()
+    await asyncio.wait_for(running, PATIENCE)

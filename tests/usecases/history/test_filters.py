@@ -3,15 +3,15 @@ from sqlalchemy import Connection, event
 
 from postern.core.history.invocation import AnswerHeard, HistoryFilter
 from postern.core.moment import moment
-from postern.core.problems import Refused
 from postern.identity import time_of
 from postern.stores.history import filtering, looking, reading
 from postern.usecases.deliveries import holds, replays
-from postern.usecases.history import findable, history
+from postern.usecases.history import history
 from postern.usecases.history.filters import filter_of
 from support.desk import ACTOR, Desk
 from support.house import OWNER, House
-from usecases.history.test_findable import later
+from support.refusals import refused
+from usecases.history.test_findable import all_findable
 
 
 async def test_one_invocations_replay_does_not_hide_the_others_from_a_status_filter(desk: Desk) -> None:
@@ -70,7 +70,7 @@ async def test_filtering_for_the_few_costs_what_they_are(
 
 async def test_calls_are_counted_as_far_as_that_is_cheap(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     webhook = await desk.webhook()
-    ids = [await desk.accepted(webhook, {"n": number}) for number in range(5)]
+    ids = await desk.numbered(webhook, 5)
     count = await history.count(desk.gateway, ACTOR, HistoryFilter(webhook_id=webhook))
     assert (count.calls, count.or_more, count.looked_back_to) == (5, False, None)
     monkeypatch.setattr(reading, "MOST_COUNTED", 4)
@@ -82,56 +82,40 @@ async def test_calls_are_counted_as_far_as_that_is_cheap(desk: Desk, monkeypatch
     assert count.looked_back_to == time_of(ids[2]), "where no index helps, the newest alone"
 
 
-async def looked(desk: Desk, **asked: str) -> list[str]:
-    page = await history.listing(desk.gateway, ACTOR, filter_of(**asked))  # type: ignore[arg-type]
-    return [item.id for item in page.items]
-
-
 async def test_a_group_finds_the_calls_in_each_of_its_statuses(house: House) -> None:
     open_webhook = await house.webhook()
-    started = (await house.call(open_webhook)).json["invocationId"]
+    started = await house.recorded(open_webhook)
     await house.deliver()
-    waiting = (await house.call(open_webhook)).json["invocationId"]
+    waiting = await house.recorded(open_webhook)
     on_hold = await house.webhook()
     await holds.hold(house.gateway, OWNER, on_hold.id)
-    held = (await house.call(on_hold)).json["invocationId"]
-    assert [one.id for one in await house.history(status="waiting")] == [held, waiting]
-    assert [one.id for one in await house.history(status="delivered")] == [started]
+    held = await house.recorded(on_hold)
+    assert await house.found(status="waiting") == [held, waiting]
+    assert await house.found(status="delivered") == [started]
 
 
 async def test_a_header_finds_its_calls_by_name_value_and_beginning(house: House) -> None:
     webhook = await house.webhook()
-    paid, made, other = [
-        (await house.call(webhook, headers=headers)).json["invocationId"]
-        for headers in (
-            {"X-Topic": "orders/paid"},
-            {"X-Topic": 'orders/"made"'},
-            {"X-Other": '["x-topic","orders/paid"]'},
-        )
-    ]
-
-    async def found(text: str) -> list[str]:
-        page = await history.listing(house.gateway, OWNER, filter_of(header=text))
-        return [item.id for item in page.items]
-
-    assert await found("x-topic") == [made, paid]
-    assert await found("X-Topic = orders/paid") == [paid], "no other header's value looks like it"
-    assert await found("x-topic=orders/*") == [made, paid]
-    assert await found('x-topic=orders/"made"') == [made]
-    assert await found("x-topic=orders") == []
-    assert await found("x-other") == [other]
+    paid = await house.recorded(webhook, headers={"X-Topic": "orders/paid"})
+    made = await house.recorded(webhook, headers={"X-Topic": 'orders/"made"'})
+    other = await house.recorded(webhook, headers={"X-Other": '["x-topic","orders/paid"]'})
+    assert await house.found(header="x-topic") == [made, paid]
+    assert await house.found(header="X-Topic = orders/paid") == [paid], (
+        "no other header's value looks like it"
+    )
+    assert await house.found(header="x-topic=orders/*") == [made, paid]
+    assert await house.found(header='x-topic=orders/"made"') == [made]
+    assert await house.found(header="x-topic=orders") == []
+    assert await house.found(header="x-other") == [other]
 
 
 async def test_a_kind_of_answer_ends_before_the_next_one(house: House) -> None:
     webhook = await house.webhook()
-    rejected, failed = [
-        (await house.call(webhook, body)).json["invocationId"] for body in (b"not JSON", b"{}")
-    ]
+    rejected, failed = [await house.recorded(webhook, body) for body in (b"not JSON", b"{}")]
     now = house.gateway.clock()
     await house.gateway.store.endings.note([AnswerHeard(failed, 500, now, True)], {}, {}, now)
-    for answer, expected in (("4xx", rejected), ("5xx", failed)):
-        page = await history.listing(house.gateway, OWNER, filter_of(answer=answer))
-        assert [item.id for item in page.items] == [expected]
+    assert await house.found(answer="4xx") == [rejected]
+    assert await house.found(answer="5xx") == [failed]
 
 
 async def test_a_value_of_the_payload_finds_its_calls(desk: Desk) -> None:
@@ -140,16 +124,20 @@ async def test_a_value_of_the_payload_finds_its_calls(desk: Desk) -> None:
         await desk.accepted(webhook, {"order": {"number": number}, "tags": ["a", "b"]})
         for number in (7, "7-b", None)
     ]
-    assert await looked(desk, field="order.number=7") == [seven]
-    assert await looked(desk, field="order.number=7*") == [text, seven]
-    assert await looked(desk, field="tags[1]=b") == [other, text, seven]
-    assert await looked(desk, field="tags[2]") == []
-    assert await looked(desk, field="order.number=7", status="rejected") == []
+
+    async def found(**asked: str) -> list[str]:
+        page = await history.listing(desk.gateway, ACTOR, filter_of(**asked))  # type: ignore[arg-type]
+        return [item.id for item in page.items]
+
+    assert await found(field="order.number=7") == [seven]
+    assert await found(field="order.number=7*") == [text, seven]
+    assert await found(field="tags[1]=b") == [other, text, seven]
+    assert await found(field="tags[2]") == []
+    assert await found(field="order.number=7", status="rejected") == []
     count = await history.count(desk.gateway, ACTOR, filter_of(field="order.number=7*"))
     assert (count.calls, count.or_more) == (2, False)
-    with pytest.raises(Refused) as refused:
-        await replays.plan(desk.gateway, ACTOR, filter_of(field="order.number=7"))
-    assert "not mapped" in refused.value.errors[0].message
+    refusal = await refused(replays.plan(desk.gateway, ACTOR, filter_of(field="order.number=7")))
+    assert "not mapped" in refusal.errors[0].message
 
 
 async def test_a_payload_is_looked_for_stretch_by_stretch(
@@ -157,8 +145,7 @@ async def test_a_payload_is_looked_for_stretch_by_stretch(
 ) -> None:
     webhook = await desk.webhook()
     first = await desk.accepted(webhook, {"n": "wanted"})
-    for number in range(5):
-        await desk.accepted(webhook, {"n": number})
+    await desk.numbered(webhook, 5)
     monkeypatch.setattr(looking, "LONGEST_LOOK", 2)
     wanted, cursor, pages = filter_of(field="n=wanted"), None, 0
     found: list[str] = []
@@ -189,26 +176,17 @@ async def test_a_look_ends_when_it_has_read_for_long_enough(
 
 async def test_mapped_values_are_found_by_their_field_and_by_their_beginning(house: House) -> None:
     webhook = await house.webhook(fieldMapping={"fieldOne": "a", "fieldTwo": "b"})
-    one, two = [
-        (await house.call(webhook, body)).json["invocationId"]
-        for body in (b'{"a":"A-17","b":"B-1"}', b'{"a":"B-1","b":"A-18"}')
-    ]
-    later(house.gateway, findable.SETTLED + 1)
-    while await findable.step(house.gateway):
-        pass
-
-    async def found(**asked: str) -> list[str]:
-        page = await history.listing(house.gateway, OWNER, filter_of(**asked))  # type: ignore[arg-type]
-        return [item.id for item in page.items]
-
-    assert await found(field="fieldOne=B-1") == [two]
-    assert await found(field="fieldTwo=A-1*") == [two]
-    assert await found(field="fieldOne=A-1*") == [one]
-    assert await found(value="a-1*") == [two, one]
-    assert await found(value="a-1*", field="fieldTwo=B-1") == [one]
-    assert await found(value="a-19*") == []
-    assert await found(field="fieldThree") == []
-    assert await found(field="fieldOne") == [two, one]
+    one = await house.recorded(webhook, b'{"a":"A-17","b":"B-1"}')
+    two = await house.recorded(webhook, b'{"a":"B-1","b":"A-18"}')
+    await all_findable(house)
+    assert await house.found(field="fieldOne=B-1") == [two]
+    assert await house.found(field="fieldTwo=A-1*") == [two]
+    assert await house.found(field="fieldOne=A-1*") == [one]
+    assert await house.found(value="a-1*") == [two, one]
+    assert await house.found(value="a-1*", field="fieldTwo=B-1") == [one]
+    assert await house.found(value="a-19*") == []
+    assert await house.found(field="fieldThree") == []
+    assert await house.found(field="fieldOne") == [two, one]
     planned = await replays.plan(house.gateway, OWNER, filter_of(field="fieldOne=B-1"))
     assert planned.count == 1
 
@@ -217,10 +195,7 @@ async def test_what_begins_alike_too_often_is_still_found(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     webhook = await house.webhook(fieldMapping={"fieldOne": "a"})
-    calls = [(await house.call(webhook, b'{"a":"A-%d"}' % n)).json["invocationId"] for n in range(4)]
-    later(house.gateway, findable.SETTLED + 1)
-    while await findable.step(house.gateway):
-        pass
+    calls = [await house.recorded(webhook, b'{"a":"A-%d"}' % n) for n in range(4)]
+    await all_findable(house)
     monkeypatch.setattr(filtering, "MANY", 2)
-    page = await history.listing(house.gateway, OWNER, filter_of(value="A-*"))
-    assert [item.id for item in page.items] == calls[::-1]
+    assert await house.found(value="A-*") == calls[::-1]

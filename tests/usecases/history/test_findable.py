@@ -8,51 +8,37 @@ from postern.core.history.invocation import HistoryFilter
 from postern.identity import first_id_at, time_of
 from postern.stores.sql.tables import call_values
 from postern.usecases.history import findable, history
-from postern.usecases.history.filters import filter_of
 from postern.usecases.operations.retention import prune
 from postern.usecases.webhooks import webhooks
+from support.clock import HeldClock, later
 from support.desk import ACTOR, Desk
 from support.house import OWNER, House
 
 FIELDS = {"fieldOne": "order", "fieldTwo": "email"}
 
 
-def later(gateway: object, seconds: float) -> None:
-    now = gateway.clock()  # type: ignore[attr-defined]
-    gateway.clock = lambda: now + seconds  # type: ignore[attr-defined]
-
-
-async def all_findable(house: House) -> None:
-    later(house.gateway, findable.SETTLED + 1)
-    while await findable.step(house.gateway):
+async def all_findable(of: House | Desk) -> None:
+    later(of.gateway, findable.SETTLED + 1)
+    while await findable.step(of.gateway):
         pass
-
-
-async def found(house: House, **wanted: str) -> list[str]:
-    page = await history.listing(house.gateway, OWNER, filter_of(**wanted))  # type: ignore[arg-type]
-    return [item.id for item in page.items]
 
 
 async def test_a_value_an_event_and_an_address_lead_to_their_calls(house: House) -> None:
     webhook = await house.webhook(fieldMapping=FIELDS)
-    one = (await house.call(webhook, b'{"order":"A-1","email":"Ada@Example.com"}', peer="192.0.2.1")).json
-    other = (
-        await house.call(
-            webhook, b'{"order":"A-2"}', peer="192.0.2.2", headers={"X-Event-Type": "order.paid"}
-        )
-    ).json
+    first = await house.recorded(webhook, b'{"order":"A-1","email":"Ada@Example.com"}', peer="192.0.2.1")
+    paid = {"X-Event-Type": "order.paid"}
+    second = await house.recorded(webhook, b'{"order":"A-2"}', peer="192.0.2.2", headers=paid)
     await all_findable(house)
-    first, second = one["invocationId"], other["invocationId"]
-    assert await found(house, value="a-1") == [first]
-    assert await found(house, value=" ada@example.com") == [first]
-    assert await found(house, value="order.paid") == [second]
-    assert await found(house, address="192.0.2.2") == [second]
-    assert await found(house, value="A-1", address="192.0.2.2") == []
-    assert await found(house, value="A-") == [], "a whole value"
-    assert await found(house, value=first) == [first]
-    assert await found(house, value="A-2", status="rejected") == []
+    assert await house.found(value="a-1") == [first]
+    assert await house.found(value=" ada@example.com") == [first]
+    assert await house.found(value="order.paid") == [second]
+    assert await house.found(address="192.0.2.2") == [second]
+    assert await house.found(value="A-1", address="192.0.2.2") == []
+    assert await house.found(value="A-") == [], "a whole value"
+    assert await house.found(value=first) == [first]
+    assert await house.found(value="A-2", status="rejected") == []
     await webhooks.remove(house.gateway, OWNER, webhook.id)
-    assert await found(house, value="A-1") == [first]
+    assert await house.found(value="A-1") == [first]
 
 
 async def test_a_rejected_call_is_found_by_its_values_too(house: House) -> None:
@@ -71,20 +57,18 @@ async def test_a_rejected_call_is_found_by_its_values_too(house: House) -> None:
         assert (await house.call(shop, body)).status == 401
     (rejected,) = [one.id for one in await house.history() if one.body_size == len(bodies[0])]
     await all_findable(house)
-    assert await found(house, value="r-1") == await found(house, value="R-*", status="rejected") == [rejected]
+    assert await house.found(value="r-1") == await house.found(value="R-*", status="rejected") == [rejected]
     shown = {one.id: one.fields for one in await house.history() if one.fields}
     assert shown.pop(rejected) == {"fieldOne": "R-1"}
     assert list(shown.values()) == [{"fieldOne": '{"order":"R-1"}'}]
     await webhooks.remove(house.gateway, OWNER, shop.id)
-    assert await found(house, value="R-1") == [rejected]
+    assert await house.found(value="R-1") == [rejected]
 
 
 async def test_both_databases_find_a_value_of_one_webhook(desk: Desk) -> None:
     webhook, other = [await desk.webhook(fieldMapping={"fieldOne": "n"}) for _ in range(2)]
     ids = [await desk.accepted(one, {"n": "Ünïcode\x00 7"}) for one in (webhook, other, webhook)]
-    later(desk.gateway, 10)
-    while await findable.step(desk.gateway):
-        pass
+    await all_findable(desk)
     for wanted in (
         HistoryFilter(webhook, value="ünïcode\x00 7"),
         HistoryFilter(webhook, value="ünïcode\x00 7", status="accepted"),
@@ -116,46 +100,34 @@ async def test_what_retention_takes_is_not_found_any_more(desk: Desk) -> None:
     assert await desk.rows(select(call_values.c.value)) == []
 
 
-def held(house: House) -> float:
-    now = float(int(house.gateway.clock()))
-    house.gateway.clock = lambda: now
-    return now
-
-
-async def test_a_call_is_made_findable_when_no_earlier_one_can_still_be_stored(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    webhook = await house.webhook(fieldMapping=FIELDS)
-    call = (await house.call(webhook, b'{"order":"A-1"}')).json["invocationId"]
-    came = time_of(call)
-    house.gateway.clock = lambda: came + 4.9
-    assert await findable.step(house.gateway) == 0
-    house.gateway.clock = lambda: came + 5.1
-    assert await findable.step(house.gateway) == 1
-    assert await found(house, value="A-1") == [call]
+async def test_a_call_is_made_findable_when_no_earlier_one_can_still_be_stored(house: House) -> None:
+    call = await house.recorded(await house.webhook(fieldMapping=FIELDS), b'{"order":"A-1"}')
+    for seconds, made in ((4.9, 0), (5.1, 1)):
+        HeldClock(house.gateway, time_of(call) + seconds)
+        assert await findable.step(house.gateway) == made
+    assert await house.found(value="A-1") == [call]
 
 
 async def test_calls_that_come_after_the_clock_was_set_back_are_found_too(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     webhook = await house.webhook(fieldMapping=FIELDS)
-    before = (await house.call(webhook, b'{"order":"A-1"}')).json["invocationId"]
+    before = await house.recorded(webhook, b'{"order":"A-1"}')
     await all_findable(house)
     later(house.gateway, -24 * 3600.0)
     back = first_id_at("inv", house.gateway.clock())
     monkeypatch.setattr("postern.usecases.calls.receive.new_id", lambda kind: back)
     await house.call(webhook, b'{"order":"A-1"}')
     await all_findable(house)
-    assert await found(house, value="A-1") == [before, back]
+    assert await house.found(value="A-1") == [before, back]
     assert await findable.step(house.gateway) == 0
 
 
 async def test_since_when_calls_cannot_be_found_is_reported_once_it_is_longer_than_ever(house: House) -> None:
     assert await findable.behind(house.gateway, OWNER) is None
-    call = (await house.call(await house.webhook())).json["invocationId"]
-    came = time_of(call)
+    came = time_of(await house.recorded(await house.webhook()))
     for seconds, expected in ((9.9, None), (10.1, came)):
-        house.gateway.clock = lambda now=came + seconds: now  # type: ignore[misc]
+        HeldClock(house.gateway, came + seconds)
         assert await findable.behind(house.gateway, OWNER) == expected
     await findable.step(house.gateway)
     assert await findable.behind(house.gateway, OWNER) is None

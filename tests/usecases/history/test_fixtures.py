@@ -5,34 +5,24 @@ import hashlib
 import hmac
 from pathlib import Path
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 
-from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import Refused
 from postern.usecases.answers import as_json
-from postern.usecases.history import fixtures, history, samples
+from postern.usecases.history import fixtures, samples
 from postern.usecases.history.views.requests import as_file
-from postern.usecases.summary import InvocationSummary
-from postern.usecases.webhooks.views import Webhook
 from postern.workflows.testing import load_event
 from support.house import OWNER, House
 
 SECRET = "a secret that is long enough"
 
 
-async def recorded(house: House, webhook: Webhook, body: bytes) -> InvocationSummary:
-    await house.call(webhook, body)
-    page = await history.listing(house.gateway, OWNER, HistoryFilter(webhook.id), 1)
-    return page.items[0]
-
-
 async def test_a_fixture_is_the_event_that_the_workflow_got(house: House, tmp_path: Path) -> None:
     webhook = await house.webhook(fieldMapping={"fieldOne": "order.number"})
     await samples.arm(house.gateway, OWNER, webhook.id)
-    call = await recorded(house, webhook, b'{"order": {"number": 1001, "total": 1%s}}' % (b"0" * 30))
-    found = await fixtures.fixture(house.gateway, OWNER, call.id)
+    call = await house.recorded(webhook, b'{"order": {"number": 1001, "total": 1%s}}' % (b"0" * 30))
+    found = await fixtures.fixture(house.gateway, OWNER, call)
     assert found.event == (await samples.sample(house.gateway, OWNER, webhook.id)).event
     file = tmp_path / "event.json"
     file.write_bytes(as_json(found))
@@ -47,18 +37,14 @@ async def test_neither_credentials_nor_signatures_are_in_it(house: House) -> Non
     webhook = await house.webhook(authentication=signed)
     body = b'{"id": 1}'
     signature = base64.b64encode(hmac.new(SECRET.encode(), body, hashlib.sha256).digest()).decode()
-    heard = await house.call(
-        webhook,
-        body,
-        headers={
-            "content-type": "application/json",
-            "X-Shopify-Hmac-Sha256": signature,
-            "X-Shopify-Topic": "orders/create",
-            "Authorization": "Bearer somebody",
-            "X-Other-Signature": "of a proxy",
-        },
-    )
-    found = await fixtures.fixture(house.gateway, OWNER, heard.json["invocationId"])
+    headers = {
+        "X-Shopify-Hmac-Sha256": signature,
+        "X-Shopify-Topic": "orders/create",
+        "Authorization": "Bearer somebody",
+        "X-Other-Signature": "of a proxy",
+    }
+    call = await house.recorded(webhook, body, headers=headers)
+    found = await fixtures.fixture(house.gateway, OWNER, call)
     text = as_json(found).decode()
     for secret in (signature, "somebody", "***", "of a proxy", SECRET):
         assert secret not in text, secret
@@ -71,32 +57,27 @@ async def test_a_signature_is_left_out_however_its_header_is_called(house: House
     how = {"method": "hmac", "provider": "custom", "secret": SECRET, "scheme": scheme}
     proof = hmac.new(SECRET.encode(), b"{}", hashlib.sha256).hexdigest()
     webhook = await house.webhook(authentication=how)
-    heard = await house.call(webhook, headers={"X-Proof": proof, "X-Shop": "a"})
-    found = await fixtures.fixture(house.gateway, OWNER, heard.json["invocationId"])
+    call = await house.recorded(webhook, headers={"X-Proof": proof, "X-Shop": "a"})
+    found = await fixtures.fixture(house.gateway, OWNER, call)
     assert [name for name, _ in found.headers] == ["content-type", "x-shop"]
 
 
 async def test_a_fixture_needs_a_body_that_is_kept_and_a_call_that_was_no_handshake(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    webhook = await house.webhook()
-    call = await recorded(house, webhook, b'{"n": 1}')
-    story = await house.gateway.store.history.get(call.id)
-    assert story is not None
+    call = await house.recorded(await house.webhook(), b'{"n": 1}')
+    story = await house.story(call)
 
-    async def asked(deliveries: bool, **changes: object) -> str:
-        shown = replace(
-            story,
-            invocation=msgspec.structs.replace(story.invocation, **changes),
-            deliveries=story.deliveries if deliveries else [],
-        )
+    async def asked(started: bool, **changes: object) -> str:
+        invocation = replace(story.invocation, **changes)
+        shown = replace(story, invocation=invocation, deliveries=story.deliveries if started else [])
 
         async def get(invocation_id: str) -> object:
             return shown
 
         monkeypatch.setattr(house.gateway.store.history, "get", get)
         try:
-            await fixtures.fixture(house.gateway, OWNER, call.id)
+            await fixtures.fixture(house.gateway, OWNER, call)
         except Refused as refused:
             return refused.detail
         return ""
@@ -109,8 +90,8 @@ async def test_a_fixture_needs_a_body_that_is_kept_and_a_call_that_was_no_handsh
 
 
 async def test_half_a_character_is_replaced_so_that_a_file_can_hold_it(house: House, tmp_path: Path) -> None:
-    call = await recorded(house, await house.webhook(), '{"n": "\\ud83d", "\u00e9": 1}'.encode())
-    found = await fixtures.fixture(house.gateway, OWNER, call.id)
+    call = await house.recorded(await house.webhook(), '{"n": "\\ud83d", "\u00e9": 1}'.encode())
+    found = await fixtures.fixture(house.gateway, OWNER, call)
     file = tmp_path / "event.json"
     file.write_text(as_file(found), "utf-8")
     assert load_event(file) == found.event

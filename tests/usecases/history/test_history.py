@@ -1,8 +1,8 @@
-"""One recorded call: what is shown of it, what a path would find in it, and starting it again."""
+"""One recorded call: what is shown of it, what a path would find in it, and starting it again, or why that is refused."""
 
 import pytest
 
-from postern.core.problems import Refused
+from postern.core.problems import Gone
 from postern.identity import time_of
 from postern.usecases.access import audit
 from postern.usecases.answers import as_plain
@@ -10,19 +10,21 @@ from postern.usecases.deliveries import holds
 from postern.usecases.history import history, samples
 from postern.usecases.history.history import HistoryFilter
 from postern.usecases.webhooks import webhooks
+from support.clock import HeldClock
 from support.house import OWNER, House
+from support.refusals import fields_refused, refused
 
 
-async def called(house: House, webhook: object, body: bytes = b'{"n":1}') -> str:
-    await house.call(webhook, body)  # type: ignore[arg-type]
-    return (await house.history())[0].id
+async def why_not(house: House, invocation: str) -> tuple[str, str]:
+    refusal = await refused(history.replay(house.gateway, OWNER, invocation))
+    return refusal.code, refusal.detail
 
 
 async def test_how_many_and_since_when_is_reported(house: House) -> None:
     assert await history.oldest(house.gateway, OWNER) is None
     webhook = await house.webhook()
-    first = await called(house, webhook)
-    await called(house, webhook)
+    first = await house.recorded(webhook)
+    await house.recorded(webhook)
     assert await history.oldest(house.gateway, OWNER) == time_of(first)
     found = await history.count(house.gateway, OWNER, HistoryFilter())
     assert (found.calls, found.or_more, found.looked_back_to) == (2, False, None)
@@ -31,8 +33,8 @@ async def test_how_many_and_since_when_is_reported(house: House) -> None:
 async def test_a_replay_is_due_at_once_announced_and_written_down(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    webhook = await house.webhook(fieldMapping={"fieldOne": "n"})
-    call = await called(house, webhook)
+    webhook = await house.webhook()
+    call = await house.recorded(webhook)
     await house.deliver()
     touched: list[str] = []
     monkeypatch.setattr(house.gateway.runtime.live, "touch", touched.append)
@@ -44,18 +46,58 @@ async def test_a_replay_is_due_at_once_announced_and_written_down(
     assert note.action == "invocation replayed"
     await holds.hold(house.gateway, OWNER, webhook.id)
     assert (await history.replay(house.gateway, OWNER, call)).delivery.state == "held"
+
+
+async def test_what_started_nothing_is_reported_with_what_to_do_instead(house: House) -> None:
+    webhook = await house.webhook(duplicateProtection={"enabled": True})
+    first = await house.recorded(webhook)
+    await house.call(webhook)
+    assert await why_not(house, (await house.history())[0].id) == (
+        "conflict",
+        f"this call is a duplicate and started nothing; replay the first one, {first}",
+    )
+    code, detail = await why_not(house, await house.recorded(webhook, b"nonsense"))
+    assert code == "conflict" and "rejected (malformed_json)" in detail and "admit it" in detail
+    assert await why_not(house, "inv_nobody") == (
+        "not_found",
+        "there is no invocation with this id, or retention has taken it",
+    )
+    shop = await house.webhook(
+        authentication={"method": "hmac", "provider": "woocommerce", "secret": "a secret"}
+    )
+    await house.call(shop, b"webhook_id=1", headers={"Content-Type": "application/x-www-form-urlencoded"})
+    (greeting,) = await house.history(webhook_id=shop.id)
+    assert await why_not(house, greeting.id) == (
+        "conflict",
+        "this call was a set-up handshake, which starts nothing",
+    )
+
+
+async def test_what_cannot_be_started_again_says_why(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    webhook = await house.webhook()
+    call = await house.recorded(webhook)
+    await house.deliver()
+
+    async def taken(*_: object) -> None:
+        raise Gone
+
+    with monkeypatch.context() as patched:
+        patched.setattr(house.gateway.store.emissions, "replay", taken)
+        assert await why_not(house, call) == ("not_found", "retention has just deleted this invocation")
+    assert (await house.gateway.store.retention.strip([call]))[0] == 1
+    assert await why_not(house, call) == ("conflict", "the call's body is no longer kept")
+    await webhooks.switch(house.gateway, OWNER, webhook.id, False)
+    assert "disabled" in (await why_not(house, call))[1]
     await webhooks.remove(house.gateway, OWNER, webhook.id)
-    with pytest.raises(Refused, match="its webhook has been deleted"):
-        await history.replay(house.gateway, OWNER, call)
+    assert await why_not(house, call) == ("conflict", "its webhook has been deleted")
 
 
 async def test_an_armed_recording_keeps_a_replay_and_one_that_is_over_does_not(house: House) -> None:
-    now = float(int(house.gateway.clock()))
-    house.gateway.clock = lambda: now
+    clock = HeldClock(house.gateway)
     webhook = await house.webhook(fieldMapping={"fieldOne": "n"})
-    call = await called(house, webhook)
+    call = await house.recorded(webhook, b'{"n":1}')
     await samples.arm(house.gateway, OWNER, webhook.id, 60)
-    now += 60
+    clock.now += 60
     await history.replay(house.gateway, OWNER, call)
     assert (await samples.sample(house.gateway, OWNER, webhook.id)).event is None
     await samples.arm(house.gateway, OWNER, webhook.id, 60)
@@ -66,15 +108,16 @@ async def test_an_armed_recording_keeps_a_replay_and_one_that_is_over_does_not(h
 
 
 async def test_what_paths_would_find_is_reported_by_field(house: House) -> None:
-    call = await called(house, await house.webhook(), b'{"a":{"b":[1,"x"]},"n":null}')
+    call = await house.recorded(await house.webhook(), b'{"a":{"b":[1,"x"]},"n":null}')
     found = await history.preview(
         house.gateway, OWNER, call, {"fieldOne": "a.b[1]", "fieldTwo": "a.c", "fieldThree": "a"}
     )
     assert as_plain(found) == {"fieldOne": "x", "fieldTwo": None, "fieldThree": '{"b":[1,"x"]}'}
-    with pytest.raises(Refused) as caught:
-        await history.preview(house.gateway, OWNER, call, {"fieldOne": "a", "fieldTwo": "$.a"})
-    assert [one.field for one in caught.value.errors] == ["fieldMapping.fieldTwo"]
-    rejected = await called(house, await house.webhook(), b"not json")
+    wrong = await fields_refused(
+        history.preview(house.gateway, OWNER, call, {"fieldOne": "a", "fieldTwo": "$.a"})
+    )
+    assert list(wrong) == ["fieldMapping.fieldTwo"]
+    rejected = await house.recorded(await house.webhook(), b"not json")
     nothing = await history.preview(house.gateway, OWNER, rejected, {"fieldOne": "a"})
     assert as_plain(nothing) == {"fieldOne": None}
 
@@ -92,6 +135,6 @@ async def test_what_paths_would_find_is_reported_by_field(house: House) -> None:
 async def test_a_payload_is_shown_as_it_was_written_where_anybody_can_read_it(
     house: House, body: bytes, shown: bytes | None
 ) -> None:
-    call = await called(house, await house.webhook(), body)
+    call = await house.recorded(await house.webhook(), body)
     payload = (await history.show(house.gateway, OWNER, call)).payload
     assert (None if payload is None else bytes(payload)) == shown

@@ -1,4 +1,4 @@
-"""A stream of events: how long it goes on, what it tells of what was missed, and who hears it."""
+"""A stream of events, told once each: how long it goes on, what it tells of what was missed, and who hears it."""
 
 import asyncio
 from contextlib import aclosing
@@ -31,10 +31,6 @@ class Asked:
         return OWNER
 
 
-async def called(house: House, webhook: Any, number: int = 0) -> str:
-    return str((await house.call(webhook, b'{"n":%d}' % number)).json["invocationId"])
-
-
 def as_long_ago(stream: Stream) -> None:
     """As if it had last been asked for so long ago that it is asked again."""
     stream._checked -= live.CHECK_EVERY
@@ -58,11 +54,20 @@ async def test_where_nothing_happens_a_stream_says_so_now_and_then_and_goes_on(
     stream, webhook = await follow(house.gateway, OWNER, Asked()), await house.webhook()
     async with asyncio.timeout(PATIENCE), aclosing(stream.events()) as events:
         assert [await anext(events) for _ in range(3)] == [None, None, None]
-        call = await called(house, webhook)
+        call = await house.recorded(webhook)
         async for event in events:
             if event is not None:
                 break
     assert event is not None and event.invocation_id == call
+    stream.close()
+
+
+async def test_who_follows_one_webhook_hears_of_its_calls_alone(house: House) -> None:
+    one, other = await house.webhook(), await house.webhook()
+    stream = await follow(house.gateway, OWNER, Asked(), one.id)
+    await house.call(other)
+    call = await house.recorded(one)
+    assert await some(stream, 1) == [call]
     stream.close()
 
 
@@ -105,7 +110,7 @@ async def test_who_comes_back_hears_what_came_shortly_before_too(
 ) -> None:
     """Calls that arrive together may be recorded in another order."""
     webhook = await house.webhook()
-    call = await called(house, webhook)
+    call = await house.recorded(webhook)
     since: list[float | None] = []
     page = house.gateway.store.history.page
 
@@ -129,7 +134,7 @@ async def test_of_very_much_that_was_missed_the_newest_part_is_reported(
 ) -> None:
     monkeypatch.setattr(live, "RESUMED", 3)
     webhook = await house.webhook()
-    calls = [await called(house, webhook, number) for number in range(6)]
+    calls = [await house.recorded(webhook) for _ in range(6)]
     page = house.gateway.store.history.page
 
     async def short(wanted: Any, limit: int, before: str | None = None) -> Any:
@@ -149,7 +154,7 @@ async def test_who_was_too_slow_hears_from_where_they_were_and_then_what_is_new(
     webhook = await house.webhook()
     stream = await follow(house.gateway, OWNER, Asked(), webhook.id)
     stream.close()  # nobody but this test tells it anything
-    calls = [await called(house, webhook, number) for number in range(3)]
+    calls = [await house.recorded(webhook) for _ in range(3)]
     summaries = {one.id: one for one in await house.history()}
     monkeypatch.setattr(live_feed, "LONGEST_QUEUE", 1)
     for call in calls[:2]:
@@ -157,3 +162,19 @@ async def test_who_was_too_slow_hears_from_where_they_were_and_then_what_is_new(
     assert stream._watcher.lost
     found = await some(stream, 3)
     assert (found, stream._watcher.lost) == (calls, False)
+
+
+async def test_who_looks_on_too_slowly_gets_the_newest_and_hears_how_many_were_left_out(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    webhook = await house.webhook()
+    calls = [await house.recorded(webhook) for _ in range(5)]
+    monkeypatch.setattr(live_feed, "LONGEST_QUEUE", 2)
+    stream = await watch(house.gateway, OWNER, Asked(), webhook.id)
+    for summary in reversed(await house.history()):
+        stream._watcher.add(LiveEvent("invocation", summary))
+    assert len(stream._watcher.waiting) == 2
+    async with aclosing(stream.batches(PATIENCE)) as batches:
+        batch = await anext(batches)
+        assert ([event.invocation_id for event in batch.events], batch.skipped) == (calls[3:], 3)
+    stream.close()

@@ -16,6 +16,7 @@ from postern.usecases.history.samples import payload_types
 from postern.workflows.scaffold import module_of_types
 from postern.workflows.shapes import JsonShape
 from support.house import OWNER, House
+from support.refusals import refused
 from support.waiting import PATIENCE
 
 CALLS: list[dict[str, Any]] = [
@@ -134,18 +135,12 @@ async def test_it_reads_the_newest_accepted_calls_of_the_webhook(house: House) -
     await house.call(webhook, b"not json")
     await house.call(other, b'{"other": 1}')
     found = await payload_types(house.gateway, OWNER, webhook.id)
-    assert (found.calls, "    number: str | int\n" in found.source, "other" in found.source) == (
-        4,
-        True,
-        False,
-    )
+    assert found.calls == 4 and "    number: str | int\n" in found.source and "other" not in found.source
     newest = await payload_types(house.gateway, OWNER, webhook.id, calls=1)
     assert (newest.calls, "    number: str\n" in newest.source) == (1, True)
     with pytest.raises(Refused):
         await payload_types(house.gateway, OWNER, webhook.id, calls=0)
-    with pytest.raises(Refused) as caught:
-        await payload_types(house.gateway, OWNER, "wh_" + "0" * 32)
-    assert caught.value.code == "not_found"
+    assert (await refused(payload_types(house.gateway, OWNER, "wh_" + "0" * 32))).code == "not_found"
 
 
 async def numbered(house: House, count: int) -> str:
@@ -176,9 +171,5 @@ async def test_a_payload_that_cannot_be_read_is_left_out_and_the_others_are_not(
     for body in (b'{"first":1}', b'{"large":1e999}', b'{"last":1}'):
         await house.call(webhook, body)
     found = await payload_types(house.gateway, OWNER, webhook.id)
-    assert (found.calls, "first" in found.source, "last" in found.source, "large" in found.source) == (
-        2,
-        True,
-        True,
-        False,
-    )
+    assert found.calls == 2 and "first" in found.source and "last" in found.source
+    assert "large" not in found.source

@@ -3,9 +3,11 @@
 from postern.usecases.webhooks import webhooks
 from support.house import OWNER, House
 
+SLACK = {"method": "hmac", "provider": "slack", "secret": "a" * 32}
+
 
 async def test_the_event_stands_where_the_sender_writes_it(house: House) -> None:
-    shop = await house.webhook(authentication={"method": "hmac", "provider": "slack", "secret": "a" * 32})
+    shop = await house.webhook(authentication=SLACK)
     await house.call(shop, b'{"event": {"type": "message"}, "type": "event_callback"}')
     await house.call(shop, b'{"command": "/order", "type": "other"}')
     assert [one.event for one in await house.history()] == ["/order", "message"]
@@ -22,7 +24,7 @@ async def test_a_long_value_is_cut(house: House) -> None:
 
 
 async def test_of_a_large_body_a_list_reads_nothing(house: House) -> None:
-    shop = await house.webhook(authentication={"method": "hmac", "provider": "slack", "secret": "a" * 32})
+    shop = await house.webhook(authentication=SLACK)
     for size, event in ((16 * 1024, "message"), (16 * 1024 + 1, "")):
         await house.call(shop, b'{"event": {"type": "message"}}'.ljust(size))
         assert (await house.history())[0].event == event

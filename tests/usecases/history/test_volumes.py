@@ -39,14 +39,15 @@ async def room(database: Path | str) -> AsyncIterator[tuple[Gateway, Clock]]:
         yield made
 
 
-async def record(
-    gateway: Gateway, webhook_id: str, at: float, code: str = "accepted", took_ms: float = 3
-) -> None:
+def invocation(id: str, webhook_id: str, at: float, code: str = "accepted", took_ms: float = 3) -> Invocation:
     outcome = code if code in ("accepted", "duplicate") else "rejected"
-    invocation = Invocation(
-        new_id("inv"), webhook_id, at, outcome, code, 200, 1, "POST", b"/", b"", b"[]", b"", 0, "127.0.0.1", int(took_ms * 1000), "", "", b"[]"
+    return Invocation(
+        id, webhook_id, at, outcome, code, 200, 1, "POST", b"/", b"", b"[]", b"", 0, "127.0.0.1", int(took_ms * 1000), "", "", b"[]"
     )  # fmt: skip
-    await kept(gateway.store, Entry(invocation))
+
+
+async def record(gateway: Gateway, webhook_id: str, at: float, *how: Any) -> None:
+    await kept(gateway.store, Entry(invocation(new_id("inv"), webhook_id, at, *how)))
 
 
 async def a_webhook(gateway: Gateway, name: str) -> str:
@@ -75,20 +76,10 @@ async def test_deliveries_that_cannot_be_started_are_reported_with_their_webhook
     made = [await a_webhook(gateway, name) for name in names]
     ids = []
     for webhook, ago, tries in zip(made, (60, 60, 60, 60, 90_000), (0, 1, 0, 0, 0), strict=True):
-        id = first_id_at("inv", clock.now - ago)[:-4] + f"{len(ids):04x}"
-        ids.append(id)
-        invocation = Invocation(
-            id, webhook, clock.now - ago, "accepted", "accepted", 200, 1, "POST", b"/", b"", b"[]", b"{}", 2, "127.0.0.1", 1, "", "", b"[]"
-        )  # fmt: skip
-        await kept(
-            gateway.store,
-            Entry(
-                invocation,
-                Delivery(
-                    delivery_key(id, 1), id, webhook, 1, "queued", tries, clock.now - ago, {}, clock.now
-                ),
-            ),
-        )
+        at = clock.now - ago
+        ids.append(id := first_id_at("inv", at)[:-4] + f"{len(ids):04x}")
+        delivery = Delivery(delivery_key(id, 1), id, webhook, 1, "queued", tries, at, {}, clock.now)
+        await kept(gateway.store, Entry(invocation(id, webhook, at), delivery))
     claimed = {one.invocation_id: one for one in await gateway.store.deliveries.claim(clock.now, 30, 10)}
     given_up, again, once, well, long_ago = (claimed[id] for id in ids)
     await gateway.store.deliveries.failed(given_up, "the engine refused it", clock.now)
@@ -105,14 +96,9 @@ async def test_what_was_summed_up_is_reported_as_what_was_counted(room: tuple[Ga
     first, second = await a_webhook(gateway, "One"), await a_webhook(gateway, "Two")
     clock.now -= clock.now % 86_400 - 40_000
     for number, ago in enumerate((10, 200, 400, 1_300, 3_000, 3_700, 20_000, 90_000, 500_000, 2_500_000)):
+        code = ("accepted", "duplicate", "signature_mismatch")[number % 3]
         for webhook in (first, second)[: 1 + number % 2]:
-            await record(
-                gateway,
-                webhook,
-                clock.now - ago,
-                ("accepted", "duplicate", "signature_mismatch")[number % 3],
-                number,
-            )
+            await record(gateway, webhook, clock.now - ago, code, number)
 
     async def charted() -> list[Any]:
         charts = [

@@ -10,7 +10,7 @@ from postern.core.problems import Refused
 from postern.usecases.runtime import live_feed
 from postern.usecases.runtime.live_feed import LiveFeed, Watcher
 from support.house import OWNER, House
-from support.waiting import PATIENCE
+from support.waiting import PATIENCE, until
 
 
 @pytest.fixture(autouse=True)
@@ -37,32 +37,25 @@ async def events(watcher: Watcher) -> list[tuple[str, str]]:
 
 async def a_look(live: LiveFeed) -> None:
     """Until the newest ones were looked at from beginning to end."""
-    before = live._history.page
-    begun = 0
-    async with asyncio.timeout(PATIENCE):
+    before, begun = live._history.page, 0
 
-        async def counted(*given: Any) -> Any:
-            nonlocal begun
-            begun += 1
-            return await before(*given)
+    async def counted(*given: Any) -> Any:
+        nonlocal begun
+        begun += 1
+        return await before(*given)
 
-        live._history.page = counted  # type: ignore[method-assign]
-        while begun < 2:
-            await asyncio.sleep(0.001)
+    live._history.page = counted  # type: ignore[method-assign]
+    await until(lambda: begun >= 2)
     live._history.page = before  # type: ignore[method-assign]
-
-
-async def called(house: House, webhook: Any, body: bytes = b"{}") -> str:
-    return str((await house.call(webhook, body)).json["invocationId"])
 
 
 async def test_what_had_come_before_is_no_news_and_a_call_is_new_once(house: House, live: LiveFeed) -> None:
     webhook = await house.webhook()
-    await called(house, webhook)
+    await house.recorded(webhook)
     await house.deliver()
     watcher = live.join(OWNER, None)
     await a_look(live)
-    call = await called(house, webhook)
+    call = await house.recorded(webhook)
     assert await events(watcher) == [("invocation", call)]
     live.touch(call)  # nothing about it is another
     await a_look(live)
@@ -77,13 +70,13 @@ async def test_a_call_that_was_under_way_when_somebody_came_is_news_only_where_i
     house: House, live: LiveFeed, touched: bool
 ) -> None:
     webhook = await house.webhook()
-    before = await called(house, webhook)
+    before = await house.recorded(webhook)
     watcher = live.join(OWNER, None)
     if touched:
         live.touch(before)
     else:
         await a_look(live)
-    after = await called(house, webhook)
+    after = await house.recorded(webhook)
     found = await events(watcher)
     if touched and len(found) == 1:
         found += await events(watcher)
@@ -93,7 +86,7 @@ async def test_a_call_that_was_under_way_when_somebody_came_is_news_only_where_i
 
 async def test_what_other_processes_did_is_found_among_the_newest_the_oldest_first(house: House) -> None:
     webhook, other = await house.webhook(), await house.webhook()
-    calls = [await called(house, each, b'{"n":%d}' % n) for n, each in enumerate((webhook, other, webhook))]
+    calls = [await house.recorded(each, b'{"n":%d}' % n) for n, each in enumerate((webhook, other, webhook))]
     live = LiveFeed(house.gateway.store.history, lambda: 0.0)  # as if it had been here before them
     both, one = live.join(OWNER, None), live.join(OWNER, webhook.id)
     assert await events(both) == [("invocation", call) for call in calls]
@@ -105,7 +98,7 @@ async def test_what_other_processes_did_is_found_among_the_newest_the_oldest_fir
 async def test_what_another_process_moved_is_told_though_its_call_came_before_anybody_watched(
     house: House,
 ) -> None:
-    call = await called(house, await house.webhook())
+    call = await house.recorded(await house.webhook())
     live = LiveFeed(house.gateway.store.history, house.gateway.clock)  # nobody here touches it
     watcher = live.join(OWNER, None)
     await a_look(live)
@@ -120,7 +113,7 @@ async def test_what_it_remembers_of_calls_is_bounded_and_what_moved_last_is_kept
     monkeypatch.setattr(live_feed, "REMEMBERED", 2)
     webhook = await house.webhook()
     for number in range(3):
-        await called(house, webhook, b'{"n":%d}' % number)
+        await house.recorded(webhook, b'{"n":%d}' % number)
     newest, middle, oldest = await house.history()
     for summary in (oldest, middle, oldest, newest):
         live._remember(summary)

@@ -1,11 +1,12 @@
-"""A process that is told to end lets callers who wait have their answer, for a while."""
+"""What a process knows of itself: who waits, which rejected calls pile up, and whom it lets wait when it is told to end."""
 
 import pytest
 
 from postern.core.answer import WorkflowResponse
+from postern.core.operations.retention import REJECTED_BYTES
 from postern.core.problems import Refused
 from postern.usecases.runtime import process
-from postern.usecases.runtime.process import Waiters
+from postern.usecases.runtime.process import TRIM_AFTER, Rejections, Waiters
 from support.house import OWNER, House
 
 FIRST, SECOND = WorkflowResponse(201, (), b"first"), WorkflowResponse(202, (), b"second")
@@ -20,6 +21,18 @@ def test_the_first_answer_is_the_one_that_is_handed_on() -> None:
         waiters.wake("inv_1.1", SECOND)
         waiters.wake_all()
         assert wait.answer is FIRST
+
+
+def test_a_webhook_is_trimmed_after_so_many_bytes_and_until_then_takes_no_more_than_there_is_room() -> None:
+    """So that a flood of rejected calls is trimmed at once."""
+    rejections = Rejections()
+    for _ in range(2):
+        assert rejections.find_room("wh_1", TRIM_AFTER - 1) and rejections.find_room("wh_2", 1)
+        assert (rejections.any_full.is_set(), rejections.take()) == (False, [])
+        assert rejections.find_room("wh_1", REJECTED_BYTES - TRIM_AFTER + 1)
+        assert not rejections.find_room("wh_1", 1)
+        assert rejections.any_full.is_set()
+        assert (rejections.take(), rejections.any_full.is_set(), rejections.take()) == (["wh_1"], False, [])
 
 
 async def test_who_only_watches_is_sent_away_at_once_and_who_waits_has_a_while(
