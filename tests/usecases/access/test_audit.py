@@ -1,19 +1,18 @@
 """What is noted of a change; that whatever changes something leaves a note is asked of every operation
 (`tests/surfaces/rest/test_openapi.py`)."""
 
-from postern.core.history.invocation import HistoryFilter
 from postern.usecases.access import audit
-from postern.usecases.history import history
 from postern.usecases.operations import retention
+from support.clock import later
 from support.house import OWNER, House
 
 
 async def test_what_happens_by_itself_leaves_none(house: House) -> None:
     before = (await audit.listing(house.gateway, OWNER)).items
-    house.gateway.clock = lambda now=house.gateway.clock(): now + 3600  # type: ignore[misc]
+    later(house.gateway, 3600)
     await retention.RetentionLoop(house.gateway).round()
     assert (await audit.listing(house.gateway, OWNER)).items == before
-    assert (await history.listing(house.gateway, OWNER, HistoryFilter())).items == []
+    assert await house.history() == []
 
 
 def test_a_note_has_every_field_that_differs_and_of_a_long_value_its_beginning() -> None:

@@ -8,7 +8,9 @@ from postern.core.access.accounts import Actor
 from postern.core.problems import Refused
 from postern.usecases.access import idempotency
 from postern.usecases.access.idempotency import KeptAnswer, once
+from support.clock import HeldClock
 from support.house import OWNER, House
+from support.refusals import refused
 
 
 class Creation:
@@ -28,12 +30,8 @@ class Creation:
 
 async def test_a_key_is_its_owners_and_stands_for_one_thing(house: House) -> None:
     create = Creation(house)
-    for actor in (
-        Actor("a", "write", "key_1"),
-        Actor("a", "write", "key_2"),
-        Actor("a", "write"),
-        Actor("b", "write"),
-    ):
+    keys = Actor("a", "write", "key_1"), Actor("a", "write", "key_2")
+    for actor in (*keys, Actor("a", "write"), Actor("b", "write")):
         for key in ("one", "two"):
             assert [await create.asked(actor, key) for _ in range(2)] == [False, True]
     assert create.times == 8
@@ -62,23 +60,21 @@ async def test_a_key_whose_process_died_is_free_after_a_minute(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(idempotency, "LONGEST_WAIT", 0)
-    create, began = Creation(house), float(int(house.gateway.clock()))
+    create, clock = Creation(house), HeldClock(house.gateway)
 
     async def dies() -> KeptAnswer:
         raise asyncio.CancelledError
 
     async def nothing(*_: object) -> None: ...
 
-    house.gateway.clock = lambda: began
     with monkeypatch.context() as dead:
         dead.setattr(house.gateway.store.idempotency, "forget", nothing)
         with pytest.raises(asyncio.CancelledError):
             await once(house.gateway, OWNER, "a key", b"a request", dies)
-    house.gateway.clock = lambda: began + 59
-    with pytest.raises(Refused) as refused:
-        await create.asked()
-    assert refused.value.code == "conflict" and "still at work" in refused.value.detail
-    house.gateway.clock = lambda: began + 60
+    clock.now += 59
+    refusal = await refused(create.asked())
+    assert refusal.code == "conflict" and "still at work" in refusal.detail
+    clock.now += 1
     assert await create.asked() is False
 
 
@@ -120,9 +116,8 @@ async def test_who_comes_second_waits_ten_seconds_for_the_answer_of_the_first(
 
 
 async def test_what_was_answered_is_answered_again_for_a_day(house: House) -> None:
-    create, began = Creation(house), float(int(house.gateway.clock()))
-    house.gateway.clock = lambda: began
+    create, clock = Creation(house), HeldClock(house.gateway)
     assert await create.asked() is False
-    for seconds, is_known in ((24 * 3600 - 1, True), (24 * 3600, False)):
-        house.gateway.clock = lambda seconds=seconds: began + seconds  # type: ignore[misc]
+    for seconds, is_known in ((24 * 3600 - 1, True), (1, False)):
+        clock.now += seconds
         assert await create.asked() is is_known

@@ -7,15 +7,14 @@ from typing import Any
 import pytest
 
 from postern.core.deliveries.delivery import EngineHealth, EngineUnavailable, Run, RunStep, Workflow
-from postern.core.problems import Refused
 from postern.usecases import stored_webhook
 from postern.usecases.access import audit
 from postern.usecases.answers import as_plain
 from postern.usecases.operations import engine, example
 from postern.usecases.runtime.gateway import WorkflowFiles
 from postern.usecases.webhooks import webhooks
-from support.house import OWNER, House
-from support.waiting import PATIENCE
+from support.house import OWNER, House, NotingEngine
+from support.refusals import refused
 
 
 async def test_an_engine_that_cannot_list_them_is_reported_as_a_conflict(
@@ -27,9 +26,7 @@ async def test_an_engine_that_cannot_list_them_is_reported_as_a_conflict(
     monkeypatch.setattr(house.engine, "runs", nothing)
     for one in (house.engine, None):
         house.gateway.engine = one
-        with pytest.raises(Refused) as refused:
-            await engine.runs(house.gateway, OWNER)
-        assert refused.value.code == "conflict"
+        assert (await refused(engine.runs(house.gateway, OWNER))).code == "conflict"
 
 
 async def test_the_examples_workflow_hears_its_own_webhook_or_nobody(house: House) -> None:
@@ -43,45 +40,33 @@ async def test_where_there_are_other_webhooks_the_example_hears_nobody(house: Ho
     assert await example.example_environment(house.gateway) == {"ORDER_LOOKUP_WEBHOOK_ID": "none"}
 
 
-class Telling:
+class Telling(NotingEngine):
     """An engine that tells what it is asked, or is away."""
 
     name = "telling"
 
     def __init__(self) -> None:
+        super().__init__()
         self.asked: list[tuple[int, str | None]] = []
-        self.away = False
-
-    async def health(self) -> EngineHealth:
-        return EngineHealth(True, "well")
 
     async def runs(self, limit: int = 50, delivery_key: str | None = None) -> list[Run]:
         self.asked.append((limit, delivery_key))
-        if self.away:
+        if self.down:
             raise EngineUnavailable("nobody answered")
+        steps = RunStep("one", 0.25), RunStep("two", error="lost")
         return [
-            Run(
-                "r1",
-                "orders",
-                "failed",
-                "inv_1.1",
-                1.0,
-                2.0,
-                "it broke",
-                (RunStep("one", 0.25), RunStep("two", error="lost")),
-            ),
+            Run("r1", "orders", "failed", "inv_1.1", 1.0, 2.0, "it broke", steps),
             Run("r2", "orders", "running", "inv_2.1", 3.0),
         ]
 
-    async def workflows(self) -> list[Workflow] | None:
-        if self.away:
+    async def workflows(self) -> list[Workflow]:
+        if self.down:
             raise EngineUnavailable("nobody answered")
         return [Workflow("orders", ("wh_1",), "Looks orders up.", "orders.py:7")]
 
 
 async def test_what_an_engine_tells_is_answered_as_it_is(house: House) -> None:
-    telling: Any = Telling()
-    house.gateway.engine = telling
+    telling = house.gateway.engine = Telling()
     found = await engine.runs(house.gateway, OWNER, delivery_key="inv_1.1")
     assert as_plain(found) == [
         {
@@ -119,16 +104,15 @@ async def test_what_an_engine_tells_is_answered_as_it_is(house: House) -> None:
         await engine.runs(house.gateway, OWNER, limit)
     assert telling.asked == [(50, "inv_1.1"), (1, None), (1, None), (1, None), (200, None), (200, None)]
     state = await engine.state(house.gateway, OWNER)
-    assert (state.name, state.health) == ("telling", EngineHealth(True, "well"))
+    assert (state.name, state.health) == ("telling", EngineHealth(True, "noting"))
 
 
 async def test_an_engine_that_is_away_is_reported_with_its_reason(house: House) -> None:
-    telling: Any = Telling()
-    telling.away, house.gateway.engine = True, telling
+    telling = house.gateway.engine = Telling()
+    telling.down = True
     for asked in (engine.runs(house.gateway, OWNER), engine.workflows(house.gateway, OWNER)):
-        with pytest.raises(Refused) as refused:
-            await asked
-        assert (refused.value.code, refused.value.detail) == ("engine_unavailable", "nobody answered")
+        refusal = await refused(asked)
+        assert (refusal.code, refusal.detail) == ("engine_unavailable", "nobody answered")
 
 
 async def test_a_process_without_an_engine_knows_the_workflows_of_its_files(house: House) -> None:
@@ -141,14 +125,10 @@ async def test_a_process_without_an_engine_knows_the_workflows_of_its_files(hous
 
     house.gateway.workflow_files.known = known
     found = await engine.workflows(house.gateway, OWNER)
-    assert ([one.name for one in found.items], found.problems) == (
-        ["orders"],
-        ["b.py, line 3: no such thing"],
-    )
+    assert [one.name for one in found.items] == ["orders"]
+    assert found.problems == ["b.py, line 3: no such thing"]
     house.gateway.workflow_files = WorkflowFiles()
-    with pytest.raises(Refused) as refused:
-        await engine.workflows(house.gateway, OWNER)
-    assert refused.value.code == "conflict"
+    assert (await refused(engine.workflows(house.gateway, OWNER))).code == "conflict"
 
 
 async def test_a_workflow_that_wants_the_calls_of_no_webhook_is_pointed_out(house: House) -> None:
@@ -186,11 +166,8 @@ async def test_the_example_is_a_command_that_works(house: House) -> None:
     calling = asyncio.create_task(
         house.call(made, options[-1].encode(), headers={"X-Api-Key": headers["X-Api-Key"]})
     )
-    async with asyncio.timeout(PATIENCE):
-        while not house.engine.started:
-            await asyncio.sleep(0)
+    assert (await house.begun()).fields == {"fieldOne": "1001"}
     calling.cancel()
-    assert [trigger.fields for trigger in house.engine.started.values()] == [{"fieldOne": "1001"}]
     note = (await audit.listing(house.gateway, OWNER)).items[0]
     assert (note.actor, note.action) == ("first start", "webhook created")
 
@@ -198,11 +175,9 @@ async def test_the_example_is_a_command_that_works(house: House) -> None:
 async def test_there_is_no_command_for_an_example_that_is_not_as_it_was_made(house: House) -> None:
     assert await example.example_curl(house.gateway) is not None
     (listed,) = house.gateway.runtime.directory.listed()
-    bearer = {"authentication": {"placement": "bearer"}}
-    await webhooks.change(house.gateway, OWNER, listed.id, bearer)
-    assert await example.example_curl(house.gateway) is None
-    await webhooks.change(house.gateway, OWNER, listed.id, {"authentication": {"method": "none"}})
-    assert await example.example_curl(house.gateway) is None
+    for other in ({"placement": "bearer"}, {"method": "none"}):
+        await webhooks.change(house.gateway, OWNER, listed.id, {"authentication": other})
+        assert await example.example_curl(house.gateway) is None
     newer = await house.webhook(name=example.NAME)
     found = await example.example_environment(house.gateway)
     assert found == {"ORDER_LOOKUP_WEBHOOK_ID": newer.id}, "of two of its name the newer one"

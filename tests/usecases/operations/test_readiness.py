@@ -1,8 +1,6 @@
 """What balancers, the console, the metrics and the log are told about whether the gateway can do its work."""
 
 import asyncio
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 from starlette.requests import Request
@@ -18,24 +16,19 @@ from postern.usecases.operations import readiness
 from postern.usecases.operations.readiness import LONGEST_START, MOST_NAMED, status, watch
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.runtime.process import EngineAway
-from support.house import OWNER, House
-from support.waiting import PATIENCE
+from support.clock import later
+from support.house import OWNER, House, NotingEngine
+from support.waiting import until
 
 
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not condition():
-            await asyncio.sleep(0.005)
-
-
-class Sick:
+class Sick(NotingEngine):
     """An engine with this health."""
 
     def __init__(self, health: EngineHealth, name: str = "embedded") -> None:
+        super().__init__()
         self._health = health
         self.name = name
         self.asked = 0
-        self.asked_after: float | None = None
 
     async def health(self) -> EngineHealth:
         self.asked += 1
@@ -48,10 +41,7 @@ def alarms_of(gateway: Gateway) -> list[str]:
 
 async def state(house: House) -> tuple[bool, dict[str, tuple[bool, str]]]:
     now = await status(house.gateway, OWNER)
-    return now.ready, {
-        name: (part.ok, part.detail)
-        for name, part in (("store", now.store), ("webhooks", now.webhooks), ("engine", now.engine))
-    }
+    return now.ready, {name: (part.ok, part.detail) for name, part in now.parts().items()}
 
 
 def measured() -> dict[str, float | None]:
@@ -63,24 +53,22 @@ def measured() -> dict[str, float | None]:
 
 async def test_a_gateway_that_is_well_says_so(house: House) -> None:
     await house.webhook()
-    assert await state(house) == (
-        True,
-        {
-            "store": (True, "calls are stored, schema up to date"),
-            "webhooks": (True, "1 served"),
-            "engine": (True, "noting"),
-        },
-    )
+    parts = {
+        "store": (True, "calls are stored, schema up to date"),
+        "webhooks": (True, "1 served"),
+        "engine": (True, "noting"),
+    }
+    assert await state(house) == (True, parts)
 
 
 async def test_an_engine_that_is_away_makes_calls_wait_and_stays_ready(house: House) -> None:
-    house.gateway.engine = Sick(EngineHealth(False, "starting"))  # type: ignore[assignment]
-    assert await state(house) == (True, (await state(house))[1] | {"engine": (False, "starting")})
+    house.gateway.engine = Sick(EngineHealth(False, "starting"))
+    is_ready, parts = await state(house)
+    assert (is_ready, parts["engine"]) == (True, (False, "starting"))
 
 
 async def test_all_who_ask_at_once_hear_of_one_look(house: House) -> None:
-    engine = Sick(EngineHealth(True, "running"))
-    house.gateway.engine = engine  # type: ignore[assignment]
+    engine = house.gateway.engine = Sick(EngineHealth(True, "running"))
     (readyz,) = (route.endpoint for route in health_routes(house.gateway) if route.path == "/readyz")
     for looks in (1, 2):
         answers = await asyncio.gather(*(readyz(Request({"type": "http"})) for _ in range(50)))
@@ -95,36 +83,31 @@ async def test_where_no_engine_is_set_none_is_missing(house: House) -> None:
 
 
 async def test_one_that_cannot_be_started_does_not(house: House) -> None:
-    house.gateway.engine = Sick(EngineHealth(False, "no file", cannot_start=True))  # type: ignore[assignment]
+    house.gateway.engine = Sick(EngineHealth(False, "no file", cannot_start=True))
     is_ready, parts = await state(house)
     assert (is_ready, parts["engine"]) == (False, (False, "it cannot be started: no file"))
 
 
-async def test_a_part_of_the_workflows_that_cannot_run_is_an_alarm_and_the_rest_is_ready(
-    house: House,
-) -> None:
+async def test_a_file_of_workflows_that_cannot_run_is_an_alarm_and_the_rest_is_ready(house: House) -> None:
     problem = "b.py, line 3: invalid syntax; the last good version of b.py goes on"
-    house.gateway.engine = Sick(EngineHealth(True, "running", problems=(problem,)))  # type: ignore[assignment]
+    house.gateway.engine = Sick(EngineHealth(True, "running", problems=(problem,)))
     await readiness._look(house.gateway)
     assert alarms_of(house.gateway) == [f"A workflow file cannot be loaded: {problem}."]
     is_ready, parts = await state(house)
-    assert (is_ready, parts["engine"]) == (
-        True,
-        (False, f"running; a workflow file cannot be loaded: {problem}"),
-    )
+    assert is_ready
+    assert parts["engine"] == (False, f"running; a workflow file cannot be loaded: {problem}")
 
 
 async def test_webhooks_that_are_not_served_are_named_up_to_ten(house: House) -> None:
     directory = house.gateway.runtime.directory
     for number in range(MOST_NAMED + 2):
-        id = f"wh_{number:02}"
-        directory.not_served[id] = UnreadableWebhook(
-            id, f"code{number}", "Orders", 1, "its secret cannot be read"
-        )
-        detail = (await state(house))[1]["webhooks"][1]
+        id, why = f"wh_{number:02}", "its secret cannot be read"
+        directory.not_served[id] = UnreadableWebhook(id, f"code{number}", "Orders", 1, why)
+        is_ready, parts = await state(house)
+        is_well, detail = parts["webhooks"]
+        assert (is_ready, is_well) == (True, False)
         assert detail.count("wh_") == min(number + 1, MOST_NAMED)
         assert ("more" in detail) == (number >= MOST_NAMED)
-    assert await state(house) == (True, (await state(house))[1] | {"webhooks": (False, detail)})
     assert detail.endswith("wh_09 (its secret cannot be read), and 2 more")
 
 
@@ -138,7 +121,7 @@ async def test_what_is_wrong_is_an_alarm_and_a_metric_until_it_is_over(
         return trouble or None
 
     monkeypatch.setattr(gateway.store, "trouble", full)
-    well, gateway.engine = gateway.engine, Sick(EngineHealth(False, "no file", cannot_start=True))  # type: ignore[assignment]
+    well, gateway.engine = gateway.engine, Sick(EngineHealth(False, "no file", cannot_start=True))
     gateway.runtime.directory.trouble = "no such table"
     with capture_logs() as lines:
         watching = asyncio.create_task(watch(gateway))
@@ -159,8 +142,7 @@ async def test_what_is_wrong_is_an_alarm_and_a_metric_until_it_is_over(
 
 
 async def test_only_an_engine_of_its_own_is_asked_each_second(house: House) -> None:
-    other: Any = Sick(EngineHealth(False, "over the network", cannot_start=True), "http")
-    house.gateway.engine = other
+    other = house.gateway.engine = Sick(EngineHealth(False, "over the network", cannot_start=True), "http")
     await readiness._look(house.gateway)
     assert (other.asked, house.gateway.runtime.troubles) == (0, [])
 
@@ -169,7 +151,7 @@ async def test_the_end_of_each_alarm_is_logged_also_while_another_one_goes_on(ho
     gateway = house.gateway
     well = gateway.engine
     with capture_logs() as lines:
-        gateway.engine = Sick(EngineHealth(False, "no file", cannot_start=True))  # type: ignore[assignment]
+        gateway.engine = Sick(EngineHealth(False, "no file", cannot_start=True))
         gateway.runtime.directory.trouble = "no such table"
         await readiness._look(gateway)
         gateway.engine = well
@@ -190,10 +172,9 @@ async def test_all_is_called_well_only_after_an_engine_that_is_back_was_asked_ab
     now = 1000.0
     monkeypatch.setattr(readiness, "monotonic", lambda: now)
     gateway, well = house.gateway, house.gateway.engine
-    sick: Any = Sick(EngineHealth(False, "no file", cannot_start=True))
+    sick = gateway.engine = Sick(EngineHealth(False, "no file", cannot_start=True))
     sick.asked_after = 10.0
     with capture_logs() as lines:
-        gateway.engine = sick
         await readiness._look(gateway)
         gateway.engine = well
         for later in (1.0, LONGEST_WAIT, 10.0, 1.0):
@@ -218,18 +199,15 @@ async def test_an_engine_that_stays_away_is_an_alarm_and_one_that_is_just_being_
     gateway, now = house.gateway, 1000.0
     monkeypatch.setattr(readiness, "monotonic", lambda: now)
     well = gateway.engine
-    away: Any = Sick(EngineHealth(False, "orders.py, line 1: no module"))
+    away = Sick(EngineHealth(False, "orders.py, line 1: no module"))
+    alarm = "Calls wait for their workflows to be started: orders.py, line 1: no module."
     for engine, after, troubles in (
         (away, 0.0, []),
         (away, LONGEST_START - 0.1, []),
-        (away, 0.1, ["Calls wait for their workflows to be started: orders.py, line 1: no module."]),
+        (away, 0.1, [alarm]),
         (well, 0.1, []),
         (away, 0.1, []),
-        (
-            away,
-            LONGEST_START,
-            ["Calls wait for their workflows to be started: orders.py, line 1: no module."],
-        ),
+        (away, LONGEST_START, [alarm]),
     ):
         gateway.engine, now = engine, now + after
         await readiness._look(gateway)
@@ -287,12 +265,10 @@ async def test_what_another_process_could_not_start_is_an_alarm_here_too(
 
     house.engine.down = True
     await house.call(await house.webhook())
-    await house.dispatcher.round()
-    await house.dispatcher.finish()
+    await house.deliver()
     gateway.runtime.engine_away = None  # it was another one that tried
     assert await troubles() == [], "it may just be started"
-    later = gateway.clock() + LONGEST_START + 1
-    monkeypatch.setattr(gateway, "clock", lambda: later)
+    later(gateway, LONGEST_START + 1)
     assert await troubles() == ["Calls wait for their workflows to be started: noting."]
     house.engine.down = False
     assert await troubles() == []

@@ -1,7 +1,7 @@
 """One run of a schedule, without a network: what is asked of the source, what its answer comes to, and what is told."""
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from postern.core.history.invocation import StoreUnavailable
-from postern.core.problems import FetchTrouble, Refused
+from postern.core.problems import FetchTrouble
 from postern.usecases import schedules
 from postern.usecases.access import audit
 from postern.usecases.history import history
@@ -17,8 +17,10 @@ from postern.usecases.history.views.calls import Invocation
 from postern.usecases.schedules import LEASE, Scheduler
 from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.views import ScheduleRun, ScheduleState, Webhook
+from support.clock import HeldClock
 from support.house import OWNER, House
-from support.waiting import PATIENCE
+from support.refusals import refused
+from support.waiting import PATIENCE, until
 
 URL = "https://api.example.com/orders?key=k"
 TOKEN = {"method": "token", "token": "a token of the tests"}
@@ -30,10 +32,8 @@ class Answer:
     def __init__(self, body: bytes = b'{"n": 1}', status: int = 200, **headers: str) -> None:
         self.status, self.body = status, body
         self._named = {name.replace("_", "-"): value for name, value in headers.items()}
-        self.headers = (
-            (b"content-type", b"application/json"),
-            *((name.encode(), value.encode()) for name, value in self._named.items()),
-        )
+        named = [(name.encode(), value.encode()) for name, value in self._named.items()]
+        self.headers = ((b"content-type", b"application/json"), *named)
 
     def header(self, name: str) -> str | None:
         return self._named.get(name)
@@ -43,15 +43,14 @@ class Answer:
         return None if after is None else float(after)
 
 
-class Source:
+class Source(HeldClock):
     """Stands where the network would be: it answers one after the other, the last one for ever, and notes what it was
     asked. The clock stands still."""
 
     def __init__(self, house: House, *answers: Answer | Exception) -> None:
-        self.house, self.answers = house, list(answers) or [Answer()]
+        super().__init__(house.gateway)
+        self.answers = list(answers) or [Answer()]
         self.asked: list[tuple[str, dict[str, str], float, int]] = []
-        self.began = self.now = float(int(house.gateway.clock()))
-        house.gateway.clock = lambda: self.now
         house.gateway.outbound.fetch = self
 
     async def __call__(
@@ -82,13 +81,6 @@ async def recorded(house: House, done: ScheduleRun) -> list[Invocation]:
     return [await history.show(house.gateway, OWNER, one) for one in done.invocation_ids]
 
 
-async def refused(asked: Awaitable[object]) -> str:
-    with pytest.raises(Refused) as caught:
-        await asked
-    assert caught.value.code == "conflict"
-    return caught.value.detail
-
-
 # --- what is asked and what it comes to ------------------------------------------------------------------------------
 
 
@@ -101,14 +93,9 @@ async def test_the_source_is_asked_as_its_webhook_says(house: House) -> None:
     assert source.asked == [(URL, {"X-Shop": "a"}, 7.0, 77)]
     assert (done.webhook_id, done.result, done.reason, done.paused) == (webhook.id, "accepted", None, False)
     (call,) = await recorded(house, done)
-    assert (call.method, call.path, call.query, call.address) == (
-        "GET",
-        "https://api.example.com/orders",
-        "",
-        "api.example.com",
-    )
-    note = (await audit.listing(house.gateway, OWNER)).items[0]
-    assert (note.action, note.subject, note.changes) == ("schedule run by hand", webhook.id, {})
+    assert (call.method, call.path, call.query) == ("GET", "https://api.example.com/orders", "")
+    assert call.address == "api.example.com"
+    assert await house.noted() == ("schedule run by hand", webhook.id, {})
 
 
 async def test_a_run_never_waits_for_the_workflows_answer(house: House) -> None:
@@ -138,16 +125,11 @@ async def test_what_is_no_answer_is_recorded_as_a_failure(house: House) -> None:
         assert (done.result, done.reason) == ("failed", reason)
         (call,) = await recorded(house, done)
         assert (call.status, call.code, call.detail) == ("rejected", "fetch_failed", reason)
-        assert (call.method, call.path, call.address, call.body_size, call.http_status) == (
-            "GET",
-            "https://api.example.com/orders",
-            "api.example.com",
-            0,
-            status,
-        )
-        assert [(one.step, one.ok, one.detail) for one in call.trace] == [
-            ("schedule", False, f"fetched https://api.example.com/orders: {reason}")
-        ]
+        assert (call.method, call.path) == ("GET", "https://api.example.com/orders")
+        assert (call.address, call.body_size, call.http_status) == ("api.example.com", 0, status)
+        (step,) = call.trace
+        assert (step.step, step.ok) == ("schedule", False)
+        assert step.detail == f"fetched https://api.example.com/orders: {reason}"
         assert (await state(house, webhook)).consecutive_failures == number
 
 
@@ -164,22 +146,13 @@ async def test_elements_are_numbered_and_those_that_are_rejected_are_counted(hou
     source = Source(house, Answer(b'[{"n":1},2,{"n":3}]'))
     webhook = await scheduled(house, splitArray=True)
     done = await run(house, webhook)
-    assert (done.result, done.reason) == (
-        "accepted",
-        "1 of 3 elements rejected: the body is JSON, but not an object",
-    )
-    assert [call.trace[0].detail.rpartition(", ")[2] for call in await recorded(house, done)] == [
-        "element 1 of 3",
-        "element 2 of 3",
-        "element 3 of 3",
-    ]
+    no_object = "the body is JSON, but not an object"
+    assert (done.result, done.reason) == ("accepted", f"1 of 3 elements rejected: {no_object}")
+    numbered = [call.trace[0].detail.rpartition(", ")[2] for call in await recorded(house, done)]
+    assert numbered == ["element 1 of 3", "element 2 of 3", "element 3 of 3"]
     source.answers = [Answer(b"[1, 2]"), Answer(b'[{"n":1}]'), Answer(b"[]"), Answer(b"[1,")]
     none = await run(house, webhook)
-    assert (none.result, none.reason, len(none.invocation_ids)) == (
-        "failed",
-        "the body is JSON, but not an object",
-        2,
-    )
+    assert (none.result, none.reason, len(none.invocation_ids)) == ("failed", no_object, 2)
     single = await run(house, webhook)
     assert (single.result, single.reason) == ("accepted", None)
     assert "element" not in (await recorded(house, single))[0].trace[0].detail
@@ -192,27 +165,19 @@ async def test_elements_are_numbered_and_those_that_are_rejected_are_counted(hou
 
 async def test_only_what_has_changed_starts_anything(house: House) -> None:
     same = Answer(b'{"n": 1}', etag='"1"', last_modified="Sun, 01 Nov 2026 10:00:00 GMT")
-    source = Source(
-        house,
-        same,
-        same,
-        Answer(status=304),
-        Answer(status=500),
-        Answer(b'{"n": 2}', etag='"2"'),
-        Answer(b'{"n": 2}'),
-        Answer(b'{"n": 3}'),
-    )
-    webhook = await scheduled(house, onlyWhenChanged=True)
-    results = [(done.result, done.reason) for done in [await run(house, webhook) for _ in range(7)]]
-    assert results == [
-        ("accepted", None),
-        ("unchanged", "the answer is the same as before"),
-        ("unchanged", "the source answered 304"),
-        ("failed", "the source answered 500"),
-        ("accepted", None),
-        ("unchanged", "the answer is the same as before"),
-        ("accepted", None),
-    ]
+    source, webhook = Source(house), await scheduled(house, onlyWhenChanged=True)
+    for answer, result, reason in (
+        (same, "accepted", None),
+        (same, "unchanged", "the answer is the same as before"),
+        (Answer(status=304), "unchanged", "the source answered 304"),
+        (Answer(status=500), "failed", "the source answered 500"),
+        (Answer(b'{"n": 2}', etag='"2"'), "accepted", None),
+        (Answer(b'{"n": 2}'), "unchanged", "the answer is the same as before"),
+        (Answer(b'{"n": 3}'), "accepted", None),
+    ):
+        source.answers = [answer]
+        done = await run(house, webhook)
+        assert (done.result, done.reason) == (result, reason)
     conditions = [headers for _, headers, _, _ in source.asked]
     known = {"If-None-Match": '"1"', "If-Modified-Since": "Sun, 01 Nov 2026 10:00:00 GMT"}
     # A failure is no answer to compare with; and what is remembered is the last answer, with or without a tag.
@@ -231,21 +196,26 @@ async def test_what_the_source_asks_for_is_waited_for(house: House) -> None:
     assert asked_for is not None and 10_000 <= asked_for - source.now < 10_000 + 3630
     usual = (await run(house, webhook)).next_run_at
     assert usual is not None and usual - source.now <= 3630
+    await webhooks.change(house.gateway, OWNER, webhook.id, {"schedule": {"enabled": False}})
+    assert (await run(house, webhook)).next_run_at is None
 
 
 async def test_what_cannot_be_run_by_hand_says_why(house: House) -> None:
     source = Source(house)
     nothing, off = await house.webhook(), await scheduled(house, {"enabled": False})
     webhook = await scheduled(house)
-    assert await refused(run(house, nothing)) == "this webhook has no schedule"
-    assert await refused(run(house, off)) == "this webhook is disabled and fetches nothing; enable it first"
-    assert await refused(schedules.resume(house.gateway, OWNER, nothing.id)) == "this webhook has no schedule"
-    assert await refused(schedules.resume(house.gateway, OWNER, webhook.id)) == "this schedule is not paused"
+    for asked, why in (
+        (run(house, nothing), "this webhook has no schedule"),
+        (run(house, off), "this webhook is disabled and fetches nothing; enable it first"),
+        (schedules.resume(house.gateway, OWNER, nothing.id), "this webhook has no schedule"),
+        (schedules.resume(house.gateway, OWNER, webhook.id), "this schedule is not paused"),
+    ):
+        assert str(await refused(asked)) == f"conflict: {why}"
     assert await house.gateway.store.schedules.take(webhook.id, source.now, LEASE) is not None
     before = (await audit.listing(house.gateway, OWNER)).items
-    assert await refused(run(house, webhook)) == "it is being run right now"
-    source.now += LEASE - 1
-    assert await refused(run(house, webhook)) == "it is being run right now"
+    for seconds in (0, LEASE - 1):
+        source.now += seconds
+        assert str(await refused(run(house, webhook))) == "conflict: it is being run right now"
     assert (await audit.listing(house.gateway, OWNER)).items == before, "what did not happen is not noted"
     source.now += 1
     assert (await run(house, webhook)).result == "accepted"
@@ -263,8 +233,8 @@ async def test_a_change_of_the_setting_while_it_runs_wins(house: House) -> None:
         return await source(*given, **more)
 
     house.gateway.outbound.fetch = meanwhile
-    message = await refused(run(house, webhook))
-    assert message == "its setting was changed while it ran: nothing was recorded"
+    expected = "conflict: its setting was changed while it ran: nothing was recorded"
+    assert str(await refused(run(house, webhook))) == expected
     assert await house.history() == []
 
 
@@ -309,9 +279,7 @@ async def test_a_run_that_is_due_begins_as_soon_as_a_place_is_free(
     await due(house, source, 3)
     scheduler = Scheduler(house.gateway)
     running = asyncio.create_task(scheduler.run())
-    async with asyncio.timeout(PATIENCE):
-        while len(source.asked) < 3:
-            await asyncio.sleep(0.005)
+    await until(lambda: len(source.asked) >= 3)
     scheduler.stop()
     await asyncio.wait_for(running, PATIENCE)
 
