@@ -25,6 +25,8 @@ from postern.usecases.signatures.signatures import SignatureTest
 from postern.wiring.gateway import Outside
 from stand_in import Received, Reply, stand_in
 from support.house import OWNER, House
+from support.rooms import Clock
+from support.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -82,13 +84,6 @@ class Sender:
         return self
 
 
-class Clock:
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock(house: House) -> Clock:
     clock = Clock()
@@ -136,9 +131,7 @@ async def test_unknown_keys_ask_once_in_a_while_and_a_new_key_is_found(house: Ho
     sender.body = set_of("k2")
     clock.now += ASKED_EVERY
     await code(house, hook, key_id="y")
-    assert await code(house, hook, key_id="k1") == "signature_mismatch", (
-        "taken out of the set, it counts no more"
-    )
+    assert await code(house, hook, key_id="k1") == "signature_mismatch", "it is no more in the set"
 
 
 async def test_what_cannot_be_fetched_is_503_and_is_asked_for_again_later(
@@ -173,8 +166,7 @@ async def test_only_some_wait_and_no_large_bodies(
     monkeypatch.setattr(key_sets, "MOST_WAITING", 1)
     sender.answers.clear()
     first = asyncio.create_task(code(house, hook))
-    while not sender.asked:
-        await asyncio.sleep(0)
+    await until(lambda: sender.asked)
     assert await code(house, hook) == "signing_keys_unavailable"
     sender.answers.set()
     assert await first == "accepted"
@@ -197,13 +189,8 @@ async def test_what_is_renewed_follows_no_redirect_and_reaches_no_private_addres
         return Reply(302, {"Location": f"{server.url}/other"}) if received.target == "/certs" else Reply(200)
 
     async with stand_in(answer) as server:
-        for outside, why in (
-            (
-                Outside(Allowlist.parse(["127.0.0.0/8"]), "https://hooks.example.com", None),
-                "redirects are not followed",
-            ),
-            (Outside(Allowlist.parse([]), "https://hooks.example.com", None), "127.0.0.1"),
-        ):
+        for allowed, why in ((["127.0.0.0/8"], "redirects are not followed"), ([], "127.0.0.1")):
+            outside = Outside(Allowlist.parse(allowed), "https://hooks.example.com", None)
             with pytest.raises(FetchTrouble) as trouble:
                 await outside.fetch_keys(f"{server.url}/certs", headers={}, timeout=5.0, max_bytes=1000)
             await outside.aclose()
@@ -230,10 +217,8 @@ async def test_the_tester_is_given_the_keys_and_the_time(house: House) -> None:
 
 # --- certificates that calls name ------------------------------------------------------------------------------------
 
-VECTORS = {
-    one["kind"]: one
-    for one in json.loads((Path(__file__).parents[2] / "vectors" / "sns.json").read_text())["vectors"]
-}
+FILES = Path(__file__).parents[2] / "vectors"
+VECTORS = {one["kind"]: one for one in json.loads((FILES / "sns.json").read_text())["vectors"]}
 GENUINE = VECTORS["valid"]
 ((AT, CERTIFICATE), *_) = GENUINE["fetched"].items()
 
@@ -305,10 +290,8 @@ async def test_made_up_addresses_are_asked_a_few_times_and_keep_nobody_out(
 
 
 async def test_the_tester_takes_a_certificate(house: House) -> None:
-    call = {
-        "headers": [("Content-Type", "text/plain")],
-        "body": b64decode(GENUINE["call"]["body_base64"]).decode(),
-    }
+    body = b64decode(GENUINE["call"]["body_base64"]).decode()
+    call = {"headers": [("Content-Type", "text/plain")], "body": body}
     how = {"method": "hmac", "provider": "sns", "secret": GENUINE["secret"]}
     asked = {"authentication": how, "call": call, "at": GENUINE["at"], "fetched": {"": CERTIFICATE}}
     assert (await signatures.test(house.gateway, OWNER, validated(SignatureTest, asked))).verified
@@ -353,7 +336,6 @@ def confirmation() -> bytes:
         "Type": "SubscriptionConfirmation",
     }
     content = "".join(f"{name}\n{value}\n" for name, value in sent.items()).encode()
-    file = Path(__file__).parents[2] / "vectors" / "make" / "keys" / "rsa-1.pem"
-    key: Any = load_pem_private_key(file.read_bytes(), None)
+    key: Any = load_pem_private_key((FILES / "make/keys/rsa-1.pem").read_bytes(), None)
     signature = b64encode(key.sign(content, padding.PKCS1v15(), SHA256())).decode()
     return json.dumps(sent | {"Signature": signature, "SigningCertURL": AT}).encode()

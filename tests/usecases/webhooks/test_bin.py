@@ -9,15 +9,12 @@ from postern.usecases.access import audit
 from postern.usecases.deliveries import holds
 from postern.usecases.operations.retention import prune
 from postern.usecases.webhooks import bin, webhooks
+from support.clock import HeldClock, later
 from support.desk import ACTOR, Desk
 from support.house import OWNER, House
 
+DAY = 86_400
 TOKEN = {"X-Api-Key": "a token of the tests"}
-
-
-def later(desk: Desk, days: float) -> None:
-    now = desk.gateway.clock()
-    desk.gateway.clock = lambda: now + days * 86_400
 
 
 async def guarded(house: House) -> str:
@@ -40,12 +37,8 @@ async def test_a_restored_webhook_is_what_it_was(house: House) -> None:
 
     after = await bin.restore(house.gateway, OWNER, webhook_id)
     assert after.version == before.version + 1
-    assert (after.url, after.authentication, after.field_mapping, after.call_count) == (
-        before.url,
-        before.authentication,
-        before.field_mapping,
-        before.call_count,
-    )
+    for field in ("url", "authentication", "field_mapping", "call_count"):
+        assert getattr(after, field) == getattr(before, field)
     assert (await house.call(before, headers=TOKEN)).status == 200
     assert (await house.call(before)).status == 401
     assert (await bin.listing(house.gateway, OWNER)).items == []
@@ -63,10 +56,10 @@ async def test_what_waited_behind_its_hold_waits_again(desk: Desk) -> None:
 async def test_after_seven_days_it_is_gone_and_its_secrets_with_it(desk: Desk) -> None:
     webhook = await desk.webhook(authentication={"method": "token", "token": TOKEN["X-Api-Key"]})
     await webhooks.remove(desk.gateway, ACTOR, webhook)
-    later(desk, 6.9)
+    later(desk.gateway, 6.9 * DAY)
     assert (await prune(desk.gateway, ACTOR))["webhooks"] == 0
     assert len(await desk.rows(select(secrets.c.id))) == 1
-    later(desk, 0.2)
+    later(desk.gateway, 0.2 * DAY)
     assert (await prune(desk.gateway, ACTOR))["webhooks"] == 1
     assert (await prune(desk.gateway, ACTOR))["webhooks"] == 0
     assert await desk.rows(select(secrets.c.id)) == []
@@ -86,10 +79,10 @@ async def test_what_is_not_in_the_bin_cannot_be_taken_out_of_it(house: House) ->
 
 
 async def test_the_bin_is_reported_page_by_page_the_last_deleted_first(house: House) -> None:
-    began = float(int(house.gateway.clock()))
-    made = []
+    clock = HeldClock(house.gateway)
+    began, made = clock.now, []
     for number in range(3):
-        house.gateway.clock = lambda number=number: began + number  # type: ignore[misc]
+        clock.now = began + number
         made.append(await house.webhook(name=f"Number {number}"))
         await webhooks.remove(house.gateway, OWNER, made[-1].id)
 
@@ -116,13 +109,9 @@ async def test_what_is_done_with_the_bin_is_noted_and_done_once(
     assert house.gateway.runtime.due.is_set(), "what it holds may be due"
     await webhooks.remove(house.gateway, OWNER, webhook_id)
     await bin.delete_for_good(house.gateway, OWNER, webhook_id)
-    notes = (await audit.listing(house.gateway, OWNER, 5, None, webhook_id)).items
-    assert [(note.action, note.changes) for note in notes[:4]] == [
-        ("webhook deleted for good", {"name": "Orders"}),
-        ("webhook deleted", {"name": "Orders"}),
-        ("webhook restored", {"name": "Orders"}),
-        ("webhook deleted", {"name": "Orders"}),
-    ]
+    notes = (await audit.listing(house.gateway, OWNER, 4, None, webhook_id)).items
+    for note, action in zip(notes, ("deleted for good", "deleted", "restored", "deleted"), strict=True):
+        assert (note.action, note.changes) == (f"webhook {action}", {"name": "Orders"})
 
     async def too_late(*_: object) -> bool:
         return False
@@ -132,6 +121,5 @@ async def test_what_is_done_with_the_bin_is_noted_and_done_once(
     for name in ("restore", "purge"):
         monkeypatch.setattr(house.gateway.store.bin, name, too_late)
     for action in (bin.restore, bin.delete_for_good):
-        with pytest.raises(Refused, match="in the bin") as refused:
+        with pytest.raises(Refused, match=r"^not_found: .*in the bin"):
             await action(house.gateway, OWNER, other)
-        assert refused.value.code == "not_found"

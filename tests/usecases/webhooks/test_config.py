@@ -15,6 +15,7 @@ from postern.usecases.access import audit
 from postern.usecases.answers import as_plain
 from postern.usecases.webhooks import as_code, listing, webhooks
 from support.house import OWNER, House, a_house
+from support.refusals import fields_refused, refused
 
 SECRETS = {
     ("env", "ORDERS_TOKEN"): "orders-token-0123456789",
@@ -87,17 +88,12 @@ async def rows(house: House) -> list[tuple[str, int, dict[str, bytes]]]:
 
 async def test_applying_makes_what_the_file_says(house: House) -> None:
     done = await apply(house, DOCUMENT)
-    assert [(one["action"], one["name"]) for one in done["changes"]] == [
-        ("create", "Orders"),
-        ("create", "Payments"),
-        ("create", "Poll"),
-    ]
-    orders, payments, poll = await rows(house)
-    assert orders[2] == {"main": b"orders-token-0123456789", "second": b"orders-second-0123456789"}
-    assert payments[2] == {"main": b"whsec_stripe0123456789"}
-    assert poll[2]["header:authorization"] == b"Bearer poll-0123456789" and poll[2]["main"].startswith(
-        b"whk_"
-    )
+    changes = [(one["action"], one["name"]) for one in done["changes"]]
+    assert changes == [("create", name) for name in ("Orders", "Payments", "Poll")]
+    orders, payments, poll = [secrets for _, _, secrets in await rows(house)]
+    assert orders == {"main": b"orders-token-0123456789", "second": b"orders-second-0123456789"}
+    assert payments == {"main": b"whsec_stripe0123456789"}
+    assert poll["header:authorization"] == b"Bearer poll-0123456789" and poll["main"].startswith(b"whk_")
 
 
 async def test_an_export_applies_where_it_came_from_without_any_secret_at_hand(house: House) -> None:
@@ -114,9 +110,9 @@ async def test_an_export_makes_the_same_webhooks_somewhere_else(house: House) ->
         await webhooks.remove(house.gateway, OWNER, one["id"])
     await apply(house, exported, lambda kind, where: f"value of {where}")
     again = await export(house)
-    assert [{**one, "id": ""} for one in again["webhooks"]] == [
-        {**one, "id": ""} for one in exported["webhooks"]
-    ]
+    for one in (*again["webhooks"], *exported["webhooks"]):
+        del one["id"]
+    assert again["webhooks"] == exported["webhooks"]
 
 
 async def test_only_what_differs_is_changed_and_what_is_left_out_has_its_default(house: House) -> None:
@@ -132,11 +128,8 @@ async def test_only_what_differs_is_changed_and_what_is_left_out_has_its_default
 
 async def test_another_secret_is_a_change_that_does_not_tell_it(house: House) -> None:
     await apply(house, DOCUMENT)
-    done = await apply(
-        house,
-        DOCUMENT,
-        lambda kind, where: "rotated-0123456789" if where == "ORDERS_TOKEN" else secret_of(kind, where),
-    )
+    rotated = {**SECRETS, ("env", "ORDERS_TOKEN"): "rotated-0123456789"}
+    done = await apply(house, DOCUMENT, lambda *of: rotated.get((of[0], of[1])))
     (change,) = done["changes"]
     assert change["differences"] == {"secret main": {"before": "set", "after": "another"}}
     assert (await rows(house))[0][2]["main"] == b"rotated-0123456789"
@@ -150,29 +143,25 @@ async def test_what_the_file_does_not_name_stays_unless_it_is_to_be_pruned(house
     assert [row[0] for row in await rows(house)] == ["Orders", "Payments", "Poll"]
 
 
-async def refused(
+async def wrong_in(
     house: House, document: Any, secrets: Callable[[str, str], str | None] = secret_of
 ) -> dict[str, str]:
-    with pytest.raises(Refused) as caught:
-        await apply(house, document, secrets)
+    wrong = await fields_refused(apply(house, document, secrets))
     assert await rows(house) == [], "something was changed although it was refused"
-    assert caught.value.code == "invalid_request"
-    return {error.field: error.message for error in caught.value.errors}
+    return wrong
 
 
 async def test_one_mistake_anywhere_and_nothing_is_changed(house: House) -> None:
     bad = edited(ipAllowlist=["nowhere"])
-    bad["webhooks"][1] = {
-        "name": "Payments",
-        "authentication": {"method": "hmac", "provider": "acme", "secret": {"env": "NOT_THERE"}},
-    }
-    assert set(await refused(house, bad)) == {
+    unknown = {"method": "hmac", "provider": "acme", "secret": {"env": "NOT_THERE"}}
+    bad["webhooks"][1] = {"name": "Payments", "authentication": unknown}
+    assert set(await wrong_in(house, bad)) == {
         "webhooks.0.ipAllowlist.0", "webhooks.1.authentication.provider", "webhooks.1.authentication.secret"
     }  # fmt: skip
 
 
 async def test_a_new_webhook_whose_secret_is_not_there_is_refused(house: House) -> None:
-    assert await refused(house, DOCUMENT, nothing) == {
+    assert await wrong_in(house, DOCUMENT, nothing) == {
         "webhooks.0.authentication.token": "ORDERS_TOKEN is not set in the environment",
         "webhooks.0.authentication.secondToken": "ORDERS_SECOND_TOKEN is not set in the environment",
         "webhooks.1.authentication.secret": "stripe.txt is not there or cannot be read",
@@ -182,20 +171,16 @@ async def test_a_new_webhook_whose_secret_is_not_there_is_refused(house: House) 
 
 async def test_a_name_that_several_have_needs_an_id(house: House) -> None:
     one, other = await house.webhook(name="Twin"), await house.webhook(name="Twin")
-    with pytest.raises(Refused) as caught:
-        await apply(
-            house, {"version": 1, "webhooks": [{"name": "Twin", "authentication": {"method": "none"}}]}
-        )
-    assert one.id in caught.value.errors[0].message and other.id in caught.value.errors[0].message
+    twin = {"name": "Twin", "authentication": {"method": "none"}}
+    (message,) = (await fields_refused(apply(house, {"version": 1, "webhooks": [twin]}))).values()
+    assert one.id in message and other.id in message
 
 
 async def test_webhooks_of_one_name_go_through_a_file_to_another_gateway(
     house: House, tmp_path: Path
 ) -> None:
     """Each client of an agency has an "Orders". Applied again, the file finds each of them by the id it brought."""
-    none = {"method": "none"}
-    eu = await house.webhook(name="Orders", authentication=none, fieldMapping={"fieldOne": "eu"})
-    us = await house.webhook(name="Orders", authentication=none, fieldMapping={"fieldOne": "us"})
+    eu, us = [await house.webhook(fieldMapping={"fieldOne": one}) for one in ("eu", "us")]
     exported = await export(house)
     async with a_house(tmp_path / "other") as other:
         assert len((await apply(other, exported))["changes"]) == 2
@@ -227,23 +212,16 @@ async def test_a_variable_is_called_after_its_webhook_and_what_it_holds(house: H
     def variables(value: Any) -> list[str]:
         if isinstance(value, dict) and isinstance(value.get("env"), str):
             return [value["env"]]
-        return (
-            [found for one in value.values() for found in variables(one)] if isinstance(value, dict) else []
-        )
+        within = value.values() if isinstance(value, dict) else ()
+        return [found for one in within for found in variables(one)]
 
     shop, meta, postern, lives = [variables(one) for one in (await export(house))["webhooks"]]
-    assert (shop, postern, lives) == (
-        ["SHOP_ORDERS_TOKEN", "SHOP_ORDERS_SECOND_TOKEN"],
-        ["WEBHOOK_POSTERN_S_OWN_TOKEN"],
-        ["WEBHOOK_2_LIVES_TOKEN"],
-    )
-    assert sorted(meta) == sorted(
-        ["META_SECRET", "META_SECOND_SECRET", "META_VERIFY_TOKEN", "META_HEADER_X_API_KEY"]
-    )
+    assert shop == ["SHOP_ORDERS_TOKEN", "SHOP_ORDERS_SECOND_TOKEN"]
+    assert (postern, lives) == (["WEBHOOK_POSTERN_S_OWN_TOKEN"], ["WEBHOOK_2_LIVES_TOKEN"])
+    assert sorted(meta) == ["META_HEADER_X_API_KEY", "META_SECOND_SECRET", "META_SECRET", "META_VERIFY_TOKEN"]
     twin = await house.webhook(name="2 Lives", authentication=token)
-    assert variables((await export(house))["webhooks"][-1]) == [
-        f"WEBHOOK_2_LIVES_TOKEN_{twin.id[-6:].upper()}"
-    ]
+    *_, last = (await export(house))["webhooks"]
+    assert variables(last) == [f"WEBHOOK_2_LIVES_TOKEN_{twin.id[-6:].upper()}"]
 
 
 async def test_an_export_leaves_out_what_has_its_default(house: House) -> None:
@@ -260,10 +238,8 @@ async def test_what_is_reported_each_change(house: House) -> None:
     kept, gone = await house.webhook(name="Kept"), await house.webhook(name="Gone")
     none = {"authentication": {"method": "none"}}
     token = {"authentication": {"method": "token", "token": {"env": "ORDERS_TOKEN"}}}
-    document = {
-        "version": 1,
-        "webhooks": [{"name": "Kept", "tags": ["eu"], **none}, {"name": "New", **token}],
-    }
+    entries = [{"name": "Kept", "tags": ["eu"], **none}, {"name": "New", **token}]
+    document = {"version": 1, "webhooks": entries}
     for dry_run in (True, False):
         done = await apply(house, document, dry_run=dry_run, prune=True)
         new = next((one.id for one in house.gateway.runtime.directory.listed() if one.name == "New"), None)
@@ -274,16 +250,18 @@ async def test_what_is_reported_each_change(house: House) -> None:
             ("delete", gone.id, "Gone"),
         ]
         assert (done["unchanged"], done["notNamed"], done["notes"]) == (0, [], [])
-    assert done["changes"][1]["differences"] == {
-        "authentication.headerName": {"before": None, "after": "X-Api-Key"},
-        "authentication.method": {"before": None, "after": "token"},
-        "authentication.parameterName": {"before": None, "after": "token"},
-        "authentication.tokenPath": {"before": None, "after": "token"},
-        "authentication.placement": {"before": None, "after": "header"},
-        "enabled": {"before": None, "after": True},
-        "name": {"before": None, "after": "New"},
-        "secret main": {"before": None, "after": "set"},
+    set_to = {
+        "authentication.headerName": "X-Api-Key",
+        "authentication.method": "token",
+        "authentication.parameterName": "token",
+        "authentication.tokenPath": "token",
+        "authentication.placement": "header",
+        "enabled": True,
+        "name": "New",
+        "secret main": "set",
     }
+    differences = {field: {"before": None, "after": value} for field, value in set_to.items()}
+    assert done["changes"][1]["differences"] == differences
     assert done["changes"][2]["differences"] == {}
     again = await apply(house, document)
     assert (again["changes"], again["unchanged"], again["notNamed"]) == ([], 2, [])
@@ -295,18 +273,14 @@ async def test_what_a_file_did_is_in_the_audit_log_without_a_secret(house: House
     del document["webhooks"][1]
     await apply(house, document, lambda *_: "rotated-0123456789", prune=True)
     deleted, poll, orders, *created = (await audit.listing(house.gateway, OWNER)).items
-    assert [(one.action, one.changes["name"]) for one in created] == [
-        ("webhook created", name) for name in ("Poll", "Payments", "Orders")
-    ]
+    assert {one.action for one in created} == {"webhook created"}
+    assert [one.changes["name"] for one in created] == ["Poll", "Payments", "Orders"]
     assert created[2].changes == {"name": "Orders", "secret.main": "set", "secret.second": "set"}
     assert (deleted.action, deleted.changes["name"]) == ("webhook deleted", "Payments")
     assert (poll.action, orders.action) == ("webhook changed", "webhook changed")
     assert poll.changes == {"secret.header:authorization": "set"}
-    assert orders.changes == {
-        "secret.main": "set",
-        "secret.second": "removed",
-        "tags": {"before": ["eu"], "after": []},
-    }
+    tags = {"tags": {"before": ["eu"], "after": []}}
+    assert orders.changes == {"secret.main": "set", "secret.second": "removed", **tags}
     assert "rotated" not in str([one.changes for one in (deleted, poll, orders, *created)])
 
 
@@ -325,12 +299,9 @@ async def test_what_somebody_else_changed_meanwhile_ends_it_and_says_how_far_it_
 
     monkeypatch.setattr(house.gateway.store.webhooks, "update", second_is_too_late)
     entries = [{"name": name, "tags": ["eu"], "authentication": {"method": "none"}} for name in "ABC"]
-    with pytest.raises(Refused) as refused:
-        await apply(house, {"version": 1, "webhooks": entries})
-    assert refused.value.code == "version_conflict"
-    assert refused.value.detail.startswith(
-        "B was changed by somebody else meanwhile; 1 of 3 changes are done"
-    )
+    refusal = await refused(apply(house, {"version": 1, "webhooks": entries}))
+    assert refusal.code == "version_conflict"
+    assert refusal.detail.startswith("B was changed by somebody else meanwhile; 1 of 3 changes are done")
     found = await listing.listing(house.gateway, OWNER, wanted=WebhookFilter(tag="eu"))
     assert [one.name for one in found.items] == ["A"]
     await apply(house, {"version": 1, "webhooks": entries})
@@ -374,50 +345,27 @@ async def test_an_id_counts_before_a_name_and_one_that_is_unknown_means_nothing(
         ({"id": other.id, "name": "Mine", **none}, {"name": "Mine", **none}),
         ({"name": "New", **none}, {"name": "New", **none}),
     ):
-        with pytest.raises(Refused) as refused:
-            await changed(*twice)
-        (error,) = refused.value.errors
-        assert (error.field, error.message) == (
-            "webhooks.1.name",
-            "an entry before this one is the same webhook",
-        )
+        same = {"webhooks.1.name": "an entry before this one is the same webhook"}
+        assert await fields_refused(changed(*twice)) == same
     # Their names change places: nothing of it is the same webhook twice.
     swapped = ({"id": one.id, "name": "Other", **none}, {"id": other.id, "name": "One", **none})
     assert len(await changed(*swapped)) == 2
 
 
 async def test_what_a_file_may_not_have_is_named_by_its_place(house: House) -> None:
-    assert await refused(house, {"version": 1, "webhooks": [], "webhook": [], 7: 8}) == {
-        "webhook": "is not known here",
-        "7": "is not known here",
-    }
-    assert await refused(house, {"version": 1, "webhooks": {}, "more": 1}) == {
-        "webhooks": "is a list of webhooks",
-        "more": "is not known here",
-    }
     good = {"name": "Good", "authentication": {"method": "none"}}
-    wrong = "is no webhook: write its name and its settings"
-    assert await refused(house, {"version": 1, "webhooks": [good, 5, good, None]}) == {
-        "webhooks.1": wrong,
-        "webhooks.3": wrong,
-    }
-    assert await refused(house, {"version": "1", "webhooks": []}) == {
-        "version": "write version: 1 at the top"
-    }
-    wrong = "write {env: NAME} or {file: PATH}: a secret itself does not belong here"
-    for reference in (
-        "sw0rdfish",
-        "",
-        7,
-        [],
-        {},
-        {"env": ""},
-        {"env": 7},
-        {"env": "A", "file": "b"},
-        {"vault": "a"},
+    no_webhook, unknown = "is no webhook: write its name and its settings", "is not known here"
+    for document, wrong in (
+        ({"webhooks": [], "webhook": [], 7: 8}, {"webhook": unknown, "7": unknown}),
+        ({"webhooks": {}, "more": 1}, {"webhooks": "is a list of webhooks", "more": unknown}),
+        ({"webhooks": [good, 5, good, None]}, {"webhooks.1": no_webhook, "webhooks.3": no_webhook}),
+        ({"version": "1", "webhooks": []}, {"version": "write version: 1 at the top"}),
     ):
-        errors = await refused(house, edited(authentication={"method": "token", "token": reference}))
-        assert errors == {"webhooks.0.authentication.token": wrong}, reference
-    with pytest.raises(Refused) as caught:
-        await apply(house, {"version": 1, "webhooks": [{}]})
-    assert caught.value.detail == "Nothing was changed: the configuration is not valid."
+        assert await wrong_in(house, {"version": 1, **document}) == wrong
+    expected = "write {env: NAME} or {file: PATH}: a secret itself does not belong here"
+    of_two = {"env": "A", "file": "b"}
+    for reference in ("sw0rdfish", "", 7, [], {}, {"env": ""}, {"env": 7}, of_two, {"vault": "a"}):
+        errors = await wrong_in(house, edited(authentication={"method": "token", "token": reference}))
+        assert errors == {"webhooks.0.authentication.token": expected}, reference
+    refusal = await refused(apply(house, {"version": 1, "webhooks": [{}]}))
+    assert refusal.detail == "Nothing was changed: the configuration is not valid."

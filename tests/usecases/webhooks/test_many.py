@@ -17,64 +17,55 @@ from postern.usecases.shapes import validated
 from postern.usecases.webhooks import bin, listing, many, webhooks
 from postern.usecases.webhooks.many import ManyRequest
 from postern.usecases.webhooks.views import Many
+from support.clock import HeldClock
 from support.desk import ACTOR, Desk
 from support.house import OWNER, House
+from support.refusals import fields_refused
 from support.stored import NEWER, overwrite
+from usecases.webhooks.test_listing import listed
 
 
-async def change(desk: Desk, action: str, **asked: Any) -> Many:
+async def do(of: Desk | House, action: str, **asked: Any) -> Many:
     request: ManyRequest = validated(ManyRequest, {"action": action, **asked})
-    return await many.change(desk.gateway, ACTOR, request)
-
-
-async def listed(desk: Desk, **wanted: Any) -> list[str]:
-    page = await listing.listing(desk.gateway, ACTOR, 200, wanted=WebhookFilter(**wanted), sort="name")
-    return [one.name for one in page.items]
+    return await many.change(of.gateway, OWNER, request)
 
 
 async def test_a_filter_takes_all_that_match_and_no_other(desk: Desk) -> None:
     for name, folder in (("A", "Shops/Europe"), ("B", "Shops"), ("C", "Else"), ("D", None)):
         await desk.webhook(name, folder=folder)
-    done = await change(desk, "tag", filter={"folder": "shops"}, tags=["eu", " EU "])
+    done = await do(desk, "tag", filter={"folder": "shops"}, tags=["eu", " EU "])
     assert (done.matched, done.done, done.unchanged, done.not_done) == (2, 2, 0, 0)
     assert await listed(desk, tag="EU") == ["A", "B"]
-    again = await change(desk, "tag", filter={}, tags=["eu"])
+    again = await do(desk, "tag", filter={}, tags=["eu"])
     assert (again.matched, again.done, again.unchanged) == (4, 2, 2)
-    await change(desk, "untag", filter={"folder": "Else"}, tags=["Eu"])
+    await do(desk, "untag", filter={"folder": "Else"}, tags=["Eu"])
     assert await listed(desk, tag="eu") == ["A", "B", "D"]
-    await change(desk, "move", filter={"tag": "eu"}, folder=" New / Place ")
+    await do(desk, "move", filter={"tag": "eu"}, folder=" New / Place ")
     assert await listed(desk, folder="New") == ["A", "B", "D"]
-    await change(desk, "move", filter={"tag": "eu"}, folder=None)
+    await do(desk, "move", filter={"tag": "eu"}, folder=None)
     assert await listed(desk, folder="-") == ["A", "B", "D"]
 
 
 async def test_a_release_that_was_interrupted_goes_on(desk: Desk) -> None:
     made = await desk.webhook("A")
-    await change(desk, "hold", webhookIds=[made])
+    await do(desk, "hold", webhookIds=[made])
     await desk.accepted(made, {})
     webhook = await stored_webhook.stored(desk.gateway, made)
     webhook.held = False  # as it is stored before what waits is moved
-    await stored_webhook.save(
-        desk.gateway, webhook, {}, audit.noted(desk.gateway, ACTOR, "webhook released", made)
-    )
-    assert (await change(desk, "release", webhookIds=[made], dryRun=True)).released == 0
-    done = await change(desk, "release", webhookIds=[made])
+    note = audit.noted(desk.gateway, ACTOR, "webhook released", made)
+    await stored_webhook.save(desk.gateway, webhook, {}, note)
+    assert (await do(desk, "release", webhookIds=[made], dryRun=True)).released == 0
+    done = await do(desk, "release", webhookIds=[made])
     assert (done.done, done.unchanged, done.released) == (0, 1, 1)
 
 
-async def test_one_with_which_it_cannot_be_done_is_named_and_keeps_no_other_from_it(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_one_with_which_it_cannot_be_done_is_named_and_keeps_no_other_from_it(desk: Desk) -> None:
     full = await desk.webhook("Full", tags=[f"tag {number}" for number in range(20)])
     newer, fine = await desk.webhook("Newer"), await desk.webhook("Fine")
-    document = '{"name": "Newer", "authentication": {"method": "none"}, "quietHours": 3}'
-    await desk.store.writer.write(
-        lambda connection: connection.execute(
-            update(table).where(table.c.id == newer).values(document=document)
-        )
-    )
+    saved = update(table).where(table.c.id == newer).values(document=NEWER)
+    await desk.store.writer.write(lambda connection: connection.execute(saved))
     unknown = "wh_" + "0" * 32
-    done = await change(desk, "tag", webhookIds=[full, newer, unknown, fine, fine], tags=["eu"])
+    done = await do(desk, "tag", webhookIds=[full, newer, unknown, fine, fine], tags=["eu"])
     assert (done.matched, done.done, done.not_done) == (4, 1, 3)
     reasons = {one.name: one.reason for one in done.reasons}
     assert "20 is the most" in reasons["Full"]
@@ -96,7 +87,7 @@ async def test_one_that_somebody_else_changed_meanwhile_is_left_to_them(
         return found
 
     monkeypatch.setattr(desk.gateway.store.webhooks, "some", then_somebody_saves)
-    done = await change(desk, "tag", webhookIds=[webhook], tags=["mine"])
+    done = await do(desk, "tag", webhookIds=[webhook], tags=["mine"])
     assert (done.done, done.not_done) == (0, 1)
     assert "somebody else" in done.reasons[0].reason
     assert (await webhooks.show(desk.gateway, ACTOR, webhook)).tags == ["theirs"]
@@ -105,12 +96,12 @@ async def test_one_that_somebody_else_changed_meanwhile_is_left_to_them(
 async def test_a_dry_run_does_nothing_and_another_number_than_expected_is_refused(desk: Desk) -> None:
     for name in "AB":
         await desk.webhook(name)
-    planned = await change(desk, "delete", filter={}, dryRun=True)
+    planned = await do(desk, "delete", filter={}, dryRun=True)
     assert (planned.dry_run, planned.done) == (True, 2)
     assert planned.webhooks and [one.name for one in planned.webhooks] == ["A", "B"]
     await desk.webhook("C")
     with pytest.raises(Refused, match="about 3 webhooks now") as refusal:
-        await change(desk, "delete", filter={}, expected=planned.matched)
+        await do(desk, "delete", filter={}, expected=planned.matched)
     assert refusal.value.code == "conflict"
     assert await listed(desk) == ["A", "B", "C"]
 
@@ -131,9 +122,7 @@ async def test_a_dry_run_does_nothing_and_another_number_than_expected_is_refuse
     ],
 )
 async def test_what_is_not_clear_is_refused(house: House, asked: dict[str, Any], field: str) -> None:
-    with pytest.raises(Refused) as refusal:
-        await many.change(house.gateway, OWNER, validated(ManyRequest, asked))
-    assert [error.field for error in refusal.value.errors] == [field]
+    assert list(await fields_refused(do(house, **asked))) == [field]
 
 
 async def test_more_than_one_transaction_takes_them_all(
@@ -142,23 +131,12 @@ async def test_more_than_one_transaction_takes_them_all(
     monkeypatch.setattr(many, "AT_ONCE", 2)
     for number in range(5):
         await house.webhook(name=f"Number {number}")
-    done = await many.change(house.gateway, OWNER, validated(ManyRequest, {"action": "hold", "filter": {}}))
-    assert done.done == 5
+    assert (await do(house, "hold", filter={})).done == 5
     page = await listing.listing(house.gateway, OWNER, wanted=WebhookFilter(state="held"))
     assert page.total == 5
 
 
 # --- what each action is, and what is said of it ---------------------------------------------------------------------
-
-
-async def do(house: House, action: str, **asked: Any) -> Many:
-    request: ManyRequest = validated(ManyRequest, {"action": action, **asked})
-    return await many.change(house.gateway, OWNER, request)
-
-
-async def last_note(house: House) -> tuple[str, dict[str, Any]]:
-    note = (await audit.listing(house.gateway, OWNER, 1)).items[0]
-    return note.action, note.changes
 
 
 ACTIONS: tuple[tuple[str, dict[str, Any], str, dict[str, tuple[Any, Any]]], ...] = (
@@ -175,25 +153,22 @@ ACTIONS: tuple[tuple[str, dict[str, Any], str, dict[str, tuple[Any, Any]]], ...]
 
 
 async def test_an_action_changes_one_thing_and_says_which(house: House) -> None:
-    began = house.gateway.clock()
-    for later, (action, given, noted, differs) in enumerate(ACTIONS, 1):
+    clock = HeldClock(house.gateway)
+    for action, given, noted, differs in ACTIONS:
         made = await house.webhook(tags=["a", "c"], folder="Old", enabled=action != "enable")
         if action == "release":
             await do(house, "hold", webhookIds=[made.id])
         before = await webhooks.show(house.gateway, OWNER, made.id)
-        house.gateway.clock = lambda later=later: began + 100 * later  # type: ignore[misc]
+        clock.now += 100
         assert (await do(house, action, webhookIds=[made.id], **given)).done == 1
         after = await webhooks.show(house.gateway, OWNER, made.id)
         assert after.version == before.version + 1
-        assert float(after.updated_at) == pytest.approx(began + 100 * later, abs=0.01)
-        changed = {
-            name
-            for name in after.__struct_fields__
-            if getattr(after, name) != getattr(before, name) and name not in ("version", "updated_at")
-        }
-        assert changed == (set(differs) or {"held"})
+        assert after.updated_at == clock.now
+        fields = after.__struct_fields__
+        changed = {name for name in fields if getattr(after, name) != getattr(before, name)}
+        assert changed == {"version", "updated_at", *(differs or ["held"])}
         changes = {name: {"before": was, "after": now} for name, (was, now) in differs.items()}
-        assert await last_note(house) == (noted, {**changes, "together": 1})
+        assert await house.noted() == (noted, made.id, {**changes, "together": 1})
         again = await do(house, action, webhookIds=[made.id], **given)
         assert (again.done, again.unchanged, again.not_done) == (0, 1, 0)
         assert (await webhooks.show(house.gateway, OWNER, made.id)).version == after.version
@@ -204,8 +179,7 @@ async def test_what_is_deleted_is_noted_by_its_name_even_where_it_cannot_be_read
 ) -> None:
     made = [(await house.webhook(name=name)).id for name in ("Newer", "Other")]
     overwrite(tmp_path / "data", made[0], NEWER)
-    began = house.gateway.clock()
-    house.gateway.clock = lambda: began + 100
+    now = HeldClock(house.gateway).now
     assert (await do(house, "delete", webhookIds=made)).done == 2
     notes = (await audit.listing(house.gateway, OWNER, 2)).items
     assert {(note.action, note.subject, note.changes["name"]) for note in notes} == {
@@ -214,7 +188,7 @@ async def test_what_is_deleted_is_noted_by_its_name_even_where_it_cannot_be_read
     }
     assert [note.changes["together"] for note in notes] == [2, 2]
     binned = (await bin.listing(house.gateway, OWNER)).items
-    assert [round(one.deleted_at - began) for one in binned] == [100, 100]
+    assert [one.deleted_at for one in binned] == [now, now]
 
 
 async def test_one_that_could_not_be_served_is_not_enabled(house: House, tmp_path: Path) -> None:

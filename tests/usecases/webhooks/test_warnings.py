@@ -11,17 +11,10 @@ async def warned(house: House, provider: str, secret: str) -> list[str]:
 
 
 async def test_a_secret_that_is_none_of_the_sender_is_reported(house: House) -> None:
-    (warning,) = await warned(house, "stripe", "sk_live_0123456789")
-    assert (
-        warning
-        == "The signing secret: this looks like an API key of Stripe, which is not the signing secret."
-    )
-    (warning,) = await warned(house, "stripe", "0123456789")
-    assert (
-        warning
-        == "The signing secret: it does not look like a signing secret of Stripe: they begin with whsec_."
-    )
-    assert "0123456789" not in warning
+    no_secret = "this looks like an API key of Stripe, which is not the signing secret."
+    other = "it does not look like a signing secret of Stripe: they begin with whsec_."
+    for secret, warning in (("sk_live_0123456789", no_secret), ("0123456789", other)):
+        assert await warned(house, "stripe", secret) == [f"The signing secret: {warning}"]
     assert await warned(house, "stripe", "whsec_0123456789") == []
     assert await warned(house, "github", "as its user likes") == []
 
@@ -69,7 +62,7 @@ async def test_a_window_is_compared_with_how_long_the_sender_sends_again(
         authentication={"method": "hmac", "provider": "stripe", "secret": "whsec_0123456789"},
         duplicateProtection={"enabled": True, "windowSeconds": int(hours * 3600)},
     )
-    expected = (
-        f"Stripe may send a call again for 72 hours, and a duplicate is known for {known_for}: one that comes"
+    expected = f"Stripe may send a call again for 72 hours, and a duplicate is known for {known_for}:"
+    assert [one.partition(" one that comes later")[0] for one in made.warnings] == [expected] * bool(
+        known_for
     )
-    assert [one.partition(" later")[0] for one in made.warnings] == [expected] * (known_for is not None)

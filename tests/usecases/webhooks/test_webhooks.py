@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from postern.core.access.accounts import Actor
-from postern.core.problems import Refused
 from postern.core.signatures.encoding import is_stand_in
 from postern.core.webhooks.announced import Announcement
 from postern.usecases import stored_webhook
-from postern.usecases.access import audit
 from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.views import Webhook
+from support.clock import HeldClock
 from support.house import OWNER, House
+from support.refusals import fields_refused, refused
 
 TOKEN = {"method": "token", "token": "a token of the tests"}
 BOTH = {**TOKEN, "secondToken": "another token of the tests"}
@@ -32,49 +32,22 @@ async def kept(house: House, webhook: Webhook) -> dict[str, str]:
     return {field: secret.value.decode() for field, secret in stored.secrets.items()}
 
 
-async def last_note(house: House) -> tuple[str, str, dict[str, Any]]:
-    note = (await audit.listing(house.gateway, OWNER, 1)).items[0]
-    return note.action, note.subject, note.changes
-
-
-async def refused(asked: Awaitable[Any]) -> Refused:
-    with pytest.raises(Refused) as caught:
-        await asked
-    return caught.value
-
-
-def fields(refusal: Refused) -> dict[str, str]:
-    assert refusal.code == "invalid_request"
-    return {error.field: error.message for error in refusal.errors}
-
-
 async def announce(house: House, webhook: Webhook, secret: bytes) -> None:
     said = Announcement("inv_1", house.gateway.clock(), "192.0.2.1", secret)
     await house.gateway.store.webhooks.announce(webhook.id, said)
-
-
-class Clock:
-    """The gateway's clock stands still until it is moved."""
-
-    def __init__(self, house: House) -> None:
-        self.began = self.now = float(int(house.gateway.clock()))
-        house.gateway.clock = lambda: self.now
 
 
 # --- a new one -------------------------------------------------------------------------------------------------------
 
 
 async def test_a_new_webhook_is_enabled_and_holds_nothing(house: House) -> None:
-    clock = Clock(house)
+    now = HeldClock(house.gateway).now
     made = await house.webhook(authentication=BOTH)
     assert (made.enabled, made.held, made.version, made.call_count) == (True, False, 1, 0)
     assert (made.last_call_at, made.recording_until, made.answered_by) == (None, None, None)
-    assert (made.created_at, made.updated_at) == (clock.began, clock.began)
-    assert await last_note(house) == (
-        "webhook created",
-        made.id,
-        {"name": "Orders", "secret.main": "set", "secret.second": "set"},
-    )
+    assert (made.created_at, made.updated_at) == (now, now)
+    changes = {"name": "Orders", "secret.main": "set", "secret.second": "set"}
+    assert await house.noted() == ("webhook created", made.id, changes)
     assert (await house.webhook(enabled=False)).enabled is False
 
 
@@ -86,8 +59,8 @@ async def test_without_its_main_secret_none_is_made(house: House) -> None:
         ({"method": "hmac", "provider": "stripe"}, "authentication.secret"),
     ):
         expected = {field: 'is required; {"generate": true} has a strong one made'}
-        assert fields(await refused(house.webhook(authentication=authentication))) == expected
-        assert fields(await refused(change(house, made, {"authentication": authentication}))) == expected
+        assert await fields_refused(house.webhook(authentication=authentication)) == expected
+        assert await fields_refused(change(house, made, {"authentication": authentication})) == expected
 
 
 async def test_what_is_made_here_is_what_each_sender_can_use(house: House) -> None:
@@ -98,11 +71,8 @@ async def test_what_is_made_here_is_what_each_sender_can_use(house: House) -> No
 
     token = await made(method="token", token=generate, secondToken=generate)
     assert [value[:4] for value in token.values()] == ["whk_", "whk_"] and token["main"] != token["second"]
-    for provider, scheme in (
-        ("generic", {}),
-        ("standardwebhooks", {}),
-        ("custom", {"scheme": {"signature": "header:X-Sig"}}),
-    ):
+    custom = {"scheme": {"signature": "header:X-Sig"}}
+    for provider, scheme in (("generic", {}), ("standardwebhooks", {}), ("custom", custom)):
         found = await made(method="hmac", provider=provider, secret=generate, **scheme)
         assert found["main"].startswith("whsec_") and not is_stand_in(found["main"].encode()), provider
     found = await made(
@@ -119,23 +89,20 @@ async def test_a_change_sets_what_it_names_and_null_gives_the_default_back(house
     made = await house.webhook(
         folder="Shops", rateLimit={"callsPerSecond": 5, "burst": 7}, payloadLimitBytes=10, tags=["eu"]
     )
-    clock = Clock(house)
+    clock = HeldClock(house.gateway)
     clock.now += 100
     after = await change(house, made, {"rateLimit": {"burst": 9}, "folder": None, "payloadLimitBytes": None})
     assert (after.rate_limit.calls_per_second, after.rate_limit.burst) == (5, 9)
     assert (after.folder, after.payload_limit_bytes, after.tags) == (None, 1024 * 1024, ["eu"])
     assert (after.version, after.created_at, after.updated_at) == (2, made.created_at, clock.now)
-    assert await last_note(house) == (
-        "webhook changed",
-        made.id,
-        {
-            "folder": {"before": "Shops", "after": None},
-            "payloadLimitBytes": {"before": 10, "after": 1024 * 1024},
-            "rateLimit.burst": {"before": 7, "after": 9},
-        },
-    )
-    assert fields(await refused(change(house, made, {"name": None}))) == {"name": "is required"}
-    assert fields(await refused(change(house, made, {"authentication": None}))).keys() == {"authentication"}
+    changes = {
+        "folder": {"before": "Shops", "after": None},
+        "payloadLimitBytes": {"before": 10, "after": 1024 * 1024},
+        "rateLimit.burst": {"before": 7, "after": 9},
+    }
+    assert await house.noted() == ("webhook changed", made.id, changes)
+    assert await fields_refused(change(house, made, {"name": None})) == {"name": "is required"}
+    assert list(await fields_refused(change(house, made, {"authentication": None}))) == ["authentication"]
     replaced = await change(house, made, {"tags": [], "rateLimit": None})
     assert (replaced.tags, replaced.rate_limit.burst) == ([], 200)
 
@@ -147,12 +114,12 @@ async def test_secrets_stay_until_they_are_named(house: House) -> None:
     after = await change(house, made, {"authentication": {"secondToken": None}})
     assert await kept(house, made) == {"main": BOTH["token"]}
     assert after.authentication.second_token_set is False  # type: ignore[union-attr]
-    assert await last_note(house) == ("webhook changed", made.id, {"secret.second": "removed"})
+    assert await house.noted() == ("webhook changed", made.id, {"secret.second": "removed"})
     await change(house, made, {"authentication": {"token": "a third token of the tests"}})
     assert await kept(house, made) == {"main": "a third token of the tests"}
-    assert await last_note(house) == ("webhook changed", made.id, {"secret.main": "set"})
-    refusal = await refused(change(house, made, {"authentication": {"token": None}}))
-    assert fields(refusal).keys() == {"authentication.token"}
+    assert await house.noted() == ("webhook changed", made.id, {"secret.main": "set"})
+    wrong = await fields_refused(change(house, made, {"authentication": {"token": None}}))
+    assert wrong.keys() == {"authentication.token"}
     assert await kept(house, made) == {"main": "a third token of the tests"}
 
 
@@ -161,13 +128,10 @@ async def test_another_method_or_sender_begins_without_the_secrets_of_the_one_be
     after = await change(house, made, {"authentication": signed_by("meta", verifyToken="three")})
     assert await kept(house, made) == {"main": "whsec_main", "verifyToken": "three"}
     assert not hasattr(after.authentication, "header_name")
-    assert (await last_note(house))[2].items() >= {
-        "secret.main": "set",
-        "secret.second": "removed",
-        "secret.verifyToken": "set",
-    }.items()
+    secrets = {"secret.main": "set", "secret.second": "removed", "secret.verifyToken": "set"}
+    assert (await house.noted())[2].items() >= secrets.items()
     other = {"authentication": {"provider": "github"}}
-    assert fields(await refused(change(house, made, other))).keys() == {"authentication.secret"}
+    assert (await fields_refused(change(house, made, other))).keys() == {"authentication.secret"}
     await change(house, made, {"authentication": {"provider": "github", "secret": "whsec_other"}})
     assert await kept(house, made) == {"main": "whsec_other"}
     back = await change(house, made, {"authentication": TOKEN})
@@ -218,7 +182,7 @@ async def test_of_two_changes_at_once_one_is_asked_to_look_again(
 async def test_nothing_is_done_with_one_that_is_not_there(house: House) -> None:
     gone = await house.webhook()
     await webhooks.remove(house.gateway, OWNER, gone.id)
-    assert await last_note(house) == ("webhook deleted", gone.id, {"name": "Orders"})
+    assert await house.noted() == ("webhook deleted", gone.id, {"name": "Orders"})
     for asked in (
         webhooks.show(house.gateway, OWNER, gone.id),
         webhooks.change(house.gateway, OWNER, gone.id, {}),
@@ -257,20 +221,20 @@ async def test_where_there_is_no_second_or_announced_secret_none_takes_the_mains
     await change(house, made, {"authentication": {"secondSecret": "whsec_second"}})
     promoted = await webhooks.promote(house.gateway, OWNER, made.id)
     assert await kept(house, made) == {"main": "whsec_second"}
-    assert await last_note(house) == ("secret promoted", made.id, {})
+    assert await house.noted() == ("secret promoted", made.id, {})
     await announce(house, made, b"whsec_announced")
     adopted = await webhooks.adopt(house.gateway, OWNER, made.id)
     assert await kept(house, made) == {"main": "whsec_announced"}
     taken = {"invocationId": "inv_1", "address": "192.0.2.1"}
-    assert await last_note(house) == ("announced secret taken", made.id, taken)
+    assert await house.noted() == ("announced secret taken", made.id, taken)
     assert adopted.version == promoted.version + 2
 
 
 async def test_an_announced_secret_that_the_scheme_cannot_read_is_not_taken(house: House) -> None:
     made = await house.webhook(authentication=signed_by("standardwebhooks", secret="whsec_MDEyMzQ1Njc4OQ=="))
     await announce(house, made, b"whsec_not base64!")
-    refusal = await refused(webhooks.adopt(house.gateway, OWNER, made.id))
-    assert fields(refusal).keys() == {"authentication.secret"}
+    wrong = await fields_refused(webhooks.adopt(house.gateway, OWNER, made.id))
+    assert wrong.keys() == {"authentication.secret"}
     assert (await kept(house, made))["main"] == "whsec_MDEyMzQ1Njc4OQ=="
 
 
@@ -288,10 +252,10 @@ async def test_only_secrets_that_somebody_has_to_copy_from_here_are_reported(hou
     schedule = {"url": "https://api.example.com/", "every": "15m", "headers": {"X-A": "never told"}}
     for authentication, revealed in REVEALED:
         made = await house.webhook(authentication=authentication, schedule=schedule)
-        before = await last_note(house)
+        before = await house.noted()
         assert await webhooks.reveal(house.gateway, OWNER, made.id) == revealed
         noted = ("secret revealed", made.id, {"fields": sorted(revealed)})
-        assert await last_note(house) == (noted if revealed else before), "what told nothing is not noted"
+        assert await house.noted() == (noted if revealed else before), "what told nothing is not noted"
         writer = Actor("a writer", "write")
         assert (await refused(webhooks.reveal(house.gateway, writer, made.id))).code == "access_denied"
 
@@ -300,8 +264,8 @@ async def test_only_secrets_that_somebody_has_to_copy_from_here_are_reported(hou
 
 
 async def test_how_often_and_when_each_secret_matched_is_reported(house: House) -> None:
-    clock = Clock(house)
-    made = await house.webhook(authentication=TOKEN)
+    clock = HeldClock(house.gateway)
+    made, began = await house.webhook(authentication=TOKEN), clock.now
     clock.now += 10
     await change(house, made, {"authentication": {"secondToken": BOTH["secondToken"]}})
     clock.now += 10
@@ -313,7 +277,7 @@ async def test_how_often_and_when_each_secret_matched_is_reported(house: House) 
     assert (how.token_set, how.second_token_set) == (True, True)
     assert (how.token_use.match_count, how.token_use.last_matched_at) == (2, clock.now)
     assert (how.second_token_use.match_count, how.second_token_use.last_matched_at) == (0, None)
-    assert (how.token_use.set_at, how.second_token_use.set_at) == (clock.began, clock.began + 10)
+    assert (how.token_use.set_at, how.second_token_use.set_at) == (began, began + 10)
     assert (how.rotation.safe_to_promote, how.rotation.main_unused_since) == (False, clock.now)
 
 
