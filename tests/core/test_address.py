@@ -57,31 +57,17 @@ def test_an_address_in_a_range_is_allowed(entry: str, address: str) -> None:
 
 @pytest.mark.parametrize(
     "address",
-    [
-        "203.0.114.0",
-        "203.0.112.255",
-        "2001:db8::1",
-        "",
-        "no-ip",
-        "203.0.113.7:80",
-        "0xcb007107",
-        "203.0.113.07",
-        '"203.0.113.7"',
-        "1" * 99,
-        "unix",
-    ],
-)
+    ["203.0.114.0", "203.0.112.255", "2001:db8::1", "", "no-ip", "203.0.113.7:80", "0xcb007107", "203.0.113.07",
+     '"203.0.113.7"', "1" * 99, "unix"],
+)  # fmt: skip
 def test_everything_else_is_refused(address: str) -> None:
     assert not Allowlist.parse(["203.0.113.0/24"]).allows(address)
 
 
-def test_an_empty_list_is_false_and_allows_nobody() -> None:
+def test_an_empty_list_allows_nobody_and_every_ipv6_range_nobody_of_ipv4() -> None:
     assert not NOBODY
     assert not NOBODY.allows("127.0.0.1")
     assert not NOBODY.allows(UNIX)
-
-
-def test_every_ipv6_range_says_nothing_about_ipv4() -> None:
     assert not Allowlist.parse(["::/0"]).allows("1.2.3.4")
 
 
@@ -91,18 +77,9 @@ def test_neighbouring_and_nested_ranges_are_merged_without_loss() -> None:
 
 
 def test_each_wrong_entry_is_named_with_what_to_write_instead() -> None:
+    entries = ["203.0.113.0/24", "shop.example", "10.0.0.1/8", "10.0.0.0/255.0.0.0"]
     with pytest.raises(InvalidRanges) as caught:
-        Allowlist.parse(
-            [
-                "203.0.113.0/24",
-                "shop.example",
-                "10.0.0.1/8",
-                "10.0.0.0/255.0.0.0",
-                "fe80::1%eth0",
-                "10.0.0.0/33",
-                "",
-            ]
-        )
+        Allowlist.parse([*entries, "fe80::1%eth0", "10.0.0.0/33", ""])
     assert sorted(caught.value.errors) == [1, 2, 3, 4, 5, 6]
     assert "write 10.0.0.0/8" in caught.value.errors[2]
     assert "write 10.0.0.0/8" in caught.value.errors[3]
@@ -212,17 +189,9 @@ def test_whatever_is_sent_gives_a_short_printable_answer(
     assert len(client) <= 66
 
 
-@pytest.mark.parametrize("address", FORBIDDEN)
-def test_the_gateway_never_connects_there(address: str) -> None:
-    assert forbidden(address)
-
-
-@pytest.mark.parametrize("address", PUBLIC)
-def test_the_gateway_may_connect_there(address: str) -> None:
-    assert forbidden(address) is None
-
-
-def test_the_reason_is_in_words() -> None:
+def test_the_gateway_connects_to_public_addresses_alone_and_says_why_not_to_others_in_words() -> None:
+    assert [address for address in FORBIDDEN if not forbidden(address)] == []
+    assert [address for address in PUBLIC if forbidden(address)] == []
     assert forbidden("169.254.169.254") == "a cloud's metadata service"
     assert forbidden("2002:a9fe:a9fe::") == "a cloud's metadata service"
     assert forbidden("64:ff9b::10.0.0.1") == "a private network"
@@ -281,22 +250,11 @@ def test_a_zone_is_no_part_of_an_address_and_belongs_to_ipv6_alone() -> None:
     assert read_address("1" * 65) is None
 
 
-@pytest.mark.parametrize(
-    ("address", "is_inside"),
-    [
-        ("127.0.0.1", True),
-        ("10.1.2.3", True),
-        ("100.64.0.1", True),
-        ("169.254.1.1", True),
-        (UNIX, True),
-        ("8.8.8.8", False),
-        ("192.0.2.1", False),
-        ("", False),
-        ("no address", False),
-    ],
-)
-def test_a_proxy_in_front_is_mostly_inside(address: str, is_inside: bool) -> None:
-    assert inside(address) is is_inside
+def test_a_proxy_in_front_is_mostly_inside() -> None:
+    for address in ("127.0.0.1", "10.1.2.3", "100.64.0.1", "169.254.1.1", UNIX):
+        assert inside(address) is True
+    for address in ("8.8.8.8", "192.0.2.1", "", "no address"):
+        assert inside(address) is False
 
 
 def test_the_proxies_name_the_client_in_their_one_header_and_nobody_else_does() -> None:

@@ -33,22 +33,16 @@ def judged(rules: Webhook, received: Call, limits: Limits | None = None) -> Verd
 
 def test_a_genuine_call_is_accepted_with_its_fields_and_the_way_there() -> None:
     verdict = judged(protected(), call(b'{"a":"x"}', TOKEN))
-    assert (verdict.outcome, verdict.code, verdict.fields, verdict.matched) == (
-        "accepted",
-        "accepted",
-        {"fieldOne": "x"},
-        "main",
-    )
+    assert (verdict.outcome, verdict.code, verdict.matched) == ("accepted", "accepted", "main")
+    assert verdict.fields == {"fieldOne": "x"}
     assert [step for step, ok, _ in verdict.trace if ok] == ["authentication", "content", "field mapping"]
 
 
 def test_a_rejected_call_tells_the_way_to_the_question_that_it_failed() -> None:
     rules = protected(allowlist=Allowlist.parse(["192.0.2.0/24"]))
     verdict = judged(rules, call(b"{}", ("X-Api-Key", "wrong")))
-    assert [(step, ok) for step, ok, _ in verdict.trace] == [
-        ("IP allowlist", True),
-        ("authentication", False),
-    ]
+    steps = [("IP allowlist", True), ("authentication", False)]
+    assert [(step, ok) for step, ok, _ in verdict.trace] == steps
     assert verdict.trace[-1][2] == verdict.detail
     verdict = judged(rules, call(b"[]", TOKEN))
     assert [(step, ok) for step, ok, _ in verdict.trace[1:]] == [("authentication", True), ("content", False)]
@@ -68,11 +62,9 @@ def test_each_question_comes_before_the_dearer_ones() -> None:
     assert judged(protected(**everything), wrong).code == "credential_missing"
     wrong = wrong.but(headers=(*wrong.headers, (b"x-api-key", b"right")))
     limits = Limits(lambda: 0.0)
-    assert (
-        judged(protected(**everything, calls_per_second=1, burst=1), wrong, limits).code
-        == "unsupported_media_type"
-    )
-    assert judged(protected(**everything, calls_per_second=1, burst=1), wrong, limits).code == "rate_limited"
+    for code in ("unsupported_media_type", "rate_limited"):
+        rules = protected(**everything, calls_per_second=1, burst=1)
+        assert judged(rules, wrong, limits).code == code
     wrong = wrong.but(headers=((b"x-api-key", b"right"),))
     assert judged(protected(**everything), wrong).code == "malformed_json"
 
@@ -84,13 +76,11 @@ def test_strangers_do_not_use_up_the_rate_of_the_real_sender() -> None:
     assert judged(rules, call(b"{}", TOKEN), limits).outcome == "accepted"
 
 
-def test_a_failure_hears_its_reason_however_many_there_were_and_the_right_credential_is_never_rejected() -> (
-    None
-):
+def test_each_failure_hears_its_reason_and_the_right_credential_is_never_rejected() -> None:
     rules, limits = protected(handshake=Handshake("meta", verify_token=b"right")), Limits(lambda: 0.0)
     guess = call(method="GET", query=b"hub.mode=subscribe&hub.challenge=1&hub.verify_token=guess")
     for _ in range(100):
-        assert wrong_one(rules, limits).code == "credential_mismatch"
+        assert judged(rules, call(b"{}", ("X-Api-Key", "wrong")), limits).code == "credential_mismatch"
         assert admit(rules, guess, limits).code == "credential_mismatch"
     assert judged(rules, call(b"{}", TOKEN), limits).outcome == "accepted"
 
@@ -105,25 +95,15 @@ def test_whoever_comes_again_after_the_seconds_it_was_given_is_not_too_early() -
     assert judged(rules, call(b"{}", TOKEN), limits).outcome == "accepted"
 
 
-def wrong_one(rules: Webhook, limits: Limits, address: str = "192.0.2.1") -> Verdict:
-    return judged(rules, call(b"{}", ("X-Api-Key", "wrong"), address=address), limits)
-
-
 def test_a_preflight_needs_no_credential_and_a_foreign_one_is_rejected() -> None:
+    def asked(rules: Webhook, origin: str) -> Verdict:
+        headers = ("Origin", origin), ("Access-Control-Request-Method", "POST")
+        return judged(rules, call(b"", *headers, method="OPTIONS"))
+
     rules = protected(cors=Cors(("https://shop.example.com",)))
-    ask = ("Access-Control-Request-Method", "POST")
-    assert (
-        judged(rules, call(b"", ("Origin", "https://shop.example.com"), ask, method="OPTIONS")).outcome
-        == "preflight"
-    )
-    assert (
-        judged(rules, call(b"", ("Origin", "https://evil.example.com"), ask, method="OPTIONS")).code
-        == "origin_not_allowed"
-    )
-    assert (
-        judged(protected(), call(b"", ("Origin", "https://shop.example.com"), ask, method="OPTIONS")).code
-        == "method_not_allowed"
-    )
+    assert asked(rules, "https://shop.example.com").outcome == "preflight"
+    assert asked(rules, "https://evil.example.com").code == "origin_not_allowed"
+    assert asked(protected(), "https://shop.example.com").code == "method_not_allowed"
 
 
 def test_a_simple_call_from_a_page_that_is_not_listed_is_rejected_before_its_body_is_read() -> None:
@@ -147,19 +127,12 @@ def test_the_duplicate_key_is_the_webhooks_own_header_or_path_or_else_the_body()
         assert found is not None
         return found
 
-    by_header, by_path, by_body = (
-        DuplicateKey(60, header=b"x-event"),
-        DuplicateKey(60, path=("id",)),
-        DuplicateKey(60),
-    )
-    assert (
-        key(by_header, b'{"a":1}', ("X-Event", "1"))
-        == key(by_header, b'{"a":2}', ("X-Event", "1"))
-        != key(by_header, b'{"a":1}', ("X-Event", "2"))
-    )
-    assert (
-        key(by_path, b'{"id":7,"n":1}') == key(by_path, b'{"id":7,"n":2}') != key(by_path, b'{"id":8,"n":1}')
-    )
+    by_header, by_path = DuplicateKey(60, header=b"x-event"), DuplicateKey(60, path=("id",))
+    by_body, one, other = DuplicateKey(60), ("X-Event", "1"), ("X-Event", "2")
+    seen = key(by_header, b'{"a":1}', one)
+    assert seen == key(by_header, b'{"a":2}', one) != key(by_header, b'{"a":1}', other)
+    seen = key(by_path, b'{"id":7,"n":1}')
+    assert seen == key(by_path, b'{"id":7,"n":2}') != key(by_path, b'{"id":8,"n":1}')
     assert key(by_body, b'{"a":1}') == key(by_body, b'{"a":1}') != key(by_body, b'{"a": 1}')
     assert key(by_path, b'{"n":1}') == key(by_body, b'{"n":1}')
 
