@@ -4,12 +4,12 @@ import base64
 import hashlib
 import hmac
 import unicodedata
+from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from postern import presets
 from postern.core.calls.call import Call
@@ -22,16 +22,19 @@ from postern.core.signatures.diagnosis.diagnose import (
     resembles,
     sentence,
 )
+from postern.core.signatures.diagnosis.guesses import other_schemes
 from postern.core.signatures.diagnosis.sightings import ids, moments, shapes
 from postern.core.signatures.diagnosis.variants import SenderSetup
 from postern.core.signatures.keys import KeyOfPair, new_private_key
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.signatures.signature import SignatureCredential
+from support import calls
 
 NOW = 1_700_000_000
 SECRET = b"it is no secret here"
 BODY = b'{"id":"evt_1","text":"gr\xc3\xbc\xc3\x9fe","total":10}'
-UMLAUT, SHARP = "ü".encode(), "ß".encode()
+URL = b"https://hooks.example.com/webhook/abc"
+PASTED = b"whsec_" + base64.b64encode(SECRET)
 SPACED = BODY.replace(b",", b", ").replace(b":", b": ")
 COMPACT = b'{"b":"/","a":1}'
 KNOWN = presets.load()
@@ -41,9 +44,20 @@ SHOPIFY, STRIPE, GITHUB, SQUARE, GENERIC = (
 STANDARD = KNOWN["standardwebhooks"].scheme
 
 
-def call(headers: dict[str, str], body: bytes = BODY, *, query: bytes = b"", at: float = NOW) -> Call:
-    pairs = tuple((name.lower().encode(), value.encode()) for name, value in headers.items())
-    return Call("POST", b"/webhook/abc", query, pairs, body, "192.0.2.1", at, "https://hooks.example.com")
+def call(headers: dict[str, str], body: bytes = BODY, query: bytes = b"") -> Call:
+    return calls.call(body, *headers.items(), query=query)
+
+
+def to_shopify(signature: str, body: bytes = BODY) -> Call:
+    return call({"X-Shopify-Hmac-Sha256": signature}, body)
+
+
+def to_square(signed: bytes, query: bytes = b"", **headers: str) -> Call:
+    return call({"x-square-hmacsha256-signature": based(signed), **headers}, query=query)
+
+
+def in_ascii(body: bytes) -> bytes:
+    return body.replace("ü".encode(), b"\\u00fc").replace("ß".encode(), b"\\u00df")
 
 
 def digest(content: bytes, key: bytes = SECRET) -> bytes:
@@ -66,6 +80,9 @@ def standard(body: bytes = BODY, key: bytes = SECRET) -> dict[str, str]:
     }
 
 
+UNKNOWN = call({"X-Signature": "5f1d" * 16, "X-Timestamp": str(NOW)}, b"{}")
+
+
 def diagnosed(
     scheme: SignatureScheme,
     request: Call,
@@ -84,12 +101,8 @@ def patches(diagnosis: Diagnosis) -> list[dict[str, object] | None]:
 class TestVerdicts:
     def test_a_good_call_is_verified_and_says_with_which_secret(self) -> None:
         found = diagnosed(STRIPE, call(stripe(key=b"new")), SECRET, b"new")
-        assert (found.verified, found.matched, found.code, found.would_verify_if) == (
-            True,
-            "second",
-            None,
-            (),
-        )
+        assert (found.verified, found.matched, found.code) == (True, "second", None)
+        assert found.would_verify_if == ()
         assert all(ok for name, ok, _ in found.steps if "main" not in name)
 
     def test_the_signed_bytes_and_the_expected_signature_are_shown(self) -> None:
@@ -108,29 +121,22 @@ class TestVerdicts:
         assert sentence("no such host.") == "No such host."
 
     def test_no_secret_is_in_anything_it_says(self) -> None:
-        found = diagnosed(
-            STANDARD,
-            call(standard(key=b"whsec_" + base64.b64encode(SECRET))),
-            b"whsec_" + base64.b64encode(SECRET),
-            b"a second secret",
-        )
+        found = diagnosed(STANDARD, call(standard(key=PASTED)), PASTED, b"a second secret")
         assert found.would_verify_if
         for secret in (SECRET, base64.b64encode(SECRET), b"a second secret"):
             assert secret not in repr(found).encode()
 
     def test_a_hopeless_case_says_so(self) -> None:
-        found = diagnosed(SHOPIFY, call({"X-Shopify-Hmac-Sha256": based(BODY, b"another")}))
+        found = diagnosed(SHOPIFY, to_shopify(based(BODY, b"another")))
         assert found.code == "signature_mismatch" and not found.would_verify_if
         assert "the secret is another one" in found.explanation
 
     def test_a_right_signature_over_the_digest_of_another_body_is_reported(self) -> None:
         text = "0" * 64
-        found = diagnosed(
-            GENERIC, call({"X-Webhook-Content-SHA256": text, "X-Signature": digest(text.encode()).hex()})
-        )
-        assert found.code == "signature_mismatch" and found.explanation.startswith(
-            "The signature is right, and the body"
-        )
+        headers = {"X-Webhook-Content-SHA256": text, "X-Signature": digest(text.encode()).hex()}
+        found = diagnosed(GENERIC, call(headers))
+        assert found.code == "signature_mismatch"
+        assert found.explanation.startswith("The signature is right, and the body")
 
     @pytest.mark.parametrize(("algorithm", "name"), [("sha384", "SHA-384"), ("md5", "MD5")])
     def test_another_digest_is_named_where_a_header_is_about_one(self, algorithm: str, name: str) -> None:
@@ -172,27 +178,21 @@ class TestVerdicts:
 
 class TestSecrets:
     def test_a_secret_that_should_not_be_decoded(self) -> None:
-        pasted = b"whsec_" + base64.b64encode(SECRET)
-        found = diagnosed(STANDARD, call(standard(key=pasted)), pasted)
+        found = diagnosed(STANDARD, call(standard(key=PASTED)), PASTED)
         assert found.code == "signature_mismatch"
-        assert any(
-            patch and patch["scheme"] and patch["scheme"]["secretEncoding"] == "utf8"
-            for patch in patches(found)
-        )  # type: ignore[index]
+        schemes: list[Any] = [patch["scheme"] for patch in patches(found) if patch and patch["scheme"]]
+        assert any(scheme["secretEncoding"] == "utf8" for scheme in schemes)
 
     def test_a_secret_that_should_be_decoded(self) -> None:
-        found = diagnosed(
-            replace(SHOPIFY), call({"X-Shopify-Hmac-Sha256": based(BODY)}), SECRET.hex().encode()
-        )
+        found = diagnosed(SHOPIFY, to_shopify(based(BODY)), SECRET.hex().encode())
         assert [change.change for change in found.would_verify_if] == ["Use the secret decoded from hex"]
 
     def test_a_prefix_that_is_no_part_of_the_secret(self) -> None:
-        pasted = b"acme_" + SECRET.hex().encode()
-        found = diagnosed(SHOPIFY, call({"X-Shopify-Hmac-Sha256": based(BODY)}), pasted)
+        found = diagnosed(SHOPIFY, to_shopify(based(BODY)), b"acme_" + SECRET.hex().encode())
         (change,) = found.would_verify_if
         assert change.change == "Use the secret decoded from hex, after taking acme_ off its front"
         assert change.patch is not None and change.patch["scheme"]["secretPrefix"] == "acme_"
-        plain = diagnosed(SHOPIFY, call({"X-Shopify-Hmac-Sha256": based(BODY)}), b"acme_" + SECRET)
+        plain = diagnosed(SHOPIFY, to_shopify(based(BODY)), b"acme_" + SECRET)
         assert plain.would_verify_if[0].change.startswith("Use the secret as the plain text it is, after")
 
     def test_one_key_is_offered_once_and_never_the_one_that_is_used(self) -> None:
@@ -200,27 +200,19 @@ class TestSecrets:
         one_way = diagnosed(STRIPE, call({"Stripe-Signature": f"t={NOW},v1={digest(BODY).hex()}"}))
         (change,) = one_way.would_verify_if
         assert change.change.endswith("take {body} as what is signed")
-        pasted = b"whsec_" + base64.b64encode(SECRET)
-        changes = [
-            one.change for one in diagnosed(STANDARD, call(standard(key=pasted)), pasted).would_verify_if
-        ]
-        assert changes == ["Choose BigCommerce as the sender", "Use the secret as the plain text it is"]
-        accents = "schlüssel".encode()
+        pasted = diagnosed(STANDARD, call(standard(key=PASTED)), PASTED).would_verify_if
+        changes = ["Choose BigCommerce as the sender", "Use the secret as the plain text it is"]
+        assert [one.change for one in pasted] == changes
         apart = unicodedata.normalize("NFKD", "schlüssel").encode()
-        (change,) = diagnosed(
-            SHOPIFY, call({"X-Shopify-Hmac-Sha256": based(BODY, apart)}), accents
-        ).would_verify_if
+        found = diagnosed(SHOPIFY, to_shopify(based(BODY, apart)), "schlüssel".encode())
+        (change,) = found.would_verify_if
         assert change.change == "Use the secret with its accents taken apart (NFKD)"
 
-    def test_blanks_around_a_pasted_second_secret(self) -> None:
-        found = diagnosed(
-            SHOPIFY, call({"X-Shopify-Hmac-Sha256": based(BODY)}), b"another", b'"' + SECRET + b'"'
-        )
-        assert "without blanks or quotes" in found.would_verify_if[0].change
-
     def test_blanks_around_a_pasted_secret(self) -> None:
-        found = diagnosed(SHOPIFY, call({"X-Shopify-Hmac-Sha256": based(BODY)}), SECRET + b"\n")
-        assert "without blanks" in found.would_verify_if[0].change and found.would_verify_if[0].patch is None
+        (change, *_) = diagnosed(SHOPIFY, to_shopify(based(BODY)), SECRET + b"\n").would_verify_if
+        assert "without blanks" in change.change and change.patch is None
+        second = diagnosed(SHOPIFY, to_shopify(based(BODY)), b"another", b'"' + SECRET + b'"')
+        assert "without blanks or quotes" in second.would_verify_if[0].change
 
     def test_a_secret_that_cannot_be_decoded_is_reported_and_still_tried_otherwise(self) -> None:
         found = diagnosed(STANDARD, call(standard(key=b"not base64!")), b"not base64!")
@@ -241,11 +233,8 @@ class TestTime:
     def test_milliseconds_are_distinguished_from_seconds(self) -> None:
         request = call({"Stripe-Signature": f"t={NOW}000,v1={digest(b'%d000.' % NOW + BODY).hex()}"})
         found = diagnosed(STRIPE, request)
-        assert found.code == "timestamp_malformed"
-        assert (
-            found.would_verify_if[0].patch is not None
-            and found.would_verify_if[0].patch["scheme"]["timestampFormat"] == "unix_ms"
-        )
+        patch: Any = patches(found)[0]
+        assert (found.code, patch["scheme"]["timestampFormat"]) == ("timestamp_malformed", "unix_ms")
 
 
 class TestBodies:
@@ -262,13 +251,9 @@ class TestBodies:
             (b"\xef\xbb\xbf" + BODY, BODY, "without the byte order mark"),
             (BODY, b"", "left out altogether"),
             (COMPACT.replace(b":", b" : "), COMPACT, "written compactly:"),
-            (
-                BODY,
-                BODY.replace(UMLAUT, b"\\u00fc").replace(SHARP, b"\\u00df"),
-                "written compactly, in ASCII",
-            ),
+            (BODY, in_ascii(BODY), "written compactly, in ASCII"),
             (BODY, SPACED, "written with a blank after commas and colons:"),
-            (BODY, SPACED.replace(UMLAUT, b"\\u00fc").replace(SHARP, b"\\u00df"), "and colons, in ASCII"),
+            (BODY, in_ascii(SPACED), "and colons, in ASCII"),
             (COMPACT, b'{\n  "b": "/",\n  "a": 1\n}', "indented by 2"),
             (COMPACT, b'{\n    "b": "/",\n    "a": 1\n}', "indented by 4"),
             (COMPACT, b'{"a":1,"b":"/"}', "written compactly, keys sorted"),
@@ -278,8 +263,8 @@ class TestBodies:
     def test_a_body_that_was_written_anew_on_its_way_is_recognised(
         self, sent: bytes, signed: bytes, words: str
     ) -> None:
-        found = diagnosed(SHOPIFY, call({"X-Shopify-Hmac-Sha256": based(signed)}, sent))
-        assert words in found.would_verify_if[0].explanation and found.would_verify_if[0].patch is None
+        (change, *_) = diagnosed(SHOPIFY, to_shopify(based(signed), sent)).would_verify_if
+        assert words in change.explanation and change.patch is None
 
 
 class TestUrls:
@@ -292,22 +277,15 @@ class TestUrls:
         ],
     )
     def test_the_url_that_was_signed_is_found(self, url: str) -> None:
-        request = call(
-            {
-                "x-square-hmacsha256-signature": based(url.encode() + BODY),
-                "X-Forwarded-Host": "shop.example.org",
-            }
-        )
+        request = to_square(url.encode() + BODY, **{"X-Forwarded-Host": "shop.example.org"})
         assert patches(diagnosed(SQUARE, request)) == [{"publicUrl": url}]
         assert diagnosed(SQUARE, request, public_url=url).verified
 
     def test_where_the_url_is_signed_it_is_named_before_the_secret_is_doubted(self) -> None:
-        elsewhere = based(b"https://shop.example.org/hooks" + BODY)
-        found = diagnosed(SQUARE, call({"x-square-hmacsha256-signature": elsewhere}))
-        assert (
-            "where that is not https://hooks.example.com/webhook/abc, set the public URL" in found.explanation
-        )
-        unlike = diagnosed(SHOPIFY, call({"X-Shopify-Hmac-Sha256": elsewhere}))
+        elsewhere = b"https://shop.example.org/hooks" + BODY
+        found = diagnosed(SQUARE, to_square(elsewhere))
+        assert f"where that is not {URL.decode()}, set the public URL" in found.explanation
+        unlike = diagnosed(SHOPIFY, to_shopify(based(elsewhere)))
         assert "public URL" not in unlike.explanation
 
     def test_places_and_forms_are_told_in_words(self) -> None:
@@ -323,22 +301,17 @@ class TestUrls:
         assert "No timestamp was sent in the body's field webhookTimestamp." in linear.explanation
 
     def test_a_port_that_the_sender_does_not_know_is_left_out(self) -> None:
-        url = b"https://hooks.example.com/webhook/abc"
-        request = call({"x-square-hmacsha256-signature": based(url + BODY)})
+        request = to_square(URL + BODY)
         request.base_url = "http://hooks.example.com:8080"
-        assert patches(diagnosed(SQUARE, request)) == [{"publicUrl": url.decode()}]
+        assert patches(diagnosed(SQUARE, request)) == [{"publicUrl": URL.decode()}]
 
     def test_a_public_url_that_cannot_be_read_hides_no_other(self) -> None:
-        url = "https://hooks.example.com/webhook/abc"
-        request = call({"x-square-hmacsha256-signature": based(url.encode() + BODY)})
-        assert patches(diagnosed(SQUARE, request, public_url="https://[no")) == [{"publicUrl": url}]
+        found = diagnosed(SQUARE, to_square(URL + BODY), public_url="https://[no")
+        assert patches(found) == [{"publicUrl": URL.decode()}]
 
     def test_a_query_string_that_was_not_signed_is_the_senders_to_change(self) -> None:
-        request = call(
-            {"x-square-hmacsha256-signature": based(b"https://hooks.example.com/webhook/abc" + BODY)},
-            query=b"a=1",
-        )
-        assert "query string" in diagnosed(SQUARE, request).would_verify_if[0].change
+        found = diagnosed(SQUARE, to_square(URL + BODY, b"a=1"))
+        assert "query string" in found.would_verify_if[0].change
 
 
 class TestOtherSchemes:
@@ -360,16 +333,11 @@ class TestOtherSchemes:
     @pytest.mark.parametrize(
         ("joined", "words"),
         [
-            *[(b"12", "sorted by name with nothing"), (b"21", "in the order they were sent with nothing")],
-            *[
-                (b"2\n1", "sent with a line feed"),
-                (b"1,2", "a comma"),
-                (b"1.2", "a dot"),
-                (b"1&2", "an ampersand"),
-            ],
-            *[(b"1|2", "a bar"), (b"2 1", "sent with a blank")],
+            (b"12", "sorted by name with nothing"), (b"21", "in the order they were sent with nothing"),
+            (b"2\n1", "sent with a line feed"), (b"1,2", "a comma"), (b"1.2", "a dot"), (b"1&2", "an ampersand"),
+            (b"1|2", "a bar"), (b"2 1", "sent with a blank"),
         ],
-    )
+    )  # fmt: skip
     def test_headers_joined_in_another_way_are_recognised(self, joined: bytes, words: str) -> None:
         request = call({"X-Webhook-B": "2", "X-Webhook-A": "1", "X-Signature": digest(joined).hex()})
         assert words in diagnosed(GENERIC, request).would_verify_if[0].explanation
@@ -384,23 +352,14 @@ class TestOtherSchemes:
             ({"X-Acme-Sig": based(BODY)}, {"encoding": "base64", "signedContent": "{body}"}),
             (
                 {"X-Acme-Sig": digest(b"%d:" % NOW + BODY).hex(), "X-Acme-Timestamp": str(NOW)},
-                {
-                    "signedContent": "{timestamp}:{body}",
-                    "timestamp": ["header:x-acme-timestamp"],
-                    "toleranceSeconds": 300,
-                },
+                {"signedContent": "{timestamp}:{body}", "timestamp": ["header:x-acme-timestamp"], "toleranceSeconds": 300},
             ),
             (
                 {"X-Acme-Sig": f"v=1; t={NOW}000; s={based(b'%d000' % NOW + BODY)}"},
-                {
-                    "signedContent": "{timestamp}{body}",
-                    "timestamp": ["item:t"],
-                    "timestampFormat": "unix_ms",
-                    "itemSeparator": ";",
-                },
+                {"signedContent": "{timestamp}{body}", "timestamp": ["item:t"], "timestampFormat": "unix_ms", "itemSeparator": ";"},
             ),
         ],
-    )
+    )  # fmt: skip
     def test_a_sender_nobody_knows_gets_a_custom_scheme(
         self, headers: dict[str, str], expected: dict[str, object]
     ) -> None:
@@ -434,10 +393,8 @@ class TestOtherSchemes:
         request = call({**headers, "X-Acme-Sig": digest(b"m_1.%d." % NOW + BODY).hex()})
         patch = patches(diagnosed(SignatureScheme(), request))[0]
         assert patch is not None and isinstance(scheme := patch["scheme"], dict)
-        assert (scheme["signedContent"], scheme["deliveryId"]) == (
-            "{id}.{timestamp}.{body}",
-            ["header:x-acme-id"],
-        )
+        assert scheme["signedContent"] == "{id}.{timestamp}.{body}"
+        assert scheme["deliveryId"] == ["header:x-acme-id"]
 
     def test_an_id_that_is_signed_is_found_where_the_present_scheme_has_another_one(self) -> None:
         headers = {"webhook-id": "of something else", "X-Acme-Id": "m_1", "X-Acme-Timestamp": str(NOW)}
@@ -450,9 +407,8 @@ class TestOtherSchemes:
     def test_every_patch_that_is_offered_verifies(self) -> None:
         for scheme in (GENERIC, GITHUB, STANDARD, SQUARE):
             for request in (call(stripe()), call(standard()), call({"X-Signature": digest(BODY).hex()})):
-                for patch in patches(
-                    diagnosed(scheme, request, b"c2VjcmV0" if scheme is STANDARD else SECRET)
-                ):
+                secret = b"c2VjcmV0" if scheme is STANDARD else SECRET
+                for patch in patches(diagnosed(scheme, request, secret)):
                     if patch and patch.get("scheme"):
                         assert diagnosed(SignatureScheme.from_document(patch["scheme"]), request).verified  # type: ignore[arg-type]
 
@@ -460,15 +416,12 @@ class TestOtherSchemes:
 class TestResemblance:
     def test_a_recorded_call_is_recognised_by_its_headers(self) -> None:
         push = {"X-Hub-Signature-256": "sha256=" + "0" * 64}
-        assert (
-            resembles(call({**push, "X-GitHub-Event": "push", "X-GitHub-Delivery": "1"}), KNOWN)[0]
-            == "github"
-        )
+        to_github = call({**push, "X-GitHub-Event": "push", "X-GitHub-Delivery": "1"})
+        assert resembles(to_github, KNOWN)[0] == "github"
         assert set(resembles(call(push), KNOWN)) == {"github", "meta"}
         assert resembles(call(stripe()), KNOWN) == ["stripe"]
-        assert resembles(
-            call({"Svix-Id": "1", "Svix-Timestamp": "1", "Svix-Signature": "v1," + based(b"")}), KNOWN
-        ) == ["clerk", "resend", "standardwebhooks"]
+        svix = call({"Svix-Id": "1", "Svix-Timestamp": "1", "Svix-Signature": "v1," + based(b"")})
+        assert resembles(svix, KNOWN) == ["clerk", "resend", "standardwebhooks"]
 
     def test_a_header_alone_in_another_form_is_no_resemblance(self) -> None:
         assert resembles(call({"Stripe-Signature": "abc"}), KNOWN) == []
@@ -479,15 +432,15 @@ class TestResemblance:
 def test_a_large_body_is_tried_in_fewer_ways(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[int] = []
     verifies = SenderSetup.verifies
-    monkeypatch.setattr(
-        SenderSetup,
-        "verifies",
-        lambda setup, request: tried.append(len(request.body)) or verifies(setup, request),
-    )
+
+    def noted(setup: SenderSetup, request: Call) -> bool:
+        tried.append(len(request.body))
+        return verifies(setup, request)
+
+    monkeypatch.setattr(SenderSetup, "verifies", noted)
     body = msgspec.json.encode({"rows": ["x" * 1000] * 5000})
-    headers = {f"X-Sig-{n}": based(b"%d" % n) for n in range(20)} | {
-        "X-Shopify-Hmac-Sha256": based(b"another body")
-    }
+    headers = {f"X-Sig-{n}": based(b"%d" % n) for n in range(20)}
+    headers["X-Shopify-Hmac-Sha256"] = based(b"another body")
     diagnosed(SHOPIFY, call(headers, body), SECRET, b"second")
     assert 0 < 2 * sum(tried) <= MOST_BYTES + 2 * len(body)
     tried.clear()
@@ -534,13 +487,33 @@ class TestSightings:
     def test_a_digest_is_found_in_headers_and_query(self) -> None:
         text = digest(BODY).hex()
         shape, *_ = shapes(call({}, query=f"sig={text}&note=%FF".encode()))
-        assert (shape.ref, shape.encoding, shape.words) == (
-            "query:sig",
-            "hex",
-            "hex in the URL parameter sig",
-        )
+        assert (shape.ref, shape.encoding) == ("query:sig", "hex")
+        assert shape.words == "hex in the URL parameter sig"
         found = [one.words for one in shapes(call({"X-Sign": f"v1={text}"}))]
         assert "hex in x-sign after v1=" in found
+
+
+def test_what_differs_is_named_and_nothing_else() -> None:
+    now = SignatureScheme.from_document({"signature": "header:X-Signature", "encoding": "hex"})
+    mentioned = set()
+    for trial in other_schemes(SenderSetup(now, b"c2VjcmV0", None), UNKNOWN):
+        then, words = trial.setup.scheme, trial.change.change.lower()
+        for part, fields in (
+            ("read the signature as", ("signature", "encoding")),
+            ("as what is signed", ("signed_content",)),
+            ("use the secret ", ("secret_encoding", "secret_prefix")),
+        ):
+            differs = any(getattr(now, field) != getattr(then, field) for field in fields)
+            assert (part in words) == differs, words
+            mentioned |= {part} if differs else set()
+    assert len(mentioned) == 3
+
+
+def test_a_signature_of_the_body_where_headers_are_signed_has_words_of_its_own() -> None:
+    over_headers = SignatureScheme.from_document({"signedContent": "{headers:X-Webhook-*}"})
+    trials = other_schemes(SenderSetup(over_headers, b"secret", None), UNKNOWN)
+    changes = {one.change.change for one in trials if one.setup.scheme.signed_content == "{body}"}
+    assert changes == {"Use a custom scheme that signs the body"}
 
 
 def test_the_expected_signature_is_written_as_the_sender_would() -> None:

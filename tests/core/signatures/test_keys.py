@@ -31,6 +31,7 @@ from postern.core.signatures.keys import (
 )
 from postern.core.signatures.scheme import SignatureScheme, warnings
 from postern.core.signatures.signature import MOST_OF_PAIRS, SignatureCredential
+from support.calls import call
 
 NOW = 1_700_000_000
 SOME_DAY = datetime(2026, 1, 1, tzinfo=UTC)
@@ -44,11 +45,6 @@ def scheme(**document: object) -> SignatureScheme:
     return SignatureScheme.from_document(document)
 
 
-def call(headers: list[tuple[str, str]], body: bytes, query: bytes = b"") -> Call:
-    pairs = tuple((name.lower().encode(), value.encode()) for name, value in headers)
-    return Call("POST", b"/webhook/abc", query, pairs, body, "192.0.2.1", NOW, "https://hooks.example.com")
-
-
 def code(document: dict[str, object], request: Call) -> str:
     verdict = SignatureCredential(scheme(**document), SECRET).check(request)
     return verdict.code if isinstance(verdict, Unproven) else f"verified by {verdict.matched}"
@@ -59,10 +55,8 @@ def hexed(content: bytes) -> str:
 
 
 def public(algorithm: Algorithm) -> ed25519.Ed25519PublicKey:
-    key: ed25519.Ed25519PublicKey = load_der_private_key(
-        base64.b64decode(PRIVATE[algorithm]), None
-    ).public_key()  # type: ignore[assignment]
-    return key
+    private = load_der_private_key(base64.b64decode(PRIVATE[algorithm]), None)
+    return private.public_key()  # type: ignore[return-value]
 
 
 def pem(key: ed25519.Ed25519PublicKey) -> bytes:
@@ -130,15 +124,8 @@ def test_the_key_of_a_certificate_is_taken() -> None:
 def test_what_is_no_key_of_the_algorithm_is_refused_in_words(algorithm: Algorithm) -> None:
     weak = rsa.generate_private_key(65537, 1024).public_key()
     curve = ec.generate_private_key(ec.SECP384R1()).public_key()
-    others = [
-        b"",
-        b"whsec_abc",
-        b"-----BEGIN PUBLIC KEY-----\n-----END PUBLIC KEY-----",
-        b"%" * 64,
-        b"00" * 31,
-    ]
-    others += [der(weak), der(curve)]  # type: ignore[arg-type]
-    for text in others:
+    empty = b"-----BEGIN PUBLIC KEY-----\n-----END PUBLIC KEY-----"
+    for text in (b"", b"whsec_abc", empty, b"%" * 64, b"00" * 31, der(weak), der(curve)):  # type: ignore[arg-type]
         with pytest.raises(ValueError, match=r"public key|is wanted"):
             key_of(algorithm, text, "utf8", "")
 
@@ -158,16 +145,14 @@ def test_while_the_key_is_not_known_nothing_is_taken(algorithm: Algorithm) -> No
 
 
 def test_a_public_key_is_not_masked_as_if_it_were_a_secret() -> None:
-    document = {"algorithm": "ed25519"}
-    credential = SignatureCredential(scheme(**document), pem(public("ed25519")))
-    assert credential.secrets == ()
+    assert SignatureCredential(scheme(algorithm="ed25519"), pem(public("ed25519"))).secrets == ()
 
 
 def test_only_some_signatures_are_checked_with_a_public_key() -> None:
     right = key_of("ed25519", PRIVATE["ed25519"], "utf8", "").sign(CONTENT).hex()
     checked = SignatureCredential(scheme(algorithm="ed25519", itemSeparator=","), PRIVATE["ed25519"])
     for more, verdict in ((MOST_OF_PAIRS - 1, ""), (MOST_OF_PAIRS, "signature_malformed")):
-        request = call([("X-Signature", ",".join([*["00" * 64] * more, right]))], CONTENT)
+        request = call(CONTENT, ("X-Signature", ",".join([*["00" * 64] * more, right])))
         assert getattr(checked.check(request), "code", "") == verdict
 
 
@@ -195,7 +180,7 @@ def test_an_item_of_a_list_without_keys_is_found_by_its_place() -> None:
         (f"{right},{NOW}", "timestamp_malformed"),
         (right, "timestamp_malformed"),
     ):
-        assert code(listed, call([("X-Signature", value)], CONTENT)) == verdict, value
+        assert code(listed, call(CONTENT, ("X-Signature", value))) == verdict, value
     with pytest.raises(ValueError, match="item:1"):
         scheme(**{**listed, "timestamp": "item:t"})
 
@@ -208,7 +193,7 @@ def test_a_form_is_signed_by_its_sorted_fields_and_another_body_by_its_digest() 
 
     def verdict(body: bytes, signed: bytes, query: bytes = b"b=", kind: tuple[str, str] = FORM) -> str:
         signature = ("X-Signature", hexed(b"/webhook/abc" + signed))
-        return code(document, call([signature, kind], body, query=query))
+        return code(document, call(body, signature, kind, query=query))
 
     assert verdict(b"b=2&a=1&A=%C3%A9+&a=0&a=1", "Aé a0a1b2".encode()) == "verified by main"
     assert verdict(b"b=2&a=1", b"b2a1") == "signature_mismatch"

@@ -13,11 +13,11 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postern.core.calls.call import Call
 from postern.core.signatures.credential import Unproven
 from postern.core.signatures.scheme import SignatureScheme, problems, warnings
 from postern.core.signatures.signature import SignatureCredential
 from postern.core.signatures.tokens import LONGEST_TOKEN, keys_in, read_token
+from support.calls import call
 
 NOW = 1_700_000_000
 BODY = b'{"id":"evt_1"}'
@@ -96,19 +96,18 @@ def judged(
     fetched: bytes | None = SET,
     **more: Any,
 ) -> tuple[str, str, str]:
-    name = scheme["signature"].partition(":")[2].lower().encode()
-    at_hand = {} if fetched is None else {KEYS: fetched}
-    call = Call(
-        "POST", b"/webhook/abc", b"", ((name, sent.encode()),), body, "", NOW, "https://hooks.example.com"
-    )
-    call.fetched = at_hand
-    verdict = SignatureCredential(SignatureScheme.from_document(scheme), secret, **more).check(call)
+    request = call(body, (scheme["signature"].partition(":")[2], sent))
+    request.fetched = {} if fetched is None else {KEYS: fetched}
+    verdict = SignatureCredential(SignatureScheme.from_document(scheme), secret, **more).check(request)
     if isinstance(verdict, Unproven):
         return verdict.code, verdict.detail, verdict.wanted
     return f"by {verdict.matched}", "", ""
 
 
 PUBLIC = RSA.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+WITHOUT_AUDIENCE = {name: one for name, one in CLAIMS.items() if name != "aud"}
+MISMATCH, MALFORMED = "signature_mismatch", "signature_malformed"
+NOT_ITS_KEYS, NOT_IN_SET = "not that of the sender's key", "not in the sender's set"
 
 
 @pytest.mark.parametrize(
@@ -117,57 +116,41 @@ PUBLIC = RSA.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicK
         (rs256(), "by main", ""),
         ("Bearer " + rs256(), "by main", ""),
         ("bearer  " + rs256(CLAIMS | {"aud": ["you", "me"]}), "by main", ""),
-        (rs256(CLAIMS | {"aud": "you"}), "signature_mismatch", "its aud is not"),
-        (rs256(CLAIMS | {"aud": {"me": 1}}), "signature_mismatch", "its aud is not"),
-        (
-            rs256({name: one for name, one in CLAIMS.items() if name != "aud"}),
-            "signature_mismatch",
-            "its aud",
-        ),
-        (
-            rs256(CLAIMS | {"iss": "https://issuer.example.com.evil.example"}),
-            "signature_mismatch",
-            "its issuer",
-        ),
+        (rs256(CLAIMS | {"aud": "you"}), MISMATCH, "its aud is not"),
+        (rs256(CLAIMS | {"aud": {"me": 1}}), MISMATCH, "its aud is not"),
+        (rs256(WITHOUT_AUDIENCE), MISMATCH, "its aud"),
+        (rs256(CLAIMS | {"iss": "https://issuer.example.com.evil.example"}), MISMATCH, "its issuer"),
         (rs256(CLAIMS | {"exp": NOW - 61}), "timestamp_expired", "had ended 61 s"),
         (rs256(CLAIMS | {"exp": NOW - 59}), "by main", ""),
         (rs256(CLAIMS | {"exp": "9999999999"}), "timestamp_missing", "(exp)"),
         (rs256(CLAIMS | {"exp": True}), "timestamp_missing", "(exp)"),
         (rs256(CLAIMS | {"nbf": NOW + 61}), "timestamp_in_future", "begins"),
         # What a token says of its own algorithm and keys is not what it is checked by.
-        (rs256(sign=lambda signed: b"", alg="none"), "signature_mismatch", "'none' and not RS256"),
-        (rs256(sign=lambda signed: b""), "signature_mismatch", "not that of the sender's key"),
-        (rs256(sign=by_secret(PUBLIC), alg="HS256"), "signature_mismatch", "'HS256' and not RS256"),
-        (rs256(sign=by_secret(PUBLIC)), "signature_mismatch", "not that of the sender's key"),
-        (rs256(sign=by_rsa(OTHER)), "signature_mismatch", "not that of the sender's key"),
-        (
-            rs256(sign=by_rsa(OTHER), jwk=rsa_key(OTHER, "k1")),
-            "signature_mismatch",
-            "not that of the sender's key",
-        ),
-        (
-            rs256(sign=by_rsa(OTHER), jku="https://evil.example", key_id="x"),
-            "signature_mismatch",
-            "not in the sender's set",
-        ),
-        (rs256(sign=by_curve, key_id="k2"), "signature_mismatch", "not in the sender's set"),
-        (rs256(sign=by_rsa(SMALL), key_id="k4"), "signature_mismatch", "not in the sender's set"),
-        (rs256(key_id="../../etc/passwd"), "signature_mismatch", "not in the sender's set"),
-        (rs256(key_id=None), "signature_mismatch", "not in the sender's set"),
-        (rs256(key_id="k3"), "signature_mismatch", "not in the sender's set"),
-        (rs256(kid={"a": 1}, key_id=None), "signature_malformed", "no signed token"),
-        (rs256(crit=["b64"], b64=False), "signature_malformed", "no signed token"),
-        (rs256() + ".x", "signature_malformed", "no signed token"),
-        (rs256() + "=", "signature_malformed", "no signed token"),
-        ("Basic " + rs256(), "signature_malformed", "no signed token"),
-        ("a.b.c", "signature_malformed", "no signed token"),
-        ("x" * (LONGEST_TOKEN + 1), "signature_malformed", "no signed token"),
+        (rs256(sign=lambda signed: b"", alg="none"), MISMATCH, "'none' and not RS256"),
+        (rs256(sign=lambda signed: b""), MISMATCH, NOT_ITS_KEYS),
+        (rs256(sign=by_secret(PUBLIC), alg="HS256"), MISMATCH, "'HS256' and not RS256"),
+        (rs256(sign=by_secret(PUBLIC)), MISMATCH, NOT_ITS_KEYS),
+        (rs256(sign=by_rsa(OTHER)), MISMATCH, NOT_ITS_KEYS),
+        (rs256(sign=by_rsa(OTHER), jwk=rsa_key(OTHER, "k1")), MISMATCH, NOT_ITS_KEYS),
+        (rs256(sign=by_rsa(OTHER), jku="https://evil.example", key_id="x"), MISMATCH, NOT_IN_SET),
+        (rs256(sign=by_curve, key_id="k2"), MISMATCH, NOT_IN_SET),
+        (rs256(sign=by_rsa(SMALL), key_id="k4"), MISMATCH, NOT_IN_SET),
+        (rs256(key_id="../../etc/passwd"), MISMATCH, NOT_IN_SET),
+        (rs256(key_id=None), MISMATCH, NOT_IN_SET),
+        (rs256(key_id="k3"), MISMATCH, NOT_IN_SET),
+        (rs256(kid={"a": 1}, key_id=None), MALFORMED, "no signed token"),
+        (rs256(crit=["b64"], b64=False), MALFORMED, "no signed token"),
+        (rs256() + ".x", MALFORMED, "no signed token"),
+        (rs256() + "=", MALFORMED, "no signed token"),
+        ("Basic " + rs256(), MALFORMED, "no signed token"),
+        ("a.b.c", MALFORMED, "no signed token"),
+        ("x" * (LONGEST_TOKEN + 1), MALFORMED, "no signed token"),
     ],
 )
 def test_a_token_is_worth_what_its_signature_is(sent: str, code: str, why: str) -> None:
     found, detail, wanted = judged(OF_KEYS, sent)
     assert found == code and why in detail
-    assert wanted == (KEYS if "not in the sender's set" in detail else "")
+    assert wanted == (KEYS if NOT_IN_SET in detail else "")
 
 
 def test_the_second_audience_is_taken_too() -> None:
@@ -177,14 +160,8 @@ def test_the_second_audience_is_taken_too() -> None:
 def test_without_keys_at_hand_nothing_is_said_and_they_are_asked_for() -> None:
     code, _, wanted = judged(OF_KEYS, rs256(), fetched=None)
     assert (code, wanted) == ("signing_keys_unavailable", KEYS)
-    for rubbish in (
-        b"",
-        b"[]",
-        b'{"keys":7}',
-        b"\xff",
-        b'{"keys":[' + b"[" * 100_000,
-        key_set(rsa_key(RSA, "k1", use="enc")),
-    ):
+    rubbish_sets = (b"", b"[]", b'{"keys":7}', b"\xff", b'{"keys":[' + b"[" * 100_000)
+    for rubbish in (*rubbish_sets, key_set(rsa_key(RSA, "k1", use="enc"))):
         assert judged(OF_KEYS, rs256(), fetched=rubbish)[0] == "signature_mismatch"
 
 
@@ -221,9 +198,7 @@ def test_where_an_account_is_set_the_audience_is_the_webhooks_url() -> None:
     scheme, url = {**OF_KEYS, "secretClaim": "email"}, "https://hooks.example.com/webhook/abc"
     mine = {"aud": url, "email": "me", "email_verified": True}
     assert judged(scheme, rs256(CLAIMS | mine))[0] == "by main"
-    assert (
-        judged(scheme, rs256(CLAIMS | mine), public_url="https://else.example.com")[0] == "signature_mismatch"
-    )
+    assert judged(scheme, rs256(CLAIMS | mine), public_url="https://else.example.com")[0] == MISMATCH
     for wrong, why in (
         ({"email": "them"}, "its email is not"),
         ({"email_verified": False}, "not verified"),
@@ -235,18 +210,16 @@ def test_where_an_account_is_set_the_audience_is_the_webhooks_url() -> None:
 
 
 def test_two_tokens_are_none() -> None:
-    sent = ((b"authorization", rs256().encode()),) * 2
-    call = Call("POST", b"/", b"", sent, BODY, "", NOW)
-    verdict = SignatureCredential(SignatureScheme.from_document(OF_KEYS), b"me").check(call)
+    twice = call(BODY, *[("Authorization", rs256())] * 2)
+    verdict = SignatureCredential(SignatureScheme.from_document(OF_KEYS), b"me").check(twice)
     assert isinstance(verdict, Unproven) and "sent 2 times" in verdict.detail
 
 
 def test_a_token_that_is_good_for_other_calls_is_not_stored() -> None:
     credential = SignatureCredential(SignatureScheme.from_document(OF_KEYS), b"me")
     assert credential.masked_headers == {b"authorization"} and not credential.signature_headers
-    assert SignatureCredential(SignatureScheme.from_document(OF_SECRET), b"me").signature_headers == {
-        b"x-token"
-    }
+    signing = SignatureCredential(SignatureScheme.from_document(OF_SECRET), b"me")
+    assert signing.signature_headers == {b"x-token"}
 
 
 @pytest.mark.parametrize(
