@@ -13,10 +13,8 @@ from postern.core.problems import PROBLEMS
 @pytest.mark.parametrize("status", ["accepted", "duplicate", "completed"])
 def test_a_call_that_was_taken_hears_its_status_and_its_id(status: Any) -> None:
     given = answer.stored(status, "inv_1")
-    assert (given.status, msgspec.json.decode(given.body)) == (
-        200,
-        {"status": status, "invocationId": "inv_1"},
-    )
+    assert given.status == 200
+    assert msgspec.json.decode(given.body) == {"status": status, "invocationId": "inv_1"}
     assert given.headers == [(b"content-type", b"application/json"), (b"x-invocation-id", b"inv_1")]
 
 
@@ -41,16 +39,18 @@ def test_a_problem_says_when_to_come_again_who_it_was_and_how_to_prove_it() -> N
     assert (b"retry-after", usual) in answer.problem("temporarily_unavailable").headers
 
 
-@pytest.mark.parametrize("status", [200, 599, 404])
-def test_a_workflow_may_answer_with_any_final_status(status: int) -> None:
-    assert workflow_response(status, {}, "") == WorkflowResponse(status, (), b"")
-
-
-@pytest.mark.parametrize("status", [199, 600, True, "200", None, 200.0])
-def test_a_workflow_may_answer_with_nothing_else(status: object) -> None:
+def wrong_in(status: object, headers: object, body: object) -> str:
+    """The field that is refused."""
     with pytest.raises(InvalidResponse) as wrong:
-        workflow_response(status, {}, "")
-    assert wrong.value.field == "status"
+        workflow_response(status, headers, body)
+    return wrong.value.field
+
+
+def test_a_workflow_may_answer_with_any_final_status_and_with_nothing_else() -> None:
+    for status in (200, 599, 404):
+        assert workflow_response(status, {}, "") == WorkflowResponse(status, (), b"")
+    for none in (199, 600, True, "200", None, 200.0):
+        assert wrong_in(none, {}, "") == "status"
 
 
 @pytest.mark.parametrize(
@@ -79,17 +79,13 @@ def test_an_answer_without_a_body_has_no_type(status: int) -> None:
 
 def test_a_body_may_have_a_mebibyte() -> None:
     assert len(workflow_response(200, {}, "x" * LARGEST_RESPONSE).body) == 1024 * 1024
-    with pytest.raises(InvalidResponse) as wrong:
-        workflow_response(200, {}, "x" * (LARGEST_RESPONSE + 1))
-    assert wrong.value.field == "body"
+    assert wrong_in(200, {}, "x" * (LARGEST_RESPONSE + 1)) == "body"
 
 
 def test_a_headers_value_may_have_4096_characters() -> None:
     assert workflow_response(200, {"X-Long": "x" * 4096}, "").headers[-1][1] == "x" * 4096
     for value in ("x" * 4097, "two\nlines", "é"):
-        with pytest.raises(InvalidResponse) as wrong:
-            workflow_response(200, {"X-Long": value}, "")
-        assert wrong.value.field == "headers"
+        assert wrong_in(200, {"X-Long": value}, "") == "headers"
 
 
 @pytest.mark.parametrize("headers", [None, [], {"X-A": 1}, {1: "a"}, {"X A": "a"}, {"": "a"}])

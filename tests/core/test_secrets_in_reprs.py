@@ -13,8 +13,9 @@ import pydantic
 import pytest
 
 import postern
-from postern.core.calls.call import Call
 from postern.settings import Settings
+from postern.usecases.webhooks.requests import TokenAuthentication
+from support.calls import call
 
 CANARY = "canary-5c1e"
 SECRET = re.compile(
@@ -124,13 +125,9 @@ def test_one_that_does_is_seen() -> None:
 
 def test_neither_a_request_nor_the_settings_are_printed_with_what_they_carry() -> None:
     secret = CANARY.encode()
-    call = Call(
-        "POST", b"/webhook/x", b"token=" + secret, ((b"x-api-key", secret),), secret, "127.0.0.1", 0.0
-    )
+    request = call(secret, ("x-api-key", secret), query=b"token=" + secret)
     settings = Settings({"POSTERN_ADMIN_KEY": CANARY * 4, "POSTERN_SECRET_KEYS": CANARY * 4})
-    assert CANARY not in f"{call!r} {settings!r}"
+    assert CANARY not in f"{request!r} {settings!r}"
     with pytest.raises(pydantic.ValidationError) as error:
-        from postern.usecases.webhooks.requests import TokenAuthentication
-
         TokenAuthentication.model_validate({"method": "token", "token": [CANARY]})
     assert CANARY not in str(error.value)

@@ -35,21 +35,14 @@ def test_a_payload_of_any_size_and_depth_gives_a_bounded_list() -> None:
     assert len(inside(deep)) == DEEPEST
     wide = {str(number): {"in": number} for number in range(1000)}
     assert len(variables({"payload": wide})) == MOST_VARIABLES
-    text = {
-        "fieldOne": '{"a":' + "1" * 10 + "}",
-        "fieldTwo": '["b"]',
-        "fieldThree": "{not JSON",
-        "payload": 7,
-    }
-    paths = [one.path for one in variables(text)]
+    fields = {"fieldOne": '{"a":' + "1" * 10 + "}", "fieldTwo": '["b"]', "fieldThree": "{not JSON"}
+    paths = [one.path for one in variables({**fields, "payload": 7})]
     assert paths[6:] == ["fieldOne.a", "fieldTwo[0]"]
 
 
 def test_a_long_example_is_cut() -> None:
-    for length, shown in (
-        (LONGEST_EXAMPLE, "x" * LONGEST_EXAMPLE),
-        (LONGEST_EXAMPLE + 1, "x" * LONGEST_EXAMPLE + "…"),
-    ):
-        assert variables({"payload": {"a": "x" * length}})[-1].example == shown
+    longest = "x" * LONGEST_EXAMPLE
+    for example, shown in ((longest, longest), (longest + "x", longest + "…")):
+        assert variables({"payload": {"a": example}})[-1].example == shown
     assert variables({"payload": {"a": {"b": [1, True]}}})[6].example == '{"b":[1,true]}'
     assert variables({"payload": {"a": 7}})[-1].example == 7

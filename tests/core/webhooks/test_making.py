@@ -9,19 +9,13 @@ from postern.core.signatures.signature import SignatureCredential
 from postern.core.webhooks.making import CannotMake, Draft, Occasion, Value, Wrong, signed, unsigned
 
 
+def credential(**document: object) -> SignatureCredential:
+    return SignatureCredential(SignatureScheme.from_document(document), b"a secret of the tests")
+
+
 def test_a_delivery_id_among_the_parts_of_the_signature_is_made_anew_for_each_call() -> None:
-    scheme = SignatureScheme.from_document(
-        {
-            "signature": "header:X-Signature",
-            "itemSeparator": ",",
-            "keySeparator": "=",
-            "signatureKey": "v1",
-            "signedContent": "{body}",
-            "deliveryId": "item:id",
-        }
-    )
-    credential = SignatureCredential(scheme, b"a secret of the tests")
-    made = [signed(credential, Draft(), Occasion(0.0, chance), {}) for chance in (b"1", b"2")]
+    parts = {"itemSeparator": ",", "keySeparator": "=", "signatureKey": "v1", "deliveryId": "item:id"}
+    made = [signed(credential(**parts), Draft(), Occasion(0.0, chance), {}) for chance in (b"1", b"2")]
     ids = [re.search("id=([0-9a-f-]{36}),", dict(one.headers)["X-Signature"]) for one in made]
     assert all(ids) and ids[0] and ids[1] and ids[0][1] != ids[1][1]
 
@@ -33,31 +27,18 @@ def test_a_call_without_an_example_has_an_empty_object() -> None:
 def test_a_value_is_set_where_its_path_leads_and_what_stands_beside_it_stays() -> None:
     draft = Draft(body=b'{"a":{"b":1,"c":2},"d":[1,{"e":1}]}')
     changes: dict[str, Value] = {"a.b": 3, "d[1].e": 4, "f.g": 5}
-    assert (
-        unsigned(draft, Occasion(0.0, b"1"), changes).body
-        == b'{"a":{"b":3,"c":2},"d":[1,{"e":4}],"f":{"g":5}}'
-    )
-
-
-def test_where_the_body_is_not_signed_no_call_has_another_one() -> None:
-    scheme = SignatureScheme.from_document(
-        {"signature": "header:X-Signature", "signedContent": "{timestamp}", "timestamp": "header:X-Time"}
-    )
-    credential = SignatureCredential(scheme, b"a secret of the tests")
-    with pytest.raises(CannotMake, match="does not sign the body"):
-        signed(credential, Draft(), Occasion(0.0, b"1"), {}, "body")
+    made = unsigned(draft, Occasion(0.0, b"1"), changes)
+    assert made.body == b'{"a":{"b":3,"c":2},"d":[1,{"e":4}],"f":{"g":5}}'
 
 
 def test_what_cannot_be_signed_is_reported() -> None:
-    def credential(**document: object) -> SignatureCredential:
-        scheme = SignatureScheme.from_document({"signature": "header:X-Signature", **document})
-        return SignatureCredential(scheme, b"a secret of the tests")
-
     def why(by: SignatureCredential, draft: Draft = Draft(), wrong: Wrong | None = None) -> str:
         with pytest.raises(CannotMake) as cannot:
             signed(by, draft, Occasion(1_700_000_000.0, b"1"), {}, wrong)
         return str(cannot.value)
 
+    over_time = credential(signedContent="{timestamp}", timestamp="header:X-Time")
+    assert "does not sign the body" in why(over_time, wrong="body")
     assert "signs no time" in why(credential(), wrong="stale")
     ageless = credential(timestamp="header:X-Time", toleranceSeconds=0)
     assert "any age" in why(ageless, wrong="stale")
@@ -70,13 +51,6 @@ def test_what_cannot_be_signed_is_reported() -> None:
 
 
 def test_a_signature_that_is_too_old_is_so_by_a_minute() -> None:
-    scheme = SignatureScheme.from_document(
-        {
-            "signature": "header:X-Signature",
-            "timestamp": "header:X-Time",
-            "signedContent": "{timestamp}.{body}",
-        }
-    )
-    credential = SignatureCredential(scheme, b"a secret of the tests")
-    made = signed(credential, Draft(), Occasion(1_700_000_000.0, b"1"), {}, "stale")
+    timed = credential(timestamp="header:X-Time", signedContent="{timestamp}.{body}")
+    made = signed(timed, Draft(), Occasion(1_700_000_000.0, b"1"), {}, "stale")
     assert dict(made.headers)["X-Time"] == str(1_700_000_000 - 300 - 60)
