@@ -44,6 +44,7 @@ PURE = names(
 PURE_PACKAGES = {"cryptography", "cronsim", "msgspec", "python_multipart"}
 CHANCE = {
     "deliveries/delivery.py": {"random"},  # jitter: what failed together must not come back together
+    "fetched.py": {"email.utils"},  # reads dates of HTTP
     "signatures/freshness.py": {"email.utils"},  # reads and writes dates of HTTP, and asks no clock here
     "identity.py": {"secrets", "uuid_utils"},  # new ids and tokens cannot be computed from anything
 }

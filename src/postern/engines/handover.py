@@ -21,7 +21,8 @@ from postern.core.deliveries.delivery import (
     Workflow,
 )
 from postern.core.documents import Document
-from postern.outbound.fetch import FetchedAnswer, Fetcher, parse_url
+from postern.core.fetched import Fetched
+from postern.outbound.fetch import Fetcher, parse_url
 
 NEAR = Allowlist.parse(
     ["127.0.0.0/8", "::1", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"]
@@ -103,7 +104,7 @@ class EngineOverHttp(EngineElsewhere):
         most: int,
         path: str = "",
         timeout: float | None = None,
-    ) -> FetchedAnswer:
+    ) -> Fetched:
         """Sends a POST, or a GET if there is no content. ``most``: bytes of the answer."""
         return await self._fetcher.fetch(
             self._url + path,

@@ -27,7 +27,8 @@ from postern.core.names import is_header_name
 from postern.core.signatures.outgoing import signature, signing_key
 from postern.core.signatures.redact import MASK
 from postern.engines.handover import NEAR, EngineOverHttp, document
-from postern.outbound.fetch import FetchedAnswer, parse_url
+from postern.core.fetched import Fetched
+from postern.outbound.fetch import parse_url
 from postern.outbound.guard import FetchFailed
 
 LONGEST_HOLD = 15.0
@@ -101,10 +102,10 @@ class HttpEngine(EngineOverHttp):
             if failed.status is None:
                 raise
             # Its status says whether it has started the workflow, and it must not start it again for the rest.
-            fetched, unread = FetchedAnswer(failed.status, (), b"", self._url), failed.detail
+            fetched, unread = Fetched(failed.status, (), b""), failed.detail
         return self._settled(fetched, unread, trigger, waits)
 
-    async def _post(self, trigger: Trigger, timeout: float) -> FetchedAnswer:
+    async def _post(self, trigger: Trigger, timeout: float) -> Fetched:
         end = None if trigger.end is None else {"url": trigger.end.url, "token": trigger.end.token}
         body = msgspec.json.encode({**document(trigger), "end": end})
         headers = self._request_headers(trigger.key, body, int(time.time())) | trigger.tracing
@@ -134,7 +135,7 @@ class HttpEngine(EngineOverHttp):
             headers["webhook-signature"] = signature(self._key, key, now, body)
         return headers
 
-    def _settled(self, fetched: FetchedAnswer, unread: str, trigger: Trigger, waits: bool) -> Started:
+    def _settled(self, fetched: Fetched, unread: str, trigger: Trigger, waits: bool) -> Started:
         """``unread``: why there is no more of the answer than its status."""
         if 200 <= fetched.status < 300:
             # 202 says that the answer comes later, through the slot.
@@ -204,7 +205,7 @@ def read_headers(text: str) -> dict[str, str]:
     return headers
 
 
-def _inline_answer(fetched: FetchedAnswer) -> WorkflowResponse:
+def _inline_answer(fetched: Fetched) -> WorkflowResponse:
     """The engine's response as the workflow's answer.
 
     Any status but a 2xx is the engine's own, so a workflow that wants its caller to hear another one says so
@@ -221,7 +222,7 @@ def _inline_answer(fetched: FetchedAnswer) -> WorkflowResponse:
     return response_of_http(status, headers, fetched.body)
 
 
-def _excerpt(fetched: FetchedAnswer, secrets: list[str]) -> str:
+def _excerpt(fetched: Fetched, secrets: list[str]) -> str:
     """Returns the beginning of the engine's answer for the history, with secrets masked: some engines send the
     request back."""
     text = _masked(fetched.body.decode("utf-8", "replace"), secrets)

@@ -29,7 +29,8 @@ from postern.engines.handover import (
     checked,
     document,
 )
-from postern.outbound.fetch import FetchedAnswer, parse_url
+from postern.core.fetched import Fetched
+from postern.outbound.fetch import parse_url
 from postern.outbound.guard import FetchFailed
 
 DEFAULT_TARGET = Target("WebhookTrigger/run", "")
@@ -79,12 +80,12 @@ class RestateEngine(EngineOverHttp):
 
     async def _ask(
         self, path: str, headers: dict[str, str] | None = None, content: bytes | None = None
-    ) -> FetchedAnswer:
+    ) -> Fetched:
         try:
             return await self._fetch(content, headers or self._headers, _LARGEST_ANSWER, path)
         except FetchFailed as failed:
             if failed.reason_code == "too_large" and failed.status is not None:
-                return FetchedAnswer(failed.status, (), b"", self._url + path)  # its status says all
+                return Fetched(failed.status, (), b"")  # its status says all
             raise EngineUnavailable(f"Restate cannot be reached: {failed.detail}") from failed
 
     async def ends(self, keys: list[str]) -> dict[str, End | None]:
@@ -133,7 +134,7 @@ class RestateEngine(EngineOverHttp):
         return [target.shown("a handler") for target in self._targets]
 
 
-def _message(answer: FetchedAnswer) -> str:
+def _message(answer: Fetched) -> str:
     """Returns Restate's error message in one line."""
     try:
         text = msgspec.json.decode(answer.body, type=_Refusal).message

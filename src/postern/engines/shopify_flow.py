@@ -15,7 +15,7 @@ from postern.core.address import NOBODY
 from postern.core.deliveries.delivery import EngineHealth, EngineRejected, EngineUnavailable, Started, Trigger
 from postern.core.documents import Document, Payload
 from postern.engines.handover import EngineOverHttp, deadline_text
-from postern.outbound.fetch import FetchedAnswer
+from postern.core.fetched import Fetched
 from postern.outbound.guard import FetchFailed
 
 ALSO = ("payload", "responseUrl", "responseToken", "responseDeadline")
@@ -87,7 +87,7 @@ class ShopifyFlowEngine(EngineOverHttp):
         }
         return {**trigger.variables, **{name: also[name] for name in self._also_send}}
 
-    async def _ask(self, query: str, variables: Document) -> tuple[FetchedAnswer, Payload]:
+    async def _ask(self, query: str, variables: Document) -> tuple[Fetched, Payload]:
         """The answer to a GraphQL request that Shopify has taken; everything else is raised as what it means
         for a start."""
         try:

@@ -9,7 +9,6 @@ import socket
 import ssl
 import sys
 import zlib
-from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from io import BytesIO
 from typing import Any
@@ -21,7 +20,8 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.http_exceptions import HttpProcessingError
 
 from postern.core.calls.call import Headers, header_values
-from postern.outbound.guard import FetchFailed, FetchRequest, Guard, Heard, Reason
+from postern.core.fetched import Fetched
+from postern.outbound.guard import FetchFailed, FetchRequest, Guard, Heard, Reason, redirect_in
 
 MOST_CONNECTIONS = 200
 LONGEST_CONNECT = 5.0
@@ -35,7 +35,6 @@ _NO_TYPE = ("Content-Type",)
 """The header that aiohttp would add to a body by itself."""
 PIECE = 64 * 1024
 
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _CERTIFICATES = (  # further places where systems keep them
     "/etc/ssl/cert.pem",
     "/etc/ssl/certs/ca-certificates.crt",
@@ -43,15 +42,6 @@ _CERTIFICATES = (  # further places where systems keep them
     "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
     "/etc/ssl/ca-bundle.pem",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Exchanged:
-    status: int
-    headers: Headers = field(repr=False)
-    body: bytes = field(repr=False)
-    leads_to: bytes | None = None
-    """The target of a redirect that is to be followed; its body was not read."""
 
 
 class Client:
@@ -77,7 +67,7 @@ class Client:
 
     async def exchange(
         self, request: FetchRequest, send_within: float, may_follow: bool, heard: Heard
-    ) -> Exchanged:
+    ) -> Fetched:
         """The answer, decompressed. The caller limits the time for all of it, and finds in ``heard`` how far it came.
         ``may_follow``: a redirect is an answer without its body."""
         heard.status = None
@@ -201,13 +191,12 @@ def _time_to_connect(seconds: float) -> aiohttp.ClientTimeout:
     return aiohttp.ClientTimeout(total=None, connect=seconds)
 
 
-async def _received(response: aiohttp.ClientResponse, max_bytes: int, may_follow: bool) -> Exchanged:
+async def _received(response: aiohttp.ClientResponse, max_bytes: int, may_follow: bool) -> Fetched:
     headers = tuple((name.lower(), value) for name, value in response.raw_headers)
     if sum(len(name) + len(value) for name, value in headers) > LARGEST_HEADERS:
         raise FetchFailed("too_large", f"the answer's headers are larger than {LARGEST_HEADERS} bytes")
-    location = header_values(headers, b"location")
-    if response.status in _REDIRECTS and location and may_follow:
-        return Exchanged(response.status, headers, b"", location[0])
+    if may_follow and redirect_in(response.status, headers) is not None:
+        return Fetched(response.status, headers, b"")
     body = bytearray()
     decompressor = _decompressor(headers)
     async for part in response.content.iter_any():
@@ -220,7 +209,7 @@ async def _received(response: aiohttp.ClientResponse, max_bytes: int, may_follow
             raise FetchFailed("too_large", f"the answer is larger than {max_bytes} bytes")
     if decompressor is not None and not decompressor.eof and (body or decompressor.unconsumed_tail):
         raise FetchFailed("bad_response", "the answer cannot be decompressed: it breaks off")
-    return Exchanged(response.status, headers, bytes(body))
+    return Fetched(response.status, headers, bytes(body))
 
 
 def _decompressor(headers: Headers) -> "zlib._Decompress | None":

@@ -6,8 +6,7 @@ import socket
 import ssl
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from email.utils import parsedate_to_datetime
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urljoin, urlsplit
@@ -15,9 +14,17 @@ from urllib.parse import quote, urljoin, urlsplit
 from yarl import URL
 
 from postern.core.address import NOBODY, Allowlist
-from postern.core.calls.call import Headers, header_values
+from postern.core.fetched import Fetched
 from postern.core.names import is_header_name
-from postern.outbound.guard import FetchFailed, FetchRequest, Guard, Heard, Resolve, system_resolve
+from postern.outbound.guard import (
+    FetchFailed,
+    FetchRequest,
+    Guard,
+    Heard,
+    Resolve,
+    redirect_in,
+    system_resolve,
+)
 
 if TYPE_CHECKING:
     from postern.outbound.client import Client
@@ -26,30 +33,6 @@ USER_AGENT = "Postern"
 
 _OWN_HEADERS = {"User-Agent": USER_AGENT, "Accept": "*/*", "Accept-Encoding": "gzip"}
 _SAFE = "%/:@!$&'()*+,;=~?[]"
-
-
-@dataclass(frozen=True, slots=True)
-class FetchedAnswer:
-    """An answer of any status. ``url`` is the target of the last redirect; header names are in lower case."""
-
-    status: int
-    headers: Headers = field(repr=False)
-    body: bytes = field(repr=False)
-    url: str = field(repr=False)
-
-    def header(self, name: str) -> str | None:
-        values = header_values(self.headers, name.lower().encode())
-        return values[0].decode("latin-1") if values else None
-
-    def retry_after(self, now: float) -> float | None:
-        """The seconds to wait that the answer asks for; it gives a number or a date."""
-        text = (self.header("retry-after") or "").strip()
-        if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text):  # Shopify writes 2.0
-            return float(text)
-        try:
-            return max(parsedate_to_datetime(text).timestamp() - now, 0.0)
-        except (ValueError, TypeError, OverflowError):
-            return None
 
 
 class Fetcher:
@@ -78,7 +61,7 @@ class Fetcher:
         timeout: float = 10.0,
         max_bytes: int = 1 << 20,
         max_redirects: int | None = 5,
-    ) -> FetchedAnswer:
+    ) -> Fetched:
         """The answer, whatever its status. Raises ``FetchFailed``, with the status if that came. ``timeout`` is for everything,
         redirects and a slow body included. ``max_redirects``: None if a redirect is an answer like any other.
 
@@ -125,15 +108,16 @@ class Fetcher:
 
 async def _follow(
     client: "Client", request: FetchRequest, send_within: float, redirects: int | None, heard: Heard
-) -> FetchedAnswer:
+) -> Fetched:
     followed = 0
     while True:
         sent = replace(request, headers=_sent(request.headers))
         answer = await client.exchange(sent, send_within, redirects is not None, heard)
-        if answer.leads_to is None or redirects is None:
-            return FetchedAnswer(answer.status, answer.headers, answer.body, str(request.url))
+        leads_to = redirect_in(answer.status, answer.headers)
+        if leads_to is None or redirects is None:
+            return answer
         try:
-            target = parse_url(answer.leads_to.decode("latin-1"), request.url)
+            target = parse_url(leads_to, request.url)
         except FetchFailed as wrong:
             detail = f"the answer is a redirect, and to no URL: {wrong.detail}"
             raise FetchFailed(wrong.reason_code, detail) from wrong

@@ -14,6 +14,7 @@ from msgspec import Struct
 from yarl import URL
 
 from postern.core.address import Allowlist, closed
+from postern.core.calls.call import Headers, header_values
 from postern.core.problems import FetchTrouble
 
 Reason = Literal[
@@ -52,6 +53,12 @@ class FetchRequest:
     headers: Mapping[str, str] = field(repr=False)
     content: bytes | None = field(repr=False)
     max_bytes: int
+
+
+def redirect_in(status: int, headers: Headers) -> str | None:
+    """The target of a redirect; None for every other answer."""
+    targets = header_values(headers, b"location") if status in (301, 302, 303, 307, 308) else []
+    return targets[0].decode("latin-1") if targets else None
 
 
 class Heard(Struct):

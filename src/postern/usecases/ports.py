@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Literal, Protocol
 
 from postern.core.answer import WorkflowResponse
-from postern.core.calls.call import Headers
 from postern.core.deliveries.delivery import End, EngineHealth, Run, Started, Trigger, Workflow
+from postern.core.fetched import Fetched
 
 
 class Engine(Protocol):
@@ -44,21 +44,6 @@ class Engine(Protocol):
         """Deletes the engine's copies of these deliveries' payloads, as retention does with ours."""
 
     async def close(self) -> None: ...
-
-
-class Fetched(Protocol):
-    @property
-    def status(self) -> int: ...
-
-    @property
-    def headers(self) -> Headers: ...
-
-    @property
-    def body(self) -> bytes: ...
-
-    def header(self, name: str) -> str | None: ...
-
-    def retry_after(self, now: float) -> float | None: ...
 
 
 class Fetch(Protocol):

@@ -28,7 +28,8 @@ from postern.core.operations.retention import RetentionPolicy
 from postern.observe.calls import CallLog
 from postern.observe.logs import log
 from postern.observe.watching import Watch
-from postern.outbound.fetch import FetchedAnswer, Fetcher
+from postern.core.fetched import Fetched
+from postern.outbound.fetch import Fetcher
 from postern.outbound.guard import Guard
 from postern.private_files import openness, private_file, private_folder
 from postern.settings import Settings
@@ -91,7 +92,7 @@ class Outside:
 
     async def call_own(
         self, target: str, *, headers: Mapping[str, str], content: bytes, timeout: float
-    ) -> FetchedAnswer:
+    ) -> Fetched:
         # The address is the operator's own setting; what follows it cannot lead to another host.
         return await self._own.fetch(
             f"{self._base_url}/{target.lstrip('/')}", method="POST", headers=headers, content=content,

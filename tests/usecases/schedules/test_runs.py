@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from postern.core.fetched import Fetched
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import FetchTrouble
 from postern.usecases import schedules
@@ -26,21 +27,12 @@ URL = "https://api.example.com/orders?key=k"
 TOKEN = {"method": "token", "token": "a token of the tests"}
 
 
-class Answer:
+class Answer(Fetched):
     """What the source answers."""
 
     def __init__(self, body: bytes = b'{"n": 1}', status: int = 200, **headers: str) -> None:
-        self.status, self.body = status, body
-        self._named = {name.replace("_", "-"): value for name, value in headers.items()}
-        named = [(name.encode(), value.encode()) for name, value in self._named.items()]
-        self.headers = ((b"content-type", b"application/json"), *named)
-
-    def header(self, name: str) -> str | None:
-        return self._named.get(name)
-
-    def retry_after(self, now: float) -> float | None:
-        after = self.header("retry-after")
-        return None if after is None else float(after)
+        named = ((name.replace("_", "-").encode(), value.encode()) for name, value in headers.items())
+        super().__init__(status, ((b"content-type", b"application/json"), *named), body)
 
 
 class Source(HeldClock):

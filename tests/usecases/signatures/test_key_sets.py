@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from postern.core.address import Allowlist
-from postern.core.calls.call import Headers
+from postern.core.fetched import Fetched
 from postern.core.problems import FetchTrouble, Refused
 from postern.usecases.calls import intake
 from postern.usecases.runtime import key_sets
@@ -63,25 +63,18 @@ class Sender:
 
     def __init__(self, body: bytes = b"", status: int = 200) -> None:
         self.body, self.status = body, status
-        self.headers: Headers = ()
         self.asked: list[str] = []
         self.answers = asyncio.Event()
         self.answers.set()
 
-    def header(self, name: str) -> str | None:
-        return None
-
-    def retry_after(self, now: float) -> float | None:
-        return None
-
-    async def __call__(self, url: str, *, timeout: float, **how: Any) -> "Sender":
+    async def __call__(self, url: str, *, timeout: float, **how: Any) -> Fetched:
         self.asked.append(url)
         try:
             async with asyncio.timeout(timeout):
                 await self.answers.wait()
         except TimeoutError:
             raise FetchTrouble("no complete answer", None) from None
-        return self
+        return Fetched(self.status, (), self.body)
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ import standardwebhooks
 
 from postern import presets
 from postern.core.access.accounts import Actor
+from postern.core.fetched import Fetched
 from postern.core.problems import PROBLEMS, FetchTrouble, Refused
 from postern.core.webhooks.making import Occasion
 from postern.core.webhooks.settings import NoAuthentication, SignatureAuthentication, TokenAuthentication
@@ -40,19 +41,12 @@ KEY = Actor("a program", "write", "key_1")
 PERSON = Actor("ada", "write", "usr_1", "ses_1")
 
 
-class Heard:
+class Heard(Fetched):
     """What came back, as the network would hand it on."""
 
     def __init__(self, reply: HttpReply) -> None:
-        self.status, self.body = reply.status, reply.body
-        self.headers = ()
-        self._headers = reply.headers
-
-    def header(self, name: str) -> str | None:
-        return self._headers.get(name)
-
-    def retry_after(self, now: float) -> float | None:
-        return None
+        headers = ((name.encode(), value.encode("latin-1")) for name, value in reply.headers.items())
+        super().__init__(reply.status, tuple(headers), reply.body)
 
 
 def comes_in(house: House) -> list[tuple[dict[str, str], bytes]]:

@@ -17,10 +17,11 @@ from msgspec import Struct
 
 from postern import presets
 from postern.core.documents import Document
+from postern.core.fetched import Fetched
 from postern.core.moment import moment
 from postern.core.problems import FetchTrouble, Refused
 from postern.core.webhooks.settings import SendAgainSetting
-from postern.usecases.ports import Fetch, Fetched
+from postern.usecases.ports import Fetch
 
 MOST_PAGES = 250
 MOST_PRESSED = 500

@@ -14,6 +14,7 @@ from postern.core.access.accounts import Actor
 from postern.core.calls.content import LARGEST_PAYLOAD_LIMIT
 from postern.core.calls.paths import InvalidPath, parse_path
 from postern.core.documents import BodyChanges
+from postern.core.fetched import Fetched
 from postern.core.problems import PROBLEMS, FetchTrouble, Refused, invalid
 from postern.core.signatures.credential import Credential
 from postern.core.signatures.encoding import is_stand_in
@@ -35,7 +36,6 @@ from postern.core.webhooks.making import (
 from postern.core.webhooks.settings import Authentication, TokenAuthentication
 from postern.core.webhooks.stored import StoredWebhook
 from postern.usecases.access.audit import noted
-from postern.usecases.ports import Fetched
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.shapes import WHOLE, Shape, given_body
 from postern.usecases.signatures import senders, views
