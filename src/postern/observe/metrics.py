@@ -1,7 +1,7 @@
 """The metrics, as Prometheus reads them."""
 
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from itertools import accumulate
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -13,63 +13,51 @@ from postern.observe.calls import SECONDS, call_counts
 REGISTRY = CollectorRegistry()
 
 
+_counter, _gauge = partial(Counter, registry=REGISTRY), partial(Gauge, registry=REGISTRY)
+
+
 class Numbers:
     """The metrics that are counted where something happens."""
 
-    unknown_codes = Counter(
-        "postern_unknown_short_codes", "Calls to short codes that do not exist.", registry=REGISTRY
-    )
-    not_stored = Counter(
-        "postern_not_stored", "Calls answered 503 because they could not be stored.", registry=REGISTRY
-    )
-    writer_waiting = Gauge(
+    unknown_codes = _counter("postern_unknown_short_codes", "Calls to short codes that do not exist.")
+    not_stored = _counter("postern_not_stored", "Calls answered 503 because they could not be stored.")
+    writer_waiting = _gauge(
         "postern_writer_waiting",
         "Writes that are not on disk yet: under way, or gathered for the next commit.",
-        registry=REGISTRY,
     )
-    deliveries_waiting = Gauge(
-        "postern_deliveries_waiting",
-        "Deliveries that wait to be started (counted up to 10,000).",
-        registry=REGISTRY,
+    deliveries_waiting = _gauge(
+        "postern_deliveries_waiting", "Deliveries that wait to be started (counted up to 10,000)."
     )
-    oldest_due_seconds = Gauge(
+    oldest_due_seconds = _gauge(
         "postern_oldest_due_seconds",
         "Seconds since the oldest waiting delivery was due, also if it was tried without success.",
-        registry=REGISTRY,
     )
-    deliveries_lost = Gauge(
+    deliveries_lost = _gauge(
         "postern_deliveries_lost",
         "Started deliveries that the engine does not know and nobody has replayed (counted up to 1,000).",
-        registry=REGISTRY,
     )
-    schedules_paused = Gauge(
-        "postern_schedules_paused",
-        "Schedules that have paused themselves after too many failed runs.",
-        registry=REGISTRY,
+    schedules_paused = _gauge(
+        "postern_schedules_paused", "Schedules that have paused themselves after too many failed runs."
     )
-    ready = Gauge(
+    ready = _gauge(
         "postern_ready",
         "1 while this part is well, else 0: store (calls can be stored), webhooks (each is served, changes are followed), engine (the embedded engine can start).",
         ["part"],
-        registry=REGISTRY,
     )
-    told = Counter(
+    told = _counter(
         "postern_incidents_told",
         "Messages about incidents, by channel and outcome: told, failed (tried again), given up.",
         ["channel", "outcome"],
-        registry=REGISTRY,
     )
-    engine_starts = Counter(
+    engine_starts = _counter(
         "postern_engine_starts",
         "Starts that the engine was asked for, by outcome.",
         ["engine", "outcome"],
-        registry=REGISTRY,
     )
-    runs_ended = Counter(
+    runs_ended = _counter(
         "postern_runs_ended",
         "Deliveries whose runs have all ended, by their end, if the engine reports it.",
         ["state"],
-        registry=REGISTRY,
     )
     engine_start_seconds = Histogram(
         "postern_engine_start_seconds",
