@@ -4,6 +4,9 @@ What strangers send is kept as bytes: Postgres refuses a NUL in text, and one su
 neighbours' commit.
 """
 
+from functools import partial
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -38,13 +41,19 @@ def _partial(name: str, *columns: str, where: str, unique: bool = False) -> Inde
     return Index(name, *columns, unique=unique, sqlite_where=text(where), info={"where": where})
 
 
-webhooks = Table(
+def _table(name: str, *parts: Column[Any] | Index, **options: Any) -> Table:
+    return Table(name, metadata, *parts, **options)
+
+
+_keyed_table = partial(_table, sqlite_with_rowid=False)
+"""SQLite keeps its rows in the order of the key itself, without a second copy of it."""
+
+
+webhooks = _table(
     "webhooks",
-    metadata,
     Column("id", Ascii(40), primary_key=True),
-    Column(
-        "short_code", Ascii(40), nullable=False, unique=True
-    ),  # kept after deletion: a code is never given out again
+    # Kept after deletion: a code is never given out again.
+    Column("short_code", Ascii(40), nullable=False, unique=True),
     Column("name", Text, nullable=False),
     Column("enabled", Boolean, nullable=False),
     Column("held", Boolean, nullable=False),
@@ -57,13 +66,12 @@ webhooks = Table(
 )
 
 # One row: counted up by every change of configuration, so that each process notices what another one changed.
-epochs = Table(
-    "epochs", metadata, Column("id", Integer, primary_key=True), Column("epoch", BigInteger, nullable=False)
+epochs = _table(
+    "epochs", Column("id", Integer, primary_key=True), Column("epoch", BigInteger, nullable=False)
 )
 
-secrets = Table(
+secrets = _table(
     "secrets",
-    metadata,
     Column("id", Ascii(40), primary_key=True),
     Column("webhook_id", Ascii(40), nullable=False),
     Column("field", Ascii(120), nullable=False),
@@ -72,9 +80,8 @@ secrets = Table(
     Index("secrets_of_webhook", "webhook_id", "field", unique=True),
 )
 
-invocations = Table(
+invocations = _table(
     "invocations",
-    metadata,
     Column("id", Ascii(40), primary_key=True),
     Column("webhook_id", Ascii(40), nullable=False),
     Column("received_at", BigInteger, nullable=False),
@@ -93,9 +100,8 @@ invocations = Table(
     Column("detail", Text, nullable=False),
     Column("trace", LargeBinary, nullable=False),
     Column("duplicate_of", Ascii(40)),
-    Column(
-        "body", LargeBinary
-    ),  # last: a page of history reads the columns before it and never touches the overflow
+    # Last: a page of history reads the columns before it and never touches the overflow.
+    Column("body", LargeBinary),
     Index("invocations_of_webhook", "webhook_id", "id"),
     # Everything that is not an ordinary accepted call, so that filtering for it and pruning it cost what it
     # amounts to.
@@ -103,9 +109,8 @@ invocations = Table(
     _partial("invocations_apart_of_webhook", "webhook_id", "outcome", "id", where="outcome <> 'accepted'"),
 )
 
-deliveries = Table(
+deliveries = _keyed_table(
     "deliveries",
-    metadata,
     Column("key", Ascii(48), primary_key=True),
     Column("invocation_id", Ascii(40), nullable=False),
     Column("webhook_id", Ascii(40), nullable=False),
@@ -140,20 +145,17 @@ deliveries = Table(
         "key",
         where="state IN ('failed', 'held', 'lost', 'dropped')",
     ),
-    sqlite_with_rowid=False,
 )
 
 # What callers heard that waited, or had gone, or were answered late: what the rows above cannot know when they are
 # written.
-answers = Table(
+answers = _keyed_table(
     "answers",
-    metadata,
     Column("invocation_id", Ascii(40), primary_key=True),
     Column("status", SmallInteger, nullable=False),
     Column("at", BigInteger, nullable=False),
     Column("reached", Boolean, nullable=False),
     _partial("answers_apart", "invocation_id", where="status >= 500 OR NOT reached"),
-    sqlite_with_rowid=False,
 )
 
 # The conditions of the partial indexes `…_apart`, to be repeated in whatever is to use one: SQLite does not conclude
@@ -173,28 +175,23 @@ def belongs(invocation_id: str | ColumnElement[str] = invocations.c.id) -> Colum
 
 # By what a call is found: its mapped values, its event's name and its address, filled in a little later. The first
 # byte says which.
-call_values = Table(
+call_values = _keyed_table(
     "call_values",
-    metadata,
     Column("value", LargeBinary, primary_key=True),
     Column("invocation_id", Ascii(40), primary_key=True),
     Index("call_values_of_call", "invocation_id"),
-    sqlite_with_rowid=False,
 )
 
 # What people add to calls. All of it goes with its call.
-bookmarks = Table(
+bookmarks = _keyed_table(
     "bookmarks",
-    metadata,
     Column("invocation_id", Ascii(40), primary_key=True),
     Column("at", BigInteger, nullable=False),
     Column("author", Text, nullable=False),
-    sqlite_with_rowid=False,
 )
 
-call_notes = Table(
+call_notes = _table(
     "call_notes",
-    metadata,
     Column("id", Ascii(40), primary_key=True),
     Column("invocation_id", Ascii(40), nullable=False),
     Column("at", BigInteger, nullable=False),
@@ -204,31 +201,26 @@ call_notes = Table(
 )
 
 # Invocations that nobody sent: somebody made them of a recorded one, and started its workflow with them.
-edited_calls = Table(
+edited_calls = _keyed_table(
     "edited_calls",
-    metadata,
     Column("invocation_id", Ascii(40), primary_key=True),
     Column("made_from", Ascii(40), nullable=False),
     Column("author", Text, nullable=False),
     Column("changed", LargeBinary, nullable=False),
     Index("edited_calls_from", "made_from"),
-    sqlite_with_rowid=False,
 )
 
-duplicate_keys = Table(
+duplicate_keys = _keyed_table(
     "duplicate_keys",
-    metadata,
     Column("webhook_id", Ascii(40), primary_key=True),
     Column("key", LargeBinary(32), primary_key=True),
     Column("invocation_id", Ascii(40), nullable=False),
     Column("expires_at", BigInteger, nullable=False, index=True),
-    sqlite_with_rowid=False,
 )
 
 # Record Events: whether the next accepted call is to be kept as the webhook's sample, and the one that was.
-samples = Table(
+samples = _table(
     "samples",
-    metadata,
     Column("webhook_id", Ascii(40), primary_key=True),
     Column("armed_until", BigInteger),
     Column("stored_at", BigInteger),
@@ -236,13 +228,11 @@ samples = Table(
     Column("trigger", LargeBinary),
 )
 
-schedules = Table(
+schedules = _table(
     "schedules",
-    metadata,
     Column("webhook_id", Ascii(40), primary_key=True),
-    Column(
-        "fingerprint", Ascii(64), nullable=False
-    ),  # of what is fetched and when: another one starts afresh
+    # Of what is fetched and when: another one starts afresh.
+    Column("fingerprint", Ascii(64), nullable=False),
     Column("anchor", BigInteger, nullable=False),
     Column("next_run_at", BigInteger),  # none while it is switched off or paused
     Column("lease_until", BigInteger),
@@ -260,9 +250,8 @@ schedules = Table(
 )
 
 # Who listens now. A row is a lease: it is there until its time is over, or the listener says goodbye.
-listeners = Table(
+listeners = _table(
     "listeners",
-    metadata,
     Column("id", Ascii(40), primary_key=True),
     Column("name", Text, nullable=False),
     Column("owner_id", Ascii(40), nullable=False),
@@ -275,9 +264,8 @@ listeners = Table(
 )
 
 # Calls that were given to a listener: to answer, or to look at again.
-handed = Table(
+handed = _table(
     "handed",
-    metadata,
     Column("id", Ascii(40), primary_key=True),
     Column("invocation_id", Ascii(40), nullable=False, index=True),
     Column("listener_id", Ascii(40), nullable=False),
@@ -294,9 +282,8 @@ handed = Table(
 )
 
 # What alarms have found. Of each webhook and kind one is open at most; without a webhook it is the gateway's own.
-incidents = Table(
+incidents = _table(
     "incidents",
-    metadata,
     Column("id", Ascii(40), primary_key=True),
     Column("webhook_id", Ascii(40), nullable=False),
     Column("kind", Ascii(12), nullable=False),
@@ -318,15 +305,12 @@ incidents = Table(
 )
 
 # What the database knows about itself: the fingerprints of its keys, and from where it was copied.
-meta = Table(
-    "meta", metadata, Column("name", Ascii(60), primary_key=True), Column("value", Text, nullable=False)
-)
+meta = _table("meta", Column("name", Ascii(60), primary_key=True), Column("value", Text, nullable=False))
 
 # How far what is done now and then has come: when retention last went round and what it did, up to which
 # invocation a webhook's bodies are gone, up to which minute volumes are summed up.
-chores = Table(
+chores = _table(
     "chores",
-    metadata,
     Column("name", Ascii(60), primary_key=True),
     Column("at", BigInteger, nullable=False),
     Column("reached", Ascii(40), nullable=False),
@@ -334,51 +318,42 @@ chores = Table(
 )
 
 # Deliveries whose payload the engine may still hold a copy of: written in the transaction that deletes ours.
-engine_deletions = Table(
-    "engine_deletions", metadata, Column("delivery_key", Ascii(48), primary_key=True), sqlite_with_rowid=False
-)
+engine_deletions = _keyed_table("engine_deletions", Column("delivery_key", Ascii(48), primary_key=True))
 
 # Counted in the same commit as what they count. A shard is one gateway process: on Postgres no two of them
 # wait for a row.
-tallies = Table(
+tallies = _keyed_table(
     "tallies",
-    metadata,
     Column("webhook_id", Ascii(40), primary_key=True),
     Column("name", Ascii(60), primary_key=True),
     Column("shard", Integer, primary_key=True),
     Column("count", BigInteger, nullable=False),
     Column("last_at", BigInteger, nullable=False),
-    sqlite_with_rowid=False,
 )
 
-volumes = Table(
+volumes = _keyed_table(
     "volumes",
-    metadata,
     Column("webhook_id", Ascii(40), primary_key=True),
     Column("minute", Integer, primary_key=True),
     Column("code", Ascii(40), primary_key=True),
     Column("shard", Integer, primary_key=True),
     Column("calls", Integer, nullable=False),
     *(Column(f"within_{bound}", Integer, nullable=False, server_default="0") for bound in LATENCY_BOUNDS_MS),
-    sqlite_with_rowid=False,
 )
 
 # The same summed up over all shards and a quarter of an hour, for each webhook and, without an id, for all of
 # them.
-volume_rollups = Table(
+volume_rollups = _keyed_table(
     "volume_rollups",
-    metadata,
     Column("webhook_id", Ascii(40), primary_key=True),
     Column("minute", Integer, primary_key=True),
     Column("code", Ascii(40), primary_key=True),
     Column("calls", Integer, nullable=False),
     *(Column(f"within_{bound}", Integer, nullable=False, server_default="0") for bound in LATENCY_BOUNDS_MS),
-    sqlite_with_rowid=False,
 )
 
-api_keys = Table(
+api_keys = _table(
     "api_keys",
-    metadata,
     Column("id", Ascii(40), primary_key=True),
     Column("name", Text, nullable=False),
     Column("level", Ascii(8), nullable=False),
@@ -389,13 +364,11 @@ api_keys = Table(
     Column("last_used_at", BigInteger),
 )
 
-users = Table(
+users = _table(
     "users",
-    metadata,
     Column("id", Ascii(40), primary_key=True),
-    Column(
-        "name", Ascii(80), nullable=False, unique=True
-    ),  # in lower case: nobody remembers how they wrote it the first time
+    # In lower case: nobody remembers how they wrote it the first time.
+    Column("name", Ascii(80), nullable=False, unique=True),
     Column("level", Ascii(8), nullable=False),
     Column("password_hash", Text, nullable=False),
     Column("created_at", BigInteger, nullable=False),
@@ -403,9 +376,8 @@ users = Table(
     Column("last_signed_in_at", BigInteger),
 )
 
-sessions = Table(
+sessions = _table(
     "sessions",
-    metadata,
     Column("id", Ascii(40), primary_key=True),
     Column("digest", LargeBinary(32), nullable=False, unique=True),
     Column("user_id", Ascii(40), nullable=False, index=True),
@@ -415,9 +387,8 @@ sessions = Table(
     Column("user_agent", Text, nullable=False),
 )
 
-audit = Table(
+audit = _table(
     "audit",
-    metadata,
     Column("id", Ascii(40), primary_key=True),
     Column("at", BigInteger, nullable=False),
     Column("actor", Text, nullable=False),
@@ -430,20 +401,17 @@ audit = Table(
 
 # What a creation with an Idempotency-Key was answered, so that a client that tries again hears the same and
 # makes nothing twice.
-idempotency = Table(
+idempotency = _keyed_table(
     "idempotency",
-    metadata,
     Column("actor", Ascii(80), primary_key=True),
     Column("key", Ascii(200), primary_key=True),
     Column("request", LargeBinary, nullable=False),  # its hash, sealed
     Column("answer", LargeBinary, nullable=False),  # sealed; empty while the first request is still at work
     Column("expires_at", BigInteger, nullable=False, index=True),
-    sqlite_with_rowid=False,
 )
 
-replays = Table(
+replays = _table(
     "replays",
-    metadata,
     Column("id", Ascii(40), primary_key=True),
     Column("state", Ascii(12), nullable=False),
     Column("wanted", LargeBinary, nullable=False),
@@ -452,9 +420,8 @@ replays = Table(
     Column("skipped", Integer, nullable=False),
     Column("completed", Integer, nullable=False),
     Column("include_completed", Boolean, nullable=False),
-    Column(
-        "position", Ascii(40), nullable=False
-    ),  # replayed up to and including this invocation: where a restart goes on
+    # Replayed up to and including this invocation: where a restart goes on.
+    Column("position", Ascii(40), nullable=False),
     Column("next_at", BigInteger, nullable=False),  # claiming moves it on by the lease
     Column("created_at", BigInteger, nullable=False),
     Column("created_by", Text, nullable=False),
@@ -466,9 +433,8 @@ replays = Table(
 )
 
 
-saved_views = Table(
+saved_views = _table(
     "saved_views",
-    metadata,
     Column("id", Ascii(40), primary_key=True),
     Column("owner", Text, nullable=False),
     Column("name", Text, nullable=False),
