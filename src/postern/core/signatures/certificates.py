@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
+from postern.core.signatures.key import Key
 from postern.core.signatures.tokens import RSA_BITS
 
 CertificateAlgorithm = Literal["certificate_sha1", "certificate_sha256"]
@@ -66,11 +67,9 @@ def read_certificate(text: bytes) -> Certificate | None:
     return Certificate(key, tuple(names), begins.timestamp(), ends.timestamp())
 
 
-class CertificateKey:
+class CertificateKey(Key):
     """Checks signatures with a certificate. ``secret`` is the sender's own name for this receiver or its topic, which nobody else
     can have it sign."""
-
-    can_sign = False
 
     def __init__(self, algorithm: CertificateAlgorithm, secret: bytes, names: tuple[str, ...]) -> None:
         if not secret.strip(b"\0 \t\r\n"):
@@ -106,9 +105,6 @@ class CertificateKey:
                     continue
                 return ""
         return "it was not made with the key of the certificate that the call names over these bytes"
-
-    def sign(self, content: bytes) -> bytes:
-        raise ValueError("only the sender has the key of its certificate")
 
 
 def certificate_out_of_time(fetched: bytes, now: float) -> str:

@@ -9,12 +9,13 @@ import hmac
 import re
 from base64 import b64decode, b64encode
 from binascii import Error, unhexlify
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, get_args
 
 from msgspec import Struct
 
 from postern.core.signatures.certificates import CERTIFICATES
 from postern.core.signatures.encoding import SecretEncoding, is_stand_in, signing_key
+from postern.core.signatures.key import Key
 from postern.core.signatures.tokens import LONGEST_TOKEN, RSA_BITS, TOKENS
 
 Algorithm = Literal[
@@ -88,18 +89,7 @@ def is_pair(algorithm: Algorithm) -> bool:
     return not (algorithm in DIGESTS or is_token(algorithm) or is_certificate(algorithm))
 
 
-class Key(Protocol):
-    can_sign: bool
-
-    def matches(self, content: bytes, signatures: list[bytes], fetched: bytes = b"") -> bool:
-        """Returns whether one of the signatures was made with this key, or its other half, over this content. ``fetched`` is the
-        sender's key set or certificate."""
-
-    def sign(self, content: bytes) -> bytes:
-        """The signature that a genuine sender would have made, where ``can_sign``."""
-
-
-class SharedKey:
+class SharedKey(Key):
     can_sign = True
 
     def __init__(self, key: bytes, digest: Digest) -> None:
@@ -121,19 +111,7 @@ class SharedKey:
         return keyed.digest()
 
 
-class NoKey:
-    """Stands for a key that is not known here yet."""
-
-    can_sign = False
-
-    def matches(self, content: bytes, signatures: list[bytes], fetched: bytes = b"") -> bool:
-        return False
-
-    def sign(self, content: bytes) -> bytes:
-        raise ValueError("the sender's key is not known here yet")
-
-
-class KeyOfPair:
+class KeyOfPair(Key):
     """The public half, or the private one, which has the public in it."""
 
     def __init__(self, algorithm: Algorithm, text: bytes) -> None:
@@ -153,8 +131,6 @@ class KeyOfPair:
         return False
 
     def sign(self, content: bytes) -> bytes:
-        if not self.can_sign:
-            raise ValueError("only the sender has the private key, with which calls are signed")
         signature: bytes = self._private.sign(content, *self._signing)
         return signature
 
@@ -164,7 +140,7 @@ def key_of(algorithm: Algorithm, secret: bytes, encoding: SecretEncoding, prefix
     digest, is_awaited = DIGESTS.get(algorithm), is_stand_in(secret)
     if digest is not None:  # what stands in for a secret need not be written as one
         return SharedKey(secret if is_awaited else signing_key(secret, encoding, prefix), digest)
-    return NoKey() if is_awaited else KeyOfPair(algorithm, secret)
+    return Key() if is_awaited else KeyOfPair(algorithm, secret)
 
 
 def _read(text: bytes) -> tuple[bool, Any]:

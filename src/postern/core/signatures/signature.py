@@ -22,7 +22,8 @@ from postern.core.signatures.certificates import (
 from postern.core.signatures.credential import Credential, Matched, Unproven, VerifiedCall
 from postern.core.signatures.encoding import decode_digest, decoder, encoding_words
 from postern.core.signatures.freshness import FORMAT_WORDS, out_of_window, parse_timestamp
-from postern.core.signatures.keys import ALGORITHM_KINDS, Key, is_shared, is_token, key_of
+from postern.core.signatures.key import Key
+from postern.core.signatures.keys import ALGORITHM_KINDS, is_shared, is_token, key_of
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.signatures.select import Find, Ref, finder, in_body, in_words, parse_ref
 from postern.core.signatures.signed_content import Missing, SignedContent
@@ -208,12 +209,12 @@ class SignatureCredential(Credential):
         return "signature_mismatch", f"{self.scheme.secret_claim} in the body is not what is set here"
 
     def _mismatch(self, reading: Reading, fetched: bytes) -> Unproven:
-        if not isinstance(self._main, TokenKey | CertificateKey):
+        trouble = self._main.trouble(reading.content, reading.candidates, fetched)
+        if not trouble:
             return Unproven(
                 "signature_mismatch",
                 f"the signature in {self._place} was made with another {self._secret} or over other bytes",
             )
-        trouble = self._main.trouble(reading.content, reading.candidates, fetched)
         wanted = self.scheme.keys_from if trouble == UNKNOWN_KEY else ""
         what = "token" if self._is_token else "signature"
         return Unproven(

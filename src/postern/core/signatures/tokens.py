@@ -17,6 +17,7 @@ import msgspec
 
 from postern.core.documents import Document
 from postern.core.signatures.encoding import signing_key
+from postern.core.signatures.key import Key
 
 TokenAlgorithm = Literal["jwt_hs256", "jwt_rs256", "jwt_es256"]
 TOKENS: tuple[TokenAlgorithm, ...] = get_args(TokenAlgorithm)
@@ -69,10 +70,8 @@ def _object(text: bytes) -> Document:
     return msgspec.json.decode(text, type=Document)
 
 
-class TokenKey:
+class TokenKey(Key):
     """Checks one scheme's tokens. ``secret`` is the shared secret, or the value that a claim must have."""
-
-    can_sign = False
 
     def __init__(
         self,
@@ -120,9 +119,6 @@ class TokenKey:
             if not isinstance(digest, str) or not hmac.compare_digest(digest.encode(), made_of.encode()):
                 return f"the body is not the one whose SHA-256 is in its claim {self._body_claim}"
         return ""
-
-    def sign(self, content: bytes) -> bytes:
-        raise ValueError("a token is signed by its sender alone")
 
 
 def out_of_time(token: SignedToken, now: float, must_end: bool) -> tuple[str, str] | None:
