@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sqlalchemy.exc import DBAPIError
 
-from postern.core.history.invocation import Entry, Receipt, StoreUnavailable
+from postern.core.history.invocation import StoreUnavailable
 from postern.stores.access.api_keys import ApiKeys
 from postern.stores.access.audit import Audit
 from postern.stores.access.people import People
@@ -49,6 +49,7 @@ class Store:
             self.database, record_all, self._checkpoints.between_commits if self._checkpoints else None
         )
         self._condition = Condition(self.database, self.writer)
+        self.record, self.trouble = self.writer.record, self._condition.trouble
         self.vault = Vault(secret_keys)
         self.webhooks = WebhookStore(self.database, self.writer, self.vault)
         self.bin = BinStore(self.database, self.writer, self.webhooks)
@@ -91,13 +92,6 @@ class Store:
         if self._checkpoints is not None:
             self._checkpoints.start()
 
-    @property
-    def waiting(self) -> int:
-        return self.writer.waiting
-
-    def record(self, entry: Entry, on_stored: Callable[[Receipt | StoreUnavailable], None]) -> None:
-        self.writer.record(entry, on_stored)
-
     async def listen(self, on_message: Callable[[str], None]) -> None:
         if self.database.is_sqlite:
             on_message(wake.LISTENING)  # nobody else serves this database, so nothing goes unheard
@@ -123,10 +117,6 @@ class Store:
             return None
         disk = shutil.disk_usage(Path(self.database.url.database or "").parent)
         return disk.free, disk.total
-
-    async def trouble(self) -> str | None:
-        """Returns why calls cannot be stored now, or None."""
-        return await self._condition.trouble()
 
     async def close(self) -> None:
         await self.writer.close()

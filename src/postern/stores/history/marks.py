@@ -1,7 +1,7 @@
 """Bookmarks and notes of calls, and which call was made of which. Written by people, a few in a day."""
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import msgspec
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
@@ -91,12 +91,6 @@ def shown_marks(
             for row in made
         },
     )
-
-
-def forget_marks(connection: Connection, invocation_ids: Sequence[str]) -> None:
-    """Deletes the marks of calls that are deleted."""
-    for table in (bookmarks, call_notes, edited_calls):
-        connection.execute(delete(table).where(table.c.invocation_id.in_(invocation_ids)))
 
 
 class SavedViews(Repository):

@@ -25,20 +25,17 @@ from postern.core.operations.retention import ROW_SIZE, OwnRetention, Rejected, 
 from postern.identity import first_id_at
 from postern.stores.calls.recorder import count_volume
 from postern.stores.history.locking import lock_calls
-from postern.stores.history.marks import forget_marks
 from postern.stores.sql.moments import milliseconds
 from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import (
     LATENCY_BOUNDS_MS,
+    OF_A_CALL,
     UNUSUAL_INVOCATIONS,
-    answers,
     audit,
     belongs,
-    call_values,
     deliveries,
     duplicate_keys,
     engine_deletions,
-    handed,
     idempotency,
     incidents,
     invocations,
@@ -152,14 +149,11 @@ class Retention(Repository):
             connection.execute(delete(deliveries).where(deliveries.c.key.in_(keys)))
         self._note(connection, handed_over)
         gone = [one for one in invocation_ids if one not in kept]
-        if gone:
-            connection.execute(delete(answers).where(answers.c.invocation_id.in_(gone)))
-            connection.execute(delete(call_values).where(call_values.c.invocation_id.in_(gone)))
-            connection.execute(delete(handed).where(handed.c.invocation_id.in_(gone)))
-            forget_marks(connection, gone)
-        return (
-            connection.execute(delete(invocations).where(invocations.c.id.in_(gone))).rowcount if gone else 0
-        )
+        if not gone:
+            return 0
+        for table in OF_A_CALL:
+            connection.execute(delete(table).where(table.c.invocation_id.in_(gone)))
+        return connection.execute(delete(invocations).where(invocations.c.id.in_(gone))).rowcount
 
     @writes
     def strip(self, connection: Connection, invocation_ids: list[str]) -> tuple[int, str | None]:

@@ -443,6 +443,9 @@ saved_views = _table(
     Index("saved_views_of_owner", "owner", "id"),
 )
 
+OF_A_CALL = (answers, call_values, handed, bookmarks, call_notes, edited_calls)
+"""What is deleted with its call, besides the deliveries."""
+
 
 def for_migrations() -> MetaData:
     """Returns the tables with the parts that only migrations need."""

@@ -61,6 +61,6 @@ class FindableLoop:
     async def _work(self) -> bool:
         began = time.perf_counter()
         done = await step(self._gateway)
-        share = SHARE if self._gateway.store.waiting else SHARE_OF_QUIET
+        share = SHARE if self._gateway.store.writer.waiting else SHARE_OF_QUIET
         await self._loop.rest((time.perf_counter() - began) * (1 / share - 1))
         return done == STEP

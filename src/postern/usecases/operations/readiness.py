@@ -215,4 +215,4 @@ def _log_what_changed(gateway: Gateway, now: list[GatewayTrouble]) -> None:
 
 def offer_writer_waiting(gateway: Gateway) -> None:
     """Reads the number whenever it is asked for: another worker reads it too, without a request to this process."""
-    Numbers.writer_waiting.set_function(lambda: gateway.store.waiting)
+    Numbers.writer_waiting.set_function(lambda: gateway.store.writer.waiting)
