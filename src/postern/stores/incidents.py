@@ -30,7 +30,7 @@ from postern.identity import first_id_at, new_id, time_of
 from postern.stores.access.audit import changed_one
 from postern.stores.history.volumes import QUARTER, parts
 from postern.stores.sql.bulk import Parameters
-from postern.stores.sql.moments import milliseconds, seconds, stored, value_of
+from postern.stores.sql.moments import milliseconds, row_of, seconds, stored, value_of
 from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import (
     UNUSUAL_DELIVERIES,
@@ -256,13 +256,7 @@ def _refused(since: int) -> Select[tuple[str]]:
 
 
 def _gathered(found: Found) -> Parameters:
-    return {
-        "first_at": milliseconds(found.first_at),
-        "last_at": milliseconds(found.last_at),
-        "count": found.count,
-        "reasons": msgspec.json.encode(found.reasons),
-        "detail": found.detail,
-    }
+    return row_of(found, reasons=msgspec.json.encode(found.reasons))
 
 
 def _all(connection: Connection, statement: Select[Any]) -> list[Incident]:

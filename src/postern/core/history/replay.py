@@ -20,9 +20,9 @@ class Replay(Struct, frozen=True):
     id: str
     state: ReplayState
     wanted: HistoryFilter
-    count: int
+    total: int
     completed: int
-    """How many of the calls that the filter finds had completed when it was planned. ``count`` has them only if
+    """How many of the calls that the filter finds had completed when it was planned. ``total`` has them only if
     ``include_completed``."""
     include_completed: bool
     created_at: float

@@ -15,7 +15,7 @@ from postern.stores.calls.recorder import emit
 from postern.stores.history.filtering import conditions_of, has_completed, was_started
 from postern.stores.history.looking import last_looked_at, look_up
 from postern.stores.sql.bulk import Parameters
-from postern.stores.sql.moments import milliseconds, value_of
+from postern.stores.sql.moments import milliseconds, row_of, value_of
 from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import deliveries, invocations, replays, webhooks
 from postern.stores.sql.wake import DUE, announce
@@ -44,11 +44,8 @@ class Replays(Repository):
 
     @writes
     def add(self, connection: Connection, replay: Replay, note: AuditEntry) -> None:
-        values = {
-            "id": replay.id, "state": replay.state, "wanted": msgspec.json.encode(replay.wanted), "total": replay.count, "done": 0,
-            "skipped": 0, "completed": replay.completed, "include_completed": replay.include_completed, "position": "", "next_at": 0, "created_at": milliseconds(replay.created_at), "created_by": replay.created_by,
-        }  # fmt: skip
-        connection.execute(insert(replays).values(values))
+        row = row_of(replay, wanted=msgspec.json.encode(replay.wanted), next_at=0)
+        connection.execute(insert(replays).values(row))
         write_note(connection, note)
 
     @reads
@@ -206,4 +203,4 @@ def _replayable(
 
 
 def _replay_of(row: Row[Any]) -> Replay:
-    return value_of(Replay, row, wanted=_filter.decode(row.wanted), count=row.total)
+    return value_of(Replay, row, wanted=_filter.decode(row.wanted))

@@ -12,7 +12,7 @@ from postern.core.history.volume import LATENCY_BOUNDS_MS, end_name, latency_buc
 from postern.stores.calls.recorder import count_volume
 from postern.stores.history.filtering import conditions_of
 from postern.stores.sql.bulk import Parameters, among, execute_for_each, in_the_driver
-from postern.stores.sql.moments import milliseconds, seconds
+from postern.stores.sql.moments import milliseconds, row_of, seconds
 from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import answers, deliveries, invocations
 from postern.stores.sql.upsert import insert_missing
@@ -105,11 +105,7 @@ def write_ends(
 
 
 def _keep(connection: Connection, answered: list[AnswerHeard]) -> None:
-    rows: list[Parameters] = [
-        {"invocation_id": one.invocation_id, "status": one.status, "at": milliseconds(one.at), "reached": one.reached}
-        for one in answered
-    ]  # fmt: skip
-    execute_for_each(connection, insert_missing(answers, connection.dialect.name), rows)
+    execute_for_each(connection, insert_missing(answers, connection.dialect.name), list(map(row_of, answered)))
 
 
 def _end(

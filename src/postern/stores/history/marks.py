@@ -10,7 +10,7 @@ from postern.core.access.audit import AuditEntry
 from postern.core.history.marks import Bookmark, CallNote, Edited, Marks, SavedView
 from postern.stores.access.audit import changed_one, write_note
 from postern.stores.history.locking import lock_call
-from postern.stores.sql.moments import all_of, milliseconds, row_of, seconds
+from postern.stores.sql.moments import all_of, milliseconds, row_of, value_of
 from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import bookmarks, call_notes, edited_calls, saved_views
 from postern.stores.sql.upsert import insert_first
@@ -42,7 +42,7 @@ class CallMarks(Repository):
         row = {"invocation_id": invocation_id, "at": milliseconds(now), "author": author}
         write_note(connection, note if insert_first(connection, bookmarks, row) else None)
         kept = connection.execute(select(bookmarks).where(bookmarks.c.invocation_id == invocation_id)).one()
-        return Bookmark(seconds(kept.at), kept.author)
+        return value_of(Bookmark, kept)
 
     @writes
     def forget_bookmark(self, connection: Connection, invocation_id: str, note: AuditEntry) -> bool:
@@ -66,14 +66,8 @@ class CallMarks(Repository):
 
 
 def insert_edited(connection: Connection, invocation_id: str, edited: Edited) -> None:
-    connection.execute(
-        insert(edited_calls).values(
-            invocation_id=invocation_id,
-            made_from=edited.made_from,
-            author=edited.author,
-            changed=msgspec.json.encode(edited.changed),
-        )
-    )
+    row = row_of(edited, invocation_id=invocation_id, changed=msgspec.json.encode(edited.changed))
+    connection.execute(insert(edited_calls).values(row))
 
 
 def shown_marks(
@@ -83,13 +77,8 @@ def shown_marks(
     marked = connection.execute(select(bookmarks).where(these(bookmarks.c.invocation_id)))
     made = connection.execute(select(edited_calls).where(these(edited_calls.c.invocation_id)))
     return (
-        {row.invocation_id: Bookmark(seconds(row.at), row.author) for row in marked},
-        {
-            row.invocation_id: Edited(
-                row.made_from, row.author, msgspec.json.decode(row.changed, type=list[str])
-            )
-            for row in made
-        },
+        {row.invocation_id: value_of(Bookmark, row) for row in marked},
+        {row.invocation_id: value_of(Edited, row, changed=msgspec.json.decode(row.changed)) for row in made},
     )
 
 

@@ -75,4 +75,4 @@ def replay_of(
     replay: StoredReplay, outcomes: Mapping[str, int], first: list[InvocationSummary] | UnsetType = UNSET
 ) -> Replay:
     asked, became = shown(ReplayedCalls, replay.wanted), ReplayOutcomes(**outcomes)
-    return shown(Replay, replay, filter=asked, outcomes=became, first=first)
+    return shown(Replay, replay, filter=asked, count=replay.total, outcomes=became, first=first)
