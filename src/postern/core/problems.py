@@ -4,9 +4,12 @@ Core and use cases use the codes. Only the surfaces turn a code into a status.
 """
 
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
+
+T = TypeVar("T")
 
 
 class Problem(Struct, frozen=True):
@@ -174,6 +177,19 @@ class Refused(Exception):
 def invalid(field: str, message: str) -> Refused:
     """The refusal of a request with one wrong field."""
     return Refused("invalid_request", errors=[FieldError(field, message)])
+
+
+def refuse_wrong(errors: list[FieldError]) -> None:
+    """Raises ``Refused`` if a field is wrong."""
+    if errors:
+        raise Refused("invalid_request", errors=errors)
+
+
+def existing(found: T | None, otherwise: str) -> T:
+    """What was found. Raises ``Refused``, with these words, if there is nothing."""
+    if found is None:
+        raise Refused("not_found", otherwise)
+    return found
 
 
 class Gone(Refused):

@@ -1,7 +1,7 @@
 """Finds a webhook with its settings and secrets, and writes it back."""
 
 from postern.core.access.audit import AuditEntry
-from postern.core.problems import Refused
+from postern.core.problems import Refused, existing
 from postern.core.webhooks.stored import StoredWebhook, UnreadableWebhook
 from postern.core.webhooks.webhook import Webhook
 from postern.usecases.runtime.gateway import Gateway
@@ -11,17 +11,12 @@ NO_WEBHOOK = "there is no webhook with this id"
 
 def served(gateway: Gateway, webhook_id: str) -> Webhook:
     """The webhook as calls meet it. Raises ``Refused``."""
-    webhook = gateway.runtime.directory.by_id(webhook_id)
-    if webhook is None:
-        raise Refused("not_found", NO_WEBHOOK)
-    return webhook
+    return existing(gateway.runtime.directory.by_id(webhook_id), NO_WEBHOOK)
 
 
 async def stored(gateway: Gateway, webhook_id: str) -> StoredWebhook:
     """The webhook with its settings and secrets. Raises ``Refused``."""
-    webhook = await gateway.store.webhooks.get(webhook_id)
-    if webhook is None:
-        raise Refused("not_found", NO_WEBHOOK)
+    webhook = existing(await gateway.store.webhooks.get(webhook_id), NO_WEBHOOK)
     if isinstance(webhook, UnreadableWebhook):
         raise Refused("temporarily_unavailable", webhook.explanation)
     return webhook

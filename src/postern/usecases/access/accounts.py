@@ -9,7 +9,7 @@ from postern.core.access.audit import Changes
 from postern.core.address import limit_key
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.limits import Tries
-from postern.core.problems import FieldError, Refused, invalid
+from postern.core.problems import FieldError, Refused, existing, invalid, refuse_wrong
 from postern.identity import new_api_key, new_id, new_password, new_session_secret
 from postern.usecases.access import views
 from postern.usecases.access.audit import noted
@@ -39,9 +39,7 @@ async def create_key(gateway: Gateway, actor: Actor, name: str, level: str) -> v
     """Make an API key with an access level. Only this answer holds the key itself."""
     require(actor, "admin")
     name = name.strip()
-    errors = [*_level_problem(level), *_name_problem(name, 200)]
-    if errors:
-        raise Refused("invalid_request", errors=errors)
+    refuse_wrong([*_level_problem(level), *_name_problem(name, 200)])
     secret = new_api_key()
     key = ApiKey(new_id("key"), name, _known(level), secret[:9], gateway.clock(), actor.name)
     await gateway.store.api_keys.add(
@@ -233,9 +231,7 @@ async def create_user(gateway: Gateway, actor: Actor, name: str, password: str, 
     """Add a user of the console, with an access level."""
     require(actor, "admin")
     name = name.strip().lower()
-    errors = [*_level_problem(level), *_name_problem(name, 80)]
-    if errors:
-        raise Refused("invalid_request", errors=errors)
+    refuse_wrong([*_level_problem(level), *_name_problem(name, 80)])
     check_password(password)
     user = User(new_id("usr"), name, _known(level), await hashed(password), gateway.clock(), actor.name)
     if not await gateway.store.people.add(
@@ -250,8 +246,7 @@ async def change_user(
 ) -> views.User:
     """Change a user's level or password. A new password ends their sessions: one may belong to somebody who knew the old one."""
     require(actor, "admin")
-    if level is not None and (errors := _level_problem(level)):
-        raise Refused("invalid_request", errors=errors)
+    refuse_wrong([] if level is None else _level_problem(level))
     user = await _user(gateway, user_id)
     new_level: Level | None = None
     password_hash: str | None = None
@@ -320,10 +315,7 @@ async def change_own_password(gateway: Gateway, actor: Actor, old_password: str,
 
 
 async def _user(gateway: Gateway, user_id: str) -> User:
-    user = await gateway.store.people.user(user_id)
-    if user is None:
-        raise Refused("not_found", "there is no user with this id")
-    return user
+    return existing(await gateway.store.people.user(user_id), "there is no user with this id")
 
 
 def _level_problem(level: str) -> list[FieldError]:

@@ -6,7 +6,7 @@ from postern import presets
 from postern.core.access.accounts import Actor
 from postern.core.alarms import Incident
 from postern.core.history.invocation import HistoryFilter
-from postern.core.problems import PROBLEMS, Refused
+from postern.core.problems import PROBLEMS, Refused, existing
 from postern.core.rhythm import DAY, DAYS, Proposal, duration, propose
 from postern.core.schedules import InvalidSchedule
 from postern.core.verdict import UNPROVEN
@@ -115,10 +115,7 @@ def _evidence(found: Proposal) -> str:
 
 
 async def _found(gateway: Gateway, incident_id: str) -> Incident:
-    found = await gateway.store.incidents.get(incident_id)
-    if found is None:
-        raise Refused("not_found", "there is no incident with this id")
-    return found
+    return existing(await gateway.store.incidents.get(incident_id), "there is no incident with this id")
 
 
 def view_of(gateway: Gateway, incident: Incident) -> views.Incident:

@@ -11,7 +11,7 @@ from postern.core.deliveries.delivery import State
 from postern.core.history.invocation import HistoryFilter, Story, payload_of
 from postern.core.history.part import path_of
 from postern.core.history.replay import Replay, Values
-from postern.core.problems import Refused, invalid
+from postern.core.problems import Refused, existing, invalid
 from postern.identity import new_id
 from postern.usecases.access.audit import noted
 from postern.usecases.answers import Listing, as_plain, first_page, page_size, shown
@@ -109,10 +109,7 @@ async def listing(
 
 
 async def _found(gateway: Gateway, replay_id: str) -> Replay:
-    found = await gateway.store.replays.get(replay_id)
-    if found is None:
-        raise Refused("not_found", "there is no replay with this id")
-    return found
+    return existing(await gateway.store.replays.get(replay_id), "there is no replay with this id")
 
 
 # --- running ---------------------------------------------------------------------------------------------------------

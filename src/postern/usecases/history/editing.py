@@ -17,7 +17,7 @@ from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.history.invocation import Invocation
 from postern.core.history.marks import Edited
 from postern.core.history.replay import Values
-from postern.core.problems import FieldError, Refused, invalid
+from postern.core.problems import FieldError, Refused, invalid, refuse_wrong
 from postern.identity import new_id
 from postern.usecases.access.audit import noted
 from postern.usecases.history.comparing import document_changes, line
@@ -104,8 +104,7 @@ def _check(values: dict[str, str]) -> None:
             errors.append(FieldError(f"values.{name[:40]}", f"choose one of: {', '.join(FIELD_NAMES)}"))
         elif len(value) > LONGEST_VALUE:
             errors.append(FieldError(f"values.{name}", f"has at most {LONGEST_VALUE:,} characters"))
-    if errors:
-        raise Refused("invalid_request", errors=errors)
+    refuse_wrong(errors)
 
 
 def _changes(original: Invocation, content: bytes) -> list[str]:

@@ -11,7 +11,7 @@ from postern.core.calls.paths import InvalidPath, parse_path
 from postern.core.history.invocation import STATUSES, HistoryFilter, StatusFilter
 from postern.core.history.part import part_of
 from postern.core.moment import moment as read_moment
-from postern.core.problems import FieldError, Refused, invalid
+from postern.core.problems import FieldError, Refused, invalid, refuse_wrong
 from postern.core.visible import can_be_stored
 from postern.usecases.shapes import Shape
 
@@ -110,8 +110,7 @@ def filter_of(within: str = "", **asked: Any) -> HistoryFilter:
             given[name] = moment(given.get(name), within + name)
         except Refused as refused:
             errors += refused.errors
-    if errors:
-        raise Refused("invalid_request", errors=errors)
+    refuse_wrong(errors)
     if "address" in given:
         given["address"] = given["address"].strip().lower() or None
     return HistoryFilter(**given)

@@ -13,7 +13,7 @@ from postern.core.history.invocation import HistoryFilter, Invocation, Story, pa
 from postern.core.history.marks import Edited
 from postern.core.history.replay import Values
 from postern.core.history.sample import sample_of
-from postern.core.problems import Refused, invalid
+from postern.core.problems import Refused, existing, invalid
 from postern.core.webhooks.webhook import Webhook
 from postern.identity import time_of
 from postern.usecases.access.audit import noted
@@ -186,10 +186,8 @@ async def preview(gateway: Gateway, actor: Actor, invocation_id: str, paths: dic
 
 async def recorded(gateway: Gateway, invocation_id: str) -> Story:
     """The call and what has become of it. Raises ``Refused``."""
-    found = await gateway.store.history.get(invocation_id)
-    if found is None:
-        raise Refused("not_found", "there is no invocation with this id, or retention has taken it")
-    return found
+    why_not = "there is no invocation with this id, or retention has taken it"
+    return existing(await gateway.store.history.get(invocation_id), why_not)
 
 
 def _payload(story: Story) -> msgspec.Raw | None:

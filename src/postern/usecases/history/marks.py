@@ -6,7 +6,7 @@ from pydantic import Field
 
 from postern.core.access.accounts import Actor
 from postern.core.history.marks import LONGEST_NOTE, MOST_NOTES, CallNote
-from postern.core.problems import Refused, invalid
+from postern.core.problems import Refused, existing, invalid
 from postern.core.visible import can_be_stored
 from postern.identity import new_id
 from postern.usecases.access.audit import noted
@@ -60,9 +60,7 @@ async def delete_note(gateway: Gateway, actor: Actor, invocation_id: str, note_i
     require(actor, "write")
     await recorded(gateway, invocation_id)
     notes = (await gateway.store.marks.of(invocation_id)).notes
-    one = next((note for note in notes if note.id == note_id), None)
-    if one is None:
-        raise Refused("not_found", "this call has no such note")
+    one = existing(next((note for note in notes if note.id == note_id), None), "this call has no such note")
     if one.author != actor.name and not actor.may("admin"):
         raise Refused("access_denied", "a note is deleted by who wrote it, or by an administrator")
     written = noted(gateway, actor, "call's note deleted", invocation_id, note=note_id, writtenBy=one.author)

@@ -13,7 +13,7 @@ from postern.core.access.audit import AuditEntry
 from postern.core.answer import InvalidResponse, WorkflowResponse, response_of_http
 from postern.core.deliveries.delivery import invocation_of_key
 from postern.core.listeners import LEASE, AlreadyAnswered, GoneListener, Handed, Listener
-from postern.core.problems import Refused, invalid
+from postern.core.problems import Refused, existing, invalid
 from postern.identity import new_id
 from postern.observe.metrics import counter_of_ends
 from postern.usecases.access.audit import noted
@@ -169,9 +169,7 @@ async def end(gateway: Gateway, actor: Actor, listener_id: str) -> None:
     it has not answered, the callers hear that the workflow has failed. Somebody else's needs the access level
     write."""
     require(actor, "read")
-    listener = await gateway.store.listeners.get(listener_id)
-    if listener is None:
-        raise Refused("not_found", NOT_THERE)
+    listener = existing(await gateway.store.listeners.get(listener_id), NOT_THERE)
     if not _is_own(actor, listener):
         require(actor, "write")
     if listener.ended_by is not None:
@@ -186,9 +184,8 @@ async def replay(gateway: Gateway, actor: Actor, listener_id: str, invocation_id
     invocation = (await recorded(gateway, invocation_id)).invocation
     if invocation.body_is_gone or invocation.body_is_cut:
         raise Refused("conflict", "the call's body is not kept whole")
-    listener = next((one for one in await _present(gateway) if one.id == listener_id), None)
-    if listener is None:
-        raise Refused("not_found", NOT_THERE)
+    present = {one.id: one for one in await _present(gateway)}
+    listener = existing(present.get(listener_id), NOT_THERE)
     call = Handed(
         new_id("hnd"),
         invocation_id,

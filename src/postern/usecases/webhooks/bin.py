@@ -1,7 +1,7 @@
 """The bin: for seven days a deleted webhook can be restored as it was."""
 
 from postern.core.access.accounts import Actor
-from postern.core.problems import Refused
+from postern.core.problems import Refused, existing
 from postern.core.webhooks.stored import BinnedWebhook
 from postern.usecases.access.audit import noted
 from postern.usecases.answers import Time, first_page, page_size, shown
@@ -69,6 +69,5 @@ async def empty(gateway: Gateway) -> int:
 
 
 async def _in_the_bin(gateway: Gateway, webhook_id: str) -> BinnedWebhook:
-    for one in await gateway.store.bin.page(webhook_id=webhook_id):
-        return one
-    raise Refused("not_found", NOT_IN_THE_BIN)
+    found = await gateway.store.bin.page(webhook_id=webhook_id)
+    return existing(next(iter(found), None), NOT_IN_THE_BIN)

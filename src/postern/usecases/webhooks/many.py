@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 
 from postern.core.access.accounts import Actor
 from postern.core.access.audit import AuditEntry
-from postern.core.problems import FieldError, Refused
+from postern.core.problems import FieldError, Refused, refuse_wrong
 from postern.core.webhooks import bounds
 from postern.core.webhooks.grouping import LONGEST_FOLDER, MOST_TAGS, distinct, folder_of
 from postern.core.webhooks.listing import Action
@@ -133,8 +133,7 @@ def _check(request: ManyRequest) -> None:
         errors.append(FieldError("tags", "is required: which tags"))
     if request.action == "move" and "folder" not in request.model_fields_set:
         errors.append(FieldError("folder", "is required; null takes them out of their folder"))
-    if errors:
-        raise Refused("invalid_request", errors=errors)
+    refuse_wrong(errors)
 
 
 async def _meant(gateway: Gateway, request: ManyRequest) -> list[str]:

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from postern.core.address import METADATA, Allowlist, closed, read_address
 from postern.core.documents import Document, Patch
-from postern.core.problems import FieldError, Refused, invalid
+from postern.core.problems import FieldError, invalid, refuse_wrong
 from postern.core.signatures.keys import ALGORITHMS, is_shared, new_private_key
 from postern.core.webhooks.announced import FIELD as ANNOUNCED
 from postern.core.webhooks.settings import (
@@ -201,8 +201,7 @@ def _header_changes(
         for field, name in wanted.items()
         if field not in sent and (moved or field not in before.secrets)
     ]
-    if errors:
-        raise Refused("invalid_request", errors=errors)
+    refuse_wrong(errors)
     return dict.fromkeys(kept - wanted.keys())
 
 

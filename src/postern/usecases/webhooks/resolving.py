@@ -2,7 +2,7 @@
 its owner has seen and accepted the difference."""
 
 from postern import presets
-from postern.core.problems import FieldError, Refused, invalid
+from postern.core.problems import FieldError, invalid, refuse_wrong
 from postern.core.signatures import scheme as schemes
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.webhooks import settings
@@ -18,12 +18,10 @@ def resolved(asked: SignatureAuthentication, saved: Resolved | None = None) -> R
     if how.provider == "custom":
         if given is None:
             raise invalid("authentication.scheme", "is required for a custom scheme")
-        if found := schemes.problems(given):
-            errors = [FieldError(f"authentication.scheme.{one.field}", one.message) for one in found]
-            raise Refused("invalid_request", errors=errors)
+        wrong = schemes.problems(given)
+        refuse_wrong([FieldError(f"authentication.scheme.{one.field}", one.message) for one in wrong])
         return Resolved(scheme=SignatureScheme.from_document(given))
-    if errors := provider_errors(how.provider):
-        raise Refused("invalid_request", errors=errors)
+    refuse_wrong(provider_errors(how.provider))
     present = presets.get(how.provider)
     if saved is not None and asked.preset_version in (None, saved.preset_version):
         kept = saved

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from postern.core.access.accounts import Level
-from postern.core.problems import FieldError, Refused, invalid
+from postern.core.problems import FieldError, Refused, invalid, refuse_wrong
 from postern.surfaces.leaving import while_connected
 from postern.surfaces.rest.framework.bodies import LARGEST_BODY, LARGEST_BODY_OF_STRANGERS, read_json
 from postern.surfaces.session import actor_of
@@ -300,8 +300,7 @@ def _check_query(request: Request, known: set[str | None]) -> None:
             errors.append(FieldError(name, "is given more than once"))
         elif "\0" in values[0]:
             errors.append(FieldError(name, "holds a NUL character"))
-    if errors:
-        raise Refused("invalid_request", errors=errors)
+    refuse_wrong(errors)
 
 
 def _valid(asked: Any, validate: Callable[..., Any], given: object, **how: bool) -> Any:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from postern.core.documents import Document
-from postern.core.problems import FieldError, Refused, invalid
+from postern.core.problems import FieldError, Refused, invalid, refuse_wrong
 from postern.core.webhooks.settings import (
     NoAuthentication,
     SignatureAuthentication,
@@ -97,8 +97,7 @@ def entries_of(document: Any) -> list[Document]:
         for place, entry in enumerate(entries)
         if not isinstance(entry, dict)
     ]
-    if errors:
-        raise Refused("invalid_request", errors=errors)
+    refuse_wrong(errors)
     return entries
 
 
@@ -165,8 +164,7 @@ def _one(
     how = request.authentication.setting()
     if isinstance(how, SignatureAuthentication):
         errors += provider_errors(how.provider)
-    if errors:
-        raise Refused("invalid_request", errors=errors)
+    refuse_wrong(errors)
     if before is None:
         after, changes = prepared(gateway, request)
         if (own := _own_id(entry)) in free:
