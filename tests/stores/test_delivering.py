@@ -8,8 +8,8 @@ from sqlalchemy import event
 
 from postern.core.access.audit import AuditEntry
 from postern.core.answer import WorkflowResponse
-from postern.core.deliveries.delivery import Started
-from postern.core.history.invocation import Delivery
+from postern.core.deliveries.delivery import Started, State, delivery_key
+from postern.core.history.invocation import Delivery, Entry
 from postern.core.problems import Gone, Refused
 from postern.stores.sql import writer
 from postern.stores.store import Store
@@ -110,6 +110,11 @@ async def test_replays_in_opposite_orders_all_get_through(store: Store, second_s
 NOTE = AuditEntry("aud_1", NOW, "owner", "admin", "rejected call admitted", "", {})
 
 
+def admitted(rejected: Entry, state: State) -> Entry:
+    id = rejected.invocation.id
+    return Entry(rejected.invocation, Delivery(delivery_key(id, 1), id, WEBHOOK, 1, state, 0, NOW, {}, NOW))
+
+
 async def test_what_retention_has_taken_meanwhile_is_neither_replayed_nor_admitted(store: Store) -> None:
     gone, rejected = entry(), entry("rejected")
     await recorded(store, gone, rejected)
@@ -119,7 +124,7 @@ async def test_what_retention_has_taken_meanwhile_is_neither_replayed_nor_admitt
     with pytest.raises(Gone):
         await store.emissions.replay(gone.invocation.id, {}, NOW, "queued", "admin", note=NOTE)
     with pytest.raises(Gone):
-        await store.emissions.admit(rejected.invocation, {}, NOW, "queued", None, 0.0, "admin", NOTE)
+        await store.emissions.admit(admitted(rejected, "queued"), NOTE)
     assert await store.deliveries.claim(NOW + 1, LEASE, 9) == []
     assert await store.audit.page(9) == []
 
@@ -128,9 +133,7 @@ async def test_a_call_admitted_while_its_hold_ends_does_not_wait_for_the_next_on
     await webhook(store)
     rejected = entry("rejected")
     await recorded(store, rejected)
-    await store.emissions.admit(
-        rejected.invocation, {}, NOW, "held", None, 0.0, "admin", NOTE
-    )  # it was held when somebody looked
+    await store.emissions.admit(admitted(rejected, "held"), NOTE)  # it was held when somebody looked
     (claimed,) = await store.deliveries.claim(NOW, LEASE, 9)
     assert claimed.invocation_id == rejected.invocation.id
 

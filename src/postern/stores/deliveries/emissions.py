@@ -1,12 +1,10 @@
 """Deliveries of calls that are recorded already: replays, edited calls, and calls that were rejected at first."""
 
-from collections.abc import Sequence
-
 from msgspec.structs import replace
 from sqlalchemy import Connection, select
 
 from postern.core.access.audit import AuditEntry
-from postern.core.deliveries.delivery import State, delivery_key
+from postern.core.deliveries.delivery import State
 from postern.core.history.invocation import Delivery, Entry, Invocation
 from postern.core.history.marks import Edited
 from postern.core.problems import Gone
@@ -52,35 +50,18 @@ class Emissions(Repository):
         return delivery
 
     @writes
-    def admit(
-        self,
-        connection: Connection,
-        invocation: Invocation,
-        fields: dict[str, str],
-        now: float,
-        state: State,
-        duplicate_key: bytes | None,
-        duplicate_until: float,
-        asked_by: str,
-        note: AuditEntry,
-        elements: Sequence[Entry] = (),
-    ) -> Delivery | str | None:
-        """Start a call that was rejected once. A text names the invocation that came in its place; None: it
-        has a delivery. ``elements``: of an array, each of which is a call of its own and is started in its place."""
-        key = delivery_key(invocation.id, 1)
+    def admit(self, connection: Connection, entry: Entry, note: AuditEntry) -> Delivery | str | None:
+        """Starts a call that was rejected once. A text names the invocation that came in its place; None: it has a delivery.
+        The others of the entry are the elements of an array, each of which is a call of its own and is started in its place."""
+        invocation, delivery = entry.invocation, entry.delivery
+        assert delivery is not None
         lock_call(connection, invocation.id)
-        if connection.scalar(select(deliveries.c.key).where(deliveries.c.key == key)) is not None:
+        if connection.scalar(select(deliveries.c.key).where(deliveries.c.key == delivery.key)) is not None:
             return None
-        if duplicate_key is not None:
-            claim = Entry(invocation, duplicate_key=duplicate_key, duplicate_until=duplicate_until)
-            first = claim_keys(connection, [claim]).get(invocation.id)
-            if first is not None:
-                return first
-        delivery = Delivery(
-            key, invocation.id, invocation.webhook_id, 1, state, 0, now, fields, now, asked_by=asked_by
-        )
-        if elements:
-            record_all(connection, list(elements))
+        if first := claim_keys(connection, [entry]).get(invocation.id):
+            return first
+        if entry.others:
+            record_all(connection, list(entry.others))
             delivery.state = "completed"
         insert_delivery(connection, delivery)
         announce(connection, DUE)

@@ -8,7 +8,8 @@ from postern.core.access.accounts import Actor
 from postern.core.admit import admit as judge
 from postern.core.admit import admit_head
 from postern.core.calls.content import RECORDED, UnreadableContent, read_object
-from postern.core.history.invocation import Delivery, HistoryFilter, Invocation
+from postern.core.deliveries.delivery import delivery_key
+from postern.core.history.invocation import Delivery, Entry, HistoryFilter, Invocation
 from postern.core.limits import Limits
 from postern.core.problems import PROBLEMS, Gone, Refused, invalid
 from postern.core.verdict import NEVER_READ, Verdict
@@ -109,24 +110,19 @@ async def _admit_one(gateway: Gateway, actor: Actor, invocation: Invocation) -> 
     until = now + webhook.duplicates.window_seconds if webhook.duplicates else 0.0
     elements = []
     for part, judged in verdict.elements:
-        entry = entry_of(gateway, webhook, part, judged)
-        entry.duplicate_until = until
-        if entry.delivery is not None:
-            entry.delivery.asked_by = actor.name
-        elements.append(entry)
+        element = entry_of(gateway, webhook, part, judged)
+        element.duplicate_until = until
+        if element.delivery is not None:
+            element.delivery.asked_by = actor.name
+        elements.append(element)
+    key, state = delivery_key(invocation.id, 1), webhook.first_state
+    delivery = Delivery(
+        key, invocation.id, webhook.id, 1, state, 0, now, verdict.fields, now, asked_by=actor.name
+    )
+    entry = Entry(invocation, delivery, verdict.duplicate_key, until, others=elements)
     note = noted(gateway, actor, "rejected call admitted", invocation.id)
     try:
-        admitted = await gateway.store.emissions.admit(
-            invocation,
-            verdict.fields,
-            now,
-            webhook.first_state,
-            verdict.duplicate_key,
-            until,
-            actor.name,
-            note,
-            elements,
-        )
+        admitted = await gateway.store.emissions.admit(entry, note)
     except Gone:
         return not_admitted("retention has taken it just now")
     if isinstance(admitted, Delivery):
