@@ -23,11 +23,11 @@ from postern.core.deliveries.delivery import (
     Started,
     Trigger,
 )
+from postern.core.fetched import Fetched
 from postern.core.names import is_header_name
 from postern.core.signatures.outgoing import signature, signing_key
 from postern.core.signatures.redact import MASK
 from postern.engines.handover import NEAR, EngineOverHttp, document
-from postern.core.fetched import Fetched
 from postern.outbound.fetch import parse_url
 from postern.outbound.guard import FetchFailed
 

@@ -21,6 +21,7 @@ from postern.core.deliveries.delivery import (
     Workflow,
     end_of_runs,
 )
+from postern.core.fetched import Fetched
 from postern.engines.handover import (
     NEAR,
     EngineOverHttp,
@@ -29,7 +30,6 @@ from postern.engines.handover import (
     checked,
     document,
 )
-from postern.core.fetched import Fetched
 from postern.outbound.fetch import parse_url
 from postern.outbound.guard import FetchFailed
 

@@ -14,8 +14,8 @@ import msgspec
 from postern.core.address import NOBODY
 from postern.core.deliveries.delivery import EngineHealth, EngineRejected, EngineUnavailable, Started, Trigger
 from postern.core.documents import Document, Payload
-from postern.engines.handover import EngineOverHttp, deadline_text
 from postern.core.fetched import Fetched
+from postern.engines.handover import EngineOverHttp, deadline_text
 from postern.outbound.guard import FetchFailed
 
 ALSO = ("payload", "responseUrl", "responseToken", "responseDeadline")

@@ -24,11 +24,11 @@ from postern.core.alarms import AlarmPolicy
 from postern.core.answer import LARGEST_RESPONSE
 from postern.core.channels import MailServer
 from postern.core.deliveries.delivery import EngineUnavailable, Workflow
+from postern.core.fetched import Fetched
 from postern.core.operations.retention import RetentionPolicy
 from postern.observe.calls import CallLog
 from postern.observe.logs import log
 from postern.observe.watching import Watch
-from postern.core.fetched import Fetched
 from postern.outbound.fetch import Fetcher
 from postern.outbound.guard import Guard
 from postern.private_files import openness, private_file, private_folder

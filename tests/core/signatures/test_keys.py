@@ -29,7 +29,7 @@ from postern.core.signatures.keys import (
     key_of,
     new_private_key,
 )
-from postern.core.signatures.scheme import SignatureScheme, warnings
+from postern.core.signatures.scheme import SignatureScheme
 from postern.core.signatures.signature import MOST_OF_PAIRS, SignatureCredential
 from support.calls import call
 
@@ -164,11 +164,6 @@ def test_what_does_not_go_with_a_public_key_is_said() -> None:
     ):
         with pytest.raises(ValueError, match=field):
             SignatureScheme.from_document({"algorithm": "ed25519", **more})
-
-
-def test_a_weak_algorithm_is_said_to_be_one() -> None:
-    assert [one.field for one in warnings(scheme(algorithm="hmac_sha1"))] == ["algorithm"]
-    assert warnings(scheme(algorithm="hmac_sha512")) == []
 
 
 def test_an_item_of_a_list_without_keys_is_found_by_its_place() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from postern.core.calls.call import Call
 from postern.core.signatures.credential import Unproven, VerifiedCall
 from postern.core.signatures.freshness import parse_timestamp
-from postern.core.signatures.scheme import FIELDS, InvalidScheme, SignatureScheme, problems, warnings
+from postern.core.signatures.scheme import FIELDS, InvalidScheme, SignatureScheme, problems
 from postern.core.signatures.signature import MOST_CANDIDATES, SignatureCredential
 
 NOW = 1_700_000_000
@@ -370,14 +370,9 @@ class TestDocuments:
         with pytest.raises(InvalidScheme):
             SignatureScheme.from_document(document)
 
-    def test_what_is_weak_is_reported_and_allowed(self) -> None:
-        for weak, field in (
-            (scheme(timestamp="header:X-Time"), "timestamp"),
-            (scheme(signedContent="{header:X-A}"), "signedContent"),
-            (scheme(**{**STRIPE, "toleranceSeconds": 0}), "toleranceSeconds"),
-        ):
-            assert [warning.field for warning in warnings(weak)] == [field]
-        assert warnings(scheme(**STRIPE)) == []
+    def test_a_scheme_knows_whether_it_signs_the_body(self) -> None:
+        assert scheme(**STRIPE).signs_body
+        assert not scheme(signedContent="{header:X-A}").signs_body
 
 
 anything = st.one_of(

@@ -249,44 +249,6 @@ def problems(document: Mapping[str, Any]) -> list[FieldError]:
     return _read(document)[1]
 
 
-def warnings(scheme: SignatureScheme) -> list[FieldError]:
-    """Returns a message for each setting that is allowed, and weaker than its owner may think."""
-    signed_digest = any(scheme.signs(parse_ref(text)) for text in scheme.body_digest)
-    refs = [parse_ref(text) for text in scheme.timestamp]
-    time_is_signed = (
-        "{timestamp}" in scheme.signed_content
-        or is_token(scheme.algorithm)
-        or all(scheme.signs(ref) for ref in refs)
-    )
-    return _found(
-        (
-            scheme.algorithm == "hmac_sha1",
-            "algorithm",
-            "SHA-1 is weak, though no way is known to forge an HMAC of it: choose SHA-256 where the sender has it",
-        ),
-        (
-            not scheme.signs_body,
-            "signedContent",
-            "the body is not signed: whoever has seen one call can send it again with another body"
-            + (" unless the body digest is required" if signed_digest else ""),
-        ),
-        (
-            not time_is_signed,
-            "timestamp",
-            "the timestamp is not part of the signed content, so anybody can write a fresh one",
-        ),
-        (
-            bool(refs) and not scheme.tolerance_seconds,
-            "toleranceSeconds",
-            "0 accepts calls of any age: one that was seen can be sent again for ever",
-        ),
-    )
-
-
-def _found(*rows: tuple[bool, str, str]) -> list[FieldError]:
-    return [FieldError(field, message) for is_so, field, message in rows if is_so]
-
-
 _FIELDS = {field.encode_name: field for field in msgspec.structs.fields(SignatureScheme)}
 FIELDS = tuple(_FIELDS)
 
@@ -318,7 +280,7 @@ def _disagreements(scheme: SignatureScheme) -> list[FieldError]:
     by_place = scheme.item_separator and all(text.removeprefix("item:").isdecimal() for text in items)
     kinds = {one.kind for one in parse_template(scheme.signed_content)}
     of_certificates = (scheme.certificate_from, scheme.certificate_addresses, scheme.certificate_names)
-    return _found(
+    rows = (
         (
             bool(scheme.signature_key) and not scheme.key_separator,
             "keySeparator",
@@ -405,3 +367,4 @@ def _disagreements(scheme: SignatureScheme) -> list[FieldError]:
         ),
         ("id" in kinds and not scheme.delivery_id, "deliveryId", "{id} is signed, so say where the id is"),
     )
+    return [FieldError(field, message) for is_so, field, message in rows if is_so]

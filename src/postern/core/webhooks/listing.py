@@ -14,7 +14,6 @@ from postern.core.webhooks.settings import SignatureAuthentication, WebhookSetti
 from postern.core.webhooks.stored import StoredWebhook, UnreadableWebhook
 
 State = Literal["enabled", "held", "disabled", "failing", "never_called"]
-STATES: tuple[State, ...] = get_args(State)
 Sort = Literal["created", "failing", "name", "folder", "last_call", "last_day"]
 """First come: the newest; those with most trouble; A; by folder, then name; the last called; the most called."""
 SORTS: tuple[Sort, ...] = get_args(Sort)

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 from urllib.parse import quote_plus
 
 from postern.core.calls.call import Call, query_pairs
@@ -26,7 +26,6 @@ from postern.core.webhooks.settings import TokenAuthentication
 Wrong = Literal["secret", "body", "stale", "missing"]
 """The way in which a call is broken: signed with another secret, another body than the signed one, signed too long ago, without
 its signature or token."""
-WRONGS: tuple[Wrong, ...] = get_args(Wrong)
 
 PLACEHOLDERS = {
     "{event}": "the event's name",

@@ -105,7 +105,9 @@ def write_ends(
 
 
 def _keep(connection: Connection, answered: list[AnswerHeard]) -> None:
-    execute_for_each(connection, insert_missing(answers, connection.dialect.name), list(map(row_of, answered)))
+    execute_for_each(
+        connection, insert_missing(answers, connection.dialect.name), list(map(row_of, answered))
+    )
 
 
 def _end(
