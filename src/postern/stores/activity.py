@@ -11,7 +11,6 @@ from sqlalchemy import (
     and_,
     case,
     func,
-    literal_column,
     select,
     true,
 )
@@ -20,6 +19,7 @@ from postern.core.history.volume import is_call, outcomes
 from postern.core.verdict import UNPROVEN
 from postern.core.webhooks.listing import Activity, Lately
 from postern.identity import first_id_at
+from postern.stores.deliveries.deliveries import waiting_longest
 from postern.stores.history.volumes import parts
 from postern.stores.sql.moments import milliseconds, seconds
 from postern.stores.sql.repository import Repository, reads
@@ -43,7 +43,7 @@ class Activities(Repository):
         in_day: dict[str, int] = {}
         latest: dict[str, dict[str, int]] = {}
         for table, first, end in parts(connection, day, until, 60):
-            counted = connection.execute(_counted(table, among or _called_since(day), recent, first, end))
+            counted = connection.execute(_counted(table, among or called_since(day), recent, first, end))
             for webhook_id, code, calls, now in counted:
                 if not is_call(code):
                     continue
@@ -51,7 +51,7 @@ class Activities(Repository):
                 if now and code not in UNPROVEN:
                     codes = latest.setdefault(webhook_id, {})
                     codes[code] = codes.get(code, 0) + int(now)
-        not_started = _not_started(connection, recent, among or _called_since(recent))
+        not_started = _not_started(connection, recent, among or called_since(recent))
         stopped = _stopped(connection, recent, until, _PROVEN if among is None else these)
         found = {
             webhook_id: Activity(
@@ -83,7 +83,7 @@ def _stopped(connection: Connection, recent: int, until: int, these: ColumnEleme
     return found
 
 
-def _called_since(minute: int) -> Select[tuple[str]]:
+def called_since(minute: int) -> Select[tuple[str]]:
     return select(tallies.c.webhook_id).where(_CALLS, tallies.c.last_at >= milliseconds(minute * 60))
 
 
@@ -97,8 +97,7 @@ def _counted(table: Table, among: Webhooks, recent: int, first: int, end: int) -
 
 
 def _not_started(connection: Connection, recent: int, among: Webhooks) -> dict[str, int]:
-    """Deliveries of recent calls that failed, and the thousand that have been tried in vain for longest. More are not needed to
-    see which webhooks are in trouble."""
+    """Deliveries of recent calls that failed, and those that have been tried in vain for longest."""
     given_up = select(deliveries.c.webhook_id, func.count()).where(
         deliveries.c.state == "failed",
         UNUSUAL_DELIVERIES,
@@ -106,11 +105,7 @@ def _not_started(connection: Connection, recent: int, among: Webhooks) -> dict[s
         deliveries.c.key >= first_id_at("inv", recent * 60),
     )
     found = {row[0]: int(row[1]) for row in connection.execute(given_up.group_by(deliveries.c.webhook_id))}
-    waiting = select(deliveries.c.webhook_id, deliveries.c.error, deliveries.c.attempts).where(
-        deliveries.c.state == literal_column("'queued'")
-    )
-    latest = waiting.order_by(deliveries.c.next_at.desc()).limit(1_000)
-    for webhook_id, error, attempts in connection.execute(latest):
-        if error and attempts > 1:  # the first attempt may have come before the engine was ready
-            found[webhook_id] = found.get(webhook_id, 0) + 1
+    for one in waiting_longest(connection):
+        if one.attempts > 1:  # the first attempt may have come before the engine was ready
+            found[one.webhook_id] = found.get(one.webhook_id, 0) + 1
     return found

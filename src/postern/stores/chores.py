@@ -2,6 +2,7 @@
 
 from sqlalchemy import Connection, or_, select, update
 
+from postern.stores.access.audit import changed_one
 from postern.stores.sql.moments import milliseconds, seconds
 from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import chores
@@ -31,7 +32,7 @@ class Chores(Repository):
             chores.c.name == name,
             or_(chores.c.at <= milliseconds(now - every), chores.c.at > milliseconds(now)),
         )
-        if connection.execute(due.values(at=milliseconds(now))).rowcount == 1:
+        if changed_one(connection, due.values(at=milliseconds(now))):
             return True
         return insert_first(connection, chores, {"name": name, "at": milliseconds(now), "reached": ""})
 

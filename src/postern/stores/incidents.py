@@ -28,16 +28,18 @@ from postern.core.channels import Told
 from postern.core.history.volume import ANSWER, OUTCOMES
 from postern.identity import first_id_at, new_id, time_of
 from postern.stores.access.audit import changed_one
+from postern.stores.activity import called_since
+from postern.stores.deliveries.deliveries import waiting_longest
 from postern.stores.history.volumes import QUARTER, parts
 from postern.stores.sql.bulk import Parameters
 from postern.stores.sql.moments import milliseconds, row_of, seconds, stored, value_of
 from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import (
+    ALIVE,
     UNUSUAL_DELIVERIES,
     deliveries,
     incidents,
     secrets,
-    tallies,
     volume_rollups,
     volumes,
     webhooks,
@@ -47,8 +49,6 @@ from postern.stores.sql.upsert import insert_first
 MOST_OPEN = 2_000
 TELL_LEASE = 60.0
 """Seconds after which another process may tell an incident that this one has begun to tell."""
-MOST_WAITING = 1_000
-"""Deliveries read at once among those that were tried in vain: the ones that wait longest."""
 
 _OPEN = incidents.c.closed_at.is_(None)
 _TOLD = msgspec.json.Decoder(dict[str, Told])
@@ -111,7 +111,7 @@ class Incidents(Repository):
             # A process that is telling the opening goes on with the end; the end does not wait for a channel that is tried later.
             "tell_at": case((waits.is_(None), milliseconds(now)), (waits > soon, soon), else_=waits),
         }
-        return connection.execute(over.values(values)).rowcount == 1
+        return changed_one(connection, over.values(values))
 
     @writes
     def acknowledge(
@@ -130,7 +130,7 @@ class Incidents(Repository):
         until, mine = milliseconds(now + TELL_LEASE), []
         for one in _all(connection, due):
             claim = update(incidents).where(incidents.c.id == one.id, waits == stored(one.tell_at or 0))
-            if connection.execute(claim.values(tell_at=until)).rowcount == 1:
+            if changed_one(connection, claim.values(tell_at=until)):
                 mine.append(replace(one, tell_at=seconds(until)))
         return mine
 
@@ -153,9 +153,7 @@ class Incidents(Repository):
     @reads
     def in_trouble(self, connection: Connection, since: int) -> set[str]:
         """The webhooks with a call that may have gone wrong since that minute."""
-        called = select(tallies.c.webhook_id).where(
-            tallies.c.name == "calls", tallies.c.last_at >= milliseconds(since * 60)
-        )
+        called = called_since(since)
         name = volumes.c.code
         bad = or_(
             and_(name.not_in(["webhook_disabled", *OUTCOMES[:3]]), name.not_like("%:%")),
@@ -172,16 +170,9 @@ class Incidents(Repository):
     @reads
     def waiting(self, connection: Connection) -> dict[str, list[float]]:
         """By webhook: since when its deliveries wait that were tried in vain."""
-        asked = select(
-            deliveries.c.webhook_id, deliveries.c.error, deliveries.c.created_at, deliveries.c.released_at
-        )
-        asked = asked.where(deliveries.c.state == literal_column("'queued'")).order_by(
-            deliveries.c.next_at.desc()
-        )
         found: dict[str, list[float]] = defaultdict(list)
-        for webhook_id, error, created_at, released_at in connection.execute(asked.limit(MOST_WAITING)):
-            if error:
-                found[webhook_id].append(seconds(released_at or created_at))
+        for one in waiting_longest(connection):
+            found[one.webhook_id].append(seconds(one.released_at or one.created_at))
         return dict(found)
 
     @reads
@@ -234,9 +225,7 @@ class Incidents(Repository):
             webhooks, webhooks.c.id == secrets.c.webhook_id
         )
         asked = asked.where(
-            secrets.c.field == "second",
-            secrets.c.created_at < milliseconds(before),
-            webhooks.c.deleted_at.is_(None),
+            secrets.c.field == "second", secrets.c.created_at < milliseconds(before), ALIVE
         )
         return {webhook_id: seconds(created_at) for webhook_id, created_at in connection.execute(asked)}
 

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, delete, select, update
 from postern.core.access.audit import AuditEntry
 from postern.core.deliveries.delivery import End
 from postern.core.listeners import ENDED_KEPT, AlreadyAnswered, GoneListener, Handed, Listener
-from postern.stores.access.audit import write_note
+from postern.stores.access.audit import changed_one, write_note
 from postern.stores.calls.recorder import hand_over, is_there
 from postern.stores.history.endings import write_ends
 from postern.stores.history.locking import lock_call
@@ -40,7 +40,7 @@ class ListenerStore(Repository):
     def renew(self, connection: Connection, listener_id: str, until: float) -> bool:
         """False where it is there no more. One whose time is over and whose row is still there goes on."""
         longer = update(listeners).where(listeners.c.id == listener_id, listeners.c.ended_by.is_(None))
-        return connection.execute(longer.values(lease_until=milliseconds(until))).rowcount == 1
+        return changed_one(connection, longer.values(lease_until=milliseconds(until)))
 
     @reads
     def all(self, connection: Connection) -> list[Listener]:
@@ -61,7 +61,7 @@ class ListenerStore(Repository):
             .where(listeners.c.id == listener.id, listeners.c.ended_by.is_(None))
             .values(ended_by=by, answers=None, lease_until=milliseconds(now + ENDED_KEPT))
         )
-        if connection.execute(ended).rowcount != 1:
+        if not changed_one(connection, ended):
             return None
         write_note(connection, note)
         announce(connection, LISTENERS)
@@ -127,7 +127,7 @@ class ListenerStore(Repository):
             "duration_us": call.duration_us,
             "error": call.error,
         }
-        if connection.execute(open_.values(values)).rowcount != 1:
+        if not changed_one(connection, open_.values(values)):
             return False
         if call.delivery_key is not None:
             end = End("failed" if call.error else "completed", now, call.error)

@@ -7,7 +7,7 @@ from postern.core.history.sample import Sample
 from postern.stores.access.audit import changed_one, write_note
 from postern.stores.sql.moments import first_of, milliseconds
 from postern.stores.sql.repository import Repository, reads, writes
-from postern.stores.sql.tables import samples, webhooks
+from postern.stores.sql.tables import ALIVE, samples, webhooks
 from postern.stores.sql.upsert import insert_into
 from postern.stores.webhooks.versions import next_epoch
 
@@ -18,7 +18,7 @@ class Samples(Repository):
         self, connection: Connection, webhook_id: str | None, until: float | None, note: AuditEntry
     ) -> int:
         """Arms one webhook, or all; ``until`` None disarms. Returns how many webhooks it concerned."""
-        alive: Select[str] = select(webhooks.c.id).where(webhooks.c.deleted_at.is_(None))
+        alive: Select[str] = select(webhooks.c.id).where(ALIVE)
         if webhook_id is not None:
             alive = alive.where(webhooks.c.id == webhook_id)
         moment = None if until is None else milliseconds(until)

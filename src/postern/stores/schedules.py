@@ -18,7 +18,7 @@ from postern.stores.calls.recorder import record_all
 from postern.stores.sql.bulk import Parameters
 from postern.stores.sql.moments import all_of, first_of, milliseconds, seconds, stored
 from postern.stores.sql.repository import Repository, reads, writes
-from postern.stores.sql.tables import schedules, webhooks
+from postern.stores.sql.tables import ALIVE, schedules, webhooks
 from postern.stores.sql.upsert import insert_into
 
 LONGEST_LEASE = 600.0
@@ -72,7 +72,7 @@ class Schedules(Repository):
         unchanged = update(schedules).where(
             schedules.c.webhook_id == state.webhook_id, schedules.c.next_run_at == stored(state.next_run_at)
         )
-        return connection.execute(unchanged.values(next_run_at=milliseconds(next_run_at))).rowcount == 1
+        return changed_one(connection, unchanged.values(next_run_at=milliseconds(next_run_at)))
 
     @writes
     def finish(
@@ -94,7 +94,7 @@ class Schedules(Repository):
         }
         if run.seen is not None:
             values |= asdict(run.seen)
-        if connection.execute(update(schedules).where(*_still(claimed)).values(values)).rowcount != 1:
+        if not changed_one(connection, update(schedules).where(*_still(claimed)).values(values)):
             return None
         return record_all(connection, entries) if entries else []
 
@@ -106,10 +106,8 @@ class Schedules(Repository):
         if claimed is None:
             given_back = (schedules.c.next_run_at <= milliseconds(now), schedules.c.lease_until.is_not(None))
             return connection.execute(update(schedules).where(*given_back).values(lease_until=None)).rowcount
-        return sum(
-            connection.execute(update(schedules).where(*_still(one)).values(lease_until=None)).rowcount
-            for one in claimed
-        )
+        giving_back = [update(schedules).where(*_still(one)).values(lease_until=None) for one in claimed]
+        return sum(changed_one(connection, one) for one in giving_back)
 
     @writes
     def resume(self, connection: Connection, webhook_id: str, next_run_at: float, note: AuditEntry) -> bool:
@@ -132,7 +130,7 @@ class Schedules(Repository):
         found = (
             select(func.count())
             .select_from(schedules.join(webhooks, own))
-            .where(schedules.c.paused_at.is_not(None), webhooks.c.enabled, webhooks.c.deleted_at.is_(None))
+            .where(schedules.c.paused_at.is_not(None), webhooks.c.enabled, ALIVE)
         )
         return connection.scalar(found) or 0
 

@@ -34,7 +34,7 @@ def write_note(connection: Connection, note: AuditEntry | None) -> None:
         write_notes(connection, [note])
 
 
-def changed_one(connection: Connection, change: Executable, note: AuditEntry | None) -> bool:
+def changed_one(connection: Connection, change: Executable, note: AuditEntry | None = None) -> bool:
     """Whether a row was changed or deleted. Only then the note is written."""
     changed = connection.execute(change).rowcount == 1
     write_note(connection, note if changed else None)

@@ -57,7 +57,7 @@ class People(Repository):
             changing = changing.where(users.c.password_hash == hash_was)
         if level is not None and level != "admin" and not _another_admin(connection, user_id):
             return False
-        if connection.execute(changing.values(values)).rowcount != 1:
+        if not changed_one(connection, changing.values(values)):
             return False
         if end_sessions_but is not None:
             connection.execute(
@@ -93,7 +93,7 @@ class People(Repository):
         signed_in = known.values(
             last_signed_in_at=milliseconds(session.created_at), password_hash=new_hash or hash_was
         )
-        if connection.execute(signed_in).rowcount != 1:
+        if not changed_one(connection, signed_in):
             return False
         connection.execute(insert(sessions).values(row_of(session, digest=digest(secret))))
         write_note(connection, note)

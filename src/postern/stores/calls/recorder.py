@@ -24,6 +24,7 @@ from postern.stores.calls.claims import claim_keys
 from postern.stores.sql.bulk import execute_for_each, insert_rows
 from postern.stores.sql.moments import milliseconds, row_of, seconds
 from postern.stores.sql.tables import (
+    ALIVE,
     LATENCY_BOUNDS_MS,
     belongs,
     deliveries,
@@ -145,9 +146,7 @@ def no_longer_held(connection: Connection, waiting: list[Delivery]) -> set[str]:
     """The keys of those whose webhooks are not on hold any more. Asked here, under a lock: what is written
     down as held after the release has gone through the others would wait for ever."""
     ids = {delivery.webhook_id for delivery in waiting}
-    asked = select(webhooks.c.id).where(
-        webhooks.c.id.in_(ids), webhooks.c.held.is_(True), webhooks.c.deleted_at.is_(None)
-    )
+    asked = select(webhooks.c.id).where(webhooks.c.id.in_(ids), webhooks.c.held.is_(True), ALIVE)
     held = set(connection.execute(asked.order_by(webhooks.c.id).with_for_update(read=True)).scalars())
     return {delivery.key for delivery in waiting if delivery.webhook_id not in held}
 

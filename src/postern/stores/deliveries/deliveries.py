@@ -5,7 +5,7 @@ from operator import itemgetter
 from typing import Any
 
 import msgspec
-from sqlalchemy import BigInteger, Connection, bindparam, func, literal_column, select, update
+from sqlalchemy import BigInteger, Connection, Row, bindparam, func, select, update
 
 from postern.core.deliveries.delivery import Started, State
 from postern.core.history.invocation import Delivery
@@ -13,7 +13,7 @@ from postern.stores.calls.recorder import delivery_of
 from postern.stores.sql.bulk import Parameters, execute_for_each, fetch
 from postern.stores.sql.moments import milliseconds, seconds
 from postern.stores.sql.repository import Repository, reads, writes
-from postern.stores.sql.tables import UNUSUAL_DELIVERIES, deliveries, invocations
+from postern.stores.sql.tables import QUEUED, UNUSUAL_DELIVERIES, deliveries, invocations
 from postern.stores.sql.wake import DUE, announce
 
 LONGEST_LOG = 20
@@ -135,7 +135,7 @@ class Deliveries(Repository):
         waiting = (
             select(deliveries.c.key)
             .where(
-                deliveries.c.state == literal_column("'queued'"),
+                QUEUED,
                 deliveries.c.next_at > milliseconds(after),
                 deliveries.c.error != "",
                 deliveries.c.key.not_in(under_way),
@@ -179,7 +179,7 @@ class Deliveries(Repository):
     @reads
     def backlog(self, connection: Connection, now: float) -> tuple[int, float]:
         """Returns how many deliveries wait (counted up to 10,000), and for how long the oldest has been due. One that
-        could not be started counts from its call or release. Few of these are looked at, as in ``tried_in_vain``."""
+        could not be started counts from its call or release."""
         due = (
             select(deliveries.c.next_at)
             .where(deliveries.c.state == "queued")
@@ -192,24 +192,27 @@ class Deliveries(Repository):
         ).one()
         if oldest is None:
             return count, 0.0
-        tried = connection.execute(_WAITING_LONGEST.limit(1_000))
-        since = [released_at or created_at for error, created_at, released_at in tried if error]
+        since = [one.released_at or one.created_at for one in waiting_longest(connection)]
         return count, max(0.0, now - seconds(min([oldest, *since])))
 
     @reads
     def tried_in_vain(self, connection: Connection, before: float) -> bool:
-        """Whether one that is this old could not be started when it was last tried, by whichever process. As below, few
-        are looked at: those that wait longest."""
-        latest, found = milliseconds(before), connection.execute(_WAITING_LONGEST.limit(1_000))
-        return any(error and created_at <= latest for error, created_at, _ in found)
+        """Whether one that is this old could not be started when it was last tried, by whichever process."""
+        latest = milliseconds(before)
+        return any(one.created_at <= latest for one in waiting_longest(connection))
+
+
+def waiting_longest(connection: Connection) -> list[Row[Any]]:
+    """Those among a thousand that were tried in vain. More are not looked at: their next tries are the furthest off."""
+    names = ("webhook_id", "error", "attempts", "created_at", "released_at")
+    asked = select(*(deliveries.c[name] for name in names))
+    longest = asked.where(QUEUED).order_by(deliveries.c.next_at.desc()).limit(1_000)
+    return [row for row in connection.execute(longest) if row.error]
 
 
 # In the driver, as is what of their calls is read then: each start that is not waited for costs these, and SQLAlchemy
 # takes longer for them than the database.
-_IS_DUE = (
-    deliveries.c.state == literal_column("'queued'"),
-    deliveries.c.next_at <= bindparam("now", type_=BigInteger),
-)
+_IS_DUE = QUEUED, deliveries.c.next_at <= bindparam("now", type_=BigInteger)
 _EARLIEST_FIRST = deliveries.c.next_at, deliveries.c.key
 _DUE_SIZES = (
     select(func.coalesce(invocations.c.body_size, 0))
@@ -217,11 +220,6 @@ _DUE_SIZES = (
     .where(*_IS_DUE)
     .order_by(*_EARLIEST_FIRST)
     .limit(bindparam("most", type_=BigInteger))
-)
-_WAITING_LONGEST = (
-    select(deliveries.c.error, deliveries.c.created_at, deliveries.c.released_at)
-    .where(deliveries.c.state == literal_column("'queued'"))
-    .order_by(deliveries.c.next_at.desc())
 )
 _CLAIM = (
     update(deliveries)

@@ -169,10 +169,7 @@ class Replays(Repository):
         here = update(replays).where(
             replays.c.id == replay.id, replays.c.state == "running", replays.c.position == replay.position
         )
-        if (
-            connection.execute(here.values(position=position, next_at=milliseconds(now + lease))).rowcount
-            != 1
-        ):
+        if not changed_one(connection, here.values(position=position, next_at=milliseconds(now + lease))):
             return False
         asked_by = replay.started_by or replay.created_by
         made = [

@@ -16,7 +16,6 @@ from sqlalchemy import (
     collate,
     func,
     literal,
-    literal_column,
     or_,
     select,
     union_all,
@@ -28,6 +27,7 @@ from postern.core.history.invocation import HistoryFilter, statuses_of
 from postern.core.history.part import in_fields, in_headers, part_of, path_of, spellings
 from postern.identity import first_id_at
 from postern.stores.sql.tables import (
+    QUEUED,
     UNUSUAL_ANSWERS,
     UNUSUAL_DELIVERIES,
     UNUSUAL_INVOCATIONS,
@@ -260,5 +260,5 @@ def _newest_state() -> ScalarSelect[str]:
 def _in_state(status: str) -> ColumnElement[bool]:
     """The condition for a state that few deliveries are in and for which there is an index."""
     if status == "accepted":
-        return deliveries.c.state == literal_column("'queued'")
+        return QUEUED
     return and_(deliveries.c.state == status, UNUSUAL_DELIVERIES)

@@ -7,6 +7,7 @@ from sqlalchemy import Connection, func, select, update
 
 from postern.core.history.invocation import Invocation
 from postern.identity import first_id_at
+from postern.stores.access.audit import changed_one
 from postern.stores.chores import how_far
 from postern.stores.history.reading import brief, invocation_of
 from postern.stores.sql.bulk import Parameters, execute_for_each
@@ -59,7 +60,7 @@ class Findable(Repository):
         last = reached or max(keys)
         insert_first(connection, chores, {"name": CHORE, "at": 0, "reached": ""})
         ours = update(chores).where(chores.c.name == CHORE, chores.c.reached == after)
-        if connection.execute(ours.values(reached=last, at=milliseconds(now))).rowcount != 1:
+        if not changed_one(connection, ours.values(reached=last, at=milliseconds(now))):
             return False
         # In the order of the table's key, so that neighbours are written together.
         rows = sorted((key, one) for one, found in keys.items() for key in found)

@@ -167,6 +167,10 @@ UNUSUAL_DELIVERIES = deliveries.c.state.in_(
 )
 
 
+ALIVE = webhooks.c.deleted_at.is_(None)
+QUEUED = deliveries.c.state == literal_column("'queued'")
+
+
 def belongs(invocation_id: str | ColumnElement[str] = invocations.c.id) -> ColumnElement[bool]:
     """A delivery's key begins with its invocation's id: a range of the primary key finds it without another
     index."""

@@ -6,7 +6,7 @@ from postern.core.access.audit import AuditEntry
 from postern.core.problems import Refused
 from postern.core.webhooks.stored import BinnedWebhook, UnreadableWebhook
 from postern.stores import schedules
-from postern.stores.access.audit import write_note, write_notes
+from postern.stores.access.audit import changed_one, write_note, write_notes
 from postern.stores.sql import tables
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import all_of, milliseconds
@@ -78,12 +78,8 @@ class BinStore(Repository):
     def purge(self, connection: Connection, webhook_id: str, note: AuditEntry | None = None) -> bool:
         """Deletes a webhook in the bin for good. The row stays as a tombstone: its short code is never given out
         again."""
-        changed = connection.execute(
-            update(webhooks)
-            .where(webhooks.c.id == webhook_id, IN_THE_BIN)
-            .values(document=NOTHING_LEFT, enabled=False)
-        )
-        if changed.rowcount != 1:
+        purging = update(webhooks).where(webhooks.c.id == webhook_id, IN_THE_BIN)
+        if not changed_one(connection, purging.values(document=NOTHING_LEFT, enabled=False)):
             return False
         # Nobody can release or drop them any more, and what is held is never taken by retention.
         held = update(deliveries).where(

@@ -3,16 +3,14 @@
 from sqlalchemy import Connection, select, update
 
 from postern.core.history.invocation import StoreUnavailable
-from postern.stores.sql.tables import epochs, webhooks
+from postern.stores.sql.tables import ALIVE, epochs, webhooks
 from postern.stores.sql.wake import CONFIGURATION, announce
 
 
 def versions(connection: Connection, webhook_ids: list[str]) -> dict[str, int]:
     """Returns the versions of those that are there. Locked until the commit: what is written afterwards depends on
     this."""
-    found = select(webhooks.c.id, webhooks.c.version).where(
-        webhooks.c.id.in_(webhook_ids), webhooks.c.deleted_at.is_(None)
-    )
+    found = select(webhooks.c.id, webhooks.c.version).where(webhooks.c.id.in_(webhook_ids), ALIVE)
     return {row[0]: row[1] for row in connection.execute(found.order_by(webhooks.c.id).with_for_update())}
 
 

@@ -34,14 +34,14 @@ from postern.core.webhooks.stored import (
 from postern.identity import new_id
 from postern.observe.logs import log
 from postern.stores import schedules
-from postern.stores.access.audit import write_note, write_notes
+from postern.stores.access.audit import changed_one, write_note, write_notes
 from postern.stores.secrets import keys
 from postern.stores.secrets.vault import Vault, VaultError, envelopes_of
 from postern.stores.sql.bulk import Parameters
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds, seconds, value_of
 from postern.stores.sql.repository import Repository, reads, writes
-from postern.stores.sql.tables import epochs, samples, secrets, tallies, webhooks
+from postern.stores.sql.tables import ALIVE, epochs, samples, secrets, tallies, webhooks
 from postern.stores.sql.writer import Writer
 from postern.stores.webhooks.versions import next_epoch, versions
 
@@ -69,9 +69,7 @@ class WebhookStore(Repository):
         def job(connection: Connection) -> bool:
             row = _row(webhook, next_epoch(connection))  # from here on nobody else makes one
             if known is not None:
-                same = select(webhooks.c.id).where(
-                    webhooks.c.name == webhook.name, webhooks.c.deleted_at.is_(None)
-                )
+                same = select(webhooks.c.id).where(webhooks.c.name == webhook.name, ALIVE)
                 if not known.issuperset(connection.execute(same).scalars()):
                     return False
             connection.execute(
@@ -103,16 +101,9 @@ class WebhookStore(Repository):
         promote: bool = False,
     ) -> bool:
         """False when somebody else was faster: nothing is changed then."""
-        changed = connection.execute(
-            update(webhooks)
-            .where(
-                webhooks.c.id == webhook.id,
-                webhooks.c.version == seen_version,
-                webhooks.c.deleted_at.is_(None),
-            )
-            .values(**_row(webhook, next_epoch(connection)))
-        )
-        if changed.rowcount != 1:
+        unchanged = webhooks.c.id == webhook.id, webhooks.c.version == seen_version, ALIVE
+        values = _row(webhook, next_epoch(connection))
+        if not changed_one(connection, update(webhooks).where(*unchanged).values(values)):
             return False
         if promote:
             self._promote(connection, webhook.id)
@@ -164,22 +155,15 @@ class WebhookStore(Repository):
     @reads
     def some(self, connection: Connection, webhook_ids: list[str]) -> dict[str, Stored]:
         """Returns those that are there, by id."""
-        found = select(webhooks).where(webhooks.c.deleted_at.is_(None))
-        rows = list(_of(connection, found, webhooks.c.id, webhook_ids))
+        rows = list(_of(connection, select(webhooks).where(ALIVE), webhooks.c.id, webhook_ids))
         return {one.id: one for one in self.stored_all(connection, rows)}
 
     @reads
     def page(self, connection: Connection, limit: int, before: str | None = None) -> list[Stored]:
-        statement = (
-            select(webhooks)
-            .where(webhooks.c.deleted_at.is_(None))
-            .order_by(webhooks.c.id.desc())
-            .limit(limit)
-        )
+        statement = select(webhooks).where(ALIVE).order_by(webhooks.c.id.desc()).limit(limit)
         if before:
             statement = statement.where(webhooks.c.id < before)
-        rows = connection.execute(statement).all()
-        return self.stored_all(connection, rows)
+        return self.stored_all(connection, connection.execute(statement).all())
 
     @reads
     def changed_since(self, connection: Connection, epoch: int) -> ChangedWebhooks:
