@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from postern.core.names import is_header_name
-from postern.core.problems import PROBLEMS
+from postern.core.problems import PROBLEMS, FieldRefused
 
 JSON = (b"content-type", b"application/json")
 PROBLEM_JSON = (b"content-type", b"application/problem+json")
@@ -97,12 +97,8 @@ _SANDBOX = (
 )
 
 
-class InvalidResponse(ValueError):
-    """The workflow's answer cannot be sent. ``field`` is the part that is wrong."""
-
-    def __init__(self, field: str, message: str) -> None:
-        super().__init__(message)
-        self.field = field
+class InvalidResponse(FieldRefused):
+    """The workflow's answer cannot be sent."""
 
 
 class WorkflowResponse(msgspec.Struct, frozen=True):

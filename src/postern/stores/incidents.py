@@ -224,9 +224,7 @@ class Incidents(Repository):
         asked = select(secrets.c.webhook_id, secrets.c.created_at).join(
             webhooks, webhooks.c.id == secrets.c.webhook_id
         )
-        asked = asked.where(
-            secrets.c.field == "second", secrets.c.created_at < milliseconds(before), ALIVE
-        )
+        asked = asked.where(secrets.c.field == "second", secrets.c.created_at < milliseconds(before), ALIVE)
         return {webhook_id: seconds(created_at) for webhook_id, created_at in connection.execute(asked)}
 
     @reads

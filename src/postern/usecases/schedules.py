@@ -27,7 +27,7 @@ from postern.core.webhooks.stored import StoredWebhook
 from postern.core.webhooks.webhook import Webhook
 from postern.observe.calls import call_counts
 from postern.observe.logs import log
-from postern.usecases.access.audit import noted
+from postern.usecases.access.audit import note_down, noted
 from postern.usecases.answers import shown
 from postern.usecases.calls.receive import entry_of
 from postern.usecases.runtime.gateway import Gateway, require
@@ -70,7 +70,7 @@ async def run_now(gateway: Gateway, actor: Actor, webhook_id: str) -> views.Sche
     claimed = await gateway.store.schedules.take(webhook_id, gateway.clock(), LEASE)
     if claimed is None:
         raise Refused("conflict", "it is being run right now")
-    await gateway.store.audit.write(noted(gateway, actor, "schedule run by hand", webhook_id))
+    await note_down(gateway, actor, "schedule run by hand", webhook_id)
     done = await run(gateway, claimed)
     if done is None:
         raise Refused("conflict", "its setting was changed while it ran: nothing was recorded")

@@ -14,11 +14,12 @@ def served(gateway: Gateway, webhook_id: str) -> Webhook:
     return existing(gateway.runtime.directory.by_id(webhook_id), NO_WEBHOOK)
 
 
-async def stored(gateway: Gateway, webhook_id: str) -> StoredWebhook:
-    """The webhook with its settings and secrets. Raises ``Refused``."""
+async def stored(gateway: Gateway, webhook_id: str, seen_version: int | None = None) -> StoredWebhook:
+    """The webhook with its settings and secrets. Raises ``Refused``, also if it is no longer the version that was seen."""
     webhook = existing(await gateway.store.webhooks.get(webhook_id), NO_WEBHOOK)
     if isinstance(webhook, UnreadableWebhook):
         raise Refused("temporarily_unavailable", webhook.explanation)
+    check_version(webhook, seen_version)
     return webhook
 
 

@@ -6,7 +6,7 @@ released default stays as it is. A document with an unknown name is refused: a n
 without that setting calls could come in that the owner has shut out.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta
@@ -34,40 +34,32 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_
 class NoAuthentication(Setting, frozen=True, tag_field="method", tag="none"):
     """Anybody who knows the URL may call. For testing only."""
 
-    @property
-    def method(self) -> Literal["none"]:
-        return "none"
+    method: ClassVar[Literal["none"]] = "none"
 
 
 class TokenAuthentication(Setting, frozen=True, tag_field="method", tag="token"):
     """A fixed secret that the caller sends with every call: in the header ``headerName``, as Bearer token, as password of the
     Basic ``username``, in the URL as ``parameterName``, or in the body at ``tokenPath``."""
 
+    method: ClassVar[Literal["token"]] = "token"
     placement: Placement = "header"
     header_name: Annotated[str, Bounds(check=without(header_name_problem))] = "X-Api-Key"
     username: Annotated[str, Bounds(check=without(username_problem))] | None = None
     parameter_name: Annotated[str, Bounds(check=without(parameter_name_problem))] = "token"
     token_path: Annotated[str, Bounds(check=without(bounds.path_problem))] = "token"
 
-    @property
-    def method(self) -> Literal["token"]:
-        return "token"
-
 
 class SignatureAuthentication(Setting, frozen=True, tag_field="method", tag="hmac"):
     """The sender signs each call. ``provider`` is a built-in sender, generic, or custom with a ``scheme``; ``publicUrl`` is the URL
     that the sender was given, where that is signed; ``toleranceSeconds`` is the age that a signature may have."""
 
+    method: ClassVar[Literal["hmac"]] = "hmac"
     provider: str
     public_url: Annotated[str, Bounds(check=without(bounds.public_url_problem))] | None = None
     tolerance_seconds: Annotated[int, Bounds(ge=0, le=30 * 86400)] | None = None
     scheme: Document | None = None
     """A custom scheme as its owner wrote it. Calls are judged by ``Resolved.scheme``."""
     require_timestamp_and_digest: bool = False
-
-    @property
-    def method(self) -> Literal["hmac"]:
-        return "hmac"
 
 
 Authentication = NoAuthentication | TokenAuthentication | SignatureAuthentication

@@ -105,9 +105,8 @@ def write_ends(
 
 
 def _keep(connection: Connection, answered: list[AnswerHeard]) -> None:
-    execute_for_each(
-        connection, insert_missing(answers, connection.dialect.name), list(map(row_of, answered))
-    )
+    inserting = insert_missing(answers, connection.dialect.name)
+    execute_for_each(connection, inserting, list(map(row_of, answered)))
 
 
 def _end(

@@ -20,6 +20,11 @@ def noted(gateway: Gateway, actor: Actor, action: str, subject: str, **changes: 
     return AuditEntry(new_id("aud"), gateway.clock(), actor.name, actor.level, action, subject[:80], changes)
 
 
+async def note_down(gateway: Gateway, actor: Actor, action: str, subject: str, **changes: Any) -> None:
+    """Writes an entry by itself, for what changes no row."""
+    await gateway.store.audit.write(noted(gateway, actor, action, subject, **changes))
+
+
 def webhook_noted(
     gateway: Gateway,
     actor: Actor,

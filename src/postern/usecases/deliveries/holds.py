@@ -4,10 +4,10 @@ from typing import Any
 
 from postern.core.access.accounts import Actor
 from postern.core.deliveries.delivery import State
-from postern.usecases.access.audit import noted
+from postern.usecases.access.audit import note_down, noted
 from postern.usecases.deliveries import views
 from postern.usecases.runtime.gateway import Gateway, require
-from postern.usecases.stored_webhook import check_version, save, stored
+from postern.usecases.stored_webhook import save, stored
 
 STEP = 500
 """Deliveries that one step moves. Calls are stored between the steps."""
@@ -38,14 +38,13 @@ async def drop(gateway: Gateway, actor: Actor, webhook_id: str) -> views.Dropped
     """What waits will not be started, unless it is replayed. The hold goes on."""
     require(actor, "write")
     await stored(gateway, webhook_id)
-    await gateway.store.audit.write(noted(gateway, actor, "held deliveries dropped", webhook_id))
+    await note_down(gateway, actor, "held deliveries dropped", webhook_id)
     dropped = await move(gateway, webhook_id, "dropped")
     return views.Dropped(**await _state(gateway, webhook_id), dropped=dropped)
 
 
 async def _set(gateway: Gateway, actor: Actor, webhook_id: str, held: bool, seen_version: int | None) -> None:
-    webhook = await stored(gateway, webhook_id)
-    check_version(webhook, seen_version)
+    webhook = await stored(gateway, webhook_id, seen_version)
     if webhook.held != held:
         webhook.held = held
         note = noted(gateway, actor, "webhook held" if held else "webhook released", webhook_id)

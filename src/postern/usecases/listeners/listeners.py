@@ -17,7 +17,7 @@ from postern.core.problems import Refused, existing, invalid
 from postern.identity import new_id
 from postern.observe.metrics import counter_of_ends
 from postern.usecases.access.audit import noted
-from postern.usecases.answers import Time, iso
+from postern.usecases.answers import Time, iso, shown
 from postern.usecases.deliveries.starting import take_answer
 from postern.usecases.history.history import recorded, request_in
 from postern.usecases.history.views.calls import LocalRun, run_of
@@ -95,7 +95,7 @@ async def enter(gateway: Gateway, actor: Actor, request: EnterRequest, address: 
         said += f"{taken.holder.id} can be ended with `postern listeners end`."
         raise Refused("conflict", said) from None
     await refresh(gateway)
-    return views.entered_of(listener)
+    return shown(views.Entered, listener, by=listener.owner, ask_within=LEASE)
 
 
 async def listing(gateway: Gateway, actor: Actor) -> list[views.Listener]:

@@ -49,7 +49,3 @@ class Taken(View):
 
 def listener_of(one: core.Listener) -> Listener:
     return shown(Listener, one, by=one.owner)
-
-
-def entered_of(one: core.Listener) -> Entered:
-    return shown(Entered, one, by=one.owner, ask_within=core.LEASE)

@@ -19,7 +19,7 @@ from postern.core.steady_clock import SteadyClock
 from postern.identity import first_id_at
 from postern.observe.logs import log
 from postern.usecases.access.accounts import SESSION_IDLE
-from postern.usecases.access.audit import noted
+from postern.usecases.access.audit import note_down
 from postern.usecases.answers import Time
 from postern.usecases.history.history import recorded
 from postern.usecases.runtime.gateway import Gateway, require
@@ -66,7 +66,7 @@ async def prune(gateway: Gateway, actor: Actor, report: Report = _nobody) -> dic
     and how many so far."""
     require(actor, "admin")
     done = await _prune(gateway, gateway.clock(), report)
-    await gateway.store.audit.write(noted(gateway, actor, "history pruned", "history", **done))
+    await note_down(gateway, actor, "history pruned", "history", **done)
     return done
 
 

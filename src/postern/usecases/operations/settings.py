@@ -2,7 +2,7 @@
 
 from postern.core.access.accounts import Actor
 from postern.core.operations.shown_setting import ShownSetting
-from postern.usecases.access.audit import noted
+from postern.usecases.access.audit import note_down
 from postern.usecases.runtime.gateway import Gateway, require
 
 
@@ -23,5 +23,5 @@ async def rotate_key(gateway: Gateway, actor: Actor) -> int:
         done += changed
         if not left:
             done += await gateway.store.idempotency.reseal()
-            await gateway.store.audit.write(noted(gateway, actor, "key rotated", "secrets", reencrypted=done))
+            await note_down(gateway, actor, "key rotated", "secrets", reencrypted=done)
             return done

@@ -8,7 +8,7 @@ from postern import presets
 from postern.core.access.accounts import Actor
 from postern.core.moment import moment
 from postern.core.problems import FetchTrouble, Refused, invalid
-from postern.usecases.access.audit import noted
+from postern.usecases.access.audit import note_down
 from postern.usecases.answers import Time
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.sending_again import senders
@@ -63,8 +63,7 @@ async def send_again(gateway: Gateway, actor: Actor, webhook_id: str, request: S
         pressed, wait = wanted, None
         if not request.dry_run and how.by_hand is None:
             pressed, wait = await _press(api, wanted[: senders.MOST_PRESSED])
-            note = noted(gateway, actor, "sender asked to send again", webhook.id, calls=len(pressed))
-            await gateway.store.audit.write(note)
+            await note_down(gateway, actor, "sender asked to send again", webhook.id, calls=len(pressed))
     except SlowDown as slow:
         raise Refused("conflict", str(slow)) from None
     except FetchTrouble as trouble:

@@ -35,7 +35,7 @@ from postern.core.webhooks.making import (
 )
 from postern.core.webhooks.settings import Authentication, TokenAuthentication
 from postern.core.webhooks.stored import StoredWebhook
-from postern.usecases.access.audit import noted
+from postern.usecases.access.audit import note_down
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.shapes import WHOLE, Shape, given_body
 from postern.usecases.signatures import senders, views
@@ -100,11 +100,8 @@ async def send(gateway: Gateway, actor: Actor, webhook_id: str, request: SendReq
     sender = _Sender(gateway, webhook, draft, request, url)
     sender.make()  # what cannot be made is refused before anything is noted or sent
     what = {"event": draft.event, "count": request.count, "wrong": request.wrong}
-    await gateway.store.audit.write(
-        noted(
-            gateway, actor, "test calls sent", webhook_id, **{name: one for name, one in what.items() if one}
-        )
-    )
+    said = {name: one for name, one in what.items() if one}
+    await note_down(gateway, actor, "test calls sent", webhook_id, **said)
     return views.Sent(webhook_id=webhook_id, url=url, event=draft.event, calls=await sender.send_all())
 
 

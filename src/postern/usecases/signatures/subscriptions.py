@@ -4,7 +4,7 @@ from postern.core.access.accounts import Actor
 from postern.core.calls.paths import as_text, walk
 from postern.core.problems import FetchTrouble, Refused
 from postern.core.signatures.handshake import confirmation_at
-from postern.usecases.access.audit import noted
+from postern.usecases.access.audit import note_down
 from postern.usecases.history.history import recorded
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.signatures.views import ConfirmedSubscription
@@ -35,14 +35,8 @@ async def confirm(gateway: Gateway, actor: Actor, invocation_id: str) -> Confirm
         detail = f"the sender answered {heard.status}; what it asked for is good for three days"
         raise Refused("conflict", detail)
     topic = as_text(walk(call.body, ("TopicArn",)) or b"")
-    await gateway.store.audit.write(
-        noted(
-            gateway,
-            actor,
-            "subscription confirmed",
-            invocation.webhook_id,
-            topic=topic,
-            invocationId=invocation_id,
-        )
+    webhook_id = invocation.webhook_id
+    await note_down(
+        gateway, actor, "subscription confirmed", webhook_id, topic=topic, invocationId=invocation_id
     )
-    return ConfirmedSubscription(webhook_id=invocation.webhook_id, invocation_id=invocation_id, topic=topic)
+    return ConfirmedSubscription(webhook_id=webhook_id, invocation_id=invocation_id, topic=topic)

@@ -8,7 +8,7 @@ from postern.core.documents import Patch
 from postern.core.problems import Refused, existing
 from postern.core.webhooks.announced import FIELD as ANNOUNCED
 from postern.core.webhooks.announced import announced
-from postern.usecases.access.audit import noted, webhook_noted
+from postern.usecases.access.audit import note_down, noted, webhook_noted
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.stored_webhook import NO_WEBHOOK, check_secrets, check_version, save, stored
 from postern.usecases.webhooks import views
@@ -41,8 +41,7 @@ async def change(
     """A merge patch (RFC 7396): what is named is changed, null goes back to the default. Secrets that are not
     named stay; another method or provider starts without any."""
     require(actor, "write")
-    webhook = await stored(gateway, webhook_id)
-    check_version(webhook, seen_version)
+    webhook = await stored(gateway, webhook_id, seen_version)
     before = replace(webhook)
     changes = altered(gateway, webhook, patch)
     note = webhook_noted(gateway, actor, "webhook changed", webhook, before, changes)
@@ -62,8 +61,7 @@ async def promote(
 ) -> views.Webhook:
     """The second valid secret becomes the main one, and the second is cleared."""
     require(actor, "write")
-    webhook = await stored(gateway, webhook_id)
-    check_version(webhook, seen_version)
+    webhook = await stored(gateway, webhook_id, seen_version)
     if "second" not in webhook.secrets:
         raise Refused("conflict", "there is no second secret to promote")
     await save(gateway, webhook, {}, noted(gateway, actor, "secret promoted", webhook.id), promote=True)
@@ -81,8 +79,7 @@ async def adopt(
     forget the others, which until then are kept aside under authentication.announced. Whether it was the
     sender, its owner must say: with the id of the call, where several were announced."""
     require(actor, "write")
-    webhook = await stored(gateway, webhook_id)
-    check_version(webhook, seen_version)
+    webhook = await stored(gateway, webhook_id, seen_version)
     there = announced(webhook.secrets)
     if not there.kept:
         raise Refused("conflict", "no sender has announced a secret")
@@ -129,7 +126,5 @@ async def reveal(gateway: Gateway, actor: Actor, webhook_id: str) -> dict[str, s
         for field, secret in webhook.secrets.items()
         if field in ("main", "second")
     }
-    await gateway.store.audit.write(
-        noted(gateway, actor, "secret revealed", webhook_id, fields=sorted(revealed))
-    )
+    await note_down(gateway, actor, "secret revealed", webhook_id, fields=sorted(revealed))
     return revealed
