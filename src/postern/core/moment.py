@@ -1,4 +1,4 @@
-"""Reads a time as people write it."""
+"""Times: as people write them, and as answers show them."""
 
 import re
 from datetime import UTC, datetime
@@ -8,6 +8,21 @@ LAST_MOMENT = 253402300800.0
 
 _AGO = re.compile(r"([0-9]{1,9})([smhd])")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"  # for +00:00
+
+
+class Time(float):
+    """Seconds since 1970; as text, ISO 8601 in UTC."""
+
+    def __str__(self) -> str:
+        return iso(self)
+
+    @classmethod
+    def maybe(cls, seconds: float | None) -> "Time | None":
+        return None if seconds is None else cls(seconds)
 
 
 def moment(text: str, now: float) -> float:

@@ -5,13 +5,16 @@ the same types.
 """
 
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache
 from typing import Any, Generic, TypeVar, get_type_hints
 
 import msgspec
 from msgspec import UNSET as UNSET
 from msgspec import UnsetType as UnsetType
+
+from postern.core.moment import Time as Time
+from postern.core.moment import iso as iso
 
 T = TypeVar("T")
 V = TypeVar("V", bound=msgspec.Struct)
@@ -20,21 +23,6 @@ MOST_ON_A_PAGE = 200
 
 Schema = dict[str, Any]
 """A JSON Schema, or the components that schemas refer to."""
-
-
-def iso(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"  # for +00:00
-
-
-class Time(float):
-    """Seconds since 1970; as text, ISO 8601 in UTC."""
-
-    def __str__(self) -> str:
-        return iso(self)
-
-    @classmethod
-    def maybe(cls, seconds: float | None) -> "Time | None":
-        return None if seconds is None else cls(seconds)
 
 
 class View(msgspec.Struct, rename="camel"):

@@ -64,7 +64,7 @@ def summary_of(story: recorded.Story) -> InvocationSummary:
         answered_at=Time(story.answered.at) if story.answered else None,
         caller_gone=story.answered is not None and not story.answered.reached,
         bookmarked=story.bookmark is not None,
-        edited_from=story.edited.made_from if story.edited else None,
+        edited_from=story.edited.invocation_id if story.edited else None,
         runs=newest.runs if newest else UNSET,
         nobody_listens=newest.state == "started" and newest.runs == 0 if newest else UNSET,
         run_state=run_state_of(newest) if newest else UNSET,

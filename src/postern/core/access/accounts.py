@@ -5,18 +5,20 @@ from typing import Literal, get_args
 
 from msgspec import Struct
 
+from postern.core.moment import Time
+
 Level = Literal["read", "write", "admin"]
 LEVELS: tuple[Level, ...] = get_args(Level)
 
 
-class ApiKey(Struct, frozen=True):
+class ApiKey(Struct, frozen=True, rename="camel"):
     id: str
     name: str
     level: Level
     prefix: str
-    created_at: float
+    created_at: Time
     created_by: str
-    last_used_at: float | None = None
+    last_used_at: Time | None
 
 
 class Actor(Struct, frozen=True):

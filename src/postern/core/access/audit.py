@@ -1,20 +1,19 @@
-"""The audit log's entries."""
+"""The audit log's entries: who changed what, and when."""
 
 from typing import Any
 
 from msgspec import Struct, field
 
 from postern.core.access.accounts import Level
+from postern.core.moment import Time
 
 Changes = dict[str, Any]
 """By the name of the changed field: its value before and after; of a secret, only that it was set."""
 
 
-class AuditEntry(Struct, frozen=True):
-    """Who changed what, and when."""
-
+class AuditEntry(Struct, frozen=True, rename="camel"):
     id: str
-    at: float
+    at: Time
     actor: str
     level: Level
     action: str

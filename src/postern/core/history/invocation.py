@@ -9,7 +9,7 @@ from postern.core.answer import WorkflowResponse
 from postern.core.calls.call import Call
 from postern.core.calls.content import RECORDED, Payload, UnreadableContent, read_object
 from postern.core.deliveries.delivery import State
-from postern.core.history.marks import Bookmark, Edited
+from postern.core.history.marks import Bookmark, EditedFrom
 from postern.core.listeners import Handed
 
 Json = bytes
@@ -249,7 +249,7 @@ class Story(msgspec.Struct):
     deliveries: list[Delivery]
     answered: AnswerHeard | None = None
     bookmark: Bookmark | None = None
-    edited: Edited | None = None
+    edited: EditedFrom | None = None
 
 
 class HistoryPage(msgspec.Struct):

@@ -2,13 +2,15 @@
 
 from msgspec import Struct
 
+from postern.core.moment import Time
+
 LONGEST_NOTE = 2_000
 MOST_NOTES = 50
 
 
-class Bookmark(Struct, frozen=True):
-    at: float
-    author: str
+class Bookmark(Struct, frozen=True, rename="camel"):
+    at: Time
+    by: str
 
 
 class CallNote(Struct, frozen=True):
@@ -19,11 +21,11 @@ class CallNote(Struct, frozen=True):
     text: str
 
 
-class Edited(Struct, frozen=True):
-    """Of which call an edited copy was made, by whom, and what differs, in words."""
+class EditedFrom(Struct, frozen=True, rename="camel"):
+    """``changed``: what differs from the call that it was made of, in words."""
 
-    made_from: str
-    author: str
+    invocation_id: str
+    by: str
     changed: list[str]
 
 

@@ -6,7 +6,7 @@ from sqlalchemy import Connection, select
 from postern.core.access.audit import AuditEntry
 from postern.core.deliveries.delivery import State
 from postern.core.history.invocation import Delivery, Entry, Invocation
-from postern.core.history.marks import Edited
+from postern.core.history.marks import EditedFrom
 from postern.core.problems import Gone
 from postern.stores.access.audit import write_note
 from postern.stores.calls.claims import claim_keys
@@ -30,13 +30,13 @@ class Emissions(Repository):
         asked_by: str,
         sample: bytes | None = None,
         note: AuditEntry | None = None,
-        made: tuple[Invocation, Edited] | None = None,
+        made: tuple[Invocation, EditedFrom] | None = None,
     ) -> Delivery:
         """``made``: an invocation that was made of another one, and is kept together with its start. It is no call: nothing
         counts it."""
         if made is not None:
             invocation, edited = made
-            lock_call(connection, edited.made_from)
+            lock_call(connection, edited.invocation_id)
             insert_invocation(connection, invocation)
             insert_edited(connection, invocation.id, edited)
         delivery = emit(connection, invocation_id, fields, state, now, asked_by)

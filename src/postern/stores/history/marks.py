@@ -7,7 +7,7 @@ import msgspec
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
 
 from postern.core.access.audit import AuditEntry
-from postern.core.history.marks import Bookmark, CallNote, Edited, Marks, SavedView
+from postern.core.history.marks import Bookmark, CallNote, EditedFrom, Marks, SavedView
 from postern.stores.access.audit import changed_one, write_note
 from postern.stores.history.locking import lock_call
 from postern.stores.sql.moments import all_of, milliseconds, row_of, value_of
@@ -42,7 +42,7 @@ class CallMarks(Repository):
         row = {"invocation_id": invocation_id, "at": milliseconds(now), "author": author}
         write_note(connection, note if insert_first(connection, bookmarks, row) else None)
         kept = connection.execute(select(bookmarks).where(bookmarks.c.invocation_id == invocation_id)).one()
-        return value_of(Bookmark, kept)
+        return value_of(Bookmark, kept, by=kept.author)
 
     @writes
     def forget_bookmark(self, connection: Connection, invocation_id: str, note: AuditEntry) -> bool:
@@ -65,20 +65,24 @@ class CallMarks(Repository):
         return changed_one(connection, delete(call_notes).where(call_notes.c.id == note_id), note)
 
 
-def insert_edited(connection: Connection, invocation_id: str, edited: Edited) -> None:
-    row = row_of(edited, invocation_id=invocation_id, changed=msgspec.json.encode(edited.changed))
+def insert_edited(connection: Connection, invocation_id: str, edited: EditedFrom) -> None:
+    row = {"invocation_id": invocation_id, "made_from": edited.invocation_id, "author": edited.by}
+    row["changed"] = msgspec.json.encode(edited.changed)
     connection.execute(insert(edited_calls).values(row))
 
 
 def shown_marks(
     connection: Connection, these: Callable[[ColumnElement[str]], ColumnElement[bool]]
-) -> tuple[dict[str, Bookmark], dict[str, Edited]]:
+) -> tuple[dict[str, Bookmark], dict[str, EditedFrom]]:
     """Returns the marks that a list shows. Both tables are small, and are asked by their keys."""
     marked = connection.execute(select(bookmarks).where(these(bookmarks.c.invocation_id)))
     made = connection.execute(select(edited_calls).where(these(edited_calls.c.invocation_id)))
     return (
-        {row.invocation_id: value_of(Bookmark, row) for row in marked},
-        {row.invocation_id: value_of(Edited, row, changed=msgspec.json.decode(row.changed)) for row in made},
+        {row.invocation_id: value_of(Bookmark, row, by=row.author) for row in marked},
+        {
+            row.invocation_id: EditedFrom(row.made_from, row.author, msgspec.json.decode(row.changed))
+            for row in made
+        },
     )
 
 

@@ -6,6 +6,8 @@ from typing import Any, TypeVar, get_type_hints, overload
 
 from sqlalchemy import Connection, Executable, Row
 
+from postern.core.moment import Time
+
 T = TypeVar("T")
 
 
@@ -28,16 +30,19 @@ def seconds(moment: int | None) -> float | None:
 
 
 @cache
-def _is_time(kind: Any) -> dict[str, bool]:
-    """Tells by the names of fields which of them are times: whatever is a float."""
-    return {name: hint in (float, float | None) for name, hint in get_type_hints(kind).items()}
+def _times(kind: Any) -> dict[str, type[float] | None]:
+    """By the names of fields, what a time is read as: whatever is a float is one."""
+    made = {float: float, float | None: float, Time: Time, Time | None: Time}
+    return {name: made.get(hint) for name, hint in get_type_hints(kind).items()}
 
 
 def value_of(kind: Callable[..., T], row: Row[Any], /, **given: object) -> T:
     """Makes a value from the columns that have the names of its fields, and from ``given``."""
-    is_time = _is_time(kind)
-    found = zip(row._fields, row, strict=True)
-    read = {name: seconds(value) if is_time[name] else value for name, value in found if name in is_time}
+    times, read = _times(kind), {}
+    for name, value in zip(row._fields, row, strict=True):
+        if name in times:
+            time = times[name]
+            read[name] = value if time is None or value is None else time(seconds(value))
     return kind(**{**read, **given})
 
 
@@ -53,8 +58,8 @@ def first_of(kind: Callable[..., T], connection: Connection, statement: Executab
 def row_of(value: Any, /, **given: object) -> dict[str, Any]:
     """The same for an insert."""
     found = {
-        name: milliseconds(one) if is_time and one is not None else one
-        for name, is_time in _is_time(value.__class__).items()
+        name: milliseconds(one) if time and one is not None else one
+        for name, time in _times(value.__class__).items()
         for one in (getattr(value, name),)
     }
     return {**found, **given}

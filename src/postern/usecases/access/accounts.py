@@ -15,7 +15,7 @@ from postern.usecases.access import views
 from postern.usecases.access.audit import noted
 from postern.usecases.access.known_browsers import known_browser
 from postern.usecases.access.passwords import NOBODY, check_password, hashed, matches, outdated
-from postern.usecases.answers import shown
+from postern.usecases.answers import Time, shown
 from postern.usecases.runtime.gateway import Gateway, require
 
 SESSION_IDLE = 12 * 3600.0
@@ -41,7 +41,8 @@ async def create_key(gateway: Gateway, actor: Actor, name: str, level: str) -> v
     name = name.strip()
     refuse_wrong([*_level_problem(level), *_name_problem(name, 200)])
     secret = new_api_key()
-    key = ApiKey(new_id("key"), name, _known(level), secret[:9], gateway.clock(), actor.name)
+    now = Time(gateway.clock())
+    key = ApiKey(new_id("key"), name, _known(level), secret[:9], now, actor.name, None)
     await gateway.store.api_keys.add(
         key, secret, noted(gateway, actor, "api-key created", key.id, name=key.name, level=level)
     )
@@ -51,7 +52,7 @@ async def create_key(gateway: Gateway, actor: Actor, name: str, level: str) -> v
 async def keys(gateway: Gateway, actor: Actor) -> list[views.ApiKey]:
     """Every API key with its name, its access level and its last use."""
     require(actor, "admin")
-    return [shown(views.ApiKey, key) for key in await gateway.store.api_keys.all()]
+    return await gateway.store.api_keys.all()
 
 
 async def delete_key(gateway: Gateway, actor: Actor, key_id: str) -> None:

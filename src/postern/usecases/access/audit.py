@@ -8,8 +8,7 @@ from postern.core.documents import Document
 from postern.core.webhooks.settings import as_document
 from postern.core.webhooks.stored import StoredWebhook
 from postern.identity import new_id
-from postern.usecases.access import views
-from postern.usecases.answers import Listing, first_page, page_size, shown
+from postern.usecases.answers import Listing, Time, first_page, page_size
 from postern.usecases.runtime.gateway import Gateway, require
 
 LONGEST_VALUE = 500
@@ -17,7 +16,8 @@ LONGEST_VALUE = 500
 
 def noted(gateway: Gateway, actor: Actor, action: str, subject: str, **changes: Any) -> AuditEntry:
     """The entry for the transaction of a change. Of a secret it is given only that it was set."""
-    return AuditEntry(new_id("aud"), gateway.clock(), actor.name, actor.level, action, subject[:80], changes)
+    at = Time(gateway.clock())
+    return AuditEntry(new_id("aud"), at, actor.name, actor.level, action, subject[:80], changes)
 
 
 async def note_down(gateway: Gateway, actor: Actor, action: str, subject: str, **changes: Any) -> None:
@@ -64,13 +64,13 @@ def differences(before: Document, after: Document, path: str = "") -> Changes:
 
 async def listing(
     gateway: Gateway, actor: Actor, limit: int = 50, cursor: str | None = None, subject: str | None = None
-) -> Listing[views.AuditEntry]:
+) -> Listing[AuditEntry]:
     """Who changed what and when, newest first. It holds no secret."""
     require(actor, "admin")
     limit = page_size(limit)
     found = await gateway.store.audit.page(limit + 1, cursor, subject)
     entries, next_cursor = first_page(found, limit, lambda one: one.id)
-    return Listing(items=[shown(views.AuditEntry, one) for one in entries], next_cursor=next_cursor)
+    return Listing(items=entries, next_cursor=next_cursor)
 
 
 def _short(value: Any) -> Any:

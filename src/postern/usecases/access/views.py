@@ -1,22 +1,13 @@
 """Answers about keys, users, sessions and the audit log."""
 
 from postern.core.access import accounts
+from postern.core.access.accounts import ApiKey as ApiKey
 from postern.core.access.accounts import Level
-from postern.core.access.audit import Changes
+from postern.core.access.audit import AuditEntry as AuditEntry
 from postern.usecases.answers import Time, View, shown
 
 
-class ApiKey(View):
-    id: str
-    name: str
-    level: Level
-    prefix: str
-    created_at: Time
-    created_by: str
-    last_used_at: Time | None
-
-
-class NewApiKey(ApiKey):
+class NewApiKey(ApiKey, frozen=True, rename="camel"):
     """Only this answer holds the key itself."""
 
     key: str
@@ -50,16 +41,6 @@ class Session(View):
     address: str
     user_agent: str
     current: bool
-
-
-class AuditEntry(View):
-    id: str
-    at: Time
-    actor: str
-    level: Level
-    action: str
-    subject: str
-    changes: Changes
 
 
 def session_of(session: accounts.Session, user: accounts.User, asking: accounts.Actor) -> Session:

@@ -1,4 +1,4 @@
-"""Edited replays: a workflow is started with a changed copy of a recorded call. The copy is an invocation of its own."""
+"""EditedFrom replays: a workflow is started with a changed copy of a recorded call. The copy is an invocation of its own."""
 
 from functools import partial
 
@@ -15,7 +15,7 @@ from postern.core.calls.content import (
 )
 from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.history.invocation import Invocation
-from postern.core.history.marks import Edited
+from postern.core.history.marks import EditedFrom
 from postern.core.history.replay import Values
 from postern.core.problems import FieldError, Refused, invalid, refuse_wrong
 from postern.identity import new_id
@@ -93,7 +93,7 @@ async def replay_edited(
         payload,
         by=actor.name,
         note=noted(gateway, actor, "edited invocation replayed", original.id, made=made.id, changed=changed),
-        made=(made, Edited(original.id, actor.name, changed)),
+        made=(made, EditedFrom(original.id, actor.name, changed)),
     )
 
 

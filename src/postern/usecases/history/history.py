@@ -10,7 +10,7 @@ from postern.core.calls.content import Payload
 from postern.core.calls.paths import as_text, parse_path, path_problem, walk_members
 from postern.core.history.failures import FailureGroup, groups_of
 from postern.core.history.invocation import HistoryFilter, Invocation, Story, payload_of
-from postern.core.history.marks import Edited
+from postern.core.history.marks import EditedFrom
 from postern.core.history.replay import Values
 from postern.core.history.sample import sample_of
 from postern.core.problems import Refused, existing, invalid
@@ -107,7 +107,7 @@ async def started_again(
     *,
     by: str,
     note: AuditEntry,
-    made: tuple[Invocation, Edited] | None = None,
+    made: tuple[Invocation, EditedFrom] | None = None,
 ) -> views.Replayed:
     """``made``: the invocation, if it is an edited copy that has to be recorded too."""
     now, sample = gateway.clock(), None

@@ -5,14 +5,13 @@ from typing import Annotated
 from pydantic import Field
 
 from postern.core.access.accounts import Actor
-from postern.core.history.marks import LONGEST_NOTE, MOST_NOTES, CallNote
+from postern.core.history.marks import LONGEST_NOTE, MOST_NOTES, Bookmark, CallNote
 from postern.core.problems import Refused, existing, invalid
 from postern.core.visible import can_be_stored
 from postern.identity import new_id
 from postern.usecases.access.audit import noted
-from postern.usecases.answers import Time
 from postern.usecases.history.history import recorded
-from postern.usecases.history.views.calls import Bookmark, Note, note_of
+from postern.usecases.history.views.calls import Note, note_of
 from postern.usecases.runtime.gateway import Gateway, require
 
 NoteText = Annotated[str, Field(json_schema_extra={"maxLength": LONGEST_NOTE})]
@@ -25,8 +24,7 @@ async def bookmark(gateway: Gateway, actor: Actor, invocation_id: str) -> Bookma
     require(actor, "write")
     await recorded(gateway, invocation_id)
     note = noted(gateway, actor, "call bookmarked", invocation_id)
-    kept = await gateway.store.marks.bookmark(invocation_id, actor.name, gateway.clock(), note)
-    return Bookmark(at=Time(kept.at), by=kept.author)
+    return await gateway.store.marks.bookmark(invocation_id, actor.name, gateway.clock(), note)
 
 
 async def remove_bookmark(gateway: Gateway, actor: Actor, invocation_id: str) -> None:

@@ -7,7 +7,7 @@ import msgspec
 from postern.core.deliveries.delivery import State
 from postern.core.history import invocation as recorded
 from postern.core.history.compare import Difference, Differences
-from postern.core.history.marks import CallNote, Marks
+from postern.core.history.marks import Bookmark, CallNote, EditedFrom, Marks
 from postern.core.listeners import Handed
 from postern.usecases.answers import UNSET, Time, UnsetType, View, shown
 from postern.usecases.summary import InvocationSummary, RunState, listener_of, run_state_of, summary_of
@@ -71,24 +71,11 @@ class Delivery(View):
     response: Response | None
 
 
-class Bookmark(View):
-    at: Time
-    by: str
-
-
 class Note(View):
     id: str
     at: Time
     by: str
     text: str
-
-
-class EditedFrom(View):
-    """``changed``: what differs from the call that it was made of, in words."""
-
-    invocation_id: str
-    by: str
-    changed: list[str]
 
 
 PayloadText = Annotated[
@@ -154,13 +141,9 @@ def invocation_of(
         deliveries=[delivery_of(one) for one in story.deliveries],
         local_runs=[run_of(one) for one in local_runs],
         judged_at=None if story.edited else Time(invocation.received_at + invocation.duration_us / 1_000_000),
-        bookmark=Bookmark(at=Time(story.bookmark.at), by=story.bookmark.author) if story.bookmark else None,
+        bookmark=story.bookmark,
         notes=[note_of(one) for one in marks.notes],
-        edited=EditedFrom(
-            invocation_id=story.edited.made_from, by=story.edited.author, changed=story.edited.changed
-        )
-        if story.edited
-        else None,
+        edited=story.edited,
         edited_replays=marks.edited,
     )
 
