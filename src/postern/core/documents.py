@@ -8,8 +8,5 @@ Document = dict[str, Any]
 Patch = dict[str, Any]
 """A merge patch (RFC 7396) of settings: what it names is set, null goes back to the default."""
 
-Payload = dict[str, Any]
-"""A JSON object that somebody else has sent."""
-
 BodyChanges = dict[str, Any]
 """Values to set in a body, by their paths."""

@@ -41,7 +41,6 @@ class InvalidSchedule(ValueError):
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
         self.field = field
-        self.message = message
 
 
 class Schedule(Struct, frozen=True):

@@ -13,7 +13,7 @@ import msgspec
 
 from postern.core.address import NOBODY
 from postern.core.deliveries.delivery import EngineHealth, EngineRejected, EngineUnavailable, Started, Trigger
-from postern.core.documents import Document, Payload
+from postern.core.documents import Document
 from postern.core.fetched import Fetched
 from postern.engines.handover import EngineOverHttp, deadline_text
 from postern.outbound.guard import FetchFailed
@@ -87,7 +87,7 @@ class ShopifyFlowEngine(EngineOverHttp):
         }
         return {**trigger.variables, **{name: also[name] for name in self._also_send}}
 
-    async def _ask(self, query: str, variables: Document) -> tuple[Fetched, Payload]:
+    async def _ask(self, query: str, variables: Document) -> tuple[Fetched, Document]:
         """The answer to a GraphQL request that Shopify has taken; everything else is raised as what it means
         for a start."""
         try:
@@ -100,7 +100,7 @@ class ShopifyFlowEngine(EngineOverHttp):
         if fetched.status != 200:
             raise EngineRejected(f"Shopify answered {fetched.status}: {_meaning(fetched.status)}")
         try:
-            answer = msgspec.json.decode(fetched.body, type=Payload)
+            answer = msgspec.json.decode(fetched.body, type=Document)
         except msgspec.DecodeError as error:
             raise EngineUnavailable("Shopify's answer is not JSON") from error
         if errors := answer.get("errors"):
@@ -144,7 +144,7 @@ def _codes(errors: object) -> set[str]:
     return {str(extensions.get("code")) for extensions in found if isinstance(extensions, dict)}
 
 
-def _time_to_refill(answer: Payload) -> float:
+def _time_to_refill(answer: Document) -> float:
     """Returns the seconds until Shopify's bucket holds what the request costs."""
     try:
         cost = answer["extensions"]["cost"]

@@ -77,7 +77,7 @@ def test_whatever_is_typed_is_read_or_refused(text: str) -> None:
         try:
             parse_schedule(**{field: text})  # type: ignore[arg-type]
         except InvalidSchedule as error:
-            assert error.message
+            assert str(error)
 
 
 def test_every_counts_from_when_it_was_saved() -> None:

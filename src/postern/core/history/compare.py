@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from functools import reduce
 from itertools import zip_longest
-from typing import Any, Literal, overload
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -41,7 +41,8 @@ class Differences(Struct):
         self.count += 1
         if self.has_room:
             kind: Kind = "added" if before is None else "removed" if after is None else "changed"
-            self.items.append(Difference(_short(place), kind, _short(before), _short(after)))
+            was, now = (None if one is None else _short(one) for one in (before, after))
+            self.items.append(Difference(_short(place), kind, was, now))
 
     @property
     def has_room(self) -> bool:
@@ -139,13 +140,7 @@ def lines(before: str, after: str) -> Differences | None:
     return found
 
 
-@overload
-def _short(text: str) -> str: ...
-@overload
-def _short(text: str | None) -> str | None: ...
-def _short(text: str | None) -> str | None:
-    if text is None:
-        return None
+def _short(text: str) -> str:
     short = text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
     # JSON may hold half a character, which no text can: it stays as it was written.
     return short.encode("utf-8", "backslashreplace").decode()

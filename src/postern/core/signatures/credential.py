@@ -161,20 +161,13 @@ class TokenCredential(Credential):
         if isinstance(found, Unproven):
             return found
         if not found:
-            return Unproven(
-                "credential_missing", f"no token was sent in {self._place}{self._elsewhere(call)}"
-            )
+            return _missing(f"no token was sent in {self._place}{self._elsewhere(call)}")
         if len(found) > 1:
             # A proxy and the gateway might each look at another one of them.
-            return Unproven(
-                "credential_mismatch", f"{self._place} was sent {len(found)} times; it must be sent once"
-            )
+            return _mismatch(f"{self._place} was sent {len(found)} times; it must be sent once")
         matched = self._match(found[0])
         if not matched:
-            return Unproven(
-                "credential_mismatch",
-                f"the token in {self._place} is not the right one{self._nearly(found[0])}",
-            )
+            return _mismatch(f"the token in {self._place} is not the right one{self._nearly(found[0])}")
         if self.placement == "body":
             call = call.but(body=self.body_without_token(call))
         return VerifiedCall(call, matched, self._steps[matched])
@@ -222,25 +215,23 @@ class TokenCredential(Credential):
                 # Only the first colon divides: a password may hold colons.
                 username, colon, password = b64decode(value, validate=True).partition(b":")
             except (binascii.Error, ValueError):
-                return Unproven("credential_mismatch", "what follows Basic is not base64")
+                return _mismatch("what follows Basic is not base64")
             if not colon or not hmac.compare_digest(username, self._username):
                 swapped = "; the token was sent as the username" if self._match(username) else ""
-                return Unproven("credential_mismatch", f"the username is not the right one{swapped}")
+                return _mismatch(f"the username is not the right one{swapped}")
             tokens.append(password)
         return tokens
 
     def _in_body(self, call: Call) -> "list[bytes] | Unproven":
         """If the path leads through an array, every element must carry the token."""
         if call.header(b"content-encoding"):
-            return Unproven(
-                "credential_missing", "a token in the body cannot be looked for in a compressed one"
-            )
+            return _missing("a token in the body cannot be looked for in a compressed one")
         found = {
             as_text(text).encode("utf-8", "replace") if text[:1] == b'"' else b""
             for text in walk_every(call.body, self._path)
         }
         if len(found) > 1:
-            return Unproven("credential_mismatch", f"{self._place} is not the same in every element")
+            return _mismatch(f"{self._place} is not the same in every element")
         return list(found)
 
     @staticmethod
@@ -252,6 +243,14 @@ class TokenCredential(Credential):
             if name.lower() == scheme and rest.strip():
                 found.append(rest.strip())
         return found
+
+
+def _missing(detail: str) -> Unproven:
+    return Unproven("credential_missing", detail)
+
+
+def _mismatch(detail: str) -> Unproven:
+    return Unproven("credential_mismatch", detail)
 
 
 def _places(call: Call) -> Iterator[tuple[str, bytes]]:

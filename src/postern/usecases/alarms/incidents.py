@@ -91,7 +91,7 @@ async def rhythm(
             lambda: propose(calls, until, time_zone, gateway.alarms.quiet_days)
         )
     except InvalidSchedule as error:
-        raise Refused("invalid_request", f"timeZone: {error.message}") from None
+        raise Refused("invalid_request", f"timeZone: {error}") from None
     few = f"The {len(calls)} minutes with calls in the last {DAYS} days are too few, or too irregular, to propose a rhythm."
     return views.ProposedRhythm(
         cron=found.cron if found else None,

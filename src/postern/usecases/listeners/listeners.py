@@ -234,9 +234,6 @@ def held_by(listener: Listener) -> str:
     return f"{listener.name} ({listener.owner}{where}) answers its calls since {iso(listener.since)}"
 
 
-# --- helpers ---------------------------------------------------------------------------------------------------------
-
-
 def _ran_out(gateway: Gateway, listener: Listener) -> AuditEntry | None:
     if listener.answers is None:
         return None

@@ -137,9 +137,6 @@ def made(
     return _made(how, credential, secret, draft, occasion, request)
 
 
-# --- helpers ---------------------------------------------------------------------------------------------------------
-
-
 class _Sender:
     def __init__(
         self, gateway: Gateway, webhook: StoredWebhook, draft: Draft, request: SendRequest, url: str

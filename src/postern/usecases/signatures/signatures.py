@@ -172,9 +172,6 @@ async def explain(
     )
 
 
-# --- helpers ---------------------------------------------------------------------------------------------------------
-
-
 async def _with_keys(gateway: Gateway, setup: SenderSetup, call: Call, given: dict[str, bytes]) -> Call:
     """The call with its sender's keys or certificate, if it is checked with such: what was given, or what is at hand."""
     try:

@@ -114,9 +114,6 @@ def compiles(webhook: StoredWebhook, changes: dict[str, bytes | None]) -> Webhoo
         raise invalid("authentication.secret", str(error)) from None
 
 
-# --- its parts -------------------------------------------------------------------------------------------------------
-
-
 def _as_request(webhook: StoredWebhook) -> Document:
     """The settings as a request would ask for them, without the secrets."""
     asked = {**as_document(webhook.settings), "enabled": webhook.enabled}

@@ -218,7 +218,7 @@ class ScheduleRequest(SettingRequest):
         try:
             self.setting().times(0.0)
         except InvalidSchedule as error:
-            raise FieldRefused(error.field, error.message) from None
+            raise FieldRefused(error.field, str(error)) from None
         return self
 
     def stored(self, name: str) -> Any:
