@@ -40,8 +40,7 @@ def problem(
     retry_after: int | None = None,
     allow: bytes | None = None,
 ) -> CallerAnswer:
-    """A problem document (RFC 9457). The reason is the code and its sentence; the owner's details stay in
-    history."""
+    """A problem document (RFC 9457), with the code and its sentence; the owner's details stay in the history."""
     entry = PROBLEMS[code]
     document: dict[str, object] = {
         "type": f"/problems/{code}",
@@ -115,8 +114,7 @@ def content_type_problem(value: str) -> str | None:
 
 
 def workflow_response(status: object, headers: object, body: object) -> WorkflowResponse:
-    """Check what a workflow wants its caller to hear: no line breaks, no headers that steer the
-    connection."""
+    """Checks what a workflow answers: no line breaks, no headers that steer the connection."""
     if isinstance(status, bool) or not isinstance(status, int) or not 200 <= status <= 599:
         raise InvalidResponse("status", "status must be a number from 200 to 599")
     if not isinstance(headers, dict):

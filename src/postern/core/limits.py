@@ -85,8 +85,7 @@ class Limits:
         return self._calls.take((webhook_id, "handshake"), 1.0, 60, self._clock())
 
     def records(self, webhook_id: str, network: str, size: int, proven: bool) -> bool:
-        """Whether a rejected call is recorded, or only counted. The first calls of each network are always recorded. The
-        sender, once proven, shares its room with no stranger."""
+        """Whether a rejected call is recorded, as the first of each network are. A proven sender shares its room with nobody."""
         now, per_minute = self._clock(), FAILED_AUTHENTICATIONS_PER_MINUTE
         if not proven and not self._failures.take((webhook_id, network), per_minute / 60, per_minute, now):
             return True

@@ -236,8 +236,7 @@ class ScheduleRun(Struct, frozen=True):
 
 
 def parts_of(fetched: Call, split_array: bool) -> list[Call] | str:
-    """The answer of a source as one call, or as one for each element of an array if ``split_array``. A text says why the
-    array cannot be divided."""
+    """The answer of a source as one call, or as one for each element of its array; or why that cannot be divided."""
     headers, bodies = headers_of_part(fetched.headers), [fetched.body]
     text = fetched.body.removeprefix(b"\xef\xbb\xbf").lstrip()
     if split_array and text[:1] == b"[":

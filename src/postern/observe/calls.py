@@ -52,8 +52,7 @@ class CallLine(msgspec.Struct, tag_field="event", tag="call", gc=False):
 
 
 class CallLog:
-    """Lines are gathered for a moment and written together: a write for each call would cost more than
-    storing it does."""
+    """Lines are written together: a write for each call would cost more than storing it does."""
 
     def __init__(self, stream: TextIO = sys.stderr, style: str = "auto") -> None:
         self._stream = stream

@@ -100,8 +100,7 @@ class Preset(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def signs_url(self) -> bool:
-        """The user has to say under which URL the sender knows the webhook, where that is not the one
-        shown."""
+        """The user has to say under which URL the sender knows the webhook, if that is not the one shown."""
         return "{url}" in self.scheme.signed_content
 
     @property
@@ -182,8 +181,7 @@ def meant(name: str) -> str:
 
 
 def _preset(file_name: str, document: Document) -> Preset:
-    """A file's preset. A mistake in one is ours, not the user's, so it fails at once and says in which
-    file."""
+    """A file's preset. A mistake in one is ours, so it fails at once and says in which file."""
     try:
         if document["name"] != file_name:
             raise ValueError(f"the name in the file is {document['name']!r}")

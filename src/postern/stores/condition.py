@@ -16,11 +16,9 @@ from postern.stores.sql.database import Database
 from postern.stores.sql.writer import Writer
 
 FRESH = 30.0
-"""Seconds for which a commit that went well speaks for the next one. Not less: where no calls come, each trial is
-a write to a disk that could rest."""
+"""Seconds for which a commit that went well speaks for the next one. Each trial is a write to a disk that could rest."""
 CALLS_FAIL_FOR = 10.0
-"""Seconds for which a call that could not be stored outweighs a trial that went well: what is damaged may be
-what only that call needs."""
+"""Seconds for which a call that could not be stored outweighs a good trial: only the call may need what is damaged."""
 PATIENCE = 2.0
 """A balancer does not wait long for an answer; a commit that takes longer is trouble by itself."""
 
@@ -34,8 +32,7 @@ class Condition:
         self._trial: asyncio.Task[None] | None = None
 
     async def trouble(self) -> str | None:
-        """Returns why calls cannot be stored now, or None. It takes a few seconds at most, whatever the database
-        does."""
+        """Why calls cannot be stored now, or None. It takes a few seconds at most, whatever the database does."""
         found = await self._found()
         if found is None:
             return None
@@ -95,8 +92,7 @@ class Condition:
 
 
 def _trial(connection: Connection) -> None:
-    """Writes and undoes what a call needs, and commits a row of our own, so that the commit has something to
-    write."""
+    """Writes and undoes what a call needs, and commits a row of our own: a commit needs something to write."""
     now = time.time()
     id = new_id("inv")
     invocation = Invocation(

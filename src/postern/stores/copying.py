@@ -76,8 +76,7 @@ def copy_all(source: Database, target: Database, on_progress: OnProgress) -> dic
 
 
 def finished(source: Database, target: Database) -> bool:
-    """Whether everything of this source was copied into that target already: whoever was cut off at the very
-    end asks again."""
+    """Whether this source was copied into that target already: whoever was cut off at the very end asks again."""
 
     def asked(connection: Connection) -> bool:
         present = set(inspect(connection).get_table_names())
@@ -156,8 +155,7 @@ def _reached(target: Database, table: Table) -> tuple[int, list[Any] | None]:
 
 
 def _steps(reading: Connection, table: Table, after: list[Any] | None) -> Iterator[list[tuple[Any, ...]]]:
-    """Yields rows in the order of the primary key, in steps that are bounded in rows and, as bodies may have 25 MiB,
-    in bytes."""
+    """Yields rows in the order of the primary key, in steps that are bounded in rows and in bytes."""
     key = tuple_(*table.primary_key.columns)
     statement = select(table).order_by(*table.primary_key.columns)
     if after is not None:

@@ -66,8 +66,7 @@ class Idempotency(Repository):
         connection.execute(delete(idempotency).where(_one(actor, key)))
 
     async def reseal(self) -> int:
-        """Encrypts with the current key what was encrypted with an older one, and returns how many rows. A row that
-        none of the keys opens expires within a day."""
+        """Encrypts with the current key what an older one has encrypted. A row that no key opens expires within a day."""
         done = 0
         after: tuple[str, str] | None = ("", "")
         while after is not None:

@@ -116,8 +116,7 @@ class ListenerStore(Repository):
 
     @writes
     def ended(self, connection: Connection, call: Handed) -> bool:
-        """Write down how it went, and that the delivery, where there is one, has ended so. False where that is known
-        already."""
+        """Writes down how it went, and that its delivery, if any, has ended so. False if that is known already."""
         assert call.ended_at is not None
         now = call.ended_at
         open_ = update(handed).where(handed.c.id == call.id, handed.c.ended_at.is_(None))

@@ -1,5 +1,4 @@
-"""Schedules: when each is due, who is at it, how the last run went. A due run is claimed with a lease, like a
-delivery."""
+"""Schedules: when each is due, who is at it, how the last run went. A due run is claimed with a lease."""
 
 from hashlib import sha256
 from typing import Any
@@ -141,8 +140,7 @@ class Schedules(Repository):
 
 
 def follow(connection: Connection, webhook: StoredWebhook, touched: bool) -> None:
-    """Plan what the webhook's setting now says, in the transaction that saves it. ``touched``: its headers'
-    values are new."""
+    """Plans what the setting now says, in the transaction that saves it. ``touched``: its headers' values are new."""
     setting = webhook.settings.schedule
     if setting is None:
         connection.execute(delete(schedules).where(schedules.c.webhook_id == webhook.id))

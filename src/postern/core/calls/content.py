@@ -37,8 +37,7 @@ class UnreadableContent(msgspec.Struct, frozen=True):
 
 
 class Payload(msgspec.Struct):
-    """A call's JSON object: its text exactly as sent, and its members, opened once for whoever looks
-    something up."""
+    """A call's JSON object: its text exactly as sent, and its members, opened once for all look-ups."""
 
     text: bytes
     members: dict[str, msgspec.Raw]
@@ -83,8 +82,7 @@ def headers_of_part(headers: Headers) -> Headers:
 
 
 def read_object(call: Call, taken: TakenBodies = PLAIN) -> Payload | UnreadableContent:
-    """The call's JSON object; a form becomes an object of strings, and an array, from senders of such, its
-    ``items``. Read once for each call."""
+    """The call's JSON object, read once. A form becomes an object of strings, and an array its ``items`` if it is taken."""
     objects = call._objects
     if objects is None:
         objects = call._objects = {}
@@ -261,8 +259,7 @@ def _brackets(text: bytes) -> int:
 
 
 def _depth(text: bytes) -> int:
-    """Returns how deep valid JSON nests. Real orders hold thousands of brackets, so nothing here looks at single
-    bytes in Python."""
+    """How deep valid JSON nests. Orders hold thousands of brackets, so nothing here looks at single bytes in Python."""
     outside_strings = b"".join(text.replace(rb"\\", b"").replace(rb"\"", b"").split(b'"')[::2])
     brackets = outside_strings.translate(_ONE_KIND, _NO_BRACKET)
     levels = 0
@@ -374,8 +371,7 @@ def _multipart_object(body: bytes, content_type: bytes) -> Payload | UnreadableC
 
 
 class Mapping:
-    """Takes the fields' values out of a payload. A path that leads nowhere leaves its field empty: the call is accepted
-    all the same."""
+    """Takes the fields' values out of a payload. A field whose path leads nowhere is empty, and the call accepted."""
 
     def __init__(self, paths: dict[str, str]) -> None:
         self._paths: list[tuple[str, str, Path]] = [

@@ -7,8 +7,7 @@ from msgspec import Struct
 from postern.core.history.invocation import HistoryFilter
 
 Values = Literal["current", "recorded"]
-"""The four values of a replay: as they were recorded when the call was first started (the same trigger again), or as the
-mapping finds them now."""
+"""The four values of a replay: as they were recorded at the call's first start, or as the mapping finds them now."""
 
 ReplayState = Literal["planned", "running", "done", "cancelled"]
 """``done``: all of its deliveries were made. They may not have been started yet."""
@@ -22,8 +21,7 @@ class Replay(Struct, frozen=True):
     wanted: HistoryFilter
     total: int
     completed: int
-    """How many of the calls that the filter finds had completed when it was planned. ``total`` has them only if
-    ``include_completed``."""
+    """How many of the calls had completed when it was planned. ``total`` has them only if ``include_completed``."""
     include_completed: bool
     created_at: float
     created_by: str

@@ -47,8 +47,7 @@ def sample_of(webhook_id: str, invocation_id: str, fields: dict[str, str], paylo
 
 
 def event_in(trigger: bytes) -> Document | None:
-    """Reads what ``sample_of`` made. Returns None if a number in it is too large: JSON has no bound for numbers, and such
-    calls are accepted."""
+    """Reads what ``sample_of`` made. Returns None if a number is too large: JSON has no bound, and such calls are accepted."""
     try:
         return msgspec.json.decode(trigger, type=Document)
     except msgspec.DecodeError:

@@ -25,8 +25,7 @@ _MOST_PLACES = 64
 
 
 class VerifiedCall(msgspec.Struct):
-    """A call whose sender is proven (or need not be: method None). ``delivery_id`` is the sender's own id for
-    it."""
+    """A call whose sender is proven (or need not be: method None). ``delivery_id``: the sender's own id for it."""
 
     call: Call
     matched: Matched
@@ -41,8 +40,7 @@ class Unproven(msgspec.Struct, frozen=True):
     code: str
     detail: str
     wanted: str = ""
-    """The address of the keys without which this could not be said for sure: they are not at hand, or too old to have the
-    one that is asked for."""
+    """The address of the keys without which this could not be said for sure: they are not at hand, or too old."""
 
 
 class Credential:
@@ -61,8 +59,7 @@ class Credential:
     """Secrets that a call may carry verbatim, so that one sent in the wrong place is masked there too."""
 
     read_headers: frozenset[bytes] = frozenset()
-    """Headers the check itself reads and that are no credential: stored even where their names look like
-    one."""
+    """Headers that the check reads and that are no credential: stored even if their names look like one."""
 
     read_parameters: frozenset[bytes] = frozenset()
     """Query parameters, likewise."""

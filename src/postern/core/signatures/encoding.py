@@ -26,8 +26,7 @@ def is_stand_in(secret: bytes) -> bool:
 
 
 def signing_key(secret: bytes, encoding: SecretEncoding = "utf8", prefix: str = "") -> bytes:
-    """The pasted secret as key bytes. Raises ValueError, with words for whoever pasted it, where it cannot be
-    one."""
+    """The pasted secret as key bytes. Raises ValueError, with words for whoever pasted it, if it cannot be one."""
     text = secret.removeprefix(prefix.encode())
     try:
         if encoding == "base64":
@@ -50,8 +49,7 @@ def signing_key(secret: bytes, encoding: SecretEncoding = "utf8", prefix: str = 
 
 
 def decoder(encoding: Encoding, sizes: range = _DIGEST_SIZES) -> Callable[[bytes], bytes | None]:
-    """Reads digests and signatures of that many bytes; None for what is none. They are decoded, then compared as bytes:
-    the same one has more than one spelling."""
+    """Reads digests and signatures of that many bytes; None for what is none. One can be spelt in more than one way."""
 
     def hexadecimal(text: bytes) -> bytes | None:
         try:

@@ -333,8 +333,7 @@ def _woocommerce_ping(call: Call, _: Handshake) -> Reply:
 
 
 def _notion(call: Call, _: Handshake) -> Reply:
-    """The first call brings the token that later calls are signed with. Only its owner can say whether it is
-    the real one."""
+    """The first call brings the token that signs later ones. Only its owner can say whether it is the real one."""
     token = _text(call, b"verification_token", "verification_token") or b""
     if call.first_header(b"x-notion-signature") is not None or not _SECRET.fullmatch(token):
         return None

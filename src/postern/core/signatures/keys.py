@@ -174,8 +174,7 @@ def _read(text: bytes) -> tuple[bool, Any]:
 
 
 def _how(algorithm: Algorithm, public: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Returns the library's further arguments for checking a signature, and for making one. Raises ValueError if the key is one of
-    another algorithm."""
+    """The library's further arguments for checking and for making a signature. Raises ValueError for another algorithm's key."""
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
     from cryptography.hazmat.primitives.hashes import SHA256, SHA512
 

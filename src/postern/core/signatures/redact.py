@@ -1,5 +1,4 @@
-"""Masks what may not be stored of a call. Credentials never reach the disk or a log; signatures do, so that a call can
-be checked again."""
+"""Masks credentials: they never reach the disk or a log. Signatures do, so that a call can be checked again."""
 
 import re
 
@@ -12,8 +11,7 @@ MASK = "***"
 _MASK = MASK.encode()
 
 TEST_CALL = b"x-postern-test"
-"""Stands in a call that the gateway made for somebody who may not see what its secrets sign: the signature of such a
-call is masked, too."""
+"""In a call that was made for somebody who may not see what its secrets sign: such a signature is masked, too."""
 
 _COOKIES = frozenset({b"cookie", b"set-cookie"})
 # By these a body is read, once more when its call is started or replayed. A short secret in there is most
@@ -129,8 +127,7 @@ class Mask:
 
 
 def _holds(secrets: tuple[bytes, ...], value: bytes) -> bool:
-    """The webhook's own token in the wrong place: a header nobody reads, a Referer that carries the whole
-    URL."""
+    """The webhook's own token in the wrong place, like a Referer that carries the whole URL."""
     # `in` takes what it looks for as a number first: the exception inside costs five times the search.
     plain = unquote_plus(value) if value.find(b"%") >= 0 else b""
     for secret in secrets:  # noqa: SIM110 - `any` costs more than the search, and this is asked at every call

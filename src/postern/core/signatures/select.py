@@ -28,8 +28,7 @@ class InvalidReference(ValueError):
 
 
 class Ref(Struct, frozen=True):
-    """One place in a call. ``name`` is lower-case for headers, which are case-insensitive, and verbatim for
-    all else."""
+    """One place in a call. ``name`` is in lower case for headers, and verbatim for all else."""
 
     kind: Kind
     name: str
@@ -93,8 +92,7 @@ def _path(text: str) -> Path:
 
 
 def finder(ref: Ref) -> Find:
-    """A function that finds every value at this place, in order. ``item:`` is not in the call but in a value
-    found there."""
+    """A function that finds every value at this place, in order. An ``item:`` is inside such a value, not in the call."""
     name = ref.name.encode()
     if ref.kind == "header" and ref.is_glob:
         return lambda call: [value.strip(_BLANK) for key, value in call.headers if key.startswith(name)]

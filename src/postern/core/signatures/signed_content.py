@@ -181,8 +181,7 @@ class SignedContent:
 
 
 def _sorted_form(body: bytes) -> bytes:
-    """Names and values, decoded and in the order of the names, with nothing between them; of a name that was sent twice, its
-    different values in their order."""
+    """Names and values, decoded, in order, with nothing between them; equal pairs count once."""
     return b"".join(name + value for name, value in sorted(set(query_pairs(body))))
 
 
@@ -221,8 +220,7 @@ def _field(call: Call, ref: Ref, with_name: bool = False) -> bytes | Missing:
 
 
 def _joined(call: Call, ref: Ref) -> bytes | Missing:
-    """Joins the trimmed values of all headers that the glob means, in the order of their names, one a line: no value can run into
-    the next."""
+    """The values of all headers that the glob means, in the order of their names, one a line: none runs into the next."""
     pairs = matching_headers(call, ref)
     if not pairs:
         # An HMAC of nothing would be a fixed password.

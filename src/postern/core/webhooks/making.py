@@ -24,8 +24,7 @@ from postern.core.signatures.signature import SignatureCredential
 from postern.core.webhooks.settings import TokenAuthentication
 
 Wrong = Literal["secret", "body", "stale", "missing"]
-"""The way in which a call is broken: signed with another secret, another body than the signed one, signed too long ago, without
-its signature or token."""
+"""How a call is broken: another secret, another body than the signed one, signed too long ago, no signature or token."""
 
 PLACEHOLDERS = {
     "{event}": "the event's name",

@@ -17,8 +17,7 @@ from postern.core.webhooks.settings import AcceptedAnswer, AlarmSettings
 
 
 class DuplicateKey(Struct, frozen=True):
-    """Where the key of duplicate protection comes from: what the webhook's owner chose, else the sender's delivery
-    id, else the body."""
+    """The key of duplicate protection: what the webhook's owner chose, else the sender's delivery id, else the body."""
 
     window_seconds: int
     header: bytes | None = None

@@ -48,8 +48,7 @@ class People(Repository):
         hash_was: str | None = None,
         end_sessions_but: str | None = None,
     ) -> bool:
-        """Changes only what is given: the rest may have been changed meanwhile. False if no admin would be left, or if the
-        password's hash is no longer ``hash_was``."""
+        """Changes only what is given. False if no admin would be left, or the password's hash is no longer ``hash_was``."""
         given = {"level": level, "password_hash": password_hash}
         values = {name: value for name, value in given.items() if value is not None}
         changing = update(users).where(users.c.id == user_id)
@@ -87,8 +86,7 @@ class People(Repository):
         hash_was: str,
         new_hash: str | None = None,
     ) -> bool:
-        """False if the password's hash is no longer ``hash_was``, with which the password was compared: a password that was
-        changed meanwhile opens no session."""
+        """False if the hash is no longer ``hash_was``: a password that was changed meanwhile opens no session."""
         known = update(users).where(users.c.id == session.user_id, users.c.password_hash == hash_was)
         signed_in = known.values(
             last_signed_in_at=milliseconds(session.created_at), password_hash=new_hash or hash_was

@@ -1,5 +1,4 @@
-"""Duplicate keys: claimed by insert, in the transaction of the invocation that claims. No look-up comes
-before it."""
+"""Duplicate keys: claimed by insert, in the transaction of the invocation. No look-up comes before it."""
 
 from functools import cache
 from typing import Any
@@ -26,8 +25,7 @@ Claims = dict[tuple[str, bytes], Entry]
 
 
 def claim_keys(connection: Connection, entries: list[Entry]) -> dict[str, str]:
-    """Returns the invocations that came second, each with the first one. The insert decides, never a look-up before
-    it."""
+    """Returns the invocations that came second, each with the first one. The insert decides."""
     claims: dict[tuple[str, bytes], Entry] = {}
     firsts: dict[str, str] = {}
     for entry in entries:

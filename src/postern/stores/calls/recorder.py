@@ -201,8 +201,7 @@ def emit(
     asked_by: str,
     replay_id: str | None = None,
 ) -> Delivery | None:
-    """One more emission of an invocation; None where retention has just taken it. Its number is taken in the
-    transaction, so two replays are two."""
+    """One more emission of an invocation, numbered in the transaction; None if retention has just taken that."""
     # Locked first: a replay in another process waits here, and then counts this one.
     asked = select(invocations.c.webhook_id).where(invocations.c.id == invocation_id).with_for_update()
     webhook_id = connection.scalar(asked)
@@ -296,8 +295,7 @@ def _add(
 
 
 def count_volume(connection: Connection, volume: Mapping[tuple[str, int, str], list[int]]) -> None:
-    """Adds to the counts of each webhook, minute and name: all calls, then those within each bound, then the slower
-    ones."""
+    """Adds to the counts of each webhook, minute and name: all calls, those within each bound, the slower ones."""
     shard = connection.info.get("shard", 0)
     execute_for_each(
         connection,

@@ -151,8 +151,7 @@ class Deliveries(Repository):
 
     @writes
     def unhold(self, connection: Connection, webhook_id: str, state: State, now: float, limit: int) -> int:
-        """The oldest of what is held, now due (or dropped); how many. They keep their times, so the oldest is
-        started first."""
+        """Makes the oldest of what is held due, or drops it. Returns how many. They keep their times and their order."""
         oldest = (
             select(deliveries.c.key)
             .where(deliveries.c.state == "held", UNUSUAL_DELIVERIES, deliveries.c.webhook_id == webhook_id)
@@ -263,6 +262,5 @@ def _settle_all(connection: Connection, settled: list[Parameters]) -> list[None]
 
 
 def key_of(one: Parameters) -> str:
-    """Sorts changes of deliveries. All processes write in one order, so that no two wait for each other in a
-    circle."""
+    """All processes write in this order, so that no two wait for each other in a circle."""
     return str(one["of"])

@@ -32,8 +32,7 @@ class Emissions(Repository):
         note: AuditEntry | None = None,
         made: tuple[Invocation, EditedFrom] | None = None,
     ) -> Delivery:
-        """``made``: an invocation that was made of another one, and is kept together with its start. It is no call: nothing
-        counts it."""
+        """``made``: an invocation that was made of another one. It is no call: nothing counts it."""
         if made is not None:
             invocation, edited = made
             lock_call(connection, edited.invocation_id)

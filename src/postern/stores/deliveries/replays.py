@@ -1,5 +1,4 @@
-"""Replays of many calls. A step queues deliveries and moves the position in one commit, so that a crash repeats
-nothing."""
+"""Replays of many calls. A step queues deliveries and moves the position in one commit: a crash repeats nothing."""
 
 from typing import Any
 

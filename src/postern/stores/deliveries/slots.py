@@ -1,5 +1,4 @@
-"""The answer for a waiting caller: the first one in time, or the problem that it hears instead. The delivery's row
-decides."""
+"""The answer for a waiting caller: the first one in time, or a problem. The delivery's row decides."""
 
 import asyncio
 

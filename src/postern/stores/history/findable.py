@@ -1,5 +1,4 @@
-"""The index of values by which calls are found. It is filled in batches after the calls were answered, never in their
-own commit."""
+"""The index of values by which calls are found, filled in batches after they were answered, not in their commits."""
 
 import json
 

@@ -1,5 +1,4 @@
-"""A recorded call, locked for whoever adds something to it: retention takes a call with all that belongs to it, or not
-at all."""
+"""Locks recorded calls: retention takes a call with all that belongs to it, or not at all."""
 
 from sqlalchemy import Connection, select
 
@@ -15,7 +14,6 @@ def lock_call(connection: Connection, invocation_id: str) -> None:
 
 
 def lock_calls(connection: Connection, invocation_ids: list[str]) -> None:
-    """Locks calls for retention, in the same order in every process, so that no two wait for each other in a
-    circle."""
+    """Locks calls in the same order in every process, so that no two wait for each other in a circle."""
     among = select(invocations.c.id).where(invocations.c.id.in_(invocation_ids))
     connection.execute(among.order_by(invocations.c.id).with_for_update())

@@ -28,8 +28,7 @@ T = TypeVar("T")
 
 
 async def look_up(database: Database, wanted: HistoryFilter, query: Callable[[Connection], T]) -> T:
-    """Runs the query as a search if it reads the calls themselves: that may take long, is ended some time, and others
-    do not wait for it."""
+    """Runs the query as a search if it reads the calls themselves: others do not wait for it, and it is ended some time."""
     return await (database.search(query) if looks_into_calls(wanted) else database.read(query))
 
 
@@ -44,8 +43,7 @@ class Look:
         before: str | None = None,
         whole_key: bool = False,
     ) -> None:
-        """``whole_key``: where all of the calls are under one key of an index, those under it are gone through to the
-        last, however few of them meet the rest."""
+        """``whole_key``: if all of the calls are under one key of an index, those under it are gone through to the last."""
         self._key = next(iter(keys_of(wanted)), None)
         self._conditions, indexed = conditions_of(connection, wanted)
         if before is not None:
@@ -94,8 +92,7 @@ class Look:
     def _with_value(
         self, connection: Connection, part: ContentPart, most: int
     ) -> tuple[list[str], str | None]:
-        """The newest calls that have it in their payload, found by reading one body after another, and the one after
-        which the time for that was over."""
+        """The newest calls with it in their payload, each body read, and the one after which the time for that was over."""
         columns = (invocations.c.id, invocations.c.headers, invocations.c.body)
         newest_first = select(*columns).where(*self._conditions).order_by(invocations.c.id.desc())
         found: list[str] = []
@@ -113,8 +110,7 @@ class Look:
 
 
 def last_looked_at(connection: Connection, wanted: HistoryFilter, along: Select[str]) -> str | None:
-    """Returns the id at which one look ends, or None if it comes to the end. A search reads bodies, so their sizes
-    bound it."""
+    """The id at which one look ends; None if it comes to the end. The bodies' sizes bound a search."""
     if not wanted.search and path_of(wanted) is None:
         return connection.scalar(along.offset(LONGEST_LOOK - 1).limit(1))
     total = 0

@@ -70,8 +70,7 @@ class History(Repository):
 
     @reads
     def same_body(self, connection: Connection, invocation: Invocation) -> str | None:
-        """A later accepted call of the same webhook with the same body, among the next few thousand: the
-        sender's own retry."""
+        """The sender's own retry: a later accepted call with the same body, among the webhook's next few thousand."""
         later = (
             select(invocations.c.id, invocations.c.outcome, invocations.c.body_size)
             .where(invocations.c.webhook_id == invocation.webhook_id, invocations.c.id > invocation.id)

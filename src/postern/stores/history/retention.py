@@ -71,8 +71,7 @@ def _one_step(oldest_first: Iterable[tuple[str, int]]) -> list[str]:
 class Retention(Repository):
     @reads
     def webhooks(self, connection: Connection) -> dict[str, OwnRetention | None]:
-        """Every webhook with its own rule, deleted ones too: their history outlives them. None where the rule
-        cannot be read."""
+        """Every webhook with its own rule, deleted ones too: their history outlives them. None: it cannot be read."""
         rows = connection.execute(select(webhooks.c.id, webhooks.c.document))
         return {row.id: _own(row.document) for row in rows}
 
@@ -88,8 +87,7 @@ class Retention(Repository):
 
     @reads
     def horizon(self, connection: Connection, rows: int) -> str | None:
-        """The newest invocation that is one too many, counted over all webhooks. Reads as many index entries
-        as rows may stay."""
+        """The newest invocation that is one too many, over all webhooks. Reads as many index entries as rows may stay."""
         newest = select(invocations.c.id).order_by(invocations.c.id.desc()).offset(rows).limit(1)
         return connection.execute(newest).scalar_one_or_none()
 
@@ -99,8 +97,7 @@ class Retention(Repository):
 
     @reads
     def rejected_beyond(self, connection: Connection, webhook_id: str, room: int) -> list[list[str]]:
-        """A webhook's rejected calls that are too many, in steps. One that was admitted since is no longer one of
-        them."""
+        """A webhook's rejected calls that are too many, in steps, without those that were admitted since."""
         parts = ("path", "query", "headers", "trace", "body")
         size = sum((func.coalesce(func.length(invocations.c[part]), 0) for part in parts), literal(ROW_SIZE))
         wanted = select(invocations.c.id, invocations.c.address, invocations.c.code, size).where(
@@ -124,8 +121,7 @@ class Retention(Repository):
         return _one_step((row.id, row.body_size) for row in rows)
 
     async def delete(self, invocation_ids: list[str]) -> int:
-        """Deletes these and their deliveries, but not what is still to be started. The engine's copies are noted to
-        be deleted too."""
+        """Deletes these, but not what is still to be started, and notes that the engine's copies are to be deleted too."""
         return await self._writer.write(partial(self._delete, invocation_ids))
 
     @writes

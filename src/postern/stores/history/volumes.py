@@ -34,8 +34,7 @@ class Volumes(Repository):
     def buckets(
         self, connection: Connection, webhook_id: str | None, since: int, until: int, step: int
     ) -> dict[int, Volume]:
-        """Returns volumes by the bucket's first minute, without buckets that have no call. ``webhook_id`` None means
-        all webhooks."""
+        """Volumes by the bucket's first minute, without empty buckets. ``webhook_id``: None for all webhooks."""
         # The key begins with the webhook: naming each makes it as many short ranges instead of one look at
         # everything.
         one = (
@@ -78,8 +77,7 @@ class Volumes(Repository):
 
     @writes
     def count(self, connection: Connection, counted: Mapping[tuple[str, int, str], int], now: float) -> None:
-        """Counts calls that are not in the history, by webhook, minute and code. All of them were answered at
-        once."""
+        """Counts calls that are not in the history, by webhook, minute and code. All were answered at once."""
         # What could not be written in time is counted late: the minutes before are summed up already.
         earliest = int(now // 60) - SETTLED_AFTER + 1
         summed: Counter[tuple[str, int, str]] = Counter()

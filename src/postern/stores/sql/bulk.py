@@ -76,8 +76,7 @@ def among(connection: Connection, values: list[str]) -> tuple[str, object]:
 def _compiled(
     statement: Any, dialect: Dialect
 ) -> tuple[str, Callable[[Parameters], tuple[Any, ...]] | None, Parameters]:
-    """The text; what puts its parameters in order, where the driver knows them by that; and those that are the same for
-    every row."""
+    """The text, what puts its parameters in order if the driver needs that, and those that are the same for every row."""
     compiled = statement.compile(dialect=dialect)
     constants = {name: value for name, value in compiled.params.items() if value is not None}
     names = compiled.positiontup

@@ -1,5 +1,4 @@
-"""SQLite's checkpoints, on a connection of their own: inside a commit they would be what the waiting callers
-wait for."""
+"""SQLite's checkpoints, on a connection of their own: inside a commit, callers would wait for them."""
 
 import contextlib
 import os

@@ -1,5 +1,4 @@
-"""One database, two ways in: a pool of readers, and the one writer (``writer.py``) that everything durable
-goes through."""
+"""One database, two ways in: a pool of readers, and the one writer (``writer.py``) for everything durable."""
 
 import asyncio
 import os
@@ -56,8 +55,7 @@ OLDEST_SQLITE = (3, 39)
 
 
 def ensure_sqlite() -> None:
-    """Whether this Python's SQLite is one that Postern has been tried with: an older one would fail at some
-    statement, sooner or later."""
+    """Raises ``StoreUnavailable`` for an SQLite that is too old: it would fail at some statement, sooner or later."""
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         oldest = ".".join(map(str, OLDEST_SQLITE))
         raise StoreUnavailable(
@@ -71,8 +69,7 @@ def value_not_storable() -> Refused:
 
 
 class Database:
-    """Readers run in a few threads of their own, so that a slow search never holds up the event loop or the
-    writer."""
+    """Readers run in threads of their own, so that a slow search never holds up the event loop or the writer."""
 
     def __init__(self, url: str) -> None:
         self.url: URL = make_url(url)

@@ -1,5 +1,4 @@
-"""The base of all repositories. A method gets a connection: a reader's, or the writer's in the transaction that is
-shared by all who are waiting."""
+"""The base of all repositories. A method gets a reader's connection, or the writer's in the transaction that all share."""
 
 from collections.abc import Callable, Coroutine
 from functools import wraps

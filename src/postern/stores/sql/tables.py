@@ -36,8 +36,7 @@ def Ascii(length: int) -> String:
 
 
 def _partial(name: str, *columns: str, where: str, unique: bool = False) -> Index:
-    """An index of the rows that meet a condition. Postgres gets it in ``for_migrations``: to write it here would load
-    its dialect at every start."""
+    """An index of the rows that meet a condition. Postgres gets it in ``for_migrations``: its dialect loads slowly."""
     return Index(name, *columns, unique=unique, sqlite_where=text(where), info={"where": where})
 
 
@@ -172,8 +171,7 @@ QUEUED = deliveries.c.state == literal_column("'queued'")
 
 
 def belongs(invocation_id: str | ColumnElement[str] = invocations.c.id) -> ColumnElement[bool]:
-    """A delivery's key begins with its invocation's id: a range of the primary key finds it without another
-    index."""
+    """A delivery's key begins with its invocation's id: a range of the primary key finds it."""
     return and_(deliveries.c.key >= invocation_id + ".", deliveries.c.key < invocation_id + "/")
 
 

@@ -32,15 +32,13 @@ AGAIN_AFTER = 60.0
 
 
 def announce(connection: Connection, word: str, about: str = "") -> None:
-    """Heard when the transaction commits. Not for what happens at every call: Postgres commits those who announce one
-    after the other."""
+    """Heard when the transaction commits. Not at every call: Postgres commits those who announce one after the other."""
     if connection.dialect.name == "postgresql":
         connection.execute(select(func.pg_notify(CHANNEL, f"{word}:{about}" if about else word)))
 
 
 async def listen(url: URL, on_message: Callable[[str], None]) -> None:
-    """Runs until it is cancelled. ``LISTENING`` comes at every beginning: what was announced before went
-    unheard."""
+    """Runs until it is cancelled. ``LISTENING`` comes at every beginning: nothing was heard before."""
     import psycopg  # not at the top: see `upsert.py`
 
     pause, say_again_at = 0.1, 0.0
@@ -64,8 +62,7 @@ async def listen(url: URL, on_message: Callable[[str], None]) -> None:
 
 
 class AloneLock:
-    """The lock that one process at a time may have. It belongs to a connection: with the server's restart it is
-    gone, and whoever asks next has it."""
+    """The lock that one process at a time may have, until its connection is gone, as with the server's restart."""
 
     def __init__(self, url: URL) -> None:
         self._address = _address(url)

@@ -145,8 +145,7 @@ class Writer:
         self._gather(entry, on_stored)
 
     async def write(self, job: Callable[[Connection], T]) -> T:
-        """Run a unit of work in the next transaction. An exception of its own undoes it alone, and is raised
-        here."""
+        """Does a job in the next transaction. An exception of its own undoes it alone, and is raised here."""
         if self._closing:
             raise StoreUnavailable("the store is closing")
         result: T = await self._submit(job)
@@ -230,8 +229,7 @@ class Writer:
         self._give_back()
 
     def _commit(self, works: list[Work]) -> list[Any]:
-        """One transaction for all; when it fails for a reason that one of them may be, each gets one of its
-        own."""
+        """One transaction for all. If it fails for a reason that one of them may be, each gets one of its own."""
         try:
             return self._transact(works)
         except StoreUnavailable as error:
@@ -354,8 +352,7 @@ def _is_store_trouble(error: DBAPIError) -> bool:
 
 
 def _is_worth_another_try(error: DBAPIError) -> bool:
-    """The server was restarted and this connection did not know yet; or two processes met in opposite
-    order."""
+    """The server was restarted and this connection did not know yet, or two processes collided."""
     return error.connection_invalidated or _collided(error)
 
 

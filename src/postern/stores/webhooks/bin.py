@@ -40,8 +40,7 @@ class BinStore(Repository):
 
     @writes
     def delete_each(self, connection: Connection, notes: list[AuditEntry], now: float) -> list[bool]:
-        """The subjects of the notes into the bin, where everything of them stays, and nothing is served; False for each that
-        was not there any more."""
+        """Puts the subjects of the notes into the bin. False for each that was not there any more."""
         there = versions(connection, [note.subject for note in notes])
         doing = [note for note in notes if note.subject in there]
         if doing:
@@ -76,8 +75,7 @@ class BinStore(Repository):
 
     @writes
     def purge(self, connection: Connection, webhook_id: str, note: AuditEntry | None = None) -> bool:
-        """Deletes a webhook in the bin for good. The row stays as a tombstone: its short code is never given out
-        again."""
+        """Deletes a webhook in the bin for good. Its row stays: its short code is never given out again."""
         purging = update(webhooks).where(webhooks.c.id == webhook_id, IN_THE_BIN)
         if not changed_one(connection, purging.values(document=NOTHING_LEFT, enabled=False)):
             return False
@@ -100,8 +98,7 @@ class BinStore(Repository):
         after: str | None = None,
         limit: int | None = None,
     ) -> list[BinnedWebhook]:
-        """Returns what is in the bin, the last deleted first: all of it, what was deleted before a time, one webhook,
-        or the next ones after a webhook."""
+        """The last deleted first: all, those deleted before a time, one webhook, or the next ones after a webhook."""
         among = select(webhooks.c.id, webhooks.c.short_code, webhooks.c.name, webhooks.c.deleted_at)
         among = among.where(IN_THE_BIN).order_by(webhooks.c.deleted_at.desc(), webhooks.c.id).limit(limit)
         if before is not None:

@@ -8,8 +8,7 @@ from postern.stores.sql.wake import CONFIGURATION, announce
 
 
 def versions(connection: Connection, webhook_ids: list[str]) -> dict[str, int]:
-    """Returns the versions of those that are there. Locked until the commit: what is written afterwards depends on
-    this."""
+    """The versions of those that are there, locked until the commit: what is written afterwards depends on them."""
     found = select(webhooks.c.id, webhooks.c.version).where(webhooks.c.id.in_(webhook_ids), ALIVE)
     return {row[0]: row[1] for row in connection.execute(found.order_by(webhooks.c.id).with_for_update())}
 

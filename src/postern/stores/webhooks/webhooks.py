@@ -215,8 +215,7 @@ class WebhookStore(Repository):
 
     @writes
     def reseal(self, connection: Connection, limit: int = 500) -> tuple[int, int]:
-        """Encrypts with the current key what was encrypted with an older one. Returns how many were done and how many
-        remain."""
+        """Encrypts with the current key what an older one has encrypted. Returns how many were done and how many remain."""
         openable = [
             secrets.c.envelope.startswith(envelopes_of(other))
             for other in self._vault.fingerprints - {self._vault.current}
@@ -283,8 +282,7 @@ class WebhookStore(Repository):
     def _secrets(
         self, connection: Connection, webhook_ids: list[str]
     ) -> tuple[dict[str, dict[str, StoredSecret]], dict[str, dict[str, str]]]:
-        """Returns secrets by webhook, and those that cannot be decrypted, with the reason. One that cannot must not
-        keep the others from being read."""
+        """The secrets by webhook, and why others cannot be decrypted: they must not keep these from being read."""
         held: dict[str, dict[str, StoredSecret]] = {}
         unreadable: dict[str, dict[str, str]] = {}
         for row in _of(connection, select(secrets), secrets.c.webhook_id, webhook_ids):

@@ -84,8 +84,7 @@ async def actor_of_key(gateway: Gateway, secret: str) -> Actor:
 async def sign_in(
     gateway: Gateway, name: str, password: str, address: str, user_agent: str = "", browser: str = ""
 ) -> str:
-    """The new session's secret, for the browser's cookie alone. ``browser``: the cookie of a browser in which this name has
-    signed in before."""
+    """The new session's secret, for the browser's cookie alone. ``browser``: the cookie of a known browser."""
     name = account_name(name)
     now = gateway.clock()
     user = await gateway.store.people.named(name)

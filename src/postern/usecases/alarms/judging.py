@@ -1,5 +1,4 @@
-"""Judging the alarms, every few seconds and in one process at a time: incidents open, count further calls, and close by
-themselves."""
+"""Judges the alarms, in one process at a time: incidents open, count further calls, and close by themselves."""
 
 import time
 from collections import Counter

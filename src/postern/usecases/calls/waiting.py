@@ -1,5 +1,4 @@
-"""A caller waits for the workflow until there is an answer, all runs have ended without one, or the time is over. The
-delivery's row decides which came first."""
+"""A caller waits until there is an answer, all runs have ended, or the time is over. The delivery's row decides."""
 
 import asyncio
 import math
@@ -38,8 +37,7 @@ async def await_answer(gateway: Gateway, delivery: Delivery, payload: bytes) -> 
 async def wait(
     gateway: Gateway, delivery: Delivery, runs: "asyncio.Task[str | None] | None", pause: float = math.inf
 ) -> CallerAnswer:
-    """``runs`` tells how the runs ended. ``pause``: the longest time between two looks at the row, which also says if a
-    listener has gone."""
+    """``runs`` tells how the runs ended. ``pause``: the longest time between two looks at the row."""
     assert delivery.deadline is not None
     # The deadline is a time of day, for the workflow and other processes. Here a clock counts that nobody sets.
     allowed = delivery.deadline - delivery.created_at
@@ -97,8 +95,7 @@ async def _ended(
 async def _answer_in_row(
     gateway: Gateway, delivery: Delivery, ended: str | None, over: bool
 ) -> CallerAnswer | None:
-    """The answer that the row has now, if any. The row settles the race between closing the slot and an answer that comes
-    at the same moment."""
+    """The answer that the row has now, if any. It settles a race between closing the slot and an answer."""
     code = CODE_OF_END.get(ended or "") or ("response_timeout" if over else None)
     if code is not None and await gateway.store.slots.close_slot(delivery.key, code):
         gateway.runtime.live.touch(delivery.invocation_id)

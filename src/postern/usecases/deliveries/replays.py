@@ -137,8 +137,7 @@ async def step(gateway: Gateway, replay: Replay) -> Replay | None:
 
 
 def _start_of(gateway: Gateway, story: Story, values: Values) -> tuple[str, dict[str, str], State] | None:
-    """Returns None if there is nothing to start: the webhook is disabled, it or the body is gone, or the elements of an array
-    were started in the call's place."""
+    """None if there is nothing to start: the webhook is disabled, it or the body is gone, or the call was divided."""
     webhook = gateway.runtime.directory.by_id(story.invocation.webhook_id)
     payload = payload_of(story.invocation)
     if webhook is None or not webhook.enabled or payload is None:

@@ -146,8 +146,7 @@ async def _settle(gateway: Gateway, delivery: Delivery, write: Callable[[], Awai
 
 
 def take_answer(gateway: Gateway, key: str, answer: WorkflowResponse) -> "asyncio.Future[bool]":
-    """Keeps an answer for the caller who waits if it is the first one in time, and wakes the caller. Not a coroutine: the
-    writer wakes the caller without a task between them."""
+    """Keeps an answer if it is the first one in time. Not a coroutine: the writer wakes the caller without a task between."""
 
     def written(taken: asyncio.Future[bool]) -> None:
         if not taken.cancelled() and taken.exception() is None and taken.result():

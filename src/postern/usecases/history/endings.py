@@ -1,5 +1,4 @@
-"""Writes down what callers heard and how runs ended, as it becomes known, and asks the engine about runs of which nothing
-was heard."""
+"""Writes down what callers heard and how runs ended, and asks the engine about runs of which nothing was heard."""
 
 import asyncio
 import time

@@ -34,8 +34,7 @@ async def example_curl(gateway: Gateway) -> str | None:
 
 
 async def example_environment(gateway: Gateway) -> dict[str, str]:
-    """Binds the example workflow to its own webhook. If that is gone, the workflow must not take the events of others: that
-    would look as if somebody's own workflow had run."""
+    """Binds the example workflow to its own webhook, or to none: it must not take the events of others."""
     webhook = await _example(gateway)
     return {"ORDER_LOOKUP_WEBHOOK_ID": webhook.id if webhook else "none"}
 

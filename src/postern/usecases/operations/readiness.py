@@ -94,8 +94,7 @@ async def _starts_nothing(gateway: Gateway) -> str | None:
 
 
 async def _starts_nothing_elsewhere(gateway: Gateway) -> str:
-    """The same for starts of another process, or of this one before a restart. Only then is a remote engine asked how it is,
-    and not each second."""
+    """The same for starts of another process, or of this one before a restart. Only then is a remote engine asked."""
     engine, runtime, now = gateway.engine, gateway.runtime, monotonic()
     if engine is None or engine.name == "embedded":
         return ""

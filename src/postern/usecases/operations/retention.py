@@ -191,8 +191,7 @@ async def _delete_all(gateway: Gateway, find: Find, count: Callable[[int], None]
 
 
 async def _strip_all(gateway: Gateway, webhook_id: str, moment: float, count: Callable[[int], None]) -> None:
-    """Goes on where the last round ended. The next round looks again at calls that had to keep their bodies because they are
-    still to be started."""
+    """Goes on where the last round ended. Calls that are still to be started are looked at again in the next one."""
     store, chores, name = gateway.store.retention, gateway.store.chores, f"bodies:{webhook_id}"
     after, passed_over = await chores.reached(name), False
     while ids := await store.with_bodies(webhook_id, moment, after):

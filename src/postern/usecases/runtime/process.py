@@ -26,8 +26,7 @@ from postern.usecases.runtime.live_feed import LiveFeed
 T = TypeVar("T")
 
 PATIENCE = 22.0
-"""Seconds that callers may still wait when the process is asked to end. Less than the time after which the server
-(`surfaces/http/server.py`) closes their connections."""
+"""Seconds that callers may still wait when the process is asked to end, before the server closes their connections."""
 
 
 class CallerWait(asyncio.Event):
@@ -130,8 +129,7 @@ class GatewayTrouble(msgspec.Struct, frozen=True):
 
 
 class Listeners:
-    """The listener that answers each webhook's calls, and who is to be woken for them. A copy of the rows, at most a second old,
-    so that a call need not read them."""
+    """The listener that answers each webhook's calls, and who is to be woken: a copy of the rows, at most a second old."""
 
     def __init__(self) -> None:
         self._answering: dict[str, Listener] = {}

@@ -29,8 +29,7 @@ LARGEST_PAGE = 8 * 1024 * 1024
 
 
 class SentEvent(Struct):
-    """An event at the sender, or one attempt to deliver it. ``press``: the path that sends it again, empty if that is done by
-    hand. ``comes``: the sender will try again by itself."""
+    """An event, or one attempt to deliver it. ``press``: the path that sends it again, if any. ``comes``: the sender tries again."""
 
     event: str
     what: str

@@ -1,5 +1,4 @@
-"""Applying what the diagnosis of a rejected call found: one change of its webhook's settings, and calls like
-it verify."""
+"""Applies what the diagnosis of a rejected call found: one change of its webhook's settings."""
 
 from functools import partial
 

@@ -1,5 +1,4 @@
-"""Applies a request to a webhook: its new settings, and which of its secrets change. The result is compiled as a call would
-use it. Nothing is stored here."""
+"""Applies a request to a webhook: its new settings, and which of its secrets change. Nothing is stored here."""
 
 from dataclasses import replace
 from typing import Any
@@ -77,8 +76,7 @@ def tried(gateway: Gateway, webhook: StoredWebhook, patch: Patch) -> Webhook:
 def replaced(
     gateway: Gateway, webhook: StoredWebhook, request: WebhookRequest, removed: set[str]
 ) -> dict[str, bytes | None]:
-    """Gives the webhook exactly these settings. Returns the secrets that change: those that the request brings, and those
-    that are ``removed`` by their names."""
+    """Gives the webhook exactly these settings. Returns the secrets that change: those it brings, and the ``removed``."""
     settings, sent = request.parts()
     how = settings.authentication
     changes: dict[str, bytes | None] = dict(_made(how, sent))
@@ -203,8 +201,7 @@ def _header_changes(
 
 
 def _token_change(setting: SendAgainSetting | None, sent: set[str], before: StoredWebhook) -> dict[str, None]:
-    """Deletes the token if nothing is asked any more. Refuses a setting without a token, or with one that was given for
-    another address."""
+    """Deletes the token if nothing is asked any more. Refuses a setting without a token for its address."""
     saved = before.settings.send_again
     if setting is None:
         return {SEND_AGAIN: None} if SEND_AGAIN in before.secret_fields else {}

@@ -1,5 +1,4 @@
-"""Writes a preset into a webhook when that is saved. So a newer preset does not change how a live webhook authenticates until
-its owner has seen and accepted the difference."""
+"""Writes a preset into a webhook when that is saved: a newer one counts only when the owner has accepted the difference."""
 
 from postern import presets
 from postern.core.problems import FieldError, invalid, refuse_wrong

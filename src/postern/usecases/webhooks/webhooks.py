@@ -1,5 +1,4 @@
-"""Creates, changes, reads and deletes one webhook. Answers say of secrets only whether they are set. ``preparing.py`` applies
-requests, ``showing.py`` makes answers."""
+"""Creates, changes, reads and deletes one webhook. ``preparing.py`` applies requests, ``showing.py`` makes answers."""
 
 from dataclasses import replace
 

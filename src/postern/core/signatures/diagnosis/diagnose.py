@@ -86,8 +86,7 @@ class Diagnosis:
 def diagnose(
     setup: SenderSetup, call: Call, at: float | None = None, presets: Mapping[str, Known] | None = None
 ) -> Diagnosis:
-    """Check the call as it would be checked on arrival (``at``, else when it was received) and say why, in
-    words."""
+    """Checks the call as if it arrived ``at`` that time, else when it was received, and says why in words."""
     if at is not None:
         call = call.but(received_at=at)
     received = _received(setup.scheme, call)
@@ -122,8 +121,7 @@ def diagnose(
 
 
 def resembles(call: Call, presets: Mapping[str, Known]) -> list[str]:
-    """The presets whose senders make calls like this one, best first: by the names and forms of what was
-    sent."""
+    """The presets whose senders make calls of such names and forms, best first."""
     names = frozenset(name for name, _ in call.headers)
     scores = {}
     for name, preset in presets.items():

@@ -44,8 +44,7 @@ CONTENTS = (
 
 
 def other_schemes(setup: SenderSetup, call: Call) -> Iterator[Trial]:
-    """Everything in the call that looks like a digest, over everything senders usually sign, with every form
-    of the secret."""
+    """All that looks like a digest, over all that senders usually sign, with every form of the secret."""
     if is_token(setup.scheme.algorithm):
         return
     secrets = [setup.scheme, *(scheme for scheme, _ in secret_forms(setup))]
@@ -114,8 +113,7 @@ def _delivery_ids(scheme: SignatureScheme, call: Call) -> list[str]:
 
 
 def _described(now: SignatureScheme, then: SignatureScheme, seen: str) -> Variation:
-    """The differences in words. The commonest mistake has words of its own: a body signature where the
-    generic scheme is set."""
+    """The differences in words. A body signature where the generic scheme is set, the usual mistake, has its own."""
     if then.signed_content == "{body}" and "{headers:" in now.signed_content:
         words = f"This looks like a body signature ({seen}), not one over headers. Choose the sender's preset or this custom scheme."
         return Variation("Use a custom scheme that signs the body", words, custom_patch(then))

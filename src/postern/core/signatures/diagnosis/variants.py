@@ -83,8 +83,7 @@ def custom_patch(scheme: SignatureScheme) -> Patch:
 
 
 def changed_times(setup: SenderSetup, call: Call) -> Iterator[Trial]:
-    """The signature is right and its time is not: another form of writing it, a longer window, a signature of
-    today."""
+    """For a right signature with a wrong time: another form of writing it, a longer window, a signature of today."""
     for form in TIMESTAMP_FORMATS:
         scheme = msgspec.structs.replace(setup.scheme, timestamp_format=form)
         other = replace(setup, scheme=scheme)
@@ -132,8 +131,7 @@ def changed_secrets(setup: SenderSetup, call: Call) -> Iterator[Trial]:
 
 
 def secret_forms(setup: SenderSetup) -> Iterator[tuple[SignatureScheme, str]]:
-    """The ways to read the secret that make another key of it, each key once: what changes nothing is no change. A public
-    key says itself what it is."""
+    """The ways to read the secret that make another key of it, each key once. A public key says itself what it is."""
     if setup.scheme.algorithm not in DIGESTS:
         return
     seen = {_keys(setup, setup.scheme)}
@@ -210,8 +208,7 @@ def _urls(setup: SenderSetup, call: Call) -> list[str]:
 
 
 def changed_calls(setup: SenderSetup, call: Call) -> Iterator[Trial]:
-    """The body as it may have been before something on its way wrote it anew; nothing a setting here could
-    mend."""
+    """The body as it may have been before something wrote it anew on its way, which no setting here could mend."""
     for body, words in _bodies(call.body):
         if body != call.body:
             explanation = f"The signature is that of the body {words}: it was changed on its way, or the sender signs another text than it sends."
