@@ -12,6 +12,7 @@ import pytest
 from postern.core.access.audit import AuditEntry
 from postern.core.deliveries.delivery import delivery_key
 from postern.core.history.invocation import Delivery, Entry, Invocation, RecordedOutcome
+from postern.core.moment import Time
 from postern.core.webhooks.settings import NoAuthentication, Resolved, WebhookSettings
 from postern.core.webhooks.stored import StoredWebhook
 from postern.identity import first_id_at, new_id
@@ -145,4 +146,4 @@ def held_up(store: Store) -> Iterator[HeldUp]:
 
 
 def deletion(webhook_id: str) -> AuditEntry:
-    return AuditEntry(new_id("aud"), NOW, "ada", "write", "webhook deleted", webhook_id)
+    return AuditEntry(new_id("aud"), Time(NOW), "ada", "write", "webhook deleted", webhook_id)

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 from msgspec import Struct
 
-from postern.core.schedules import Schedule, next_run, parse_schedule
+from postern.core.schedules import Schedule, duration, next_run, parse_schedule
 
 DAYS = 30
 """Days of history that a proposal is made from."""
@@ -263,13 +263,5 @@ def _words(weekdays: Collection[int], hours: Collection[int], minute: int | None
     when = "every day" if len(weekdays) == 7 else ", ".join(days)
     when += "" if len(hours) == 24 else ", " + ", ".join(at)
     if minute is not None:
-        return f"{when}, within {duration(grace)} after minute {minute} of the hour"
-    return f"{when}, at most {duration(grace)} apart"
-
-
-def duration(minutes: int) -> str:
-    for size, unit in ((DAY, "day"), (HOUR, "hour"), (1, "minute")):
-        if minutes % size == 0 and minutes >= size:
-            count = minutes // size
-            return f"{count} {unit}{'' if count == 1 else 's'}"
-    return "no time"
+        return f"{when}, within {duration(grace * 60)} after minute {minute} of the hour"
+    return f"{when}, at most {duration(grace * 60)} apart"

@@ -197,10 +197,14 @@ def explain(schedule: Schedule) -> str:
         words = CronSim(schedule.cron, datetime(2024, 1, 1)).explain()
         return f"{words[:1].lower()}{words[1:]} ({schedule.time_zone})"
     assert schedule.every is not None
+    return f"every {duration(schedule.every).removeprefix('1 ')}"
+
+
+def duration(seconds: int) -> str:
     sizes = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
-    size, unit = next(one for one in sizes if schedule.every % one[0] == 0)
-    count = schedule.every // size
-    return f"every {unit}" if count == 1 else f"every {count} {unit}s"
+    size, unit = next(one for one in sizes if seconds % one[0] == 0)
+    count = seconds // size
+    return f"{count} {unit}{'' if count == 1 else 's'}"
 
 
 class ScheduleState(Struct, frozen=True):

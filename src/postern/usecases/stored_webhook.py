@@ -16,7 +16,9 @@ def served(gateway: Gateway, webhook_id: str) -> Webhook:
 
 async def stored(gateway: Gateway, webhook_id: str, seen_version: int | None = None) -> StoredWebhook:
     """The webhook with its settings and secrets. Raises ``Refused``, also if it is no longer the version that was seen."""
-    webhook = existing(await gateway.store.webhooks.get(webhook_id), NO_WEBHOOK)
+    webhook = await gateway.store.webhooks.get(webhook_id)
+    if webhook is None:
+        raise Refused("not_found", NO_WEBHOOK)
     if isinstance(webhook, UnreadableWebhook):
         raise Refused("temporarily_unavailable", webhook.explanation)
     check_version(webhook, seen_version)

@@ -131,6 +131,8 @@ class KeyOfPair(Key):
         return False
 
     def sign(self, content: bytes) -> bytes:
+        if not self.can_sign:
+            raise ValueError("only the sender has the private key, with which calls are signed")
         signature: bytes = self._private.sign(content, *self._signing)
         return signature
 

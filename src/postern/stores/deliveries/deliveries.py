@@ -5,7 +5,7 @@ from operator import itemgetter
 from typing import Any
 
 import msgspec
-from sqlalchemy import BigInteger, Connection, Row, bindparam, func, select, update
+from sqlalchemy import BigInteger, Connection, bindparam, func, select, update
 
 from postern.core.deliveries.delivery import Started, State
 from postern.core.history.invocation import Delivery
@@ -201,7 +201,7 @@ class Deliveries(Repository):
         return any(one.created_at <= latest for one in waiting_longest(connection))
 
 
-def waiting_longest(connection: Connection) -> list[Row[Any]]:
+def waiting_longest(connection: Connection) -> list[Any]:
     """Those among a thousand that were tried in vain. More are not looked at: their next tries are the furthest off."""
     names = ("webhook_id", "error", "attempts", "created_at", "released_at")
     asked = select(*(deliveries.c[name] for name in names))

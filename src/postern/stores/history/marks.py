@@ -66,9 +66,8 @@ class CallMarks(Repository):
 
 
 def insert_edited(connection: Connection, invocation_id: str, edited: EditedFrom) -> None:
-    row = {"invocation_id": invocation_id, "made_from": edited.invocation_id, "author": edited.by}
-    row["changed"] = msgspec.json.encode(edited.changed)
-    connection.execute(insert(edited_calls).values(row))
+    made = insert(edited_calls).values(invocation_id=invocation_id, made_from=edited.invocation_id)
+    connection.execute(made.values(author=edited.by, changed=msgspec.json.encode(edited.changed)))
 
 
 def shown_marks(

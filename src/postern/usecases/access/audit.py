@@ -1,5 +1,6 @@
 """The audit log: who changed what, and when."""
 
+from collections.abc import Awaitable
 from typing import Any
 
 from postern.core.access.accounts import Actor
@@ -20,9 +21,9 @@ def noted(gateway: Gateway, actor: Actor, action: str, subject: str, **changes: 
     return AuditEntry(new_id("aud"), at, actor.name, actor.level, action, subject[:80], changes)
 
 
-async def note_down(gateway: Gateway, actor: Actor, action: str, subject: str, **changes: Any) -> None:
+def note_down(gateway: Gateway, actor: Actor, action: str, subject: str, **changes: Any) -> Awaitable[None]:
     """Writes an entry by itself, for what changes no row."""
-    await gateway.store.audit.write(noted(gateway, actor, action, subject, **changes))
+    return gateway.store.audit.write(noted(gateway, actor, action, subject, **changes))
 
 
 def webhook_noted(

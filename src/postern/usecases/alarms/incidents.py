@@ -7,8 +7,8 @@ from postern.core.access.accounts import Actor
 from postern.core.alarms import Incident
 from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import PROBLEMS, Refused, existing
-from postern.core.rhythm import DAY, DAYS, Proposal, duration, propose
-from postern.core.schedules import InvalidSchedule
+from postern.core.rhythm import DAY, DAYS, Proposal, propose
+from postern.core.schedules import InvalidSchedule, duration
 from postern.core.verdict import UNPROVEN
 from postern.usecases.access.audit import noted
 from postern.usecases.alarms import views
@@ -110,7 +110,7 @@ def _evidence(found: Proposal) -> str:
     )
     return (
         f"{found.in_words[:1].upper()}{found.in_words[1:]}. Over the last {DAYS} days it would {often}. A silence is told "
-        f"{duration(found.grace)} after a call should have come."
+        f"{duration(found.grace * 60)} after a call should have come."
     )
 
 

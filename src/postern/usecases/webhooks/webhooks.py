@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from postern.core.access.accounts import Actor
 from postern.core.documents import Patch
-from postern.core.problems import Refused, existing
+from postern.core.problems import Refused
 from postern.core.webhooks.announced import FIELD as ANNOUNCED
 from postern.core.webhooks.announced import announced
 from postern.usecases.access.audit import note_down, noted, webhook_noted
@@ -102,7 +102,9 @@ async def remove(gateway: Gateway, actor: Actor, webhook_id: str, seen_version: 
     stays until retention takes it."""
     require(actor, "write")
     # Not `stored`: a webhook whose settings cannot be read can be deleted, too.
-    webhook = existing(await gateway.store.webhooks.get(webhook_id), NO_WEBHOOK)
+    webhook = await gateway.store.webhooks.get(webhook_id)
+    if webhook is None:
+        raise Refused("not_found", NO_WEBHOOK)
     check_version(webhook, seen_version)
     note = noted(gateway, actor, "webhook deleted", webhook_id, name=webhook.name)
     if not await gateway.store.bin.delete(note, gateway.clock()):
