@@ -180,7 +180,7 @@ def test_what_is_answered_about_a_preset_can_be_read_again() -> None:
 
 
 def test_an_unknown_name_is_reported() -> None:
-    with pytest.raises(presets.UnknownPreset, match="nobody"):
+    with pytest.raises(KeyError, match="nobody"):
         presets.get("nobody")
 
 

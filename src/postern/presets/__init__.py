@@ -136,10 +136,6 @@ class Preset(Struct, frozen=True, forbid_unknown_fields=True):
         return frozenset(name.lower().encode() for sample in self.samples for name, _ in sample.headers)
 
 
-class UnknownPreset(LookupError):
-    """There is no preset of this name."""
-
-
 def _read(file: Path) -> Document:
     import tomllib  # commands know the types of this module, and read no preset
 
@@ -156,10 +152,7 @@ def load() -> dict[str, Preset]:
 
 
 def get(name: str) -> Preset:
-    try:
-        return load()[name]
-    except KeyError:
-        raise UnknownPreset(f"there is no preset {name!r}") from None
+    return load()[name]
 
 
 def names() -> list[str]:

@@ -61,12 +61,3 @@ class Fetch(Protocol):
         max_bytes: int,
         max_redirects: int | None = 5,
     ) -> Fetched: ...
-
-
-class CallOwn(Protocol):
-    """Calls the gateway at its own public address, as a sender on the internet does. ``target`` follows that address. Raises
-    ``FetchTrouble``."""
-
-    async def __call__(
-        self, target: str, *, headers: Mapping[str, str], content: bytes, timeout: float
-    ) -> Fetched: ...

@@ -54,10 +54,6 @@ class Outcome:
     seen: Seen | None = None
     asked_for: float | None = None
 
-    @property
-    def succeeded(self) -> bool:
-        return self.result != "failed"
-
 
 async def run_now(gateway: Gateway, actor: Actor, webhook_id: str) -> views.ScheduleRun:
     """Fetch once, now, and say what came of it. A schedule that had paused itself goes on if this succeeds."""
@@ -108,7 +104,7 @@ async def run(gateway: Gateway, claimed: ScheduleState) -> views.ScheduleRun | N
         setting.times(claimed.anchor),
         webhook.id,
         now,
-        succeeded=outcome.succeeded,
+        succeeded=outcome.result != "failed",
         failures=claimed.consecutive_failures,
         asked_for=outcome.asked_for,
         pause_after=setting.pause_after_failures,

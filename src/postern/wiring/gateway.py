@@ -91,7 +91,7 @@ class Outside:
         self.fetch_keys = partial(self._fetcher.fetch, max_redirects=0)
 
     async def call_own(
-        self, target: str, *, headers: Mapping[str, str], content: bytes, timeout: float
+        self, target: str, headers: Mapping[str, str], content: bytes, timeout: float
     ) -> Fetched:
         # The address is the operator's own setting; what follows it cannot lead to another host.
         return await self._own.fetch(

@@ -39,6 +39,7 @@ from postern.usecases.operations.example import example_curl
 from postern.usecases.operations.retention import RetentionLoop
 from postern.usecases.runtime import notifications
 from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.runtime.site import out_of_reach
 from postern.usecases.schedules import Scheduler
 from postern.wiring.answering import answering
 from postern.wiring.gateway import alone, opened
@@ -191,7 +192,7 @@ async def _greeting(gateway: Gateway, settings: Settings, address: str) -> Greet
         str(settings.workflows) if settings.engine == "embedded" else "",
         password or "",
         curl or "",
-        gateway.site.out_of_reach,
+        out_of_reach(gateway.site.base_url),
         as_event=settings.log == "json",
     )
 

@@ -46,9 +46,9 @@ async def test_the_lowest_rank_is_next_and_among_equals_who_came_first() -> None
     line = Line(10)
     for name, rank in (("first", 5.0), ("c", 2.0), ("a", 1.0), ("b", 1.0)):
         await line.come(name, rank)
-    assert line.line.waiting == 3
+    assert len(line.line._waiting) == 3
     assert await line.all_come_to_an_end() == ["first", "a", "b", "c"]
-    assert line.line.waiting == 0
+    assert len(line.line._waiting) == 0
     assert await line.line.run(lambda: "later") == "later"
 
 

@@ -53,7 +53,7 @@ def comes_in(house: House) -> list[tuple[dict[str, str], bytes]]:
     """Test calls arrive at this gateway, without a socket. Gives what was sent."""
     sent: list[tuple[dict[str, str], bytes]] = []
 
-    async def call_own(target: str, *, headers: Mapping[str, str], content: bytes, timeout: float) -> Heard:
+    async def call_own(target: str, headers: Mapping[str, str], content: bytes, timeout: float) -> Heard:
         path, _, query = target.partition("?")
         sent.append((dict(headers), content))
         given = {name.lower(): value for name, value in headers.items()}
@@ -324,7 +324,7 @@ class Public:
         house.gateway.outbound.call_own = self  # type: ignore[assignment]
 
     async def __call__(
-        self, target: str, *, headers: Mapping[str, str], content: bytes, timeout: float
+        self, target: str, headers: Mapping[str, str], content: bytes, timeout: float
     ) -> Heard:
         self.targets.append(target)
         self.timeouts.append(timeout)

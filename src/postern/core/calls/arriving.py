@@ -30,7 +30,7 @@ class ArrivingBytes:
 
     def __init__(self, most: int = MOST_ARRIVING) -> None:
         self._most = most
-        self._total = 0
+        self.held = 0
         self._webhooks: Counter[str] = Counter()
         self._callers: Counter[str] = Counter()
         self._bodies: dict[Body, None] = {}
@@ -49,19 +49,15 @@ class ArrivingBytes:
         return True
 
     def _free(self, size: int) -> int:
-        return self._most - self._total - size
+        return self._most - self.held - size
 
     def give_back(self, body: Body) -> None:
         self._bodies.pop(body, None)
         self._grow(body, -body.size)
 
-    @property
-    def held(self) -> int:
-        return self._total
-
     def _grow(self, body: Body, size: int) -> None:
         body.size += size
-        self._total += size
+        self.held += size
         for shares, who in ((self._webhooks, body.webhook_id), (self._callers, body.caller)):
             shares[who] += size
             if shares[who] <= 0:

@@ -23,6 +23,7 @@ from postern.surfaces.streaming import HEADERS, MEDIA_TYPE
 from postern.usecases.access import accounts
 from postern.usecases.operations import engine
 from postern.usecases.runtime.gateway import Gateway
+from postern.usecases.runtime.site import out_of_reach
 from postern.usecases.webhooks import bin
 from postern.usecases.webhooks.views import Binned
 
@@ -64,7 +65,7 @@ class Visit:
             may_write=self.actor.may("write"),
             may_admin=self.actor.may("admin"),
             base_url=self.gateway.site.base_url,
-            out_of_reach=self.gateway.site.out_of_reach,
+            out_of_reach=out_of_reach(self.gateway.site.base_url),
             troubles=self.gateway.runtime.troubles,
             incidents_open=self.gateway.runtime.incidents,
             writes_workflows=engine.runs_workflow_files(self.gateway),

@@ -33,10 +33,6 @@ class Repeated:
     body_gone: bool = False
     placeholders: tuple[str, ...] = ()
 
-    @property
-    def has_type(self) -> bool:
-        return any(name.lower() == "content-type" for name, _ in self.headers)
-
 
 def repeated(base_url: str, invocation: Invocation) -> Repeated:
     if not invocation.path.startswith(b"/"):  # fetched by a schedule: the source's answer is recorded
@@ -110,7 +106,7 @@ def curl(call: Repeated, *options: str) -> str:
     for name, value in call.headers:
         header = name.encode() + (b": " + value if value else b";")
         lines.append(f"-H {argument(header)}")
-    if call.body and not call.has_type:
+    if call.body and not any(name.lower() == "content-type" for name, _ in call.headers):
         lines.append("-H Content-Type:")  # or curl would call it a form
     if call.body_gone:
         lines.append("--data-raw THE_BODY_IS_NO_LONGER_KEPT")

@@ -1,7 +1,7 @@
 """Everything that use cases work with, in a few bundles. ``wiring`` makes it."""
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,11 +9,12 @@ from postern.core.access.accounts import Actor, Level
 from postern.core.address import Allowlist
 from postern.core.alarms import AlarmPolicy
 from postern.core.deliveries.delivery import Workflow
+from postern.core.fetched import Fetched
 from postern.core.operations.retention import RetentionPolicy
 from postern.core.operations.shown_setting import ShownSetting
 from postern.core.problems import Refused
 from postern.stores.store import Store
-from postern.usecases.ports import CallOwn, Engine, Fetch
+from postern.usecases.ports import Engine, Fetch
 from postern.usecases.runtime.process import Runtime
 from postern.usecases.runtime.site import Site
 
@@ -39,7 +40,9 @@ class Outbound:
     fetch: Fetch | None = None
     allowed: Allowlist | None = None
     """The private addresses that were opened; None in a process that does not fetch by itself."""
-    call_own: CallOwn | None = None
+    call_own: Callable[[str, Mapping[str, str], bytes, float], Awaitable[Fetched]] | None = None
+    """Calls the gateway at its own public address, as a sender on the internet does: what follows that address, headers, body,
+    seconds. Raises ``FetchTrouble``."""
     prepare_own: Callable[[], Awaitable[None]] | None = None
     """Does what the first ``call_own`` would have to wait for, so that it does not count as the answer's time."""
     mail: Callable[[str, str, str, str], Awaitable[None]] | None = None

@@ -49,10 +49,6 @@ class OneAtATime:
         async with self._turn(rank, network):
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
-    @property
-    def waiting(self) -> int:
-        return len(self._waiting)
-
     @asynccontextmanager
     async def _turn(self, rank: float, network: str = "") -> AsyncIterator[None]:
         if self._taken:

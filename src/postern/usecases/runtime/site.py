@@ -50,13 +50,9 @@ class Site:
     def webhook_url(self, short_code: str) -> str:
         return f"{self.base_url}/webhook/{short_code}"
 
-    @property
-    def out_of_reach(self) -> str:
-        """A sentence to show beside a webhook's URL if no sender on the internet can reach it, else an empty text."""
-        return out_of_reach(self.base_url)
-
 
 def out_of_reach(base_url: str) -> str:
+    """A sentence to show beside a webhook's URL if no sender on the internet can reach it, else an empty text."""
     who = reach_of(base_url)
     return f"Only {who} can reach this address. {GO_PUBLIC}" if who else ""
 

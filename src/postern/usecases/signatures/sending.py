@@ -196,9 +196,7 @@ class _Sender:
         sent_at, began = self._gateway.clock(), time.monotonic()
         target = f"/webhook/{self._webhook.short_code}" + (f"?{made.query}" if made.query else "")
         try:
-            heard = await call_own(
-                target, headers=dict(made.headers), content=made.body, timeout=self._timeout
-            )
+            heard = await call_own(target, dict(made.headers), made.body, self._timeout)
         except FetchTrouble as trouble:
             raise Refused(
                 "temporarily_unavailable",
