@@ -144,7 +144,6 @@ def without(minutes: Minutes, ignored: Collection[str]) -> Minutes:
 
 
 def gathered(kind: AlarmKind, minutes: Minutes) -> Found | None:
-    """Everything that went wrong in these minutes."""
     reasons: Counter[str] = Counter()
     wrong: list[int] = []
     for minute in sorted(minutes):

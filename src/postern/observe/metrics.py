@@ -105,5 +105,4 @@ REGISTRY.register(_Calls())
 
 
 def own_numbers() -> str:
-    """Returns this process's metrics as text."""
     return generate_latest(REGISTRY).decode()

@@ -12,7 +12,6 @@ from postern.stores.sql.upsert import insert_first, insert_into
 class Chores(Repository):
     @reads
     def reached(self, connection: Connection, name: str) -> str:
-        """How far this chore has come."""
         return how_far(connection, name)
 
     @reads

@@ -157,7 +157,6 @@ def _unpacked(body: bytes, coding: bytes, largest: int) -> bytes | UnreadableCon
 
 
 def is_form(call: Call) -> bool:
-    """Returns whether ``read_object`` reads its body as a form."""
     return _kind_of.__wrapped__(call.first_header(b"content-type") or b"") == "form"
 
 

@@ -11,7 +11,6 @@ _HEADER_NAMES = re.compile(rb"[A-Za-z0-9!#$%&'*+.^_`|~, -]{0,1000}")
 
 
 def origin_problem(origin: str) -> str | None:
-    """Says what is wrong with an origin as a setting."""
     if origin == "*" or _EXACT.fullmatch(origin.lower()) or _WILD.fullmatch(origin.lower()):
         return None
     return "write an origin like https://shop.example.com, https://*.example.com or *; no path, no trailing slash"

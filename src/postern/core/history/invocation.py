@@ -112,8 +112,6 @@ class Invocation(msgspec.Struct):
 
 
 class Content(msgspec.Struct):
-    """The headers and the body of a stored call."""
-
     headers: Json
     body: bytes | None
 

@@ -238,14 +238,12 @@ class SignatureScheme(msgspec.Struct, frozen=True, rename="camel", forbid_unknow
         return any(token.kind in SIGNS_BODY for token in parse_template(self.signed_content))
 
     def signs(self, ref: Ref) -> bool:
-        """Returns whether the signature covers what is at this place."""
         return (ref.kind == "body" and self.signs_body) or any(
             covers(wider, ref) for wider in self.covered_refs
         )
 
 
 def problems(document: Mapping[str, Any]) -> list[FieldError]:
-    """Returns one message for each field of the document that is wrong."""
     return _read(document)[1]
 
 

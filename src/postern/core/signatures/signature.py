@@ -222,7 +222,6 @@ class SignatureCredential(Credential):
         )
 
     def sign(self, content: bytes) -> bytes:
-        """The signature that a genuine sender would have made, where ``can_sign``."""
         return self._main.sign(content)
 
     def keys(self) -> dict[Matched, Key]:

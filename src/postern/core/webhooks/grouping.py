@@ -12,7 +12,6 @@ NO_FOLDER = "-"
 
 
 def tag_problem(tag: str) -> str | None:
-    """Says what is wrong with this as a tag."""
     text = tag.strip()
     if not 1 <= len(text) <= LONGEST_TAG or not on_one_line(text) or "," in text:
         return f"a tag is a text of 1 to {LONGEST_TAG} characters on one line, without a comma"
@@ -43,6 +42,5 @@ def folder_of(written: str) -> str | None:
 
 
 def is_inside(folder: str | None, wanted: str) -> bool:
-    """Whether it is the wanted folder, or inside it."""
     here, there = (folder or "").casefold(), wanted.casefold()
     return here == there or here.startswith(there + "/")

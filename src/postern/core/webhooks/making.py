@@ -313,7 +313,6 @@ def _values(draft: Draft, occasion: Occasion, kind: TimestampFormat) -> dict[str
 
 
 def _put(draft: Draft, values: Mapping[str, str]) -> Draft:
-    """Replaces each placeholder by its value, in headers, query and body."""
     for placeholder, text in values.items():
         headers, query = (
             tuple((name, value.replace(placeholder, text)) for name, value in pairs)

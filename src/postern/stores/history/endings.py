@@ -58,13 +58,11 @@ class EndingStore(Repository):
         counted: Counted,
         now: float,
     ) -> EndingsWritten:
-        """Write down what callers heard and how deliveries ended."""
         if answered:
             _keep(connection, answered)
         return write_ends(connection, ends, now, counted)
 
     async def claim_to_ask(self, now: float, lease: float, limit: int) -> dict[str, Claimed]:
-        """Claims deliveries whose end is to be asked for, until the lease is over."""
         due = deliveries.c.ask_at <= milliseconds(now), deliveries.c.ask_at.is_not(None)
         first = select(deliveries.c.key).where(*due).order_by(deliveries.c.ask_at).limit(limit)
         keys = await self._database.read(lambda connection: list(connection.execute(first).scalars()))

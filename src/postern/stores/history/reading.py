@@ -168,7 +168,6 @@ def _put_together(
 
 
 def _deliveries(connection: Connection, theirs: ColumnElement[bool]) -> list[Delivery]:
-    """Returns deliveries in the order of their emissions."""
     return sorted(
         (delivery_of(row) for row in connection.execute(select(deliveries).where(theirs)).all()),
         key=lambda delivery: delivery.emission,

@@ -172,7 +172,6 @@ class _Search:
                     self._driver = None
 
     def stop(self) -> None:
-        """Ends the search, unless it has ended."""
         with self._lock:
             self._stopped = True
             if isinstance(self._driver, sqlite3.Connection):

@@ -148,7 +148,6 @@ async def _is_known_network(gateway: Gateway, user: User | None, network: str) -
 
 
 def account_name(name: str) -> str:
-    """The name as it is stored."""
     return name.strip().lower()[:80]
 
 

@@ -215,7 +215,6 @@ async def _sample(
 
 
 def _of_incident(incident: Incident) -> Iterator[HistoryFilter]:
-    """The filters that find its calls in the history."""
     about = {"webhook_id": incident.webhook_id, "since": incident.first_at, "until": incident.closed_at}
     match incident.kind:
         case "rejected":

@@ -140,7 +140,6 @@ async def _notice(gateway: Gateway, incident: Incident, moment: Moment) -> Notic
 
 
 def _request(channel: Channel, notice: Notice, now: float) -> tuple[dict[str, str], bytes]:
-    """The headers and the body of the POST to this channel."""
     if channel.kind == "webhook":
         body, at = msgspec.json.encode(notice.document), int(now)
         signed = signature(signing_key(channel.after), notice.key, at, body)

@@ -22,7 +22,6 @@ LOOK_FOR_LISTENER = 0.25
 
 
 async def await_answer(gateway: Gateway, delivery: Delivery, payload: bytes) -> CallerAnswer:
-    """Starts the workflow now, and waits."""
     if gateway.engine is None:
         return await wait(gateway, delivery, None)
     # In the background: a start that is under way when the caller's time is over must still be written down.

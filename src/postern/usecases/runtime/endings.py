@@ -79,7 +79,6 @@ class Endings:
             self._being_written.pop(key, None)
 
     def put_back(self, taken: Noticed) -> None:
-        """Takes back what could not be written."""
         now = self._noticed
         now.answered = [*taken.answered, *now.answered]
         now.ends = {**now.ends, **taken.ends}

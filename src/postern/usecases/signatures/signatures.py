@@ -189,7 +189,6 @@ async def _with_keys(gateway: Gateway, setup: SenderSetup, call: Call, given: di
 
 
 async def _stored_setup(gateway: Gateway, webhook_id: str) -> SenderSetup:
-    """Returns a webhook's way of checking its calls, with its own secrets."""
     webhook = await stored_webhook(gateway, webhook_id)
     check_secrets(webhook)
     how = webhook.settings.authentication
@@ -200,7 +199,6 @@ async def _stored_setup(gateway: Gateway, webhook_id: str) -> SenderSetup:
 
 
 def _given_setup(asked: SignatureAuthentication) -> SenderSetup:
-    """Returns the way of checking that the request describes, with the secrets in it."""
     scheme = scheme_of(resolved(asked))
     if not isinstance(asked.secret, str):
         raise invalid("authentication.secret", "is required for a test")

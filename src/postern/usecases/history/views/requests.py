@@ -71,7 +71,6 @@ def request_of(
 
 
 def as_file(found: Fixture) -> str:
-    """The content of the file."""
     return json.dumps(as_plain(found), ensure_ascii=False, indent=2) + "\n"
 
 
