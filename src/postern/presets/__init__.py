@@ -20,8 +20,7 @@ GENERIC = "generic"
 
 
 class Secret(Struct, frozen=True, forbid_unknown_fields=True):
-    """The secret that the user pastes, and where the sender shows it. ``pattern`` and ``looks`` describe it; ``mistaken`` lists what
-    people paste instead."""
+    """The secret that the user pastes. ``pattern`` and ``looks`` describe it; ``mistaken`` lists what people paste instead."""
 
     paste: str
     where: str

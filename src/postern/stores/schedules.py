@@ -77,9 +77,8 @@ class Schedules(Repository):
     def finish(
         self, connection: Connection, claimed: ScheduleState, run: ScheduleRun, entries: list[Entry]
     ) -> list[Receipt] | None:
-        """The run's result and everything it started, in one transaction. None, and nothing written, where
-        the lease has been lost meanwhile: to another process that took over, or to a change of the
-        setting."""
+        """Writes the run's result and everything it started. None, and nothing is written, if the lease has been lost
+        meanwhile: to another process that took over, or to a change of the setting."""
         values: Parameters = {
             "lease_until": None,
             "next_run_at": None if run.next_run_at is None else milliseconds(run.next_run_at),
@@ -99,9 +98,8 @@ class Schedules(Repository):
 
     @writes
     def release(self, connection: Connection, now: float, claimed: list[ScheduleState] | None = None) -> int:
-        """Leases given back before their time, so that whoever serves next need not wait for them: these; or,
-        where no other process serves this database, every one that the loop of a dead one took. A run by
-        hand, before its time, is a command's that may live."""
+        """Gives leases back, so that whoever serves next need not wait for them: these, or, if no other process serves, all that
+        a dead one's loop took. A run by hand, before its time, is a command's that may live."""
         if claimed is None:
             given_back = (schedules.c.next_run_at <= milliseconds(now), schedules.c.lease_until.is_not(None))
             return connection.execute(update(schedules).where(*given_back).values(lease_until=None)).rowcount

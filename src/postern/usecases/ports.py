@@ -47,8 +47,7 @@ class Engine(Protocol):
 
 
 class Fetch(Protocol):
-    """Requests a URL that a user typed, only where the gateway may connect, bounded in time and size. Raises
-    ``FetchTrouble``."""
+    """Requests a URL that a user typed, if the gateway may connect there, within bounds. Raises ``FetchTrouble``."""
 
     async def __call__(
         self,

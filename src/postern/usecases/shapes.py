@@ -44,8 +44,7 @@ def decoded(text: str, field: str) -> bytes:
 
 
 def given_body(body: str | None, body_base64: str | None, within: str = "") -> bytes | None:
-    """The body that a request gives, as text or to the byte; None if it gives none. A wrong field is refused by its name,
-    with ``within`` before it."""
+    """The body that a request gives, as text or to the byte, if any. A wrong field is refused by its name after ``within``."""
     if body is not None and body_base64 is not None:
         raise invalid(f"{within}body", "give body or bodyBase64, one of them")
     if body_base64 is not None:

@@ -193,9 +193,8 @@ _HALF = re.compile(
 
 
 def _without_half_characters(text: bytes) -> bytes:
-    """Senders that cut a text after so many characters may cut an emoji in two. Half a surrogate pair is
-    valid grammar and no character: it becomes the replacement character. What was received is stored as it
-    came."""
+    """Senders that cut a text may cut an emoji in two. Half a surrogate pair is valid grammar and no character: it becomes the
+    replacement character. What was received is stored as it came."""
     if b"\0" in text:
         return text  # no JSON, whatever becomes of it
     # An escaped backslash begins no other escape, so it is out of the way meanwhile. All of it without a step

@@ -258,8 +258,7 @@ class HistoryPage(msgspec.Struct):
 
 
 class Counted(msgspec.Struct, frozen=True):
-    """``calls``: how many a filter finds, or finds at least. ``back_to``: the oldest call that was looked at, if no index
-    helps and not all were."""
+    """``calls``: how many a filter finds, or finds at least. ``back_to``: the oldest call looked at, if not all were."""
 
     calls: int
     or_more: bool

@@ -68,8 +68,7 @@ def read_certificate(text: bytes) -> Certificate | None:
 
 
 class CertificateKey(Key):
-    """Checks signatures with a certificate. ``secret`` is the sender's own name for this receiver or its topic, which nobody else
-    can have it sign."""
+    """Checks with a certificate. ``secret``: the sender's own name for this receiver, which nobody else can have it sign."""
 
     def __init__(self, algorithm: CertificateAlgorithm, secret: bytes, names: tuple[str, ...]) -> None:
         if not secret.strip(b"\0 \t\r\n"):

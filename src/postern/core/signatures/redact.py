@@ -73,8 +73,7 @@ class Mask:
     def headers(
         self, headers: Headers, untrusted: frozenset[bytes] = frozenset(), is_test: bool = False
     ) -> bytes:
-        """The headers as stored: JSON pairs, in order, masked where they are credentials, untrusted, or of a test call its
-        signature."""
+        """The headers as stored: JSON pairs, in order. Credentials, untrusted ones, and a test call's signature are masked."""
         hidden = untrusted | self._signatures if is_test else untrusted
         if hidden:
             headers = tuple((name, _MASK if name in hidden else value) for name, value in headers)

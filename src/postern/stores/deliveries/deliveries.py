@@ -177,8 +177,7 @@ class Deliveries(Repository):
 
     @reads
     def backlog(self, connection: Connection, now: float) -> tuple[int, float]:
-        """Returns how many deliveries wait (counted up to 10,000), and for how long the oldest has been due. One that
-        could not be started counts from its call or release."""
+        """How many wait, up to 10,000, and for how long the oldest: one that was tried in vain, since its call or release."""
         due = (
             select(deliveries.c.next_at)
             .where(deliveries.c.state == "queued")

@@ -18,9 +18,8 @@ class Slots(Repository):
     def respond(
         self, key: str, response: WorkflowResponse, now: float, awaited_here: bool = False
     ) -> "asyncio.Future[bool]":
-        """The first answer before the deadline wins, and the row decides. A late one is kept beside it, for
-        the record. ``awaited_here``: the caller waits in this process, which closes the row when the time is
-        over, whatever the time of day has become."""
+        """The first answer before the deadline wins. A late one is kept beside it. ``awaited_here``: the caller waits in this
+        process, which closes the row when the time is over, whatever the time of day has become."""
 
         return self._writer.share(
             _respond_all,

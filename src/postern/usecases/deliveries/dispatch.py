@@ -198,8 +198,7 @@ async def measure(gateway: Gateway) -> None:
 THEIRS = 4.0
 """Calls have the process to themselves for so many times as long as the last round of starts has taken."""
 BUSY = 0.5
-"""The part of the time from which calls keep the process busy. A start costs more than a call, so the other half is too little
-for their starts in any case."""
+"""The part of the time from which calls keep the process busy. A start costs more than a call: the rest is too little."""
 LOOK = 0.003
 """Seconds after which it shows whether calls keep the process busy."""
 REMEMBERED = 0.1
@@ -235,8 +234,7 @@ class CallsFirst:
 
 
 def time_used() -> float:
-    """Seconds that this process has worked, or on Linux also waited for the processor, which other programs or a container's
-    limit may keep from it."""
+    """Seconds that this process has worked, or on Linux also waited for the processor, which others may keep from it."""
     try:
         waited = int(_SCHEDULING.read_bytes().split()[1]) / 1e9
     except (OSError, IndexError, ValueError):

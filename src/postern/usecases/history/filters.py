@@ -82,8 +82,7 @@ class FilterRequest(Shape):
 
 
 def filter_of(within: str = "", **asked: Any) -> HistoryFilter:
-    """Reads what somebody asked for on a surface; an empty text asks for nothing. Refuses wrong fields by their names, with
-    ``within`` before them."""
+    """Reads what somebody asked for; an empty text asks for nothing. Refuses wrong fields by their names after ``within``."""
     given = {name: value for name, value in asked.items() if value}
     errors: list[FieldError] = []
 

@@ -26,8 +26,7 @@ Check = Callable[[], Awaitable[Actor]]
 
 
 class Batch(Struct, frozen=True):
-    """Events that came together. ``skipped``: how many were left out before them, at most, because they came faster than
-    they were read."""
+    """Events that came together. ``skipped``: how many were left out before them at most, because they came too fast."""
 
     events: list[LiveEvent]
     skipped: int

@@ -41,8 +41,7 @@ class Outbound:
     allowed: Allowlist | None = None
     """The private addresses that were opened; None in a process that does not fetch by itself."""
     call_own: Callable[[str, Mapping[str, str], bytes, float], Awaitable[Fetched]] | None = None
-    """Calls the gateway at its own public address, as a sender on the internet does: what follows that address, headers, body,
-    seconds. Raises ``FetchTrouble``."""
+    """Calls the gateway at its public address, as senders do: target, headers, body, seconds. Raises ``FetchTrouble``."""
     prepare_own: Callable[[], Awaitable[None]] | None = None
     """Does what the first ``call_own`` would have to wait for, so that it does not count as the answer's time."""
     mail: Callable[[str, str, str, str], Awaitable[None]] | None = None

@@ -26,8 +26,7 @@ class Loop:
         pause: Callable[[], Awaitable[object]],
         catch_up: Callable[[], Awaitable[object]] | None = None,
     ) -> None:
-        """``work`` is one round. If it returns something true, there is more to do and no pause follows. ``catch_up`` is called
-        before the first round and then once a minute."""
+        """``work``: one round. If it returns something true, no pause follows. ``catch_up``: called at first and each minute."""
         self._name = name
         self._work = work
         self._pause = pause

@@ -100,8 +100,7 @@ async def change(gateway: Gateway, actor: Actor, request: ManyRequest) -> views.
 
 
 class Effects(Struct, frozen=True):
-    """``names``: of the first few webhooks. ``last_day``: calls to all of them in the last 24 hours. ``waiting``: deliveries
-    that a release would start."""
+    """``names``: of the first few. ``last_day``: calls in the last 24 hours. ``waiting``: what a release would start."""
 
     count: int
     names: list[str]

@@ -81,8 +81,7 @@ class Note(View):
 PayloadText = Annotated[
     Any, msgspec.Meta(extra_json_schema={"anyOf": [{"type": "object"}, {"type": "null"}]})
 ]
-"""The JSON object of a call, still as its text (``msgspec.Raw``): numbers keep every digit, and a large one is not opened and
-written again. Readers of the answer get an object."""
+"""The JSON object of a call, still as its text (``msgspec.Raw``): numbers keep every digit, and readers get an object."""
 
 
 class LocalRun(View):
