@@ -16,40 +16,13 @@ from _pytest.faulthandler import fault_handler_stderr_fd_key
 
 from postern.observe.logs import log
 from support import forks
-from support.browser import browser, browser_context, notes, one_browser, page
 from support.characters import know_characters
 from support.hashing import hash_in_no_time
 from support.memory import write_to_memory
-from support.postgres import (
-    keep_data,
-    migrated_template,
-    migrated_url,
-    own_postgres,
-    postgres,
-    postgres_url,
-    started_template,
-    started_url,
-)
-from support.program import start_program
-from support.shop import shop
 from support.statements import share_statements
 
-__all__ = [
-    "browser",
-    "browser_context",
-    "migrated_template",
-    "migrated_url",
-    "notes",
-    "one_browser",
-    "own_postgres",
-    "page",
-    "postgres",
-    "postgres_url",
-    "shop",
-    "start_program",
-    "started_template",
-    "started_url",
-]
+pytest_plugins = ["support.browser", "support.postgres", "support.program", "support.shop"]
+"""Their fixtures are there for every test."""
 
 # A shell that starts the suite in the background has it ignore Ctrl-C, `nohup` the end of a terminal, and every program that
 # a test starts with it.
@@ -62,7 +35,6 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 write_to_memory()
-forget_data = keep_data()
 share_statements()
 hash_in_no_time()
 
@@ -184,10 +156,6 @@ def pytest_collection_finish() -> None:
     """What was loaded for the tests stays for ever: no collection need look through it."""
     gc.collect()
     gc.freeze()
-
-
-def pytest_unconfigure() -> None:
-    forget_data()
 
 
 @pytest.hookimpl(tryfirst=True)

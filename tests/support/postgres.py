@@ -16,7 +16,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -159,19 +159,17 @@ def find_binaries() -> Path | None:
 KEPT = "POSTGRES_DATA_OF_THIS_RUN"
 
 
-def keep_data() -> Callable[[], None]:
-    """Lets servers begin with a copy of what `initdb` has made for the first of them, from now on and in all
-    processes that this one starts: `initdb` takes half a second of a processor, and a copy a tenth of it. What is
-    returned ends it."""
-    if KEPT in os.environ:
-        return lambda: None
-    folder = os.environ[KEPT] = tempfile.mkdtemp(prefix="postern-postgres-kept-")
+def pytest_configure(config: pytest.Config) -> None:
+    """Lets servers begin with a copy of what `initdb` has made for the first of them, in this process and in all that it
+    starts: `initdb` takes half a second of a processor, and a copy a tenth of it."""
+    if KEPT not in os.environ:
+        folder = os.environ[KEPT] = tempfile.mkdtemp(prefix="postern-postgres-kept-")
 
-    def forget() -> None:
-        del os.environ[KEPT]
-        shutil.rmtree(folder, ignore_errors=True)
+        def forget() -> None:
+            del os.environ[KEPT]
+            shutil.rmtree(folder, ignore_errors=True)
 
-    return forget
+        config.add_cleanup(forget)
 
 
 @contextmanager

@@ -11,7 +11,9 @@ import sys
 import tarfile
 import threading
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -99,9 +101,15 @@ def forge(source: Path, tmp_path: Path) -> Forge:
     return write
 
 
-def refusal_of(file: Path, where: Path, passphrase: str | None = None, **more: str) -> str:
+def restored(
+    file: Path, where: Path, passphrase: str | None = None, replace: bool = False, **more: str
+) -> restoring.Restored:
+    return restoring.restore(settings_of(where, **more), file, passphrase=passphrase, replace=replace)
+
+
+def refusal_of(file: Path, where: Path, passphrase: str | None = None) -> str:
     with pytest.raises(BackupFailed) as refused:
-        restoring.restore(settings_of(where, **more), file, passphrase=passphrase, replace=True)
+        restored(file, where, passphrase, replace=True)
     assert set(os.listdir(where)) <= {"serving.lock", "postern.db.lock"}
     return str(refused.value).replace(str(file), "FILE")
 
@@ -142,10 +150,8 @@ def test_nothing_but_a_backup_s_own_files_may_be_in_one(forge: Forge, tmp_path: 
         said = refusal_of(forge({name: b"hello"}), tmp_path / "data")
         assert said == f"FILE holds {name}, which does not belong into a backup"
     for name in ("postern.db", "keys"):
-        assert (
-            refusal_of(forge({}, again=(name,)), tmp_path / "data")
-            == f"FILE is damaged: it holds {name} twice"
-        )
+        said = refusal_of(forge({}, again=(name,)), tmp_path / "data")
+        assert said == f"FILE is damaged: it holds {name} twice"
 
 
 def test_keys_that_are_not_those_of_the_backup_s_secrets_are_not_put_into_place(
@@ -160,21 +166,13 @@ def test_keys_that_are_not_those_of_the_backup_s_secrets_are_not_put_into_place(
     not_text = "FILE is damaged: the keys in it are not text"
     assert refusal_of(forge({"keys": b"\xff\xfe"}), where) == not_text
     sealed = keys.sealed_with(b"\xff\xfe", PASSPHRASE)
-    assert (
-        refusal_of(forge({"keys.sealed": sealed, "keys": None}, of="sealed"), where, PASSPHRASE) == not_text
-    )
+    forged = forge({"keys.sealed": sealed, "keys": None}, of="sealed")
+    assert refusal_of(forged, where, PASSPHRASE) == not_text
     wrong = refusal_of(forge({"keys.sealed": b"short"}, of="sealed"), where, PASSPHRASE)
     assert wrong == "this is not the passphrase with which the keys in the backup were sealed"
-    assert restoring.restore(
-        settings_of(where), forge({"keys": b" \n"}), passphrase=None, replace=False
-    ).missing_keys
+    assert restored(forge({"keys": b" \n"}), where).missing_keys
     given = (source / "secret.key").read_text().strip()
-    done = restoring.restore(
-        settings_of(tmp_path / "given", POSTERN_SECRET_KEYS=given),
-        forge({"keys": b"x" * 40}),
-        passphrase=None,
-        replace=False,
-    )
+    done = restored(forge({"keys": b"x" * 40}), tmp_path / "given", POSTERN_SECRET_KEYS=given)
     assert (done.keys_file, done.missing_keys) == (None, False)
 
 
@@ -194,22 +192,16 @@ def test_a_restore_that_cannot_be_ended_puts_back_what_it_has_moved(
     with monkeypatch.context() as changed:
         changed.setattr(restoring, "sync_folder", no_room)
         with pytest.raises(OSError, match="No space"):
-            restoring.restore(settings_of(where), source.parent / "plain", passphrase=None, replace=True)
+            restored(source.parent / "plain", where, replace=True)
     locks = {"serving.lock", "postern.db.lock"}
     assert {file.name: file.read_bytes() for file in where.iterdir() if file.name not in locks} == before
     for again in range(2):  # within a second, most likely
-        done = restoring.restore(settings_of(where), source.parent / "plain", passphrase=None, replace=True)
+        done = restored(source.parent / "plain", where, replace=True)
         assert len(done.moved_aside) == (1 if again else 3)
         assert not (where / "postern.db-wal").exists(), "the old one's log would be taken for the new one's"
-    aside = [
-        file.name for file in where.iterdir() if ".before-" in file.name and not file.name.endswith("-wal")
-    ]
-    assert sorted(name.partition(".before-")[0] for name in aside) == [
-        "engine.db",
-        "postern.db",
-        "postern.db",
-        "secret.key",
-    ]
+    aside = [file.name for file in where.glob("*.before-*") if not file.name.endswith("-wal")]
+    moved = sorted(name.partition(".before-")[0] for name in aside)
+    assert moved == ["engine.db", "postern.db", "postern.db", "secret.key"]
     assert not (where / "engine.working").exists()
 
 
@@ -218,7 +210,7 @@ def test_a_backup_is_restored_from_a_pipe(source: Path, tmp_path: Path) -> None:
     os.mkfifo(pipe)
     writing = threading.Thread(target=lambda: pipe.write_bytes((source.parent / "plain").read_bytes()))
     writing.start()
-    restoring.restore(settings_of(tmp_path / "data"), pipe, passphrase=None, replace=False)
+    restored(pipe, tmp_path / "data")
     writing.join()
     assert (tmp_path / "data" / "postern.db").exists()
 
@@ -231,19 +223,10 @@ def test_a_backup_never_takes_the_place_of_what_the_gateway_needs(tmp_path: Path
     fresh_data(where)
     before = {file.name: file.read_bytes() for file in where.iterdir()}
     (tmp_path / "link").symlink_to(where / "postern.db")
-    own = [
-        "postern.db",
-        "postern.db-wal",
-        "postern.db.lock",
-        "engine.db",
-        "engine.db-journal",
-        "secret.key",
-        "serving.lock",
-    ]
-    for file in [*(where / name for name in own), tmp_path / "link"]:
-        with pytest.raises(
-            BackupFailed, match="is a file of the gateway's own; give the backup another name"
-        ):
+    own = "postern.db postern.db-wal postern.db.lock engine.db engine.db-journal secret.key serving.lock"
+    why = "is a file of the gateway's own; give the backup another name"
+    for file in [*(where / name for name in own.split()), tmp_path / "link"]:
+        with pytest.raises(BackupFailed, match=why):
             made(where, file, replace=True)
     assert {file.name: file.read_bytes() for file in where.iterdir()} == before
 
@@ -282,15 +265,9 @@ def test_what_a_killed_backup_left_is_removed_and_what_another_one_is_at_stays(
         "    print(folder, flush=True)\n"
         "    sys.stdin.read()\n"
     )
-    at_it = [
-        subprocess.Popen(
-            [sys.executable, "-c", script, str(tmp_path)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(2)
-    ]
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    at_it = [subprocess.Popen(command, **pipes) for _ in range(2)]
     killed, working = at_it
     try:
         left, used = (Path(one.stdout.readline().strip()) for one in at_it if one.stdout is not None)
@@ -324,10 +301,8 @@ def test_a_secret_key_that_is_no_text_is_named_and_a_backup_without_keys_needs_n
     (tmp_path / "data" / "secret.key").write_bytes(b"\xff\xfe")
     for command in (("backup", "file", "--keys"), ("webhooks", "list")):
         done = run_postern(tmp_path, *command)
-        assert (done.returncode, done.stderr.splitlines()[-1]) == (
-            5,
-            f"{tmp_path}/data/secret.key is not text, so it is no key: restore it from a backup",
-        )
+        why = f"{tmp_path}/data/secret.key is not text, so it is no key: restore it from a backup"
+        assert (done.returncode, done.stderr.splitlines()[-1]) == (5, why)
     assert run_postern(tmp_path, "backup", "file").returncode == 0
 
 
@@ -364,12 +339,11 @@ def test_runs_that_began_after_the_calls_were_copied_leave_no_steps(tmp_path: Pa
 
 
 def test_a_passphrase_that_is_empty_leaves_no_keys_out_in_silence(source: Path, tmp_path: Path) -> None:
-    for command in ("backup", "restore"):
-        done = run_postern(
-            tmp_path, command, "file", "--passphrase", "env:WORD", WORD="", POSTERN_DATA_DIR=str(source)
-        )
-        assert (done.returncode, done.stderr) == (2, "the passphrase from env:WORD is empty\n")
-        bytes_alone = {"WORD": os.fsdecode(b"a\xffb"), "POSTERN_DATA_DIR": str(source)}
-        done = run_postern(tmp_path, command, "file", "--passphrase", "env:WORD", **bytes_alone)
-        assert (done.returncode, done.stderr) == (2, "WORD is not text in UTF-8\n")
+    for command, (word, why) in product(
+        ("backup", "restore"),
+        (("", "the passphrase from env:WORD is empty\n"), (b"a\xffb", "WORD is not text in UTF-8\n")),
+    ):
+        given = {"WORD": os.fsdecode(word), "POSTERN_DATA_DIR": str(source)}
+        done = run_postern(tmp_path, command, "file", "--passphrase", "env:WORD", **given)
+        assert (done.returncode, done.stderr) == (2, why)
     assert not (tmp_path / "file").exists()

@@ -76,22 +76,15 @@ def test_another_sites_page_signs_nobody_in(served: Program) -> None:
         assert stranger.post("sessions", who, **headers).status == 201
 
 
-def test_browsers_are_asked_to_stay_with_https_where_it_is_the_address(
+def test_browsers_and_the_session_s_cookie_stay_with_https_where_it_is_the_address(
     start_program: StartProgram, served: Program
 ) -> None:
-    program = start_program(POSTERN_ENGINE="none", POSTERN_BASE_URL="https://hooks.example.com")
+    given = {"POSTERN_BASE_URL": "https://hooks.example.com", "POSTERN_ADMIN_PASSWORD": PASSWORD}
+    program = start_program(POSTERN_ENGINE="none", **given)
     for path in ("/healthz", "/sign-in", "/api/v1/me", "/webhook/none"):
         reply = Client(program.port).ask("POST" if path.startswith("/webhook") else "GET", path)
         assert reply.headers["strict-transport-security"] == "max-age=31536000", path
         assert "strict-transport-security" not in Client(served.port).get(path).headers
-
-
-def test_a_session_s_cookie_goes_over_https_only_where_that_is_the_address(
-    start_program: StartProgram, served: Program
-) -> None:
-    program = start_program(
-        POSTERN_ENGINE="none", POSTERN_BASE_URL="https://hooks.example.com", POSTERN_ADMIN_PASSWORD=PASSWORD
-    )
     for port, secure in ((program.port, True), (served.port, False)):
         session = Client(port).post("sessions", {"name": "admin", "password": PASSWORD})
         assert session.status == 201
