@@ -35,8 +35,8 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @asynccontextmanager
-async def opened(url: str) -> AsyncIterator[Store]:
-    store = Store(url, ["a key of these tests"])
+async def opened(url: str, *keys: str) -> AsyncIterator[Store]:
+    store = Store(url, [*keys] or ["a key of these tests"])
     await store.open()
     try:
         yield store
@@ -80,12 +80,10 @@ def entry(
         "body_size": len(body or b""), "address": "192.0.2.1", "duration_us": 300, "matched": "main", "detail": "", "trace": b"[]",
     }  # fmt: skip
     fields |= invocation
-    made = Entry(
-        Invocation(
-            id=id, webhook_id=webhook, received_at=at, outcome=outcome, code=code or outcome, **fields
-        ),
-        secret_id=secret,
+    told = Invocation(
+        id=id, webhook_id=webhook, received_at=at, outcome=outcome, code=code or outcome, **fields
     )
+    made = Entry(told, secret_id=secret)
     if outcome == "accepted":
         made.delivery = Delivery(
             delivery_key(id, 1), id, webhook, 1, "queued", 0, at, {"fieldOne": "1"}, at, deadline=deadline
@@ -102,17 +100,8 @@ async def recorded(store: Store, *entries: Entry) -> list[str]:
 
 
 async def webhook(store: Store, id: str = WEBHOOK, code: str | None = None) -> StoredWebhook:
-    made = StoredWebhook(
-        id,
-        code or new_id("code")[:22],
-        True,
-        False,
-        WebhookSettings(name="Orders", authentication=NoAuthentication()),
-        Resolved(),
-        1,
-        NOW,
-        NOW,
-    )
+    settings = WebhookSettings(name="Orders", authentication=NoAuthentication())
+    made = StoredWebhook(id, code or new_id("code")[:22], True, False, settings, Resolved(), 1, NOW, NOW)
     await store.webhooks.create(made, {"main": b"secret"})
     return made
 

@@ -18,10 +18,14 @@ from stores.conftest import NOW, WEBHOOK, HeldUp, deletion, entry, recorded, web
 LEASE = 30.0
 
 
-async def only(store: Store, invocation_id: str) -> Delivery:
+async def all_of(store: Store, invocation_id: str) -> list[Delivery]:
     found = await store.history.get(invocation_id)
     assert found is not None
-    (delivery,) = found.deliveries
+    return found.deliveries
+
+
+async def only(store: Store, invocation_id: str) -> Delivery:
+    (delivery,) = await all_of(store, invocation_id)
     return delivery
 
 
@@ -56,10 +60,8 @@ async def test_two_processes_never_claim_the_same(store: Store, second_store: St
 
 
 async def test_what_a_dead_process_had_claimed_can_be_released(store: Store) -> None:
-    await recorded(store, entry(), entry())
-    await recorded(
-        store, entry(at=NOW + 500)
-    )  # backing off for longer than any lease: not claimed, so not released
+    # The last one is backing off for longer than any lease: not claimed, so not released.
+    await recorded(store, entry(), entry(), entry(at=NOW + 500))
     assert len(await store.deliveries.claim(NOW, LEASE, 9)) == 2
     assert await store.deliveries.release(NOW + 1, LEASE) == 2
     assert len(await store.deliveries.claim(NOW + 1, LEASE, 9)) == 2
@@ -68,14 +70,10 @@ async def test_what_a_dead_process_had_claimed_can_be_released(store: Store) -> 
 async def test_a_postponed_delivery_comes_back_with_what_went_wrong(store: Store) -> None:
     (id,) = await recorded(store, entry())
     for attempt in range(1, 31):
-        (claimed,) = await store.deliveries.claim(NOW + attempt * 100, LEASE, 9)
-        await store.deliveries.again(
-            claimed,
-            NOW + attempt * 100 + 50,
-            f"down \ud800 {attempt}".replace("\ud800", "é"),
-            NOW + attempt * 100,
-        )
-        assert not await store.deliveries.any_due(NOW + attempt * 100 + 49)
+        now = NOW + attempt * 100
+        (claimed,) = await store.deliveries.claim(now, LEASE, 9)
+        await store.deliveries.again(claimed, now + 50, f"down é {attempt}", now)
+        assert not await store.deliveries.any_due(now + 49)
     current = await only(store, id)
     assert (current.state, current.attempts, current.error) == ("queued", 30, "down é 30")
     assert len(current.log) == 20
@@ -84,15 +82,11 @@ async def test_a_postponed_delivery_comes_back_with_what_went_wrong(store: Store
 
 async def test_replays_at_the_same_time_are_each_their_own(store: Store, second_store: Store) -> None:
     (id,) = await recorded(store, entry())
-    replays = [
-        (store, second_store)[number % 2].emissions.replay(id, {}, NOW, "queued", "admin")
-        for number in range(30)
-    ]
+    both = [one.emissions for one in (store, second_store)]
+    replays = [both[number % 2].replay(id, {}, NOW, "queued", "admin") for number in range(30)]
     made = await asyncio.gather(*replays)
     assert sorted(one.emission for one in made) == list(range(2, 32))
-    found = await store.history.get(id)
-    assert found is not None
-    assert [one.emission for one in found.deliveries] == list(range(1, 32))
+    assert [one.emission for one in await all_of(store, id)] == list(range(1, 32))
 
 
 async def test_replays_in_opposite_orders_all_get_through(store: Store, second_store: Store) -> None:
@@ -102,9 +96,7 @@ async def test_replays_in_opposite_orders_all_get_through(store: Store, second_s
         back = [second_store.emissions.replay(id, {}, NOW, "queued", "admin") for id in reversed(ids)]
         await asyncio.gather(*forth, *back)
     for id in ids:
-        found = await store.history.get(id)
-        assert found is not None
-        assert [one.emission for one in found.deliveries] == list(range(1, 6))
+        assert [one.emission for one in await all_of(store, id)] == list(range(1, 6))
 
 
 NOTE = AuditEntry("aud_1", NOW, "owner", "admin", "rejected call admitted", "", {})
@@ -147,10 +139,8 @@ def answer(text: bytes) -> WorkflowResponse:
 
 async def test_the_first_answer_wins(store: Store, second_store: Store) -> None:
     (id,) = await recorded(store, entry(deadline=NOW + 10))
-    answers = [
-        (store, second_store)[number % 2].slots.respond(f"{id}.1", answer(b"%d" % number), NOW + 1)
-        for number in range(10)
-    ]
+    both = [one.slots for one in (store, second_store)]
+    answers = [both[number % 2].respond(f"{id}.1", answer(b"%d" % number), NOW + 1) for number in range(10)]
     won = await asyncio.gather(*answers)
     assert won.count(True) == 1
     current = await only(store, id)
@@ -159,14 +149,11 @@ async def test_the_first_answer_wins(store: Store, second_store: Store) -> None:
 
 
 async def test_answers_to_many_that_come_together_each_hear_their_own(store: Store, held_up: HeldUp) -> None:
-    entries = [entry(deadline=NOW + 10) for _ in range(5)]
-    ids = await recorded(store, *entries)
-    late = ids[2]
-    await store.slots.close_slot(f"{late}.1", "response_timeout")
+    ids = await recorded(store, *(entry(deadline=NOW + 10) for _ in range(5)))
+    await store.slots.close_slot(f"{ids[2]}.1", "response_timeout")
     let_go = await held_up()  # so that they are one commit
-    answering = [
-        store.slots.respond(f"{id}.1", answer(id.encode()), NOW + 1) for id in (*reversed(ids), ids[0])
-    ]
+    asked = (*reversed(ids), ids[0])
+    answering = [store.slots.respond(f"{id}.1", answer(id.encode()), NOW + 1) for id in asked]
     await asyncio.sleep(0)
     await let_go()
     assert await asyncio.gather(*answering) == [True, True, False, True, True, False]
@@ -196,11 +183,8 @@ async def test_a_late_answer_is_kept_and_does_not_win(store: Store) -> None:
     assert not await store.slots.respond(f"{id}.1", answer(b"late"), NOW + 10)
     assert await store.slots.close_slot(f"{id}.1", "response_timeout")
     current = await only(store, id)
-    assert (current.answer_code, current.responded_at, current.response) == (
-        "response_timeout",
-        NOW + 10,
-        answer(b"late"),
-    )
+    assert (current.answer_code, current.responded_at) == ("response_timeout", NOW + 10)
+    assert current.response == answer(b"late")
 
 
 async def test_after_the_caller_heard_something_else_an_answer_is_only_recorded(store: Store) -> None:
@@ -231,12 +215,21 @@ async def test_a_deleted_webhooks_code_is_never_given_out_again(store: Store) ->
     assert (changed.stored, changed.unreadable, changed.deleted) == ([], [], [WEBHOOK])
 
 
+async def test_names_of_deleted_webhooks_are_found_the_newest_first(store: Store) -> None:
+    for number in range(4):
+        await webhook(store, f"wh_{number}")
+    for number in (1, 0, 2):
+        await store.bin.delete(deletion(f"wh_{number}"), NOW)
+    found = await store.webhooks.deleted_names(lambda name: name == "Orders", 2)
+    assert list(found.items()) == [("wh_2", "Orders"), ("wh_1", "Orders")]
+    assert await store.webhooks.deleted_names(lambda name: name == "orders", 2) == {}
+
+
 async def test_of_two_changes_to_the_same_version_one_is_refused(store: Store, second_store: Store) -> None:
     made = await webhook(store)
     made.version = 2
-    done = await asyncio.gather(
-        *(one.webhooks.update(made, 1, {}) for one in (store, second_store, store, second_store))
-    )
+    updating = [one.webhooks.update(made, 1, {}) for one in (store, second_store) * 2]
+    done = await asyncio.gather(*updating)
     assert sorted(done) == [False, False, False, True]
 
 
@@ -247,9 +240,7 @@ async def test_what_was_tried_in_vain_is_known_to_every_process(store: Store, se
     await store.deliveries.again(delivery, NOW + 600, "connection refused", NOW)
     assert await second_store.deliveries.tried_in_vain(NOW + 60)
     assert not await second_store.deliveries.tried_in_vain(NOW - 60), "it is too young"
-    assert await second_store.deliveries.backlog(NOW + 400) == (1, 400.0), (
-        "that it is tried again is no start"
-    )
+    assert await second_store.deliveries.backlog(NOW + 400) == (1, 400.0), "another try is no start"
     (delivery,) = await store.deliveries.claim(NOW + 600, LEASE, 9)
     await store.deliveries.started(delivery, Started(1), NOW + 600)
     assert not await second_store.deliveries.tried_in_vain(NOW + 660)

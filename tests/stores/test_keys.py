@@ -5,7 +5,9 @@ import base64
 import os
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import select, text, update
@@ -18,7 +20,7 @@ from postern.stores.store import Store
 from postern.usecases.operations.readiness import readiness
 from postern.usecases.operations.settings import rotate_key
 from postern.usecases.webhooks import listing, webhooks
-from stores.conftest import webhook
+from stores.conftest import opened, webhook
 from support.fresh import fresh_database
 from support.house import OWNER, a_house
 from support.program import StartProgram, run_postern
@@ -30,21 +32,21 @@ OURS, THEIRS = "the-key-of-this-gateway", "the-key-of-another-one"
 TOKENS = {"method": "token", "token": "whk_0123456789", "secondToken": "whk_9876543210"}
 
 
+async def spoil(store: Store, envelope: str, *which: Any) -> None:
+    spoiled = update(secrets).where(*which).values(envelope=envelope)
+    await store.writer.write(lambda connection: connection.execute(spoiled))
+
+
 async def test_another_key_is_refused_before_anything_is_written(url: str) -> None:
-    store = Store(url, [OURS])
-    await store.open()
-    await store.close()
+    async with opened(url, OURS):
+        pass
     with pytest.raises(VaultError, match="Nothing was changed"):
         await Store(url, [THEIRS]).open()
-    again = Store(url, [THEIRS, OURS])  # a new key in front of the old one
-    await again.open()
-    await webhook(again)
-    await again.close()
-    last = Store(url, [OURS])
-    await last.open()
-    (kept,) = await last.webhooks.page(10)
+    async with opened(url, THEIRS, OURS) as store:  # a new key in front of the old one
+        await webhook(store)
+    async with opened(url, OURS) as store:
+        (kept,) = await store.webhooks.page(10)
     assert (kept.secrets, list(kept.unreadable_secrets)) == ({}, ["main"])
-    await last.close()
 
 
 def test_a_command_without_the_keys_says_so_and_makes_none(
@@ -78,11 +80,8 @@ async def test_a_secret_that_cannot_be_decrypted_costs_its_webhook_alone(
         good = await house.webhook(name="Good", authentication=TOKENS)
         bad = await house.webhook(name="Bad", authentication=TOKENS)
         store: Store = house.gateway.store  # type: ignore[assignment]
-        spoiled = envelope.format(ours=store.vault.current)
         of_bad = (secrets.c.webhook_id == bad.id, secrets.c.field == "second")
-        await store.writer.write(
-            lambda connection: connection.execute(update(secrets).where(*of_bad).values(envelope=spoiled))
-        )
+        await spoil(store, envelope.format(ours=store.vault.current), *of_bad)
     async with a_house(tmp_path, POSTERN_SECRET_KEYS=OURS) as house:
         key = {"X-Api-Key": "whk_0123456789"}
         assert (await house.call(good, headers=key)).status == 200
@@ -97,9 +96,8 @@ async def test_a_secret_that_cannot_be_decrypted_costs_its_webhook_alone(
         refusal = await refused(webhooks.change(house.gateway, OWNER, bad.id, {"name": "Better"}))
         assert refusal.code == "invalid_request"
         # Given a new one, it is served again.
-        await webhooks.change(
-            house.gateway, OWNER, bad.id, {"authentication": {"secondToken": "whk_new_0123456789"}}
-        )
+        given = {"authentication": {"secondToken": "whk_new_0123456789"}}
+        await webhooks.change(house.gateway, OWNER, bad.id, given)
         assert (await house.call(bad, headers=key)).status == 200
         assert (await house.call(bad, headers={"X-Api-Key": "whk_new_0123456789"})).status == 200
         assert (await readiness(house.gateway)).webhooks.ok
@@ -112,28 +110,22 @@ async def test_changing_the_key_leaves_out_what_cannot_be_decrypted(tmp_path: Pa
         store: Store = house.gateway.store  # type: ignore[assignment]
         envelope = f"v1.{store.vault.current}.{base64.b64encode(b'altered').decode()}"
         one = await store.database.read(lambda connection: connection.scalar(select(secrets.c.id)))
-        await store.writer.write(
-            lambda connection: connection.execute(
-                update(secrets).where(secrets.c.id == one).values(envelope=envelope)
-            )
-        )
+        await spoil(store, envelope, secrets.c.id == one)
     async with a_house(tmp_path, POSTERN_SECRET_KEYS=f"{THEIRS},{OURS}") as house:
         assert await rotate_key(house.gateway, OWNER) == 3
         store = house.gateway.store  # type: ignore[assignment]
-        noted = await store.database.read(
-            lambda connection: connection.scalar(text("SELECT value FROM meta WHERE name = 'keys'"))
-        )
-        assert (
-            set(noted.split()) == store.vault.fingerprints
-        )  # the altered one is still encrypted with the old key
+        asked = text("SELECT value FROM meta WHERE name = 'keys'")
+        noted = await store.database.read(lambda connection: connection.scalar(asked))
+        # The altered one is still encrypted with the old key.
+        assert set(noted.split()) == store.vault.fingerprints
 
 
 async def test_a_database_that_takes_no_note_is_reported_in_a_sentence(tmp_path: Path) -> None:
-    other = sqlite3.connect(fresh_database(tmp_path / "postern.db"), isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(StoreUnavailable, match="locked"):
-        await Store(f"sqlite:///{tmp_path / 'postern.db'}", [OURS]).open()
-    other.close()
+    file = fresh_database(tmp_path / "postern.db")
+    with closing(sqlite3.connect(file, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreUnavailable, match="locked"):
+            await Store(f"sqlite:///{file}", [OURS]).open()
 
 
 def test_a_key_file_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,122 +12,87 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, event, text, update
 
 from postern.core.access.audit import AuditEntry
-from postern.core.deliveries.delivery import Started
+from postern.core.deliveries.delivery import Started, delivery_key
 from postern.core.history.invocation import HistoryFilter, StoreUnavailable
 from postern.core.history.replay import Replay
 from postern.core.listeners import LEASE, AlreadyAnswered, GoneListener, Listener
 from postern.stores.history.retention import Retention
 from postern.stores.sql import schema
-from postern.stores.sql.database import Database
 from postern.stores.sql.tables import deliveries
-from postern.stores.store import Store
-from stores.conftest import NOW, entry
+from stores.conftest import NOW, entry, opened, recorded
 from support.postgres import PostgresProcess
 from support.program import StartProgram, run_postern
 from support.recording import kept
 from support.waiting import PATIENCE
 
-KEYS = ["a key of these tests"]
-
 
 async def test_without_the_server_a_call_is_rejected_and_later_ones_are_stored_again(
     own_postgres: PostgresProcess,
 ) -> None:
-    database = Database(own_postgres.url)
-    schema.migrate(database)
-    database.close()
-    store = Store(own_postgres.url, KEYS)
-    await store.open()
-    first = entry()
-    await kept(store, first)
-    own_postgres.stop()
-    with pytest.raises(StoreUnavailable):
-        await kept(store, entry())
-    with pytest.raises(StoreUnavailable):
-        await store.history.get(first.invocation.id)
-    own_postgres.start()
-    again = entry()
-    await kept(store, again)
-    for one in (first, again):
-        assert await store.history.get(one.invocation.id) is not None
-    await store.close()
+    schema.prepare(own_postgres.url, migrates=True)
+    async with opened(own_postgres.url) as store:
+        (first,) = await recorded(store, entry())
+        own_postgres.stop()
+        with pytest.raises(StoreUnavailable):
+            await kept(store, entry())
+        with pytest.raises(StoreUnavailable):
+            await store.history.get(first)
+        own_postgres.start()
+        for one in (first, *await recorded(store, entry())):
+            assert await store.history.get(one) is not None
 
 
 async def test_nobody_adds_to_a_call_that_another_process_is_deleting(
     migrated_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = Store(migrated_url, KEYS)
-    await store.open()
-    one = entry()
-    await kept(store, one)
     free: list[int] = []
 
     def look(_: Connection, __: list[str]) -> None:
         """Runs in the middle of it, as a process would that replays the call or writes a note to it."""
         with psycopg.connect(migrated_url) as other:
             asked = "SELECT id FROM invocations WHERE id = %s FOR UPDATE SKIP LOCKED"
-            free.append(len(other.execute(asked, [one.invocation.id]).fetchall()))
+            free.append(len(other.execute(asked, [one]).fetchall()))
 
     monkeypatch.setattr(Retention, "_note", staticmethod(look))
-    (delivery,) = await store.deliveries.claim(NOW + 60, 30, 10)
-    await store.deliveries.started(delivery, Started(1), NOW)
-    assert (await store.retention.strip([one.invocation.id]))[0] == 1
-    assert await store.retention.delete([one.invocation.id]) == 1
+    async with opened(migrated_url) as store:
+        (one,) = await recorded(store, entry())
+        (delivery,) = await store.deliveries.claim(NOW + 60, 30, 10)
+        await store.deliveries.started(delivery, Started(1), NOW)
+        assert (await store.retention.strip([one]))[0] == 1
+        assert await store.retention.delete([one]) == 1
     assert free == [0, 0]
-    await store.close()
 
 
 async def test_two_transactions_that_meet_in_opposite_order_both_succeed(migrated_url: str) -> None:
-    one, other = Store(migrated_url, KEYS), Store(migrated_url, KEYS)
-    await one.open()
-    await other.open()
-    first, second = entry(), entry()
-    await kept(one, first)
-    await kept(one, second)
-
     def touching(*keys: str) -> object:
         def job(connection: Connection) -> None:
             for key in keys:
-                connection.execute(
-                    update(deliveries)
-                    .where(deliveries.c.key == key)
-                    .values(attempts=deliveries.c.attempts + 1)
-                )
+                touched = update(deliveries).where(deliveries.c.key == key)
+                connection.execute(touched.values(attempts=deliveries.c.attempts + 1))
                 connection.execute(text("SELECT pg_sleep(0.2)"))
 
         return job
 
-    here, there = first.delivery, second.delivery
-    assert here is not None and there is not None
-    await asyncio.gather(
-        one.writer.write(touching(here.key, there.key)), other.writer.write(touching(there.key, here.key))
-    )
-    assert [(await one.deliveries.get(key.key)).attempts for key in (here, there)] == [2, 2]  # type: ignore[union-attr]
-    await one.close()
-    await other.close()
+    async with opened(migrated_url) as one, opened(migrated_url) as other:
+        keys = [delivery_key(id, 1) for id in await recorded(one, entry(), entry())]
+        await asyncio.gather(one.writer.write(touching(*keys)), other.writer.write(touching(*keys[::-1])))
+        assert [(await one.deliveries.get(key)).attempts for key in keys] == [2, 2]  # type: ignore[union-attr]
 
 
 async def test_other_processes_hear_that_replays_of_many_are_due(migrated_url: str) -> None:
-    one, other = Store(migrated_url, KEYS), Store(migrated_url, KEYS)
-    await one.open()
-    await other.open()
-    called = entry()
-    await kept(one, called)
     planned, begun = (AuditEntry(id, NOW, "owner", "admin", "", "rpl_1", {}) for id in ("aud_1", "aud_2"))
     words: asyncio.Queue[str] = asyncio.Queue()
-    listening = asyncio.create_task(other.listen(words.put_nowait))
-    assert await asyncio.wait_for(words.get(), PATIENCE) == "listening"
-    await one.replays.add(Replay("rpl_1", "planned", HistoryFilter(), 1, 0, False, NOW, "owner"), planned)
-    await one.replays.begin("rpl_1", "current", "owner", NOW, begun)
-    running = await one.replays.claim(NOW, 30)
-    assert running is not None
-    assert await one.replays.step(
-        running, [(called.invocation.id, {}, "queued")], 0, called.invocation.id, NOW, 30
-    )
-    assert await asyncio.wait_for(words.get(), PATIENCE) == "due"
-    listening.cancel()
-    await one.close()
-    await other.close()
+    async with opened(migrated_url) as one, opened(migrated_url) as other:
+        (called,) = await recorded(one, entry())
+        listening = asyncio.create_task(other.listen(words.put_nowait))
+        assert await asyncio.wait_for(words.get(), PATIENCE) == "listening"
+        await one.replays.add(Replay("rpl_1", "planned", HistoryFilter(), 1, 0, False, NOW, "owner"), planned)
+        await one.replays.begin("rpl_1", "current", "owner", NOW, begun)
+        running = await one.replays.claim(NOW, 30)
+        assert running is not None
+        assert await one.replays.step(running, [(called, {}, "queued")], 0, called, NOW, 30)
+        assert await asyncio.wait_for(words.get(), PATIENCE) == "due"
+        listening.cancel()
 
 
 def test_the_first_start_sets_up_an_empty_database_and_no_other(
@@ -156,12 +122,9 @@ def test_a_start_does_not_set_up_a_database_with_tables_of_others(tmp_path: Path
 
 
 def test_two_migrations_at_once_are_one_after_the_other(tmp_path: Path, postgres_url: str) -> None:
+    migrate = partial(run_postern, tmp_path, POSTERN_DATABASE_URL=postgres_url)
     with ThreadPoolExecutor(2) as threads:
-        ended = list(
-            threads.map(
-                lambda _: run_postern(tmp_path, "migrate", POSTERN_DATABASE_URL=postgres_url), range(2)
-            )
-        )
+        ended = list(threads.map(migrate, ["migrate"] * 2))
     assert [(one.returncode, one.stderr) for one in ended] == [(0, ""), (0, "")]
 
 
@@ -170,21 +133,16 @@ def test_ids_are_compared_byte_by_byte_whatever_the_server_was_set_up_with(migra
     are to find."""
     with psycopg.connect(migrated_url) as connection:
         asked = "SELECT DISTINCT collation_name FROM information_schema.columns WHERE table_schema = 'public' AND table_name <> 'alembic_version'"
-        assert connection.execute(f"{asked} AND data_type = 'character varying'".encode()).fetchall() == [
-            ("C",)
-        ]
+        found = connection.execute(f"{asked} AND data_type = 'character varying'".encode()).fetchall()
+        assert found == [("C",)]
 
 
 async def test_a_listener_takes_the_place_of_one_that_another_process_ends_just_then(
     migrated_url: str,
 ) -> None:
-    store, other = Store(migrated_url, KEYS), Store(migrated_url, KEYS)
-    await store.open()
-    await other.open()
     loop = asyncio.get_running_loop()
     holder = Listener("lsn_1", "ada@laptop", "usr_1", "ada", "", NOW, NOW + LEASE, "wh_1")
     successor = replace(holder, id="lsn_2", name="bob@desk")
-    await store.listeners.enter(holder, None)
     gone: list[GoneListener | None] = []
 
     def ends(_: Any, __: Any, statement: str, *___: Any) -> None:
@@ -192,12 +150,11 @@ async def test_a_listener_takes_the_place_of_one_that_another_process_ends_just_
             ending = other.listeners.end(holder, "ada", NOW, None)
             gone.append(asyncio.run_coroutine_threadsafe(ending, loop).result(PATIENCE))
 
-    event.listen(store.database.writer, "after_cursor_execute", ends)
-    await store.listeners.enter(successor, None)
-    assert gone[0] is not None and gone[0].listener == holder
-    third = replace(holder, id="lsn_3", name="eve@desk")
-    with pytest.raises(AlreadyAnswered) as refused:
-        await store.listeners.enter(third, None)
-    assert refused.value.holder == successor
-    await other.close()
-    await store.close()
+    async with opened(migrated_url) as store, opened(migrated_url) as other:
+        await store.listeners.enter(holder, None)
+        event.listen(store.database.writer, "after_cursor_execute", ends)
+        await store.listeners.enter(successor, None)
+        assert gone[0] is not None and gone[0].listener == holder
+        with pytest.raises(AlreadyAnswered) as refused:
+            await store.listeners.enter(replace(holder, id="lsn_3", name="eve@desk"), None)
+        assert refused.value.holder == successor

@@ -16,7 +16,6 @@ from structlog.testing import capture_logs
 from postern.core.history.invocation import HistoryFilter, StoreUnavailable
 from postern.stores import condition
 from postern.stores.sql import schema, writer
-from postern.stores.sql.database import Database
 from postern.stores.store import Store
 from stores.conftest import entry, opened, recorded
 from stores.test_trouble import CALL, no_more_room, tell_writer
@@ -46,11 +45,9 @@ def read_only(store: Store) -> Iterator[None]:
 
 @contextmanager
 def locked(store: Store) -> Iterator[None]:
-    other = sqlite3.connect(str(store.database.url.database), isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    yield
-    other.execute("ROLLBACK")
-    other.close()
+    with closing(sqlite3.connect(str(store.database.url.database), isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield
 
 
 TROUBLES = {"full": no_more_room, "readonly": read_only, "locked": locked}
@@ -92,9 +89,8 @@ async def test_where_no_call_came_lately_a_commit_is_tried(
         reported = await sqlite_store.trouble()
         assert reported is not None
         assert kind in reported or (kind == "locked" and "not come to its end" in reported)
-    while (
-        reported := await sqlite_store.trouble()
-    ) is not None:  # the trial that waited for the lock ends first
+    # The trial that waited for the lock ends first.
+    while (reported := await sqlite_store.trouble()) is not None:
         assert "not come to its end" in reported or "locked" in reported
 
 
@@ -113,10 +109,9 @@ async def test_damage_that_only_calls_meet_is_reported(tmp_path: Path) -> None:
     fresh_database(path)
     async with opened(f"sqlite:///{path}") as store:
         await recorded(store, *(entry() for _ in range(50)))
-    database = sqlite3.connect(path)
-    page_size = database.execute("PRAGMA page_size").fetchone()[0]
-    root = database.execute("SELECT rootpage FROM sqlite_master WHERE name = 'invocations'").fetchone()[0]
-    database.close()
+    with closing(sqlite3.connect(path)) as database:
+        page_size = database.execute("PRAGMA page_size").fetchone()[0]
+        root = database.execute("SELECT rootpage FROM sqlite_master WHERE name = 'invocations'").fetchone()[0]
     with path.open("r+b") as file:
         file.seek((root - 1) * page_size)
         file.write(os.urandom(page_size))
@@ -173,29 +168,20 @@ async def test_the_log_says_that_trouble_is_over_when_calls_are_stored_and_none_
 
 def test_the_program_says_so(tmp_path: Path, start_program: StartProgram) -> None:
     served = make_webhook(tmp_path / "data")
-    program = start_program(
-        POSTERN_ENGINE="none", **impatient(**{"postern.stores.condition.CALLS_FAIL_FOR": 2.0})
-    )
-    other = sqlite3.connect(program.data_dir / "postern.db", isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    try:
+    impatience = impatient(**{"postern.stores.condition.CALLS_FAIL_FOR": 2.0})
+    program = start_program(POSTERN_ENGINE="none", **impatience)
+
+    def metrics() -> str:
+        return exchange(program.port, "GET", "/metrics").body.decode()
+
+    with closing(sqlite3.connect(program.data_dir / "postern.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
         assert exchange(program.port, "POST", served.path, CALL, b"{}").status == 503
         reported = exchange(program.port, "GET", "/readyz")
-        assert (reported.status, reported.json["status"], reported.json["store"]["ok"]) == (
-            503,
-            "not ready",
-            False,
-        )
-        assert "locked" in reported.json["store"]["detail"]
-        wait_until(
-            lambda: (
-                'postern_ready{part="store"} 0.0' in exchange(program.port, "GET", "/metrics").body.decode()
-            ),
-            what="the metric to say so",
-        )
+        assert (reported.status, reported.json["status"]) == (503, "not ready")
+        assert reported.json["store"]["ok"] is False and "locked" in reported.json["store"]["detail"]
+        wait_until(lambda: 'postern_ready{part="store"} 0.0' in metrics(), what="the metric to say so")
         wait_until(lambda: "the gateway needs help" in program.output(), what="the log to say so")
-    finally:
-        other.close()
     wait_until(program.is_ready, what="/readyz to say that it is over")
     wait_until(lambda: "everything is well again" in program.output(), what="the log to say so")
 
@@ -203,9 +189,7 @@ def test_the_program_says_so(tmp_path: Path, start_program: StartProgram) -> Non
 async def test_a_database_server_that_is_gone_is_reported_without_its_address(
     own_postgres: PostgresProcess,
 ) -> None:
-    database = Database(own_postgres.url)
-    schema.migrate(database)
-    database.close()
+    schema.prepare(own_postgres.url, migrates=True)
     async with opened(own_postgres.url) as store:
         await recorded(store, entry())
         assert await store.trouble() is None

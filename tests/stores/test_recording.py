@@ -5,7 +5,7 @@ import asyncio
 import threading
 
 import pytest
-from sqlalchemy import event, func, select
+from sqlalchemy import Table, event, func, select
 
 from postern.core.history.invocation import HistoryFilter, StoreUnavailable
 from postern.stores.sql import writer
@@ -16,13 +16,9 @@ from support.recording import kept
 from support.waiting import PATIENCE
 
 
-async def count(store: Store, table: object) -> int:
-    return int(
-        await store.database.read(
-            lambda connection: connection.scalar(select(func.count()).select_from(table))
-        )
-        or 0
-    )  # type: ignore[arg-type]
+async def count(store: Store, table: Table) -> int:
+    counting = select(func.count()).select_from(table)
+    return int(await store.database.read(lambda connection: connection.scalar(counting)) or 0)
 
 
 async def test_what_arrives_during_a_commit_shares_the_next_one(store: Store, held_up: HeldUp) -> None:
@@ -80,11 +76,8 @@ async def test_a_call_that_no_store_can_take_harms_no_neighbour(
     await asyncio.sleep(0)
     await let_go()
     results = await asyncio.gather(*recording, return_exceptions=True)
-    stored = set(
-        await store.database.read(
-            lambda connection: connection.execute(select(invocations.c.id)).scalars().all()
-        )
-    )
+    asked = select(invocations.c.id)
+    stored = set(await store.database.read(lambda connection: connection.execute(asked).scalars().all()))
     for one, receipt in zip(entries, results, strict=True):
         # Stored or refused; and whatever it was, its caller is told to come again and hears no 500.
         assert (one.invocation.id in stored) == (not isinstance(receipt, StoreUnavailable))
@@ -120,11 +113,8 @@ async def test_when_too_much_waits_calls_are_rejected_and_nothing_acknowledged_i
     assert len(refused) in (150, 151)
     await let_go()
     results = await asyncio.gather(*recording, return_exceptions=True)
-    assert (
-        await count(store, invocations)
-        == sum(not isinstance(one, Exception) for one in results)
-        == 200 - len(refused)
-    )
+    taken = [one for one in results if not isinstance(one, Exception)]
+    assert await count(store, invocations) == len(taken) == 200 - len(refused)
     for _ in range(5):  # there is room again, and each call of 20 elements gives back what it takes
         call = entry()
         call.others = tuple(entry(body=b"x" * 1000) for _ in range(20))
@@ -202,15 +192,11 @@ async def test_two_processes_agree_on_who_was_first(store: Store, second_store: 
 async def test_counts_add_up_whatever_process_counted(store: Store, second_store: Store) -> None:
     await webhook(store)
     accepted = [entry(secret="sec_1", at=NOW + number) for number in range(30)]
-    rejected = [
-        entry("rejected", code="credential_mismatch", duration_us=2_000_000, at=NOW + 61) for _ in range(12)
-    ]
+    how = {"code": "credential_mismatch", "duration_us": 2_000_000, "at": NOW + 61}
+    rejected = [entry("rejected", **how) for _ in range(12)]  # type: ignore[arg-type]
     again = [entry(key=b"same", at=NOW) for _ in range(5)]
-    mixed = (
-        [one for group in zip(accepted[:5], rejected[:5], again, strict=True) for one in group]
-        + accepted[5:]
-        + rejected[5:]
-    )
+    mixed = [one for group in zip(accepted[:5], rejected[:5], again, strict=True) for one in group]
+    mixed += accepted[5:] + rejected[5:]
     await asyncio.gather(*(kept((store, second_store)[number % 2], one) for number, one in enumerate(mixed)))
     tallies = (await store.webhooks.tallies([WEBHOOK, "wh_none"]))[WEBHOOK]
     assert {name: tally.count for name, tally in tallies.items()} == {"calls": 47, "secret:sec_1": 30}

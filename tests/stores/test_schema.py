@@ -22,14 +22,16 @@ from postern.wiring.engines import make_engine
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
-    url = (
-        request.getfixturevalue("postgres_url")
-        if request.param == "postgres"
-        else f"sqlite:///{tmp_path / 'postern.db'}"
-    )
+    server = request.param == "postgres"
+    url = request.getfixturevalue("postgres_url") if server else f"sqlite:///{tmp_path / 'postern.db'}"
     database = Database(str(url))
     request.addfinalizer(database.close)
     return database
+
+
+def change(database: Database, statement: str) -> None:
+    with database.writer.begin() as connection:
+        connection.execute(text(statement))
 
 
 def test_the_migrations_lead_to_the_tables(empty: Database) -> None:
@@ -41,14 +43,10 @@ def test_the_migrations_lead_to_the_tables(empty: Database) -> None:
         assert compare_metadata(context, for_migrations()) == []
         found = inspect(connection)
         made = [index for table in metadata.tables for index in found.get_indexes(table)]
-    partial = {
-        index["name"]
-        for index in made
-        if index.get("dialect_options", {}).get(f"{connection.dialect.name}_where") is not None
-    }
-    assert partial == {
-        index.name for table in metadata.tables.values() for index in table.indexes if "where" in index.info
-    }
+    where = f"{connection.dialect.name}_where"
+    partial = {index["name"] for index in made if index.get("dialect_options", {}).get(where) is not None}
+    indexes = [index for table in metadata.tables.values() for index in table.indexes]
+    assert partial == {index.name for index in indexes if "where" in index.info}
 
 
 def test_the_newest_schema_is_reported_without_alembic_as_alembic_tells_it() -> None:
@@ -62,9 +60,8 @@ def test_an_sqlite_that_was_never_tried_is_refused_in_a_sentence(
 ) -> None:
     monkeypatch.setattr(sqlite3, "sqlite_version", "3.38.5")
     monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 38, 5))
-    with pytest.raises(
-        StoreUnavailable, match=r"SQLite 3\.39 or newer is needed, and this Python has 3\.38\.5"
-    ):
+    needed = r"SQLite 3\.39 or newer is needed, and this Python has 3\.38\.5"
+    with pytest.raises(StoreUnavailable, match=needed):
         Database(f"sqlite:///{tmp_path / 'postern.db'}")
     assert not list(tmp_path.iterdir())
     # With Postgres too, where the embedded engine keeps its runs in SQLite.
@@ -91,8 +88,7 @@ def test_a_database_without_a_schema_is_answered_with_what_to_do(empty: Database
 )
 def test_a_database_of_another_version_is_left_alone(empty: Database, found: str, advice: str) -> None:
     schema.migrate(empty)
-    with empty.writer.begin() as connection:
-        connection.execute(text(f"UPDATE alembic_version SET version_num = '{found}'"))
+    change(empty, f"UPDATE alembic_version SET version_num = '{found}'")
     schema.migrate(empty)
     with pytest.raises(schema.SchemaMismatch, match=f"{found}.*{advice}"):
         schema.verify(empty)
@@ -103,8 +99,7 @@ def test_a_later_migration_runs_on_what_is_there(
     empty: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     schema.migrate(empty)
-    with empty.writer.begin() as connection:
-        connection.execute(text("INSERT INTO meta VALUES ('kept', 'yes')"))
+    change(empty, "INSERT INTO meta VALUES ('kept', 'yes')")
     later = copytree(schema.MIGRATIONS, tmp_path / "migrations") / "versions" / "9000_a_column.py"
     later.write_text(
         """
@@ -123,53 +118,48 @@ def upgrade():
         schema.verify(empty)
     schema.migrate(empty)
     schema.verify(empty)
-    rows = empty.read_now(
-        lambda connection: connection.execute(text("SELECT name, value, note FROM meta")).all()
-    )
+    asked = text("SELECT name, value, note FROM meta")
+    rows = empty.read_now(lambda connection: connection.execute(asked).all())
     assert [tuple(row) for row in rows] == [("kept", "yes", None)]
 
 
 @pytest.mark.parametrize(
-    ("change", "named"),
+    ("statement", "named"),
     [
         ("DROP TABLE volume_rollups", "table volume_rollups is missing"),
         ("ALTER TABLE deliveries DROP COLUMN answer_code", "column deliveries.answer_code is missing"),
         ("DROP INDEX deliveries_due", "index deliveries_due is missing"),
     ],
 )
-def test_tables_that_are_not_what_the_number_says_are_named(empty: Database, change: str, named: str) -> None:
+def test_tables_that_are_not_what_the_number_says_are_named(
+    empty: Database, statement: str, named: str
+) -> None:
     schema.migrate(empty)
     schema.verify(empty)
-    with empty.writer.begin() as connection:
-        connection.execute(text(change))
+    change(empty, statement)
     with pytest.raises(schema.SchemaMismatch, match=named):
         schema.verify(empty)
 
 
 def test_what_somebody_has_added_is_left_alone(empty: Database) -> None:
     schema.migrate(empty)
-    with empty.writer.begin() as connection:
-        connection.execute(text("CREATE TABLE theirs (id int)"))
-        connection.execute(text("CREATE INDEX theirs_of_calls ON invocations (address)"))
+    change(empty, "CREATE TABLE theirs (id int)")
+    change(empty, "CREATE INDEX theirs_of_calls ON invocations (address)")
     schema.verify(empty)
 
 
-def test_a_column_that_may_be_empty_and_must_not_is_named(postgres_url: str) -> None:
-    database = Database(postgres_url)
-    schema.migrate(database)
-    with database.writer.begin() as connection:
-        connection.exec_driver_sql("ALTER TABLE users ALTER COLUMN password_hash DROP NOT NULL")
+@pytest.mark.parametrize("empty", ["postgres"], indirect=True)
+def test_a_column_that_may_be_empty_and_must_not_is_named(empty: Database) -> None:
+    schema.migrate(empty)
+    change(empty, "ALTER TABLE users ALTER COLUMN password_hash DROP NOT NULL")
     with pytest.raises(schema.SchemaMismatch, match=r"column users\.password_hash need not have a value"):
-        schema.verify(database)
-    database.close()
+        schema.verify(empty)
 
 
-def test_tables_that_the_user_may_not_read_are_as_good_as_missing(postgres_url: str) -> None:
-    database = Database(postgres_url)
-    schema.migrate(database)
-    with database.readers.connect() as connection:
-        connection.exec_driver_sql(
-            "SET ROLE pg_monitor"
-        )  # a role that every server has, with no rights on tables
+@pytest.mark.parametrize("empty", ["postgres"], indirect=True)
+def test_tables_that_the_user_may_not_read_are_as_good_as_missing(empty: Database) -> None:
+    schema.migrate(empty)
+    with empty.readers.connect() as connection:
+        # A role that every server has, with no rights on tables.
+        connection.exec_driver_sql("SET ROLE pg_monitor")
         assert schema.differences(connection) == [f"table {name} is missing" for name in metadata.tables]
-    database.close()

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sqlalchemy import select, text
+from sqlalchemy import text
 
-from postern.stores.sql.tables import invocations
 from postern.stores.store import Store
 from support.forks import impatient
 from support.program import StartProgram
@@ -19,14 +18,6 @@ from support.webhooks import TOKEN, make_webhook, stories
 from support.wire import exchange
 
 CALL = [("X-Api-Key", TOKEN), ("Content-Type", "application/json")]
-
-
-async def stored(store: Store) -> set[str]:
-    return set(
-        await store.database.read(
-            lambda connection: connection.execute(select(invocations.c.id)).scalars().all()
-        )
-    )
 
 
 def tell_writer(store: Store, pragma: str) -> None:
@@ -54,10 +45,11 @@ def test_the_program_on_a_full_disk_says_503_and_recovers(
     def call() -> HttpReply:
         return exchange(program.port, "POST", webhook.path, CALL, b'{"filler": "' + b"x" * 30_000 + b'"}')
 
+    def may_grow_to(size: int) -> None:
+        resource.prlimit(program.process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
     acknowledged = [call().json["invocationId"]]
-    resource.prlimit(
-        program.process.pid, resource.RLIMIT_FSIZE, (400_000, resource.RLIM_INFINITY)
-    )  # no file of its may grow beyond
+    may_grow_to(400_000)
     rejected = None
     for _ in range(40):
         answer = call()
@@ -70,14 +62,9 @@ def test_the_program_on_a_full_disk_says_503_and_recovers(
     assert int(rejected.headers["retry-after"]) >= 1
     not_ready = exchange(program.port, "GET", "/readyz")
     assert (not_ready.status, not_ready.json["store"]["ok"]) == (503, False)
-    resource.prlimit(
-        program.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
-    )
+    may_grow_to(resource.RLIM_INFINITY)
     wait_until(program.is_ready, what="/readyz to say that calls are stored again, though none came")
-    answer = wait_until(
-        lambda: (results := call()).status == 200 and results, what="calls to be accepted again"
-    )
-    assert answer
+    answer = wait_until(lambda: (found := call()).status == 200 and found, what="calls to be accepted again")
     acknowledged.append(answer.json["invocationId"])
     assert {story["id"] for story in stories(tmp_path / "data", webhook)} == set(acknowledged)
     with sqlite3.connect(program.data_dir / "postern.db") as database:
