@@ -22,10 +22,8 @@ def only_program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
         for end in say.get("ends", []):
             url = urlsplit(trigger["end"]["url"])
             connection = HTTPConnection(url.hostname or "", url.port, timeout=PATIENCE)
-            headers = {
-                "Authorization": f"Bearer {say.get('token', trigger['end']['token'])}",
-                "Content-Type": "application/json",
-            }
+            bearer = f"Bearer {say.get('token', trigger['end']['token'])}"
+            headers = {"Authorization": bearer, "Content-Type": "application/json"}
             connection.request("POST", url.path, json.dumps(end), headers)
             replies.append(connection.getresponse().status)
             connection.close()
@@ -40,9 +38,8 @@ def only_program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
 
     replies: list[int] = []
     with serving(start) as url:
-        program = Program(
-            tmp_path_factory.mktemp("ends"), {"POSTERN_ENGINE": "http", "POSTERN_HTTP_URL": url}
-        )
+        environment = {"POSTERN_ENGINE": "http", "POSTERN_HTTP_URL": url}
+        program = Program(tmp_path_factory.mktemp("ends"), environment)
         program.replies = replies  # type: ignore[attr-defined]
         with program:
             yield program
@@ -56,6 +53,11 @@ def program(only_program: Program) -> Program:
 
 FAILED = {"state": "failed", "error": "no order 1001"}
 COMPLETED = {"state": "completed"}
+
+
+def path_of_webhook(program: Program, **settings: Any) -> str:
+    document = {"name": "Orders", "authentication": {"method": "none"}, **settings}
+    return "/webhook/" + admin_of(program).post("webhooks", document).json["url"].rpartition("/")[2]
 
 
 def story(program: Program, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
@@ -79,13 +81,7 @@ def story(program: Program, path: str, body: dict[str, Any]) -> tuple[int, dict[
 def test_the_first_report_is_the_end(
     program: Program, at_once: bool, waits: bool, end: dict[str, str], heard: int
 ) -> None:
-    webhook = {
-        "name": "Orders",
-        "authentication": {"method": "none"},
-        "synchronousResponse": {"enabled": waits, "timeoutSeconds": 30},
-    }
-    made = admin_of(program).post("webhooks", webhook).json
-    path = "/webhook/" + made["url"].rpartition("/")[2]
+    path = path_of_webhook(program, synchronousResponse={"enabled": waits, "timeoutSeconds": 30})
     other = COMPLETED if end is FAILED else FAILED
     status, item = story(program, path, {"ends": [end, other], "at_once": at_once})
     assert status == (heard if waits else 200)
@@ -95,8 +91,6 @@ def test_the_first_report_is_the_end(
 
 
 def test_only_who_has_the_token_can_say_it(program: Program) -> None:
-    made = admin_of(program).post("webhooks", {"name": "Orders", "authentication": {"method": "none"}}).json
-    path = "/webhook/" + made["url"].rpartition("/")[2]
-    _, item = story(program, path, {"ends": [FAILED], "token": "rt_guessed"})
+    _, item = story(program, path_of_webhook(program), {"ends": [FAILED], "token": "rt_guessed"})
     assert program.replies == [401]  # type: ignore[attr-defined]
     assert (item["status"], item["runState"]) == ("started", "unknown")
