@@ -58,9 +58,8 @@ async def test_after_a_power_cut_an_ended_run_stays_ended_and_a_recorded_step_is
     await stage.start("b.1", webhook_id="goes on")
     await until(lambda: stage.marked("ship"))
     process = stage.process
-    os.kill(
-        process, signal.SIGSTOP
-    )  # the supervisor must not start the next one before the files are cut back
+    # The supervisor must not start the next one before the files are cut back.
+    os.kill(process, signal.SIGSTOP)
     power_cut.cut_back(stage.data)
     os.kill(process, signal.SIGKILL)
     await until(lambda: len(stage.marked("ship")) == 2)
@@ -68,10 +67,9 @@ async def test_after_a_power_cut_an_ended_run_stays_ended_and_a_recorded_step_is
     assert await stage.ended("b.1") == "completed"
     assert await stage.ended("a.1") == "completed"
     runs = {run.id: run for run in await engine.runs() or []}
-    assert {id: run.state for id, run in runs.items()} == {
-        "a.1/ends": "completed",
-        "b.1/goes_on": "completed",
-    }
+    assert {id: run.state for id, run in runs.items()} == dict.fromkeys(
+        ("a.1/ends", "b.1/goes_on"), "completed"
+    )
     assert stage.marked("charge") == ["x", "x"]
     assert stage.marked("told") == ["True"]
     await engine.close()
@@ -105,6 +103,19 @@ class Outcome:
     def __call__(self, result: Any) -> None:
         self.results.append(result)
         self.came.set()
+
+
+def hold_up(journal: Journal) -> Callable[[], None]:
+    """What comes from now on is one group, which is begun when what is returned is called."""
+    holding, held = threading.Event(), threading.Event()
+
+    def hold(_: sqlite3.Connection) -> None:
+        held.set()
+        holding.wait(PATIENCE)
+
+    journal.submit(hold)
+    assert held.wait(PATIENCE)
+    return holding.set
 
 
 def insert(seq: int, text: str = "") -> Callable[[sqlite3.Connection], int]:
@@ -146,18 +157,11 @@ def test_a_file_that_is_full_fails_a_start_at_once_and_takes_what_must_be_record
 
 def test_a_change_that_fails_by_itself_fails_alone(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "engine.db")
-    holding, held = threading.Event(), threading.Event()
-
-    def hold(_: sqlite3.Connection) -> None:
-        held.set()
-        holding.wait(PATIENCE)
-
-    journal.submit(hold)
-    assert held.wait(PATIENCE)
+    let_go = hold_up(journal)
     outcomes = [Outcome() for _ in range(3)]
     for change, one in zip([insert(1), insert(1), insert(2)], outcomes, strict=True):
         journal.submit(change, one)
-    holding.set()
+    let_go()
     for one in outcomes:
         assert one.came.wait(PATIENCE)
     assert outcomes[0].results == [1] and outcomes[2].results == [2]
@@ -363,18 +367,11 @@ def test_a_defect_in_another_change_begins_no_run_twice(tmp_path: Path) -> None:
         done.append("ship")
 
     life = Life(tmp_path, lambda _: ship(), lambda *_: True)
-    holding, held = threading.Event(), threading.Event()
-
-    def hold(_: sqlite3.Connection) -> None:
-        held.set()
-        holding.wait(PATIENCE)
-
-    life.runs._journal.submit(hold)
-    assert held.wait(PATIENCE)
+    let_go = hold_up(life.runs._journal)
     life.start()
     other = Outcome()
     life.runs._journal.submit(lambda _: 1 // 0, other)
-    holding.set()
+    let_go()
     assert life.ended.came.wait(PATIENCE) and other.came.wait(PATIENCE)
     assert isinstance(other.results[0], ZeroDivisionError)
     life.runs.finish(10)

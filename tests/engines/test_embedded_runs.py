@@ -71,14 +71,17 @@ async def test_the_first_answer_wins_and_the_second_hears_false(
     assert (stage.marked("first"), stage.marked("second")) == (["True"], ["False"])
 
 
+TOLD = """
+    @workflow
+    def flow(event):
+        mark("told", respond({}))
+    """
+
+
 async def test_an_answer_the_gateway_refuses_fails_the_run_with_its_reason(
     stage: Stage, endpoint: AnswerEndpoint
 ) -> None:
-    engine = await stage.open("""
-        @workflow
-        def flow(event):
-            respond({})
-        """)
+    engine = await stage.open(TOLD)
     endpoint.refuse_with = InvalidResponse("body", "the body may have 1 MiB")
     await stage.start("inv.1", slot=endpoint.slot())
     assert await stage.ended("inv.1") == "failed"
@@ -88,11 +91,7 @@ async def test_an_answer_the_gateway_refuses_fails_the_run_with_its_reason(
 async def test_an_answer_that_cannot_be_stored_for_a_moment_is_handed_over_again(
     stage: Stage, endpoint: AnswerEndpoint
 ) -> None:
-    await stage.open("""
-        @workflow
-        def flow(event):
-            mark("told", respond({}))
-        """)
+    await stage.open(TOLD)
     endpoint.refuse_with = StoreUnavailable("disk full")
     await stage.start("inv.1", slot=endpoint.slot())
     await until(lambda: endpoint.asked >= 2)
@@ -104,11 +103,7 @@ async def test_an_answer_that_cannot_be_stored_for_a_moment_is_handed_over_again
 async def test_an_answer_that_cannot_be_stored_is_given_up_at_the_deadline_and_the_run_goes_on(
     stage: Stage, endpoint: AnswerEndpoint
 ) -> None:
-    await stage.open("""
-        @workflow
-        def flow(event):
-            mark("told", respond({}))
-        """)
+    await stage.open(TOLD)
     endpoint.refuse_with = StoreUnavailable("disk full")
     await stage.start("inv.1", slot=endpoint.slot(seconds=0.8))
     assert await stage.ended("inv.1") == "completed"
@@ -205,10 +200,7 @@ async def test_forgetting_a_delivery_leaves_nothing_of_it_even_while_it_runs(sta
     await stage.start("last.1")
     assert await stage.ended("last.1") == "completed"
     assert [run.delivery_key for run in await engine.runs() or []] == ["last.1"]
-    assert stage.marked("through") == [
-        "x",
-        "x",
-    ]  # of the one before and the one after, not of the forgotten one
+    assert stage.marked("through") == ["x"] * 2, "of the one before and the one after"
 
 
 @pytest.mark.parametrize("last_end", ["a minute", "a week"])

@@ -58,14 +58,10 @@ def test_no_time_passes_but_the_clocks() -> None:
 
 
 def test_a_step_is_tried_again_as_in_the_engine_and_its_pauses_pass() -> None:
-    went = run(
-        paid, EVENT, steps={"charge": in_turn(TimeoutError("no answer"), OSError, {"id": "3"}), "mail": None}
-    )
-    assert (went.steps[0].tries, went.steps[0].result, went.clock.passed) == (
-        3,
-        {"id": "3"},
-        3.0 + 6.0 + WEEK,
-    )
+    charging = in_turn(TimeoutError("no answer"), OSError, {"id": "3"})
+    went = run(paid, EVENT, steps={"charge": charging, "mail": None})
+    assert (went.steps[0].tries, went.steps[0].result) == (3, {"id": "3"})
+    assert went.clock.passed == 3.0 + 6.0 + WEEK
 
 
 def test_a_step_that_fails_for_good_fails_the_workflow_with_the_engines_words() -> None:
