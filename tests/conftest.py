@@ -91,7 +91,6 @@ a core busy, so that some of each are at work."""
 
 EXECUTABLE = (
     "journeys/test_kill.py",
-    "journeys/test_upgrade.py",
     "journeys/test_workers.py",
     "wiring/test_private_files.py",
 )

@@ -1,37 +1,29 @@
 """`postern listen` as a program of its own: what it prints, as it comes."""
 
 import json
-import subprocess
-import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO, Any
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
 
+from support.forks import Fork
 from support.program import Program, clean_environment
 from support.waiting import PATIENCE, wait_until
 
 
 class Listening:
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self.process = process
-        self.lines: list[Any] = []
-        self.trouble: list[str] = []
-        self._readers = [
-            threading.Thread(target=self._read, args=(process.stdout, self._line)),
-            threading.Thread(target=self._read, args=(process.stderr, self.trouble.append)),
-        ]
-        for reader in self._readers:
-            reader.start()
+    def __init__(self, folder: Path, words: list[str], environment: dict[str, str]) -> None:
+        self._printed, self._told = folder / "printed", folder / "told"
+        self.process = Fork(["listen", *words], folder, environment, self._printed, self._told)
 
-    @staticmethod
-    def _read(stream: IO[str], note: Callable[[str], None]) -> None:
-        with stream:
-            for line in stream:
-                note(line)
+    @property
+    def lines(self) -> list[Any]:
+        return [json.loads(line) if line.startswith("{") else line for line in _whole_lines(self._printed)]
 
-    def _line(self, line: str) -> None:
-        self.lines.append(json.loads(line) if line.startswith("{") else line)
+    @property
+    def trouble(self) -> list[str]:
+        return _whole_lines(self._told)
 
     def wait_for(self, count: int) -> None:
         wait_until(
@@ -42,33 +34,22 @@ class Listening:
         self.process.send_signal(2)
         return self.process.wait(PATIENCE)
 
-    def end(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        for reader in self._readers:
-            reader.join()
+
+def _whole_lines(file: Path) -> list[str]:
+    lines = file.read_text().splitlines(keepends=True) if file.exists() else []
+    return [line for line in lines if line.endswith("\n")]
 
 
 @contextmanager
 def listening(
     gateway: Program, *words: str, url: str = "", key: str = "", json_lines: bool = True
 ) -> Iterator[Listening]:
-    """Begun when it says that it waits: from then on nothing is missed."""
-    process = subprocess.Popen(
-        [sys.executable, "-u", "-m", "postern", "listen", *words, *(["--json"] if json_lines else [])],
-        env=clean_environment(
-            {
-                "POSTERN_URL": url or gateway.url,
-                "POSTERN_API_KEY": key or gateway.admin_key,
-                "TOKEN": "a token of my own",
-            }
-        ),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    mine = Listening(process)
+    given = {"POSTERN_URL": url or gateway.url, "POSTERN_API_KEY": key or gateway.admin_key}
+    environment = clean_environment({**given, "TOKEN": "a token of my own"})
+    folder = Path(mkdtemp(dir=gateway.data_dir.parent))
+    mine = Listening(folder, [*words, *(["--json"] if json_lines else [])], environment)
     try:
         yield mine
     finally:
-        mine.end()
+        mine.process.kill()
+        mine.process.wait()

@@ -447,24 +447,7 @@ def test_over_stdio_it_ends_without_a_trace_where_nobody_reads_its_answers(serve
         command.stdout = None
 
 
-def test_over_stdio_a_line_may_come_in_pieces_and_the_last_one_without_its_end(served: Program) -> None:
-    with at_pipes(served) as command:
-        assert command.stdin is not None
-        ping = json.dumps({"jsonrpc": "2.0", "id": "ü" * 70_000, "method": "ping"}, ensure_ascii=False)
-        heard: list[str] = []
-        reading = Thread(target=lambda: heard.append(command.stdout.readline() if command.stdout else ""))
-        reading.start()
-        for piece in (ping[:100_001], ping[100_001:] + "\n"):
-            command.stdin.write(piece)
-            command.stdin.flush()
-        reading.join(PATIENCE)
-        assert json.loads(heard[0])["id"] == "ü" * 70_000
-        command.stdin.close()
-        command.stdin = None
-        assert command.wait(PATIENCE) == 0
-
-
-def test_over_stdio_what_is_no_message_is_answered_and_the_next_one_is_heard(served: Program) -> None:
+def test_over_stdio_what_is_no_message_is_answered_and_a_message_may_come_in_pieces(served: Program) -> None:
     with at_pipes(served) as command:
         assert command.stdin is not None and command.stdout is not None
         for line, code in (
@@ -480,6 +463,18 @@ def test_over_stdio_what_is_no_message_is_answered_and_the_next_one_is_heard(ser
             '{"jsonrpc": "2.0", "id": null, "error": {"code": -32700, "message": "?"}}\n', file=command.stdin
         )
         assert said_to(command, "ping", {})["result"] == {}
+        ping = json.dumps({"jsonrpc": "2.0", "id": "ü" * 70_000, "method": "ping"}, ensure_ascii=False)
+        heard: list[str] = []
+        reading = Thread(target=lambda: heard.append(command.stdout.readline() if command.stdout else ""))
+        reading.start()
+        for piece in (ping[:100_001], ping[100_001:] + "\n"):
+            command.stdin.write(piece)
+            command.stdin.flush()
+        reading.join(PATIENCE)
+        assert json.loads(heard[0])["id"] == "ü" * 70_000
+        command.stdin.close()
+        command.stdin = None
+        assert command.wait(PATIENCE) == 0
 
 
 def test_a_level_that_does_not_exist_is_wrong_usage(tmp_path: Path) -> None:
