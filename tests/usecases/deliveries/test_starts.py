@@ -115,6 +115,8 @@ async def test_an_engine_that_says_when_is_not_asked_sooner(house: House) -> Non
     going(house, EngineUnavailable("busy", retry_after=100.0))
     delivery = await round_of(house)
     assert round((delivery.next_attempt_at or 0.0) - house.gateway.clock()) == 100
+    away = house.gateway.runtime.engine_away
+    assert away is not None and round(away.not_before - away.since) == 100
 
 
 async def test_after_three_days_it_is_given_up_and_not_before(house: House) -> None:
