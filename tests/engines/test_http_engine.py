@@ -74,6 +74,8 @@ NOT_SENT = "the workflow's answer cannot be sent"
 
 
 class Closing(HttpEngine):
+    """So that ``aclosing`` can close it."""
+
     aclose = HttpEngine.close
 
 

@@ -129,7 +129,7 @@ async def test_only_what_differs_is_changed_and_what_is_left_out_has_its_default
 async def test_another_secret_is_a_change_that_does_not_tell_it(house: House) -> None:
     await apply(house, DOCUMENT)
     rotated = {**SECRETS, ("env", "ORDERS_TOKEN"): "rotated-0123456789"}
-    done = await apply(house, DOCUMENT, lambda *of: rotated.get((of[0], of[1])))
+    done = await apply(house, DOCUMENT, lambda kind, where: rotated.get((kind, where)))
     (change,) = done["changes"]
     assert change["differences"] == {"secret main": {"before": "set", "after": "another"}}
     assert (await rows(house))[0][2]["main"] == b"rotated-0123456789"
