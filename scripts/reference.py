@@ -98,7 +98,14 @@ def settings_of(shape: type[webhook_settings.Setting], path: str) -> list[list[s
     rows = []
     for field in msgspec.structs.fields(shape):
         fallback = "required" if field.required else default_of(webhook_settings.default_of(field))
-        rows.append([f"`{path}{field.encode_name}`", fallback, " ".join(bounds_of(hints[field.name]))])
+        name = path + field.encode_name
+        sections = [
+            (title, f"{title.lower().replace(' ', '-')}")
+            for title, _, of in WEBHOOK_SETTINGS
+            if of == f"{name}."
+        ]
+        meanings = [*bounds_of(hints[field.name]), *(f"[{title}](#{anchor})." for title, anchor in sections)]
+        rows.append([f"`{name}`", fallback, " ".join(meanings)])
     return rows
 
 

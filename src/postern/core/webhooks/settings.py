@@ -195,8 +195,16 @@ class WebhookSettings(Setting, frozen=True):
     synchronous_response: SynchronousResponse = SynchronousResponse()
     duplicate_protection: DuplicateProtection = DuplicateProtection()
     cors: CorsSetting = CorsSetting()
-    ip_allowlist: Annotated[list[str], Bounds(check=bounds.ranges, max_length=1000)] = []
-    payload_limit_bytes: Annotated[int, Bounds(ge=1, le=LARGEST_PAYLOAD_LIMIT)] = PAYLOAD_LIMIT
+    ip_allowlist: Annotated[
+        list[str],
+        Meta(description="Addresses and networks that may call. Empty: all."),
+        Bounds(check=bounds.ranges, max_length=1000),
+    ] = []
+    payload_limit_bytes: Annotated[
+        int,
+        Meta(description="Larger bodies are refused, also after unpacking."),
+        Bounds(ge=1, le=LARGEST_PAYLOAD_LIMIT),
+    ] = PAYLOAD_LIMIT
     arrays: Annotated[
         Arrays | None,
         Meta(
@@ -222,8 +230,14 @@ class WebhookSettings(Setting, frozen=True):
     schedule: ScheduleSetting | None = None
     alarms: AlarmSettings = AlarmSettings()
     send_again: SendAgainSetting | None = None
-    history_retention_days: Annotated[int, Bounds(ge=1, le=3650)] | None = None
-    body_retention_days: Annotated[int, Bounds(ge=0, le=3650)] | None = None
+    history_retention_days: Annotated[
+        Annotated[int, Bounds(ge=1, le=3650)] | None,
+        Meta(description="How long calls are kept. null: as the gateway keeps them."),
+    ] = None
+    body_retention_days: Annotated[
+        Annotated[int, Bounds(ge=0, le=3650)] | None,
+        Meta(description="The same of the bodies of calls and answers. 0: as short as possible."),
+    ] = None
 
 
 class Resolved(Setting, frozen=True):
