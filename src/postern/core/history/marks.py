@@ -13,11 +13,10 @@ class Bookmark(Struct, frozen=True, rename="camel"):
     by: str
 
 
-class CallNote(Struct, frozen=True):
+class Note(Struct, frozen=True):
     id: str
-    invocation_id: str
-    at: float
-    author: str
+    at: Time
+    by: str
     text: str
 
 
@@ -32,7 +31,7 @@ class EditedFrom(Struct, frozen=True, rename="camel"):
 class Marks(Struct, frozen=True):
     """A call's notes, the oldest first, and the calls that were made of it."""
 
-    notes: list[CallNote]
+    notes: list[Note]
     edited: list[str]
 
 

@@ -7,7 +7,7 @@ import msgspec
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
 
 from postern.core.access.audit import AuditEntry
-from postern.core.history.marks import Bookmark, CallNote, EditedFrom, Marks, SavedView
+from postern.core.history.marks import Bookmark, EditedFrom, Marks, Note, SavedView
 from postern.stores.access.audit import changed_one, write_note
 from postern.stores.history.locking import lock_call
 from postern.stores.sql.moments import all_of, milliseconds, row_of, value_of
@@ -26,8 +26,8 @@ class CallMarks(Repository):
         """Returns the marks of the calls in this range of ids that have any."""
         found: dict[str, Marks] = defaultdict(lambda: Marks([], []))
         notes = select(call_notes).where(call_notes.c.invocation_id.between(oldest, newest))
-        for one in all_of(CallNote, connection, notes.order_by(call_notes.c.id)):
-            found[one.invocation_id].notes.append(one)
+        for row in connection.execute(notes.order_by(call_notes.c.id)):
+            found[row.invocation_id].notes.append(value_of(Note, row, by=row.author))
         made = select(edited_calls).where(edited_calls.c.made_from.between(oldest, newest))
         for row in connection.execute(made.order_by(edited_calls.c.invocation_id)):
             found[row.made_from].edited.append(row.invocation_id)
@@ -50,13 +50,16 @@ class CallMarks(Repository):
         return changed_one(connection, gone, note)
 
     @writes
-    def add_note(self, connection: Connection, one: CallNote, most: int, note: AuditEntry) -> bool:
+    def add_note(
+        self, connection: Connection, invocation_id: str, one: Note, most: int, note: AuditEntry
+    ) -> bool:
         """False, and nothing written, where there are that many already."""
-        lock_call(connection, one.invocation_id)
-        count = select(func.count()).where(call_notes.c.invocation_id == one.invocation_id)
+        lock_call(connection, invocation_id)
+        count = select(func.count()).where(call_notes.c.invocation_id == invocation_id)
         if connection.execute(count).scalar_one() >= most:
             return False
-        connection.execute(insert(call_notes).values(row_of(one)))
+        row = {"id": one.id, "invocation_id": invocation_id, "at": milliseconds(one.at), "author": one.by}
+        connection.execute(insert(call_notes).values(**row, text=one.text))
         write_note(connection, note)
         return True
 

@@ -140,10 +140,9 @@ class Retention(Repository):
         return self._delete([one.id for one in gone], connection)
 
     def _delete(self, invocation_ids: list[str], connection: Connection) -> int:
-        kept, keys, handed_over = self._deliveries_of(connection, invocation_ids)
+        kept, keys = self._let_go(connection, invocation_ids)
         if keys:
             connection.execute(delete(deliveries).where(deliveries.c.key.in_(keys)))
-        self._note(connection, handed_over)
         gone = [one for one in invocation_ids if one not in kept]
         if not gone:
             return 0
@@ -154,7 +153,7 @@ class Retention(Repository):
     @writes
     def strip(self, connection: Connection, invocation_ids: list[str]) -> tuple[int, str | None]:
         """Take the bodies away, and the answers' bodies. How many, and the first that had to keep its own."""
-        kept, keys, handed_over = self._deliveries_of(connection, invocation_ids)
+        kept, keys = self._let_go(connection, invocation_ids)
         bare = [one for one in invocation_ids if one not in kept]
         stripped = update(invocations).where(invocations.c.id.in_(bare)).values(body=None)
         count = connection.execute(stripped).rowcount if bare else 0
@@ -162,15 +161,12 @@ class Retention(Repository):
             connection.execute(
                 update(deliveries).where(deliveries.c.key.in_(keys)).values(response_body=None)
             )
-        self._note(connection, handed_over)
         return count, min(kept, default=None)
 
     @staticmethod
-    def _deliveries_of(
-        connection: Connection, invocation_ids: list[str]
-    ) -> tuple[set[str], list[str], list[str]]:
-        """Returns the invocations that must stay because something is still to be started, the keys of the others,
-        and those of them that the engine has seen. Whoever adds a replay or a note to one of them meanwhile waits,
+    def _let_go(connection: Connection, invocation_ids: list[str]) -> tuple[set[str], list[str]]:
+        """Returns the invocations that must stay because something is still to be started, and the keys of the others'
+        deliveries. Notes those that the engine has seen. Whoever adds a replay or a note to one of them meanwhile waits,
         and then finds it gone."""
         lock_calls(connection, invocation_ids)
         asked = select(
@@ -180,13 +176,9 @@ class Retention(Repository):
         rows = connection.execute(asked.where(invocations.c.id.in_(invocation_ids))).all()
         kept = {row.invocation_id for row in rows if row.state in _UNFINISHED}
         gone = [row for row in rows if row.invocation_id not in kept]
-        return kept, [row.key for row in gone], [row.key for row in gone if row.attempts]
-
-    @staticmethod
-    def _note(connection: Connection, keys: list[str]) -> None:
-        if keys:
-            noting = insert_missing(engine_deletions, connection.dialect.name)
-            connection.execute(noting, [{"delivery_key": key} for key in keys])
+        if handed_over := [{"delivery_key": row.key} for row in gone if row.attempts]:
+            connection.execute(insert_missing(engine_deletions, connection.dialect.name), handed_over)
+        return kept, [row.key for row in gone]
 
     @reads
     def to_forget(self, connection: Connection, after: str) -> list[str]:

@@ -5,13 +5,13 @@ from typing import Annotated
 from pydantic import Field
 
 from postern.core.access.accounts import Actor
-from postern.core.history.marks import LONGEST_NOTE, MOST_NOTES, Bookmark, CallNote
+from postern.core.history.marks import LONGEST_NOTE, MOST_NOTES, Bookmark, Note
+from postern.core.moment import Time
 from postern.core.problems import Refused, existing, invalid
 from postern.core.visible import can_be_stored
 from postern.identity import new_id
 from postern.usecases.access.audit import noted
 from postern.usecases.history.history import recorded
-from postern.usecases.history.views.calls import Note, note_of
 from postern.usecases.runtime.gateway import Gateway, require
 
 NoteText = Annotated[str, Field(json_schema_extra={"maxLength": LONGEST_NOTE})]
@@ -46,11 +46,11 @@ async def add_note(gateway: Gateway, actor: Actor, invocation_id: str, text: str
     if not can_be_stored(written):
         raise invalid("text", "holds a character that no text has")
     await recorded(gateway, invocation_id)
-    one = CallNote(new_id("note"), invocation_id, round(gateway.clock(), 3), actor.name, written)
+    one = Note(new_id("note"), Time(round(gateway.clock(), 3)), actor.name, written)
     note = noted(gateway, actor, "call noted", invocation_id, note=one.id)
-    if not await gateway.store.marks.add_note(one, MOST_NOTES, note):
+    if not await gateway.store.marks.add_note(invocation_id, one, MOST_NOTES, note):
         raise Refused("conflict", f"a call has at most {MOST_NOTES} notes")
-    return note_of(one)
+    return one
 
 
 async def delete_note(gateway: Gateway, actor: Actor, invocation_id: str, note_id: str) -> None:
@@ -59,7 +59,7 @@ async def delete_note(gateway: Gateway, actor: Actor, invocation_id: str, note_i
     await recorded(gateway, invocation_id)
     notes = (await gateway.store.marks.of(invocation_id)).notes
     one = existing(next((note for note in notes if note.id == note_id), None), "this call has no such note")
-    if one.author != actor.name and not actor.may("admin"):
+    if one.by != actor.name and not actor.may("admin"):
         raise Refused("access_denied", "a note is deleted by who wrote it, or by an administrator")
-    written = noted(gateway, actor, "call's note deleted", invocation_id, note=note_id, writtenBy=one.author)
+    written = noted(gateway, actor, "call's note deleted", invocation_id, note=note_id, writtenBy=one.by)
     await gateway.store.marks.delete_note(note_id, written)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from postern.core.deliveries.delivery import FIELD_NAMES
-from postern.core.history.marks import Bookmark
+from postern.core.history.marks import Bookmark, Note
 from postern.core.problems import PROBLEMS
 from postern.surfaces.cli.develop.listeners import named
 from postern.surfaces.cli.develop.target import LocalTarget, checked, token_for_header
@@ -33,7 +33,7 @@ from postern.surfaces.cli.run import (
 from postern.usecases.answers import Listing, as_plain
 from postern.usecases.calls.views import Admitted, Recheck
 from postern.usecases.history.code import LANGUAGES, Language
-from postern.usecases.history.views.calls import Comparison, Count, Invocation, LocalRun, Note, Replayed
+from postern.usecases.history.views.calls import Comparison, Count, Invocation, LocalRun, Replayed
 from postern.usecases.history.views.requests import Fixture, Preview, RecordedRequest, as_file, file_name
 from postern.usecases.signatures.views import ConfirmedSubscription
 from postern.usecases.summary import InvocationSummary

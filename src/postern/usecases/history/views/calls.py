@@ -7,7 +7,7 @@ import msgspec
 from postern.core.deliveries.delivery import State
 from postern.core.history import invocation as recorded
 from postern.core.history.compare import Difference, Differences
-from postern.core.history.marks import Bookmark, CallNote, EditedFrom, Marks
+from postern.core.history.marks import Bookmark, EditedFrom, Marks, Note
 from postern.core.listeners import Handed
 from postern.usecases.answers import UNSET, Time, UnsetType, View, shown
 from postern.usecases.summary import InvocationSummary, RunState, listener_of, run_state_of, summary_of
@@ -69,13 +69,6 @@ class Delivery(View):
     responded_at: Time | None
     late: bool
     response: Response | None
-
-
-class Note(View):
-    id: str
-    at: Time
-    by: str
-    text: str
 
 
 PayloadText = Annotated[
@@ -141,14 +134,10 @@ def invocation_of(
         local_runs=[run_of(one) for one in local_runs],
         judged_at=None if story.edited else Time(invocation.received_at + invocation.duration_us / 1_000_000),
         bookmark=story.bookmark,
-        notes=[note_of(one) for one in marks.notes],
+        notes=marks.notes,
         edited=story.edited,
         edited_replays=marks.edited,
     )
-
-
-def note_of(note: CallNote) -> Note:
-    return shown(Note, note, by=note.author)
 
 
 def delivery_of(one: recorded.Delivery) -> Delivery:
