@@ -463,12 +463,13 @@ def test_before_a_webhook_is_deleted_it_is_named(program: Program, folder: Path)
     assert (missing.exit_code, "Delete it?" in missing.output) == (NOT_FOUND, False)
 
 
-def test_a_promotion_that_is_not_known_to_be_safe_says_so(program: Program, folder: Path) -> None:
+def test_a_promotion_that_is_not_known_to_be_safe_is_asked_for_twice(program: Program, folder: Path) -> None:
     two = {"method": "token", "token": {"generate": True}, "secondToken": {"generate": True}}
     made = json_of(folder, "webhooks", "create", "Two", f"authentication={json.dumps(two)}")
-    promoted = typed(folder, "webhooks", "promote", made["id"])
+    unsafe = typed(folder, "webhooks", "promote", made["id"])
+    assert (unsafe.exit_code, unsafe.stderr.partition(":")[0]) == (CONFLICT, "Nothing was changed")
+    promoted = typed(folder, "webhooks", "promote", made["id"], "--now")
     assert promoted.exit_code == 0
-    assert "not known to be safe" in promoted.stderr
 
 
 def test_the_status_of_a_local_database_does_not_blame_an_engine_that_it_cannot_see(folder: Path) -> None:

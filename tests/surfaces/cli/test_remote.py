@@ -140,7 +140,7 @@ def tell(way: Story) -> None:
     twice("webhooks", "set", orders, "fieldMapping.fieldTwo=text")
     twice("webhooks", "set", signed, "--second-secret", "env:SECRET")
     way("webhooks", "set", signed, "--second-secret", "none")
-    twice("webhooks", "promote", signed)
+    twice("webhooks", "promote", signed, "--now")
     twice("webhooks", "adopt-secret", signed)
     twice("webhooks", "sample", orders)
     twice("send", signed, "--list")

@@ -15,6 +15,7 @@ from postern.surfaces.cli.filters import which_webhooks
 from postern.surfaces.cli.gateway.api import Declined, api
 from postern.surfaces.cli.options import Choice, Given, Group, limit_option
 from postern.surfaces.cli.run import (
+    CONFLICT,
     FAILED,
     NOT_FOUND,
     USAGE,
@@ -233,16 +234,21 @@ def disable(webhook: str) -> None:
 
 
 @commands.command("promote")
-def promote(webhook: str) -> None:
+@click.option(
+    "--now", is_flag=True, help="Even if calls may still carry the old secret: they are rejected then."
+)
+def promote(webhook: str, now: bool) -> None:
     """Make the second valid secret the main one, and clear the second."""
     how = api.get(Webhook, "webhooks", webhook).authentication
     rotation = how.rotation if isinstance(how, WithToken | WithSignature) else None
-    done = api.post(Webhook, "webhooks", webhook, "promote")
-    if rotation and not rotation.safe_to_promote:
-        note(
-            "This was not known to be safe: the old main secret was used or set within the last hour, or nothing has "
-            "used the second one yet. Calls that still carry the old one are rejected from now on."
+    if rotation and not rotation.safe_to_promote and not now:
+        end(
+            "Nothing was changed: the main secret was used or set within the last hour, or nothing has used the second one "
+            "yet. With --now, calls that still carry the main one are rejected from then on.",
+            CONFLICT,
+            "conflict",
         )
+    done = api.post(Webhook, "webhooks", webhook, "promote")
     report(done, f"The second secret of {done.name} is now the main one.")
 
 
