@@ -46,14 +46,17 @@ async def test_nobody_adds_to_a_call_that_another_process_is_deleting(
     migrated_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     free: list[int] = []
+    let_go = Retention._let_go
 
-    def look(_: Connection, __: list[str]) -> None:
+    def look(connection: Connection, ids: list[str]) -> tuple[set[str], list[str]]:
         """Runs in the middle of it, as a process would that replays the call or writes a note to it."""
+        found = let_go(connection, ids)
         with psycopg.connect(migrated_url) as other:
             asked = "SELECT id FROM invocations WHERE id = %s FOR UPDATE SKIP LOCKED"
             free.append(len(other.execute(asked, [one]).fetchall()))
+        return found
 
-    monkeypatch.setattr(Retention, "_note", staticmethod(look))
+    monkeypatch.setattr(Retention, "_let_go", staticmethod(look))
     async with opened(migrated_url) as store:
         (one,) = await recorded(store, entry())
         (delivery,) = await store.deliveries.claim(NOW + 60, 30, 10)
