@@ -48,6 +48,11 @@ class InvocationSummary(View, kw_only=True):
     listener: str | UnsetType | None = UNSET
     """The `postern listen` that the call was handed to in the place of the engine."""
 
+    @property
+    def other_values(self) -> list[str]:
+        """The mapped values, without one that is the event itself: a line that begins with the event shows it once."""
+        return [value for value in (self.fields or {}).values() if value != self.event]
+
 
 def summary_of(story: recorded.Story) -> InvocationSummary:
     """The status is that of the newest delivery; the caller heard the answer of the first one."""

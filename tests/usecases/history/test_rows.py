@@ -16,6 +16,15 @@ async def test_the_event_stands_where_the_sender_writes_it(house: House) -> None
     assert {one.webhook_name for one in await house.history()} == {None}
 
 
+async def test_a_value_that_is_the_event_is_shown_once(house: House) -> None:
+    shop = await house.webhook(
+        authentication=SLACK, fieldMapping={"fieldOne": "event.type", "fieldTwo": "event.user"}
+    )
+    await house.call(shop, b'{"event": {"type": "message", "user": "U1"}}')
+    (one,) = await house.history()
+    assert (one.event, one.other_values) == ("message", ["U1"])
+
+
 async def test_a_long_value_is_cut(house: House) -> None:
     webhook = await house.webhook(fieldMapping={"fieldOne": "n", "fieldTwo": "m"})
     await house.call(webhook, b'{"n": "%s", "m": "%s"}' % (b"x" * 80, b"y" * 81))

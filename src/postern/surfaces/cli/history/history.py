@@ -281,8 +281,7 @@ def _send_to_listener(invocation: str, name: str) -> None:
 
 def _what(one: InvocationSummary) -> str:
     """The event and the mapped values."""
-    values = one.fields.values() if one.fields else ()
-    return " ".join(filter(None, [one.event or "", *values])) or "-"
+    return " ".join(filter(None, [one.event or "", *one.other_values])) or "-"
 
 
 def _status(one: InvocationSummary) -> str:

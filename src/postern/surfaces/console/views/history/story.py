@@ -30,7 +30,7 @@ async def context(visit: Visit, invocation_id: str) -> Context:
     row = (await row_of(visit, item)).item
     return {
         **await sent.context(visit, item, webhook),
-        "title": " · ".join([row.event or "Call", *list((row.fields or {}).values())[:1]]),
+        "title": " · ".join([row.event or "Call", *row.other_values[:1]]),
         "pinned": item.deliveries[-1].fields if item.deliveries else row.fields,
         "within_story": True,
         "kept_until": await retention.kept_until(visit.gateway, visit.actor, item.id),
