@@ -143,6 +143,7 @@ async def test_several_targets_are_each_started_once(harness: TemporalHarness) -
     targets = [Target(queue=harness.queue), Target("Second", harness.queue)]
     targets.append(Target("Third", harness.queue, webhook_id="wh_other"))
     engine = TemporalEngine(f"127.0.0.1:{harness.relay.port}", targets=targets)
+    await engine.open()
     asked = trigger(response=harness.endpoint.slot())
     assert await engine.start(asked) == Started(2, ("Webhook Trigger", "Second"))
     assert await engine.start(asked) == Started(2, ("Webhook Trigger", "Second"))
@@ -172,11 +173,13 @@ def test_targets_are_read_from_one_line() -> None:
 
 async def test_a_trigger_nobody_wants_starts_nothing(harness: TemporalHarness) -> None:
     engine = TemporalEngine(f"127.0.0.1:{harness.relay.port}", targets=[Target(webhook_id="wh_other")])
+    await engine.open()
     assert (await engine.start(trigger())).runs == 0
 
 
 async def test_a_namespace_that_does_not_exist_loses_nothing(harness: TemporalHarness) -> None:
     engine = TemporalEngine(f"127.0.0.1:{harness.relay.port}", namespace="nowhere")
+    await engine.open()
     with pytest.raises(EngineUnavailable):
         await engine.start(trigger())
     assert not (await engine.health()).ok
@@ -184,6 +187,7 @@ async def test_a_namespace_that_does_not_exist_loses_nothing(harness: TemporalHa
 
 async def test_health_says_when_no_worker_listens(harness: TemporalHarness) -> None:
     engine = TemporalEngine(f"127.0.0.1:{harness.relay.port}", targets=[Target(queue="nobody")])
+    await engine.open()
     health = await engine.health()
     assert health.ok
     assert "no worker" in health.detail
@@ -200,6 +204,7 @@ async def test_a_server_that_was_never_there_is_unavailable_at_once() -> None:
 async def test_what_is_forgotten_is_gone_and_what_runs_stays(harness: TemporalHarness) -> None:
     await harness.engine.start(done := trigger())
     waiting = TemporalEngine(f"127.0.0.1:{harness.relay.port}", targets=[Target(queue="nobody")])
+    await waiting.open()
     await waiting.start(running := trigger())
 
     async def states(key: str) -> list[str]:
@@ -226,6 +231,7 @@ async def test_the_example_worker_answers_the_order_look_up(server: int, tmp_pat
         try:
             async with endpoint() as gateway:
                 engine = TemporalEngine(f"127.0.0.1:{server}")
+                await engine.open()
                 await engine.start(asked := trigger(field_one="1001", response=gateway.slot()))
                 async with asyncio.timeout(PATIENCE):
                     assert await engine.ended(asked.key) == "completed"

@@ -103,9 +103,7 @@ class DbosEngine(EngineElsewhere):
         for status in await self._listed(list(ids)):
             runs.setdefault(ids[status.workflow_id], []).append(_run(status))
         return {
-            key: end_of_runs((run.state, run.ended_at or 0.0, run.error) for run in found)
-            if all(run.state in _OVER for run in found)
-            else None
+            key: end_of_runs((run.state, run.ended_at, run.error) for run in found)
             for key, found in runs.items()
         }
 

@@ -13,12 +13,14 @@ from postern.core.address import NOBODY, Allowlist
 from postern.core.answer import WorkflowResponse
 from postern.core.deliveries.delivery import (
     End,
+    EndOfRun,
     EngineRejected,
     EngineUnavailable,
     ResponseSlot,
     Run,
     Trigger,
     Workflow,
+    end_of_runs,
 )
 from postern.core.documents import Document
 from postern.core.fetched import Fetched
@@ -41,16 +43,13 @@ def read_ranges(text: str) -> Allowlist:
 
 def document(trigger: Trigger) -> Document:
     """The trigger's variables, the whole payload, and where to answer, or null when nobody waits."""
+    slot = trigger.response
     return {
         **trigger.variables,
         **trigger.tracing,
         "payload": msgspec.Raw(trigger.payload or b"null"),
-        "response": slot_document(trigger.response),
+        "response": slot and {"url": slot.url, "token": slot.token, "deadline": deadline_text(slot)},
     }
-
-
-def slot_document(slot: ResponseSlot | None) -> dict[str, str] | None:
-    return None if slot is None else {"url": slot.url, "token": slot.token, "deadline": deadline_text(slot)}
 
 
 def deadline_text(slot: ResponseSlot) -> str:
@@ -89,8 +88,6 @@ class EngineElsewhere:
 
 
 class EngineOverHttp(EngineElsewhere):
-    """An engine that is asked by HTTP requests."""
-
     def __init__(self, url: str, timeout: float, allowed_ranges: Allowlist) -> None:
         """Raises ``FetchFailed`` for what is no URL, so that the start says so."""
         parse_url(url)
@@ -140,23 +137,6 @@ async def ended_when_asked(
         pause = min(pause * 2, LONGEST_PAUSE)
 
 
-ASKED_AT_ONCE = 20
-
-
-async def asked_each(
-    keys: list[str], ask: Callable[[str], Awaitable[tuple[bool, End | None]]]
-) -> dict[str, End | None]:
-    """Returns how the runs of each delivery have ended, for the deliveries of which ``ask`` knows runs."""
-    at_once = asyncio.Semaphore(ASKED_AT_ONCE)
-
-    async def asked(key: str) -> tuple[bool, End | None]:
-        async with at_once:
-            return await ask(key)
-
-    found = await asyncio.gather(*map(asked, keys))
-    return {key: end for key, (known, end) in zip(keys, found, strict=True) if known}
-
-
 WORKFLOW = "Webhook Trigger"
 
 
@@ -192,6 +172,24 @@ def read_targets(text: str, default: Target) -> tuple[Target, ...]:
                 Target(workflow.strip(), queue.strip() or default.queue, webhook_id.strip() or None)
             )
     return tuple(targets) or (default,)
+
+
+ASKED_AT_ONCE = 20
+
+
+async def asked_each(
+    keys: list[str], targets: Sequence[Target], ask: Callable[[Target, str], Awaitable[EndOfRun | None]]
+) -> dict[str, End | None]:
+    """Returns how the runs of each delivery have ended, for the deliveries of which ``ask`` knows runs."""
+    at_once = asyncio.Semaphore(ASKED_AT_ONCE)
+    each = {target.workflow: target for target in targets}.values()
+
+    async def asked(key: str) -> list[EndOfRun]:
+        async with at_once:
+            return [run for target in each if (run := await ask(target, key)) is not None]
+
+    found = await asyncio.gather(*map(asked, keys))
+    return {key: end_of_runs(runs) for key, runs in zip(keys, found, strict=True) if runs}
 
 
 def checked(targets: Sequence[Target]) -> tuple[Target, ...]:

@@ -149,7 +149,8 @@ class HttpEngine(EngineOverHttp):
                 return Started(1, failed=f"the workflow's answer cannot be sent: {error}")
         if fetched.status == 409:
             return Started(1)  # it has this Idempotency-Key already
-        secrets = [*self._secrets, *_tokens(trigger)]
+        slots = [slot for slot in (trigger.response, trigger.end) if slot is not None]
+        secrets = [*self._secrets, *(slot.token for slot in slots)]
         said = f"; {_masked(unread, secrets)}" if unread else _excerpt(fetched, secrets)
         detail = f"the engine answered {fetched.status}{said}"
         if fetched.status == 500 and waits:
@@ -191,7 +192,6 @@ class HttpEngine(EngineOverHttp):
 
 
 def read_headers(text: str) -> dict[str, str]:
-    """Headers as they are configured: a JSON object of texts."""
     try:
         headers = msgspec.json.decode(text or "{}", type=dict[str, str])
     except msgspec.DecodeError:
@@ -235,10 +235,6 @@ def _masked(text: str, secrets: list[str]) -> str:
         if len(secret) >= SHORTEST_SECRET:
             text = text.replace(secret, MASK)
     return text
-
-
-def _tokens(trigger: Trigger) -> list[str]:
-    return [slot.token for slot in (trigger.response, trigger.end) if slot is not None]
 
 
 def _unavailable(failed: FetchFailed, secrets: list[str]) -> EngineUnavailable:

@@ -13,23 +13,16 @@ import msgspec
 
 from postern.core.deliveries.delivery import (
     End,
+    EndOfRun,
     EngineHealth,
     EngineRejected,
     EngineUnavailable,
     Started,
     Trigger,
     Workflow,
-    end_of_runs,
 )
 from postern.core.fetched import Fetched
-from postern.engines.handover import (
-    NEAR,
-    EngineOverHttp,
-    Target,
-    asked_each,
-    checked,
-    document,
-)
+from postern.engines.handover import NEAR, EngineOverHttp, Target, asked_each, checked, document
 from postern.outbound.fetch import parse_url
 from postern.outbound.guard import FetchFailed
 
@@ -89,25 +82,19 @@ class RestateEngine(EngineOverHttp):
             raise EngineUnavailable(f"Restate cannot be reached: {failed.detail}") from failed
 
     async def ends(self, keys: list[str]) -> dict[str, End | None]:
-        async def end(key: str) -> tuple[bool, End | None]:
-            asked = [await self._end(target, key) for target in self._targets]
-            ends = [end for known, end in asked if known]
-            over = [(one.state, one.at, one.error) for one in ends if one is not None]
-            return bool(ends), end_of_runs(over) if ends and len(over) == len(ends) else None
+        return await asked_each(keys, self._targets, self._end)
 
-        return await asked_each(keys, end)
-
-    async def _end(self, target: Target, key: str) -> tuple[bool, End | None]:
-        """Whether there is such a run, and how it has ended if it has. When it did, the ingress does not tell."""
+    async def _end(self, target: Target, key: str) -> EndOfRun | None:
+        """The ingress does not tell when a run has ended."""
         answer = await self._ask(f"/restate/invocation/{target.workflow}/{key}/output")
         if answer.status == _NOT_YET:
-            return True, None
+            return "running", None, ""
         if 200 <= answer.status < 300:
-            return True, End("completed", time.time())
+            return "completed", time.time(), ""
         if answer.header("x-restate-error-source") == "invocation":
-            return True, End("failed", time.time(), f"{target.workflow}: {_message(answer)}")
+            return "failed", time.time(), f"{target.workflow}: {_message(answer)}"
         if answer.status == 404:
-            return False, None  # a target that did not want this trigger, or it is kept no longer
+            return None  # a target that did not want this trigger, or it is kept no longer
         raise EngineUnavailable(f"Restate answered {answer.status}: {_message(answer)}")
 
     async def health(self) -> EngineHealth:
@@ -135,7 +122,6 @@ class RestateEngine(EngineOverHttp):
 
 
 def _message(answer: Fetched) -> str:
-    """Returns Restate's error message in one line."""
     try:
         text = msgspec.json.decode(answer.body, type=_Refusal).message
     except msgspec.DecodeError:

@@ -20,19 +20,14 @@ from temporalio.api.workflowservice.v1 import (
     DescribeNamespaceRequest,
     DescribeTaskQueueRequest,
 )
-from temporalio.client import (
-    Client,
-    TLSConfig,
-    WorkflowExecutionDescription,
-    WorkflowExecutionStatus,
-    WorkflowFailureError,
-)
+from temporalio.client import Client, TLSConfig, WorkflowExecutionStatus, WorkflowFailureError
 from temporalio.common import RawValue, WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RetryConfig, RPCError, RPCStatusCode
 
 from postern.core.deliveries.delivery import (
     End,
+    EndOfRun,
     EngineHealth,
     EngineRejected,
     EngineUnavailable,
@@ -40,7 +35,6 @@ from postern.core.deliveries.delivery import (
     Started,
     Trigger,
     Workflow,
-    end_of_runs,
 )
 from postern.engines.handover import EngineElsewhere, Target, asked_each, checked, document
 
@@ -76,30 +70,24 @@ class TemporalEngine(EngineElsewhere):
         self._targets = checked(targets)
         self._api_key = api_key
         self._tls = tls
-        self._client: Client | None = None
 
     async def open(self) -> None:
-        await self._connected()
-
-    async def _connected(self) -> Client:
-        if self._client is None:
-            self._client = await Client.connect(
-                self._address,
-                namespace=self._namespace,
-                api_key=self._api_key,
-                tls=self._tls,
-                lazy=True,
-                connect_timeout=_TIMEOUT,
-                # The delivery loop waits and tries again itself; the client's own patience would only hold a
-                # caller up.
-                retry_config=RetryConfig(
-                    initial_interval_millis=50,
-                    max_interval_millis=500,
-                    max_elapsed_time_millis=1500,
-                    max_retries=2,
-                ),
-            )
-        return self._client
+        self._client = await Client.connect(
+            self._address,
+            namespace=self._namespace,
+            api_key=self._api_key,
+            tls=self._tls,
+            lazy=True,
+            connect_timeout=_TIMEOUT,
+            # The delivery loop waits and tries again itself; the client's own patience would only hold a
+            # caller up.
+            retry_config=RetryConfig(
+                initial_interval_millis=50,
+                max_interval_millis=500,
+                max_elapsed_time_millis=1500,
+                max_retries=2,
+            ),
+        )
 
     async def start(self, trigger: Trigger) -> Started:
         wanted = [target for target in self._targets if target.wants(trigger)]
@@ -109,52 +97,43 @@ class TemporalEngine(EngineElsewhere):
             Payload(metadata={"encoding": b"json/plain"}, data=msgspec.json.encode(document(trigger)))
         )
         for target in wanted:
-            with _errors_of_the_port():
-                client = await self._connected()
-                with contextlib.suppress(
-                    WorkflowAlreadyStartedError
-                ):  # by an earlier attempt whose answer was lost
-                    await client.start_workflow(
-                        target.workflow,
-                        given,
-                        id=target.workflow_id(trigger.key),
-                        task_queue=target.queue,
-                        id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
-                        id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
-                        memo={"webhookId": trigger.webhook_id, "invocationId": trigger.invocation_id},
-                        rpc_timeout=_TIMEOUT,
-                    )
+            # By an earlier attempt whose answer was lost, it may be started already.
+            with _errors_of_the_port(), contextlib.suppress(WorkflowAlreadyStartedError):
+                await self._client.start_workflow(
+                    target.workflow,
+                    given,
+                    id=target.workflow_id(trigger.key),
+                    task_queue=target.queue,
+                    id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+                    id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+                    memo={"webhookId": trigger.webhook_id, "invocationId": trigger.invocation_id},
+                    rpc_timeout=_TIMEOUT,
+                )
         return Started(len(wanted), tuple(target.workflow for target in wanted))
 
     def _ids(self, *keys: str) -> list[str]:
         return [*dict.fromkeys(target.workflow_id(key) for key in keys for target in self._targets)]
 
     async def ends(self, keys: list[str]) -> dict[str, End | None]:
-        async def end(key: str) -> tuple[bool, End | None]:
-            described = [run for one in self._ids(key) if (run := await self._described(one)) is not None]
-            if not described or any(run.status in _AT_WORK for run in described):
-                return bool(described), None
-            return True, end_of_runs([await self._closed(run) for run in described])
-
         with _errors_of_the_port():
-            return await asked_each(keys, end)
+            return await asked_each(keys, self._targets, self._end)
 
-    async def _described(self, workflow_id: str) -> WorkflowExecutionDescription | None:
-        client = await self._connected()
+    async def _end(self, target: Target, key: str) -> EndOfRun | None:
         try:
-            return await client.get_workflow_handle(workflow_id).describe(rpc_timeout=_TIMEOUT)
+            run = await self._client.get_workflow_handle(target.workflow_id(key)).describe(
+                rpc_timeout=_TIMEOUT
+            )
         except RPCError as error:
             if error.status == RPCStatusCode.NOT_FOUND:
                 return None  # a target that did not want this trigger, or it is kept no longer
             raise
-
-    async def _closed(self, run: WorkflowExecutionDescription) -> tuple[str, float, str]:
+        if run.status in _AT_WORK:
+            return "running", None, ""
         at = run.close_time.timestamp() if run.close_time else time.time()
         if run.status == WorkflowExecutionStatus.COMPLETED:
             return "completed", at, ""
-        client = await self._connected()
         try:
-            handle = client.get_workflow_handle(run.id, run_id=run.run_id)
+            handle = self._client.get_workflow_handle(run.id, run_id=run.run_id)
             await handle.result(follow_runs=False, rpc_timeout=_TIMEOUT)
         except WorkflowFailureError as failure:
             return "failed", at, f"{run.workflow_type}: {_root(failure)}"
@@ -163,15 +142,13 @@ class TemporalEngine(EngineElsewhere):
     async def health(self) -> EngineHealth:
         try:
             with _errors_of_the_port():
-                client = await self._connected()
-                service = client.workflow_service
-                await service.describe_namespace(
+                await self._client.workflow_service.describe_namespace(
                     DescribeNamespaceRequest(namespace=self._namespace), timeout=_TIMEOUT
                 )
                 idle = [
                     queue
                     for queue in dict.fromkeys(t.queue for t in self._targets)
-                    if not await self._polled(client, queue)
+                    if not await self._polled(queue)
                 ]
         except (EngineUnavailable, EngineRejected) as failed:
             return EngineHealth(False, failed.detail)
@@ -181,13 +158,14 @@ class TemporalEngine(EngineElsewhere):
             )
         return EngineHealth(True, f"reachable, with workers, in namespace {self._namespace}")
 
-    async def _polled(self, client: Client, queue: str) -> bool:
+    async def _polled(self, queue: str) -> bool:
         request = DescribeTaskQueueRequest(
             namespace=self._namespace,
             task_queue=TaskQueue(name=queue),
             task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
         )
-        return bool((await client.workflow_service.describe_task_queue(request, timeout=_TIMEOUT)).pollers)
+        service = self._client.workflow_service
+        return bool((await service.describe_task_queue(request, timeout=_TIMEOUT)).pollers)
 
     async def workflows(self) -> list[Workflow] | None:
         return [t.shown(f"on task queue {t.queue}") for t in self._targets]
@@ -200,7 +178,6 @@ class TemporalEngine(EngineElsewhere):
                 f"WorkflowType = {_quoted(name)}" for name in dict.fromkeys(t.workflow for t in self._targets)
             )
         try:
-            client = await self._connected()
             return [
                 Run(
                     id=found.run_id,
@@ -210,7 +187,7 @@ class TemporalEngine(EngineElsewhere):
                     started_at=found.start_time.timestamp(),
                     ended_at=found.close_time.timestamp() if found.close_time else None,
                 )
-                async for found in client.list_workflows(
+                async for found in self._client.list_workflows(
                     query, limit=limit, page_size=limit, rpc_timeout=_TIMEOUT
                 )
             ]
@@ -223,22 +200,21 @@ class TemporalEngine(EngineElsewhere):
                 await self._delete(workflow_id)
 
     async def _delete(self, workflow_id: str) -> None:
-        client = await self._connected()
         try:
-            found = await client.get_workflow_handle(workflow_id).describe(rpc_timeout=_TIMEOUT)
+            found = await self._client.get_workflow_handle(workflow_id).describe(rpc_timeout=_TIMEOUT)
             if found.status == WorkflowExecutionStatus.RUNNING:
                 return  # deleting would end it; a workflow may well sleep for longer than history is kept
             request = DeleteWorkflowExecutionRequest(
                 namespace=self._namespace,
                 workflow_execution=WorkflowExecution(workflow_id=workflow_id, run_id=found.run_id),
             )
-            await client.workflow_service.delete_workflow_execution(request, timeout=_TIMEOUT)
+            await self._client.workflow_service.delete_workflow_execution(request, timeout=_TIMEOUT)
         except RPCError as error:
             if error.status != RPCStatusCode.NOT_FOUND:
                 raise
 
     async def close(self) -> None:
-        self._client = None
+        return None
 
 
 @contextlib.contextmanager

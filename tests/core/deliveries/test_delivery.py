@@ -39,6 +39,8 @@ def test_runs_end_together_when_the_last_is_over_and_one_that_failed_makes_it_a_
     assert end_of_runs(three) == End("failed", 3.0, "first (and 2 more failed)")
     long = end_of_runs([("failed", 1.0, "x" * 3000), ("failed", 1.0, "y")]).error
     assert len(long) == LONGEST_ERROR and long.endswith("xx (and 1 more failed)")
+    assert end_of_runs([good, ("running", None, "")]) is None
+    assert end_of_runs([]) is None
 
 
 def test_a_trigger_has_the_six_variables_of_the_specification() -> None:

@@ -133,10 +133,17 @@ class End(Struct, frozen=True):
 LONGEST_ERROR = 2000
 
 
-def end_of_runs(runs: Iterable[tuple[str, float, str]]) -> End:
-    """Of each run its state, time and error."""
+EndOfRun = tuple[str, float | None, str]
+"""A run's state, the time of its end and its error. The time is None while the run is not over."""
+
+
+def end_of_runs(runs: Iterable[EndOfRun]) -> End | None:
+    """None if a run is not over, and if there is none."""
     all_runs = list(runs)
-    at = max(ended_at for _, ended_at, _ in all_runs)
+    ends = [ended_at for _, ended_at, _ in all_runs if ended_at is not None]
+    if not ends or len(ends) < len(all_runs):
+        return None
+    at = max(ends)
     errors = [error or "no reason was given" for state, _, error in all_runs if state != "completed"]
     if not errors:
         return End("completed", at)

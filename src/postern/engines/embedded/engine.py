@@ -198,5 +198,4 @@ class EmbeddedEngine:
 
     @property
     def process_id(self) -> int | None:
-        """The engine process, or None while there is none."""
         return self._supervisor.process_id

@@ -60,8 +60,6 @@ class Start(msgspec.Struct, tag="start"):
 
 
 class AskEnds(msgspec.Struct, tag="ends"):
-    """Asks how these deliveries ended."""
-
     id: int
     keys: list[str]
 
@@ -106,7 +104,6 @@ class Ready(msgspec.Struct, tag="ready"):
     missing: bool = False
     """Some workflows are, for their files cannot be loaded."""
     sources: dict[str, bytes] = {}
-    """The sources for the next process's ``Begin``."""
 
 
 class Done(msgspec.Struct, tag="done", omit_defaults=True):

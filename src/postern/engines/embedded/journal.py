@@ -136,7 +136,6 @@ class Journal:
         self._queue.put(_Pending(change, before_commit, done, insist, urgent))
 
     def write(self, change: Callable[[sqlite3.Connection], T]) -> T:
-        """Have the change made, and wait until it is on disk."""
         return self.write_soon(change, urgent=True)()
 
     def write_soon(
@@ -179,7 +178,6 @@ class Journal:
             raise JournalUnavailable(self._words(error)) from error
 
     def close(self, seconds: float = 10.0) -> None:
-        """Write what was submitted, then stop."""
         self._queue.put(None)
         self._thread.join(seconds)
 

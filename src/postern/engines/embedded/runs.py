@@ -141,8 +141,8 @@ class WorkflowRuns:
 
     def ends(self, keys: list[str]) -> dict[str, End | None]:
         """Returns how the deliveries ended: None while a run is not over; a delivery without runs is missing."""
-        found = {key: _end_of(self._journal.read(_RUNS_OF, [key])) for key in keys}
-        return {key: end for key, (known, end) in found.items() if known}
+        found = {key: self._journal.read(_RUNS_OF, [key]) for key in keys}
+        return {key: end_of_runs(runs) for key, runs in found.items() if runs}
 
     def shown(self, limit: int, key: str | None) -> list[RunShown]:
         where, values = ("WHERE delivery = ? ", [key]) if key is not None else ("", [])
@@ -269,7 +269,7 @@ class WorkflowRuns:
                 "UPDATE runs SET state = ?, ended_at = ?, error = ?, wake_at = NULL WHERE seq = ? AND state IS NULL",
                 (state, now, error, run.seq),
             )
-            return _end_of(connection.execute(_RUNS_OF, [run.delivery]).fetchall())[1]
+            return end_of_runs(connection.execute(_RUNS_OF, [run.delivery]))
 
         def done(result: Any) -> None:
             self._turns.ended(run)
@@ -307,12 +307,6 @@ def _recording(
         return found.fetchone() is not None
 
     return change
-
-
-def _end_of(rows: list[tuple[str | None, float, str]]) -> tuple[bool, End | None]:
-    """Whether there are runs at all, and how they ended if they all have."""
-    over = [(state, at, error) for state, at, error in rows if state is not None]
-    return bool(rows), end_of_runs(over) if rows and len(over) == len(rows) else None
 
 
 def _words(error: BaseException) -> str:

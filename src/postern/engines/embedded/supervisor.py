@@ -100,7 +100,6 @@ class Supervisor:
         return not self._up.is_set() and (self.failed_starts >= STARTS_TRIED or bool(self._file_trouble))
 
     async def run(self) -> None:
-        """Keeps a process running until this is cancelled."""
         deaths = 0
         while True:
             self._seen = await self._first_look()

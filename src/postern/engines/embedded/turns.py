@@ -53,8 +53,6 @@ class RunAtWork(Struct):
 
 
 class Backlog(Struct):
-    """The runs of one workflow that wait for a thread."""
-
     function: Automation | None = None
     limit: int = _UNLIMITED
     working: int = 0
@@ -97,14 +95,12 @@ class Turns:
         self._stopping = False
 
     def open(self) -> None:
-        """Loads the runs that an earlier process left unfinished."""
         with self._lock:
             for name, backlog in self._backlogs.items():
                 backlog.more_on_disk = True
                 self._load_more(name, backlog)
 
     def finish(self, grace: float) -> None:
-        """Let working runs come to an end or to a sleep."""
         with self._lock:
             self._stopping = True
             self._work.notify_all()
@@ -178,7 +174,6 @@ class Turns:
                 self._call_a_thread()
 
     def _call_a_thread(self) -> None:
-        """There is something to do for one more."""
         if self._idle > self._called:
             self._called += 1
             self._work.notify()
@@ -209,7 +204,6 @@ class Turns:
         self._journal.submit(lambda _: None, load)
 
     def _take_turns(self, place: int) -> None:
-        """The loop of a thread of the pool."""
         while True:
             with self._lock:
                 while (run := self._next()) is None:
