@@ -5,7 +5,7 @@ from starlette.requests import Request
 from starlette.types import Message
 
 from postern.core.problems import Refused
-from postern.surfaces.leaving import while_connected
+from postern.surfaces.streaming import while_connected
 
 
 async def test_work_ends_when_its_client_leaves_and_not_before() -> None:

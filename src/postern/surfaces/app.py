@@ -91,9 +91,6 @@ class Envelope:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         began = time.perf_counter()
         head = scope["method"] == "HEAD"
         given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"")

@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from postern.core.access.accounts import Actor
 from postern.core.problems import Refused
+from postern.usecases.access import accounts
 from postern.usecases.access.accounts import SESSION_LONGEST, account_name, actor_of_key, actor_of_session
 from postern.usecases.access.known_browsers import KNOWN_FOR, browser_token
 from postern.usecases.runtime.gateway import Gateway
@@ -71,6 +72,12 @@ def check_origin(gateway: Gateway, request: Request) -> None:
             "access_denied",
             "A request that changes something with a session must come from this server's own pages.",
         )
+
+
+async def sign_in(gateway: Gateway, request: Request, name: str, password: str) -> str:
+    """Returns the session's secret."""
+    agent, browser = request.headers.get("user-agent", ""), request.cookies.get(BROWSER_COOKIE, "")
+    return await accounts.sign_in(gateway, name, password, address_of(request), agent, browser)
 
 
 def remember(gateway: Gateway, response: Response, name: str, secret: str) -> None:

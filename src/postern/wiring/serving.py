@@ -50,6 +50,8 @@ from postern.wiring.workers.worker import Lifeline, WorkerMetrics, WorkerSlot
 
 LOOK_EVERY = 1.0
 
+Worker = Scheduler | Replayer | FindableLoop | ListenersLoop | AlarmLoop | TellLoop | EndingsLoop
+
 
 async def serve(settings: Settings, slot: WorkerSlot | None = None, lines: DevLines | None = None) -> None:
     """``slot``: in a worker, what its parent has given it. The parent holds the data folder and has greeted the
@@ -87,7 +89,16 @@ async def serve(settings: Settings, slot: WorkerSlot | None = None, lines: DevLi
                 *([going_on(lines.follow(gateway))] if lines else []),
             ]
             endings = EndingsLoop(gateway)
-            workers = [*_workers(gateway), endings]
+            # These are asked to end, and waited for: a round of theirs writes more than once, and a half of it would stay.
+            workers: list[Worker] = [
+                Scheduler(gateway),
+                Replayer(gateway),
+                FindableLoop(gateway),
+                ListenersLoop(gateway),
+                AlarmLoop(gateway),
+                TellLoop(gateway),
+                endings,
+            ]
             working = [going_on(worker.run()) for worker in workers]
             dispatcher = Dispatcher(gateway)
             dispatching = [going_on(dispatcher.run())] if gateway.engine is not None else []
@@ -123,20 +134,6 @@ async def serve(settings: Settings, slot: WorkerSlot | None = None, lines: DevLi
                 )
                 with suppress(StoreUnavailable):
                     await endings.write()
-
-
-def _workers(
-    gateway: Gateway,
-) -> list[Scheduler | Replayer | FindableLoop | ListenersLoop | AlarmLoop | TellLoop]:
-    """These are asked to end, and waited for: a round of theirs writes more than once, and a half of it would stay."""
-    return [
-        Scheduler(gateway),
-        Replayer(gateway),
-        FindableLoop(gateway),
-        ListenersLoop(gateway),
-        AlarmLoop(gateway),
-        TellLoop(gateway),
-    ]
 
 
 def going_on(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:

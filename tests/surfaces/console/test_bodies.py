@@ -68,7 +68,7 @@ def test_a_large_body_is_cut_where_it_says(piece: bytes) -> None:
     ],
 )
 def test_a_body_is_shown_as_what_it_is(media_type: str, body: bytes, kind: str) -> None:
-    assert bodies.kind_of(media_type, body) == kind
+    assert bodies.kind_of([("content-type", media_type)], body) == kind
 
 
 DOCUMENT = {

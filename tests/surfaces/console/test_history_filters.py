@@ -20,7 +20,7 @@ from starlette.types import Message
 from postern.core.problems import Refused
 from postern.identity import time_of
 from postern.settings import Settings
-from postern.surfaces.console.views.history import exported, listing, replays
+from postern.surfaces.console.views.history import files, listing, replays
 from postern.surfaces.console.visit import Form, View, Visit
 from postern.usecases.answers import Time
 from postern.usecases.deliveries import replays as plans
@@ -195,7 +195,7 @@ async def test_of_all_exports_one_page_is_made_at_a_time(desk: Desk, monkeypatch
     ],
 )
 def test_no_cell_of_an_exported_list_is_a_formula(value: str | float | None, cell: str) -> None:
-    assert exported._cell(value) == cell
+    assert files._cell(value) == cell
 
 
 async def test_the_times_of_a_filter_are_its_ends(desk: Desk, ids: dict[str, str]) -> None:

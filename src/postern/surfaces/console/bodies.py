@@ -3,6 +3,7 @@ it than a page can hold."""
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal
 
@@ -22,10 +23,11 @@ HEX_BYTES = 1_024
 _LOOKED_AT = 4_096
 
 
-def kind_of(content_type: str, body: bytes) -> Kind:
+def kind_of(headers: Sequence[Sequence[str]], body: bytes) -> Kind:
     """Tells the kind by the bytes, and by the content type only where they do not show it: senders name types wrongly."""
     if not body:
         return "none"
+    content_type = next((value for name, value in headers if name == "content-type"), "")
     media_type = content_type.partition(";")[0].strip().lower()
     beginning = body[:_LOOKED_AT]
     if b"\0" in beginning or not _is_text(beginning):
@@ -76,11 +78,11 @@ _NAMES = {
 }
 
 
-def marked(body: bytes, most: int = MOST_SHOWN) -> ShownBody:
+def marked(body: bytes) -> ShownBody:
     """With blanks, line ends, control characters and bytes that are no text made visible. Blanks stay the characters
     they are, so that what is selected and copied is what came; the marks are painted over them."""
     # A character more than can be shown is enough: a megabyte is not decoded for a screenful.
-    text = body[: most * 4 + 4].decode("utf-8", "surrogateescape")
+    text = body[: MOST_SHOWN * 4 + 4].decode("utf-8", "surrogateescape")
     out: list[str] = []
     size = end = 0
     for found in _PIECES.finditer(text):
@@ -92,7 +94,7 @@ def marked(body: bytes, most: int = MOST_SHOWN) -> ShownBody:
         else:
             shown = _piece(piece)
         size += len(shown) if shown.isascii() else 3 * len(shown)
-        if size > most:
+        if size > MOST_SHOWN:
             break
         out.append(shown)
         end = found.end()

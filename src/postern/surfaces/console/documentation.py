@@ -8,6 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from starlette.responses import Response
+
+from postern.core.problems import Refused
+from postern.surfaces.console.visit import Visit
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -52,7 +56,6 @@ def folder() -> Path:
 
 @cache
 def names() -> tuple[str, ...]:
-    """The names of all pages that are shown."""
     there = folder()
     found = (path.relative_to(there) for path in there.rglob("*.md"))
     return tuple(sorted(str(path.with_suffix("")) for path in found if path.parts[0] not in LEFT_OUT))
@@ -85,7 +88,6 @@ def outline(name: str) -> Outline:
 
 @cache
 def page(name: str) -> DocumentationPage | None:
-    """The page, or None if there is none of this name."""
     if name not in names():
         return None
     from markdown_it import MarkdownIt  # here: most commands and calls do without
@@ -98,6 +100,17 @@ def page(name: str) -> DocumentationPage | None:
         token.attrSet("id", heading.anchor)
     html = markdown.renderer.render(_shown(name, tokens), markdown.options, {})
     return DocumentationPage(name, outline(name).title, outline(name).headings, _reachable(html))
+
+
+async def contents(visit: Visit) -> Response:
+    return visit.page("documentation/contents.html", groups=groups())
+
+
+async def show(visit: Visit) -> Response:
+    found = page(visit.at("page"))
+    if found is None:
+        raise Refused("not_found", "the documentation has no page of this name")
+    return visit.page("documentation/page.html", page=found)
 
 
 def find(words: str, limit: int) -> list[tuple[str, str, str]]:

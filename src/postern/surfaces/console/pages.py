@@ -2,6 +2,7 @@
 
 import os
 import re
+from inspect import isfunction
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,8 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     environment.globals.update(asset=asset, icon=icon, words=words)
-    environment.filters.update(words.FILTERS | {"readable": bodies.readable})
+    filters = {name: one for name, one in vars(words).items() if isfunction(one)}
+    environment.filters.update(filters, readable=bodies.readable)
     return environment
 
 
@@ -122,13 +124,18 @@ def page(
     # The browser's way back leads to what was done before, where it may no longer be so.
     said = request.query_params.get("notice", "") if status < 400 else ""
     of = request.query_params.get("of", "")
+    theme = request.cookies.get("theme", "")
     shown = {
         "actor": None,
         "notice": NOTICES.get(said),
         "undo": UNDO[said].format(of) if said in UNDO and is_webhook_id(of) else None,
         "problem": None,
         "errors": {},
-        "theme": _theme(request),
+        "values": {},
+        "names": {},
+        "after": None,
+        "kept": "",
+        "theme": theme if theme in ("light", "dark") else "system",
         "utc": request.cookies.get("times") == "utc",
         "here": request.url.path,
         "request": request,
@@ -137,8 +144,3 @@ def page(
     html = ENVIRONMENT.get_template(template).render(shown)
     # JSON may name half a character ("\\ud83d"), which no page can hold.
     return HTMLResponse(html.encode(errors="replace"), status, HEADERS | (headers or {}))
-
-
-def _theme(request: Request) -> str:
-    chosen = request.cookies.get("theme", "")
-    return chosen if chosen in ("light", "dark") else "system"

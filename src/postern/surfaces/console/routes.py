@@ -4,30 +4,20 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from postern.surfaces.console import documentation
 from postern.surfaces.console.assets import answer_asset
 from postern.surfaces.console.views import incidents, picker
 from postern.surfaces.console.views.access import sign_in
-from postern.surfaces.console.views.history import (
-    beside,
-    call,
-    files,
-    live,
-    marked,
-    replays,
-    sent,
-    volume,
-)
+from postern.surfaces.console.views.history import beside, call, files, live, replays, sent, volume
 from postern.surfaces.console.views.history import listing as history
-from postern.surfaces.console.views.operations import documentation, engine, find, settings
+from postern.surfaces.console.views.operations import engine, find, settings
 from postern.surfaces.console.views.signatures import tester
 from postern.surfaces.console.views.webhooks import (
     bin,
     creation,
     first_steps,
     many,
-    readmission,
     schedule,
-    send_again,
     test_call,
     webhook,
 )
@@ -52,10 +42,10 @@ VIEWS: list[tuple[str, str, View]] = [
     ("GET", "/webhooks/{webhook}", webhook.overview),
     ("POST", "/webhooks/{webhook}/test-call", test_call.send),
     ("GET", "/webhooks/{webhook}/calls", webhook.calls),
-    ("GET", "/webhooks/{webhook}/rejected", readmission.show),
-    ("POST", "/webhooks/{webhook}/rejected", readmission.admit),
-    ("GET", "/webhooks/{webhook}/send-again", send_again.show),
-    ("POST", "/webhooks/{webhook}/send-again", send_again.ask),
+    ("GET", "/webhooks/{webhook}/rejected", webhook.rejected),
+    ("POST", "/webhooks/{webhook}/rejected", webhook.admit_rejected),
+    ("GET", "/webhooks/{webhook}/send-again", webhook.undelivered),
+    ("POST", "/webhooks/{webhook}/send-again", webhook.send_again),
     ("GET", "/webhooks/{webhook}/settings", own_settings.show),
     ("POST", "/webhooks/{webhook}/settings", own_settings.store),
     ("GET", "/webhooks/{webhook}/settings/values", own_settings.preview),
@@ -80,7 +70,7 @@ VIEWS: list[tuple[str, str, View]] = [
     ("GET", "/find", find.show),
     ("GET", "/documentation", documentation.contents),
     ("GET", "/documentation/{page:path}", documentation.show),
-    ("POST", "/calls/marked", marked.do),
+    ("POST", "/calls/marked", history.do_with_marked),
     ("POST", "/calls/map", call.map_value),
     ("GET", "/calls/{invocation}", call.detail),
     ("GET", "/calls/{invocation}/sent", sent.part),

@@ -2,7 +2,6 @@
 
 import json
 from shlex import quote
-from typing import Any
 from urllib.parse import quote as percent
 
 from postern.core.webhooks.making import carried
@@ -25,11 +24,11 @@ def target(webhook: Webhook, token: str) -> tuple[str, dict[str, str]]:
     return url, headers
 
 
-def snippets(webhook: Webhook, token: str, body: Any = None) -> list[tuple[str, str, str]]:
+def snippets(webhook: Webhook, token: str) -> list[tuple[str, str, str]]:
     """The key, the title and the text to paste, for each way to call."""
     how = webhook.authentication
     url, headers = target(webhook, token)
-    text = json.dumps(EXAMPLE_BODY if body is None else body, ensure_ascii=False)
+    text = json.dumps(EXAMPLE_BODY)
     call = Repeated("POST", url, [(name, value.encode()) for name, value in headers.items()], text.encode())
     by_curl = curl(call)
     if isinstance(how, WithToken) and how.placement == "basic":

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from msgspec import Struct
@@ -32,6 +32,9 @@ LARGEST_FORM = 4 * 1024 * 1024
 LARGEST_FORM_OF_STRANGERS = 16 * 1024
 LONGEST_NUMBER = 15
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 Context = dict[str, Any]
 """The values that fill a template."""
 
@@ -46,6 +49,12 @@ class Visit:
     @property
     def query(self) -> Mapping[str, str]:
         return self.request.query_params
+
+    def ask(
+        self, use_case: Callable[Concatenate[Gateway, Actor, P], T], *given: P.args, **named: P.kwargs
+    ) -> T:
+        """The answer of a use case to whoever visits."""
+        return use_case(self.gateway, self.actor, *given, **named)
 
     def at(self, name: str) -> str:
         """A part of the path."""
@@ -74,7 +83,7 @@ class Visit:
 
     def again(self, refused: Refused, template: str, **context: Any) -> Response:
         """A form that was refused: what is wrong stands beside its fields, or above them all."""
-        told = {"errors": messages_of(refused), "problem": None if refused.errors else problem_of(refused)}
+        told = told_of(refused) | ({"problem": None} if refused.errors else {})
         return self.page(template, refused.problem.status, **context | told)
 
     def to(self, path: str, notice: str = "") -> Response:
@@ -303,7 +312,7 @@ async def _in_the_bin(visit: Visit) -> Binned | None:
     if webhook_id is None:
         return None
     with suppress(Refused, StoreUnavailable):
-        for one in (await bin.listing(visit.gateway, visit.actor, only=webhook_id)).items:
+        for one in (await visit.ask(bin.listing, only=webhook_id)).items:
             return one
     return None
 
@@ -318,6 +327,11 @@ def messages_of(refused: Refused) -> dict[str, str]:
     """The error of each field, as it stands beside it."""
     said = {error.field: message(error.field, error.message) for error in refused.errors}
     return {field: text[:1].upper() + text[1:] for field, text in said.items()}
+
+
+def told_of(refused: Refused) -> Context:
+    """What was wrong with a form, beside its fields and above them all."""
+    return {"errors": messages_of(refused), "problem": problem_of(refused)}
 
 
 def problem_of(refused: Refused) -> ShownProblem:

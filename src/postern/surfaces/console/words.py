@@ -1,9 +1,8 @@
-"""The console's words for numbers, times and outcomes."""
+"""The console's words for numbers, times and outcomes. Templates have each function as a filter of its name."""
 
 import json
 import re
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -163,7 +162,6 @@ def whose(name: str) -> str:
 
 
 def lasting(since: float) -> str:
-    """The time since then."""
     return _span(time.time() - since)
 
 
@@ -346,28 +344,3 @@ def since_then(then: float) -> str:
     """The stretch of time from then to now: the last 12 s."""
     seconds = max(0, round(time.time() - then))
     return f"the last {seconds} s" if seconds < 120 else f"the last {plural(seconds // 60, 'minute')}"
-
-
-FILTERS: dict[str, Callable[..., Any]] = {
-    "ago": ago,
-    "is_wrong": is_wrong,
-    "since_then": since_then,
-    "lasting": lasting,
-    "whose": whose,
-    "exact": exact,
-    "clock": clock,
-    "moment": moment,
-    "number": number,
-    "plural": plural,
-    "kept_for": kept_for,
-    "size": size,
-    "ms": milliseconds,
-    "percent": percent,
-    "plain": as_plain,
-    "as_data": as_data,
-    "code": code,
-    "verbatim": verbatim,
-    "changed": changed,
-    "under": under,
-    "zipped": zipped,
-}

@@ -6,6 +6,7 @@ import contextlib
 import signal
 import socket
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import uvicorn
@@ -82,11 +83,9 @@ def pass_over_others(loop: asyncio.AbstractEventLoop) -> None:
     """Ignores the signals at which other servers open their logs again. By default they would end the process at
     once, with calls half answered."""
     for one in (signal.SIGUSR1, signal.SIGUSR2):
-        loop.add_signal_handler(one, _passed_over, one.name)
-
-
-def _passed_over(name: str) -> None:
-    log.warning("a signal without a meaning is ignored", signal=name)
+        loop.add_signal_handler(
+            one, partial(log.warning, "a signal without a meaning is ignored", signal=one.name)
+        )
 
 
 def listen(host: str, port: int, shared: bool = False) -> socket.socket:

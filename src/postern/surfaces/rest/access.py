@@ -78,10 +78,7 @@ row.of(
 async def sign_in(gateway: Gateway, request: Request, body: SignIn) -> Response:
     """The session is in the cookie of the answer."""
     session.check_origin_of_stranger(gateway, request)
-    agent = request.headers.get("user-agent", "")
-    browser = request.cookies.get(session.BROWSER_COOKIE, "")
-    address = session.address_of(request)
-    secret = await accounts.sign_in(gateway, body.name, body.password, address, agent, browser)
+    secret = await session.sign_in(gateway, request, body.name, body.password)
     me = views.me(await accounts.actor_of_session(gateway, secret))
     response = Response(as_json(me), 201, {"location": f"{PREFIX}/me"}, JSON)
     session.remember(gateway, response, body.name, secret)

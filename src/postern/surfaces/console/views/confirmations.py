@@ -7,10 +7,11 @@ from starlette.responses import Response
 
 from postern.core.problems import Refused
 from postern.surfaces.console import words
+from postern.surfaces.console.views.history.sent import webhook_or_none
 from postern.surfaces.console.visit import Visit
 from postern.usecases.history import volumes
 from postern.usecases.stored_webhook import NO_WEBHOOK
-from postern.usecases.webhooks import bin, picking, webhooks
+from postern.usecases.webhooks import bin, picking
 from postern.usecases.webhooks.views import Webhook
 
 FOLLOWS = {
@@ -50,7 +51,7 @@ class Question(Struct, frozen=True):
 
 def asked(visit: Visit, question: Question, back: str, status: int = 200, **more: Any) -> Response:
     template = "confirm/dialog.html" if visit.wants_part else "confirm/page.html"
-    return visit.page(template, status, question=question, back=back, **({"errors": {}, "asks": ""} | more))
+    return visit.page(template, status, question=question, back=back, **({"asks": ""} | more))
 
 
 async def question(visit: Visit, action: str) -> Response | None:
@@ -59,10 +60,10 @@ async def question(visit: Visit, action: str) -> Response | None:
     if not visit.actor.may("write") or form.on("sure"):
         return None  # whoever may not do it hears that, and no question
     webhook_id, for_good = visit.at("webhook"), action == "delete-for-good"
-    webhook = await _served(visit, webhook_id)
+    webhook = await webhook_or_none(visit, webhook_id)  # one that is in the bin has no callers to lose
     lately = []
     if webhook is not None:
-        day = (await volumes.last_day(visit.gateway, visit.actor, [webhook_id]))[webhook_id]
+        day = (await visit.ask(volumes.last_day, [webhook_id]))[webhook_id]
         lately = [came_lately(webhook, day)] if day.calls else []
         lately += ["Calls that wait behind its hold stay there."] if day.calls and webhook.held else []
     if not lately and not for_good:
@@ -82,21 +83,13 @@ async def question(visit: Visit, action: str) -> Response | None:
 
 async def _name(visit: Visit, webhook_id: str) -> str:
     """The webhook's name, also if it is in the bin or its settings cannot be read."""
-    name = (await picking.names(visit.gateway, visit.actor, [webhook_id])).get(webhook_id)
+    name = (await visit.ask(picking.names, [webhook_id])).get(webhook_id)
     if name is None:
-        binned = (await bin.listing(visit.gateway, visit.actor, only=webhook_id)).items
+        binned = (await visit.ask(bin.listing, only=webhook_id)).items
         name = next((one.name for one in binned), None)
     if name is None:
         raise Refused("not_found", NO_WEBHOOK)
     return name
-
-
-async def _served(visit: Visit, webhook_id: str) -> Webhook | None:
-    """The webhook, or None if it is in the bin or cannot be read: then it has no callers to lose."""
-    try:
-        return await webhooks.show(visit.gateway, visit.actor, webhook_id)
-    except Refused:
-        return None
 
 
 def came_lately(webhook: Webhook, day: volumes.Day) -> str:

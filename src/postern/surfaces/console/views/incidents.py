@@ -11,13 +11,12 @@ A_PAGE = 50
 
 async def test(visit: Visit) -> Response:
     """Sends a test to every channel; the answer is the page with the results."""
-    return await listing(visit, (await telling.test(visit.gateway, visit.actor)).items)
+    return await listing(visit, (await visit.ask(telling.test)).items)
 
 
 async def listing(visit: Visit, tried: list[TriedChannel] | None = None) -> Response:
-    """All incidents, newest first."""
-    page = await incidents.listing(
-        visit.gateway, visit.actor, A_PAGE, visit.query.get("after"), visit.query.get("webhook") or None
+    page = await visit.ask(
+        incidents.listing, A_PAGE, visit.query.get("after"), visit.query.get("webhook") or None
     )
     return visit.page(
         "incidents/list.html",
@@ -29,10 +28,10 @@ async def listing(visit: Visit, tried: list[TriedChannel] | None = None) -> Resp
 
 
 async def show(visit: Visit) -> Response:
-    found = await incidents.show(visit.gateway, visit.actor, visit.at("incident"))
+    found = await visit.ask(incidents.show, visit.at("incident"))
     return visit.page("incidents/detail.html", incident=found)
 
 
 async def acknowledge(visit: Visit) -> Response:
-    done = await incidents.acknowledge(visit.gateway, visit.actor, visit.at("incident"))
+    done = await visit.ask(incidents.acknowledge, visit.at("incident"))
     return visit.to(f"/incidents/{done.id}", "acknowledged")

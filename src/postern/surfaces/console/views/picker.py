@@ -19,19 +19,15 @@ class Picked(Struct, frozen=True):
 
 
 async def picked(visit: Visit, webhook_id: str, *, deleted: bool = False, signed: bool = False) -> Picked:
-    found = await picking.choices(visit.gateway, visit.actor, deleted=deleted, signed=signed)
-    chosen = await picking.one(visit.gateway, visit.actor, webhook_id) if webhook_id else None
+    found = await visit.ask(picking.choices, deleted=deleted, signed=signed)
+    chosen = await visit.ask(picking.one, webhook_id) if webhook_id else None
     return Picked(webhook_id, chosen.typed if chosen else "", found, deleted, signed)
 
 
 async def choices(visit: Visit) -> Response:
     """The webhooks to offer below the field while somebody types."""
     search = visit.query.get(visit.query.get("of", "search"), "").strip()[:200]
-    found = await picking.choices(
-        visit.gateway,
-        visit.actor,
-        search,
-        deleted="deleted" in visit.query,
-        signed="signed" in visit.query,
+    found = await visit.ask(
+        picking.choices, search, deleted="deleted" in visit.query, signed="signed" in visit.query
     )
     return visit.page("choices.html", choices=found)

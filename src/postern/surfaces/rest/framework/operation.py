@@ -17,9 +17,9 @@ from starlette.responses import PlainTextResponse, Response
 
 from postern.core.access.accounts import Level
 from postern.core.problems import FieldError, Refused, invalid, refuse_wrong
-from postern.surfaces.leaving import while_connected
 from postern.surfaces.rest.framework.bodies import LARGEST_BODY, LARGEST_BODY_OF_STRANGERS, read_json
 from postern.surfaces.session import actor_of
+from postern.surfaces.streaming import while_connected
 from postern.usecases.access.idempotency import KeptAnswer, once
 from postern.usecases.answers import Listing, Schema, as_json, whole
 from postern.usecases.runtime.gateway import Gateway, require

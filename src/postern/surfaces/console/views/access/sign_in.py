@@ -6,9 +6,10 @@ from starlette.routing import Route
 
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
+from postern.surfaces import session
 from postern.surfaces.console import pages
 from postern.surfaces.console.visit import LARGEST_FORM_OF_STRANGERS, STORE_AWAY, problem_of, read_form
-from postern.surfaces.session import BROWSER_COOKIE, COOKIE, address_of, check_origin, forget, remember
+from postern.surfaces.session import COOKIE, check_origin, forget, remember
 from postern.usecases.access import accounts
 from postern.usecases.runtime.gateway import Gateway
 
@@ -26,14 +27,7 @@ def routes(gateway: Gateway) -> list[Route]:
         name, onward = form.text("name"), _ours(form.text("next"))
         try:
             check_origin(gateway, request)
-            secret = await accounts.sign_in(
-                gateway,
-                name,
-                form.get("password", ""),
-                address_of(request),
-                request.headers.get("user-agent", ""),
-                request.cookies.get(BROWSER_COOKIE, ""),
-            )
+            secret = await session.sign_in(gateway, request, name, form.get("password", ""))
         except (Refused, StoreUnavailable) as trouble:
             refused = trouble if isinstance(trouble, Refused) else STORE_AWAY
             return pages.page(

@@ -25,9 +25,9 @@ async def bookmark(visit: Visit) -> Response:
     form = await visit.form()
     invocation = visit.at("invocation")
     if form.text("bookmark") == "off":
-        await marks.remove_bookmark(visit.gateway, visit.actor, invocation)
+        await visit.ask(marks.remove_bookmark, invocation)
         return await told(visit, "unmarked")
-    await marks.bookmark(visit.gateway, visit.actor, invocation)
+    await visit.ask(marks.bookmark, invocation)
     return await told(visit, "marked")
 
 
@@ -35,7 +35,7 @@ async def note(visit: Visit) -> Response:
     form = await visit.form()
     invocation = visit.at("invocation")
     try:
-        await marks.add_note(visit.gateway, visit.actor, invocation, form.text("text"))
+        await visit.ask(marks.add_note, invocation, form.text("text"))
     except Refused as refused:
         if refused.code == "not_found":
             raise
@@ -46,16 +46,16 @@ async def note(visit: Visit) -> Response:
 
 async def delete_note(visit: Visit) -> Response:
     invocation = visit.at("invocation")
-    await marks.delete_note(visit.gateway, visit.actor, invocation, visit.at("note"))
+    await visit.ask(marks.delete_note, invocation, visit.at("note"))
     return await told(visit, part="#notes")
 
 
 async def compare(visit: Visit) -> Response:
-    item = await history.show(visit.gateway, visit.actor, visit.at("invocation"))
+    item = await visit.ask(history.show, visit.at("invocation"))
     to = visit.query.get("to", "").strip()
     found, trouble = None, ""
     try:
-        found = await comparing.compared(visit.gateway, visit.actor, item.id, to or None)
+        found = await visit.ask(comparing.compared, item.id, to or None)
     except Refused as refused:
         if refused.code not in ("not_found", "invalid_request"):
             raise
@@ -105,7 +105,7 @@ async def edit(visit: Visit) -> Response:
 
 
 async def _form(visit: Visit) -> Context:
-    item = await history.show(visit.gateway, visit.actor, visit.at("invocation"))
+    item = await visit.ask(history.show, visit.at("invocation"))
     body, why = _editable(item)
     first = item.deliveries[0].fields if item.deliveries else {}
     return {
@@ -114,9 +114,7 @@ async def _form(visit: Visit) -> Context:
         "why_no_body": why,
         "fields": FIELD_LABELS,
         "fields_from": "current",
-        "values": {},
         "recorded": first,
-        "errors": {},
     }
 
 
@@ -133,20 +131,13 @@ def _editable(item: Invocation) -> tuple[str | None, str]:
 async def replay_edited(visit: Visit) -> Response:
     form = await visit.form()
     shown = await _form(visit)
-    item = await history.show(visit.gateway, visit.actor, visit.at("invocation"))
+    item = await visit.ask(history.show, visit.at("invocation"))
     typed = form.get("body")
     body = None if typed is None else _as_it_was(typed, item.body or "")
     values = {name: value for name in FIELD_NAMES if (value := form.get(f"value-{name}", ""))}
     fields_from: Values = "recorded" if form.text("fields") == "recorded" else "current"
     try:
-        done = await editing.replay_edited(
-            visit.gateway,
-            visit.actor,
-            item.id,
-            body=body,
-            values=values,
-            fields=fields_from,
-        )
+        done = await visit.ask(editing.replay_edited, item.id, body=body, values=values, fields=fields_from)
     except Refused as refused:
         if refused.code not in ("invalid_request", "conflict", "payload_too_large"):
             raise

@@ -35,7 +35,7 @@ async def runs(visit: Visit) -> Response:
     """The runs of one of the call's deliveries, with their steps. Asked for by itself: a page must not wait for the engine."""
     key = delivery_key(visit.at("invocation"), whole_number(visit.query.get("emission", "")) or 1)
     try:
-        found, trouble = await engine.runs(visit.gateway, visit.actor, delivery_key=key), ""
+        found, trouble = await visit.ask(engine.runs, delivery_key=key), ""
     except Refused as refused:
         found, trouble = [], problem_of(refused).detail
     return visit.page("call/runs.html", runs=found, trouble=trouble)
@@ -43,7 +43,7 @@ async def runs(visit: Visit) -> Response:
 
 async def begin_workflow(visit: Visit) -> Response:
     """A file to go on from, made from this call."""
-    name, source = await samples.workflow_of_call(visit.gateway, visit.actor, visit.at("invocation"))
+    name, source = await visit.ask(samples.workflow_of_call, visit.at("invocation"))
     headers = {"content-disposition": f'attachment; filename="{name}"', "cache-control": "no-store"}
     return Response(source, media_type="text/x-python; charset=utf-8", headers=headers)
 
@@ -76,7 +76,7 @@ def values_in(form: Form) -> Values:
 @staying
 async def replay(visit: Visit) -> Response:
     values = values_in(await visit.form())
-    done = await history.replay(visit.gateway, visit.actor, visit.at("invocation"), values)
+    done = await visit.ask(history.replay, visit.at("invocation"), values)
     is_held = done.delivery.state == "held"
     return await told(visit, "replay-held" if is_held else "replayed")
 
@@ -85,7 +85,7 @@ async def replay(visit: Visit) -> Response:
 async def replay_to_listener(visit: Visit) -> Response:
     form = await visit.form()
     invocation_id = visit.at("invocation")
-    await listeners.replay(visit.gateway, visit.actor, form.text("listener"), invocation_id)
+    await visit.ask(listeners.replay, form.text("listener"), invocation_id)
     return await told(visit, "replayed-to-listener")
 
 
@@ -95,21 +95,17 @@ async def fix(visit: Visit) -> Response:
     form = await visit.form()
     invocation_id = visit.at("invocation")
     if form.text("kind") == "signature":
-        await remedies.apply(
-            visit.gateway, visit.actor, invocation_id, whole_number(form.text("number")) or 0
-        )
+        await visit.ask(remedies.apply, invocation_id, whole_number(form.text("number")) or 0)
     elif form.text("kind") == fixes.SUBSCRIPTION:
-        await subscriptions.confirm(visit.gateway, visit.actor, invocation_id)
+        await visit.ask(subscriptions.confirm, invocation_id)
         return await told(visit, "subscribed")
     elif form.text("kind") == "secret":
-        await remedies.take_second_secret(visit.gateway, visit.actor, invocation_id, form.text("secret"))
+        await visit.ask(remedies.take_second_secret, invocation_id, form.text("secret"))
         return await _admitted(visit)
     else:
-        item = await history.show(visit.gateway, visit.actor, invocation_id)
-        webhook = await webhooks.show(visit.gateway, visit.actor, item.webhook_id)
-        await webhooks.change(
-            visit.gateway, visit.actor, webhook.id, fixes.patch_of(form.text("kind"), item, webhook)
-        )
+        item = await visit.ask(history.show, invocation_id)
+        webhook = await visit.ask(webhooks.show, item.webhook_id)
+        await visit.ask(webhooks.change, webhook.id, fixes.patch_of(form.text("kind"), item, webhook))
     return await told(visit, "fixed")
 
 
@@ -120,11 +116,11 @@ async def admit(visit: Visit) -> Response:
 
 
 async def _admitted(visit: Visit) -> Response:
-    found = await readmission.admit(visit.gateway, visit.actor, [visit.at("invocation")])
+    found = await visit.ask(readmission.admit, [visit.at("invocation")])
     one = found.items[0]
     if not one.admitted:
         raise Refused("conflict", f"It was not admitted: {one.reason}.")
-    item = await history.show(visit.gateway, visit.actor, visit.at("invocation"))
+    item = await visit.ask(history.show, visit.at("invocation"))
     return await told(visit, "admitted-held" if item.status == "held" else "admitted")
 
 
@@ -134,9 +130,7 @@ async def map_value(visit: Visit) -> Response:
     field = form.text("field")
     if field not in FIELD_NAMES:
         raise Refused("invalid_request", "Choose one of the four fields.")
-    item = await history.show(visit.gateway, visit.actor, form.text("invocation"))
-    await webhooks.change(
-        visit.gateway, visit.actor, item.webhook_id, {"fieldMapping": {field: form.text("path")}}
-    )
+    item = await visit.ask(history.show, form.text("invocation"))
+    await visit.ask(webhooks.change, item.webhook_id, {"fieldMapping": {field: form.text("path")}})
     back = form.text("back")
     return visit.to(back if back.startswith(("/webhooks/", "/calls")) else f"/calls/{item.id}", "mapped")

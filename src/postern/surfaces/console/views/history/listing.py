@@ -1,6 +1,7 @@
 """The page Calls: the list with its one field, its tabs and its strip of time; the filter is in the address."""
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import AsyncIterator, Collection
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
@@ -11,18 +12,21 @@ from starlette.responses import Response
 from postern.core.history.failures import FailureGroup
 from postern.core.history.invocation import HistoryFilter
 from postern.core.history.part import looks_into_calls
-from postern.core.problems import Refused
+from postern.core.problems import Refused, invalid
 from postern.identity import time_of
-from postern.surfaces.console.views.history import asked, exported, sentences, strip
-from postern.surfaces.console.visit import Visit, problem_of
-from postern.surfaces.leaving import while_connected
+from postern.surfaces.console.views.history import asked, files, sentences
+from postern.surfaces.console.views.history.volume import strip_of
+from postern.surfaces.console.visit import Visit, problem_of, read_pairs
+from postern.surfaces.streaming import while_connected
 from postern.usecases.answers import Listing, Time
+from postern.usecases.calls import readmission
 from postern.usecases.history import findable, history, saved_views
 from postern.usecases.history.filters import filter_of
 from postern.usecases.summary import InvocationSummary
 from postern.usecases.webhooks import picking
 
 PAGE = 50
+MOST_MARKED = 100
 LONGEST_TRAIL = 20
 """Pages that one can go back."""
 
@@ -53,21 +57,21 @@ def rows_of(items: list[InvocationSummary], folded: bool = True) -> list[CallRow
 
 async def row_of(visit: Visit, item: InvocationSummary) -> CallRow:
     """The row of a call that came by another way than a list, with what only lists say of it."""
-    page = await history.listing(visit.gateway, visit.actor, HistoryFilter(value=item.id), 1)
+    page = await visit.ask(history.listing, HistoryFilter(value=item.id), 1)
     return CallRow(page.items[0] if page.items else item, [])
 
 
 async def export(visit: Visit) -> Response:
     """The filtered list as a file: the newest calls, no more than that many, written while they are read."""
     form = visit.query.get("format", "csv")
-    if form not in exported.FORMATS:
+    if form not in files.FORMATS:
         raise Refused("invalid_request", "Choose csv or jsonl.")
     chosen = asked.chosen_in(visit.query)
-    chosen["webhook"] = await picking.meant(visit.gateway, visit.actor, chosen["webhook"])
-    lines = exported.lines(visit, wanted(visit, chosen), form)
+    chosen["webhook"] = await visit.ask(picking.meant, chosen["webhook"])
+    lines = files.lines_of_list(visit, wanted(visit, chosen), form)
     # What is wrong with the filter is said now, and not in a file.
     first = await anext(lines)
-    return exported.answer(form, first, lines)
+    return files.list_as_file(form, first, lines)
 
 
 async def listing(visit: Visit) -> Response:
@@ -97,7 +101,7 @@ async def page_of_calls(visit: Visit, template: str, path: str, **context: Any) 
     failures: list[FailureGroup] = []
     more_failed = False
     if chosen["status"] == "failed" and not (after or chosen["error"] or is_live):
-        failures, more_failed = await history.failures(visit.gateway, visit.actor, wanted_calls)
+        failures, more_failed = await visit.ask(history.failures, wanted_calls)
     shown_webhooks = {one.webhook_id for one in page.items}.union(*(one.webhook_ids for one in failures))
     known = await names(visit, {chosen["webhook"], *shown_webhooks} - {""})
     if is_text:
@@ -114,7 +118,7 @@ async def page_of_calls(visit: Visit, template: str, path: str, **context: Any) 
         if is_slow and page.next_cursor
         else None,
         instead_of_value=chosen["value"] if is_text else "",
-        behind=await findable.behind(visit.gateway, visit.actor),
+        behind=await visit.ask(findable.behind),
         chosen=chosen,
         chips=asked.chips(own, wanted_calls, known),
         offered=asked.offered(),
@@ -128,7 +132,7 @@ async def page_of_calls(visit: Visit, template: str, path: str, **context: Any) 
         typed=typed if wrong else "",
         wrong=wrong,
         may_mark=visit.actor.may("write"),
-        strip=await strip.of(visit, wanted_calls),
+        strip=await strip_of(visit, wanted_calls),
         reason=sentences.reason,
         **context,
     )
@@ -139,7 +143,7 @@ async def page_of_calls(visit: Visit, template: str, path: str, **context: Any) 
 
 async def _asked_for(visit: Visit, of: str, typed: str) -> tuple[dict[str, str], HistoryFilter]:
     chosen = asked.chosen_in(visit.query, typed)
-    chosen["webhook"] = of or await picking.meant(visit.gateway, visit.actor, chosen["webhook"])
+    chosen["webhook"] = of or await visit.ask(picking.meant, chosen["webhook"])
     return chosen, wanted(visit, chosen)
 
 
@@ -147,13 +151,13 @@ async def _found(
     visit: Visit, wanted_calls: HistoryFilter, after: str | None
 ) -> tuple[Listing[InvocationSummary], bool]:
     """A page of calls. Where no mapped value, event or ID is what was typed, the calls whose text has it."""
-    looking = history.listing(visit.gateway, visit.actor, wanted_calls, PAGE, after)
+    looking = visit.ask(history.listing, wanted_calls, PAGE, after)
     page = await (while_connected(visit.request, looking) if looks_into_calls(wanted_calls) else looking)
     value = wanted_calls.value
     if page.items or after or not value or value.endswith("*"):
         return page, False
     in_text = replace(wanted_calls, value=None, search=value)
-    looking = history.listing(visit.gateway, visit.actor, in_text, PAGE, after)
+    looking = visit.ask(history.listing, in_text, PAGE, after)
     return await while_connected(visit.request, looking), True
 
 
@@ -170,7 +174,7 @@ async def _tabs(visit: Visit, chosen: dict[str, str]) -> list[Tab]:
     here = asked.query_of(chosen)
     built_in = [("All", {}), ("Failed", {"status": "failed"}), ("Rejected", {"status": "rejected"})]
     tabs = [Tab(title, urlencode(parts), urlencode(parts) == here) for title, parts in built_in]
-    own = await saved_views.listing(visit.gateway, visit.actor)
+    own = await visit.ask(saved_views.listing)
     return [*tabs, *(Tab(one.name, one.query, one.query == here, one.id) for one in own)]
 
 
@@ -182,7 +186,7 @@ class Searched(Struct, frozen=True):
 
 
 async def _searched(visit: Visit, asked: HistoryFilter, cursor: str) -> Searched:
-    oldest = await history.oldest(visit.gateway, visit.actor)
+    oldest = await visit.ask(history.oldest)
     end = max(asked.since or 0.0, float(oldest or 0.0))
     begin = min(asked.until or visit.gateway.clock(), visit.gateway.clock())
     here = time_of(cursor)
@@ -193,7 +197,7 @@ async def _searched(visit: Visit, asked: HistoryFilter, cursor: str) -> Searched
 async def count(visit: Visit) -> Response:
     """Counts the calls that the filter finds. The list asks for this part once it is shown."""
     wanted_calls = wanted(visit, asked.chosen_in(visit.query))
-    counting = history.count(visit.gateway, visit.actor, wanted_calls)
+    counting = visit.ask(history.count, wanted_calls)
     found = await (while_connected(visit.request, counting) if looks_into_calls(wanted_calls) else counting)
     return visit.page("calls/count.html", found=found, is_short="short" in visit.query)
 
@@ -202,19 +206,17 @@ async def save_view(visit: Visit) -> Response:
     form = await visit.form()
     fields = dict(parse_qsl(form.get("query", "")[: saved_views.LONGEST_QUERY]))
     query = asked.query_of(asked.chosen_in(fields))
-    await saved_views.save(visit.gateway, visit.actor, form.get("name", ""), query)
+    await visit.ask(saved_views.save, form.get("name", ""), query)
     return visit.to(f"/calls?{query}", "view-saved")
 
 
 async def rename_view(visit: Visit) -> Response:
-    await saved_views.rename(
-        visit.gateway, visit.actor, visit.at("view"), (await visit.form()).get("name", "")
-    )
+    await visit.ask(saved_views.rename, visit.at("view"), (await visit.form()).get("name", ""))
     return visit.to("/calls", "view-renamed")
 
 
 async def delete_view(visit: Visit) -> Response:
-    await saved_views.delete(visit.gateway, visit.actor, visit.at("view"))
+    await visit.ask(saved_views.delete, visit.at("view"))
     return visit.to("/calls", "view-deleted")
 
 
@@ -226,4 +228,51 @@ def wanted(visit: Visit, chosen: dict[str, str]) -> HistoryFilter:
 
 async def names(visit: Visit, shown: Collection[str]) -> dict[str, str]:
     """The names of the webhooks on the page, also of deleted ones: their calls stay."""
-    return await picking.names(visit.gateway, visit.actor, list(shown), deleted=True)
+    return await visit.ask(picking.names, list(shown), deleted=True)
+
+
+async def do_with_marked(visit: Visit) -> Response:
+    """Actions on several calls that were marked in the list."""
+    pairs = await read_pairs(visit.request)
+    calls = list(dict.fromkeys(value for name, value in pairs if name == "call"))
+    fields = dict(pairs)
+    if not 0 < len(calls) <= MOST_MARKED:
+        raise invalid("call", f"mark 1 to {MOST_MARKED} calls")
+    match fields.get("do"):
+        case "export":
+            return files.list_as_file("csv", "", _lines_of(visit, calls))
+        case "replay":
+            done, refused = await _replayed(visit, calls)
+        case "admit":
+            found = await visit.ask(readmission.admit, calls)
+            done = found.admitted
+            refused = Counter(
+                one.reason or "it was started already" for one in found.items if not one.admitted
+            )
+        case _:
+            raise invalid("do", "choose replay, admit or export")
+    back = fields.get("back", "")
+    return visit.page(
+        "calls/done.html",
+        what="replayed" if fields["do"] == "replay" else "admitted",
+        done=done,
+        of=len(calls),
+        refused=refused.most_common(),
+        back=back if back.startswith(("/calls", "/webhooks/")) else "/calls",
+    )
+
+
+async def _replayed(visit: Visit, calls: list[str]) -> tuple[int, Counter[str]]:
+    refused: Counter[str] = Counter()
+    for one in calls:
+        try:
+            await visit.ask(history.replay, one)
+        except Refused as problem:
+            refused[problem.detail or problem.problem.title] += 1
+    return len(calls) - refused.total(), refused
+
+
+async def _lines_of(visit: Visit, calls: list[str]) -> AsyncIterator[str]:
+    for one in calls:
+        async for line in files.lines_of_list(visit, filter_of(value=one), "csv"):
+            yield line

@@ -54,7 +54,7 @@ async def stream(visit: Visit) -> Response:
 
     await still()
     # Joined before the newest are read: what comes in between is then sent twice, and never missed.
-    following = await watch(visit.gateway, visit.actor, still, wanted.webhook_id)
+    following = await visit.ask(watch, still, wanted.webhook_id)
     newest = whole_number(visit.query.get("newest", ""))
     count = MOST if newest is None else min(newest, MOST)
     return Feed(following, LivePage(visit, wanted, MOST_ROWS if after else count).lines(following, after))
@@ -63,13 +63,13 @@ async def stream(visit: Visit) -> Response:
 async def count(visit: Visit) -> Response:
     """Counts the calls since a time, for a tab in the background."""
     wanted = await _wanted(visit, visit.query.get("since") or str(visit.gateway.clock()))
-    found = await history.count(visit.gateway, visit.actor, wanted)
+    found = await visit.ask(history.count, wanted)
     return JSONResponse(as_plain(found), headers={"cache-control": "no-store"})
 
 
 async def _wanted(visit: Visit, since: str = "") -> HistoryFilter:
     chosen = {name: visit.query.get(name, "").strip() for name in asked.LIVE_PARTS}
-    webhook = await picking.meant(visit.gateway, visit.actor, chosen["webhook"])
+    webhook = await visit.ask(picking.meant, chosen["webhook"])
     return filter_of(webhook_id=webhook, status=chosen["status"], address=chosen["address"], since=since)
 
 
@@ -120,16 +120,14 @@ class LivePage:
         """The newest calls as rows, the oldest first."""
         if not self.rows:
             return []
-        page = await history.listing(
-            self.visit.gateway, self.visit.actor, replace(self.wanted, since=since), self.rows
-        )
+        page = await self.visit.ask(history.listing, replace(self.wanted, since=since), self.rows)
         return [await self._row("call", item) for item in reversed(page.items)]
 
     async def _missed(self, after: str) -> list[str]:
         """Lists the calls that came while the connection was broken, as far as the page has room."""
         since = max(0.0, time_of(after) - OVERLAP)
         lines = await self._listed(since)
-        found = await history.count(self.visit.gateway, self.visit.actor, replace(self.wanted, since=since))
+        found = await self.visit.ask(history.count, replace(self.wanted, since=since))
         left_out = found.calls - len(lines)
         return [*lines, _skipped(left_out)] if left_out > 0 else lines
 
@@ -157,7 +155,9 @@ class LivePage:
         return lines
 
     def _is_fresh(self, item: InvocationSummary) -> bool:
-        if item.id in self._seen or not _meets(item, self.wanted):
+        status, address = self.wanted.status, self.wanted.address
+        is_meant = (status is None or item.status in statuses_of(status)) and address in (None, item.address)
+        if item.id in self._seen or not is_meant:
             return False
         # Whoever waits for those that fail waits for old ones, too.
         return self.wanted.status is not None or item.id > self._oldest
@@ -205,11 +205,6 @@ def _keep(kept: OrderedDict[str, None], one: str, most: int) -> str:
     """The one that is kept no longer, if any is."""
     kept[one] = None
     return kept.popitem(last=False)[0] if len(kept) > most else ""
-
-
-def _meets(item: InvocationSummary, wanted: HistoryFilter) -> bool:
-    is_meant = wanted.status is None or item.status in statuses_of(wanted.status)
-    return is_meant and wanted.address in (None, item.address)
 
 
 def _skipped(changes: int) -> str:

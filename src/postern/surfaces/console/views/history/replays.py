@@ -22,7 +22,7 @@ MOST_UNTYPED = 100
 
 
 async def listing(visit: Visit) -> Response:
-    page = await replays.listing(visit.gateway, visit.actor, A_PAGE, visit.query.get("after"))
+    page = await visit.ask(replays.listing, A_PAGE, visit.query.get("after"))
     return visit.page(
         "replays/list.html",
         replays=page.items,
@@ -43,21 +43,21 @@ def _chips(shown: list[Replay], named: dict[str, str]) -> dict[str, list[Chip]]:
 async def plan(visit: Visit) -> Response:
     form = await visit.form()
     chosen = chosen_in(form)
-    chosen["webhook"] = await picking.meant(visit.gateway, visit.actor, chosen["webhook"])
+    chosen["webhook"] = await visit.ask(picking.meant, chosen["webhook"])
     completed = form.text("completed") == "on"
-    made = await replays.plan(visit.gateway, visit.actor, wanted(visit, chosen), completed)
+    made = await visit.ask(replays.plan, wanted(visit, chosen), completed)
     return visit.to(f"/replays/{made.id}")
 
 
 async def show(visit: Visit) -> Response:
     """The page, and for htmx the same page again while it runs."""
-    return await _page(visit, await replays.show(visit.gateway, visit.actor, visit.at("replay")))
+    return await _page(visit, await visit.ask(replays.show, visit.at("replay")))
 
 
 async def _page(visit: Visit, replay: Replay, status: int = 200, wrong: str = "") -> Response:
     again: Status | None = "failed" if replay.outcomes.failed else None
     wanted_calls = HistoryFilter(replay=replay.id, status=again)
-    shown = await history.listing(visit.gateway, visit.actor, wanted_calls, SHOWN) if replay.done else None
+    shown = await visit.ask(history.listing, wanted_calls, SHOWN) if replay.done else None
     items = shown.items if shown else []
     named = await names(visit, _meant([replay]).union(one.webhook_id for one in items))
     return visit.page(
@@ -87,13 +87,13 @@ def _chosen(replay: Replay) -> dict[str, str]:
 
 async def begin(visit: Visit) -> Response:
     form = await visit.form()
-    replay = await replays.show(visit.gateway, visit.actor, visit.at("replay"))
+    replay = await visit.ask(replays.show, visit.at("replay"))
     if replay.count > MOST_UNTYPED and whole_number(form.text("typed")) != replay.count:
         return await _page(visit, replay, 422, f"Type the number of calls, {replay.count}.")
-    await replays.begin(visit.gateway, visit.actor, replay.id, values_in(form))
+    await visit.ask(replays.begin, replay.id, values_in(form))
     return visit.to(f"/replays/{visit.at('replay')}")
 
 
 async def cancel(visit: Visit) -> Response:
-    await replays.cancel(visit.gateway, visit.actor, visit.at("replay"))
+    await visit.ask(replays.cancel, visit.at("replay"))
     return visit.to(f"/replays/{visit.at('replay')}", "cancelled")

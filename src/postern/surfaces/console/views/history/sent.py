@@ -8,10 +8,12 @@ from functools import partial
 import msgspec
 from starlette.responses import Response
 
+from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.problems import Refused
 from postern.core.signatures.redact import MASK
 from postern.surfaces.console import bodies, tree
 from postern.surfaces.console.bodies import Kind
+from postern.surfaces.console.labels import LABELS
 from postern.surfaces.console.visit import Context, Visit, whole_number
 from postern.usecases.answers import as_plain
 from postern.usecases.history import history
@@ -52,7 +54,7 @@ class SentBody(msgspec.Struct):
 
 async def part(visit: Visit) -> Response:
     """The same inside the call's page and inside the inspector."""
-    item = await history.show(visit.gateway, visit.actor, visit.at("invocation"))
+    item = await visit.ask(history.show, visit.at("invocation"))
     webhook = await webhook_or_none(visit, item.webhook_id)
     return visit.page("call/sent.html", within_story=False, **await context(visit, item, webhook))
 
@@ -71,30 +73,24 @@ async def context(visit: Visit, item: Invocation, webhook: Webhook | None) -> Co
 
 async def webhook_or_none(visit: Visit, webhook_id: str) -> Webhook | None:
     try:
-        return await webhooks.show(visit.gateway, visit.actor, webhook_id)
+        return await visit.ask(webhooks.show, webhook_id)
     except Refused:
         return None
 
 
 async def name_of(visit: Visit, webhook_id: str) -> str:
     """The webhook's name, also if it was deleted or cannot be read: its calls stay."""
-    names = await picking.names(visit.gateway, visit.actor, [webhook_id], deleted=True)
+    names = await visit.ask(picking.names, [webhook_id], deleted=True)
     return names.get(webhook_id, "Deleted webhook")
 
 
-FIELD_LABELS = {
-    "fieldOne": "Field one",
-    "fieldTwo": "Field two",
-    "fieldThree": "Field three",
-    "fieldFour": "Field four",
-}
+FIELD_LABELS = {name: LABELS[f"fieldMapping.{name}"] for name in FIELD_NAMES}
 
 
 async def _sent(visit: Visit, item: Invocation) -> SentBody:
-    request = await history.request(visit.gateway, visit.actor, item.id)
+    request = await visit.ask(history.request, item.id)
     body = b64decode(request.body_base64 or "")
-    types = [value for name, value in request.headers if name == "content-type"]
-    kind = bodies.kind_of(types[0] if types else "", body)
+    kind = bodies.kind_of(request.headers, body)
     json_text = _json_text(kind, body, item)
     views = _views(kind, body, json_text, item)
     asked = visit.query.get("show", "")

@@ -27,7 +27,6 @@ def reason(item: InvocationSummary) -> str:
 
 
 def _at_listener(item: InvocationSummary, listener: str) -> str:
-    """The sentence for a call that a listener got in the place of the workflow."""
     if item.run_state == "failed":
         return f"{listener}, in the place of the workflow, failed: {(item.error or '').rstrip('.')}{_answered(item)}"
     if item.status == "responded":
@@ -38,7 +37,6 @@ def _at_listener(item: InvocationSummary, listener: str) -> str:
 
 
 def _ran(item: InvocationSummary) -> str:
-    """The sentence about the runs of its workflows."""
     names = words.listed(item.workflows) if item.workflows else words.plural(item.runs or 0, "workflow")
     several = (item.runs or 0) > 1
     if item.status == "lost":
@@ -86,7 +84,6 @@ def started_by(item: Invocation, delivery: Delivery) -> str:
 
 
 def _answered(item: InvocationSummary) -> str:
-    """The answer that a waiting caller got."""
     if item.caller_gone:
         return "; the caller had left before its answer"
     if item.status == "responded":

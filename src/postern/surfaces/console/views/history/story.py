@@ -24,8 +24,7 @@ AUTHENTICATION_CODES = frozenset(
 
 
 async def context(visit: Visit, invocation_id: str) -> Context:
-    """The context of the story's templates."""
-    item = await history.show(visit.gateway, visit.actor, invocation_id)
+    item = await visit.ask(history.show, invocation_id)
     webhook = await webhook_or_none(visit, item.webhook_id)
     row = (await row_of(visit, item)).item
     return {
@@ -33,8 +32,7 @@ async def context(visit: Visit, invocation_id: str) -> Context:
         "title": " · ".join([row.event or "Call", *row.other_values[:1]]),
         "pinned": item.deliveries[-1].fields if item.deliveries else row.fields,
         "within_story": True,
-        "kept_until": await retention.kept_until(visit.gateway, visit.actor, item.id),
-        "errors": {},
+        "kept_until": await visit.ask(retention.kept_until, item.id),
         "reason": sentences.reason(item),
         "caller": sentences.caller(item),
         "help": PROBLEMS[item.code].help if item.code in PROBLEMS else "",
@@ -47,14 +45,13 @@ async def context(visit: Visit, invocation_id: str) -> Context:
         "values": _values_to_choose(item, webhook),
         "may_replay": webhook is not None and bool(item.deliveries),
         "action_problem": None,
-        "listeners": await listeners.listing(visit.gateway, visit.actor),
+        "listeners": await visit.ask(listeners.listing),
         "may_replay_locally": not item.body_truncated and (item.body is not None or not item.body_size),
         "under_way": _under_way(item, visit.gateway.clock()),
         "may_find": webhook is not None
         and webhook.authentication.method != "hmac"
         and any("signature" in name or "hmac" in name for name, _ in item.headers),
-        "may_admit": item.status == "rejected"
-        and await readmission.may_pass(visit.gateway, visit.actor, item.id),
+        "may_admit": item.status == "rejected" and await visit.ask(readmission.may_pass, item.id),
     }
 
 
@@ -105,11 +102,9 @@ async def _advice(visit: Visit, item: Invocation) -> Context:
     """Tries changes that would make a rejected signature verify, and their effect on other calls."""
     if item.status != "rejected" or not item.code.startswith(("signature_", "timestamp_")):
         return {"advice": None, "effects": []}
-    found = await signatures.explain(visit.gateway, visit.actor, item.id)
+    found = await visit.ask(signatures.explain, item.id)
     patches = [change.patch for change in found.would_verify_if]
-    tried = (
-        await remedies.effects(visit.gateway, visit.actor, item.webhook_id, patches) if any(patches) else []
-    )
+    tried = await visit.ask(remedies.effects, item.webhook_id, patches) if any(patches) else []
     return {"advice": found, "effects": [_in_words(effect) for effect in tried]}
 
 

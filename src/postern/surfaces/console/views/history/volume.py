@@ -1,19 +1,23 @@
-"""Calls to all webhooks together, or to one."""
+"""Calls over time, to all webhooks together or to one: a page, and a strip above each list of calls."""
 
+from msgspec import Struct
 from starlette.responses import Response
 
+from postern.core.history.invocation import HistoryFilter
 from postern.surfaces.console import senders
 from postern.surfaces.console.views import picker
 from postern.surfaces.console.views.history.sent import webhook_or_none
 from postern.surfaces.console.visit import Visit
+from postern.usecases.answers import Time
 from postern.usecases.history import volumes
+from postern.usecases.history.views.calls import Point
 from postern.usecases.webhooks import picking
 
 
 async def show(visit: Visit) -> Response:
-    webhook_id = await picking.meant(visit.gateway, visit.actor, visit.query.get("webhook", ""))
+    webhook_id = await visit.ask(picking.meant, visit.query.get("webhook", ""))
     span = visit.query.get("range", "day")
-    chart = await volumes.chart(visit.gateway, visit.actor, webhook_id or None, span)
+    chart = await visit.ask(volumes.chart, webhook_id or None, span)
     picked = await picker.picked(visit, webhook_id, deleted=True)
     webhook = await webhook_or_none(visit, webhook_id) if webhook_id else None
     return visit.page(
@@ -24,3 +28,63 @@ async def show(visit: Visit) -> Response:
         of=webhook_id,
         sender=webhook and senders.of(webhook),
     )
+
+
+HEIGHT = 44
+WIDTH = 6
+
+
+class Strip(Struct, frozen=True):
+    """Strokes of three colours, one above the other, and what they are to scale."""
+
+    title: str
+    since: Time
+    until: Time
+    width: int
+    accepted: str
+    failed: str
+    rejected: str
+    calls: int
+    chosen: tuple[int, int] | None
+    """The begin of the chosen time in the strip, and its width."""
+
+
+async def strip_of(visit: Visit, wanted: HistoryFilter) -> Strip:
+    """The last day, or what of the last hour, week or month the filter is about. Of its other parts, the strip knows the
+    webhook alone."""
+    back = {"hour": 3_600, "day": 86_400, "week": 7 * 86_400}
+    ago = 86_400 if wanted.since is None else visit.gateway.clock() - wanted.since
+    span = next((name for name, seconds in back.items() if ago <= seconds + 1), "month")
+    chart = await visit.ask(volumes.chart, wanted.webhook_id, span)
+    most = max([point.calls for point in chart.points], default=0)
+    strokes = {"accepted": "", "failed": "", "rejected": ""}
+    for place, point in enumerate(chart.points):
+        foot = HEIGHT
+        for name, calls in _parts(point).items():
+            height = max(2, round(HEIGHT * calls / most)) if calls else 0
+            if height:
+                strokes[name] += f"M{place * WIDTH + WIDTH // 2} {foot}V{max(0, foot - height)}"
+            foot -= height
+    width = len(chart.points) * WIDTH
+    begin, end = (
+        round(width * max(0.0, min(1.0, (at - chart.since) / (chart.until - chart.since))))
+        for at in (wanted.since or chart.since, wanted.until or chart.until)
+    )
+    return Strip(
+        volumes.RANGES[span].title,
+        chart.since,
+        chart.until,
+        width,
+        calls=chart.total.calls,
+        chosen=(begin, end - begin) if 0 < end - begin < width else None,
+        **strokes,
+    )
+
+
+def _parts(point: Point) -> dict[str, int]:
+    failed = min(point.failed_runs, point.calls - point.outcomes.rejected)
+    return {
+        "accepted": point.calls - point.outcomes.rejected - failed,
+        "failed": failed,
+        "rejected": point.outcomes.rejected,
+    }

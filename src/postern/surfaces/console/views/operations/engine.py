@@ -21,24 +21,24 @@ KINDS = {"python": "Python", "n8n": "n8n", "nodeRed": "Node-RED", "liquid": "Sho
 
 
 async def show(visit: Visit) -> Response:
-    asked = await picking.meant(visit.gateway, visit.actor, visit.query.get("webhook", ""))
+    asked = await visit.ask(picking.meant, visit.query.get("webhook", ""))
     picked = await picker.picked(visit, asked)
     chosen = asked or next((one.id for one in picked.choices), "")
-    known = await _or_none(engine.workflows(visit.gateway, visit.actor))
+    known = await _or_none(visit.ask(engine.workflows))
     workflows = known and known.items
-    runs = await _or_none(engine.runs(visit.gateway, visit.actor, 20))
+    runs = await _or_none(visit.ask(engine.runs, 20))
     shown = {chosen, *(one for workflow in workflows or () for one in workflow.webhook_ids)}
-    names = await picking.names(visit.gateway, visit.actor, sorted(shown))
+    names = await visit.ask(picking.names, sorted(shown))
     return visit.page(
         "workflows.html",
-        engine=await engine.state(visit.gateway, visit.actor),
+        engine=await visit.ask(engine.state),
         workflows=workflows,
         problems=known.problems if known else [],
         runs=runs,
         names=names,
         picked=await picker.picked(visit, chosen) if chosen != asked else picked,
         chosen=chosen,
-        sample=await samples.sample(visit.gateway, visit.actor, chosen) if chosen in names else None,
+        sample=await visit.ask(samples.sample, chosen) if chosen in names else None,
         kinds=KINDS,
         kind=visit.query.get("kind", "python"),
     )
@@ -47,7 +47,7 @@ async def show(visit: Visit) -> Response:
 def _with_recording(deed: Callable[[Gateway, Actor, str], Awaitable[object]]) -> View:
     async def act(visit: Visit) -> Response:
         webhook_id = (await visit.form()).text("webhook")
-        await deed(visit.gateway, visit.actor, webhook_id)
+        await visit.ask(deed, webhook_id)
         return visit.to(f"/workflows?webhook={webhook_id}#record")
 
     return act
@@ -61,9 +61,7 @@ forget = _with_recording(samples.forget)
 async def beginning(visit: Visit) -> Response:
     """A workflow's first lines, made from the recorded event."""
     webhook_id = visit.query.get("webhook", "")
-    source = await samples.new_workflow(
-        visit.gateway, visit.actor, visit.query.get("name", "") or "my workflow", webhook_id
-    )
+    source = await visit.ask(samples.new_workflow, visit.query.get("name", "") or "my workflow", webhook_id)
     return visit.page("workflow_source.html", source=source, webhook_id=webhook_id)
 
 

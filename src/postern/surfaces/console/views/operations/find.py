@@ -55,18 +55,18 @@ async def _found(visit: Visit, wanted: str) -> list[FoundItem]:
     ]
     saved = [
         FoundItem(view.name, f"/calls?{view.query}", "View")
-        for view in await saved_views.listing(visit.gateway, visit.actor)
+        for view in await visit.ask(saved_views.listing)
         if wanted.lower() in view.name.lower()
     ]
     if not wanted:
         return [*saved, *pages]
-    calls = await history.listing(visit.gateway, visit.actor, filter_of(value=wanted), EACH)
+    calls = await visit.ask(history.listing, filter_of(value=wanted), EACH)
     is_whole = bool(calls.items)
     value = wanted
     if not is_whole and len(wanted) >= SHORTEST_BEGINNING:
         value = f"{wanted.rstrip('*')}*"
-        calls = await history.listing(visit.gateway, visit.actor, filter_of(value=value), EACH)
-    named = await picking.choices(visit.gateway, visit.actor, wanted)
+        calls = await visit.ask(history.listing, filter_of(value=value), EACH)
+    named = await visit.ask(picking.choices, wanted)
     names = await names_of(visit, {item.webhook_id for item in calls.items})
     kind = "Call" if is_whole else f"Begins with {value.rstrip('*')}"
     found_calls = [
@@ -86,7 +86,7 @@ async def _found(visit: Visit, wanted: str) -> list[FoundItem]:
     if no_value:
         # First, so that the Enter key opens no call whose value only begins like the one typed. The newest calls are not
         # under their values yet, and large bodies never are.
-        behind = await findable.behind(visit.gateway, visit.actor)
+        behind = await visit.ask(findable.behind)
         aside = f"{words.since_then(behind or visit.gateway.clock() - findable.USUAL)} aside"
         title = f"No call has the value “{wanted}”: search the text of every call"
         found_calls.insert(0, FoundItem(title, in_text.href, in_text.kind, aside))
@@ -94,7 +94,7 @@ async def _found(visit: Visit, wanted: str) -> list[FoundItem]:
     found = [*found_calls, *saved, *found_webhooks] if is_whole else [*saved, *found_webhooks, *found_calls]
     found += pages[:EACH]
     if visit.actor.may("admin"):
-        listed = await settings.in_force(visit.gateway, visit.actor)
+        listed = await visit.ask(settings.in_force)
         found += [
             FoundItem(one.variable, "/settings/environment", "Setting", one.help)
             for one in listed

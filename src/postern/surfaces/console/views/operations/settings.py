@@ -10,7 +10,7 @@ from postern.core.problems import Refused
 from postern.settings import EngineName
 from postern.surfaces.console import words
 from postern.surfaces.console.views import picker
-from postern.surfaces.console.visit import Visit, messages_of, problem_of
+from postern.surfaces.console.visit import Visit, messages_of, told_of
 from postern.usecases.access import accounts, audit
 from postern.usecases.operations import retention, settings
 from postern.usecases.operations.engine import state as engine_state
@@ -52,16 +52,14 @@ def tabs_of(actor: Actor) -> list[tuple[str, str]]:
 
 
 def _page(visit: Visit, name: str, status: int = 200, **context: Any) -> Response:
-    known = {"tab": name, "tabs": tabs_of(visit.actor), "levels": LEVELS, "errors": {}, "values": {}}
+    known = {"tab": name, "tabs": tabs_of(visit.actor), "levels": LEVELS}
     return visit.page(f"settings/{name or 'keys'}.html", status, **known | context)
 
 
 async def keys(visit: Visit, status: int = 200, **context: Any) -> Response:
     if not visit.actor.may("admin"):
         return visit.to("/settings/connect")
-    return _page(
-        visit, "", status, keys=await accounts.keys(visit.gateway, visit.actor), **({"made": None} | context)
-    )
+    return _page(visit, "", status, keys=await visit.ask(accounts.keys), **({"made": None} | context))
 
 
 async def make_key(visit: Visit) -> Response:
@@ -69,7 +67,7 @@ async def make_key(visit: Visit) -> Response:
     address."""
     form = await visit.form()
     try:
-        made = await accounts.create_key(visit.gateway, visit.actor, form.text("name"), form.text("level"))
+        made = await visit.ask(accounts.create_key, form.text("name"), form.text("level"))
     except Refused as refused:
         if not refused.errors:
             raise
@@ -78,84 +76,74 @@ async def make_key(visit: Visit) -> Response:
 
 
 async def delete_key(visit: Visit) -> Response:
-    await accounts.delete_key(visit.gateway, visit.actor, visit.at("key"))
+    await visit.ask(accounts.delete_key, visit.at("key"))
     return visit.to("/settings", "key-deleted")
 
 
 async def users(visit: Visit, status: int = 200, **context: Any) -> Response:
-    return _page(visit, "users", status, users=await accounts.users(visit.gateway, visit.actor), **context)
+    return _page(visit, "users", status, users=await visit.ask(accounts.users), **context)
 
 
 async def add_user(visit: Visit) -> Response:
     form = await visit.form()
     try:
-        await accounts.create_user(
-            visit.gateway, visit.actor, form.text("name"), form.get("password", ""), form.text("level")
-        )
+        await visit.ask(accounts.create_user, form.text("name"), form.get("password", ""), form.text("level"))
     except Refused as refused:
-        return await users(
-            visit,
-            refused.problem.status,
-            errors=messages_of(refused),
-            values=form,
-            problem=problem_of(refused),
-        )
+        return await users(visit, refused.problem.status, values=form, **told_of(refused))
     return visit.to("/settings/users", "user-added")
 
 
 async def change_user(visit: Visit) -> Response:
     form = await visit.form()
-    await accounts.change_user(
-        visit.gateway, visit.actor, visit.at("user"), form.text("level") or None, form.get("password") or None
+    await visit.ask(
+        accounts.change_user, visit.at("user"), form.text("level") or None, form.get("password") or None
     )
     return visit.to("/settings/users", "saved")
 
 
 async def remove_user(visit: Visit) -> Response:
-    await accounts.delete_user(visit.gateway, visit.actor, visit.at("user"))
+    await visit.ask(accounts.delete_user, visit.at("user"))
     return visit.to("/settings/users", "user-removed")
 
 
 async def sessions(visit: Visit) -> Response:
-    return _page(visit, "sessions", sessions=await accounts.sessions(visit.gateway, visit.actor))
+    return _page(visit, "sessions", sessions=await visit.ask(accounts.sessions))
 
 
 async def end_session(visit: Visit) -> Response:
-    await accounts.revoke_session(visit.gateway, visit.actor, visit.at("session"))
+    await visit.ask(accounts.revoke_session, visit.at("session"))
     return visit.to("/settings/sessions")
 
 
 async def retained(visit: Visit) -> Response:
     """Shows how long calls are kept, which settings decide it, and the last run of retention."""
-    own = await listing.with_own_retention(visit.gateway, visit.actor)
-    listed = await settings.in_force(visit.gateway, visit.actor) if visit.actor.may("admin") else []
+    own = await visit.ask(listing.with_own_retention)
+    listed = await visit.ask(settings.in_force) if visit.actor.may("admin") else []
     set_here = [one for one in listed if one.variable in RETENTION]
-    return _page(
-        visit, "retention", kept=await retention.last(visit.gateway, visit.actor), own=own, set_here=set_here
-    )
+    return _page(visit, "retention", kept=await visit.ask(retention.last), own=own, set_here=set_here)
 
 
 async def engine(visit: Visit) -> Response:
-    listed = await settings.in_force(visit.gateway, visit.actor)
+    listed = await visit.ask(settings.in_force)
     chosen = next((one.value for one in listed if one.variable == "POSTERN_ENGINE"), "none")
     engines = {
         name: (words.ENGINES[name], [one for one in listed if one.variable.startswith(prefix)])
         for name, prefix in ENGINE_SETTINGS.items()
     }
-    running = await engine_state(visit.gateway, visit.actor)
+    running = await visit.ask(engine_state)
     return _page(visit, "engine", chosen=chosen, engines=engines, health=running.health, listed=listed)
 
 
 async def environment(visit: Visit) -> Response:
-    return _page(visit, "environment", listed=await settings.in_force(visit.gateway, visit.actor))
+    return _page(visit, "environment", listed=await visit.ask(settings.in_force))
 
 
 async def log(visit: Visit) -> Response:
     subject = visit.query.get("subject", "").strip()
     is_id = _ID.fullmatch(subject) is not None
     if not is_id:  # a webhook's name was typed
-        subject = await picking.meant(visit.gateway, visit.actor, subject, field="subject")
-    page = await audit.listing(visit.gateway, visit.actor, 50, visit.query.get("after"), subject or None)
+        subject = await visit.ask(picking.meant, subject, field="subject")
+    page = await visit.ask(audit.listing, 50, visit.query.get("after"), subject or None)
     shown = [one.subject for one in page.items]
     return _page(
         visit,
@@ -164,9 +152,9 @@ async def log(visit: Visit) -> Response:
         after=page.next_cursor,
         subject=subject,
         picked=await picker.picked(visit, subject, deleted=True),
-        names=await picking.names(visit.gateway, visit.actor, shown, deleted=True),
+        names=await visit.ask(picking.names, shown, deleted=True),
         has_id=lambda one: _ID.fullmatch(one) is not None,
-        living=await picking.names(visit.gateway, visit.actor, shown),
+        living=await visit.ask(picking.names, shown),
     )
 
 
@@ -181,15 +169,9 @@ async def password(visit: Visit) -> Response:
 async def change_password(visit: Visit) -> Response:
     form = await visit.form()
     try:
-        await accounts.change_own_password(
-            visit.gateway, visit.actor, form.get("oldPassword", ""), form.get("newPassword", "")
+        await visit.ask(
+            accounts.change_own_password, form.get("oldPassword", ""), form.get("newPassword", "")
         )
     except Refused as refused:
-        return _page(
-            visit,
-            "password",
-            refused.problem.status,
-            errors=messages_of(refused),
-            problem=problem_of(refused),
-        )
+        return _page(visit, "password", refused.problem.status, **told_of(refused))
     return visit.to("/settings/password", "password-changed")

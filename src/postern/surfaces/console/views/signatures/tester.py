@@ -27,8 +27,8 @@ async def check(visit: Visit) -> Response:
     form = await visit.form()
     try:
         if form.get("with") == "webhook":
-            form["webhook"] = await picking.meant(visit.gateway, visit.actor, form.text("webhook"))
-        found = await signatures.test(visit.gateway, visit.actor, validated(SignatureTest, _request(form)))
+            form["webhook"] = await visit.ask(picking.meant, form.text("webhook"))
+        found = await visit.ask(signatures.test, validated(SignatureTest, _request(form)))
     except Refused as refused:
         return await _page(visit, form, None, refused.problem.status, problem=problem_of(refused))
     return await _page(visit, form, found)
@@ -38,7 +38,7 @@ async def _page(
     visit: Visit, form: Form, found: SignatureResult | None, status: int = 200, **context: Any
 ) -> Response:
     picked = await picker.picked(visit, form.text("webhook"), signed=True)
-    recent = await history.listing(visit.gateway, visit.actor, filter_of(webhook_id=picked.id), 30)
+    recent = await visit.ask(history.listing, filter_of(webhook_id=picked.id), 30)
     shown = list({item.webhook_id for item in recent.items})
     return visit.page(
         "tester.html",
@@ -46,7 +46,7 @@ async def _page(
         form=form,
         found=found,
         picked=picked,
-        names=await picking.names(visit.gateway, visit.actor, shown, deleted=True),
+        names=await visit.ask(picking.names, shown, deleted=True),
         recent=[item for item in recent.items if item.body_size],
         senders=[*senders.offered(), senders.about("generic")],
         **context,

@@ -13,7 +13,7 @@ A_PAGE = 100
 
 
 async def show(visit: Visit, result: str = "") -> Response:
-    page = await bin.listing(visit.gateway, visit.actor, A_PAGE, visit.query.get("after"))
+    page = await visit.ask(bin.listing, A_PAGE, visit.query.get("after"))
     return visit.page("bin.html", binned=page.items, after=page.next_cursor, result=result)
 
 
@@ -24,7 +24,7 @@ async def restore_many(visit: Visit) -> Response:
     restored = 0
     for webhook_id in list(chosen)[:A_PAGE]:
         try:
-            await bin.restore(visit.gateway, visit.actor, webhook_id)
+            await visit.ask(bin.restore, webhook_id)
         except Refused as refused:
             if refused.code != "not_found":  # somebody else was faster
                 raise
@@ -37,12 +37,12 @@ async def restore_many(visit: Visit) -> Response:
 
 
 async def restore(visit: Visit) -> Response:
-    webhook = await bin.restore(visit.gateway, visit.actor, visit.at("webhook"))
+    webhook = await visit.ask(bin.restore, visit.at("webhook"))
     return visit.to(f"/webhooks/{webhook.id}", "restored")
 
 
 async def delete(visit: Visit) -> Response:
     if asked := await question(visit, "delete-for-good"):
         return asked
-    await bin.delete_for_good(visit.gateway, visit.actor, visit.at("webhook"))
+    await visit.ask(bin.delete_for_good, visit.at("webhook"))
     return visit.to("/bin", "gone-for-good")

@@ -26,26 +26,10 @@ from postern.usecases.webhooks.requests import WebhookRequest
 from postern.usecases.webhooks.views import Webhook, WithSignature
 
 ANSWERS = {
-    "tool": (
-        "code",
-        "An automation tool or custom code",
-        "You get a token, and calls to paste.",
-    ),
-    "signed": (
-        "sign",
-        "A service that signs its webhooks",
-        "Choose it and paste one secret.",
-    ),
-    "browser": (
-        "browser",
-        "A browser or storefront script",
-        "Pages of the sites you name may call.",
-    ),
-    "schedule": (
-        "clock",
-        "Nothing; runs on a schedule",
-        "Postern fetches a URL on a timer.",
-    ),
+    "tool": ("code", "An automation tool or custom code", "You get a token, and calls to paste."),
+    "signed": ("sign", "A service that signs its webhooks", "Choose it and paste one secret."),
+    "browser": ("browser", "A browser or storefront script", "Pages of the sites you name may call."),
+    "schedule": ("clock", "Nothing; runs on a schedule", "Postern fetches a URL on a timer."),
     "other": ("later", "Other, or decide later", "Choose how callers prove who they are."),
 }
 NAMES = {"tool": "My automation", "browser": "Storefront form", "schedule": "Scheduled fetch", "other": ""}
@@ -87,7 +71,7 @@ async def _form(
 
 async def _free(visit: Visit, name: str) -> str:
     """The name, with a number where another webhook has it."""
-    taken = {one.name.casefold() for one in await picking.choices(visit.gateway, visit.actor, name)}
+    taken = {one.name.casefold() for one in await visit.ask(picking.choices, name)}
     numbered = (name if number == 1 else f"{name} {number}" for number in range(1, 100))
     return next((one for one in numbered if one.casefold() not in taken), name) if name else ""
 
@@ -114,7 +98,7 @@ async def _choose(
 ) -> Response:
     """Which service it is: from the list, or found by a call that it has sent."""
     if call := visit.query.get("call", ""):
-        proposed = await signatures.propose(visit.gateway, visit.actor, invocation_id=call)
+        proposed = await visit.ask(signatures.propose, invocation_id=call)
     return visit.page(
         "creation/sender.html",
         status,
@@ -131,9 +115,7 @@ async def find(visit: Visit) -> Response:
     pasted = (await visit.form()).get("request", "")
     try:
         call = validated(TestedCall, read_request(pasted))
-        return await _choose(
-            visit, 200, pasted, await signatures.propose(visit.gateway, visit.actor, call=call)
-        )
+        return await _choose(visit, 200, pasted, await visit.ask(signatures.propose, call=call))
     except Refused as refused:
         return await _choose(visit, refused.problem.status, pasted, [], problem_of(refused))
 
@@ -145,7 +127,7 @@ async def create(visit: Visit) -> Response:
         wanted = _request(answer, sent)
         made = made_here(wanted["authentication"])
         request = validated(WebhookRequest, wanted)
-        webhook = await webhooks.create(visit.gateway, visit.actor, request)
+        webhook = await visit.ask(webhooks.create, request)
     except Refused as refused:
         if not refused.errors:
             raise
@@ -203,7 +185,7 @@ def _request(answer: str, sent: Form) -> Document:
 
 async def ready(visit: Visit) -> Response:
     """The end of the flow: everything that the calling side needs, in the order in which it is needed."""
-    return await _ready(visit, await webhooks.show(visit.gateway, visit.actor, visit.at("webhook")))
+    return await _ready(visit, await visit.ask(webhooks.show, visit.at("webhook")))
 
 
 async def _ready(visit: Visit, webhook: Webhook, secret: str = "") -> Response:

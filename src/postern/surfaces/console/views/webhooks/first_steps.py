@@ -25,7 +25,7 @@ class FirstStep(Struct, frozen=True):
 
 async def show(visit: Visit) -> Response:
     """The list alone, which asks for itself again while something is left to do."""
-    webhook = await webhooks.show(visit.gateway, visit.actor, visit.at("webhook"))
+    webhook = await visit.ask(webhooks.show, visit.at("webhook"))
     return visit.page("creation/steps.html", webhook=webhook, **await steps(visit, webhook))
 
 
@@ -43,7 +43,7 @@ async def steps(visit: Visit, webhook: Webhook) -> Context:
 
 
 async def _first(visit: Visit, wanted: HistoryFilter) -> InvocationSummary | None:
-    page = await history.listing(visit.gateway, visit.actor, wanted, 1)
+    page = await visit.ask(history.listing, wanted, 1)
     return page.items[0] if page.items else None
 
 
@@ -78,7 +78,7 @@ def _mapped(webhook: Webhook) -> FirstStep:
 async def hears(visit: Visit, webhook_id: str) -> list[str] | None:
     """The workflows that its calls start, where the engine says which it has."""
     try:
-        known = (await engine.workflows(visit.gateway, visit.actor)).items
+        known = (await visit.ask(engine.workflows)).items
     except Refused:
         return None
     return [one.name for one in known if not one.webhook_ids or webhook_id in one.webhook_ids]

@@ -14,7 +14,7 @@ from postern.core.webhooks.grouping import NO_FOLDER
 from postern.core.webhooks.listing import SORTS, Sort, WebhookFilter
 from postern.surfaces.console.senders import titles
 from postern.surfaces.console.views.confirmations import question
-from postern.surfaces.console.visit import Visit, whole_number
+from postern.surfaces.console.visit import Context, Visit, whole_number
 from postern.surfaces.console.words import PROVIDER_TITLES
 from postern.usecases.deliveries import holds
 from postern.usecases.history import volumes
@@ -70,7 +70,6 @@ class Address:
         return "/webhooks" + self._query(wanted)
 
     def rows(self, folder: str | None) -> str:
-        """A folder's rows alone."""
         return "/webhooks/rows" + self._query(self.chosen | {"folder": folder or NO_FOLDER, "group": ""})
 
     @staticmethod
@@ -107,24 +106,15 @@ def _order(fields: Mapping[str, str]) -> tuple[Sort, bool]:
 
 
 async def listing(visit: Visit) -> Response:
-    wanted, (sort, reverse) = filter_in(visit.query), _order(visit.query)
-    number = whole_number(visit.query.get("page", "")) or 1
-    page = await use_case.page(
-        visit.gateway, visit.actor, wanted, sort=sort, reverse=reverse, number=number, size=SIZE
-    )
-    rows = _rows(page)
-    groups = await _groups(visit, wanted, rows, page.pages == 1) if visit.query.get("group") else None
-    binned = await bin.listing(visit.gateway, visit.actor, 1)
+    wanted = filter_in(visit.query)
+    page, shown = await _shown(visit, wanted, whole_number(visit.query.get("page", "")) or 1)
+    is_grouped, is_whole = bool(visit.query.get("group")), page.pages == 1
+    binned = await visit.ask(bin.listing, 1)
     return visit.page(
         "webhooks/list.html",
-        **await _shown(visit, page),
-        rows=rows,
-        groups=groups,
-        page=page,
+        **shown,
+        groups=await _groups(visit, wanted, shown["rows"], is_whole) if is_grouped else None,
         size=SIZE,
-        at=Address(visit.query),
-        sort=sort,
-        reverse=reverse,
         states=list(STATES.items()),
         orders=list(ORDERS.items()),
         senders=_senders(page),
@@ -137,32 +127,29 @@ async def listing(visit: Visit) -> Response:
 
 async def rows(visit: Visit) -> Response:
     """The rows of one folder, fetched when it is opened."""
-    wanted, (sort, reverse) = filter_in(visit.query), _order(visit.query)
-    alone = replace(wanted, alone=True)
-    page = await use_case.page(
-        visit.gateway, visit.actor, alone, sort=sort, reverse=reverse, number=1, size=SIZE
-    )
-    return visit.page(
-        "webhooks/rows.html",
-        **await _shown(visit, page),
-        rows=_rows(page),
-        page=page,
-        folder=wanted.folder,
-        at=Address(visit.query),
-        sort=sort,
-        reverse=reverse,
-    )
+    wanted = filter_in(visit.query)
+    _, shown = await _shown(visit, replace(wanted, alone=True))
+    return visit.page("webhooks/rows.html", **shown, folder=wanted.folder)
 
 
-def _rows(page: use_case.WebhooksPage) -> list[Webhook | Unreadable]:
+async def _shown(
+    visit: Visit, wanted: WebhookFilter, number: int = 1
+) -> tuple[use_case.WebhooksPage, Context]:
+    """A page of webhooks, and the context of its table."""
+    sort, reverse = _order(visit.query)
+    page = await visit.ask(use_case.page, wanted, sort=sort, reverse=reverse, number=number, size=SIZE)
     found: dict[str, Webhook | Unreadable] = {one.id: one for one in page.items}
     found |= {one.id: one for one in page.unreadable}
-    return [found[one] for one in page.order if one in found]
-
-
-async def _shown(visit: Visit, page: use_case.WebhooksPage) -> dict[str, Any]:
-    days = await volumes.last_day(visit.gateway, visit.actor, [webhook.id for webhook in page.items])
-    return {"days": days, "titles": titles(), "unreadable": {one.id for one in page.unreadable}}
+    return page, {
+        "page": page,
+        "rows": [found[one] for one in page.order if one in found],
+        "days": await visit.ask(volumes.last_day, [webhook.id for webhook in page.items]),
+        "titles": titles(),
+        "unreadable": {one.id for one in page.unreadable},
+        "at": Address(visit.query),
+        "sort": sort,
+        "reverse": reverse,
+    }
 
 
 async def _groups(
@@ -179,7 +166,7 @@ async def _groups(
             one.failing,
             inside.get((one.name or "").casefold(), []) if are_all_shown else None,
         )
-        for one in await use_case.folders(visit.gateway, visit.actor, wanted)
+        for one in await visit.ask(use_case.folders, wanted)
     ]
 
 
@@ -194,44 +181,44 @@ def _senders(page: use_case.WebhooksPage) -> list[tuple[str, str]]:
 
 
 async def enable(visit: Visit) -> Response:
-    await webhooks.switch(visit.gateway, visit.actor, visit.at("webhook"), True)
+    await visit.ask(webhooks.switch, visit.at("webhook"), True)
     return visit.to(await _back(visit), "enabled")
 
 
 async def disable(visit: Visit) -> Response:
     if asked := await question(visit, "disable"):
         return asked
-    await webhooks.switch(visit.gateway, visit.actor, visit.at("webhook"), False)
+    await visit.ask(webhooks.switch, visit.at("webhook"), False)
     return await _done(visit, "disabled")
 
 
 async def hold(visit: Visit) -> Response:
     if asked := await question(visit, "hold"):
         return asked
-    await holds.hold(visit.gateway, visit.actor, visit.at("webhook"))
+    await visit.ask(holds.hold, visit.at("webhook"))
     return await _done(visit, "held")
 
 
 async def release(visit: Visit) -> Response:
-    await holds.release(visit.gateway, visit.actor, visit.at("webhook"))
+    await visit.ask(holds.release, visit.at("webhook"))
     return visit.to(await _back(visit), "released")
 
 
 async def drop(visit: Visit) -> Response:
-    await holds.drop(visit.gateway, visit.actor, visit.at("webhook"))
+    await visit.ask(holds.drop, visit.at("webhook"))
     return visit.to(f"/webhooks/{visit.at('webhook')}", "dropped")
 
 
 async def end_listener(visit: Visit) -> Response:
     form = await visit.form()
-    await listeners.end(visit.gateway, visit.actor, form.text("listener"))
+    await visit.ask(listeners.end, form.text("listener"))
     return visit.to(f"/webhooks/{visit.at('webhook')}", "listener-ended")
 
 
 async def delete(visit: Visit) -> Response:
     if asked := await question(visit, "delete"):
         return asked
-    await webhooks.remove(visit.gateway, visit.actor, visit.at("webhook"))
+    await visit.ask(webhooks.remove, visit.at("webhook"))
     return visit.to(f"/webhooks?of={visit.at('webhook')}", "deleted")
 
 

@@ -28,8 +28,6 @@ DONE = {
 
 
 class Chosen(Struct, frozen=True):
-    """The fields of the form."""
-
     action: str
     ids: list[str]
     everything: bool
@@ -89,7 +87,7 @@ async def _asked(visit: Visit, chosen: Chosen, status: int = 200, problem: Refus
         raise Refused("not_found")
     # Only to count: what is to be written comes with the answer.
     counted = replace(chosen, tags="-", folder="").request()
-    found = await many.effects(visit.gateway, visit.actor, counted)
+    found = await visit.ask(many.effects, counted)
     return asked(
         visit,
         _question(chosen, found),
@@ -132,7 +130,7 @@ async def do(visit: Visit) -> Response:
     try:
         request = chosen.request()
         request.expected = chosen.expected
-        done = await many.change(visit.gateway, visit.actor, request)
+        done = await visit.ask(many.change, request)
     except Refused as refused:
         if refused.code not in ("invalid_request", "conflict"):
             raise

@@ -9,7 +9,7 @@ from postern.core.problems import Refused
 from postern.core.webhooks.settings import ScheduleSetting
 from postern.surfaces.console.views.webhooks.settings import change
 from postern.surfaces.console.views.webhooks.webhook import loaded, tab
-from postern.surfaces.console.visit import Form, Visit, messages_of, problem_of
+from postern.surfaces.console.visit import Form, Visit, told_of
 from postern.usecases import schedules
 from postern.usecases.answers import as_plain
 
@@ -32,7 +32,7 @@ async def show(visit: Visit, status: int = 200, **context: Any) -> Response:
         unit=unit,
         units=list(UNITS.items()),
         state=webhook.schedule_state,
-        **({"errors": {}, "result": None} | context),
+        **({"result": None} | context),
     )
 
 
@@ -53,23 +53,17 @@ async def store(visit: Visit) -> Response:
             mine, theirs = wish["schedule"], as_plain((await loaded(visit)).webhook.schedule) or {}
             written = {"headers": setting["headers"]} if setting and "headers" in mine else {}
             setting = theirs | mine | written
-        return await show(
-            visit,
-            refused.problem.status,
-            setting=EMPTY | (setting or {}),
-            errors=messages_of(refused),
-            problem=problem_of(refused),
-        )
+        return await show(visit, refused.problem.status, setting=EMPTY | (setting or {}), **told_of(refused))
     return visit.to(f"/webhooks/{visit.at('webhook')}/schedule", "scheduled" if done == "saved" else done)
 
 
 async def run_now(visit: Visit) -> Response:
-    result = await schedules.run_now(visit.gateway, visit.actor, visit.at("webhook"))
+    result = await visit.ask(schedules.run_now, visit.at("webhook"))
     return await show(visit, result=result)
 
 
 async def resume(visit: Visit) -> Response:
-    await schedules.resume(visit.gateway, visit.actor, visit.at("webhook"))
+    await visit.ask(schedules.resume, visit.at("webhook"))
     return visit.to(f"/webhooks/{visit.at('webhook')}/schedule", "scheduled")
 
 

@@ -90,7 +90,7 @@ async def show(
         generic=senders.about("generic") if "generic" in names() else None,
         lately=came_lately(webhook, head.day),
         start=start,
-        rule=retention.rule(visit.gateway, visit.actor),
+        rule=visit.ask(retention.rule),
         **authentication.scheme_context(
             scheme, others=start in names() or how.get("provider", "") == "custom"
         ),
@@ -104,7 +104,7 @@ async def _proposed(visit: Visit, webhook_id: str, form: Document) -> Context:
     """The rhythm of the calls, where one is asked for: it stands in the form, and is saved by whoever agrees."""
     found = None
     if zone := visit.query.get("zone", ""):
-        found = await incidents.rhythm(visit.gateway, visit.actor, webhook_id, zone)
+        found = await visit.ask(incidents.rhythm, webhook_id, zone)
         if found.cron:
             form["alarms"] = form["alarms"] | {"rhythm": as_plain(found)}
     return {"proposed": found}
@@ -219,19 +219,17 @@ async def take_preset_over(visit: Visit) -> Response:
 
 async def reveal(visit: Visit) -> Response:
     """Shows the secrets. A form asks for it and no link: browsers fetch links ahead, and each look is noted."""
-    return await show(visit, secrets=await webhooks.reveal(visit.gateway, visit.actor, visit.at("webhook")))
+    return await show(visit, secrets=await visit.ask(webhooks.reveal, visit.at("webhook")))
 
 
 async def promote(visit: Visit) -> Response:
-    await webhooks.promote(visit.gateway, visit.actor, visit.at("webhook"))
+    await visit.ask(webhooks.promote, visit.at("webhook"))
     return await _told(visit, "promoted")
 
 
 async def adopt(visit: Visit) -> Response:
     form = await visit.form()
-    await webhooks.adopt(
-        visit.gateway, visit.actor, visit.at("webhook"), form.text("invocation") or None, version_seen(form)
-    )
+    await visit.ask(webhooks.adopt, visit.at("webhook"), form.text("invocation") or None, version_seen(form))
     return await _told(visit, "saved")
 
 
@@ -268,7 +266,7 @@ async def _example(visit: Visit, webhook: Webhook, mapped: Document) -> Context:
     chosen = visit.query.get("call", "")
     for code in (None,) if chosen else ("accepted", None):
         for one in [chosen] if chosen else await _with_body(visit, webhook, code):
-            item = await history.show(visit.gateway, visit.actor, one)
+            item = await visit.ask(history.show, one)
             payload = item.payload if item.payload is not None else json_object(item.body)
             if payload is not None:
                 paths = {name: path for name, path in mapped.items() if path}
@@ -284,7 +282,7 @@ async def _example(visit: Visit, webhook: Webhook, mapped: Document) -> Context:
 
 
 async def _with_body(visit: Visit, webhook: Webhook, code: str | None) -> list[str]:
-    page = await history.listing(visit.gateway, visit.actor, HistoryFilter(webhook.id, code=code), 6)
+    page = await visit.ask(history.listing, HistoryFilter(webhook.id, code=code), 6)
     return [item.id for item in page.items if item.body_size]
 
 
@@ -296,7 +294,7 @@ async def _values(
     problems: dict[str, str] = {}
     for name, path in paths.items():
         try:
-            found |= as_plain(await history.preview(visit.gateway, visit.actor, invocation_id, {name: path}))
+            found |= as_plain(await visit.ask(history.preview, invocation_id, {name: path}))
         except Refused as refused:
             problems[name] = refused.errors[0].message if refused.errors else refused.detail
     return found, problems
@@ -318,12 +316,12 @@ async def change(visit: Visit, patch: Patch, form: Form) -> str:
     webhook_id = visit.at("webhook")
     seen = _seen(form)
     try:
-        await webhooks.change(visit.gateway, visit.actor, webhook_id, patch, version_seen(form))
+        await visit.ask(webhooks.change, webhook_id, patch, version_seen(form))
         return "saved"
     except Refused as refused:
         if refused.code != "version_conflict" or seen is None:
             raise
-    present = await webhooks.show(visit.gateway, visit.actor, webhook_id)
+    present = await visit.ask(webhooks.show, webhook_id)
     now = as_plain(present)
     mine, collisions = merged(patch, seen, now)
     if collisions:
@@ -333,7 +331,7 @@ async def change(visit: Visit, patch: Patch, form: Form) -> str:
         errors = [FieldError(one.field, both(one.field, one.theirs, one.mine)) for one in collisions]
         raise Refused("version_conflict", errors=errors)
     if mine:
-        await webhooks.change(visit.gateway, visit.actor, webhook_id, mine, present.version)
+        await visit.ask(webhooks.change, webhook_id, mine, present.version)
     # What was changed elsewhere, like whether it is enabled, is nothing that this form could have undone.
     return "merged" if has_moved(seen, now) else "saved"
 
@@ -358,9 +356,7 @@ async def try_key(visit: Visit) -> Response:
     """Shows the value that the typed key finds in the last calls."""
     key = visit.query.get("duplicateProtection.key", "").strip()
     try:
-        tried = (
-            await trying.duplicate_key(visit.gateway, visit.actor, visit.at("webhook"), key) if key else None
-        )
+        tried = await visit.ask(trying.duplicate_key, visit.at("webhook"), key) if key else None
         problem = ""
     except Refused as refused:
         tried, problem = None, refused.errors[0].message if refused.errors else refused.detail

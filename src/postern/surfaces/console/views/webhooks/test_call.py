@@ -28,10 +28,9 @@ _QUOTED = re.compile(r'"@@(\w+)@@"')
 
 
 async def context(visit: Visit, webhook_id: str) -> Context:
-    """The context of the form."""
     if not visit.actor.may("write"):
         return {"samples": []}
-    known = await sending.samples(visit.gateway, visit.actor, webhook_id)
+    known = await visit.ask(sending.samples, webhook_id)
     return {
         "samples": [(one.event, one.title, readable(one.body)) for one in known],
         "wrongs": WRONGS,
@@ -49,7 +48,7 @@ async def send(visit: Visit) -> Response:
             raise
         return visit.page("webhook/test_result.html", result=None, problem=problem_of(refused))
     if visit.wants_part:
-        mapped = (await webhooks.show(visit.gateway, visit.actor, webhook_id)).field_mapping.paths()
+        mapped = (await visit.ask(webhooks.show, webhook_id)).field_mapping.paths()
         then = "" if mapped else f"/webhooks/{webhook_id}/settings?first#what-it-says"
         return visit.page("webhook/test_result.html", result=result, then=then)
     if result.invocation_id is None:
@@ -59,13 +58,13 @@ async def send(visit: Visit) -> Response:
 
 async def _sent(visit: Visit, webhook_id: str) -> SentCall:
     form = await visit.form()
-    known = await sending.samples(visit.gateway, visit.actor, webhook_id)
+    known = await visit.ask(sending.samples, webhook_id)
     asked = {"event": form.text("event") or known[0].event, "wrong": form.text("wrong") or None}
     body = _typed(known, asked["event"] or "", form)
     if body is not None:
         asked["body"] = body
     request = validated(SendRequest, {name: one for name, one in asked.items() if one is not None})
-    found = await sending.send(visit.gateway, visit.actor, webhook_id, request)
+    found = await visit.ask(sending.send, webhook_id, request)
     return found.calls[0]
 
 

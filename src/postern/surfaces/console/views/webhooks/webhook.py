@@ -1,21 +1,30 @@
 """One webhook's pages: a tab for each thing that can be said about it, each with an address of its own."""
 
+from collections import Counter
 from typing import Any
 
 from msgspec import Struct
 from starlette.responses import Response
 
 from postern.core.history.invocation import HistoryFilter
+from postern.core.problems import Refused
+from postern.identity import time_of
 from postern.surfaces.console import senders
-from postern.surfaces.console.views.history import sentences, strip
+from postern.surfaces.console.views.history import sentences
 from postern.surfaces.console.views.history.listing import page_of_calls, rows_of
+from postern.surfaces.console.views.history.volume import strip_of
 from postern.surfaces.console.views.webhooks import test_call
 from postern.surfaces.console.visit import Context, Visit
 from postern.usecases.answers import as_plain
+from postern.usecases.calls import readmission
+from postern.usecases.calls.views import Admitted
 from postern.usecases.history import history, volumes
+from postern.usecases.sending_again import asking
+from postern.usecases.shapes import validated
 from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.views import Webhook
 
+REJECTED_SHOWN = 50
 TABS = [("", "Overview"), ("calls", "Calls"), ("settings", "Settings"), ("schedule", "Schedule")]
 """The last one where there is a schedule, or one is being made."""
 
@@ -28,8 +37,8 @@ class Head(Struct, frozen=True):
 
 
 async def loaded(visit: Visit, webhook_id: str = "") -> Head:
-    webhook = await webhooks.show(visit.gateway, visit.actor, webhook_id or visit.at("webhook"))
-    days = await volumes.last_day(visit.gateway, visit.actor, [webhook.id])
+    webhook = await visit.ask(webhooks.show, webhook_id or visit.at("webhook"))
+    days = await visit.ask(volumes.last_day, [webhook.id])
     return Head(webhook, days[webhook.id])
 
 
@@ -59,23 +68,18 @@ def head_of(head: Head, name: str) -> Context:
 async def overview(visit: Visit) -> Response:
     head = await loaded(visit)
     webhook = head.webhook
-    latest = await history.listing(visit.gateway, visit.actor, HistoryFilter(webhook.id), 10)
+    latest = await visit.ask(history.listing, HistoryFilter(webhook.id), 10)
     waiting = (
-        await history.listing(visit.gateway, visit.actor, HistoryFilter(webhook.id, "held"), 200)
-        if webhook.held
-        else None
+        await visit.ask(history.listing, HistoryFilter(webhook.id, "held"), 200) if webhook.held else None
     )
     return tab(
         visit,
         "",
         head,
-        strip=await strip.of(visit, HistoryFilter(webhook.id)),
+        strip=await strip_of(visit, HistoryFilter(webhook.id)),
         rows=rows_of(latest.items),
         reason=sentences.reason,
         waiting=waiting,
-        names={},
-        after=None,
-        kept="",
     )
 
 
@@ -84,3 +88,63 @@ async def calls(visit: Visit) -> Response:
     head = await loaded(visit)
     more = head_of(head, "calls") | await test_call.context(visit, head.webhook.id)
     return await page_of_calls(visit, "webhook/calls.html", f"/webhooks/{head.webhook.id}/calls", **more)
+
+
+async def rejected(visit: Visit, result: Admitted | None = None) -> Response:
+    """Rejected calls, checked again with the settings as they are now: after a corrected secret nothing need be sent
+    again."""
+    head = await loaded(visit)
+    found = await visit.ask(readmission.recheck, head.webhook.id)
+    passing = {one.invocation_id for one in found.would_pass}
+    # From the newest of them on: many that do not pass may have come since.
+    until = time_of(found.would_pass[-1].invocation_id) + 1 if passing else None
+    page = await visit.ask(history.listing, HistoryFilter(head.webhook.id, "rejected", until=until), 200)
+    refused = [one for one in result.items if not one.admitted] if result else []
+    return tab(
+        visit,
+        "calls",
+        head,
+        shown="rejected",
+        passing=len(passing),
+        again=found.came_again,
+        failing=found.still_rejected,
+        not_kept=found.not_kept,
+        result=result,
+        reasons=Counter(one.reason for one in refused).most_common(10),
+        rows=rows_of([item for item in page.items if item.id in passing][:REJECTED_SHOWN]),
+        reason=sentences.reason,
+    )
+
+
+async def admit_rejected(visit: Visit) -> Response:
+    """All that pass now, the oldest first. What has been admitted meanwhile, or came again, is left alone."""
+    return await rejected(visit, await visit.ask(readmission.admit_all, visit.at("webhook")))
+
+
+async def undelivered(visit: Visit) -> Response:
+    return await _undelivered(visit, visit.query.get("since", ""), dry_run=True)
+
+
+async def send_again(visit: Visit) -> Response:
+    return await _undelivered(visit, (await visit.form()).text("since"), dry_run=False)
+
+
+async def _undelivered(visit: Visit, since: str, dry_run: bool) -> Response:
+    head = await loaded(visit)
+    told, problem = None, ""
+    if since:
+        try:
+            asked = validated(asking.SendAgainRequest, {"since": since, "dryRun": dry_run})
+            told = await visit.ask(asking.send_again, head.webhook.id, asked)
+        except Refused as refused:
+            problem = refused.errors[0].message if refused.errors else refused.detail or refused.code
+    return tab(
+        visit,
+        "calls",
+        head,
+        shown="send_again",
+        told=told,
+        problem=problem,
+        since=since or "2h",
+        was_asked=not dry_run,
+    )
