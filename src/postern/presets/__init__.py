@@ -163,13 +163,13 @@ def problem_of(name: str, secret: str) -> str | None:
     return load()[name].secret_form.problem(secret) if name in load() else None
 
 
-def meant(name: str) -> str:
-    """Returns a question that names the sender with the most similar name, or an empty text."""
+def nearest(name: str) -> list[str]:
+    """Returns the senders with the most similar names, at most three."""
     called = {
         word.lower(): one.name for one in load().values() for word in (one.name, one.title, *one.aliases)
     }
-    near = get_close_matches(name.lower()[:80], called, 1, 0.75)
-    return f"did you mean {called[near[0]]}? " if near else ""
+    near = get_close_matches(name.lower()[:80], called, 3, 0.75)
+    return list(dict.fromkeys(called[word] for word in near))
 
 
 def _preset(file_name: str, document: Document) -> Preset:

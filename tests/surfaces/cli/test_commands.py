@@ -411,7 +411,7 @@ def test_a_secret_that_can_be_none_is_refused_by_the_name_under_which_it_was_loo
 def test_what_is_no_text_on_standard_input_is_said_to_be_none(folder: Path) -> None:
     command = ("sh", "-c", r'printf "webhooks: [\377]" | exec "$0" -m postern apply -', sys.executable)
     ran = run_command(*command, environment=clean_environment({"POSTERN_DATA_DIR": str(folder / "data")}))
-    assert (ran.returncode, ran.stderr) == (USAGE, "standard input is not UTF-8 text\n")
+    assert (ran.returncode, ran.stderr) == (USAGE, "standard input is not text in UTF-8\n")
 
 
 def test_what_went_wrong_keeps_its_lines_and_tabs(capsys: pytest.CaptureFixture[str]) -> None:

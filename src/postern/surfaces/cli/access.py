@@ -10,7 +10,7 @@ from postern.core.access.audit import Changes
 from postern.surfaces.cli.files import read_or_ask, read_secret
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.options import Choice, Group, command, limit_option
-from postern.surfaces.cli.run import USAGE, confirm, end, report, show_page
+from postern.surfaces.cli.run import confirm, end, report, show_page
 from postern.usecases.access.views import ApiKey, AuditEntry, NewApiKey, Session, User
 from postern.usecases.answers import Listing
 
@@ -77,7 +77,7 @@ def change_user(user: str, level: str | None, password: str | None) -> None:
     """Give a user another access level or a new password. This is also the way back in when the password of
     `admin` is lost."""
     if level is None and password is None:
-        end("say --level or --password", USAGE)
+        end("say --level or --password")
     secret = None if password is None else read_secret(password)
     wanted = {"level": level, "password": secret}
     done = api.patch(User, "users", user, body={name: one for name, one in wanted.items() if one is not None})

@@ -11,7 +11,7 @@ from typing import IO
 
 import click
 
-from postern.surfaces.cli.run import USAGE, end
+from postern.surfaces.cli.run import end
 
 
 def read_secret(source: str) -> str:
@@ -25,12 +25,12 @@ def read_secret(source: str) -> str:
         return (
             unicode_of(os.environ[rest], rest)
             if rest in os.environ
-            else end(f"The environment variable {rest} is not set.", USAGE)
+            else end(f"The environment variable {rest} is not set.")
         )
     if kind == "file":
         with in_words(rest):
             return Path(rest).read_text().rstrip("\n")
-    return end(f"{source!r}: write env:NAME, file:PATH or - (standard input)", USAGE)
+    return end(f"{source!r}: write env:NAME, file:PATH or - (standard input)")
 
 
 def read_or_ask(source: str | None, option: str, prompt: str, twice: bool = False) -> str:
@@ -38,7 +38,7 @@ def read_or_ask(source: str | None, option: str, prompt: str, twice: bool = Fals
     if source is not None:
         return read_secret(source)
     if not sys.stdin.isatty():
-        end(f"{option}: write env:NAME, file:PATH or - (standard input)", USAGE)
+        end(f"{option}: write env:NAME, file:PATH or - (standard input)")
     asked: str = click.prompt(prompt, hide_input=True, confirmation_prompt=twice)
     return asked
 
@@ -48,7 +48,7 @@ def unicode_of(text: str, where: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        end(f"{where} is not text in UTF-8", USAGE)
+        end(f"{where} is not text in UTF-8")
     return text
 
 
@@ -70,9 +70,9 @@ def in_words(place: object, done: str = "read") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        end(f"{error.filename or place} cannot be {done}: {error.strerror}", USAGE)
+        end(f"{error.filename or place} cannot be {done}: {error.strerror}")
     except UnicodeDecodeError:
-        end(f"{place} is not text in UTF-8", USAGE)
+        end(f"{place} is not text in UTF-8")
 
 
 @contextmanager

@@ -4,12 +4,15 @@ from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial, wraps
 from inspect import unwrap
+from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 import click
 
 from postern.core.history.replay import Values
 from postern.surfaces.cli.run import out
+
+PATH = click.Path(path_type=Path)
 
 Function = Callable[..., Any]
 F = TypeVar("F", bound=Function)
@@ -55,9 +58,8 @@ class Command(click.Command):
     def __init__(self, name: str | None, callback: Function, **of_click: Any) -> None:
         super().__init__(name, callback=callback, **of_click)
         stated, code = {one.name for one in self.params}, unwrap(callback).__code__
-        taken = code.co_varnames[
-            : code.co_argcount + code.co_kwonlyargcount
-        ]  # `signature` would take ten times as long
+        # `signature` would take ten times as long.
+        taken = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         usual = [one for name, one in USUAL.items() if name in taken and name not in stated]
         arguments = [one for one in usual if isinstance(one, click.Argument)]
         options = [one for one in usual if isinstance(one, click.Option)]

@@ -31,10 +31,10 @@ def time_of(text: str, option: str) -> float:
     try:
         return moment(text, time.time())
     except ValueError as error:
-        end(f"{option}: {error}", USAGE)
+        end(f"{option}: {error}")
 
 
-def end(message: str, status: int, code: str = "", fields: dict[str, str] | None = None) -> NoReturn:
+def end(message: str, status: int = USAGE, code: str = "", fields: dict[str, str] | None = None) -> NoReturn:
     fields = fields or {}
     if out.as_json:  # what goes wrong is then JSON, too
         show_problem(message, code, fields)
@@ -55,9 +55,8 @@ def show_problem(message: str, code: str, fields: dict[str, str]) -> None:
 
 def show_json(value: Any, stream: TextIO | None = None) -> None:
     stream = stream or sys.stdout
-    with suppress(
-        UnicodeEncodeError
-    ):  # half a character, which a workflow's answer may hold: that is plain already
+    # A workflow's answer may hold half a character: it is plain already.
+    with suppress(UnicodeEncodeError):
         value = as_plain(value)
     text = json.dumps(value, ensure_ascii=False, indent=2)
     # What cannot be seen can still move a terminal, and strangers write into the history.
@@ -134,20 +133,16 @@ def show_table(columns: list[str], rows: list[list[Any]], when_empty: str) -> No
 
 
 def show_tree(value: Any, indent: int = 0) -> None:
-    """Prints a nested answer as indented lines."""
+    """Prints a nested answer as indented lines, without fields that are not set."""
     pad = "  " * indent
     items = value.items() if isinstance(value, dict) else enumerate(value)
     for name, one in items:
+        if one in (None, "", [], {}):
+            continue
         is_flat = isinstance(one, list) and all(not isinstance(each, dict | list) for each in one)
-        if isinstance(one, dict | list) and one and not is_flat:
+        if isinstance(one, dict | list) and not is_flat:
             out.print(pad + out.styled(plain(str(name)), "bold"))
             show_tree(one, indent + 1)
         else:
-            shown = (
-                json.dumps(one, ensure_ascii=False)
-                if isinstance(one, dict | list)
-                else ""
-                if one is None
-                else str(one)
-            )
+            shown = json.dumps(one, ensure_ascii=False) if is_flat else str(one)
             out.print(f"{pad}{out.styled(plain(str(name)), 'bold')}  {plain(shown)}")

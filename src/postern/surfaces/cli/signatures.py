@@ -15,7 +15,6 @@ from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.options import Group
 from postern.surfaces.cli.run import (
     FAILED,
-    USAGE,
     counted,
     end,
     for_programs,
@@ -82,7 +81,7 @@ def test(
         request["webhookId"] = webhook
     elif provider:
         if secret is None:
-            end("--secret: the provider's secret is needed", USAGE)
+            end("--secret: the provider's secret is needed")
         request["authentication"] = {"method": "hmac", "provider": provider, "secret": read_secret(secret)}
     if invocation:
         request["invocationId"] = invocation
@@ -140,7 +139,7 @@ def propose(description: str | None, invocation: str | None) -> None:
       postern signatures propose --invocation inv_…
     """
     if (description is None) == (invocation is None):
-        end("say what the sender is called, or name a call with --invocation", USAGE)
+        end("say what the sender is called, or name a call with --invocation")
     found = api.get(Listing[Provider], "proposals", description=description, invocation_id=invocation)
     otherwise = "None that is known. The generic and custom schemes may do: postern signatures providers"
     show_page(found, otherwise, _SENDER)

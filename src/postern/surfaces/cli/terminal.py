@@ -18,8 +18,6 @@ NARROWEST = 24
 
 
 class Terminal:
-    """Standard output, or standard error."""
-
     as_json = False
     """The command was typed with --json: standard output is for programs, and text for people is left out."""
 
@@ -98,7 +96,6 @@ def _fitting(widths: list[int], may_fold: list[bool], width: int) -> list[int]:
 
 
 def cells(text: str) -> int:
-    """Returns the width of a text on a terminal."""
     if text.isascii():
         return len(text)
     return sum(

@@ -14,7 +14,7 @@ from postern.core.documents import Document
 from postern.core.visible import visible
 from postern.surfaces.cli.files import in_words, written_whole
 from postern.surfaces.cli.gateway.api import api
-from postern.surfaces.cli.options import Group
+from postern.surfaces.cli.options import PATH, Group
 from postern.surfaces.cli.run import (
     CONFLICT,
     FAILED,
@@ -105,7 +105,7 @@ def check(folder: Path | None) -> None:
 def new(*, name: str, from_sample: str, only_print: bool, with_test: bool) -> None:
     """Write a workflow file from a recorded event, with the types of its fields and the ID of its webhook."""
     if only_print and with_test:
-        end("--print writes no file, so there is none for --with-test", USAGE)
+        end("--print writes no file, so there is none for --with-test")
     if only_print:
         source = _beginning(name, from_sample)
         for_programs({"source": source})
@@ -155,12 +155,7 @@ class WrittenTypes(View):
     default=100,
     help="How many of the newest recorded calls are read.",
 )
-@click.option(
-    "--to",
-    type=click.Path(path_type=Path),
-    metavar="FOLDER",
-    help="Where they are written. Default: POSTERN_WORKFLOWS.",
-)
+@click.option("--to", type=PATH, metavar="FOLDER", help="Where they are written. Default: POSTERN_WORKFLOWS.")
 @click.option("--print", "only_print", is_flag=True, help="Print them instead of writing files.")
 def types(*, webhook: str | None, calls: int, to: Path | None, only_print: bool) -> None:
     """Write the types of payloads, from recorded calls: a file for each webhook with the TypedDicts Event and Payload,
@@ -258,7 +253,7 @@ def test(what: tuple[str, ...]) -> None:
       postern workflows test tests/test_orders.py -- -k refund
     """
     if find_spec("pytest") is None:
-        end("Tests of workflows are run by pytest, which is not installed: pip install pytest", USAGE)
+        end("Tests of workflows are run by pytest, which is not installed: pip install pytest")
     folder = api.here().workflows_folder()
     with TemporaryDirectory() as noted:
         end_of_tests = Path(noted, "ended")

@@ -12,8 +12,8 @@ def names() -> list[str]:
     return presets.names()
 
 
-def meant(name: str) -> str:
-    return presets.meant(name)
+def nearest(name: str) -> list[str]:
+    return presets.nearest(name)
 
 
 @cache

@@ -46,7 +46,8 @@ def scheme_of(resolved: Resolved) -> SignatureScheme:
 
 def provider_errors(provider: str) -> list[FieldError]:
     known = [*presets.names(), "custom"]
-    message = f"{presets.meant(provider)}choose one of: {', '.join(known)}"
+    meant = "".join(f"did you mean {one}? " for one in presets.nearest(provider)[:1])
+    message = f"{meant}choose one of: {', '.join(known)}"
     return [] if provider in known else [FieldError("authentication.provider", message)]
 
 

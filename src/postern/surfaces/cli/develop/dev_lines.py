@@ -24,8 +24,6 @@ AGAIN_AFTER = 1.0
 
 
 class DevLines(Watch):
-    """Shows the gateway and its embedded engine in one terminal, for authors of workflow files."""
-
     look_every = 0.1
     wants_runs = True
 
@@ -94,8 +92,6 @@ class DevLines(Watch):
         self._runs.setdefault(invocation, []).extend(lines)
 
     async def follow(self, gateway: Gateway) -> None:
-        """Runs until the gateway ends."""
-
         self._gateway = gateway
         self._say_what_keeps_them()
 

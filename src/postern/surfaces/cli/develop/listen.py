@@ -22,7 +22,7 @@ from postern.surfaces.cli.develop.target import ASK_AGAIN, LocalTarget, checked,
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.gateway.source import Away
 from postern.surfaces.cli.options import Choice, command
-from postern.surfaces.cli.run import NOT_FOUND, USAGE, counted, end, note, out, plain, show_json_line, time_of
+from postern.surfaces.cli.run import NOT_FOUND, counted, end, note, out, plain, show_json_line, time_of
 from postern.usecases.access.views import Me
 from postern.usecases.history.views.requests import RecordedRequest
 from postern.usecases.summary import InvocationSummary
@@ -104,7 +104,7 @@ def listen(
       postern listen wh_… --print --last 5
     """
     if (to is None) != only_print:
-        end("say --to URL, or --print", USAGE)
+        end("say --to URL, or --print")
     wanted = _wanted(outcome, where)
     if answer:
         _check_answering(webhooks, to, sender, outcome, where, since, last, keep, retry)
@@ -176,7 +176,6 @@ def _each_kept(
 
 
 def _answer(name: str, webhook: str, to: str, target: LocalTarget) -> None:
-    """Answers calls in the place of the workflow, until somebody ends it."""
     presence = Presence(name, webhook, target, Lines())
     presence.enter()
     api.patient = True
@@ -197,12 +196,11 @@ def _answer(name: str, webhook: str, to: str, target: LocalTarget) -> None:
 
 def _check_answering(webhooks: tuple[str, ...], to: str | None, *others: object) -> None:
     if to is None or len(webhooks) != 1:
-        end("--answer: name one webhook, and say --to URL", USAGE)
+        end("--answer: name one webhook, and say --to URL")
     if any(others):
         end(
             "--answer takes the calls whose callers wait now, all of them: --since, --last, --keep, --retry, --sender, "
-            "--outcome and --where say nothing",
-            USAGE,
+            "--outcome and --where say nothing"
         )
 
 
@@ -213,7 +211,7 @@ def _of_sender(webhooks: tuple[str, ...], sender: str) -> tuple[str, ...]:
 
 def _kept_place(name: str, since: str | None, last: int) -> KeptPlace:
     if since is not None or last:
-        end("--keep goes on where it was, so --since and --last say nothing", USAGE)
+        end("--keep goes on where it was, so --since and --last say nothing")
     login = api.login()
     return KeptPlace(name, login.url if login else "the database of this machine")
 
@@ -221,7 +219,6 @@ def _kept_place(name: str, since: str | None, last: int) -> KeptPlace:
 class Wanted(NamedTuple):
     outcomes: set[str]
     values: dict[str, str]
-    """The wanted values, by a mapped field's name or a path into the body."""
 
     def has(self, call: RecordedRequest) -> bool:
         if not self.values:
@@ -255,8 +252,7 @@ def _wanted(outcomes: tuple[str, ...], where: tuple[str, ...]) -> Wanted:
         except InvalidPath as error:
             end(
                 f"--where: {name!r}: write {FIELD_NAMES[0]}=VALUE, to {FIELD_NAMES[-1]}, or a path into the body, like "
-                f"data.type=invoice.paid ({error})",
-                USAGE,
+                f"data.type=invoice.paid ({error})"
             )
     return Wanted(set(outcomes or ("accepted",)), values)
 

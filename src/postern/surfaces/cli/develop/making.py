@@ -19,7 +19,7 @@ from postern.surfaces.cli.develop.target import checked
 from postern.surfaces.cli.files import read_secret
 from postern.surfaces.cli.gateway.api import api, end_refused
 from postern.surfaces.cli.gateway.trust import trusted
-from postern.surfaces.cli.run import UNAVAILABLE, USAGE, end, plain
+from postern.surfaces.cli.run import UNAVAILABLE, end, plain
 from postern.usecases.answers import shown
 from postern.usecases.shapes import validated
 from postern.usecases.signatures import senders, sending
@@ -55,7 +55,7 @@ class Here:
 
     def send(self, asked: Document, secret: str | None, count: int, rate: float | None) -> Iterator[SentCall]:
         if secret is None and self._how.method != "none":
-            end("--to needs --secret: what to sign with, as env:NAME, file:PATH or -", USAGE)
+            end("--to needs --secret: what to sign with, as env:NAME, file:PATH or -")
         key = read_secret(secret).encode() if secret is not None else b""
         try:
             request = validated(SendRequest, asked)

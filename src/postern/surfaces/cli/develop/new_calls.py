@@ -13,7 +13,7 @@ from postern.surfaces.cli.files import in_words, written_whole
 from postern.surfaces.cli.gateway import profiles
 from postern.surfaces.cli.gateway.api import PLACE, api
 from postern.surfaces.cli.gateway.source import Away
-from postern.surfaces.cli.run import USAGE, end
+from postern.surfaces.cli.run import end
 from postern.usecases.answers import Listing, Time, read_json
 from postern.usecases.summary import InvocationSummary
 
@@ -32,8 +32,7 @@ class ListenedTo(msgspec.Struct):
 
     newest: float = 0.0
     shown: dict[str, float] = {}
-    """The time of arrival of each shown call, by id. Calls that come in together may be recorded in another
-    order."""
+    """The time of arrival of each shown call, by id."""
 
 
 class _Stored(msgspec.Struct):
@@ -46,7 +45,7 @@ class KeptPlace:
 
     def __init__(self, name: str, gateway: str) -> None:
         if not PLACE.fullmatch(name):
-            end("--keep: a name has up to 80 letters, digits, dots, dashes and underscores", USAGE)
+            end("--keep: a name has up to 80 letters, digits, dots, dashes and underscores")
         self._gateway = gateway
         self._file = profiles.file().parent / "listening" / f"{name}.json"
         self.place = self._read(name)
@@ -57,9 +56,9 @@ class KeptPlace:
         except FileNotFoundError:
             return None
         except (OSError, msgspec.DecodeError):
-            end(f"{self._file} cannot be read as a place that --keep has written. Delete it.", USAGE)
+            end(f"{self._file} cannot be read as a place that --keep has written. Delete it.")
         if stored.gateway != self._gateway:
-            end(f"--keep: {name} is a place at {stored.gateway}, and commands go to {self._gateway}", USAGE)
+            end(f"--keep: {name} is a place at {stored.gateway}, and commands go to {self._gateway}")
         return stored.place
 
     def write(self, place: ListenedTo) -> None:
@@ -76,9 +75,7 @@ class Calls:
         self._webhook = webhooks[0] if len(webhooks) == 1 else None
         self._webhooks = set(webhooks)
         self._on_away = on_away
-        self._shown: dict[str, float] = dict(place.shown) if place else {}
-        """The time of arrival, by id."""
-        self._newest = place.newest if place else 0.0
+        self.place = place or ListenedTo()
         self._goes_on = place is not None
         self.begun = False
         self._from = 0.0
@@ -88,7 +85,7 @@ class Calls:
         """Yields the calls since then, or the last so many, and then each new one."""
         api.patient = True
         if self._goes_on:
-            since = max(0.0, self._newest - OVERLAP)
+            since = max(0.0, self.place.newest - OVERLAP)
         tries = 0
         while True:
             try:
@@ -108,10 +105,6 @@ class Calls:
                 time.sleep(AGAIN_AFTER[min(tries, len(AGAIN_AFTER) - 1)])
                 tries += 1
 
-    @property
-    def place(self) -> ListenedTo:
-        return ListenedTo(float(self._newest), {one: float(at) for one, at in self._shown.items()})
-
     def _begin(self, since: float | None, last: int) -> list[InvocationSummary]:
         """Returns the calls to show before any new one. Recent calls that are not wanted count as shown from
         now on."""
@@ -122,30 +115,31 @@ class Calls:
         for one in recent:
             if one.id not in ids:
                 self._note(one)
-        self._from = self._newest - OVERLAP
+        self._from = self.place.newest - OVERLAP
         return wanted
 
     def _missed(self) -> Iterator[InvocationSummary]:
-        yield from self._not_shown(self._found(max(0.0, self._newest - OVERLAP)))
+        yield from self._not_shown(self._found(max(0.0, self.place.newest - OVERLAP)))
 
     def _moved(self, one: InvocationSummary) -> Iterator[InvocationSummary]:
-        if one.id in self._shown or one.received_at < max(self._from, self._newest - REMEMBERED):
+        if one.id in self.place.shown or one.received_at < max(self._from, self.place.newest - REMEMBERED):
             return
         yield from self._missed()
         yield from self._not_shown([one])  # received long before it was recorded
 
     def _not_shown(self, found: list[InvocationSummary]) -> Iterator[InvocationSummary]:
         for one in found:
-            if one.id not in self._shown:
+            if one.id not in self.place.shown:
                 self._note(one)
                 if self._is_wanted(one):
                     yield one
 
     def _note(self, one: InvocationSummary) -> None:
-        self._shown[one.id] = one.received_at
-        self._newest = max(self._newest, one.received_at)
-        while (oldest := next(iter(self._shown))) and self._shown[oldest] < self._newest - REMEMBERED:
-            del self._shown[oldest]
+        place, at = self.place, float(one.received_at)
+        place.shown[one.id] = at
+        place.newest = max(place.newest, at)
+        while (oldest := next(iter(place.shown))) and place.shown[oldest] < place.newest - REMEMBERED:
+            del place.shown[oldest]
 
     def _found(self, since: float | None = None, last: int | None = None) -> list[InvocationSummary]:
         """Returns the calls since then, or the last so many of the wanted webhooks, the oldest first."""

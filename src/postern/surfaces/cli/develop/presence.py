@@ -56,7 +56,6 @@ class Presence:
         self._listener = api.post(Entered, "listeners", body=self._wanted, declines=declines)
 
     def follow(self) -> None:
-        """Runs until somebody ends the listener."""
         away = False
         while not self._ended.is_set():
             try:
@@ -124,9 +123,8 @@ class Presence:
             self._enter_again(why)
             return []
         except SystemExit:
-            self._listener = (
-                None  # the key is gone: asked to end this listener, the gateway would say so once more
-            )
+            # The key is gone: asked to end this listener, the gateway would say so once more.
+            self._listener = None
             raise
         if not kept and not found.calls:
             self._ended.wait(LOOK_EVERY)

@@ -14,17 +14,7 @@ from postern.surfaces.cli.develop.senders import check_sender, complete_sender, 
 from postern.surfaces.cli.files import read_file
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.options import Choice, command
-from postern.surfaces.cli.run import (
-    CONFLICT,
-    FAILED,
-    NOT_FOUND,
-    USAGE,
-    end,
-    for_programs,
-    out,
-    plain,
-    show_page,
-)
+from postern.surfaces.cli.run import CONFLICT, FAILED, NOT_FOUND, end, for_programs, out, plain, show_page
 from postern.surfaces.cli.terminal import Style
 from postern.usecases.answers import whole
 from postern.usecases.signatures.views import Sent, SentCall
@@ -95,7 +85,7 @@ def send(
       postern send stripe --to http://localhost:3000/hooks --secret env:STRIPE_SECRET
     """
     if secret is not None and to is None:
-        end("--secret goes with --to; otherwise the gateway signs with the webhook's stored secret", USAGE)
+        end("--secret goes with --to; otherwise the gateway signs with the webhook's stored secret")
     encoded = None if body is None else base64.b64encode(read_file(body)).decode()
     given: Document = {"changes": _changes(changes), "bodyBase64": encoded, "event": event, "wrong": wrong}
     asked = {name: value for name, value in given.items() if value is not None}
@@ -127,7 +117,7 @@ def _changes(pairs: tuple[str, ...]) -> BodyChanges:
     for pair in pairs:
         path, equals, text = pair.partition("=")
         if not equals or not path:
-            end(f"--set: {pair!r}: write path=value, like data.id=7", USAGE)
+            end(f"--set: {pair!r}: write path=value, like data.id=7")
         try:
             found[path] = json.loads(text)
         except (ValueError, RecursionError):

@@ -6,7 +6,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from postern.surfaces.cli.gateway.api import api
-from postern.surfaces.cli.run import USAGE, end
+from postern.surfaces.cli.run import end
 from postern.usecases.answers import Listing
 from postern.usecases.signatures.views import SampleCall
 from postern.usecases.webhooks.views import Webhook, Webhooks
@@ -20,9 +20,10 @@ def complete_sender(context: click.Context, option: click.Parameter, begun: str)
 def check_sender(name: str) -> None:
     known = _senders()
     if name not in known.names():
+        near = " or ".join(known.nearest(name))
+        meant = f"did you mean {near}? All" if near else "all"
         end(
-            f"{name!r} is neither a webhook's id (wh_…) nor a sender; {known.meant(name)}the senders are {', '.join(known.names())}",
-            USAGE,
+            f"{name!r} is neither a webhook's id (wh_…) nor a sender; {meant} are listed by `postern signatures providers`"
         )
 
 

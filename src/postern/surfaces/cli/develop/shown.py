@@ -59,5 +59,4 @@ class Lines:
             out.stream.flush()
 
     def say(self, text: str, style: Style = "yellow") -> None:
-        """Prints another line, on standard error."""
         err.print(text, style)

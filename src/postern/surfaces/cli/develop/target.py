@@ -10,7 +10,7 @@ from postern.core.names import OF_THE_CONNECTION
 from postern.core.signatures.redact import MASK
 from postern.surfaces.cli.files import read_secret
 from postern.surfaces.cli.gateway.trust import reason, trusted
-from postern.surfaces.cli.run import USAGE, end, err, plain
+from postern.surfaces.cli.run import end, err, plain
 from postern.usecases.history.views.requests import RecordedRequest
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def checked(url: str) -> str:
     except ValueError:
         usable = False
     if not usable:
-        end("--to: write the URL of a program, like http://localhost:3000/path", USAGE)
+        end("--to: write the URL of a program, like http://localhost:3000/path")
     return url
 
 
@@ -50,7 +50,7 @@ def token_for_header(source: str) -> str:
     try:
         token.encode("latin-1")
     except UnicodeEncodeError:
-        end("--token: no header can carry this text", USAGE)
+        end("--token: no header can carry this text")
     return token
 
 

@@ -68,7 +68,6 @@ class Api:
         return self._read(self.ask("GET", path, query, within=within), answer, "GET")
 
     def every(self, page: type[Listing[T]], /, *path: str, **query: Any) -> Iterator[T]:
-        """Yields the items of all pages."""
         cursor: str | None = None
         while True:
             found = self.get(page, *path, limit=MOST_ON_A_PAGE, cursor=cursor, **query)
@@ -168,8 +167,7 @@ class Api:
         if login is not None:
             end(
                 f"`postern {command}` works on the database itself, and commands go to {login.url} now. Type it on "
-                "that gateway's machine; for a database of this machine, add --profile local.",
-                USAGE,
+                "that gateway's machine; for a database of this machine, add --profile local."
             )
         return self.here()
 

@@ -11,7 +11,7 @@ from postern.surfaces.cli.gateway import profiles
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.gateway.profiles import DEFAULT, LOCAL, Login, Profile
 from postern.surfaces.cli.options import command
-from postern.surfaces.cli.run import USAGE, end, err, for_programs, out, plain, report
+from postern.surfaces.cli.run import end, err, for_programs, out, plain, report
 from postern.usecases.access.views import Me
 from postern.usecases.operations.views import Status
 
@@ -31,7 +31,7 @@ def login(url: str, key: str | None) -> None:
     """
     name = api.profile or DEFAULT
     if name == LOCAL:
-        end(f"--profile {LOCAL} is the database of this machine; choose another name", USAGE)
+        end(f"--profile {LOCAL} is the database of this machine; choose another name")
     address = profiles.address(url, "URL")
     parts = urlsplit(address)
     if parts.scheme == "http" and not reach_of(address):
@@ -54,7 +54,7 @@ def logout() -> None:
     known = profiles.read()
     name = api.profile or known.current
     if name not in known.profiles:
-        end("Nobody is logged in." if name == LOCAL else f"There is no profile {name}.", USAGE)
+        end("Nobody is logged in." if name == LOCAL else f"There is no profile {name}.")
     del known.profiles[name]
     if known.current == name:
         known.current = LOCAL

@@ -37,7 +37,6 @@ class Manifest(View):
     key_fingerprints: list[str]
     """The fingerprints of the keys that encrypt the secrets in the database."""
     rows: dict[str, int]
-    """The number of rows, by table."""
     sha256: dict[str, str]
     """The hash of each other file in the backup, by its name."""
 
@@ -94,5 +93,4 @@ class Machine(Protocol):
     def keep_test(self, workflow: Path, event: Document) -> list[Path]:
         """Writes a test for a workflow that was just written, and the event as its fixture."""
 
-    def rehearse(self, name: str, event: dict[str, Any]) -> "Rehearsal":
-        """Runs the workflow of this name once, without an engine."""
+    def rehearse(self, name: str, event: dict[str, Any]) -> "Rehearsal": ...

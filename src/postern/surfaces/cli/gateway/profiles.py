@@ -10,7 +10,7 @@ import msgspec
 
 from postern.private_files import make_folder
 from postern.surfaces.cli.files import in_words, written_whole
-from postern.surfaces.cli.run import USAGE, end, err
+from postern.surfaces.cli.run import end, err
 
 LOCAL = "local"
 """The profile that is always there: the local database."""
@@ -51,13 +51,13 @@ def read() -> Credentials:
     except FileNotFoundError:
         return Credentials()
     except OSError as error:
-        end(f"{path} cannot be read: {error.strerror}", USAGE)
+        end(f"{path} cannot be read: {error.strerror}")
     if others_may:
         err.print(f"{path} holds API keys and others may open it: chmod 600 {path}")
     try:
         return msgspec.json.decode(text, type=Credentials)
     except msgspec.DecodeError:
-        end(f"{path} is not what `postern login` writes. Delete it, and log in again.", USAGE)
+        end(f"{path} is not what `postern login` writes. Delete it, and log in again.")
 
 
 def write(credentials: Credentials) -> None:
@@ -82,10 +82,7 @@ def chosen(profile: str | None, environment: Mapping[str, str] = os.environ) -> 
         return None
     if name not in known.profiles:
         names = ", ".join([*known.profiles, LOCAL])
-        end(
-            f"There is no profile {name}; there is {names}. `postern login URL --profile {name}` makes it.",
-            USAGE,
-        )
+        end(f"There is no profile {name}; there is {names}. `postern login URL --profile {name}` makes it.")
     found = known.profiles[name]
     return Login(found.url, found.key, name)
 
@@ -97,7 +94,7 @@ def address(url: str, what: str) -> str:
     scheme, _, rest = text.partition("://")
     usable = scheme in ("http", "https") and rest.isascii() and rest.isprintable()
     if not usable or not rest or any(char in rest for char in ' @?#"\\'):
-        end(f"{what}: write the gateway's address, like https://hooks.example.com", USAGE)
+        end(f"{what}: write the gateway's address, like https://hooks.example.com")
     return text
 
 
@@ -107,11 +104,11 @@ def _key(environment: Mapping[str, str]) -> str:
         try:
             key = Path(path).read_text().strip()
         except (OSError, UnicodeDecodeError):
-            end("POSTERN_API_KEY_FILE cannot be read", USAGE)
+            end("POSTERN_API_KEY_FILE cannot be read")
     return checked_key(key, "POSTERN_URL is set: set POSTERN_API_KEY (or POSTERN_API_KEY_FILE) as well")
 
 
 def checked_key(key: str, otherwise: str) -> str:
     if not (key.isascii() and key.isprintable() and key and " " not in key):
-        end(otherwise, USAGE)
+        end(otherwise)
     return key

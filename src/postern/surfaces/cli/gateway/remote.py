@@ -9,7 +9,7 @@ import httpx2
 from postern.surfaces.cli.gateway.profiles import Login
 from postern.surfaces.cli.gateway.source import PREFIX, Away, HttpAnswer, HttpQuestion
 from postern.surfaces.cli.gateway.trust import reason, trusted
-from postern.surfaces.cli.run import FAILED, NOT_ALLOWED, UNAVAILABLE, USAGE, end
+from postern.surfaces.cli.run import FAILED, NOT_ALLOWED, UNAVAILABLE, end
 
 CONNECT_WITHIN = 10.0
 ANSWER_WITHIN = 120.0
@@ -32,7 +32,7 @@ class Remote:
                 timeout=httpx2.Timeout(ANSWER_WITHIN, connect=CONNECT_WITHIN),
             )
         except (OSError, ssl.SSLError) as error:  # what SSL_CERT_FILE names cannot be used
-            end(f"The certificates to trust cannot be read: {error}", USAGE)
+            end(f"The certificates to trust cannot be read: {error}")
 
     def ask(self, question: HttpQuestion, within: float | None = None) -> HttpAnswer:
         waits = httpx2.Timeout(within or ANSWER_WITHIN, connect=min(within or ANSWER_WITHIN, CONNECT_WITHIN))

@@ -15,13 +15,12 @@ from postern.surfaces.cli.files import in_words, read_text, written_whole
 from postern.surfaces.cli.filters import which_calls
 from postern.surfaces.cli.gateway.api import PLACE, api
 from postern.surfaces.cli.history.story import show_story
-from postern.surfaces.cli.options import Choice, Given, Group, command, fields_option, limit_option
+from postern.surfaces.cli.options import PATH, Choice, Given, Group, command, fields_option, limit_option
 from postern.surfaces.cli.run import (
     CONFLICT,
     FAILED,
     NOT_FOUND,
     UNAVAILABLE,
-    USAGE,
     counted,
     end,
     for_programs,
@@ -58,7 +57,9 @@ def listing(wanted: Given, limit: int, cursor: str | None) -> None:
             "id": "id",
             "webhook": lambda one: one.webhook_name or one.webhook_id,
             "what": _what,
-            "status": _status,
+            "status": lambda one: (
+                f"{one.status} (no workflow wants it)" if one.nobody_listens else one.status
+            ),
             "reason": lambda one: one.detail or one.code,
             "http": "httpStatus",
             "ms": "durationMs",
@@ -167,10 +168,7 @@ def confirm_subscription(invocation: str) -> None:
 
 @commands.command("replay-edited")
 @click.option(
-    "--body",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="A file with the body in the place of the recorded one.",
+    "--body", type=PATH, metavar="FILE", help="A file with the body in the place of the recorded one."
 )
 @click.option(
     "--value",
@@ -207,7 +205,7 @@ def preview(invocation: str, paths: tuple[str, ...]) -> None:
     """
     given: Given = dict(path.partition("=")[::2] for path in paths)
     if unknown := given.keys() - set(FIELD_NAMES):
-        end(f"{min(unknown)!r} is no field; write {FIELD_NAMES[0]}=PATH, to {FIELD_NAMES[-1]}", USAGE)
+        end(f"{min(unknown)!r} is no field; write {FIELD_NAMES[0]}=PATH, to {FIELD_NAMES[-1]}")
     found = api.get(Preview, "invocations", invocation, "preview", **given)
     for_programs(found)
     rows = [
@@ -237,7 +235,7 @@ def replay(*, invocation: str, fields: str, to: str | None, listener: str | None
     to a listener."""
     if listener is not None:
         if to is not None:
-            end("say --to URL or --listener NAME, one of them", USAGE)
+            end("say --to URL or --listener NAME, one of them")
         _send_to_listener(invocation, listener)
         return
     if to is not None:
@@ -280,12 +278,7 @@ def _send_to_listener(invocation: str, name: str) -> None:
 
 
 def _what(one: InvocationSummary) -> str:
-    """The event and the mapped values."""
     return " ".join(filter(None, [one.event or "", *one.other_values])) or "-"
-
-
-def _status(one: InvocationSummary) -> str:
-    return f"{one.status} (no workflow wants it)" if one.nobody_listens else str(one.status)
 
 
 @commands.command("recheck")
@@ -313,9 +306,7 @@ def recheck(webhook: str, admit: bool) -> None:
 
 
 @commands.command("save")
-@click.argument(
-    "folder", type=click.Path(path_type=Path), help="Where the file is written, like tests/events."
-)
+@click.argument("folder", type=PATH, help="Where the file is written, like tests/events.")
 @click.option("--as", "name", metavar="NAME", help="What the file is called. Default: after its event.")
 @click.option("--replace", is_flag=True, help="Write over a file that is there.")
 def save(*, invocation: str, folder: Path, name: str | None, replace: bool) -> None:
@@ -327,7 +318,7 @@ def save(*, invocation: str, folder: Path, name: str | None, replace: bool) -> N
       postern history save inv_… tests/events --as paid
     """
     if name is not None and not PLACE.fullmatch(name):
-        end("--as: a name has up to 80 letters, digits, dots, dashes and underscores", USAGE)
+        end("--as: a name has up to 80 letters, digits, dots, dashes and underscores")
     found = api.get(Fixture, "invocations", invocation, "fixture")
     stem = name.removesuffix(".json") if name else file_name(found, invocation)
     text, file = as_file(found).encode(), folder / f"{stem}.json"

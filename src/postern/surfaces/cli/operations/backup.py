@@ -6,8 +6,8 @@ import click
 
 from postern.surfaces.cli.files import read_secret
 from postern.surfaces.cli.gateway.api import api
-from postern.surfaces.cli.options import command
-from postern.surfaces.cli.run import USAGE, end, for_programs, note, out, plain
+from postern.surfaces.cli.options import PATH, command
+from postern.surfaces.cli.run import end, for_programs, note, out, plain
 
 passphrase_option = click.option(
     "--passphrase", metavar="SOURCE", help="Of the sealed keys: env:NAME, file:PATH or -."
@@ -15,7 +15,7 @@ passphrase_option = click.option(
 
 
 @command()
-@click.argument("file", type=click.Path(path_type=Path), help="The file to write.")
+@click.argument("file", type=PATH, help="The file to write.")
 @click.option(
     "--keys", is_flag=True, help="Put the secret keys into it, in clear: whoever has the file has them."
 )
@@ -41,7 +41,7 @@ def backup(*, file: Path, keys: bool, passphrase: str | None, replace: bool) -> 
 
 
 @command()
-@click.argument("file", type=click.Path(path_type=Path), help="What `postern backup` has written.")
+@click.argument("file", type=PATH, help="What `postern backup` has written.")
 @passphrase_option
 @click.option("--replace", is_flag=True, help="Move a database that is there aside; nothing is deleted.")
 def restore(file: Path, passphrase: str | None, replace: bool) -> None:
@@ -73,4 +73,4 @@ def _passphrase(source: str | None) -> str | None:
     if source is None:
         return None
     # Without one, the keys would be left out, and whoever relies on them would learn it at the restore.
-    return read_secret(source) or end(f"the passphrase from {source} is empty", USAGE)
+    return read_secret(source) or end(f"the passphrase from {source} is empty")

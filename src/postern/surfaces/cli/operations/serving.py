@@ -9,8 +9,8 @@ from postern.core.access.accounts import LEVELS
 from postern.core.operations.shown_setting import ShownSetting
 from postern.extras import missing
 from postern.surfaces.cli.gateway.api import api
-from postern.surfaces.cli.options import Choice, command
-from postern.surfaces.cli.run import NOT_FOUND, USAGE, end, err, for_programs, out, report, show_page
+from postern.surfaces.cli.options import PATH, Choice, command
+from postern.surfaces.cli.run import NOT_FOUND, end, err, for_programs, out, report, show_page
 from postern.usecases.answers import Listing, whole
 
 
@@ -38,7 +38,7 @@ def serve(workers: int, example: bool, worker: str | None) -> None:
 @click.command()
 @click.argument(
     "workflows",
-    type=click.Path(path_type=Path),
+    type=PATH,
     required=False,
     metavar="[FILE|FOLDER]",
     help="The workflow files. Default: POSTERN_WORKFLOWS, ./workflows.",
@@ -112,7 +112,7 @@ def mcp(level: str) -> None:
     """
     machine = api.machine("mcp")
     if sentence := missing("mcp", "This command"):
-        end(sentence, USAGE)
+        end(sentence)
     machine.speak_mcp(level)
 
 

@@ -10,8 +10,8 @@ import click
 
 from postern.surfaces.cli.files import unicode_of, written
 from postern.surfaces.cli.gateway.api import api
-from postern.surfaces.cli.options import command
-from postern.surfaces.cli.run import DIFFERS, USAGE, end, for_programs, note, out, plain, show_json
+from postern.surfaces.cli.options import PATH, command
+from postern.surfaces.cli.run import DIFFERS, end, for_programs, note, out, plain, show_json
 from postern.surfaces.cli.terminal import Style
 from postern.usecases.answers import as_plain
 from postern.usecases.webhooks.views import Applied, Configuration
@@ -29,13 +29,7 @@ HEAD = """\
 
 
 @command()
-@click.option(
-    "--output",
-    "-o",
-    "to",
-    type=click.Path(path_type=Path),
-    help="Write to this file instead of standard output.",
-)
+@click.option("--output", "-o", "to", type=PATH, help="Write to this file instead of standard output.")
 @click.option(
     "--all",
     "all_of_it",
@@ -45,7 +39,7 @@ HEAD = """\
 def export(to: Path | None, all_of_it: bool) -> None:
     """Print every webhook as YAML, for a repository. Secrets are references, never values."""
     if to is not None and api.here().is_own(to):
-        end(f"{to} is a file of the gateway's own; give the export another name", USAGE)
+        end(f"{to} is a file of the gateway's own; give the export another name")
     if all_of_it:
         export_everything(to)
         return
@@ -92,14 +86,15 @@ def _yaml() -> ModuleType:
 def _secrets(document: Any, folder: Path) -> list[dict[str, str]]:
     """Returns the secrets that the document's references name on this machine."""
     found: dict[tuple[str, str], str | None] = {}
-    for webhook in _list(_object(document).get("webhooks")):
+    webhooks = _object(document).get("webhooks")
+    for webhook in webhooks if isinstance(webhooks, list) else ():
         for part in (
             _object(_object(webhook).get("authentication")),
             _object(_object(_object(webhook).get("schedule")).get("headers")),
         ):
             for reference in part.values():
-                kind, name = next(iter(reference.items())) if _is_pair(reference) else ("", "")
-                if kind in ("env", "file") and isinstance(name, str) and name:
+                kind, name = next(iter(_object(reference).items()), ("", ""))
+                if kind in ("env", "file") and len(reference) == 1 and isinstance(name, str) and name:
                     text = os.environ.get(name) if kind == "env" else _text_of(folder / name)
                     found[kind, name] = _as_secret(text, name)
     return [{"kind": kind, "name": name, "value": value} for (kind, name), value in found.items() if value]
@@ -107,14 +102,6 @@ def _secrets(document: Any, folder: Path) -> list[dict[str, str]]:
 
 def _object(value: Any) -> dict[Any, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _is_pair(value: Any) -> bool:
-    return isinstance(value, dict) and len(value) == 1
 
 
 def _text_of(file: Path) -> str | None:
@@ -127,7 +114,7 @@ def _text_of(file: Path) -> str | None:
 
 def _as_secret(text: str | None, name: str) -> str | None:
     if text is not None and len(text) > LONGEST_SECRET:
-        end(f"{name} holds more than {LONGEST_SECRET:,} characters, which no secret has", USAGE)
+        end(f"{name} holds more than {LONGEST_SECRET:,} characters, which no secret has")
     return text if text is None else unicode_of(text, name)
 
 

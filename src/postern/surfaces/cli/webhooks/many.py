@@ -8,7 +8,7 @@ from postern.core.webhooks.listing import ACTIONS
 from postern.surfaces.cli.filters import which_webhooks
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.options import Choice, Given
-from postern.surfaces.cli.run import CONFLICT, USAGE, counted, end, for_programs, note, out, plain
+from postern.surfaces.cli.run import CONFLICT, counted, end, for_programs, note, out, plain
 from postern.surfaces.cli.webhooks.webhooks import commands
 from postern.usecases.webhooks.views import Many
 
@@ -60,29 +60,25 @@ def many(
       postern webhooks many move --tag europe --to Shops/Europe
     """
     if (bool(webhooks) + bool(wanted) + everything) != 1:
-        end("Say which webhooks: their ids, or a filter, or --all.", USAGE)
+        end("Say which webhooks: their ids, or a filter, or --all.")
     request: dict[str, Any] = {"action": action}
     request |= {"webhookIds": webhooks} if webhooks else {"filter": wanted}
     if tags is not None:
         request["tags"] = [one.strip() for one in tags.split(",") if one.strip()]
     if to is not None:
         request["folder"] = None if to == "-" else to
+    done: Many | None = None
     if dry_run or not (yes or out.as_json):
-        seen = api.post(Many, "webhooks", "many", body={**request, "dryRun": True})
-        if dry_run:
-            _report(seen)
-            return
-        if not seen.done:
-            _report(seen)
-            _end(seen)
-            return
-        out.print(f"{action.capitalize()}: {seen.done} of {counted(seen.matched, 'webhook')} that match.")
-        click.confirm(f"{LOSES.get(action, '')} Go on?".strip(), abort=True)
-        # What matches meanwhile was not agreed to.
-        request["expected"] = seen.matched
-    done = api.post(Many, "webhooks", "many", body=request)
+        done = api.post(Many, "webhooks", "many", body={**request, "dryRun": True})
+        if done.done and not dry_run:
+            out.print(f"{action.capitalize()}: {done.done} of {counted(done.matched, 'webhook')} that match.")
+            click.confirm(f"{LOSES.get(action, '')} Go on?".strip(), abort=True)
+            # What matches meanwhile was not agreed to.
+            request["expected"], done = done.matched, None
+    done = done or api.post(Many, "webhooks", "many", body=request)
     _report(done)
-    _end(done)
+    if done.not_done and not dry_run:
+        raise click.exceptions.Exit(CONFLICT)
 
 
 def _report(done: Many) -> None:
@@ -101,8 +97,3 @@ def _report(done: Many) -> None:
         note(f"Not done: {plain(one.name or one.id)} ({one.id}): {plain(one.reason)}", "yellow")
     if done.not_done > len(done.reasons):
         note(f"Not done: {done.not_done - len(done.reasons)} more.", "yellow")
-
-
-def _end(done: Many) -> None:
-    if done.not_done:
-        raise click.exceptions.Exit(CONFLICT)

@@ -4,7 +4,7 @@ import click
 
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.options import Choice
-from postern.surfaces.cli.run import USAGE, end, for_programs, report, show_table
+from postern.surfaces.cli.run import end, for_programs, report, show_table
 from postern.surfaces.cli.webhooks.webhooks import commands
 from postern.usecases.answers import read_json
 from postern.usecases.history.views.requests import TOO_LARGE, NotRecording, Recording, Sample
@@ -25,7 +25,7 @@ LANGUAGES = ("python", "n8n", "nodeRed", "liquid")
 def record(*, webhook: str | None, every: bool, minutes: float, off: bool) -> None:
     """Record Events: keep the next accepted call or replay as the webhook's sample."""
     if (webhook is None) != every:
-        end("name one webhook, or say --all", USAGE)
+        end("name one webhook, or say --all")
     done = _stop_recording(webhook) if off else _record(webhook, minutes * 60)
     which = "every webhook" if every else webhook
     report(

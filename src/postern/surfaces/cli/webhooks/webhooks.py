@@ -18,7 +18,6 @@ from postern.surfaces.cli.run import (
     CONFLICT,
     FAILED,
     NOT_FOUND,
-    USAGE,
     confirm,
     counted,
     end,
@@ -62,7 +61,7 @@ def assignments(pairs: tuple[str, ...]) -> Patch:
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals or not name:
-            end(f"{pair!r}: write setting=value", USAGE)
+            end(f"{pair!r}: write setting=value")
         try:
             value: Any = msgspec.json.decode(text)
         except msgspec.DecodeError:
@@ -72,12 +71,10 @@ def assignments(pairs: tuple[str, ...]) -> Patch:
         for parent in parents:
             place = place.setdefault(parent, {})
             if not isinstance(place, dict):
-                end(
-                    f"{pair!r}: {parent} was given as a whole before; write all of it at once, or none", USAGE
-                )
+                end(f"{pair!r}: {parent} was given as a whole before; write all of it at once, or none")
         place[last] = value
     if not isinstance(result.get("authentication", {}), dict):
-        end("authentication: name what of it to set, like authentication.placement=bearer", USAGE)
+        end("authentication: name what of it to set, like authentication.placement=bearer")
     return result
 
 
@@ -208,7 +205,7 @@ def change(*, webhook: str, settings: tuple[str, ...], secret: str | None, secon
     """
     patch = assignments(settings)
     if not patch and not secret and not second_secret:
-        end("Say what to change: SETTING=VALUE, --secret or --second-secret.", USAGE)
+        end("Say what to change: SETTING=VALUE, --secret or --second-secret.")
     if secret or second_secret:
         method = api.get(Webhook, "webhooks", webhook).authentication.method
         main_name, second_name = SECRETS.get(method, SECRETS["hmac"])

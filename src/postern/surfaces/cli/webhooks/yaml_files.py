@@ -6,7 +6,8 @@ from typing import Any
 
 import yaml
 
-from postern.surfaces.cli.run import USAGE, end
+from postern.surfaces.cli.files import in_words, unicode_of
+from postern.surfaces.cli.run import end
 from postern.usecases.answers import as_json
 
 
@@ -49,32 +50,21 @@ def _whole_characters(text: str) -> str:
 def read(source: str) -> Any:
     file = "standard input" if source == "-" else source
     try:
-        document = yaml.load(_text(source), _Loader)
+        with in_words(file):
+            text = unicode_of(sys.stdin.read() if source == "-" else Path(source).read_text(), file)
+        document = yaml.load(text, _Loader)
     except RecursionError:
-        end(f"{file} is nested too deeply", USAGE)
-    except OSError as error:
-        end(f"{file} cannot be read: {error.strerror}", USAGE)
-    except UnicodeError:
-        end(f"{file} is not UTF-8 text", USAGE)
+        end(f"{file} is nested too deeply")
     except yaml.MarkedYAMLError as error:
         # Its own text quotes the line, and a secret may stand there.
         where = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        end(f"{file}{where}: this is not YAML: {error.problem}", USAGE)
+        end(f"{file}{where}: this is not YAML: {error.problem}")
     except yaml.YAMLError:
-        end(f"{file} is not YAML", USAGE)
+        end(f"{file} is not YAML")
     except (ValueError, LookupError, AttributeError, OverflowError):  # of PyYAML's readers of values
-        end(f"{file} holds a number, a date, a character or a tagged value that is none", USAGE)
+        end(f"{file} holds a number, a date, a character or a tagged value that is none")
     try:
         as_json(document)
     except (NotImplementedError, UnicodeEncodeError):
-        end(
-            f"{file} holds half a character, or a name that is no text (true, null); write it in quotes",
-            USAGE,
-        )
+        end(f"{file} holds half a character, or a name that is no text (true, null); write it in quotes")
     return document
-
-
-def _text(source: str) -> str:
-    text = sys.stdin.read() if source == "-" else Path(source).read_text()
-    text.encode()  # what comes in may have bytes in it that are no text, each as half a character
-    return text
