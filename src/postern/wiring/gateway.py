@@ -124,10 +124,8 @@ async def opened(
     engine. ``watch`` is called with what becomes of the workflow files and of runs, where that is the embedded one.
     ``migrates``: the database of an older version is brought up to date, if it is SQLite. ``begins``: where there is no
     database, one is made. Whatever is refused, nothing has been written then, and no key been made."""
-    if serving_on:
-        engine = make_engine(settings, watch)  # first: it may say that its settings cannot work
-    else:
-        engine = None
+    # First: it may say that its settings cannot work.
+    engine = make_engine(settings, watch) if serving_on else None
     file = database_file(settings)
     is_new = file is not None and not file.exists()
     if is_new:
@@ -226,10 +224,8 @@ def _assembled(
 
 
 def load_workflows(path: Path) -> Loaded:
-    with (
-        ends_at_ctrl_c(),
-        redirect_stdout(sys.stderr),
-    ):  # what a file prints is no part of what a command says
+    # What a file prints is no part of what a command says.
+    with ends_at_ctrl_c(), redirect_stdout(sys.stderr):
         return load(path)
 
 

@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
 import uvloop
 from sqlalchemy.engine import make_url
 
@@ -81,9 +82,8 @@ class OnThisMachine:
                 self._gateway = await self._opened.enter_async_context(
                     opened(self._settings, migrates=False, begins=begins)
                 )
-                if (
-                    file is not None and is_new
-                ):  # most likely the command was typed in another folder than `serve`
+                # Most likely the command was typed in another folder than `serve`.
+                if file is not None and is_new:
                     print(
                         f"There was no database in {file.parent}: a new one was begun. POSTERN_DATA_DIR says where it is.",
                         file=sys.stderr,
@@ -104,12 +104,12 @@ class OnThisMachine:
                 _write_example(settings.workflows)
             if workers > 1:
                 sys.exit(asyncio.run(serve_with(settings, workers)))
-            uvloop.run(serve(settings, WorkerSlot.parse(slot) if slot else None))
+            uvloop.run(serve(settings, msgspec.json.decode(slot, type=WorkerSlot) if slot else None))
 
     def develop(self, example: bool) -> None:
         if self._settings.engine != "embedded":
             engine = self._settings.engine
-            end(f"`postern dev` is for workflow files, and POSTERN_ENGINE={engine} runs none of them.", USAGE)
+            end(f"`postern dev` is for workflow files, and POSTERN_ENGINE={engine} runs none of them.")
         set_up_logs(self._settings.log)
         with ends_in_a_sentence(), suppress(KeyboardInterrupt):  # while it starts or ends
             if example:
@@ -129,15 +129,15 @@ class OnThisMachine:
         try:
             whence, where = database_address(whence), database_address(where)
         except ValueError as error:
-            end(f"--from and --to must be {error}", USAGE)
+            end(f"--from and --to must be {error}")
         if whence == where:
-            end("--from and --to are the same database", USAGE)
+            end("--from and --to are the same database")
         file = make_url(whence).database if whence.startswith("sqlite") else None
         if file is not None and not Path(file).exists():
-            end(f"There is no database {file}.", USAGE)
+            end(f"There is no database {file}.")
         sentence = missing("postgres", "A Postgres database")
         if sentence and any(url.startswith("postgresql") for url in (whence, where)):
-            end(sentence, USAGE)
+            end(sentence)
         source, target = Database(whence), Database(where)
         try:
             # A gateway on either of them would write what is not copied, or what nobody expects there.
@@ -214,7 +214,7 @@ def _written(before: str = "", instead: str = "") -> Iterator[None]:
     except FileExistsError as error:
         end(f"{before}{error.filename} exists already", CONFLICT, "conflict")
     except OSError as error:
-        end(f"{before}{error.filename} cannot be written: {error.strerror}{instead}", USAGE)
+        end(f"{before}{error.filename} cannot be written: {error.strerror}{instead}")
 
 
 def _write_example(workflows: Path) -> None:

@@ -16,7 +16,7 @@ from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.gateway.beside import GatewaySocket, digests
 from postern.surfaces.cli.gateway.machine import Machine
 from postern.surfaces.cli.gateway.source import HttpAnswer, HttpQuestion
-from postern.surfaces.cli.run import USAGE, end
+from postern.surfaces.cli.run import end
 
 if TYPE_CHECKING:
     from postern.wiring.machine import OnThisMachine
@@ -31,10 +31,7 @@ def check_owner(settings: Settings) -> None:
     if "data_dir" not in settings.sources and folder.exists():
         owner = folder.stat().st_uid
         if owner not in (0, os.geteuid()):
-            end(
-                f"{folder.resolve()} belongs to another user; name it with POSTERN_DATA_DIR if you mean it",
-                USAGE,
-            )
+            end(f"{folder.resolve()} belongs to another user; name it with POSTERN_DATA_DIR if you mean it")
 
 
 def on_this_machine() -> "type[OnThisMachine]":
@@ -94,9 +91,9 @@ def open_local() -> LocalApi:
     try:
         return LocalApi(Settings(os.environ))
     except SettingError as error:
-        end(str(error), USAGE)
+        end(str(error))
     except FileNotFoundError:  # a relative path has no beginning
-        end("The folder in which this was typed has been deleted; go to another one", USAGE)
+        end("The folder in which this was typed has been deleted; go to another one")
 
 
 def cli() -> int:

@@ -367,7 +367,6 @@ def carry_out(function: Automation, event: Any) -> Any:
 
 @contextmanager
 def collecting() -> Iterator[list[Declared]]:
-    """Adds every workflow that is declared within to the list."""
     found: list[Declared] = []
     token = _collected.set(found)
     try:

@@ -31,7 +31,6 @@ class SourcePlace:
     file: str
     line: int
     text: str = ""
-    """The line as it is written there."""
 
     def __str__(self) -> str:
         return f"{self.file}, line {self.line}"
@@ -67,7 +66,6 @@ class Loaded:
 
     @property
     def failed(self) -> BrokenFile | None:
-        """The reason why no workflow can run."""
         return self.broken[0] if self.broken and not self.workflows else None
 
 
@@ -83,7 +81,6 @@ def workflow_files(path: Path) -> list[Path]:
 
 
 def folder_of(path: Path) -> Path:
-    """Returns the folder of the user's own files."""
     return path if path.is_dir() else path.parent
 
 

@@ -38,7 +38,6 @@ class Clock:
 
     @property
     def passed(self) -> float:
-        """Seconds since the start."""
         return self._passed
 
     @property

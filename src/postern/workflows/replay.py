@@ -57,7 +57,6 @@ class StepReplay:
     stand_in: StandIn | None = None
     position: int = 0
     busy: bool = False
-    """Whether a step is at work."""
     on_disk: Callable[[], None] | None = None
     """Waits for what was recorded last."""
     over: BaseException | None = None

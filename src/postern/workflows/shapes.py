@@ -79,7 +79,8 @@ class Classes:
     @property
     def imported(self) -> list[str]:
         """The names from ``typing`` that the definitions use."""
-        used = {word for text in self.definitions for word in _NAME.findall(_without_texts(text))}
+        without_texts = (re.sub(r'"(?:[^"\\]|\\.)*"', "", text) for text in self.definitions)
+        used = {word for text in without_texts for word in _NAME.findall(text)}
         return [one for one in TYPING if one in used or one == "TypedDict"]
 
     def type_of(self, shape: JsonShape, title: str) -> str:
@@ -142,10 +143,6 @@ def _merge(into: JsonShape, other: JsonShape) -> None:
     if other.items is not None:
         into.items = into.items or JsonShape()
         _merge(into.items, other.items)
-
-
-def _without_texts(definition: str) -> str:
-    return re.sub(r'"(?:[^"\\]|\\.)*"', "", definition)
 
 
 def title_of(key: str, parent: str) -> str:

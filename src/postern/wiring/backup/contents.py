@@ -3,9 +3,8 @@
 import os
 from pathlib import Path
 
-from sqlalchemy.engine import make_url
-
 from postern.settings import PREFIX, Settings
+from postern.wiring.gateway import database_file
 from postern.wiring.starting import CannotStart
 
 FORMAT = 1
@@ -38,17 +37,18 @@ class BackupFailed(CannotStart):
 
 
 def sqlite_file(settings: Settings) -> Path:
-    if not settings.is_sqlite:
+    file = database_file(settings)
+    if file is None:
         raise BackupFailed("a Postgres database is backed up with Postgres' own tools: see docs/backup.md")
-    return Path(make_url(settings.database).database or "")
+    return file
 
 
 def is_own(settings: Settings, file: Path) -> bool:
     """Whether it is one that the gateway needs, which may not even be there yet: nothing else may take its place."""
     folder = settings.data_dir.resolve()
     own = {folder / f"{JOURNAL}{side}" for side in SIDES} | {folder / name for name in OWN}
-    if settings.is_sqlite:
-        database = sqlite_file(settings).resolve()
+    if (file_of_database := database_file(settings)) is not None:
+        database = file_of_database.resolve()
         own |= {database.with_name(database.name + side) for side in (*SIDES, ".lock")}
     for name, value in settings.environment.items():
         if name.startswith(PREFIX) and name.endswith("_FILE") and value:

@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import msgspec
+
 from postern.observe.logs import log
 from postern.surfaces.http.server import DRAIN_SECONDS, pass_over_others
 from postern.wiring.workers.worker import WorkerSlot
@@ -90,7 +92,7 @@ class Workers:
                 worker.number, len(self._workers), worker.listener.fileno(), theirs.fileno(), self._socket_dir
             )
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "postern", "serve", "--worker", str(slot),
+                sys.executable, "-m", "postern", "serve", "--worker", msgspec.json.encode(slot),
                 pass_fds=(slot.listener, slot.lifeline),
                 process_group=0,  # Ctrl-C is for the parent alone, which ends the workers in order
             )  # fmt: skip
@@ -170,9 +172,8 @@ class Workers:
         self._stopping.set()
         for worker in self._workers:
             if worker.process is not None:
-                _signal(
-                    worker.process, signal.SIGTERM
-                )  # asked twice: its workers are asked twice, and do not wait for slow callers
+                # Asked twice, it asks its workers twice, and they do not wait for slow callers.
+                _signal(worker.process, signal.SIGTERM)
 
     async def _ended(self) -> None:
         if self._replacing is not None:
@@ -185,7 +186,7 @@ class Workers:
 
 
 @contextmanager
-def _folder_for_sockets(data_dir: Path) -> Iterator[Path]:
+def _folder_for_sockets(data_dir: Path) -> Iterator[str]:
     """Makes the folder of the workers' sockets. The data folder's name may be too long for a socket's. A folder that
     is noted there was left by a parent that was killed, for whoever serves holds the data folder."""
     note = data_dir / "workers.sockets"
@@ -196,7 +197,7 @@ def _folder_for_sockets(data_dir: Path) -> Iterator[Path]:
         left.rmdir()
     with tempfile.TemporaryDirectory(prefix="postern-") as folder:
         note.write_text(folder)
-        yield Path(folder)
+        yield folder
     note.unlink(missing_ok=True)
 
 

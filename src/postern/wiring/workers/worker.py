@@ -23,23 +23,15 @@ PATIENCE = 2.0
 
 
 class WorkerSlot(Struct, frozen=True):
-    """The parent's orders for a worker, as one word on its command line."""
+    """The parent's orders for a worker, as JSON on its command line."""
 
     number: int
     of: int
     listener: int
     lifeline: int
     """Written to when it serves; at its end the parent is gone."""
-    socket_dir: Path
+    socket_dir: str
     """The folder in which workers ask each other for their metrics."""
-
-    def __str__(self) -> str:
-        return f"{self.number}:{self.of}:{self.listener}:{self.lifeline}:{self.socket_dir}"
-
-    @classmethod
-    def parse(cls, word: str) -> "WorkerSlot":
-        number, of, listener, lifeline, socket_dir = word.split(":", 4)
-        return cls(int(number), int(of), int(listener), int(lifeline), Path(socket_dir))
 
 
 class Lifeline:
@@ -93,7 +85,7 @@ class WorkerMetrics:
             return ""
 
     def _path(self, number: int) -> Path:
-        return self._slot.socket_dir / f"worker-{number}.sock"
+        return Path(self._slot.socket_dir, f"worker-{number}.sock")
 
 
 def merged(by_worker: dict[int, str]) -> str:
