@@ -179,6 +179,7 @@ def sender_page(name: str) -> str:
         ["Waits", f"{preset.sender.timeout_seconds:g} seconds" if preset.sender.timeout_seconds else ""],
         ["Retries", preset.sender.retries],
         ["Mind", preset.sender.reactions],
+        ["Source", preset.sender.source],
         *send_again_facts(preset.send_again),
         ["Body", "An array is accepted, and read as its `items`." if preset.sends_arrays else ""],
         ["Test calls", ", ".join(f"`{sample.event}`" for sample in preset.samples)],

@@ -41,9 +41,16 @@ def test_a_preset_says_what_to_paste_and_how_its_sender_behaves(name: str) -> No
     assert preset.title and preset.setup and preset.secret.paste and preset.secret.where
     assert preset.sender.retries and preset.version >= 1
     # A caller that waits is answered before its sender hangs up.
-    if preset.synchronous_timeout_seconds is not None:
-        assert preset.sender.timeout_seconds is not None
+    if preset.synchronous_timeout_seconds is not None and preset.sender.timeout_seconds is not None:
         assert 0 < preset.synchronous_timeout_seconds < preset.sender.timeout_seconds
+
+
+@pytest.mark.parametrize("name", SENDERS)
+def test_no_preset_says_how_its_sender_behaves_without_a_source(name: str) -> None:
+    sender = presets.get(name).sender
+    if not sender.source:
+        assert sender.retries == "Not known."
+        assert not (sender.retry_hours or sender.then or sender.timeout_seconds)
 
 
 WEAK, NARROW = {"algorithm"}, {"signedContent"}

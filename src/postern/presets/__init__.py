@@ -35,15 +35,16 @@ class Secret(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Sender(Struct, frozen=True, forbid_unknown_fields=True):
-    """The sender's behaviour when it calls. ``timeout_seconds`` is None if its documents say nothing."""
+    """The sender's behaviour when it calls. ``timeout_seconds`` is None if no document was found that says it."""
 
     retries: str
+    """``Not known.`` if no document was found."""
     retry_hours: int = 0
-    """The time during which it may send a call again; 0 if its documents say nothing, or it sends none again."""
+    """The time during which it may send a call again; 0 if its documents say nothing, or it is less than an hour."""
     then: str = ""
     """What it does with the webhook when all tries have failed. The text follows the sender's name."""
     source: str = ""
-    """The document that says how often it sends again and what it does then."""
+    """The documents that say how long it waits, how often it sends again and what it does then."""
     reactions: str = ""
     timeout_seconds: float | None = None
 
@@ -95,7 +96,7 @@ class Preset(Struct, frozen=True, forbid_unknown_fields=True):
     """The bodies are arrays of events, which are read as the object ``{"items": […]}``."""
     send_again: SendAgain | None = None
     synchronous_timeout_seconds: float | None = None
-    """The seconds for which this sender waits for the workflow's answer."""
+    """The seconds for which this sender is kept waiting for the workflow's answer."""
 
     @property
     def signs_url(self) -> bool:

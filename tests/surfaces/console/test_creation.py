@@ -63,6 +63,14 @@ def test_a_signing_service_is_found_by_searching_and_needs_one_secret(console: C
     assert "a shop's secret" not in console.page.content()
 
 
+def test_a_sender_that_sends_again_for_weeks_gets_the_longest_window(console: Console) -> None:
+    console.open("/webhooks/new/signed?provider=adyen")
+    console.page.get_by_label("Signing secret").fill("0A" * 32)
+    console.click("Create webhook")
+    protection = console.api.get(f"webhooks/{made(console)}").json["duplicateProtection"]
+    assert protection["windowSeconds"] == 7 * 86_400
+
+
 def test_a_sender_that_wants_the_url_first_gets_its_secret_afterwards(console: Console) -> None:
     console.webhook(name="shopify")
     answer(console, "A service that signs its webhooks")

@@ -226,9 +226,11 @@ def test_on_a_slow_line_what_was_typed_last_is_what_is_looked_for(
     page.unroute_all(behavior="ignoreErrors")
 
 
-def test_a_chart_knows_how_long_the_sender_waits(console: Console, webhook: dict[str, Any]) -> None:
+def test_a_chart_knows_how_long_the_sender_waits(console: Console) -> None:
+    webhook = console.shop("Watched")
+    console.sold(webhook, b"{}")
     console.open(f"/volume?webhook={webhook['id']}")
-    expect(console.page.locator(".legend .limit")).to_have_text("Stripe waits 30 s")
+    expect(console.page.locator(".legend .limit")).to_have_text("Shopify waits 5 s")
 
 
 # What is written on a canvas is in no document: each text's box, as it is drawn.

@@ -2,6 +2,7 @@
 
 import pytest
 
+from support.every_kind import secret_of
 from support.house import House
 
 
@@ -54,15 +55,25 @@ async def test_a_signature_that_does_not_cover_the_body_is_reported_until_a_dige
     assert await warned_of_the_body("{timestamp}.{body}") is False
 
 
-@pytest.mark.parametrize(("hours", "known_for"), [(72, None), (24, "24"), (1.5, "1.5")])
+@pytest.mark.parametrize(
+    ("title", "again", "hours", "known_for"),
+    [
+        ("Stripe", 72, 72, None),
+        ("Stripe", 72, 24, "24"),
+        ("Stripe", 72, 1.5, "1.5"),
+        ("Wise", 336, 24, "24"),
+        ("Wise", 336, 168, None),  # no window is longer
+    ],
+)
 async def test_a_window_is_compared_with_how_long_the_sender_sends_again(
-    house: House, hours: float, known_for: str | None
+    house: House, title: str, again: int, hours: float, known_for: str | None
 ) -> None:
+    secret = "whsec_0123456789" if title == "Stripe" else secret_of(title.lower())
     made = await house.webhook(
-        authentication={"method": "hmac", "provider": "stripe", "secret": "whsec_0123456789"},
+        authentication={"method": "hmac", "provider": title.lower(), "secret": secret},
         duplicateProtection={"enabled": True, "windowSeconds": int(hours * 3600)},
     )
-    expected = f"Stripe may send a call again for 72 hours, and a duplicate is known for {known_for}:"
+    expected = f"{title} may send a call again for {again} hours, and a duplicate is known for {known_for}:"
     assert [one.partition(" one that comes later")[0] for one in made.warnings] == [expected] * bool(
         known_for
     )

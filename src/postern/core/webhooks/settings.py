@@ -101,13 +101,16 @@ class AcceptedAnswer(Setting, frozen=True):
     body: Annotated[str, Bounds(max_length=4096)] = ""
 
 
+LONGEST_WINDOW = 7 * 86400
+
+
 class DuplicateProtection(Setting, frozen=True):
     """A delivery that comes again within the window starts nothing. ``key`` is ``header:Name`` or a path in the body; null:
     the sender's delivery id, otherwise the body."""
 
     enabled: bool = False
     key: Annotated[str, Bounds(check=bounds.duplicate_key)] | None = None
-    window_seconds: Annotated[int, Bounds(ge=60, le=7 * 86400)] = 86400
+    window_seconds: Annotated[int, Bounds(ge=60, le=LONGEST_WINDOW)] = 86400
 
 
 class CorsSetting(Setting, frozen=True):

@@ -2,7 +2,12 @@
 
 from postern import presets
 from postern.core.signatures.encoding import is_stand_in
-from postern.core.webhooks.settings import NoAuthentication, SignatureAuthentication, TokenAuthentication
+from postern.core.webhooks.settings import (
+    LONGEST_WINDOW,
+    NoAuthentication,
+    SignatureAuthentication,
+    TokenAuthentication,
+)
 from postern.core.webhooks.stored import StoredWebhook
 from postern.usecases.webhooks.resolving import scheme_of
 from postern.usecases.webhooks.views import ScheduleState
@@ -63,7 +68,9 @@ def _about_signatures(webhook: StoredWebhook, authentication: SignatureAuthentic
 
 def _about_duplicates(webhook: StoredWebhook, provider: str) -> list[str]:
     sender, setting = presets.load().get(provider), webhook.settings.duplicate_protection
-    if not sender or not setting.enabled or setting.window_seconds >= sender.sender.retry_hours * 3600:
+    if not sender or not setting.enabled:
+        return []
+    if setting.window_seconds >= min(sender.sender.retry_hours * 3600, LONGEST_WINDOW):
         return []
     return [
         f"{sender.title} may send a call again for {sender.sender.retry_hours} hours, and a duplicate is known for"

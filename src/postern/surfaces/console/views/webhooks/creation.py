@@ -5,6 +5,7 @@ from starlette.responses import Response
 
 from postern.core.documents import Document
 from postern.core.problems import Refused
+from postern.core.webhooks.settings import LONGEST_WINDOW
 from postern.surfaces.console import senders, snippets
 from postern.surfaces.console.views.signatures.tester import read_request
 from postern.surfaces.console.views.webhooks import first_steps, schedule, settings, test_call
@@ -166,7 +167,7 @@ def _request(answer: str, sent: Form) -> Document:
             provider = sent.text("provider")
             hours = senders.about(provider).sender.retry_hours if provider in senders.names() else 0
             made["duplicateProtection"] = {"enabled": True} | (
-                {"windowSeconds": hours * 3600} if hours else {}
+                {"windowSeconds": min(hours * 3600, LONGEST_WINDOW)} if hours else {}
             )
         case "browser":
             made["cors"] = {"enabled": True, "origins": sent.lines("origins") or ["*"]}
