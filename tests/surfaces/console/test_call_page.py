@@ -1,5 +1,6 @@
 """A call's page: what was sent in every view, to be searched, copied and taken along."""
 
+import base64
 import json
 import re
 
@@ -78,6 +79,25 @@ def test_a_value_is_found_its_way_opened_and_its_path_copied(
     assert console.page.evaluate("navigator.clipboard.readText()") == "who.e\\.mail"
     found = console.api.get(f"invocations/{calls['json']}/preview?fieldTwo=who.e%5C.mail").json
     assert found["fieldTwo"] == "ada@example.com", "and a mapping takes it"
+
+
+def test_a_body_is_edited_indented_and_keeps_its_bytes_if_it_was_not_edited(
+    console: Console, calls: dict[str, str]
+) -> None:
+    def replayed() -> bytes:
+        console.click("Replay the changed copy")
+        expect(console.page).to_have_url(re.compile(r"/calls/inv_[0-9a-f]{32}(\?|$)"))
+        return base64.b64decode(console.api.get(f"invocations/{console.path[7:]}/request").json["bodyBase64"])
+
+    console.open(f"/calls/{calls['json']}/edit")
+    body = console.page.get_by_role("textbox", name="Body")
+    expect(body).to_have_value(re.compile(r'^\{\n  "'))
+    console.page.get_by_text("Set values by hand").click()
+    console.page.get_by_label("Field two").fill("by hand")
+    assert replayed() == BODY
+    console.open(f"/calls/{calls['json']}/edit")
+    body.fill('{"n": 2}')
+    assert replayed() == b'{"n": 2}'
 
 
 def test_a_view_stays_when_the_story_is_shown_again(console: Console, calls: dict[str, str]) -> None:

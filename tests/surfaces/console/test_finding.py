@@ -169,11 +169,12 @@ def test_a_time_is_chosen_by_drawing_over_the_strip(console: Console, orders: di
     assert box is not None
     console.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 9)
     console.page.mouse.down()
-    console.page.mouse.move(box["x"] + box["width"], box["y"] + 9)
+    console.page.mouse.move(box["x"] + box["width"] - 2, box["y"] + 9)  # within the last bar
     console.page.mouse.up()
     expect(strip.locator(".chosen")).to_have_count(1)
     assert re.search(r"since=\S+Z&until=\S+Z", console.page.url)
     expect(console.page.locator(".chip time")).to_have_count(2)
+    expect(console.page.locator("table.calls tbody tr").first).to_be_visible()
 
 
 LONG = """

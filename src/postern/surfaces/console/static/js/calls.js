@@ -131,8 +131,10 @@ function draw(event) {
   const end = (ended) => {
     removeEventListener("pointermove", move);
     brush.remove();
-    const [from, to] = [begun, at(ended.clientX)].sort((a, b) => a - b);
+    const bars = Number(strip.dataset.bars);
+    let [from, to] = [begun, at(ended.clientX)].sort((a, b) => a - b);
     if (ended.type !== "pointerup" || to - from < 0.01) return;
+    [from, to] = [Math.floor(from * bars) / bars, Math.ceil(to * bars) / bars]; // a bar is chosen as a whole
     const [since, until] = [strip.dataset.since, strip.dataset.until].map((text) => Date.parse(text));
     const moment = (part) => new Date(since + part * (until - since)).toISOString().replace(/\.\d+Z/, "Z");
     const field = document.getElementById("q");

@@ -7,6 +7,7 @@ from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.history.compare import Difference
 from postern.core.history.replay import Values
 from postern.core.problems import Refused
+from postern.surfaces.console import bodies
 from postern.surfaces.console.views.history import story
 from postern.surfaces.console.views.history.call import told
 from postern.surfaces.console.views.history.sent import FIELD_LABELS
@@ -125,7 +126,7 @@ def _editable(item: Invocation) -> tuple[str | None, str]:
         return None, "The body holds bytes that are no text, so it cannot be edited here. Values can."
     if len(item.body) > LARGEST_EDITED:
         return None, "The body is too large to be edited on a page; the API takes it. Values can be set here."
-    return item.body, ""
+    return bodies.pretty(item.body.encode()) or item.body, ""
 
 
 async def replay_edited(visit: Visit) -> Response:
@@ -133,7 +134,7 @@ async def replay_edited(visit: Visit) -> Response:
     shown = await _form(visit)
     item = await visit.ask(history.show, visit.at("invocation"))
     typed = form.get("body")
-    body = None if typed is None else _as_it_was(typed, item.body or "")
+    body = None if typed is None else _as_edited(typed, shown["body"] or "")
     values = {name: value for name in FIELD_NAMES if (value := form.get(f"value-{name}", ""))}
     fields_from: Values = "recorded" if form.text("fields") == "recorded" else "current"
     try:
@@ -147,9 +148,9 @@ async def replay_edited(visit: Visit) -> Response:
     return visit.to(f"/calls/{done.invocation_id}", "replayed-edited-held" if is_held else "replayed-edited")
 
 
-def _as_it_was(typed: str, original: str) -> str | None:
-    """A browser sends every line end as CR LF. None where nothing else differs from what came."""
+def _as_edited(typed: str, shown: str) -> str | None:
+    """None if nothing was changed: the copy then has the bytes that came. A browser sends every line end as CR LF."""
     plain = typed.replace("\r\n", "\n")
-    if plain == original.replace("\r\n", "\n").replace("\r", "\n"):
+    if plain == shown.replace("\r\n", "\n").replace("\r", "\n"):
         return None
-    return plain.replace("\n", "\r\n") if original.count("\r\n") == original.count("\n") > 0 else plain
+    return plain.replace("\n", "\r\n") if shown.count("\r\n") == shown.count("\n") > 0 else plain

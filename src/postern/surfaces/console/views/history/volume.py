@@ -48,6 +48,10 @@ class Strip(Struct, frozen=True):
     chosen: tuple[int, int] | None
     """The begin of the chosen time in the strip, and its width."""
 
+    @property
+    def bars(self) -> int:
+        return self.width // WIDTH
+
 
 async def strip_of(visit: Visit, wanted: HistoryFilter) -> Strip:
     """The last day, or what of the last hour, week or month the filter is about. Of its other parts, the strip knows the
