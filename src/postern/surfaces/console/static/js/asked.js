@@ -10,7 +10,7 @@ export function start() {
     const before = field.value.slice(0, field.value.lastIndexOf(" ") + 1);
     const word = field.value.slice(before.length);
     const [name, typed] = word.toLowerCase().split(/:(.*)/s);
-    // What was chosen from the list arrives in one piece.
+    // A value chosen from the list arrives in one piece.
     if (event.inputType === "insertReplacementText" || event.inputType === undefined) {
       if (typed) field.form.requestSubmit();
     }

@@ -11,7 +11,7 @@ export function start() {
     const plain = !event.button && !event.ctrlKey && !event.metaKey && !event.shiftKey;
     if (link && plain && open(link.closest("tr"))) event.preventDefault();
     if (event.target.closest("[data-close-panel]") && close()) event.preventDefault();
-    // What a button of the bar is not about is left out.
+    // A button of the bar applies to the marked calls that it can do something with; marks of others are taken away.
     const button = event.target.closest("#marked button");
     const of = { replay: (box) => !isRejected(box), admit: isRejected, export: () => true }[button?.value] ?? (() => false);
     if (button) for (const box of marks()) box.checked = of(box);

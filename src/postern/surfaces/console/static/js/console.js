@@ -30,7 +30,7 @@ for (const own of document.querySelectorAll("[data-address]")) {
   own.closest(".card")?.scrollIntoView();
 }
 
-// What was chosen is shown at once.
+// A form with such a field is sent as soon as a value is chosen.
 document.addEventListener("change", (event) => event.target.matches("[data-submits]") && event.target.form.requestSubmit());
 
 // A part that an address names is open.

@@ -1,4 +1,4 @@
-// What has data-copy puts that text on the clipboard and says so; a link with data-copy-from puts there what it leads to.
+// An element with data-copy puts that text on the clipboard and says so; a link with data-copy-from puts there what it leads to.
 
 // The icon of this name, as icons.svg has it.
 const CHECK = '<path d="m4 10.500 4 4 8-9"/>';

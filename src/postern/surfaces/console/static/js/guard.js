@@ -1,4 +1,4 @@
-// What was typed and not saved: the browser asks before it is lost, and what could not be saved, because the session had ended
+// The browser asks before text that was typed and not saved is lost. Text that could not be saved, because the session had ended
 // or the database was away, is given back where it was typed. It stays in this tab, for the same user, and secrets are never kept.
 
 const KEY = "postern-typed";
@@ -12,7 +12,7 @@ export function touched(form) {
   form.dataset.changed = "";
 }
 
-// Whatever folds it away opens.
+// Opens each folded part that the element lies in.
 export function inSight(element) {
   for (let part = element?.closest("details"); part; part = part.parentElement.closest("details")) part.open = true;
 }

@@ -28,7 +28,7 @@ export function keys() {
   dialog?.addEventListener("keydown", (event) => {
     const links = [...dialog.querySelectorAll("a")];
     const at = links.indexOf(document.activeElement);
-    // What was found for other words is not opened: the form asks for these on a page of its own.
+    // A result that was found for other words is not opened: the form asks for these on a page of its own.
     if (event.key === "Enter" && at < 0 && dialog.querySelector("#found")?.dataset.wanted === input.value.trim()) {
       event.preventDefault();
       links[0]?.click();

@@ -49,7 +49,7 @@ class Feed {
       this.relisting = false;
       this.ahead = Number(event.data) - performance.now() / 1000;
       this.show("Listening", true);
-      // What there is has been listed by now: only here is it known that there is nothing.
+      // All calls there are have been listed by now: only here is it known that there are none.
       this.none.hidden = Boolean(this.arrived.size || this.feed.rows.length);
     });
     // A stream that is closed for good was refused: most often nobody is signed in here any more.
@@ -118,7 +118,7 @@ class Feed {
     for (const [id, { row, isNew }] of this.arrived) {
       const there = document.getElementById(id);
       if (there) {
-        // What its reader has done with it stays.
+        // The row keeps its mark and stays the open one.
         const box = row.querySelector("[name=call]");
         if (box) box.checked = there.querySelector("[name=call]").checked;
         if (there.hasAttribute("aria-current")) row.setAttribute("aria-current", "true");
@@ -203,7 +203,7 @@ class Feed {
 
 const TITLE = document.title;
 
-// What has come meanwhile, where a tab can show it: its title and its icon.
+// The title and the icon of the tab show how many calls have come meanwhile.
 function badge(count) {
   document.title = count ? `(${count}) ${TITLE}` : TITLE;
   const icon = document.querySelector("link[rel=icon]");

@@ -24,7 +24,7 @@ export function marks() {
     for (const row of document.querySelectorAll(`tr[data-of="${button.dataset.unfold}"]`)) row.hidden = !open;
   });
 
-  // What is being fetched is busy until it is there; what asks again by itself is left as it is.
+  // A part that is being fetched is marked as busy until it is there; a part that asks again by itself is not.
   const place = (event) => {
     const { sourceElement, target } = event.detail?.ctx ?? {};
     const asks = sourceElement?.getAttribute?.("hx-trigger") ?? "";
@@ -76,7 +76,7 @@ export function marks() {
   });
   document.getElementById("question")?.addEventListener("close", (event) => {
     event.target.replaceChildren();
-    // What stood in a menu is hidden now: the focus goes back to the menu's button.
+    // The button was in a menu, which is hidden now: the focus goes back to the menu's button.
     const menu = asked?.closest("[popover]");
     if (menu) document.querySelector(`[popovertarget="${menu.id}"]`)?.focus();
   });

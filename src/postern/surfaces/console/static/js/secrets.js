@@ -1,7 +1,7 @@
 // Judges a secret while it is typed or pasted. It stays in the page: nothing of it is sent before it is saved.
 //
-// What to judge by stands in data-secret-form: of the field itself, or of the chosen option of the select that data-judged-by
-// names. The patterns are the ones that the gateway asks, too.
+// The patterns stand in data-secret-form: of the field itself, or of the chosen option of the select that data-judged-by names.
+// They are the ones that the gateway uses, too.
 
 export function start(selector) {
   for (const field of document.querySelectorAll(selector)) if (field.matches("input") && field.value) judge(field); // pasted before this was there
