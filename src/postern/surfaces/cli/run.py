@@ -137,7 +137,7 @@ def show_tree(value: Any, indent: int = 0) -> None:
     pad = "  " * indent
     items = value.items() if isinstance(value, dict) else enumerate(value)
     for name, one in items:
-        if one in (None, "", [], {}):
+        if not _is_set(one):
             continue
         is_flat = isinstance(one, list) and all(not isinstance(each, dict | list) for each in one)
         if isinstance(one, dict | list) and not is_flat:
@@ -146,3 +146,8 @@ def show_tree(value: Any, indent: int = 0) -> None:
         else:
             shown = json.dumps(one, ensure_ascii=False) if is_flat else str(one)
             out.print(f"{pad}{out.styled(plain(str(name)), 'bold')}  {plain(shown)}")
+
+
+def _is_set(value: Any) -> bool:
+    """Whether this field is set, or any of the fields in it."""
+    return any(map(_is_set, value.values())) if isinstance(value, dict) else value not in (None, "", [])
