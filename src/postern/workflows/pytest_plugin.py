@@ -44,8 +44,7 @@ def load_event(request: pytest.FixtureRequest) -> Callable[[str], Event]:
     """The event in a file of the folder ``events`` beside the test; its name without ``.json`` will do."""
 
     def load(name: str) -> Event:
-        folder = request.path.parent / EVENTS
-        file = folder / name
+        file = request.path.parent / EVENTS / name
         return testing.load_event(file if file.suffix == ".json" else file.with_name(f"{file.name}.json"))
 
     return load

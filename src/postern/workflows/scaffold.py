@@ -93,8 +93,7 @@ def module_of_types(webhook_id: str, payload: JsonShape, calls: int) -> str:
     classes = Classes(in_order_of_names=True, reserved=("Event", "Payload"))
     kind = "Payload" if payload.members else "dict[str, Any]"
     if payload.members:
-        fields = classes.fields_of(payload, "Payload")
-        classes.define("Payload", fields, chosen=True)
+        classes.define("Payload", classes.fields_of(payload, "Payload"), chosen=True)
     classes.define("Event", {**dict.fromkeys(VARIABLES, "str"), "payload": kind}, chosen=True)
     definitions = "\n\n\n".join(classes.definitions)
     read = "1 recorded call" if calls == 1 else f"{calls} recorded calls"

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from postern.surfaces.cli.develop import presence
-from postern.surfaces.cli.develop.shown import Lines
+from postern.surfaces.cli.develop.presence import Lines
 from postern.surfaces.cli.develop.target import LocalTarget
 from postern.surfaces.cli.gateway import beside
 from postern.surfaces.cli.gateway.api import api

@@ -11,8 +11,7 @@ import pytest
 
 from engines.relay import Relay
 from postern.surfaces.cli.develop.new_calls import KeptPlace
-from postern.surfaces.cli.develop.presence import Presence
-from postern.surfaces.cli.develop.shown import Lines
+from postern.surfaces.cli.develop.presence import Lines, Presence
 from postern.surfaces.cli.develop.target import LocalTarget, checked
 from postern.surfaces.cli.gateway.source import Away
 from postern.surfaces.cli.run import NOT_FOUND, OK, UNAVAILABLE, USAGE

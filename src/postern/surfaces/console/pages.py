@@ -3,7 +3,6 @@
 import os
 import re
 from inspect import isfunction
-from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
@@ -11,9 +10,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from postern.surfaces.console import bodies, words
-from postern.surfaces.console.assets import asset, icon
-
-FOLDER = Path(__file__).parent
+from postern.surfaces.console.assets import FOLDER, asset, icon
 
 # Payloads of strangers are shown on these pages: no inline script, nothing from elsewhere, in nobody's frame.
 POLICY = "; ".join(

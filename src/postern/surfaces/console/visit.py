@@ -317,6 +317,14 @@ async def _in_the_bin(visit: Visit) -> Binned | None:
     return None
 
 
+async def or_none(asked: Awaitable[T]) -> T | None:
+    """The answer, or None where it is refused: the rest of the page is shown all the same."""
+    try:
+        return await asked
+    except Refused:
+        return None
+
+
 class ShownProblem(Struct, frozen=True):
     title: str
     detail: str

@@ -12,6 +12,7 @@ from postern.core.access.accounts import Actor, Level
 from postern.core.documents import Document, Patch
 from postern.core.problems import FieldError, Refused, invalid
 from postern.surfaces.mcp.shown import Shown
+from postern.surfaces.rest.framework.document import followed
 from postern.surfaces.rest.framework.operation import Arguments, Operation
 from postern.surfaces.rest.table import operations
 from postern.usecases.answers import Schema
@@ -174,10 +175,7 @@ def _short(schema: Any, shapes: Schema) -> Any:
         return [_short(one, shapes) for one in schema]
     if not isinstance(schema, dict):
         return schema
-    if "$ref" in schema:
-        schema = shapes[schema["$ref"].rpartition("/")[2]] | {
-            name: one for name, one in schema.items() if name != "$ref"
-        }
+    schema = followed(schema, shapes)
     choices = [one for one in schema.get("anyOf", ()) if one != {"type": "null"}]
     if len(choices) == 1:
         schema = {**choices[0], **{name: one for name, one in schema.items() if name != "anyOf"}}

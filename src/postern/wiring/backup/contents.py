@@ -8,16 +8,13 @@ from postern.wiring.gateway import database_file
 from postern.wiring.starting import CannotStart
 
 FORMAT = 1
-MANIFEST, DATABASE, JOURNAL, KEYS, SEALED_KEYS = (
-    "manifest.json",
-    "postern.db",
-    "engine.db",
-    "keys",
-    "keys.sealed",
-)
+MANIFEST = "manifest.json"
+DATABASE = "postern.db"
+JOURNAL = "engine.db"
+KEYS = "keys"
+SEALED_KEYS = "keys.sealed"
 SIDES = ("", "-wal", "-shm", "-journal")
 """The endings of the files that SQLite puts beside a database and reads as a part of it."""
-
 
 OWN = (
     "secret.key",

@@ -151,10 +151,8 @@ class DevLines(Watch):
 
     def _show_lines(self, lines: list[tuple[str, Style]]) -> None:
         for number, (text, style) in enumerate(lines):
-            if number == 0:
-                self._line(text, style)
-            else:
-                self._more(text, style)
+            show = self._more if number else self._line
+            show(text, style)
 
     def _line(self, text: str, style: Style = "") -> None:
         out.print(f"{time.strftime('%H:%M:%S')}  {out.styled(text, style)}")

@@ -15,9 +15,8 @@ from postern.core.calls.paths import InvalidPath, as_text, parse_path, walk_memb
 from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.history.volume import OUTCOMES, outcome_of
 from postern.surfaces.cli.develop.new_calls import ANSWER_WITHIN, Calls, KeptPlace
-from postern.surfaces.cli.develop.presence import Presence, own_name
+from postern.surfaces.cli.develop.presence import Lines, Presence, listened, own_name
 from postern.surfaces.cli.develop.senders import complete_sender, webhooks_of
-from postern.surfaces.cli.develop.shown import Lines, listened
 from postern.surfaces.cli.develop.target import ASK_AGAIN, LocalTarget, checked, token_for_header
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.gateway.source import Away

@@ -342,8 +342,7 @@ def _state(webhook: Webhook) -> str:
 @commands.command("hold")
 def hold(webhook: str) -> None:
     """Accept and record calls, and start nothing until `release`: for maintenance without loss."""
-    done = api.post(Hold, "webhooks", webhook, "hold")
-    report(done, "On hold: calls are recorded, and wait.")
+    report(api.post(Hold, "webhooks", webhook, "hold"), "On hold: calls are recorded, and wait.")
 
 
 @commands.command("release")

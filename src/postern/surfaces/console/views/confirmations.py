@@ -7,11 +7,10 @@ from starlette.responses import Response
 
 from postern.core.problems import Refused
 from postern.surfaces.console import words
-from postern.surfaces.console.views.history.sent import webhook_or_none
-from postern.surfaces.console.visit import Visit
+from postern.surfaces.console.visit import Visit, or_none
 from postern.usecases.history import volumes
 from postern.usecases.stored_webhook import NO_WEBHOOK
-from postern.usecases.webhooks import bin, picking
+from postern.usecases.webhooks import bin, picking, webhooks
 from postern.usecases.webhooks.views import Webhook
 
 FOLLOWS = {
@@ -60,7 +59,7 @@ async def question(visit: Visit, action: str) -> Response | None:
     if not visit.actor.may("write") or form.on("sure"):
         return None  # whoever may not do it hears that, and no question
     webhook_id, for_good = visit.at("webhook"), action == "delete-for-good"
-    webhook = await webhook_or_none(visit, webhook_id)  # one that is in the bin has no callers to lose
+    webhook = await or_none(visit.ask(webhooks.show, webhook_id))  # one in the bin has no callers to lose
     lately = []
     if webhook is not None:
         day = (await visit.ask(volumes.last_day, [webhook_id]))[webhook_id]

@@ -268,7 +268,7 @@ def document_route(operations: Sequence[Operation]) -> Any:
 
 def patch_schema(whole: Schema, shapes: dict[str, Schema]) -> Schema:
     """Returns the schema of a merge patch. ``shapes`` holds the schemas that ``whole`` refers to."""
-    whole = _followed(whole, shapes)
+    whole = followed(whole, shapes)
     if "oneOf" in whole:
         # Without its method, an authentication's settings are those of any method.
         return {"type": "object", "anyOf": [patch_schema(one, shapes) for one in whole["oneOf"]]}
@@ -292,7 +292,7 @@ def _nullable(schema: Schema) -> Schema:
     return {"anyOf": [schema, {"type": "null"}]}
 
 
-def _followed(schema: Schema, shapes: dict[str, Schema]) -> Schema:
+def followed(schema: Schema, shapes: dict[str, Schema]) -> Schema:
     reference = schema.get("$ref")
     if reference is None:
         return schema

@@ -47,12 +47,9 @@ def problem_response(refused: Refused) -> Response:
     return Response(as_json(problem_of(refused)), problem.status, headers, MEDIA_TYPE)
 
 
-Trouble = Callable[[Request, Refused], Response]
-
-
 def response_for(request: Request, refused: Refused) -> Response:
     """Answers a page to a browser, if there is a console, and else a problem document."""
-    page: Trouble | None = getattr(request.app.state, "trouble_page", None)
+    page: Callable[[Request, Refused], Response] | None = getattr(request.app.state, "trouble_page", None)
     wants_page = "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api/")
     return page(request, refused) if page is not None and wants_page else problem_response(refused)
 

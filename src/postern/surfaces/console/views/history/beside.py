@@ -40,8 +40,7 @@ async def note(visit: Visit) -> Response:
     except Refused as refused:
         if refused.code == "not_found":
             raise
-        context = await story.context(visit, invocation)
-        return visit.again(refused, "call/page.html", **context)
+        return visit.again(refused, "call/page.html", **await story.context(visit, invocation))
     return await told(visit, part="#notes")
 
 

@@ -9,12 +9,11 @@ import msgspec
 from starlette.responses import Response
 
 from postern.core.deliveries.delivery import FIELD_NAMES
-from postern.core.problems import Refused
 from postern.core.signatures.redact import MASK
 from postern.surfaces.console import bodies, tree
 from postern.surfaces.console.bodies import Kind
 from postern.surfaces.console.labels import LABELS
-from postern.surfaces.console.visit import Context, Visit, whole_number
+from postern.surfaces.console.visit import Context, Visit, or_none, whole_number
 from postern.usecases.answers import as_plain
 from postern.usecases.history import history
 from postern.usecases.history.views.calls import Invocation
@@ -55,7 +54,7 @@ class SentBody(msgspec.Struct):
 async def part(visit: Visit) -> Response:
     """The same inside the call's page and inside the inspector."""
     item = await visit.ask(history.show, visit.at("invocation"))
-    webhook = await webhook_or_none(visit, item.webhook_id)
+    webhook = await or_none(visit.ask(webhooks.show, item.webhook_id))
     return visit.page("call/sent.html", within_story=False, **await context(visit, item, webhook))
 
 
@@ -69,13 +68,6 @@ async def context(visit: Visit, item: Invocation, webhook: Webhook | None) -> Co
         "mask": MASK,
         "mapped": as_plain(webhook.field_mapping) if webhook else {},
     }
-
-
-async def webhook_or_none(visit: Visit, webhook_id: str) -> Webhook | None:
-    try:
-        return await visit.ask(webhooks.show, webhook_id)
-    except Refused:
-        return None
 
 
 async def name_of(visit: Visit, webhook_id: str) -> str:

@@ -8,14 +8,14 @@ from postern.surfaces.console import senders
 from postern.surfaces.console.views.history import sent, sentences
 from postern.surfaces.console.views.history.fixes import fix_for
 from postern.surfaces.console.views.history.listing import row_of
-from postern.surfaces.console.views.history.sent import webhook_or_none
-from postern.surfaces.console.visit import Context, Visit
+from postern.surfaces.console.visit import Context, Visit, or_none
 from postern.usecases.calls import readmission
 from postern.usecases.history import history
 from postern.usecases.history.views.calls import Invocation
 from postern.usecases.listeners import listeners
 from postern.usecases.operations import retention
 from postern.usecases.signatures import remedies, signatures
+from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.views import Webhook
 
 AUTHENTICATION_CODES = frozenset(
@@ -25,7 +25,7 @@ AUTHENTICATION_CODES = frozenset(
 
 async def context(visit: Visit, invocation_id: str) -> Context:
     item = await visit.ask(history.show, invocation_id)
-    webhook = await webhook_or_none(visit, item.webhook_id)
+    webhook = await or_none(visit.ask(webhooks.show, item.webhook_id))
     row = (await row_of(visit, item)).item
     return {
         **await sent.context(visit, item, webhook),

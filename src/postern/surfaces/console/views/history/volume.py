@@ -6,12 +6,11 @@ from starlette.responses import Response
 from postern.core.history.invocation import HistoryFilter
 from postern.surfaces.console import senders
 from postern.surfaces.console.views import picker
-from postern.surfaces.console.views.history.sent import webhook_or_none
-from postern.surfaces.console.visit import Visit
+from postern.surfaces.console.visit import Visit, or_none
 from postern.usecases.answers import Time
 from postern.usecases.history import volumes
 from postern.usecases.history.views.calls import Point
-from postern.usecases.webhooks import picking
+from postern.usecases.webhooks import picking, webhooks
 
 
 async def show(visit: Visit) -> Response:
@@ -19,7 +18,7 @@ async def show(visit: Visit) -> Response:
     span = visit.query.get("range", "day")
     chart = await visit.ask(volumes.chart, webhook_id or None, span)
     picked = await picker.picked(visit, webhook_id, deleted=True)
-    webhook = await webhook_or_none(visit, webhook_id) if webhook_id else None
+    webhook = await or_none(visit.ask(webhooks.show, webhook_id)) if webhook_id else None
     return visit.page(
         "volume.html",
         chart=chart,

@@ -2,20 +2,16 @@
 workflow with."""
 
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
 
 from starlette.responses import Response
 
 from postern.core.access.accounts import Actor
-from postern.core.problems import Refused
 from postern.surfaces.console.views import picker
-from postern.surfaces.console.visit import View, Visit
+from postern.surfaces.console.visit import View, Visit, or_none
 from postern.usecases.history import samples
 from postern.usecases.operations import engine
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.webhooks import picking
-
-T = TypeVar("T")
 
 KINDS = {"python": "Python", "n8n": "n8n", "nodeRed": "Node-RED", "liquid": "Shopify Flow"}
 
@@ -24,9 +20,9 @@ async def show(visit: Visit) -> Response:
     asked = await visit.ask(picking.meant, visit.query.get("webhook", ""))
     picked = await picker.picked(visit, asked)
     chosen = asked or next((one.id for one in picked.choices), "")
-    known = await _or_none(visit.ask(engine.workflows))
+    known = await or_none(visit.ask(engine.workflows))
     workflows = known and known.items
-    runs = await _or_none(visit.ask(engine.runs, 20))
+    runs = await or_none(visit.ask(engine.runs, 20))
     shown = {chosen, *(one for workflow in workflows or () for one in workflow.webhook_ids)}
     names = await visit.ask(picking.names, sorted(shown))
     return visit.page(
@@ -63,11 +59,3 @@ async def beginning(visit: Visit) -> Response:
     webhook_id = visit.query.get("webhook", "")
     source = await visit.ask(samples.new_workflow, visit.query.get("name", "") or "my workflow", webhook_id)
     return visit.page("workflow_source.html", source=source, webhook_id=webhook_id)
-
-
-async def _or_none(asked: Awaitable[T]) -> T | None:
-    """Returns None if the engine cannot tell: the rest of the page is still shown."""
-    try:
-        return await asked
-    except Refused:
-        return None

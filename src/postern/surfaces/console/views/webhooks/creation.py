@@ -127,8 +127,7 @@ async def create(visit: Visit) -> Response:
     try:
         wanted = _request(answer, sent)
         made = made_here(wanted["authentication"])
-        request = validated(WebhookRequest, wanted)
-        webhook = await visit.ask(webhooks.create, request)
+        webhook = await visit.ask(webhooks.create, validated(WebhookRequest, wanted))
     except Refused as refused:
         if not refused.errors:
             raise

@@ -4,10 +4,9 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from postern.core.history.invocation import HistoryFilter
-from postern.core.problems import Refused
 from postern.surfaces.console import senders, words
 from postern.surfaces.console.views.history import sentences
-from postern.surfaces.console.visit import Context, Visit
+from postern.surfaces.console.visit import Context, Visit, or_none
 from postern.usecases.history import history
 from postern.usecases.operations import engine
 from postern.usecases.summary import InvocationSummary
@@ -77,11 +76,10 @@ def _mapped(webhook: Webhook) -> FirstStep:
 
 async def hears(visit: Visit, webhook_id: str) -> list[str] | None:
     """The workflows that its calls start, where the engine says which it has."""
-    try:
-        known = (await visit.ask(engine.workflows)).items
-    except Refused:
+    known = await or_none(visit.ask(engine.workflows))
+    if known is None:
         return None
-    return [one.name for one in known if not one.webhook_ids or webhook_id in one.webhook_ids]
+    return [one.name for one in known.items if not one.webhook_ids or webhook_id in one.webhook_ids]
 
 
 async def starts(visit: Visit) -> Response:

@@ -58,8 +58,7 @@ async def store(visit: Visit) -> Response:
 
 
 async def run_now(visit: Visit) -> Response:
-    result = await visit.ask(schedules.run_now, visit.at("webhook"))
-    return await show(visit, result=result)
+    return await show(visit, result=await visit.ask(schedules.run_now, visit.at("webhook")))
 
 
 async def resume(visit: Visit) -> Response:
