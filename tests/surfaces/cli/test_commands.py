@@ -456,6 +456,14 @@ def test_settings_that_cannot_be_meant_are_refused(
     assert json_of(folder, "webhooks", "show", made["id"])["version"] == made["version"]
 
 
+def test_a_webhook_is_shown_without_settings_that_are_not_set(program: Program, folder: Path) -> None:
+    made = json_of(folder, "webhooks", "create", "Plain", "fieldMapping.fieldTwo=a")
+    assert "fieldMapping\n  fieldTwo  a\nsynch" in typed(folder, "webhooks", "show", made["id"]).stdout
+    json_of(folder, "webhooks", "set", made["id"], "fieldMapping.fieldTwo=null")
+    shown = typed(folder, "webhooks", "show", made["id"]).stdout
+    assert ("fieldMapping" in shown, "None" in shown) == (False, False)
+
+
 def test_before_a_webhook_is_deleted_it_is_named(program: Program, folder: Path) -> None:
     made = json_of(folder, "webhooks", "create", "Precious")
     assert "Precious: its URL will answer 404." in typed(folder, "webhooks", "delete", made["id"]).output
