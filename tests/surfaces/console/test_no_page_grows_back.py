@@ -10,6 +10,7 @@ from surfaces.console.test_first_hour import COUNTED
 CONTROLS = """() => [...document.querySelectorAll("main :is(a[href], button, input, select, textarea, summary)")]
     .filter((one) => one.type !== "hidden" && !one.closest(".tree, table") && one.checkVisibility({ visibilityProperty: true })
         && one.getBoundingClientRect().width > 1).length"""
+TWICE = """() => [...document.querySelectorAll("[id]")].map((one) => one.id).filter((id, place, all) => all.indexOf(id) < place)"""
 API_WORDS = re.compile(r"\b(?:invocation|delivery|emission|admission)s?\b", re.IGNORECASE)
 CEILINGS = {
     "/webhooks": (55, 8),
@@ -28,7 +29,7 @@ CEILINGS = {
     "/webhooks/{shop}/settings#limits": (120, 27),
     "/webhooks/{shop}/settings#keeping": (125, 26),
     "/webhooks/{shop}/settings#alarms": (240, 36),
-    "/webhooks/{shop}/settings#name": (110, 28),
+    "/webhooks/{shop}/settings#name-and-tags": (110, 28),
     "/webhooks/{shop}/schedule": (165, 21),
     "/webhooks/{shop}/rejected": (60, 9),
     "/calls": (75, 11),
@@ -59,6 +60,7 @@ def test_a_page_has_no_more_words_and_controls_than_this(
     console.open(path.format(**known))
     text = console.page.evaluate(COUNTED)
     assert re.findall(API_WORDS, text.replace("Duplicate delivery protection", "")) == []
+    assert console.page.evaluate(TWICE) == []
     words = len(re.findall(r"\w[\w'’.-]*", text))
     controls = console.page.evaluate(CONTROLS)
     print(f"{path}: {words} words, {controls} controls")

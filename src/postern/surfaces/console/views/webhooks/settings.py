@@ -36,7 +36,7 @@ SECTIONS = {
     "limits": ("Limits", ("payloadLimitBytes", "rateLimit")),
     "keeping": ("Keeping", ("historyRetentionDays", "bodyRetentionDays")),
     "alarms": ("Alarms", ("alarms",)),
-    "name": ("Name", ("name", "folder", "tags")),
+    "name-and-tags": ("Name", ("name", "folder", "tags")),
 }
 """The title of each section, and the settings in it."""
 
