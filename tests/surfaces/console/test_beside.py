@@ -109,6 +109,14 @@ def test_a_changed_copy_starts_the_workflow_and_says_what_it_is(
     expect(console.page.get_by_role("link", name=made[-8:])).to_be_visible()
 
 
+def test_a_body_that_indenting_would_make_huge_is_edited_as_it_came(console: Console) -> None:
+    deep = '{"a":' + "[" * 90 + ",".join("1" * 20_000) + "]" * 90 + "}"
+    call = console.called(console.webhook(name="Deep")["url"], deep.encode())
+    console.open(f"/calls/{call}/edit")
+    assert len(console.page.content()) < 120 * 1024
+    expect(console.page.get_by_label("Body", exact=True)).to_have_value(deep)
+
+
 def test_many_long_differences_are_read_page_by_page(console: Console) -> None:
     webhook = console.webhook(name="Very different")
     old, new = (

@@ -112,6 +112,28 @@ def test_a_schedules_headers_stay_go_and_change_as_the_page_says(console: Consol
             assert list(console.settings_of(webhook)["schedule"]["headers"]) == kept
 
 
+def test_a_cron_expression_says_its_next_runs_while_it_is_typed_and_once_it_is_saved(
+    console: Console,
+) -> None:
+    webhook = console.webhook(name="Mornings")
+    console.open(f"/webhooks/{webhook['id']}/schedule")
+    console.page.get_by_label("Source URL").fill("https://api.example.com/x")
+    console.page.get_by_text("At set times").click()
+    said, cron = (
+        console.page.locator("#next-runs"),
+        console.page.get_by_role("textbox", name="Cron expression"),
+    )
+    three = re.compile(r"Next runs: (Sun \d+ \w+ \d{4} 07:30(, )?){3} \(Asia/Tokyo\)\.")
+    console.page.get_by_label("Time zone").fill("Asia/Tokyo")
+    cron.fill("30 7 * *")
+    expect(said).to_contain_text("Write five fields")
+    cron.press_sequentially(" SUN")
+    expect(said).to_have_text(three)
+    console.click("Save the schedule")
+    expect(console.page.get_by_text("Saved. What is fetched from now on goes by it.")).to_be_visible()
+    expect(said).to_have_text(three)
+
+
 UNUSUAL = {
     "signature": ["header:X-One", "query:sig"],
     "encoding": "auto",

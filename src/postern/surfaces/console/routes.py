@@ -96,6 +96,7 @@ VIEWS: list[tuple[str, str, View]] = [
     ("POST", "/replays/{replay}/begin", replays.begin),
     ("POST", "/replays/{replay}/cancel", replays.cancel),
     ("GET", "/webhooks/{webhook}/schedule", schedule.show),
+    ("GET", "/webhooks/{webhook}/schedule/next", schedule.preview),
     ("POST", "/webhooks/{webhook}/schedule", schedule.store),
     ("POST", "/webhooks/{webhook}/schedule/run", schedule.run_now),
     ("POST", "/webhooks/{webhook}/schedule/resume", schedule.resume),

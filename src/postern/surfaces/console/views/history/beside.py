@@ -125,19 +125,21 @@ def _editable(item: Invocation) -> tuple[str | None, str]:
         return None, "The body holds bytes that are no text, so it cannot be edited here. Values can."
     if len(item.body) > LARGEST_EDITED:
         return None, "The body is too large to be edited on a page; the API takes it. Values can be set here."
-    return bodies.pretty(item.body.encode()) or item.body, ""
+    indented = bodies.pretty(item.body.encode())
+    return indented if 0 < len(indented) <= LARGEST_EDITED else item.body, ""
 
 
 async def replay_edited(visit: Visit) -> Response:
     form = await visit.form()
     shown = await _form(visit)
-    item = await visit.ask(history.show, visit.at("invocation"))
     typed = form.get("body")
     body = None if typed is None else _as_edited(typed, shown["body"] or "")
     values = {name: value for name in FIELD_NAMES if (value := form.get(f"value-{name}", ""))}
     fields_from: Values = "recorded" if form.text("fields") == "recorded" else "current"
     try:
-        done = await visit.ask(editing.replay_edited, item.id, body=body, values=values, fields=fields_from)
+        done = await visit.ask(
+            editing.replay_edited, shown["item"].id, body=body, values=values, fields=fields_from
+        )
     except Refused as refused:
         if refused.code not in ("invalid_request", "conflict", "payload_too_large"):
             raise

@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from postern.core.documents import Document, Patch
 from postern.core.problems import Refused
+from postern.core.schedules import InvalidSchedule, next_times, parse_schedule
 from postern.core.webhooks.settings import ScheduleSetting
 from postern.surfaces.console.views.webhooks.settings import change
 from postern.surfaces.console.views.webhooks.webhook import loaded, tab
@@ -28,12 +29,31 @@ async def show(visit: Visit, status: int = 200, **context: Any) -> Response:
         head,
         status,
         setting=setting,
+        said=next_runs(visit, setting.get("cron") or "", setting.get("timeZone") or "UTC"),
         amount=amount,
         unit=unit,
         units=list(UNITS.items()),
         state=webhook.schedule_state,
         **({"result": None} | context),
     )
+
+
+def next_runs(visit: Visit, cron: str, zone: str) -> str:
+    """When a cron expression that is saved or being typed is due, or what is wrong with it."""
+    if not cron:
+        return ""
+    try:
+        times = next_times(parse_schedule(None, cron, zone), visit.gateway.clock(), 3)
+    except InvalidSchedule as wrong:
+        return f"{str(wrong)[:1].upper()}{str(wrong)[1:]}."
+    return f"Next runs: {', '.join(f'{one:%a %-d %b %Y %H:%M}' for one in times)} ({zone})."
+
+
+async def preview(visit: Visit) -> Response:
+    said = next_runs(
+        visit, visit.query.get("cron", "").strip(), visit.query.get("timeZone", "").strip() or "UTC"
+    )
+    return visit.page("webhook/next_runs.html", said=said)
 
 
 async def store(visit: Visit) -> Response:
