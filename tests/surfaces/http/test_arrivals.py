@@ -131,9 +131,14 @@ async def test_few_requests_of_the_application_are_worked_on_at_a_time(
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         nonlocal begun
+        while (await receive())["more_body"]:
+            pass
         begun += 1
         await may_end.wait()
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        much = b"x" * 10_000_000 if scope["path"] == "/much" else b""
+        length = b"%d" % (2 + len(much))
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]})
+        await send({"type": "http.response.body", "body": much, "more_body": True})
         await send({"type": "http.response.body", "body": b"ok"})
 
     monkeypatch.setattr(app_exchange, "LONGEST_TURN", 3600.0)
@@ -147,28 +152,42 @@ async def test_few_requests_of_the_application_are_worked_on_at_a_time(
 
         writers = []
 
-        async def ask(line: str) -> asyncio.StreamReader:
+        async def ask(line: str, body: str = "{}") -> asyncio.StreamReader:
             reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
             writers.append(writer)
-            writer.write(f"{line} HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{{}}".encode())
+            writer.write(f"{line} HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{body}".encode())
             return reader
 
         async def is_answered(reader: asyncio.StreamReader) -> bool:
             return (await reader.readline()).startswith(b"HTTP/1.1 200")
 
         async with server:
-            asked = [await ask("POST /slow") for _ in range(AT_ONCE + 3)]
+            asked = [await ask("POST /slow", "{") for _ in range(AT_ONCE + 3)]
+            may_end.set()
+            assert await is_answered(
+                await ask("POST /slow")
+            )  # those whose bodies are to come do not keep it waiting
+            may_end.clear()
+            for writer in writers[: AT_ONCE + 3]:
+                writer.write(b"}")
             assert await is_answered(await ask(f"POST {path}"))
-            assert begun == AT_ONCE
-            writers[AT_ONCE + 2].close()
+            assert begun == 1 + AT_ONCE
+            asked.append(await ask("POST /slow"))
+            writers[-1].close()
             assert await is_answered(await ask(f"POST {path}"))
             may_end.set()
             assert all([await is_answered(one) for one in asked[:-1]])
-            assert begun == AT_ONCE + 2  # and not for the one who has left
+            assert begun == 1 + AT_ONCE + 3  # and not for the one who has left
+            for _ in range(AT_ONCE):
+                assert await is_answered(await ask("POST /much"))
+            assert await is_answered(
+                await ask("POST /slow")
+            )  # those who do not read on do not keep it waiting
             may_end.clear()
             monkeypatch.setattr(app_exchange, "LONGEST_TURN", 0.0)
+            begun = 0
             asked = [await ask("POST /slow") for _ in range(AT_ONCE + 3)]
-            while begun < 2 * AT_ONCE + 5:
+            while begun < AT_ONCE + 3:
                 await asyncio.sleep(0.01)
             may_end.set()
             assert all([await is_answered(one) for one in asked])

@@ -23,8 +23,7 @@ _silent = logging.getLogger("uvicorn.error")
 
 
 class AppTurns:
-    """Few requests are worked on at a time. Otherwise a call at a webhook would wait for a step of each of those that
-    strangers send at once."""
+    """Few requests are worked on at a time: a call at a webhook must not wait for a step of each of those that are sent at once."""
 
     def __init__(self) -> None:
         self._free = asyncio.Semaphore(AT_ONCE)
@@ -88,9 +87,28 @@ class AppExchange:
 
     async def _run(self) -> None:
         end_turn = await self._turns.take()
+        cycle = self._cycle
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            async def receive_in_turn() -> Any:
+                nonlocal end_turn
+                if cycle is None or cycle.body or not cycle.more_body:
+                    return await receive()
+                end_turn()  # the body may never come: nobody else waits for it
+                message = await receive()
+                end_turn = await self._turns.take()
+                return message
+
+            async def send_in_turn(message: Any) -> None:
+                if self._line.flow.write_paused:
+                    end_turn()  # its caller may never read
+                await send(message)
+
+            await self._app(scope, receive_in_turn, send_in_turn)
+
         try:
-            if self._cycle is not None:  # its caller is still there
-                await self._cycle.run_asgi(self._app)
+            if cycle is not None:  # its caller is still there
+                await cycle.run_asgi(app)
         finally:
             end_turn()
 

@@ -50,10 +50,8 @@ def next_runs(visit: Visit, cron: str, zone: str) -> str:
 
 
 async def preview(visit: Visit) -> Response:
-    said = next_runs(
-        visit, visit.query.get("cron", "").strip(), visit.query.get("timeZone", "").strip() or "UTC"
-    )
-    return visit.page("webhook/next_runs.html", said=said)
+    cron, zone = (visit.query.get(name, "").strip() for name in ("cron", "timeZone"))
+    return visit.page("webhook/next_runs.html", said=next_runs(visit, cron, zone or "UTC"))
 
 
 async def store(visit: Visit) -> Response:
