@@ -14,7 +14,7 @@ import pytest
 
 from postern import __version__
 from postern.stores.sql import schema
-from postern.surfaces.cli.run import CONFLICT, DIFFERS, FAILED, NOT_FOUND, UNAVAILABLE, USAGE, end
+from postern.surfaces.cli.run import CONFLICT, DIFFERS, FAILED, NOT_FOUND, OK, UNAVAILABLE, USAGE, end
 from postern.surfaces.cli.terminal import table
 from support.client import Client, call, made
 from support.commands import typed
@@ -462,6 +462,15 @@ def test_a_webhook_is_shown_without_settings_that_are_not_set(program: Program, 
     json_of(folder, "webhooks", "set", made["id"], "fieldMapping.fieldTwo=null")
     shown = typed(folder, "webhooks", "show", made["id"]).stdout
     assert ("fieldMapping" in shown, "None" in shown) == (False, False)
+
+
+def test_a_webhook_is_created_with_an_authentication_that_is_given_whole(
+    program: Program, folder: Path
+) -> None:
+    stripe = {"method": "hmac", "provider": "stripe", "secret": "whsec_" + "a" * 32}
+    for how, generates in ((stripe, False), ({"method": "none"}, False), ({"method": "hmac"}, True)):
+        ran = typed(folder, "webhooks", "create", "Whole", f"authentication={json.dumps(how)}")
+        assert (ran.exit_code, "/settings#secrets" in ran.output) == (OK, generates), ran.output
 
 
 def test_before_a_webhook_is_deleted_it_is_named(program: Program, folder: Path) -> None:

@@ -116,6 +116,9 @@ def create(
 
       STRIPE=whsec_… postern webhooks create Payments --auth hmac --provider stripe --secret env:STRIPE
     """
+    given = assignments(settings)
+    whole = given.pop("authentication", {})
+    auth = whole.get("method", auth)
     authentication: Document = {"method": auth}
     if auth in SECRETS:
         main, second = SECRETS[auth]
@@ -123,8 +126,7 @@ def create(
         authentication |= {**how, main: read_secret(secret) if secret else {"generate": True}}
         if second_secret:
             authentication[second] = read_secret(second_secret)
-    given = assignments(settings)
-    authentication |= given.pop("authentication", {})
+    authentication |= whole
     made = api.post(Webhook, "webhooks", body={"name": name, "authentication": authentication, **given})
     for_programs(made)
     out.print(f"Created {out.styled(plain(made.name), 'bold')}  {made.id}")
@@ -134,10 +136,10 @@ def create(
         out.print(f"Note: {warning}", "yellow")
     if needs_secret(made):
         out.print(f"Next: postern webhooks set {made.id} --secret file:PATH")
-    elif auth != "none" and not secret:
+    elif {"generate": True} in authentication.values():
         what = "token" if auth == "token" else "signing secret"
         out.print(
-            f"A {what} was generated. The console reveals it to administrators: {address}/webhooks/{made.id}/authentication. "
+            f"A {what} was generated. The console reveals it to administrators: {address}/webhooks/{made.id}/settings#secrets. "
             f"Or set one of your own: postern webhooks set {made.id} --secret file:PATH"
         )
 
