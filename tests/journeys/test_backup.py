@@ -80,6 +80,7 @@ def test_what_is_backed_up_under_load_goes_on_after_a_restore(
     webhook = make_webhook(tmp_path / "data", rateLimit=UNLIMITED)
     settings = {"POSTERN_WORKFLOWS": str(workflows), "POSTERN_LOG": "off"}
     program = start_program(**settings, **FOUND_AT_ONCE, NOTES=str(tmp_path / "notes"))
+    program.wait_for_engine()
     known: dict[Path, set[str]] = {}
     with closing(Callers([program.port], webhook.path, **{"X-Api-Key": TOKEN})) as callers:
         for number in range(BACKUPS):

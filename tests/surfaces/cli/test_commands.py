@@ -350,7 +350,7 @@ def test_a_generated_token_is_mentioned_with_where_to_read_it(
         assert webhook is not None
         assert ("was generated" in printed) == bool(what)
         said = f"{what} was generated. The console reveals it to administrators: "
-        address = f"/webhooks/{webhook[0]}/authentication"
+        address = f"/webhooks/{webhook[0]}/settings#secrets"
         assert not what or (said in printed and address in printed.replace(" ", ""))
 
 
