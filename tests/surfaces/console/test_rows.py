@@ -36,18 +36,21 @@ def test_a_row_says_event_values_webhook_and_answer(console: Console, shop: str)
 
 
 def test_how_long_a_caller_waited_is_said_where_it_is_noted(console: Console) -> None:
-    """A call that is answered at once hears it when it is on disk, long after it was judged."""
+    """A call that is answered at once hears it when it is on disk, long after it was judged. On a busy machine that
+    may take so long that it is noted as well: of ten calls one is quick."""
     one = console.webhook(name="At once or later")
-    at_once = console.called(one["url"])
+    ten = [console.called(one["url"]) for _ in range(10)]
     later = {"synchronousResponse": {"enabled": True, "timeoutSeconds": 5}}
     assert console.api.patch(f"webhooks/{one['id']}", later).status == 200
     wait_until(lambda: console.call(one["url"])[1]["status"] == "completed", what="the change to be followed")
     newest = f"invocations?webhookId={one['id']}&limit=1"
     wait_until(lambda: console.api.get(newest).json["items"][0]["answeredAt"], what="the wait to be noted")
+    at_once = next(id for id in ten if console.api.get(f"invocations/{id}").json["answeredAt"] is None)
     console.open(f"/webhooks/{one['id']}/calls")
-    heard = console.page.locator("table.calls td.heard")
-    expect(heard.first).to_have_text(re.compile(r"200\s+[\d,.]+ ms"))
-    expect(heard.last).to_have_text("200")
+    rows = console.page.locator("table.calls tbody tr")
+    expect(rows.first.locator(".heard")).to_have_text(re.compile(r"200\s+[\d,.]+ ms"))
+    quick = rows.filter(has=console.page.locator(f"[href*='{at_once}']"))
+    expect(quick.locator(".heard")).to_have_text("200")
     console.open(f"/calls/{at_once}")
     expect(console.page.get_by_text("heard 200 at once")).to_be_visible()
     expect(console.page.locator(".call-head").get_by_text(" after ")).to_have_count(0)
