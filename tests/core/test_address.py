@@ -12,7 +12,7 @@ from postern.core.address import (
     inside,
     limit_key,
     names_another,
-    neighbourhood,
+    networks_of,
     reach_of,
     read_address,
 )
@@ -221,19 +221,19 @@ def test_who_alone_can_reach_a_url(url: str, who: str | None) -> None:
 @pytest.mark.parametrize(
     ("address", "key", "around"),
     [
-        ("203.0.113.7", "203.0.113.7", "203.0.113.0"),
-        ("2001:db8:1:2:f003:4:5:6", "2001:db8:1:2::/64", "2001:db8:1::"),
-        ("2001:db8:1:2::", "2001:db8:1:2::/64", "2001:db8:1::"),
-        ("2001:db8:1:3::", "2001:db8:1:3::/64", "2001:db8:1::"),
-        ("::ffff:203.0.113.7", "203.0.113.7", "203.0.113.0"),
-        (UNIX, UNIX, UNIX),
-        ('"a:b"', '"a:b"', '"a:b"'),
+        ("203.0.113.7", "203.0.113.7", ("203.0.0.0/16", "203.0.113.0/24")),
+        ("2001:db8:1:2:f003:4:5:6", "2001:db8:1:2::/64", ("2001:db8::/32", "2001:db8:1::/48")),
+        ("2001:db8:1:2::", "2001:db8:1:2::/64", ("2001:db8::/32", "2001:db8:1::/48")),
+        ("2001:db8:1:3::", "2001:db8:1:3::/64", ("2001:db8::/32", "2001:db8:1::/48")),
+        ("::ffff:203.0.113.7", "203.0.113.7", ("203.0.0.0/16", "203.0.113.0/24")),
+        (UNIX, UNIX, (UNIX,)),
+        ('"a:b"', '"a:b"', ('"a:b"',)),
     ],
 )
-def test_a_caller_is_an_ipv4_address_or_a_64_of_ipv6_and_its_network_a_24_or_a_48(
-    address: str, key: str, around: str
+def test_a_caller_is_an_ipv4_address_or_a_64_of_ipv6_and_has_two_networks(
+    address: str, key: str, around: tuple[str, ...]
 ) -> None:
-    assert (limit_key(address), neighbourhood(address)) == (key, around)
+    assert (limit_key(address), networks_of(address)) == (key, around)
 
 
 def test_a_proxy_that_is_not_listed_is_known_by_naming_somebody_else() -> None:

@@ -51,13 +51,14 @@ def limit_key(address: str) -> str:
     return f"{IPv6Address(int(found) >> 64 << 64)}/64"
 
 
-def neighbourhood(address: str) -> str:
-    """The network that one customer may have to itself: the /24 of an IPv4 address, the /48 of an IPv6 one."""
+def networks_of(address: str) -> tuple[str, ...]:
+    """The network of the company that gives the addresses, and in it the one that a customer may have to itself: the /16 and the
+    /24 of an IPv4 address, the /32 and the /48 of an IPv6 one."""
     found = read_address(address)
     if found is None:
-        return address
-    own = 8 if isinstance(found, IPv4Address) else 80
-    return str(type(found)(int(found) >> own << own))
+        return (address,)
+    lengths = (16, 24) if isinstance(found, IPv4Address) else (32, 48)
+    return tuple(str(ip_network((found, length), strict=False)) for length in lengths)
 
 
 class InvalidRanges(ValueError):

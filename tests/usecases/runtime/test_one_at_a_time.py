@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable
+from itertools import count
 
 import pytest
 
@@ -52,14 +53,18 @@ async def test_the_lowest_rank_is_next_and_among_equals_who_came_first() -> None
     assert await line.line.run(lambda: "later") == "later"
 
 
-async def test_who_has_many_addresses_waits_behind_a_lone_one_and_is_sent_away_first() -> None:
+@pytest.mark.parametrize("crowd_is_of", ["one network", "many networks of one company"])
+async def test_who_has_many_addresses_waits_behind_a_lone_one_and_is_sent_away_first(
+    crowd_is_of: str,
+) -> None:
     queue = OneAtATime("test", 20, "busy")
-    let_go, done = threading.Event(), list[str]()
+    let_go, done, number = threading.Event(), list[str](), count()
     at_work = asyncio.create_task(queue.run(let_go.wait))
     await asyncio.sleep(0)
 
     async def come(name: str, network: str, rank: float = 0.0) -> "asyncio.Task[None]":
-        task = asyncio.create_task(queue.run(lambda: done.append(name), rank, network))
+        near = network if crowd_is_of == "one network" else f"{network}, {next(number)}"
+        task = asyncio.create_task(queue.run(lambda: done.append(name), rank, (network, near)))
         await asyncio.sleep(0)
         return task
 

@@ -6,7 +6,7 @@ from typing import TypeVar
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
-from postern.core.address import neighbourhood
+from postern.core.address import networks_of
 from postern.core.problems import invalid
 from postern.usecases.runtime.one_at_a_time import OneAtATime
 
@@ -44,12 +44,14 @@ async def matches(password_hash: str, password: str, rank: float = -1.0, address
         except (VerificationError, InvalidHashError):
             return False
 
-    return await _in_turn(verify, password, rank, neighbourhood(address))
+    return await _in_turn(verify, password, rank, networks_of(address))
 
 
 def outdated(password_hash: str) -> bool:
     return _hasher.check_needs_rehash(password_hash)
 
 
-async def _in_turn(work: Callable[[bytes], T], password: str, rank: float, network: str = "") -> T:
-    return await line.run(lambda: work(password.encode("utf-8", "surrogatepass")), rank, network)
+async def _in_turn(
+    work: Callable[[bytes], T], password: str, rank: float, networks: tuple[str, ...] = ()
+) -> T:
+    return await line.run(lambda: work(password.encode("utf-8", "surrogatepass")), rank, networks)

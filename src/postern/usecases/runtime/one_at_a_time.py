@@ -24,11 +24,12 @@ class QueuePlace(NamedTuple):
     """The lowest place is next."""
 
     rank: float
-    before: int
-    """How many of the same network waited when this one came."""
+    before: list[int]
+    """How many of each of its networks waited when this one came."""
     number: int
     called: asyncio.Future[None]
-    network: str
+    networks: tuple[str, ...]
+    """The widest first."""
 
 
 class OneAtATime:
@@ -45,14 +46,14 @@ class OneAtATime:
         self._count = count()
         self._thread = ThreadPoolExecutor(1, name, _behind_callers)
 
-    async def run(self, work: Callable[[], T], rank: float = 0.0, network: str = "") -> T:
-        async with self._turn(rank, network):
+    async def run(self, work: Callable[[], T], rank: float = 0.0, networks: tuple[str, ...] = ()) -> T:
+        async with self._turn(rank, networks):
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     @asynccontextmanager
-    async def _turn(self, rank: float, network: str = "") -> AsyncIterator[None]:
+    async def _turn(self, rank: float, networks: tuple[str, ...] = ()) -> AsyncIterator[None]:
         if self._taken:
-            await self._wait(rank, network)
+            await self._wait(rank, networks)
         self._taken = True
         try:
             yield
@@ -60,10 +61,11 @@ class OneAtATime:
             self._taken = False
             self._call_next()
 
-    async def _wait(self, rank: float, network: str) -> None:
+    async def _wait(self, rank: float, networks: tuple[str, ...]) -> None:
         called: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        before = sum(one.network == network for one in self._waiting)
-        place = QueuePlace(rank, before, next(self._count), called, network)
+        sizes = _sizes(self._waiting)
+        before = [sizes[one] for one in networks]
+        place = QueuePlace(rank, before, next(self._count), called, networks)
         insort(self._waiting, place)
         if len(self._waiting) > self.most_waiting:
             self._send_one_away()
@@ -79,10 +81,11 @@ class OneAtATime:
 
     def _send_one_away(self) -> None:
         among = [one for one in self._waiting if one.rank >= 0] or self._waiting
-        sizes = Counter(one.network for one in among)
+        sizes = _sizes(among)
+        crowding = [([sizes[network] for network in one.networks], one.rank) for one in among]
         # Any of the equals: if it were the newest, a crowd that came first would keep out everybody.
-        last = max((sizes[one.network], one.rank) for one in among)
-        sent_away = choice([one for one in among if (sizes[one.network], one.rank) == last])
+        last = max(crowding)
+        sent_away = choice([one for one, crowds in zip(among, crowding, strict=True) if crowds == last])
         self._waiting.remove(sent_away)
         sent_away.called.set_exception(Refused("temporarily_unavailable", self._busy))
 
@@ -93,6 +96,10 @@ class OneAtATime:
                 self._taken = True  # now: somebody who comes before the called one wakes must wait
                 called.set_result(None)
                 return
+
+
+def _sizes(waiting: list[QueuePlace]) -> Counter[str]:
+    return Counter(network for one in waiting for network in one.networks)
 
 
 def _behind_callers() -> None:
