@@ -195,6 +195,8 @@ class Entry(msgspec.Struct):
     """To the listener that answers in the place of the engine."""
     others: "Sequence[Entry]" = ()
     """The other elements of an array. These have no others."""
+    size: int = 0
+    """Its part of the writer's room while it waits, in bytes."""
 
 
 class AnswerHeard(msgspec.Struct, frozen=True):

@@ -137,7 +137,7 @@ class Writer:
 
     def record(self, entry: Entry, on_stored: Callable[[Receipt | StoreUnavailable], None]) -> None:
         """Tells when the entry is on disk; or that it is not, and then nothing of it is."""
-        size = _size(entry)
+        size = entry.size = _size(entry)
         if self.waiting >= MOST_WAITING or self._bytes + size > MOST_BYTES or self._closing:
             on_stored(StoreUnavailable("too many calls are waiting to be stored"))
             return
@@ -194,7 +194,7 @@ class Writer:
         self.waiting -= len(batch)
         for (work, done), result in zip(batch, results, strict=True):
             if isinstance(work, Entry):
-                self._bytes -= _size(work)
+                self._bytes -= work.size
             try:
                 done(result)
             except Exception:  # one that cannot hear it must not keep the others from hearing

@@ -205,12 +205,14 @@ class Connection(asyncio.BufferedProtocol):
         if fault is not None:
             self._fault = fault
             self._event(ConnectionEvent.INVALID)
-        elif reader.kept and self._state is _ANSWERING:
-            self._event(ConnectionEvent.MORE)
-        elif reader.kept and self._state is _IDLE:
-            self._read_on(b"")
-        if self._kept or reader.kept:
-            self._count_kept()
+        elif reader.kept:
+            if self._state is _ANSWERING:
+                self._event(ConnectionEvent.MORE)
+            elif self._state is _IDLE:
+                self._read_on(b"")
+        elif not self._kept:
+            return
+        self._count_kept()
 
     def eof_received(self) -> bool:
         """Whether the transport stays open."""

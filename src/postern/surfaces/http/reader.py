@@ -146,14 +146,20 @@ class RequestReader:
         else:
             self._bytes, self._at = data, 0
         self._whole = False
-        while self._at < len(self._bytes) and not self._whole and self._parser is not None:
-            if self._headers is None and not self._chunked and not self._body_left:
-                self._at = _after_line_ends(self._bytes, self._at).end()  # type: ignore[union-attr] # it always matches
-                if self._at == len(self._bytes):
-                    break
-            begin, self._at = self._at, self._end_of_piece()
-            is_all = self._at - begin == len(self._bytes)
-            if fault := self._read_piece(self._bytes if is_all else self._bytes[begin : self._at]):
+        received, at = self._bytes, self._at
+        size = len(received)
+        while at < size and not self._whole and self._parser is not None:
+            begin, in_body = at, self._body_left > 0
+            if in_body:
+                at = min(size, begin + self._body_left)
+                self._body_left -= at - begin
+            else:
+                if self._headers is None and not self._chunked and received[begin] in b"\r\n":
+                    begin = _after_line_ends(received, begin).end()  # type: ignore[union-attr] # it always matches
+                at = self._end_of_frame(begin)
+            self._at = at
+            piece = received if at - begin == size else received[begin:at]
+            if fault := self._feed(piece) if in_body else self._read_frame(piece):
                 return fault
         if self._at == len(self._bytes):
             self._bytes, self._at = b"", 0
@@ -165,12 +171,9 @@ class RequestReader:
         self._parser = None
         self._bytes, self._at = b"", 0
 
-    def _end_of_piece(self) -> int:
-        """Returns the end of the body if its length is known, otherwise of the next empty line: a head ends there, or
-        a body in chunks may."""
-        data, at = self._bytes, self._at
-        if self._body_left:
-            return min(len(data), at + self._body_left)
+    def _end_of_frame(self, at: int) -> int:
+        """Returns the end of the next empty line: a head ends there, or a body in chunks may."""
+        data = self._bytes
         if tail := self._tail:
             place = (tail + data[at : at + 3]).find(b"\r\n\r\n")
             if place >= 0:
@@ -178,10 +181,8 @@ class RequestReader:
         place = data.find(b"\r\n\r\n", at)
         return len(data) if place < 0 else place + 4
 
-    def _read_piece(self, piece: bytes) -> str | None:
-        if self._body_left:
-            self._body_left -= len(piece)
-        elif self._chunked:
+    def _read_frame(self, piece: bytes) -> str | None:
+        if self._chunked:
             self._around_chunks += len(piece)
             self._tail = (self._tail + piece)[-3:]
         else:
@@ -189,6 +190,9 @@ class RequestReader:
             if len(head) > LARGEST_HEAD:
                 return "headers_too_large"
             self._tail = head[-3:]
+        return self._feed(piece)
+
+    def _feed(self, piece: bytes) -> str | None:
         while True:
             try:
                 self._parser.feed_data(piece)
