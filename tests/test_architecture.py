@@ -301,7 +301,14 @@ PLANTED: dict[Rule, list[tuple[str, str]]] = {
         ),
         *(
             ("core/planted.py", f"from {module} import x")
-            for module in ["sqlalchemy", "fastapi", "pydantic", "httpx2", "urllib.request", "postern.observe"]
+            for module in [
+                "sqlalchemy",
+                "fastapi",
+                "pydantic",
+                "aiohttp",
+                "urllib.request",
+                "postern.observe",
+            ]
         ),
         ("core/planted.py", "from . import call"),
         ("core/planted.py", "import datetime\nborn = datetime.datetime.now()"),
@@ -377,8 +384,16 @@ def test_a_command_over_the_network_loads_nothing_that_it_does_not_use(
     words: list[str], tmp_path: Path
 ) -> None:
     """Nine tenths of the time in which such a command starts."""
-    heavy = {"sqlalchemy", "starlette", "uvicorn", "prometheus_client", "structlog", "pydantic", "tomllib"}
-    heavy |= set() if words == ["webhooks", "list"] else {"httpx2"}
+    heavy = {
+        "sqlalchemy",
+        "starlette",
+        "uvicorn",
+        "prometheus_client",
+        "structlog",
+        "pydantic",
+        "tomllib",
+        "aiohttp",
+    }
     code = (
         "import sys; from postern.__main__ import main\ntry: main()\n"
         f"except SystemExit: print(sorted({heavy!r} & sys.modules.keys()), file=sys.stderr)"

@@ -330,8 +330,8 @@ def test_after_a_login_commands_go_there_until_the_logout(program: Program, tmp_
 
 
 def test_a_login_that_fails_keeps_nothing_and_says_why(program: Program, tmp_path: Path) -> None:
-    def login(url: str, key: str = "pk_wrong") -> tuple[int, str]:
-        ran = run_postern(tmp_path, "login", url, "--key", "env:KEY", KEY=key)
+    def login(url: str, key: str = "pk_wrong", **environment: str) -> tuple[int, str]:
+        ran = run_postern(tmp_path, "login", url, "--key", "env:KEY", KEY=key, **environment)
         assert not (tmp_path / "config").exists()
         return ran.returncode, ran.stderr
 
@@ -339,6 +339,12 @@ def test_a_login_that_fails_keeps_nothing_and_says_why(program: Program, tmp_pat
     assert (code, "does not know this API key" in why) == (NOT_ALLOWED, True)
     code, why = login(f"http://127.0.0.1:{free_port()}")
     assert (code, "Connection refused" in why) == (UNAVAILABLE, True)
+    proxy = f"http://127.0.0.1:{free_port()}"
+    code, why = login(program.url, http_proxy=proxy)
+    assert (code, "Connection refused" in why) == (UNAVAILABLE, True)
+    assert login(program.url, http_proxy=proxy, no_proxy="127.0.0.1")[0] == NOT_ALLOWED
+    code, why = login(program.url.replace("http", "https"), SSL_CERT_FILE=str(tmp_path / "none.pem"))
+    assert (code, "certificates to trust cannot be read" in why) == (USAGE, True)
     code, why = login("http://no-such-host.invalid")
     assert (code, "cannot be reached: " in why, why.count("\n")) == (UNAVAILABLE, True, 2)
     code, why = login(f"{program.url}/console")

@@ -4,11 +4,14 @@ memory, or gives one caller what was meant for another."""
 import gzip
 import socket
 import threading
+from base64 import b64encode
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from postern.surfaces.cli.develop.presence import _why_not
 from postern.surfaces.cli.develop.target import LARGEST_ANSWER, LocalTarget, TargetAnswer
@@ -72,6 +75,34 @@ def target(url: str, timeout: float = PATIENCE) -> LocalTarget:
         return LocalTarget(url, None, timeout)
 
 
+def test_a_call_is_sent_as_it_came() -> None:
+    headers = [
+        ["x-twice", "b"],
+        ["x-twice", "a"],
+        ["x-latin", "\xe9"],
+        ["x-api-key", "***"],
+        ["host", "shop.test"],
+    ]
+    call = replace(CALL, query="q=%zz&r=a b", headers=headers, body_base64=b64encode(b"\0{").decode())
+    with socket.create_server(("127.0.0.1", 0)) as listening, ThreadPoolExecutor() as pool:
+        host = f"127.0.0.1:{listening.getsockname()[1]}"
+        with no_certificates_read():
+            mine = LocalTarget(f"http://{host}/path?own=1", "secret", PATIENCE)
+        sending = pool.submit(mine.send, call)
+        with listening.accept()[0] as connection:
+            came = b""
+            while not came.endswith(b"\0{"):
+                came += connection.recv(65536)
+            connection.sendall(OK)
+        assert sending.result(PATIENCE).body == b"ok"
+    assert came.decode("latin-1").split("\r\n") == [
+        "POST /path?own=1&q=%zz&r=a%20b HTTP/1.1",
+        f"Host: {host}",
+        *("x-twice: b", "x-twice: a", "x-latin: \xe9", "x-api-key: secret", "X-Postern-Invocation: inv_1"),
+        *("Content-Length: 2", "", "\0{"),
+    ]
+
+
 def test_a_program_that_sends_a_byte_now_and_then_is_too_slow() -> None:
     def drips(start: bytes, piece: bytes) -> Answer:
         def answer(connection: socket.socket, over: threading.Event) -> None:
@@ -129,6 +160,13 @@ def test_what_no_caller_could_read_is_not_passed_on() -> None:
         (says(b"\x1b[2J\r\n\r\n"), "it hung up, or does not speak HTTP: "),
         (lambda connection, _: connection.shutdown(2), "it hung up, or does not speak HTTP: "),
         (says(b"HTTP/1.1 101 Yes\r\nUpgrade: x\r\n\r\n"), "it hung up, or does not speak HTTP: "),
+        (
+            lambda connection, _: (
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok"),
+                connection.shutdown(2),
+            ),
+            "it hung up, or does not speak HTTP: ",
+        ),
         (
             says(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\nok"),
             "its answer cannot be decompressed: ",

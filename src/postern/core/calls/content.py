@@ -135,25 +135,33 @@ def _object(call: Call, taken: TakenBodies) -> Payload | UnreadableContent:
 
 
 def _unpacked(body: bytes, coding: bytes, largest: int) -> bytes | UnreadableContent:
-    """Unpacks at most so many bytes: a few bytes may stand for gigabytes."""
     if not largest or coding not in (b"gzip", b"x-gzip", b"deflate"):
         return UnreadableContent("unsupported_media_type", "the body is compressed; send it as it is")
-    # Deflate means zlib's format, and some send it without its head.
-    is_bare = coding == b"deflate" and body[:1] and (body[0] & 0x0F != 8 or int.from_bytes(body[:2]) % 31)
-    unpacked = b""
     try:
-        while body:
-            opened = zlib.decompressobj(-15 if is_bare else 47)
-            unpacked += opened.decompress(body, largest + 1 - len(unpacked))
-            if len(unpacked) > largest:
-                detail = f"the body is larger than {largest} bytes when it is unpacked"
-                return UnreadableContent("payload_too_large", detail)
-            if not opened.eof:
-                return UnreadableContent("malformed_json", "the compressed body ends too early")
-            body = opened.unused_data
+        text = unpacked(body, coding, largest)
+    except EOFError:
+        return UnreadableContent("malformed_json", "the compressed body ends too early")
     except zlib.error:
         return UnreadableContent("malformed_json", f"the body is not what {coding.decode()} makes")
-    return unpacked
+    if len(text) > largest:
+        detail = f"the body is larger than {largest} bytes when it is unpacked"
+        return UnreadableContent("payload_too_large", detail)
+    return text
+
+
+def unpacked(body: bytes, coding: bytes, most: int) -> bytes:
+    """Unpacks gzip or deflate. Of what is larger than ``most`` it returns one byte more: a few bytes may stand for gigabytes. Raises
+    EOFError and zlib's errors."""
+    # Deflate means zlib's format, and some send it without its head.
+    is_bare = coding == b"deflate" and body[:1] and (body[0] & 0x0F != 8 or int.from_bytes(body[:2]) % 31)
+    text = b""
+    while body and len(text) <= most:
+        opened = zlib.decompressobj(-15 if is_bare else 47)
+        text += opened.decompress(body, most + 1 - len(text))
+        if not opened.eof and len(text) <= most:
+            raise EOFError("it ends too early")
+        body = opened.unused_data
+    return text
 
 
 def is_form(call: Call) -> bool:

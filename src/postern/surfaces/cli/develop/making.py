@@ -4,10 +4,7 @@ the requests' models take long to load."""
 import secrets
 import time
 from collections.abc import Iterator
-from typing import Any
 from urllib.parse import urlsplit
-
-import httpx2
 
 from postern.core.documents import Document
 from postern.core.problems import Refused
@@ -18,7 +15,7 @@ from postern.surfaces.cli.develop.senders import samples_of
 from postern.surfaces.cli.develop.target import checked
 from postern.surfaces.cli.files import read_secret
 from postern.surfaces.cli.gateway.api import api, end_refused
-from postern.surfaces.cli.gateway.trust import trusted
+from postern.surfaces.cli.gateway.web import FAILURES, Web, reason, trusted
 from postern.surfaces.cli.run import UNAVAILABLE, end, plain
 from postern.usecases.answers import shown
 from postern.usecases.shapes import validated
@@ -28,6 +25,7 @@ from postern.usecases.signatures.views import SentCall
 from postern.usecases.webhooks.views import Webhook, WithSignature, WithToken
 
 ANSWER_WITHIN = 60.0
+LONGEST_SHOWN = 2000
 
 
 class Here:
@@ -62,17 +60,12 @@ class Here:
             made = [self._make(key, request)]  # what cannot be made ends the command before anything is sent
         except Refused as refused:
             end_refused(refused)
-        with httpx2.Client(
-            headers={"User-Agent": "Postern"},
-            trust_env=False,
-            verify=trusted(self._base),
-            timeout=ANSWER_WITHIN,
-        ) as http:
-            began = time.monotonic()
-            for number in range(count):
-                if rate:
-                    time.sleep(max(0.0, number / rate - (time.monotonic() - began)))
-                yield self._send(http, made.pop() if made else self._make(key, request))
+        web = Web(trusted(self._base), by_proxy=False)
+        began = time.monotonic()
+        for number in range(count):
+            if rate:
+                time.sleep(max(0.0, number / rate - (time.monotonic() - began)))
+            yield self._send(web, made.pop() if made else self._make(key, request))
 
     def _make(self, key: bytes, request: SendRequest) -> Made:
         draft = sending.draft_of(self.known, request)
@@ -80,18 +73,20 @@ class Here:
         occasion = Occasion(time.time(), secrets.token_bytes(32), self._base, self._path, self._query)
         return sending.made(self._how, self._scheme, key, draft, occasion, request)
 
-    def _send(self, http: Any, made: Made) -> SentCall:
+    def _send(self, web: Web, made: Made) -> SentCall:
         url = f"{self._base}{self._path}" + (f"?{made.query}" if made.query else "")
         began = time.perf_counter()
         try:
-            heard = http.post(url, content=made.body, headers=dict(made.headers))
-        except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError) as error:
-            end(f"{self._base} cannot be reached: {plain(str(error))}", UNAVAILABLE)
+            headers = {"User-Agent": "Postern", **dict(made.headers)}
+            with web.ask("POST", url, headers, made.body, ANSWER_WITHIN) as response:
+                answer = response.read(LONGEST_SHOWN)
+        except FAILURES as error:
+            end(f"{self._base} cannot be reached: {plain(reason(error))}", UNAVAILABLE)
         return SentCall(
-            status=heard.status_code,
+            status=response.status,
             code="",
             invocation_id=None,
             detail="",
-            answer=heard.text[:2000],
+            answer=answer.decode("utf-8", "replace"),
             ms=round((time.perf_counter() - began) * 1000, 1),
         )

@@ -1,22 +1,23 @@
 """The program on this machine to which calls are sent, as they were sent to the gateway."""
 
+import socket
+import threading
 import time
+import zlib
 from base64 import b64decode
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import urlsplit
+from http.client import HTTPConnection, HTTPException, IncompleteRead
+from string import punctuation
+from typing import NamedTuple
+from urllib.parse import SplitResult, quote, urlsplit
 
+from postern.core.calls.content import unpacked
 from postern.core.names import OF_THE_CONNECTION
 from postern.core.signatures.redact import MASK
 from postern.surfaces.cli.files import read_secret
-from postern.surfaces.cli.gateway.trust import reason, trusted
+from postern.surfaces.cli.gateway.web import FAILURES, PlainConnection, SecureConnection, reason, trusted
 from postern.surfaces.cli.run import end, err, plain
 from postern.usecases.history.views.requests import RecordedRequest
-
-if TYPE_CHECKING:
-    import asyncio
-
-    import httpx2
 
 ASK_AGAIN = 1.0
 LARGEST_ANSWER = 1024 * 1024
@@ -38,6 +39,7 @@ def checked(url: str) -> str:
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        usable = usable and "@" not in parts.netloc
     except ValueError:
         usable = False
     if not usable:
@@ -63,7 +65,7 @@ class LocalTarget:
         self._masked = masked
         self._trusted = trusted(url)
         self._timeout = timeout
-        self._under_way: set[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = set()
+        self._under_way: set[HTTPConnection] = set()
         self._is_closed = False
 
     def send(self, call: RecordedRequest, retry: bool = False, is_replay: bool = False) -> TargetAnswer:
@@ -83,63 +85,56 @@ class LocalTarget:
             time.sleep(ASK_AGAIN)
 
     def _once(self, call: RecordedRequest, is_replay: bool) -> TargetAnswer:
-        import asyncio
-
-        import httpx2
-
-        url = self._url
-        if query := self._open(call.query):
-            url += ("&" if "?" in url else "?") + query
+        where = urlsplit(self._url)
+        query = "&".join(filter(None, (where.query, self._open(call.query))))
         headers = [
-            (name.encode("latin-1"), self._open(value).encode("latin-1"))
+            (name, self._open(value))
             for name, value in call.headers
             if name.lower() not in OF_THE_CONNECTION and (value != MASK or self._masked is not None)
         ]
-        headers.append((b"X-Postern-Invocation", call.invocation_id.encode()))
+        headers.append(("X-Postern-Invocation", call.invocation_id))
         if is_replay:
-            headers.append((b"X-Postern-Replay", b"true"))
+            headers.append(("X-Postern-Replay", "true"))
+        target = _quoted(where.path or "/", query)
+        is_late = threading.Event()
+        line = self._line(where)
+
+        def end_late() -> None:
+            is_late.set()
+            _hang_up(line)
+
+        # One limit for the whole answer: a program that sends a byte now and then never exceeds one for each read.
+        deadline = threading.Timer(self._timeout, end_late)
+        deadline.start()
+        self._under_way.add(line)
         began = time.perf_counter()
+        status: int | None = None
+        heard: list[tuple[str, str]] = []
+        body, error = b"", ""
         try:
-            request = httpx2.Request(
-                call.method, url, headers=headers, content=b64decode(call.body_base64 or "")
-            )
-            status, heard, body = asyncio.run(self._answer(request))
-        except (
-            httpx2.HTTPError,
-            httpx2.InvalidURL,
-            ValueError,
-            TimeoutError,
-            asyncio.CancelledError,
-        ) as error:
-            return TargetAnswer(None, plain(_in_words(error)), (time.perf_counter() - began) * 1000)
-        return TargetAnswer(status, "", (time.perf_counter() - began) * 1000, heard, body)
-
-    async def _answer(self, request: "httpx2.Request") -> tuple[int, list[tuple[str, str]], bytes]:
-        import asyncio
-
-        import httpx2
-
-        task = asyncio.current_task()
-        assert task is not None
-        mine = asyncio.get_running_loop(), task
-        self._under_way.add(mine)
-        try:
-            if self._is_closed:
-                raise asyncio.CancelledError
-            # One limit for the whole answer: a program that sends a byte now and then never exceeds one for each read.
-            async with asyncio.timeout(self._timeout):
-                async with httpx2.AsyncClient(trust_env=False, verify=self._trusted, timeout=None) as http:
-                    response = await http.send(request, stream=True)
-                    body = bytearray()
-                    async for part in response.aiter_bytes():
-                        body += part
-                        if len(body) > LARGEST_ANSWER:
-                            break
-                    await response.aclose()
+            if not self._is_closed:
+                line.connect()
+            if not (self._is_closed or is_late.is_set()):
+                _send(line, call, target, headers)
+                status, heard, body = _answer(line)
+        except (*FAILURES, EOFError, zlib.error) as failure:
+            error = plain(_in_words(failure))
         finally:
-            self._under_way.discard(mine)
-        heard = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in response.headers.raw]
-        return response.status_code, heard, bytes(body)
+            deadline.cancel()
+            self._under_way.discard(line)
+            line.close()
+        # The end of the connection is the end of an answer without a length, whoever has closed it.
+        if self._is_closed:
+            status, error = None, "it had not answered when the command ended"
+        elif is_late.is_set():
+            status, error = None, "no answer in time"
+        return TargetAnswer(status, error, (time.perf_counter() - began) * 1000, heard, body)
+
+    def _line(self, where: SplitResult) -> HTTPConnection:
+        host = where.hostname or ""
+        if where.scheme == "https":
+            return SecureConnection(host, where.port, timeout=self._timeout, context=self._trusted)
+        return PlainConnection(host, where.port, timeout=self._timeout)
 
     def _open(self, text: str) -> str:
         """Puts the token in the place of the masked credential; a query's parameter cannot be left out."""
@@ -148,22 +143,50 @@ class LocalTarget:
     def close(self) -> None:
         """Ends the requests that are under way, without an answer."""
         self._is_closed = True
-        for loop, task in list(self._under_way):
-            with suppress(RuntimeError):  # it has ended by itself
-                loop.call_soon_threadsafe(task.cancel)
+        for line in list(self._under_way):
+            _hang_up(line)
+
+
+def _hang_up(line: HTTPConnection) -> None:
+    """From another thread: the one that reads there hears that the connection is closed."""
+    with suppress(AttributeError, OSError):  # it is not made yet, or closed
+        line.sock.shutdown(socket.SHUT_RDWR)
+
+
+def _quoted(path: str, query: str) -> str:
+    """Quotes what no line of a request carries, and nothing else: a signature may cover the query."""
+    return quote(f"{path}?{query}" if query else path, safe=punctuation)
+
+
+def _send(line: HTTPConnection, call: RecordedRequest, target: str, headers: list[tuple[str, str]]) -> None:
+    line.putrequest(call.method, target, skip_accept_encoding=True)
+    body = b64decode(call.body_base64 or "")
+    for name, value in (*headers, ("Content-Length", str(len(body)))):
+        line.putheader(name, value.encode("latin-1"))
+    line.endheaders(body)
+
+
+def _answer(line: HTTPConnection) -> tuple[int, list[tuple[str, str]], bytes]:
+    heard = line.getresponse()
+    if heard.status < 200:
+        raise HTTPException(f"{heard.status} {heard.reason}")
+    body = b""
+    while len(body) <= LARGEST_ANSWER and (piece := heard.read1(64 * 1024)):
+        body += piece
+    if heard.length and len(body) <= LARGEST_ANSWER:
+        raise IncompleteRead(body, heard.length)
+    codings = [
+        one for name in heard.headers.get_all("content-encoding", []) for one in name.lower().split(",")
+    ]
+    for coding in reversed([one.strip() for one in codings]):
+        if coding in ("gzip", "x-gzip", "deflate") and len(body) <= LARGEST_ANSWER:
+            body = unpacked(body, coding.encode(), LARGEST_ANSWER)
+    return heard.status, heard.getheaders(), body
 
 
 def _in_words(error: BaseException) -> str:
-    import asyncio
-
-    import httpx2
-
-    if isinstance(error, asyncio.CancelledError):
-        return "it had not answered when the command ended"
-    if isinstance(error, TimeoutError):
-        return "no answer in time"
-    if isinstance(error, httpx2.RemoteProtocolError):
+    if isinstance(error, HTTPException):
         return f"it hung up, or does not speak HTTP: {error}"
-    if isinstance(error, httpx2.DecodingError):
+    if isinstance(error, EOFError | zlib.error):
         return f"its answer cannot be decompressed: {error}"
     return reason(error)

@@ -1,17 +1,15 @@
 """A gateway over the network."""
 
-import ssl
 from collections.abc import Iterator
+from http.client import HTTPResponse
 from typing import NoReturn
-
-import httpx2
+from urllib.parse import urlencode
 
 from postern.surfaces.cli.gateway.profiles import Login
 from postern.surfaces.cli.gateway.source import PREFIX, Away, HttpAnswer, HttpQuestion
-from postern.surfaces.cli.gateway.trust import reason, trusted
+from postern.surfaces.cli.gateway.web import FAILURES, Web, reason, trusted
 from postern.surfaces.cli.run import FAILED, NOT_ALLOWED, UNAVAILABLE, end
 
-CONNECT_WITHIN = 10.0
 ANSWER_WITHIN = 120.0
 """Seconds. A schedule's source may take its time."""
 
@@ -26,52 +24,43 @@ class Remote:
     def __init__(self, login: Login) -> None:
         self._login = login
         try:
-            self.http = httpx2.Client(
-                verify=trusted(login.url),
-                headers={"Authorization": f"Bearer {login.key}"},
-                timeout=httpx2.Timeout(ANSWER_WITHIN, connect=CONNECT_WITHIN),
-            )
-        except (OSError, ssl.SSLError) as error:  # what SSL_CERT_FILE names cannot be used
+            self._web = Web(trusted(login.url), by_proxy=True)
+        except OSError as error:  # what SSL_CERT_FILE names cannot be used
             end(f"The certificates to trust cannot be read: {error}")
+        self._key = {"Authorization": f"Bearer {login.key}"}
 
     def ask(self, question: HttpQuestion, within: float | None = None) -> HttpAnswer:
-        waits = httpx2.Timeout(within or ANSWER_WITHIN, connect=min(within or ANSWER_WITHIN, CONNECT_WITHIN))
+        url, headers = self._login.url + question.target, question.headers | self._key
         try:
-            response = self.http.request(
-                question.method,
-                self._login.url + question.target,
-                content=question.body,
-                headers=question.headers,
-                timeout=waits,
-            )
-        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            with self._web.ask(
+                question.method, url, headers, question.body, within or ANSWER_WITHIN
+            ) as response:
+                body = response.read()
+        except FAILURES as error:
             self._away(error)
-        self._check(response)
-        return HttpAnswer(response.status_code, response.content)
+        self._check(response, body)
+        return HttpAnswer(response.status, body)
 
     def news(self, webhook: str | None) -> Iterator[bytes | None]:
-        only = {} if webhook is None else {"webhookId": webhook}
-        waits = httpx2.Timeout(SILENCE, connect=CONNECT_WITHIN)
+        only = "" if webhook is None else "?" + urlencode({"webhookId": webhook})
         try:
-            with self.http.stream(
-                "GET", f"{self._login.url}{PREFIX}/live", params=only, timeout=waits
-            ) as response:
-                if response.status_code != 200:
-                    response.read()
-                    self._check(response)
-                    raise Away(f"{self._login.url} does not stream now ({response.status_code}).")
-                for line in response.iter_lines():
-                    if line == ": live":
+            url = f"{self._login.url}{PREFIX}/live{only}"
+            with self._web.ask("GET", url, self._key, None, SILENCE) as response:
+                if response.status != 200:
+                    self._check(response, response.read())
+                    raise Away(f"{self._login.url} does not stream now ({response.status}).")
+                for line in response:
+                    if line == b": live\n":
                         yield None
-                    elif line.startswith("data: "):
-                        yield line.removeprefix("data: ").encode()
-        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+                    elif line.startswith(b"data: "):
+                        yield line.removeprefix(b"data: ").rstrip(b"\n")
+        except FAILURES as error:
             self._away(error)
         raise Away(f"{self._login.url} has closed the connection.")
 
-    def _check(self, response: httpx2.Response) -> None:
+    def _check(self, response: HTTPResponse, body: bytes) -> None:
         """Ends the command if this is no answer of a gateway's API. A refusal is one."""
-        url, status = self._login.url, response.status_code
+        url, status = self._login.url, response.status
         kind = response.headers.get("content-type", "")
         if status == 401:
             again = f"`postern login {url}`" if self._login.profile else "POSTERN_API_KEY"
@@ -87,20 +76,16 @@ class Remote:
             raise Away(f"{url} answers {status}: the gateway behind it is away.")
         if status >= 400 and "problem+json" not in kind:
             end(f"{url} answers {status}, and not as Postern does. Is it the gateway's address?", UNAVAILABLE)
-        if status == 405 or (status == 404 and NO_SUCH_PATH in response.text):
+        if status == 405 or (status == 404 and NO_SUCH_PATH in body.decode("utf-8", "replace")):
             end(
                 f"The gateway at {url} cannot do this: it is older than this command. `postern status` tells both versions.",
                 FAILED,
             )
-        if (
-            status < 400
-            and response.content
-            and not kind.startswith(("application/json", "text/plain", "text/x-python"))
-        ):
+        if status < 400 and body and not kind.startswith(("application/json", "text/plain", "text/x-python")):
             end(f"{url} does not answer as Postern does. Is it the gateway's address?", FAILED)
 
     def _away(self, error: Exception) -> NoReturn:
         raise Away(f"{self._login.url} cannot be reached: {reason(error)}") from error
 
     def close(self) -> None:
-        self.http.close()
+        """Nothing is kept open."""
