@@ -3,10 +3,18 @@
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from playwright.sync_api import Route, expect
 
+from postern.core.history.invocation import HistoryFilter
+from postern.surfaces.console.views.history import live as live_view
+from postern.surfaces.console.visit import Visit
+from postern.usecases.history.live import Batch
+from postern.usecases.runtime.live_feed import LiveEvent
+from postern.usecases.summary import InvocationSummary
 from support.waiting import wait_until
 from surfaces.console.conftest import Console, Outside
 
@@ -104,6 +112,62 @@ def test_a_row_that_is_there_already_is_not_counted_as_well(console: Console, li
     expect(console.page.locator("[data-live] tr")).to_have_count(100)
     expect(console.page.locator("[data-live-left]")).to_contain_text(
         "50 more calls came than this page lists"
+    )
+
+
+def test_when_a_burst_is_over_the_page_hears_which_of_the_newest_calls_it_has_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On a busy machine calls are recorded of which the stream has not told yet."""
+
+    async def itself(_: object, item: object) -> object:
+        return item
+
+    def told(name: str, _: str, **context: Any) -> str:
+        return f"{name} {context['one'].id}, counted: {context['is_counted']}" if "one" in context else name
+
+    monkeypatch.setattr(live_view, "row_of", itself)
+    monkeypatch.setattr(live_view, "_event", told)
+    heard, recorded = (
+        SimpleNamespace(id=f"inv_{n:032x}", webhook_id="wh_1", status="delivered", address="") for n in (1, 2)
+    )
+
+    async def newest(*_: object) -> object:
+        return SimpleNamespace(items=[recorded, heard])
+
+    visit = SimpleNamespace(ask=newest, query={}, actor=SimpleNamespace(may=bool))
+    page = live_view.LivePage(cast(Visit, visit), HistoryFilter(webhook_id="wh_1"), 25)
+    page.crowd.began = -10.0
+    telling = page._lines_of(Batch([LiveEvent("invocation", cast(InvocationSummary, heard))], 0), 0.0)
+    with pytest.raises(StopIteration) as told_all:
+        telling.send(None)  # it waits for nothing, and a loop is the browser's here
+    lines = told_all.value.value
+    counted = [line.partition("call ")[2] for line in lines if "call " in line]
+    assert counted == [f"{heard.id}, counted: True", f"{recorded.id}, counted: False"]
+
+
+def test_what_was_counted_and_is_listed_then_is_taken_off_the_count(
+    console: Console, live: dict[str, str]
+) -> None:
+    event_of = events_of_the_stream(console, live)
+    rows = [
+        event_of(f"inv_{number:032x}").replace(' class="fresh"', kind)
+        for number, kind in enumerate((" data-counted", "", ""))
+    ]
+    table = '<section class="counted" data-calls="{}" data-rate="30" {}></section>'
+    table = "event: counted\ndata: " + table + "\n\n"
+    streams = [table.format(8, ""), table.format(5, "") + table.format(10, "data-over") + "".join(rows)]
+
+    def stream(route: Route) -> None:
+        events = streams.pop(0) if streams else ""
+        body = f"retry: {50 if streams else 60_000}\nevent: listening\ndata: 1\n\n{events}"
+        route.fulfill(content_type="text/event-stream", body=body)
+
+    console.page.route("**/live/stream*", stream)
+    console.page.reload()
+    expect(console.page.locator(f"#call-inv_{2:032x}")).to_be_visible()
+    expect(console.page.locator("[data-live-left]")).to_contain_text(
+        "17 more calls came than this page lists"
     )
 
 

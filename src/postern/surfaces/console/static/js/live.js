@@ -46,7 +46,7 @@ class Feed {
     this.source.addEventListener("counted", (event) => this.takeTable(event.data));
     this.source.addEventListener("skipped", (event) => this.leaveOut(Number(event.data), true));
     this.source.addEventListener("listening", (event) => {
-      this.relisting = false;
+      this.inTable = 0; // another stream counts anew
       this.ahead = Number(event.data) - performance.now() / 1000;
       this.show("Listening", true);
       // All calls there are have been listed by now: only here is it known that there are none.
@@ -70,11 +70,8 @@ class Feed {
     const before = this.arrived.get(row.id);
     // The newest state of a call, in the place where it came first.
     this.arrived.set(row.id, { row, isNew: isNew || before?.isNew });
-    const isFresh = row.classList.contains("fresh");
-    if (isNew && isFresh) {
-      this.relisting = false;
-      this.news.push(row);
-    } else if (isNew && this.relisting && !before && !document.getElementById(row.id)) this.more -= 1; // counted before
+    if (isNew && row.classList.contains("fresh")) this.news.push(row);
+    else if (isNew && "counted" in row.dataset && !before && !document.getElementById(row.id)) this.more -= 1;
     if (this.arrived.size > MOST_ROWS) {
       const [oldest, dropped] = this.arrived.entries().next().value;
       this.arrived.delete(oldest);
@@ -91,7 +88,6 @@ class Feed {
     const isOver = "over" in this.table.dataset;
     const added = calls - this.inTable;
     this.inTable = isOver ? 0 : calls;
-    this.relisting = isOver;
     this.leaveOut(added);
     if (!isOver) this.news = [`${this.table.dataset.rate} calls in the last second are counted, not listed`];
     this.soon();

@@ -163,6 +163,8 @@ class LivePage:
         return self.wanted.status is not None or item.id > self._oldest
 
     async def _row(self, event: str, item: InvocationSummary, is_new: bool = False) -> str:
+        # The page takes it off its count. One that is recorded and was not heard of yet is in no count.
+        is_counted = not is_new and item.id in self._seen and item.id not in self._there
         self._oldest = max(self._oldest, _keep(self._seen, item.id, SEEN))
         _keep(self._there, item.id, 2 * MOST_ROWS)
         # An older call that moves must not set the place to resume from back.
@@ -174,6 +176,7 @@ class LivePage:
             one=await row_of(self.visit, item),
             reason=sentences.reason,
             is_new=is_new,
+            is_counted=is_counted,
             names=await self._named(item.webhook_id),
             may_mark="beside" not in self.visit.query and self.visit.actor.may("write"),
         )
