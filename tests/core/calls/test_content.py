@@ -4,6 +4,7 @@ import json
 import zlib
 from functools import partial
 from gzip import compress
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -224,6 +225,26 @@ def test_a_compressed_body_is_unpacked(coding: str, body: bytes) -> None:
 def test_what_a_few_bytes_stand_for_is_bounded(body: bytes, code: str) -> None:
     found = read_object(call(body, ("Content-Encoding", "gzip")), TakenBodies(largest=1000))
     assert isinstance(found, UnreadableContent) and found.code == code
+
+
+def test_a_body_of_nothing_but_ends_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each empty member is twenty bytes, and everything behind it is copied when it ends."""
+    read = []
+
+    class Opened:
+        def __init__(self, window: int) -> None:
+            self._real = zlib.decompressobj(window)
+
+        def decompress(self, data: bytes, most: int) -> bytes:
+            read.append(len(data))
+            return self._real.decompress(data, most)
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self._real, name)
+
+    monkeypatch.setattr(content, "zlib", SimpleNamespace(decompressobj=Opened, error=zlib.error))
+    assert content.unpacked(packed(b"") * 5000 + packed(b"{}"), b"gzip", 1000) == b"{}"
+    assert sum(read) <= 5001 * content.PIECE
 
 
 def parts(*written: str, end: str = "--x--") -> bytes:

@@ -20,6 +20,7 @@ MOST_FORM_FIELDS = 1000
 MOST_ELEMENTS = 2000
 LONGEST_REMEMBERED = 100
 LONGEST_VALUE = 65_536
+PIECE = 4096
 
 Arrays = Literal["refused", "whole", "each"]
 """A body that is an array is refused, is one event with its ``items``, or is a call for each element."""
@@ -154,14 +155,16 @@ def unpacked(body: bytes, coding: bytes, most: int) -> bytes:
     EOFError and zlib's errors."""
     # Deflate means zlib's format, and some send it without its head.
     is_bare = coding == b"deflate" and body[:1] and (body[0] & 0x0F != 8 or int.from_bytes(body[:2]) % 31)
-    text = b""
-    while body and len(text) <= most:
+    text, at = bytearray(), 0
+    while at < len(body) and len(text) <= most:
         opened = zlib.decompressobj(-15 if is_bare else 47)
-        text += opened.decompress(body, most + 1 - len(text))
-        if not opened.eof and len(text) <= most:
-            raise EOFError("it ends too early")
-        body = opened.unused_data
-    return text
+        # By small pieces: what lies behind an end is copied, and there may be an end every twenty bytes.
+        while not opened.eof and len(text) <= most:
+            if not (piece := body[at : at + PIECE]):
+                raise EOFError("it ends too early")
+            text += opened.decompress(piece, most + 1 - len(text))
+            at += len(piece) - len(opened.unused_data)
+    return bytes(text)
 
 
 def is_form(call: Call) -> bool:
