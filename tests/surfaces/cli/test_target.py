@@ -5,9 +5,7 @@ import gzip
 import socket
 import threading
 from base64 import b64encode
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -20,54 +18,14 @@ from postern.usecases.answers import Time
 from postern.usecases.history.views.requests import RecordedRequest
 from support.commands import typed
 from support.plain_http import no_certificates_read
-from support.waiting import PATIENCE
+from support.raw_server import Answer, program, says
+from support.waiting import PATIENCE, wait_until
 
 CALL = RecordedRequest(
     "inv_1", "wh_1", Time(0.0), "POST", "/webhook/x", "", [["Content-Type", "text/plain"]], "", False, {}, ""
 )
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
-
-Answer = Callable[[socket.socket, threading.Event], object]
-
-
-@contextmanager
-def program(*answers: Answer) -> Iterator[tuple[str, threading.Event]]:
-    """One for each request that comes, and then the last one again. It keeps a connection open, and is over with the event."""
-    over = threading.Event()
-    listening = socket.create_server(("127.0.0.1", 0))
-    left = list(answers)
-
-    def serve(connection: socket.socket) -> None:
-        with connection, suppress(OSError):
-            while not over.is_set():
-                heard = b""
-                while b"\r\n\r\n" not in heard:
-                    piece = connection.recv(65536)
-                    if not piece:
-                        return
-                    heard += piece
-                (left.pop(0) if len(left) > 1 else left[0])(connection, over)
-
-    def accept() -> None:
-        with suppress(OSError):
-            while True:
-                threading.Thread(target=serve, args=(listening.accept()[0],), daemon=True).start()
-
-    threading.Thread(target=accept, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}/", over
-    finally:
-        over.set()
-        listening.shutdown(socket.SHUT_RDWR)
-        listening.close()
-
-
-def says(*parts: bytes) -> Answer:
-    def answer(connection: socket.socket, _: threading.Event) -> None:
-        for part in parts:
-            connection.sendall(part)
-
-    return answer
+DAMAGED = "it hung up, or does not speak HTTP: the head of its answer is"
 
 
 def target(url: str, timeout: float = PATIENCE) -> LocalTarget:
@@ -114,11 +72,17 @@ def test_a_program_that_sends_a_byte_now_and_then_is_too_slow() -> None:
 
         return answer
 
-    long = b"HTTP/1.1 200 OK\r\nContent-Length: 131\r\n\r\n"
-    for answer in (drips(long, b"x"), drips(b"HTTP/1.1 200 OK\r\n", b"X-More: 1\r\n")):
+    head = b"HTTP/1.1 200 OK\r\n"
+    long = head + b"Content-Length: 131\r\n"
+    for answer in (
+        drips(long + b"\r\n", b"x"),
+        drips(long + b"Connection: close\r\n\r\n", b"x"),
+        drips(head + b"\r\n", b"x"),
+        drips(head, b"X-More: 1\r\n"),
+    ):
         with program(answer) as (url, _):
             heard = target(url, 0.3).send(CALL)
-            assert (heard.status, heard.error) == (None, "no answer in time")
+            assert (heard.status, heard.error, heard.body) == (None, "no answer in time", b"")
 
 
 def test_no_more_is_read_than_an_answer_may_have() -> None:
@@ -137,6 +101,13 @@ def test_no_more_is_read_than_an_answer_may_have() -> None:
             assert _why_not(heard) == "the body may have 1 MiB"
     with program(endless) as (url, _):
         assert len(target(url).send(CALL).body) < 2 * LARGEST_ANSWER
+
+
+def test_what_comes_before_an_answer_is_not_the_answer() -> None:
+    hints = b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"
+    with program(says(hints * 2 + OK.replace(b"OK\r\n", b"OK\r\nX-Folded: a\r\n b\r\n"))) as (url, _):
+        heard = target(url).send(CALL)
+    assert (heard.status, heard.body, heard.headers[0]) == (200, b"ok", ("X-Folded", "a b"))
 
 
 def test_what_follows_an_answer_is_not_the_answer_to_the_next_call() -> None:
@@ -160,6 +131,9 @@ def test_what_no_caller_could_read_is_not_passed_on() -> None:
         (says(b"\x1b[2J\r\n\r\n"), "it hung up, or does not speak HTTP: "),
         (lambda connection, _: connection.shutdown(2), "it hung up, or does not speak HTTP: "),
         (says(b"HTTP/1.1 101 Yes\r\nUpgrade: x\r\n\r\n"), "it hung up, or does not speak HTTP: "),
+        (says(b"HTTP/1.1 200 OK\r\nno header\r\nContent-Length: 2\r\n\r\nok"), f"{DAMAGED} damaged"),
+        (says(OK.replace(b"\r\n\r\n", b"\r\nContent-Length: 3\r\n\r\n")), f"{DAMAGED} damaged"),
+        (says(OK.replace(b"2\r", b"\xb2\r")), f"{DAMAGED} damaged"),
         (
             lambda connection, _: (
                 connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok"),
@@ -183,17 +157,21 @@ def test_what_is_wrong_with_a_program_is_said(answer: Answer, words: str) -> Non
         assert target(f"http://{host}:{port}").send(CALL).error == "Connection refused"
 
 
-def test_a_command_that_ends_waits_for_no_program() -> None:
+@pytest.mark.parametrize(
+    "begun", [b"", b"HTTP/1.1 200 OK\r\n\r\n", b"HTTP/1.0 200 OK\r\nContent-Length: 9\r\n\r\n"]
+)
+def test_a_command_that_ends_waits_for_no_program(begun: bytes) -> None:
     asked = threading.Event()
 
-    def hangs(_: socket.socket, over: threading.Event) -> None:
+    def hangs(connection: socket.socket, over: threading.Event) -> None:
+        connection.sendall(begun)
         asked.set()
-        over.wait(PATIENCE)
+        over.wait(2 * PATIENCE)
 
     with program(hangs) as (url, over):
-        mine = target(url)
+        mine = target(url, 2 * PATIENCE)
         heard: list[TargetAnswer] = []
-        sending = threading.Thread(target=lambda: heard.append(mine.send(CALL)))
+        sending = threading.Thread(target=lambda: heard.append(mine.send(CALL)), daemon=True)
         sending.start()
         assert asked.wait(PATIENCE)
         mine.close()
@@ -201,6 +179,17 @@ def test_a_command_that_ends_waits_for_no_program() -> None:
         assert not over.is_set()
         assert [one.error for one in heard] == ["it had not answered when the command ended"]
         assert mine.send(CALL).status is None  # nothing is begun any more
+
+
+def test_a_command_that_ends_does_not_wait_until_it_is_connected() -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full, socket.socket() as first:
+        first.connect(full.getsockname())  # there is no place for a second one
+        mine = target(f"http://127.0.0.1:{full.getsockname()[1]}", 2 * PATIENCE)
+        heard: list[TargetAnswer] = []
+        threading.Thread(target=lambda: heard.append(mine.send(CALL)), daemon=True).start()
+        wait_until(lambda: any(one._sockets for one in mine._under_way))
+        wait_until(lambda: mine.close() or heard)  # the first may come before it has begun to connect
+    assert [one.error for one in heard] == ["it had not answered when the command ended"]
 
 
 def test_a_token_that_no_header_carries_is_one_line(tmp_path: Path) -> None:

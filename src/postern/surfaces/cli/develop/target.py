@@ -1,27 +1,30 @@
 """The program on this machine to which calls are sent, as they were sent to the gateway."""
 
 import socket
+import ssl
 import threading
 import time
 import zlib
 from base64 import b64decode
 from contextlib import suppress
-from http.client import HTTPConnection, HTTPException, IncompleteRead
+from http.client import HTTPConnection, HTTPException
 from string import punctuation
 from typing import NamedTuple
-from urllib.parse import SplitResult, quote, urlsplit
+from urllib.parse import quote, urlsplit
 
 from postern.core.calls.content import unpacked
 from postern.core.names import OF_THE_CONNECTION
 from postern.core.signatures.redact import MASK
 from postern.surfaces.cli.files import read_secret
-from postern.surfaces.cli.gateway.web import FAILURES, PlainConnection, SecureConnection, reason, trusted
+from postern.surfaces.cli.gateway.web import FAILURES, body_of, line_to, reason, trusted
 from postern.surfaces.cli.run import end, err, plain
 from postern.usecases.history.views.requests import RecordedRequest
 
 ASK_AGAIN = 1.0
 LARGEST_ANSWER = 1024 * 1024
 """Bytes. No more is read, because an answer may have no end."""
+LATE, CLOSED = "no answer in time", "it had not answered when the command ended"
+ONE_LINE = dict.fromkeys(map(ord, "\r\n"))
 
 
 class TargetAnswer(NamedTuple):
@@ -65,7 +68,7 @@ class LocalTarget:
         self._masked = masked
         self._trusted = trusted(url)
         self._timeout = timeout
-        self._under_way: set[HTTPConnection] = set()
+        self._under_way: set[_Request] = set()
         self._is_closed = False
 
     def send(self, call: RecordedRequest, retry: bool = False, is_replay: bool = False) -> TargetAnswer:
@@ -95,46 +98,37 @@ class LocalTarget:
         headers.append(("X-Postern-Invocation", call.invocation_id))
         if is_replay:
             headers.append(("X-Postern-Replay", "true"))
-        target = _quoted(where.path or "/", query)
-        is_late = threading.Event()
-        line = self._line(where)
-
-        def end_late() -> None:
-            is_late.set()
-            _hang_up(line)
-
+        target = quoted(where.path or "/", query)
+        request = _Request()
         # One limit for the whole answer: a program that sends a byte now and then never exceeds one for each read.
-        deadline = threading.Timer(self._timeout, end_late)
+        deadline = threading.Timer(self._timeout, request.end, [LATE])
+        deadline.daemon = True
         deadline.start()
-        self._under_way.add(line)
+        self._under_way.add(request)
+        if self._is_closed:
+            request.end(CLOSED)
+        line = line_to(where, self._trusted)
         began = time.perf_counter()
-        status: int | None = None
-        heard: list[tuple[str, str]] = []
-        body, error = b"", ""
+        answer: tuple[int, list[tuple[str, str]], bytes] | None = None
+        error = ""
         try:
-            if not self._is_closed:
-                line.connect()
-            if not (self._is_closed or is_late.is_set()):
+            request.connect(line, self._timeout, self._trusted if where.scheme == "https" else None)
+            with suppress(ConnectionError):  # it may have answered before it had read all
                 _send(line, call, target, headers)
-                status, heard, body = _answer(line)
+            answer = _answer(line)
         except (*FAILURES, EOFError, zlib.error) as failure:
             error = plain(_in_words(failure))
         finally:
             deadline.cancel()
-            self._under_way.discard(line)
+            self._under_way.discard(request)
             line.close()
+            request.close()
+        lasted = (time.perf_counter() - began) * 1000
         # The end of the connection is the end of an answer without a length, whoever has closed it.
-        if self._is_closed:
-            status, error = None, "it had not answered when the command ended"
-        elif is_late.is_set():
-            status, error = None, "no answer in time"
-        return TargetAnswer(status, error, (time.perf_counter() - began) * 1000, heard, body)
-
-    def _line(self, where: SplitResult) -> HTTPConnection:
-        host = where.hostname or ""
-        if where.scheme == "https":
-            return SecureConnection(host, where.port, timeout=self._timeout, context=self._trusted)
-        return PlainConnection(host, where.port, timeout=self._timeout)
+        if answer is None or request.ended_by:
+            return TargetAnswer(None, request.ended_by or error, lasted)
+        status, heard, body = answer
+        return TargetAnswer(status, "", lasted, heard, body)
 
     def _open(self, text: str) -> str:
         """Puts the token in the place of the masked credential; a query's parameter cannot be left out."""
@@ -143,17 +137,52 @@ class LocalTarget:
     def close(self) -> None:
         """Ends the requests that are under way, without an answer."""
         self._is_closed = True
-        for line in list(self._under_way):
-            _hang_up(line)
+        for request in list(self._under_way):
+            request.end(CLOSED)
 
 
-def _hang_up(line: HTTPConnection) -> None:
-    """From another thread: the one that reads there hears that the connection is closed."""
-    with suppress(AttributeError, OSError):  # it is not made yet, or closed
-        line.sock.shutdown(socket.SHUT_RDWR)
+class _Request:
+    """A request under way. Another thread may end it at any moment, also while it connects."""
+
+    def __init__(self) -> None:
+        self.ended_by = ""
+        self._sockets: list[socket.socket] = []
+
+    def connect(self, line: HTTPConnection, within: float, trusted: ssl.SSLContext | None) -> None:
+        trouble: OSError | None = None
+        for family, kind, protocol, _, address in socket.getaddrinfo(
+            line.host, line.port, type=socket.SOCK_STREAM
+        ):
+            line.sock = socket.socket(family, kind, protocol)
+            # TLS takes the socket for itself, and so does an answer without a length: this one stays in reach.
+            self._sockets.append(line.sock.dup())
+            if self.ended_by:
+                break
+            line.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            line.sock.settimeout(within)
+            try:
+                line.sock.connect(address)
+            except OSError as error:
+                line.sock.close()
+                trouble = trouble or error
+                continue
+            if trusted is not None:
+                line.sock = trusted.wrap_socket(line.sock, server_hostname=line.host)
+            return
+        raise trouble or OSError(self.ended_by)
+
+    def end(self, why: str) -> None:
+        self.ended_by = self.ended_by or why
+        for one in list(self._sockets):
+            with suppress(OSError):  # it is not connected yet, or not any more
+                one.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        for one in self._sockets:
+            one.close()
 
 
-def _quoted(path: str, query: str) -> str:
+def quoted(path: str, query: str) -> str:
     """Quotes what no line of a request carries, and nothing else: a signature may cover the query."""
     return quote(f"{path}?{query}" if query else path, safe=punctuation)
 
@@ -161,32 +190,31 @@ def _quoted(path: str, query: str) -> str:
 def _send(line: HTTPConnection, call: RecordedRequest, target: str, headers: list[tuple[str, str]]) -> None:
     line.putrequest(call.method, target, skip_accept_encoding=True)
     body = b64decode(call.body_base64 or "")
-    for name, value in (*headers, ("Content-Length", str(len(body)))):
+    for name, value in headers:
         line.putheader(name, value.encode("latin-1"))
+    if body or call.method in ("POST", "PUT", "PATCH"):
+        line.putheader("Content-Length", str(len(body)))
     line.endheaders(body)
 
 
 def _answer(line: HTTPConnection) -> tuple[int, list[tuple[str, str]], bytes]:
-    heard = line.getresponse()
-    if heard.status < 200:
-        raise HTTPException(f"{heard.status} {heard.reason}")
-    body = b""
-    while len(body) <= LARGEST_ANSWER and (piece := heard.read1(64 * 1024)):
-        body += piece
-    if heard.length and len(body) <= LARGEST_ANSWER:
-        raise IncompleteRead(body, heard.length)
+    with line.getresponse() as heard:
+        body = body_of(heard, LARGEST_ANSWER)
     codings = [
         one for name in heard.headers.get_all("content-encoding", []) for one in name.lower().split(",")
     ]
     for coding in reversed([one.strip() for one in codings]):
         if coding in ("gzip", "x-gzip", "deflate") and len(body) <= LARGEST_ANSWER:
             body = unpacked(body, coding.encode(), LARGEST_ANSWER)
-    return heard.status, heard.getheaders(), body
+    # A header that is folded to several lines is one line.
+    return heard.status, [(name, value.translate(ONE_LINE)) for name, value in heard.getheaders()], body
 
 
 def _in_words(error: BaseException) -> str:
+    if isinstance(error, TimeoutError):
+        return LATE
     if isinstance(error, HTTPException):
-        return f"it hung up, or does not speak HTTP: {error}"
+        return f"it hung up, or does not speak HTTP: {reason(error)}"
     if isinstance(error, EOFError | zlib.error):
         return f"its answer cannot be decompressed: {error}"
     return reason(error)

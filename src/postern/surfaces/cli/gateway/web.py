@@ -3,13 +3,17 @@
 import os
 import ssl
 from collections.abc import Callable, Mapping
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, IncompleteRead
+from urllib.parse import SplitResult
 from urllib.request import AbstractHTTPHandler, OpenerDirector, ProxyHandler, Request
+
+from postern.surfaces.cli.run import plain
 
 FAILURES = (OSError, HTTPException, ValueError)
 """Why a request has no answer. ``ValueError``: the address cannot be one, or a header cannot be sent."""
 
 CONNECT_WITHIN = 10.0
+PART = 64 * 1024
 
 
 class Web:
@@ -60,6 +64,41 @@ class _Handler(AbstractHTTPHandler):
         return self.do_open(SecureConnection, req, context=self._trusted)
 
 
+class _Answer(HTTPResponse):
+    """Refuses a damaged head. The standard library passes over what it does not understand, and all headers after it."""
+
+    def begin(self) -> None:
+        super().begin()
+        while self.status < 200:  # like 103 Early Hints: the answer is still to come
+            if self.status == 101:
+                raise HTTPException("it begins to speak another protocol")
+            self.headers = None  # type: ignore[assignment] # it has not begun
+            super().begin()
+        lengths = {one.strip() for one in self.headers.get_all("content-length", [])}
+        if self.headers.defects or len(lengths) > 1 or not all(map(str.isdecimal, lengths)):
+            raise HTTPException("the head of its answer is damaged")
+
+
+def line_to(where: SplitResult, trusted: ssl.SSLContext) -> HTTPConnection:
+    """Returns a connection that is not made yet."""
+    is_secure, host = where.scheme == "https", where.hostname or ""
+    # Always with a port: otherwise the end of an IPv6 address is taken for one.
+    port = where.port or (443 if is_secure else 80)
+    line = HTTPSConnection(host, port, context=trusted) if is_secure else HTTPConnection(host, port)
+    line.response_class = _Answer
+    return line
+
+
+def body_of(answer: HTTPResponse, most: int) -> bytes:
+    """Of a body that is larger than ``most`` it returns the beginning, which is larger, too."""
+    body = bytearray()
+    while len(body) <= most and (part := answer.read(PART)):
+        body += part
+    if answer.length and len(body) <= most:
+        raise IncompleteRead(bytes(body), answer.length)
+    return bytes(body)
+
+
 def trusted(url: str) -> ssl.SSLContext:
     """Returns the certificates of the machine, or those that the environment names. Reading them takes 30 ms, so an address
     without TLS gets none."""
@@ -74,7 +113,7 @@ def trusted(url: str) -> ssl.SSLContext:
 
 
 def reason(error: BaseException) -> str:
-    """Says in a few words why a request failed: the innermost error knows best."""
+    """Says in a few words why a request failed: the innermost error knows best. What a server has sent may be in it."""
     chain: list[BaseException] = []
     inner: BaseException | None = error
     while inner is not None and inner not in chain:
@@ -85,7 +124,9 @@ def reason(error: BaseException) -> str:
             return "it did not answer in time"
         if isinstance(one, ssl.SSLCertVerificationError):
             return f"its TLS certificate is not valid here: {one.verify_message}"
+        if isinstance(one, IncompleteRead):
+            return "its answer ended too early"
     for one in reversed(chain):
         if isinstance(one, OSError) and one.strerror:
             return one.strerror
-    return str(chain[-1]) or type(error).__name__
+    return plain(str(chain[-1])) or type(error).__name__
