@@ -393,6 +393,7 @@ def test_a_command_over_the_network_loads_nothing_that_it_does_not_use(
         "pydantic",
         "tomllib",
         "aiohttp",
+        "httpx2",
     }
     code = (
         "import sys; from postern.__main__ import main\ntry: main()\n"

@@ -43,7 +43,7 @@ LOADED = """
 import sys
 from postern.__main__ import main
 try: main()
-except SystemExit: print([name for name in ("sqlalchemy", "starlette", "pydantic", "asyncio", "cryptography", "aiohttp") if name in sys.modules], file=sys.stderr)
+except SystemExit: print([name for name in ("sqlalchemy", "starlette", "pydantic", "asyncio", "cryptography", "aiohttp", "httpx2") if name in sys.modules], file=sys.stderr)
 """
 
 

@@ -4,6 +4,7 @@ the requests' models take long to load."""
 import secrets
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from urllib.parse import urlsplit
 
 from postern.core.documents import Document
@@ -12,11 +13,11 @@ from postern.core.signatures.scheme import SignatureScheme
 from postern.core.webhooks import settings
 from postern.core.webhooks.making import Made, Occasion
 from postern.surfaces.cli.develop.senders import samples_of
-from postern.surfaces.cli.develop.target import checked
+from postern.surfaces.cli.develop.target import LARGEST_ANSWER, checked, quoted
 from postern.surfaces.cli.files import read_secret
 from postern.surfaces.cli.gateway.api import api, end_refused
-from postern.surfaces.cli.gateway.web import FAILURES, Web, reason, trusted
-from postern.surfaces.cli.run import UNAVAILABLE, end, plain
+from postern.surfaces.cli.gateway.web import FAILURES, Web, body_of, reason
+from postern.surfaces.cli.run import UNAVAILABLE, end
 from postern.usecases.answers import shown
 from postern.usecases.shapes import validated
 from postern.usecases.signatures import senders, sending
@@ -25,7 +26,6 @@ from postern.usecases.signatures.views import SentCall
 from postern.usecases.webhooks.views import Webhook, WithSignature, WithToken
 
 ANSWER_WITHIN = 60.0
-LONGEST_SHOWN = 2000
 
 
 class Here:
@@ -60,12 +60,12 @@ class Here:
             made = [self._make(key, request)]  # what cannot be made ends the command before anything is sent
         except Refused as refused:
             end_refused(refused)
-        web = Web(trusted(self._base), by_proxy=False)
-        began = time.monotonic()
-        for number in range(count):
-            if rate:
-                time.sleep(max(0.0, number / rate - (time.monotonic() - began)))
-            yield self._send(web, made.pop() if made else self._make(key, request))
+        with closing(Web(self._base, by_proxy=False)) as web:
+            began = time.monotonic()
+            for number in range(count):
+                if rate:
+                    time.sleep(max(0.0, number / rate - (time.monotonic() - began)))
+                yield self._send(web, made.pop() if made else self._make(key, request))
 
     def _make(self, key: bytes, request: SendRequest) -> Made:
         draft = sending.draft_of(self.known, request)
@@ -74,19 +74,18 @@ class Here:
         return sending.made(self._how, self._scheme, key, draft, occasion, request)
 
     def _send(self, web: Web, made: Made) -> SentCall:
-        url = f"{self._base}{self._path}" + (f"?{made.query}" if made.query else "")
+        target = quoted(self._path, made.query)
         began = time.perf_counter()
         try:
-            headers = {"User-Agent": "Postern", **dict(made.headers)}
-            with web.ask("POST", url, headers, made.body, ANSWER_WITHIN) as response:
-                answer = response.read(LONGEST_SHOWN)
+            with web.ask("POST", target, dict(made.headers), made.body, ANSWER_WITHIN) as response:
+                answer = body_of(response, LARGEST_ANSWER)
         except FAILURES as error:
-            end(f"{self._base} cannot be reached: {plain(reason(error))}", UNAVAILABLE)
+            end(f"{self._base} cannot be reached: {reason(error)}", UNAVAILABLE)
         return SentCall(
             status=response.status,
             code="",
             invocation_id=None,
             detail="",
-            answer=answer.decode("utf-8", "replace"),
+            answer=answer.decode("utf-8", "replace")[:2000],
             ms=round((time.perf_counter() - began) * 1000, 1),
         )

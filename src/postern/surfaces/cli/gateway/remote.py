@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from http.client import HTTPResponse
 from typing import NoReturn
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from postern.surfaces.cli.gateway.profiles import Login
 from postern.surfaces.cli.gateway.source import PREFIX, Away, HttpAnswer, HttpQuestion
-from postern.surfaces.cli.gateway.web import FAILURES, Web, reason, trusted
+from postern.surfaces.cli.gateway.web import FAILURES, Web, body_of, reason
 from postern.surfaces.cli.run import FAILED, NOT_ALLOWED, UNAVAILABLE, end
 
 ANSWER_WITHIN = 120.0
@@ -15,6 +15,10 @@ ANSWER_WITHIN = 120.0
 
 SILENCE = 20.0
 """Seconds. A stream sends a sign of life every five; a silent one is cut."""
+
+LARGEST_ANSWER = 256 * 1024 * 1024
+LONGEST_LINE = 8 * 1024 * 1024
+"""Bytes, several times what a gateway sends. Somebody else in its place might send without end."""
 
 NO_SUCH_PATH = "There is nothing at this path."
 """The sentence of a gateway that lacks an operation (`surfaces/rest/framework/problems.py`)."""
@@ -24,18 +28,19 @@ class Remote:
     def __init__(self, login: Login) -> None:
         self._login = login
         try:
-            self._web = Web(trusted(login.url), by_proxy=True)
+            self._web = Web(login.url, by_proxy=True)
         except OSError as error:  # what SSL_CERT_FILE names cannot be used
             end(f"The certificates to trust cannot be read: {error}")
+        self._path = urlsplit(login.url).path
         self._key = {"Authorization": f"Bearer {login.key}"}
 
     def ask(self, question: HttpQuestion, within: float | None = None) -> HttpAnswer:
-        url, headers = self._login.url + question.target, question.headers | self._key
+        target, headers = self._path + question.target, question.headers | self._key
         try:
             with self._web.ask(
-                question.method, url, headers, question.body, within or ANSWER_WITHIN
+                question.method, target, headers, question.body, within or ANSWER_WITHIN
             ) as response:
-                body = response.read()
+                body = body_of(response, LARGEST_ANSWER)
         except FAILURES as error:
             self._away(error)
         self._check(response, body)
@@ -44,12 +49,12 @@ class Remote:
     def news(self, webhook: str | None) -> Iterator[bytes | None]:
         only = "" if webhook is None else "?" + urlencode({"webhookId": webhook})
         try:
-            url = f"{self._login.url}{PREFIX}/live{only}"
-            with self._web.ask("GET", url, self._key, None, SILENCE) as response:
+            target = f"{self._path}{PREFIX}/live{only}"
+            with self._web.ask("GET", target, self._key, None, SILENCE) as response:
                 if response.status != 200:
-                    self._check(response, response.read())
+                    self._check(response, body_of(response, LARGEST_ANSWER))
                     raise Away(f"{self._login.url} does not stream now ({response.status}).")
-                for line in response:
+                while (line := response.readline(LONGEST_LINE)).endswith(b"\n"):
                     if line == b": live\n":
                         yield None
                     elif line.startswith(b"data: "):
@@ -81,6 +86,8 @@ class Remote:
                 f"The gateway at {url} cannot do this: it is older than this command. `postern status` tells both versions.",
                 FAILED,
             )
+        if len(body) > LARGEST_ANSWER:
+            end(f"{url} answers without end. Is it the gateway's address?", FAILED)
         if status < 400 and body and not kind.startswith(("application/json", "text/plain", "text/x-python")):
             end(f"{url} does not answer as Postern does. Is it the gateway's address?", FAILED)
 
@@ -88,4 +95,4 @@ class Remote:
         raise Away(f"{self._login.url} cannot be reached: {reason(error)}") from error
 
     def close(self) -> None:
-        """Nothing is kept open."""
+        self._web.close()

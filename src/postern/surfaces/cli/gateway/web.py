@@ -1,13 +1,15 @@
 """Requests over the network, by the standard library: it loads quickly, and every command waits for it."""
 
 import os
+import select
 import ssl
-from collections.abc import Callable, Mapping
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, IncompleteRead
-from urllib.parse import SplitResult
-from urllib.request import AbstractHTTPHandler, OpenerDirector, ProxyHandler, Request
+from urllib.parse import SplitResult, unquote, urlsplit
 
-from postern.surfaces.cli.run import plain
+from postern.surfaces.cli.run import end, plain
 
 FAILURES = (OSError, HTTPException, ValueError)
 """Why a request has no answer. ``ValueError``: the address cannot be one, or a header cannot be sent."""
@@ -17,51 +19,55 @@ PART = 64 * 1024
 
 
 class Web:
-    """Each request has a connection of its own. Redirects are not followed."""
+    """One server. A connection is kept for the next request, because a new one with TLS reads all trusted certificates again.
+    Nothing is sent twice, and redirects are not followed."""
 
-    def __init__(self, trusted: ssl.SSLContext, by_proxy: bool) -> None:
+    def __init__(self, url: str, by_proxy: bool) -> None:
         """``by_proxy``: through the proxy that the environment names, if it names one."""
-        self._opener = OpenerDirector()
-        self._opener.add_handler(ProxyHandler(None if by_proxy else {}))
-        self._opener.add_handler(_Handler(trusted))
+        self._where, self._trusted = urlsplit(url), trusted(url)
+        self._proxy = _proxy_to(self._where) if by_proxy else None
+        self._kept: list[HTTPConnection] = []
 
+    @contextmanager
     def ask(
-        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, within: float
-    ) -> HTTPResponse:
-        """Waits ``within`` seconds for each part of the answer. Raises one of ``FAILURES``."""
-        request = Request(url, body, dict(headers), method=method)
-        response: HTTPResponse = self._opener.open(request, timeout=within)
-        return response
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes | None, within: float
+    ) -> Iterator[HTTPResponse]:
+        """Waits ``within`` seconds for each part of the answer. Raises one of ``FAILURES``. Threads may ask at the same time."""
+        sent = dict(headers)
+        if "user-agent" not in map(str.lower, headers):
+            sent["User-Agent"] = "Postern"
+        if self._proxy and self._where.scheme == "http":
+            target = f"http://{self._where.netloc}{target}"
+            sent |= _credentials(self._proxy)
+        line, is_whole = self._idle() or line_to(self._where, self._trusted, self._proxy), False
+        try:
+            if line.sock is None:
+                # An answer may take long, and a connection may not.
+                line.timeout = min(within, CONNECT_WITHIN)
+                line.connect()
+            line.sock.settimeout(within)
+            with suppress(ConnectionError):  # it may have answered before it had read all
+                line.request(method, target, body, sent)
+            with line.getresponse() as answer:
+                yield answer
+                is_whole = answer.isclosed() and line.sock is not None
+        finally:
+            if is_whole:
+                self._kept.append(line)
+            else:
+                line.close()
 
+    def _idle(self) -> HTTPConnection | None:
+        while self._kept:
+            line = self._kept.pop()
+            if not select.select([line.sock], [], [], 0)[0]:
+                return line
+            line.close()  # the server has closed it, or says what nobody asked for
+        return None
 
-class PlainConnection(HTTPConnection):
-    def connect(self) -> None:
-        _connect(self, super().connect)
-
-
-class SecureConnection(HTTPSConnection):
-    def connect(self) -> None:
-        _connect(self, super().connect)
-
-
-def _connect(connection: HTTPConnection, connect: Callable[[], None]) -> None:
-    """An answer may take long, and a connection may not."""
-    within = connection.timeout or CONNECT_WITHIN
-    connection.timeout = min(within, CONNECT_WITHIN)
-    connect()
-    connection.sock.settimeout(within)
-
-
-class _Handler(AbstractHTTPHandler):
-    def __init__(self, trusted: ssl.SSLContext) -> None:
-        super().__init__()
-        self._trusted = trusted
-
-    def http_open(self, req: Request) -> HTTPResponse:
-        return self.do_open(PlainConnection, req)
-
-    def https_open(self, req: Request) -> HTTPResponse:
-        return self.do_open(SecureConnection, req, context=self._trusted)
+    def close(self) -> None:
+        while self._kept:
+            self._kept.pop().close()
 
 
 class _Answer(HTTPResponse):
@@ -79,12 +85,14 @@ class _Answer(HTTPResponse):
             raise HTTPException("the head of its answer is damaged")
 
 
-def line_to(where: SplitResult, trusted: ssl.SSLContext) -> HTTPConnection:
+def line_to(where: SplitResult, trusted: ssl.SSLContext, proxy: SplitResult | None = None) -> HTTPConnection:
     """Returns a connection that is not made yet."""
-    is_secure, host = where.scheme == "https", where.hostname or ""
+    is_secure, first = where.scheme == "https", proxy or where
     # Always with a port: otherwise the end of an IPv6 address is taken for one.
-    port = where.port or (443 if is_secure else 80)
+    host, port = first.hostname or "", first.port or (443 if first.scheme == "https" else 80)
     line = HTTPSConnection(host, port, context=trusted) if is_secure else HTTPConnection(host, port)
+    if proxy and is_secure:
+        line.set_tunnel(where.hostname or "", where.port or 443, _credentials(proxy))
     line.response_class = _Answer
     return line
 
@@ -97,6 +105,26 @@ def body_of(answer: HTTPResponse, most: int) -> bytes:
     if answer.length and len(body) <= most:
         raise IncompleteRead(bytes(body), answer.length)
     return bytes(body)
+
+
+def _proxy_to(where: SplitResult) -> SplitResult | None:
+    from urllib.request import getproxies, proxy_bypass  # most commands stay on their machine
+
+    named = getproxies()
+    url = named.get(where.scheme) or named.get("all")
+    if not url or proxy_bypass(where.netloc) or proxy_bypass(where.hostname or ""):
+        return None
+    proxy = urlsplit(url if "://" in url else f"http://{url}")
+    if proxy.scheme != "http":
+        end(f"The environment names a proxy at {proxy.scheme}://, and commands use one at http:// only.")
+    return proxy
+
+
+def _credentials(proxy: SplitResult) -> dict[str, str]:
+    if proxy.username is None:
+        return {}
+    pair = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
+    return {"Proxy-Authorization": f"Basic {b64encode(pair.encode()).decode()}"}
 
 
 def trusted(url: str) -> ssl.SSLContext:
