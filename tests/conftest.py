@@ -33,6 +33,9 @@ for ignored, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGH
 # With it, every program that a test starts is compiled at each of its starts, which takes longer than all the rest of it.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+# All that is asked without TLS is on this machine, and no proxy leads there. What is installed comes with TLS.
+for name in ("HTTP_PROXY", "http_proxy"):
+    os.environ.pop(name, None)
 
 write_to_memory()
 share_statements()

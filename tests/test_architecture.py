@@ -58,9 +58,8 @@ SHOWN = {"View", "Shape", "SettingRequest", "WebhookSettings", "InvocationSummar
 LATE_IMPORTS: dict[str, set[str]] = {
     # While they are loaded, Ctrl-C is to end the program without a traceback.
     "__main__.py": {"postern.interruption", "postern.wiring.program"},
-    # A command that a gateway answers loads no store, no web framework, no HTTP client, no models of requests, no presets and no YAML.
+    # A command that a gateway answers loads no store, no web framework, no models of requests, no presets and no YAML.
     "wiring/program.py": {"postern.wiring.machine"},
-    "surfaces/cli/gateway/api.py": {"postern.surfaces.cli.gateway.remote"},
     "surfaces/cli/develop/send.py": {"postern.surfaces.cli.develop.making"},
     "surfaces/cli/develop/senders.py": {"postern.usecases.signatures"},
     "surfaces/cli/webhooks/configuration.py": {

@@ -20,7 +20,6 @@ hash_in_no_time()
 for module in (
     "encodings.idna",
     "postern.engines.embedded.engine",
-    "postern.surfaces.cli.gateway.remote",
     "postern.surfaces.cli.webhooks.yaml_files",
     "postern.wiring.engines",
     "uvicorn.lifespan.off",

@@ -12,6 +12,7 @@ from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import PROBLEMS, FieldError, Refused
 from postern.surfaces.cli.gateway.machine import Local, Machine
 from postern.surfaces.cli.gateway.profiles import Login, chosen
+from postern.surfaces.cli.gateway.remote import Remote
 from postern.surfaces.cli.gateway.source import Away, HttpAnswer, HttpQuestion, Source
 from postern.surfaces.cli.run import CONFLICT, FAILED, NOT_ALLOWED, NOT_FOUND, UNAVAILABLE, USAGE, end
 from postern.usecases.answers import MOST_ON_A_PAGE, UNSET, Listing, UnsetType, View, as_json, read_json
@@ -148,8 +149,6 @@ class Api:
         if login is None:
             return self.local()
         if self._remote is None or self._remote[0] != login:
-            from postern.surfaces.cli.gateway.remote import Remote
-
             self._remote = login, Remote(login)
         return self._remote[1]
 
