@@ -35,8 +35,11 @@ tests: .venv/.test ## the tests alone, without lint and types (LANES=4)
 quick: .venv/.test ## the tests of the decision and the use cases, without programs and Postgres; ends at the first failure
 	$(BIN)/pytest -n auto -x -q -m quick tests/core tests/presets tests/outbound tests/usecases tests/test_settings.py
 
-mutants: .venv/.test ## plant the bugs listed in scripts/mutants.toml and look whether their tests notice (ARGS="stores/")
-	$(BIN)/python scripts/mutants.py $(ARGS)
+# What was drawn once is found out by then: another seed each time.
+N ?= 60
+SEED ?= $(shell date +%N)
+mutants: .venv/.test ## make random mistakes and look whether tests notice (N=60 SEED=7 FILES="core/alarms.py usecases/")
+	$(BIN)/python scripts/mutants.py $(LANES) $(N) $(SEED) $(FILES)
 
 check: lint types ## lint and types only
 

@@ -1,78 +1,284 @@
-"""Plants the bugs of `mutants.toml` one after the other and looks whether the tests named beside each notice.
+"""Draws places of `src/postern` at random, makes one mistake at each in a copy, and runs the tests that are nearest to it.
 
-    python scripts/mutants.py                          all of them
-    python scripts/mutants.py stores/ "within a day"   those whose file or text contains one of these
+    python scripts/mutants.py 2 60 7                             two lanes, 60 mistakes: always the same ones for seed 7
+    python scripts/mutants.py 2 20 7 core/alarms.py usecases/    only in these files and folders of src/postern
 
-Each is planted in a copy of the repository. It ends with 1 where a bug survives that was noticed before, where one that
-survived is noticed now (take its `missing` away), or where a bug's text is not in its file any more (write it anew).
+The reader judges one that survives: a test is lacking, or it changes nothing, or a test that was not run notices it.
 """
 
+import ast
+import copy
+import difflib
 import os
+import random
+import re
 import shutil
+import signal
 import subprocess
 import sys
-import tempfile
-import tomllib
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
+from queue import SimpleQueue
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
 
-ROOT = Path(__file__).parents[1]
-PATIENCE = 600
-"""Seconds; a bug that makes its tests hang is noticed."""
-
-
-def copy_of_the_repository(folder: Path) -> Path:
-    copy = folder / "copy"
-    copy.mkdir()
-    for one in ROOT.iterdir():
-        if one.name in ("src", "tests"):
-            shutil.copytree(one, copy / one.name, ignore=shutil.ignore_patterns("__pycache__"))
-        elif one.name != ".git":
-            (copy / one.name).symlink_to(one)
-    return copy
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "src" / "postern"
+LEFT_OUT = ("stores/sql/migrations/", "workflows/example/")
+LONGEST, HANGS = 150, 60
+"""Seconds: for all tests of one mistake, and for one test (a mistake that keeps it for longer is noticed)."""
+LAST = [f"tests/test_{name}.py" for name in ("nothing_forgotten", "settings", "matrix", "docs")]
+KINDS = ("operator", "constant", "condition", "argument", "statement")
+_PAIRS = "Eq NotEq, Lt LtE, Gt GtE, Is IsNot, In NotIn, And Or, Add Sub, Mult FloorDiv, BitAnd BitOr, LShift RShift"
+OPPOSITE = {one: two for pair in _PAIRS.split(", ") for one, two in (pair.split(), pair.split()[::-1])}
 
 
-def outcome(copy: Path, bug: dict[str, str]) -> str:
-    source = copy / "src" / "postern" / bug["file"]
-    text = source.read_text() if source.exists() else ""
-    if text.count(bug["old"]) != 1:
-        return f"STALE: its text is there {text.count(bug['old'])} times"
-    source.write_text(text.replace(bug["old"], bug["new"]))
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "2", "-p", "no:cacheprovider"]
-    try:
-        ran = subprocess.run(
-            [*command, *bug["tests"].split()],
-            cwd=copy,
-            env={**os.environ, "PYTHONPATH": str(copy / "src"), "PYTHONDONTWRITEBYTECODE": "1"},
-            capture_output=True,
+class Mistake(NamedTuple):
+    file: str
+    kind: str
+    text: str
+    """The whole file with the mistake."""
+
+
+def but(node: Any, **fields: object) -> Any:
+    other = copy.copy(node)
+    vars(other).update(fields)
+    return other
+
+
+def mistakes_of(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """Their kinds, and what stands there instead."""
+    match node:
+        case ast.Compare(ops=[op]):
+            yield "operator", but(node, ops=[getattr(ast, OPPOSITE[type(op).__name__])()])
+        case ast.BinOp(op=op) if type(op).__name__ in OPPOSITE:
+            yield "operator", but(node, op=getattr(ast, OPPOSITE[type(op).__name__])())
+        case ast.BoolOp(op=op, values=values):
+            yield "operator", but(node, op=getattr(ast, OPPOSITE[type(op).__name__])())
+            for one in values:
+                rest = [other for other in values if other is not one]
+                yield "condition", but(node, values=rest) if len(rest) > 1 else rest[0]
+        case ast.UnaryOp(op=ast.Not() | ast.USub(), operand=operand):
+            yield "operator", operand
+        case ast.Constant(value=bool(value)):
+            yield "constant", ast.Constant(not value)
+        case ast.Constant(value=int(value) | float(value)):
+            yield "constant", ast.Constant(value + 1)
+        case ast.Constant(value=str(value)) if (
+            " " not in value
+        ):  # a test that repeats a sentence proves nothing
+            yield "constant", ast.Constant(value + "x")
+        case ast.Constant(value=bytes(value)):
+            yield "constant", ast.Constant(value + b"x")
+        case ast.Call(args=arguments, keywords=keywords):
+            if len(arguments) > 1 and not any(isinstance(one, ast.Starred) for one in arguments[:2]):
+                yield "argument", but(node, args=[arguments[1], arguments[0], *arguments[2:]])
+            for named in keywords:
+                yield "argument", but(node, keywords=[other for other in keywords if other is not named])
+        case ast.Return(value=ast.expr() as value) if not isinstance(value, ast.Constant):
+            yield "statement", ast.Return(ast.Constant(None))
+        case ast.Expr() | ast.AugAssign() | ast.Raise() | ast.Break() | ast.Continue() | ast.Delete():
+            yield "statement", ast.Pass()
+        case ast.Assign(targets=[ast.Attribute() | ast.Subscript()]):
+            yield "statement", ast.Pass()
+        case _:
+            pass
+
+
+def carried_out(tree: ast.AST) -> Iterator[tuple[Any, bool]]:
+    """Nodes and whether they are conditions; no types, no documentation, no f-strings (Python 3.11 says wrong places there)."""
+    if isinstance(tree, ast.JoinedStr) or (
+        isinstance(tree, ast.Subscript) and "Literal" in ast.dump(tree.value)
+    ):
+        return
+    for name, value in ast.iter_fields(tree):
+        for node in value if isinstance(value, list) else [value]:
+            is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+            if isinstance(node, ast.AST) and name not in ("annotation", "returns") and not is_text:
+                yield node, name in ("test", "ifs")
+                yield from carried_out(node)
+
+
+@cache
+def mistakes(file: str) -> dict[str, list[tuple[int, int, bytes]]]:
+    """By their kind: the bytes of the file, and what stands there instead."""
+    text = (SOURCE / file).read_bytes()
+    starts = [0]
+    for line in text.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    found: dict[str, list[tuple[int, int, bytes]]] = {kind: [] for kind in KINDS}
+    for node, is_condition in carried_out(ast.parse(text)):
+        for kind, other in [
+            *mistakes_of(node),
+            *[("condition", ast.UnaryOp(ast.Not(), node))] * is_condition,
+        ]:
+            new = ast.unparse(ast.fix_missing_locations(other)).encode()
+            begin, end = (
+                starts[node.lineno - 1] + node.col_offset,
+                starts[node.end_lineno - 1] + node.end_col_offset,
+            )
+            found[kind].append((begin, end, new if isinstance(other, ast.stmt) else b"(" + new + b")"))
+    return found
+
+
+def draw(count: int, seed: int, wanted: Sequence[str]) -> list[Mistake]:
+    asked = tuple(one.removeprefix("src/postern/") for one in wanted) or ("",)
+    files = sorted(str(one.relative_to(SOURCE)) for one in SOURCE.rglob("*.py"))
+    files = [one for one in files if one.startswith(asked) and not one.startswith(LEFT_OUT)]
+    sizes = [(SOURCE / one).stat().st_size for one in files]
+    chance, drawn = random.Random(seed), dict[Mistake, None]()
+    for _ in range(20 * count):  # small files have only so many
+        file, kind = chance.choices(files, sizes)[0], chance.choice(KINDS)
+        if len(drawn) < count and (places := mistakes(file)[kind]):
+            begin, end, new = chance.choice(places)
+            text = (SOURCE / file).read_bytes()
+            made = text[:begin] + new + text[end:]
+            with suppress(SyntaxError):  # a pattern of a match, for one
+                if ast.dump(ast.parse(made)) != ast.dump(ast.parse(text)):
+                    drawn[Mistake(file, kind, made.decode())] = None
+    return [*drawn]
+
+
+@cache
+def imported(file: Path) -> set[str]:
+    nodes = [one for one in ast.walk(ast.parse(file.read_bytes())) if isinstance(one, ast.ImportFrom)]
+    return {f"{node.module}{end}" for node in nodes for end in ("", *(f".{one.name}" for one in node.names))}
+
+
+def module(file: str) -> str:
+    return ".".join(Path("postern", file).with_suffix("").parts)
+
+
+def nearest(file: str) -> list[str]:
+    """Files of tests, the nearest first: that import it, that lie where it lies, whose names say its topic."""
+    users = {
+        module(str(one.relative_to(SOURCE))) for one in SOURCE.rglob("*.py") if module(file) in imported(one)
+    }
+
+    def topics(path: str) -> set[str]:
+        return {one.rstrip("s") for one in re.split(r"[/_.]", path.partition("/")[2])} - {"test", "py"}
+
+    near = Counter[str]()
+    for test in (ROOT / "tests").rglob("test_*.py"):
+        place = test.relative_to(ROOT / "tests")
+        if place.parts[0] != "journeys" and f"tests/{place}" not in LAST:
+            near[f"tests/{place}"] += 3 * (module(file) in imported(test)) + bool(users & imported(test))
+            near[f"tests/{place}"] += (
+                len(os.path.commonpath([file, place]).split("/"))
+                if place.parts[0] == file.split("/")[0]
+                else 0
+            )
+            near[f"tests/{place}"] += 2 * len(topics(file) & topics(str(place)))
+    return [one for one, points in sorted(near.items(), key=lambda one: (-one[1], one[0])) if points]
+
+
+class Lane:
+    """A copy of the repository, in which one mistake after the other is made."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        self._folder = folder
+        self._running: subprocess.Popen[str] | None = None
+        self._failing: set[str] = set()
+        """Tests that fail without a mistake, too."""
+        for one in ROOT.iterdir():
+            if one.name in ("src", "tests"):
+                shutil.copytree(one, folder / one.name, ignore=shutil.ignore_patterns("__pycache__"))
+            elif one.name != ".git":
+                (folder / one.name).symlink_to(one)
+
+    def _pytest(self, tests: list[str], seconds: float) -> tuple[int | None, str]:
+        options = ["-qx", "-rfE", "--tb=no", "-p", "no:cacheprovider", "-o", f"faulthandler_timeout={HANGS}"]
+        self._running = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "pytest",
+                *options,
+                *[f"--deselect={one}" for one in self._failing],
+                *tests,
+            ],
+            cwd=self._folder,
+            env={**os.environ, "PYTHONPATH": str(self._folder / "src")},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
-            timeout=PATIENCE,
+            start_new_session=True,  # with all that its tests start
         )
-        code = ran.returncode
-    except subprocess.TimeoutExpired:
-        code = 1
-    finally:
-        source.write_text(text)
-    if code not in (0, 1, 2):  # 2: the bug keeps a module from being imported, or a worker ended
-        return f"STALE: pytest ended with {code}: {ran.stdout[-300:]}"
-    known = "missing" in bug
-    if code == 0:
-        return f"survives, as is known: {bug['missing']}" if known else "SURVIVES"
-    return "NOTICED now" if known else "noticed"
+        try:
+            said, _ = self._running.communicate(timeout=max(seconds, 1))
+            return self._running.returncode, said
+        except subprocess.TimeoutExpired:
+            return None, ""
+        finally:
+            self.end()
+
+    def end(self) -> None:
+        with suppress(ProcessLookupError):
+            if self._running:
+                os.killpg(self._running.pid, signal.SIGKILL)
+
+    def judge(self, mistake: Mistake) -> tuple[bool, str]:
+        """Whether a test notices it; which one, or which were run."""
+        source, end = self._folder / "src" / "postern" / mistake.file, time.monotonic() + LONGEST
+        right, tests, run = source.read_bytes(), nearest(mistake.file), list[str]()
+        for step in (tests[:6], tests[6:24], LAST):
+            while step:
+                source.write_text(mistake.text, "utf-8")
+                code, said = self._pytest(step, end - time.monotonic())
+                source.write_bytes(right)
+                failed = re.findall(r"^(?:FAILED|ERROR) (tests/.+?)(?: - .*)?$", said, re.MULTILINE)
+                if code is None:
+                    return False, f"run for {LONGEST} s: {' '.join(run + step)}"
+                if code in (0, 5):
+                    break
+                if not failed or self._pytest(failed[:1], 2 * HANGS)[0] in (0, 4):
+                    return True, f"by {failed[0] if failed else 'the end of pytest'}"
+                self._failing |= {*failed}
+            run += step
+        return False, f"run: {' '.join(run)}"
 
 
-def main() -> None:
-    bugs = tomllib.loads((ROOT / "scripts" / "mutants.toml").read_text())["bugs"]
-    wanted = [bug for bug in bugs if not sys.argv[1:] or any(part in str(bug) for part in sys.argv[1:])]
-    surprises = 0
-    with tempfile.TemporaryDirectory() as folder:
-        copy = copy_of_the_repository(Path(folder))
-        for bug in wanted:
-            found = outcome(copy, bug)
-            surprises += found[:2].isupper()
-            print(f"{bug['file']}: {bug['old']!r} -> {bug['new']!r}: {found}", flush=True)
-    print(f"{len(wanted)} bugs, {surprises} not as expected")
-    sys.exit(1 if surprises else 0)
+def shown(mistake: Mistake) -> str:
+    lines = (SOURCE / mistake.file).read_text("utf-8").splitlines()
+    diff = [*difflib.unified_diff(lines, mistake.text.splitlines(), n=1, lineterm="")]
+    return "\n".join([f"{mistake.file} ({mistake.kind})", *diff[2:]])
+
+
+def main(lanes: str, count: str, seed: str, *files: str) -> None:
+    free, noticed, made = SimpleQueue[Lane](), Counter[str](), Counter[str]()
+
+    def judged(mistake: Mistake) -> tuple[Mistake, bool, str]:
+        lane = free.get()
+        try:
+            return mistake, *lane.judge(mistake)
+        finally:
+            free.put(lane)
+
+    with TemporaryDirectory() as folder:
+        all_lanes = [Lane(Path(folder, str(number))) for number in range(int(lanes))]
+        pool = ThreadPoolExecutor(len(all_lanes))
+        try:
+            for lane in all_lanes:
+                free.put(lane)
+            for mistake, is_noticed, how in pool.map(judged, draw(int(count), int(seed), files)):
+                print(f"{'noticed' if is_noticed else 'SURVIVED'} {shown(mistake)}\n {how}\n", flush=True)
+                layer, topic = (*Path(mistake.file).with_suffix("").parts, "")[:2]
+                for part in ("", layer, f"{layer}/{topic}"):
+                    made[part] += 1
+                    noticed[part] += is_noticed
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for lane in all_lanes:
+                lane.end()
+    for part in sorted(made):
+        print(f"{part or f'seed {seed}':40}{noticed[part]:4} of {made[part]} noticed")
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])
