@@ -2,7 +2,10 @@
 
 from hashlib import sha256
 
+import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from postern.core.calls.call import Call
 from postern.core.signatures.select import InvalidReference, finder, parse_ref
@@ -12,6 +15,7 @@ from postern.core.signatures.signed_content import (
     InvalidTemplate,
     Missing,
     SignedContent,
+    neighbours,
     parse_template,
 )
 
@@ -140,3 +144,69 @@ def test_no_value_of_signed_headers_runs_into_the_next() -> None:
     ):
         found = signed("{headers:X-*}", call(b"{}", b"", *headers))
         assert isinstance(found, Missing) and why in found.detail
+
+
+VALUES = st.text(".:\nab", max_size=4)
+
+
+@given(
+    st.lists(st.sampled_from([".", ":", "::", ".:", "\n", "a"]), min_size=2, max_size=2),
+    st.tuples(VALUES, VALUES, VALUES),
+    st.tuples(VALUES, VALUES, VALUES),
+    st.integers(0, 3),
+)
+@settings(max_examples=300)
+def test_the_same_bytes_are_of_the_same_values(
+    between: list[str], one: tuple[str, ...], other: tuple[str, ...], free: int
+) -> None:
+    """Only one value may hold what divides them: otherwise two calls would have the same signature."""
+    template = f"{{bodyfield:x0}}{between[0]}{{bodyfield:x1}}{between[1]}{{bodyfield:x2}}"
+    content = SignedContent(template, free_value=f"body:x{free}")
+
+    def of(values: tuple[str, ...]) -> bytes | Missing:
+        body = msgspec.json.encode({f"x{number}": value for number, value in enumerate(values)})
+        return content.of(call(body), b"", b"")
+
+    made = of(one)
+    for values in (other, *shifted(one, between)):
+        assert values == one or isinstance(made, Missing) or of(values) != made
+
+
+def shifted(values: tuple[str, ...], between: list[str]) -> list[tuple[str, ...]]:
+    """Every other way to read the same bytes as three values."""
+    whole = values[0] + between[0] + values[1] + between[1] + values[2]
+    places = range(len(whole))
+    return [
+        (whole[:first], whole[first + len(between[0]) : second], whole[second + len(between[1]) :])
+        for first in places
+        for second in places
+        if whole.startswith(between[0], first)
+        and second >= first + len(between[0])
+        and whole.startswith(between[1], second)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("template", "of", "refused"),
+    [
+        ("{fieldline:a}{fieldline:b}", {"a": "1\n2", "b": "3"}, True),
+        ("{fieldline:a}{fieldline:b}", {"a": "1\r2", "b": "3"}, False),
+        ("{fieldline:a}{fieldline:b}", {"b": "3\n"}, True),
+        ("{bodyfield:a}:{timestamp}:{bodyfield:b}", {"a": ":", "b": ""}, True),
+        ("v0:{bodyfield:a}:", {"a": "v0:"}, False),  # nothing beside it
+        ("{id}_{bodyfield:a}", {"a": "1"}, True),  # the id is id_1
+        ("{{{bodyfield:a}}}{{{bodyfield:b}", {"a": "}", "b": "2"}, False),
+        ("{{{bodyfield:a}}}{{{bodyfield:b}", {"a": "}{", "b": "2"}, True),
+    ],
+)
+def test_no_value_holds_what_divides_it(template: str, of: dict[str, str], refused: bool) -> None:
+    assert isinstance(signed(template, call(msgspec.json.encode(of))), Missing) is refused
+
+
+def test_values_with_nothing_between_them_are_named() -> None:
+    assert neighbours(
+        "{id}{timestamp}{header:X-A}{query:b}:{bodyfield:c}{fieldline:d}{fieldline:e}{body}"
+    ) == [
+        "x-a and the URL parameter b",
+        "the body's field c and the body's field d",
+    ]

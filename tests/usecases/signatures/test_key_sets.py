@@ -318,17 +318,84 @@ async def test_a_subscription_is_confirmed_when_its_owner_says_so(house: House, 
 
 
 def confirmation() -> bytes:
-    """Signed here: its certificate is that of the vectors' first key."""
-    sent = {
-        "Message": "You have chosen to subscribe",
+    return signed_by_amazon(
+        Message="You have chosen to subscribe",
+        SubscribeURL=CONFIRM,
+        Token="2336",
+        Type="SubscriptionConfirmation",
+    )
+
+
+def signed_by_amazon(sent_as: Any = None, **changes: str) -> bytes:
+    """A message as Amazon signs it: its certificate is that of the vectors' first key. ``sent_as``: fields that are changed
+    when it is signed, or the whole body with the signature in the place of SIGNATURE."""
+    said = {
+        "Message": "paid",
         "MessageId": "165545c9",
-        "SubscribeURL": CONFIRM,
         "Timestamp": "2023-11-14T22:13:20.000Z",
-        "Token": "2336",
         "TopicArn": GENUINE["secret"],
-        "Type": "SubscriptionConfirmation",
-    }
-    content = "".join(f"{name}\n{value}\n" for name, value in sent.items()).encode()
+        "Type": "Notification",
+    } | changes
+    content = "".join(f"{name}\n{said[name]}\n" for name in sorted(said)).encode()
     key: Any = load_pem_private_key((FILES / "make/keys/rsa-1.pem").read_bytes(), None)
     signature = b64encode(key.sign(content, padding.PKCS1v15(), SHA256())).decode()
-    return json.dumps(sent | {"Signature": signature, "SigningCertURL": AT}).encode()
+    if isinstance(sent_as, str):
+        return sent_as.replace("SIGNATURE", signature).encode()
+    return json.dumps(said | (sent_as or {}) | {"Signature": signature, "SigningCertURL": AT}).encode()
+
+
+TIME, HIS_TOPIC = "2023-11-14T22:13:21.000Z", "arn:aws:sns:us-east-1:666666666666:his"
+FORGED = {"Message": "EVIL", "MessageId": "forged-1", "Timestamp": TIME, "TopicArn": GENUINE["secret"]}
+LINES = "".join(f"{name}\n{value}\n" for name, value in FORGED.items())
+"""He publishes to his own topic what another message would be signed as, and Amazon signs it with its own lines behind."""
+SWALLOWING = f"Notification\nMessageId\n165545c9\nTimestamp\n2023-11-14T22:13:20.000Z\nTopicArn\n{HIS_TOPIC}\nType\nNotification"
+HIS = {"Message": LINES.removeprefix("Message\n") + "Type\nNotification", "TopicArn": HIS_TOPIC}
+
+
+def twice(first: Any, second: Any) -> str:
+    fields = FORGED | {"Signature": "SIGNATURE", "SigningCertURL": AT}
+    return f'{json.dumps(fields)[:-1]}, "Type": {json.dumps(first)}, "Type": {json.dumps(second)}}}'
+
+
+@pytest.mark.parametrize(
+    "sent_as",
+    [
+        FORGED | {"Type": SWALLOWING},
+        FORGED | {"Type": SWALLOWING.replace("\n", "\r\n")},
+        FORGED | {"Type": [SWALLOWING]},
+        FORGED | {"Type": {"Notification": SWALLOWING}},
+        FORGED | {"Type": SWALLOWING, "Subject": None},
+        {"TopicArn": GENUINE["secret"]},
+        {"TopicArn": f"{HIS_TOPIC}\nType\nNotification\n"},
+        twice("Notification", SWALLOWING),
+        twice(SWALLOWING, "Notification"),
+        twice("Notification", SWALLOWING).replace('"Type"', '"\\u0054ype"'),
+        twice(None, SWALLOWING),
+    ],
+)
+async def test_nobody_has_amazon_sign_a_message_of_another_topic(
+    house: House, clock: Clock, sent_as: Any
+) -> None:
+    sender = Sender(CERTIFICATE.encode())
+    hook = await topic(house, sender)
+    reply = await house.call(hook, signed_by_amazon(sent_as, **HIS), headers={"content-type": "text/plain"})
+    assert reply.status == 401 and sender.asked in ([AT], [])
+
+
+@pytest.mark.parametrize(
+    ("signed", "status"),
+    [
+        ({"Message": "of\n\nseveral\r\nlines\n", "Subject": "paid"}, 200),
+        ({"Message": "{secret}"}, 200),
+        ({"Message": LINES}, 200),  # it is what the owner of the right topic wrote
+        ({"Subject": "of\nseveral lines"}, 401),
+        ({"MessageId": "165545c9\n"}, 401),
+        ({"Type": "Else"}, 401),
+    ],
+)
+async def test_only_the_message_has_lines(
+    house: House, clock: Clock, signed: dict[str, str], status: int
+) -> None:
+    hook = await topic(house, Sender(CERTIFICATE.encode()))
+    body = signed_by_amazon(**signed)
+    assert (await house.call(hook, body, headers={"content-type": "text/plain"})).status == status

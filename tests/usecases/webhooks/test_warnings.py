@@ -55,6 +55,16 @@ async def test_a_signature_that_does_not_cover_the_body_is_reported_until_a_dige
     assert await warned_of_the_body("{timestamp}.{body}") is False
 
 
+async def test_signed_values_with_nothing_between_them_are_reported(house: House) -> None:
+    for between, expected in (("", ["Nothing divides the body's field a and x-b in"]), ("|", [])):
+        scheme = {
+            "signature": "header:X-Sig",
+            "signedContent": f"{{bodyfield:a}}{between}{{header:X-B}}{{body}}",
+        }
+        how = {"method": "hmac", "provider": "custom", "secret": "whsec_0123456789", "scheme": scheme}
+        assert [one[:45] for one in (await house.webhook(authentication=how)).warnings] == expected
+
+
 @pytest.mark.parametrize(
     ("title", "again", "hours", "known_for"),
     [

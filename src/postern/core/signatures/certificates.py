@@ -19,8 +19,6 @@ from postern.core.signatures.tokens import RSA_BITS
 
 CertificateAlgorithm = Literal["certificate_sha1", "certificate_sha256"]
 CERTIFICATES: tuple[CertificateAlgorithm, ...] = get_args(CertificateAlgorithm)
-SECRET = b"{secret}"
-"""Stands in the signed content for what is set as the secret."""
 
 _FIRST = re.compile(rb"-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]{1,20000})-----END CERTIFICATE-----")
 
@@ -68,13 +66,13 @@ def read_certificate(text: bytes) -> Certificate | None:
 
 
 class CertificateKey(Key):
-    """Checks with a certificate. ``secret``: the sender's own name for this receiver, which nobody else can have it sign."""
+    """Checks with a certificate. ``secret``: the sender's own name for this receiver, which nobody else can have it sign; it is
+    a part of what is signed."""
 
     def __init__(self, algorithm: CertificateAlgorithm, secret: bytes, names: tuple[str, ...]) -> None:
         if not secret.strip(b"\0 \t\r\n"):
             raise ValueError("this is empty; what the sender calls this receiver by is needed")
         self._algorithm = algorithm
-        self.secret = secret
         self._names = [pattern_of(name) for name in names]
 
     def matches(self, content: bytes, signatures: list[bytes], fetched: bytes = b"") -> bool:
@@ -97,9 +95,7 @@ class CertificateKey(Key):
         for signature in signatures:
             for digest in digests:
                 try:
-                    certificate.key.verify(
-                        signature, content.replace(SECRET, self.secret), PKCS1v15(), digest
-                    )
+                    certificate.key.verify(signature, content, PKCS1v15(), digest)
                 except InvalidSignature:
                     continue
                 return ""

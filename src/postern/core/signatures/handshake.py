@@ -274,11 +274,15 @@ def _braintree_signed_again(call: Call, _: Handshake) -> Reply:
 
 
 def _sns(call: Call, _: Handshake) -> Reply:
-    kind = _value(call, b"Confirmation", "Type")
-    if kind == b'"SubscriptionConfirmation"':
-        return _empty(ASKS_TO_CONFIRM)
-    is_end = kind == b'"UnsubscribeConfirmation"'
-    return _empty("the subscription of the topic has ended; nothing is started") if is_end else None
+    match in_body(call, ("Type",)):
+        case [b"Notification"]:
+            return None
+        case [b"SubscriptionConfirmation"]:
+            return _empty(ASKS_TO_CONFIRM)
+        case [b"UnsubscribeConfirmation"]:
+            return _empty("the subscription of the topic has ended; nothing is started")
+        case _:
+            return Unproven("signature_mismatch", "the Type in the body is none that the sender has")
 
 
 def confirmation_at(call: Call) -> str | None:

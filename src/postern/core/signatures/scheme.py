@@ -73,6 +73,16 @@ def _refs(*kinds: str, needed: bool = False) -> Reader:
     return read
 
 
+def _ref(*kinds: str) -> Reader:
+    def read(value: Any) -> str:
+        texts = _refs(*kinds)(value)
+        if len(texts) > 1:
+            raise _Wrong("one place")
+        return str(parse_ref(texts[0])) if texts else ""
+
+    return read
+
+
 def _one_of(choices: tuple[str, ...], default: str) -> Reader:
     def read(value: Any) -> str:
         if value == "":
@@ -195,6 +205,9 @@ class SignatureScheme(msgspec.Struct, frozen=True, rename="camel", forbid_unknow
     """The names for which the certificate may be issued, common or alternative. A * stands for the same."""
     encoding: Annotated[Encoding, _one_of(ENCODINGS, "hex")] = "hex"
     signed_content: Annotated[str, _template] = "{body}"
+    free_value: Annotated[str, _ref("header", "query", "body")] = ""
+    """The one value within what is signed that may hold the text by which it is divided from its neighbours, like a line break
+    in a message between lines. A call in which another value holds it is rejected: the border could be moved."""
     secret_encoding: Annotated[SecretEncoding, _one_of(SECRET_ENCODINGS, "utf8")] = "utf8"
     """The way in which the pasted secret becomes the key's bytes."""
     secret_prefix: Annotated[str, _text] = ""
@@ -362,6 +375,11 @@ def _disagreements(scheme: SignatureScheme) -> list[FieldError]:
             "form" in kinds and not scheme.body_digest,
             "bodyDigest",
             "{form} is signed, so say where the digest of a body is that is no form",
+        ),
+        (
+            bool(scheme.free_value) and scheme.free_value not in map(str, scheme.covered_refs),
+            "freeValue",
+            "is one of the values that signedContent names, for example body:Message",
         ),
         ("id" in kinds and not scheme.delivery_id, "deliveryId", "{id} is signed, so say where the id is"),
     )

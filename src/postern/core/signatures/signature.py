@@ -93,8 +93,15 @@ class SignatureCredential(Credential):
         self._most = MOST_CANDIDATES if shared else MOST_OF_PAIRS
         self._secret = "secret" if shared else "audience" if self._is_token else "key"
         self.tolerance = scheme.tolerance_seconds if tolerance_seconds is None else tolerance_seconds
-        self.content = SignedContent(
-            scheme.signed_content, public_url=public_url, url_unescape=scheme.url_unescape
+        self.content, self._second_content = (
+            SignedContent(
+                scheme.signed_content,
+                public_url=public_url,
+                url_unescape=scheme.url_unescape,
+                free_value=scheme.free_value,
+                secret=secret,
+            )
+            for secret in (main, second or b"")
         )
 
         signatures = [parse_ref(text) for text in scheme.signature]
@@ -163,7 +170,7 @@ class SignatureCredential(Credential):
         # Both are asked, so that the time taken does not tell which one it was.
         is_main = self._main.matches(reading.content, reading.candidates, fetched)
         is_second = self._second is not None and self._second.matches(
-            reading.content, reading.candidates, fetched
+            self.content_of("second", reading, call), reading.candidates, fetched
         )
         if not (is_main or is_second):
             return self._mismatch(reading, fetched)
@@ -221,6 +228,13 @@ class SignatureCredential(Credential):
             "signature_mismatch", f"the {what} in {self._place} proves nothing: {trouble}", wanted
         )
 
+    def content_of(self, which: Matched, reading: Reading, call: Call) -> bytes:
+        """Returns the signed bytes. They differ by the secret where that is a part of them."""
+        if which == "main" or "secret" not in self.content.kinds:
+            return reading.content
+        content = self._second_content.of(call, reading.timestamp, reading.delivery_id or b"")
+        return b"" if isinstance(content, Missing) else content
+
     def sign(self, content: bytes) -> bytes:
         return self._main.sign(content)
 
@@ -244,7 +258,8 @@ class SignatureCredential(Credential):
             if text is not None:
                 timestamp = text
                 signed_at = parse_timestamp(text, self.scheme.timestamp_format)
-                if signed_at is None and self.tolerance:
+                moves = signed_at is None and any(one in text for one in self.content.time_borders)
+                if moves or (signed_at is None and self.tolerance):
                     return Unproven(
                         "timestamp_malformed",
                         f"the timestamp is not written as {FORMAT_WORDS[self.scheme.timestamp_format]}",

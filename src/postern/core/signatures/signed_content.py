@@ -5,8 +5,9 @@ Only bytes that arrived go in, verbatim: a body that was parsed and written anew
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from hashlib import sha256
+from itertools import pairwise
 from typing import Literal, get_args
 from urllib.parse import urlsplit
 from zlib import crc32
@@ -15,7 +16,6 @@ from msgspec import Struct
 
 from postern.core.calls.call import Call, query_pairs
 from postern.core.calls.content import ANYTHING, UnreadableContent, is_form, read_object
-from postern.core.signatures.certificates import SECRET
 from postern.core.signatures.select import (
     InvalidReference,
     Ref,
@@ -37,6 +37,8 @@ TokenKind = PlainToken | Literal["literal", "header", "headers", "query", "bodyf
 PLAIN_TOKENS: tuple[PlainToken, ...] = get_args(PlainToken)
 SIGNS_BODY: frozenset[TokenKind] = frozenset({"body", "body_sha256", "form"})
 """A CRC-32 is not among them: another body with the same one is found at once."""
+_HAS_BORDERS: frozenset[TokenKind] = frozenset({"header", "query", "bodyfield", "fieldline", "id"})
+"""Values of any length and characters, so that something has to say where each ends."""
 NAMED_EXAMPLES = (
     "{header:Name}",
     "{headers:Prefix-*}",
@@ -82,6 +84,8 @@ def parse_template(text: str) -> tuple[Token, ...]:
                 f"the brace at character {position + 1} belongs to no token; write {{{{ or }}}} for a brace itself"
             )
         literal = match["brace"][0] if match["brace"] else match["literal"]
+        if literal and tokens and tokens[-1].kind == "literal":
+            literal = tokens.pop().text + literal
         tokens.append(Token("literal", literal) if literal else _token(match["token"] or ""))
         position = match.end()
     named = sum(token.kind != "literal" for token in tokens)
@@ -113,16 +117,45 @@ def _token(text: str) -> Token:
     raise InvalidTemplate(f"{{{text[:40]}}} is not known; the tokens are {known}")
 
 
+def neighbours(template: str) -> list[str]:
+    """Returns in words the values of the call with nothing between them: where one ends and the next begins nobody can tell."""
+    tokens = parse_template(template)
+    pairs = [
+        (one, other)
+        for one, other in pairwise(tokens)
+        if one.kind in _HAS_BORDERS and other.kind in _HAS_BORDERS and one.kind != "fieldline"
+    ]
+    return [" and ".join(in_words(each.ref) if each.ref else "the id" for each in pair) for pair in pairs]
+
+
 class SignedContent:
     """A template made ready for one webhook."""
 
-    def __init__(self, template: str, *, public_url: str | None = None, url_unescape: str = "") -> None:
+    def __init__(
+        self,
+        template: str,
+        *,
+        public_url: str | None = None,
+        url_unescape: str = "",
+        free_value: str = "",
+        secret: bytes = b"",
+    ) -> None:
         self.tokens = parse_template(template)
+        self._secret = secret
         self.kinds = frozenset(token.kind for token in self.tokens)
         self._public_url = public_url.encode() if public_url else None
         self._public_path = urlsplit(public_url).path.encode() if public_url else None
         self._unescape = {f"{ord(character):02x}".encode(): character.encode() for character in url_unescape}
         self._pieces = [self._piece(token) for token in self.tokens]
+        self._borders = [
+            (number, border, is_after, token)
+            for number, token in enumerate(self.tokens)
+            if token.kind in _HAS_BORDERS and str(token.ref) != free_value
+            for border, is_after in self._around(number)
+        ]
+        times = [number for number, token in enumerate(self.tokens) if token.kind == "timestamp"]
+        self.time_borders = frozenset(border for number in times for border, _ in self._around(number))
+        """What no time may hold that is not written in its format."""
         self._is_body = self.kinds == {"body"} and len(self.tokens) == 1
 
     def of(self, call: Call, timestamp: bytes, delivery_id: bytes) -> bytes | Missing:
@@ -134,11 +167,32 @@ class SignedContent:
             if isinstance(part, Missing):
                 return part
             parts.append(part)
+        for number, border, is_after, token in self._borders:
+            value = parts[number]
+            if token.kind == "fieldline":
+                assert token.ref is not None
+                value = value[len(token.ref.name.encode()) + 1 : -1]
+            begun_early = len(border) > 1 and (
+                border in ((value + border)[:-1] if is_after else (border + value)[1:])
+            )
+            if border in value or begun_early:
+                what = in_words(token.ref) if token.ref else token.kind
+                held = "a line break" if border == b"\n" else border.decode()
+                return Missing(f"{what}, which is signed, holds {held}, which divides it from its neighbours")
         if self.kinds <= {"literal", "bodyfield", "fieldline", "secret"} and not any(
             part for part, token in zip(parts, self.tokens, strict=True) if token.ref
         ):
             return Missing("none of the signed body fields is in the body")
         return b"".join(parts)
+
+    def _around(self, number: int) -> Iterator[tuple[bytes, bool]]:
+        """The texts that divide this value from the one before and the one after it. Held by it, they would move the border."""
+        if self.tokens[number].kind == "fieldline":
+            yield b"\n", True
+            return
+        for beside, there in ((number - 1, number - 2 >= 0), (number + 1, number + 2 < len(self.tokens))):
+            if there and self.tokens[beside].kind == "literal":
+                yield self.tokens[beside].text.encode(), beside > number
 
     def url(self, call: Call) -> bytes:
         """The URL as the sender knows it.
@@ -167,7 +221,7 @@ class SignedContent:
             "body": lambda call, timestamp, delivery_id: call.body,
             "body_sha256": lambda call, timestamp, delivery_id: sha256(call.body).hexdigest().encode(),
             "body_crc32": lambda call, timestamp, delivery_id: b"%d" % crc32(call.body),
-            "secret": lambda call, timestamp, delivery_id: SECRET,  # the key puts itself there
+            "secret": lambda call, timestamp, delivery_id: self._secret,
             "form": lambda call, timestamp, delivery_id: _sorted_form(call.body) if is_form(call) else b"",
             "timestamp": lambda call, timestamp, delivery_id: timestamp,
             "id": lambda call, timestamp, delivery_id: delivery_id,

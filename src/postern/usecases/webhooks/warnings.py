@@ -2,6 +2,7 @@
 
 from postern import presets
 from postern.core.signatures.encoding import is_stand_in
+from postern.core.signatures.signed_content import neighbours
 from postern.core.webhooks.settings import (
     LONGEST_WINDOW,
     NoAuthentication,
@@ -56,6 +57,12 @@ def _about_signatures(webhook: StoredWebhook, authentication: SignatureAuthentic
     else:
         found += _about_secrets(webhook, authentication.provider)
     found += _about_duplicates(webhook, authentication.provider)
+    if authentication.provider == "custom":
+        found += [
+            f"Nothing divides {pair} in what is signed: whoever sees one call can move characters from one to the other, and the "
+            "signature stays right. If you can change the sender, have it put a character between them that neither holds."
+            for pair in neighbours(scheme_of(webhook.resolved).signed_content)
+        ]
     if not scheme_of(webhook.resolved).signs_body and not authentication.require_timestamp_and_digest:
         found.append(
             "The signature does not cover the body: whoever sees one call can send any body with it, for ever. "

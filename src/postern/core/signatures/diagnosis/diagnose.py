@@ -102,7 +102,7 @@ def diagnose(
     reading = credential.read(call)
     verdict = credential.check(call)
     steps = tuple(
-        _steps(credential, reading, verdict, (call.fetched or {}).get(credential.keys_at(call), b""))
+        _steps(credential, call, reading, verdict, (call.fetched or {}).get(credential.keys_at(call), b""))
     )
     content = reading.content if isinstance(reading, Reading) else None
     expected = tuple(_expected(credential, content)) if content is not None else ()
@@ -207,6 +207,7 @@ def _takes(scheme: SignatureScheme, setup: SenderSetup) -> bool:
 
 def _steps(
     credential: SignatureCredential,
+    call: Call,
     reading: Reading | Unproven,
     verdict: VerifiedCall | Unproven,
     fetched: bytes,
@@ -230,7 +231,7 @@ def _steps(
     matches = False
     shared = is_shared(credential.scheme.algorithm)
     for which, key in credential.keys().items():
-        made = key.matches(reading.content, reading.candidates, fetched)
+        made = key.matches(credential.content_of(which, reading, call), reading.candidates, fetched)
         matches |= made
         if is_token(credential.scheme.algorithm):
             words = "the token proves it" if made else "the token does not prove it"
