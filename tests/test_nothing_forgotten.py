@@ -5,16 +5,19 @@ import re
 from collections.abc import Callable, Iterator
 from inspect import isfunction
 from pathlib import Path
-from typing import Any, get_args
+from pkgutil import resolve_name, walk_packages
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 from prometheus_client.metrics import MetricWrapperBase
 from screenshots import PAGES as PICTURED
 from sqlalchemy import Table
 
+import postern
 from core.signatures.test_credential import SENT
 from postern import presets
 from postern.core.access.accounts import Level
+from postern.core.alarms import ALARMS
 from postern.core.deliveries.delivery import State as DeliveryState
 from postern.core.history.invocation import HistoryFilter, RecordedOutcome, Status
 from postern.core.history.volume import CountedOutcome
@@ -22,8 +25,8 @@ from postern.core.problems import PROBLEMS
 from postern.core.signatures import handshake
 from postern.core.signatures.credential import Placement
 from postern.core.signatures.encoding import Encoding, SecretEncoding
-from postern.core.signatures.freshness import _PARSERS, TimestampFormat
-from postern.core.signatures.keys import ALGORITHM_KINDS, Algorithm
+from postern.core.signatures.freshness import TimestampFormat
+from postern.core.signatures.keys import Algorithm
 from postern.core.signatures.scheme import FIELDS
 from postern.core.webhooks.listing import Action, Sort, State
 from postern.core.webhooks.making import Wrong
@@ -46,12 +49,11 @@ from postern.surfaces.console.views.webhooks import authentication, listing, man
 from postern.surfaces.console.words import CODE_WORDS
 from postern.surfaces.console.words import ENGINES as TITLES
 from postern.usecases.deliveries.views import ReplayOutcomes as OfReplay
-from postern.usecases.history.code import WRITERS, Language
+from postern.usecases.history.code import Language
 from postern.usecases.history.filters import FilterRequest
 from postern.usecases.history.views.calls import Outcomes
 from postern.usecases.webhooks import listing as webhooks_listing
 from postern.usecases.webhooks.requests import SECRETS
-from postern.usecases.webhooks.views import PLACED
 from postern.usecases.webhooks.views import Authentication as Shown
 from postern.wiring.engines import make_engine
 from surfaces.console.test_pages import PAGES as CHECKED
@@ -98,12 +100,7 @@ def typed(template: str, about: str) -> set[str]:
 
 
 CHOICES: list[tuple[Any, Any, str]] = [
-    (Status, words.STATUS_WORDS, "STATUS_WORDS in console/words.py"),
-    (Status, words.STATUS_HELP, "STATUS_HELP in console/words.py"),
-    (Placement, PLACED, "PLACED in usecases/webhooks/views.py"),
-    (Placement, words.SENT, "SENT in console/words.py"),
     (Placement, SENT, "SENT in tests/core/signatures/test_credential.py"),
-    (Method, words.METHODS, "METHODS in console/words.py"),
     (Method, SECRETS, "SECRETS in usecases/webhooks/requests.py"),
     (Method, [one.__struct_config__.tag for one in get_args(Authentication)], "Authentication in core"),
     (Method, [one.__struct_config__.tag for one in get_args(Shown)], "Authentication in usecases/webhooks/views.py"),
@@ -121,14 +118,11 @@ CHOICES: list[tuple[Any, Any, str]] = [
     (Action, many_of_commands.DONE, "DONE in cli/webhooks/many.py"),
     (State, [name for name in listing.STATES if name], "STATES in console/views/webhooks/listing.py"),
     (Sort, {*listing.ORDERS, "folder"}, "ORDERS in console/views/webhooks/listing.py"),
-    (Language, WRITERS, "WRITERS in usecases/history/code.py"),
     (Language, typed("call/menu.html", "for language, title"), "templates/call/menu.html"),
     (Encoding, typed("webhook/scheme.html", "'scheme.encoding"), "templates/webhook/scheme.html"),
     (SecretEncoding, typed("webhook/scheme.html", "'scheme.secretEncoding"), "templates/webhook/scheme.html"),
     (TimestampFormat, typed("webhook/scheme.html", "'scheme.timestampFormat"), "templates/webhook/scheme.html"),
-    (TimestampFormat, _PARSERS, "_PARSERS in core/signatures/freshness.py"),
     (Algorithm, typed("webhook/scheme.html", "'scheme.algorithm"), "templates/webhook/scheme.html"),
-    (Algorithm, ALGORITHM_KINDS, "ALGORITHM_KINDS in core/signatures/keys.py"),
 ]  # fmt: skip
 """A choice, and a place that says something of each of its values. What a ``match`` says is for mypy to compare."""
 
@@ -140,6 +134,38 @@ def test_a_choice_is_known_wherever_something_is_said_of_it(choice: Any, known: 
     missing, unknown = set(get_args(choice)) - set(known), set(known) - set(get_args(choice))
     assert not missing, f"{where} lacks {missing}"
     assert not unknown, f"{where} has {unknown}, which can not be chosen"
+
+
+SAYS_NOTHING_OF_SOME = {
+    "postern.core.signatures.keys.DIGESTS": "a token has its digest in its own header",
+    "postern.settings.NEEDED": "some engines need no setting",
+    "postern.surfaces.console.bodies.ENDINGS": "other bodies are files without an ending",
+    "postern.surfaces.console.views.webhooks.listing.ORDERS": "the order by folder is offered elsewhere",
+}
+
+
+def tables() -> Iterator[tuple[str, Any, Any]]:
+    """Each ``dict[SomeChoice, …]`` of a module: its name, the choice, and the dictionary."""
+    for one in walk_packages(postern.__path__, "postern."):
+        if ".migrations" in one.name or one.name.endswith("__main__"):
+            continue
+        module = resolve_name(one.name)
+        for name in getattr(module, "__annotations__", {}):
+            hint = get_type_hints(module)[name]
+            if get_origin(hint) is dict and get_origin(get_args(hint)[0]) is Literal:
+                yield f"{one.name}.{name}", get_args(hint)[0], getattr(module, name)
+
+
+def test_a_table_says_something_of_each_value_of_its_choice() -> None:
+    found = list(tables())
+    wrong = {name for name, choice, table in found if set(table) != set(get_args(choice))}
+    assert len(found) > 15 and wrong == set(SAYS_NOTHING_OF_SOME), wrong ^ set(SAYS_NOTHING_OF_SOME)
+
+
+def test_the_page_about_alarms_tells_of_each() -> None:
+    page = (ROOT / "docs" / "how-to" / "alarms.md").read_text("utf-8")
+    told = {kind for kind in ALARMS if f"| {kind.replace('_', ' ')} |" in page}
+    assert told == set(ALARMS), "docs/how-to/alarms.md"
 
 
 def test_what_the_form_of_a_scheme_asks_is_read_from_it() -> None:

@@ -18,6 +18,7 @@ from postern.core.answer import CallerAnswer
 from postern.core.deliveries.delivery import (
     End,
     EngineHealth,
+    EngineRejected,
     EngineUnavailable,
     Run,
     Started,
@@ -60,12 +61,15 @@ class NotingEngine:
         self.times: dict[str, int] = {}
         self.down = False
         self.nobody_listens = False
+        self.refuses = ""
 
     async def open(self) -> None: ...
 
     async def start(self, trigger: Trigger) -> Started:
         if self.down:
             raise EngineUnavailable("switched off by the test")
+        if self.refuses:
+            raise EngineRejected(self.refuses)
         self.started.setdefault(trigger.key, trigger)
         self.times[trigger.key] = self.times.get(trigger.key, 0) + 1
         return Started(0) if self.nobody_listens else Started(1, ("noted",))

@@ -1,18 +1,35 @@
-"""The five alarms: which counted calls are good or bad for each, when an incident opens, and when it closes."""
+"""The alarms: which counted calls are good or bad for each, when an incident opens, and when it closes."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping
 from datetime import date
 from itertools import pairwise
-from typing import Literal, get_args
+from typing import Literal
 
 from msgspec import Struct, field
 
 from postern.core.channels import Channel, Told
 from postern.core.history.volume import ANSWER, end_name, is_call
 
-AlarmKind = Literal["rejected", "not_started", "answers", "gateway", "silence"]
-ALARMS: tuple[AlarmKind, ...] = get_args(AlarmKind)
+AlarmKind = Literal["rejected", "not_started", "runs_failed", "answers", "gateway", "silence"]
+
+
+class Alarm(Struct, frozen=True):
+    title: str
+    is_of_calls: bool = False
+    """Judged by what is counted of a webhook's calls and of their runs."""
+    is_heard: bool = False
+    """The sender has heard that the call failed, and may send it again."""
+
+
+ALARMS: dict[AlarmKind, Alarm] = {
+    "rejected": Alarm("Calls rejected", is_of_calls=True, is_heard=True),
+    "not_started": Alarm("Not started", is_of_calls=True),
+    "runs_failed": Alarm("Workflow failed", is_of_calls=True),
+    "answers": Alarm("Bad answers", is_of_calls=True, is_heard=True),
+    "gateway": Alarm("Needs help"),
+    "silence": Alarm("Silent"),
+}
 
 IN_A_ROW, FEWEST = 3, 5
 """Bad calls that open an incident: this many without a good one among them, or at least this many where the share decides."""
@@ -25,8 +42,9 @@ SECOND_SECRET_DAYS = 30
 NEARLY_FULL = 0.9
 """The part of the disk, and of the calls that the history may hold, from which the gateway warns."""
 
-RUN_FAILED, REFUSED, WAITS = end_name("failed"), "start:refused", "start:waits"
-"""Deliveries of which a run failed; those that the engine did not take, or that were given up; those that are still tried."""
+RUN_FAILED, COMPLETED = end_name("failed"), end_name("completed")
+REFUSED, WAITS = "start:refused", "start:waits"
+"""Calls that the engine did not take, or that were given up; those that are still tried."""
 STRANGERS = frozenset({"credential_missing", "signature_missing", "method_not_allowed"})
 """Reasons for rejecting calls without any proof: anybody can send these."""
 _ON_PURPOSE = ("accepted", "duplicate", "handshake", "webhook_disabled")
@@ -41,7 +59,7 @@ Minutes = Mapping[int, Mapping[str, int]]
 class AlarmPolicy(Struct, frozen=True):
     """The gateway's rule, for all webhooks."""
 
-    kinds: tuple[AlarmKind, ...] = ALARMS
+    kinds: tuple[AlarmKind, ...] = tuple(ALARMS)
     """The alarms that are on. A webhook may turn off some of them."""
     quiet_days: frozenset[date] = frozenset()
     channels: tuple[Channel, ...] = ()
@@ -62,7 +80,7 @@ class Incident(Struct, frozen=True):
     last_at: float
     count: int = 1
     reasons: dict[str, int] = field(default_factory=dict)
-    """Counts by reason: codes of rejected calls, statuses of answers, troubles of the gateway."""
+    """Counts by reason: codes of rejected calls, statuses of answers, failed runs, troubles of the gateway."""
     detail: str = ""
     closed_at: float | None = None
     closed_because: str = ""
@@ -92,33 +110,43 @@ def is_bad(kind: AlarmKind, name: str) -> bool:
         case "answers":
             return name.startswith(_BAD_ANSWERS) and name != _STORE_REFUSED
         case "not_started":
-            return name in (RUN_FAILED, REFUSED, WAITS)
+            return name in (REFUSED, WAITS)
+        case "runs_failed":
+            return name == RUN_FAILED
         case "gateway" | "silence":
             return False
 
 
 def _is_good(kind: AlarmKind, name: str) -> bool:
-    if kind == "answers":
-        return name.startswith(_GOOD_ANSWERS)
-    return name in ("accepted", "duplicate")
+    match kind:
+        case "rejected":
+            return name in ("accepted", "duplicate")
+        case "not_started":
+            return name == "accepted"
+        case "runs_failed":
+            return name == COMPLETED
+        case "answers":
+            return name.startswith(_GOOD_ANSWERS)
+        case "gateway" | "silence":
+            return False
 
 
-def opens(kind: AlarmKind, minutes: Minutes, share: int) -> int | None:
+def incident_start(kind: AlarmKind, minutes: Minutes, share: int) -> int | None:
     """The minute since which an incident is there, or None: the latest three calls went wrong, or this share in percent of the
     latest ones, at least five. It looks at the last two minutes of a busy webhook, and further back at a quiet one."""
     bad = good = 0
     first = newest = max(minutes, default=0)
     for minute in sorted(minutes, reverse=True):
-        if newest - minute > 1 and (bad >= FEWEST or (bad >= IN_A_ROW and not good)):
+        if newest - minute > 1 and (bad >= FEWEST or (bad >= IN_A_ROW and good <= 0)):
             break
         wrong, right = _sums(kind, minutes[minute])
         bad, good = bad + wrong, good + right
         first = minute if wrong else first
-    enough = bad >= IN_A_ROW if not good else bad >= FEWEST and bad * 100 >= share * (bad + good)
+    enough = bad >= IN_A_ROW if good <= 0 else bad >= FEWEST and bad * 100 >= share * (bad + good)
     return first if enough else None
 
 
-def is_well(kind: AlarmKind, minutes: Minutes, share: int, now: int, long: bool) -> bool:
+def has_recovered(kind: AlarmKind, minutes: Minutes, share: int, now: int, long: bool) -> bool:
     """Whether good calls came lately and no bad one. ``long``: the incident has been open for long; then it is enough that
     bad calls are fewer than half of the share that opens one."""
     sums = [_sums(kind, counted) for minute, counted in minutes.items() if minute > now - LATELY]
@@ -159,4 +187,5 @@ def gathered(kind: AlarmKind, minutes: Minutes) -> Found | None:
 def _sums(kind: AlarmKind, counted: Mapping[str, int]) -> tuple[int, int]:
     bad = sum(count for name, count in counted.items() if is_bad(kind, name))
     good = sum(count for name, count in counted.items() if _is_good(kind, name))
-    return bad, good
+    # A call that could not be started was accepted before.
+    return bad, good - bad if kind == "not_started" else good

@@ -23,7 +23,7 @@ from sqlalchemy import (
 )
 
 from postern.core.access.audit import AuditEntry
-from postern.core.alarms import REFUSED, RUN_FAILED, Found, Incident, Minutes
+from postern.core.alarms import REFUSED, RUN_FAILED, AlarmKind, Found, Incident, Minutes
 from postern.core.channels import Told
 from postern.core.history.volume import ANSWER, OUTCOMES
 from postern.identity import first_id_at, new_id, time_of
@@ -36,9 +36,13 @@ from postern.stores.sql.moments import milliseconds, row_of, seconds, stored, va
 from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import (
     ALIVE,
+    UNUSUAL_ANSWERS,
     UNUSUAL_DELIVERIES,
+    UNUSUAL_INVOCATIONS,
+    answers,
     deliveries,
     incidents,
+    invocations,
     secrets,
     volume_rollups,
     volumes,
@@ -47,6 +51,10 @@ from postern.stores.sql.tables import (
 from postern.stores.sql.upsert import insert_first
 
 MOST_OPEN = 2_000
+TO_THE_MINUTE = 120
+"""Minutes that are read one by one; what is longer ago, by the quarter of an hour."""
+MOST_RUNS = 100_000
+"""Failed runs of an incident that are looked through for calls that failed more than once."""
 TELL_LEASE = 60.0
 """Seconds after which another process may tell an incident that this one has begun to tell."""
 
@@ -152,18 +160,18 @@ class Incidents(Repository):
 
     @reads
     def in_trouble(self, connection: Connection, since: int) -> set[str]:
-        """The webhooks with a call that may have gone wrong since that minute."""
+        """The webhooks with a call that may have gone wrong, or a run that failed, since that minute."""
         called = called_since(since)
         name = volumes.c.code
         bad = or_(
             and_(name.not_in(["webhook_disabled", *OUTCOMES[:3]]), name.not_like("%:%")),
             name.like(f"{ANSWER}5%"),
-            name == RUN_FAILED,
         )
-        found = select(volumes.c.webhook_id).where(
-            volumes.c.webhook_id.in_(called), volumes.c.minute >= since
-        )
-        in_trouble = set(connection.scalars(found.where(bad).distinct()))
+        counted = select(volumes.c.webhook_id).where(volumes.c.minute >= since).distinct()
+        in_trouble = set(connection.scalars(counted.where(volumes.c.webhook_id.in_(called), bad)))
+        # Runs may last for days. Naming each webhook makes it as many short ranges.
+        ended = volumes.c.webhook_id.in_(select(webhooks.c.id)), name == RUN_FAILED
+        in_trouble |= set(connection.scalars(counted.where(*ended)))
         refused = _refused(since).where(deliveries.c.webhook_id.in_(called)).distinct()
         return in_trouble | set(connection.scalars(refused))
 
@@ -182,7 +190,9 @@ class Incidents(Repository):
         """By webhook: its counts, those of long ago by the quarter of an hour."""
         found: dict[str, dict[int, dict[str, int]]] = {webhook_id: {} for webhook_id in webhook_ids}
         exact = min(since + -since % QUARTER, until)
-        for table, first, end in [(volumes, since, exact), *parts(connection, exact, until, QUARTER)]:
+        recent = max(exact, (until - TO_THE_MINUTE) // QUARTER * QUARTER)
+        summed = parts(connection, exact, recent, QUARTER)
+        for table, first, end in [(volumes, since, exact), *summed, (volumes, recent, until)]:
             asked = select(table.c.webhook_id, table.c.minute, table.c.code, func.sum(table.c.calls))
             asked = asked.where(
                 table.c.webhook_id.in_(webhook_ids), table.c.minute >= first, table.c.minute < end
@@ -191,10 +201,58 @@ class Incidents(Repository):
             for webhook_id, minute, name, count in connection.execute(asked):
                 found[webhook_id].setdefault(int(minute), {})[name] = int(count)
         refused = _refused(since).where(deliveries.c.webhook_id.in_(webhook_ids))
-        for webhook_id, key in connection.execute(refused.add_columns(deliveries.c.key)):
-            counted = found[webhook_id].setdefault(int(time_of(key.partition(".")[0]) // 60), {})
+        calls = refused.add_columns(
+            deliveries.c.invocation_id
+        ).distinct()  # one may be refused at each replay
+        for webhook_id, invocation_id in connection.execute(calls):
+            counted = found[webhook_id].setdefault(int(time_of(invocation_id) // 60), {})
             counted[REFUSED] = counted.get(REFUSED, 0) + 1
         return dict(found)
+
+    @reads
+    def exactly(
+        self, connection: Connection, webhook_id: str, kind: AlarmKind, found: Found, waits: Sequence[float]
+    ) -> Found:
+        """The finding with the times of its first and last call, as far as they are kept, instead of their minutes. Of
+        failed runs it counts the calls. ``waits``: since when deliveries wait."""
+        call, came = invocations.c.id, invocations.c.received_at
+        asked = select(came).where(invocations.c.webhook_id == webhook_id).limit(1)
+        match kind:
+            case "runs_failed":
+                return _of_runs(connection, webhook_id, found)
+            case "rejected":
+                rejected = invocations.c.outcome == "rejected", UNUSUAL_INVOCATIONS
+                asked = asked.where(*rejected, invocations.c.code.in_(found.reasons))
+            case "answers":
+                call = answers.c.invocation_id
+                asked = asked.join(answers, call == invocations.c.id).where(UNUSUAL_ANSWERS)
+                asked = asked.where(answers.c.status.in_(map(int, found.reasons)))
+            case "not_started":
+                ids = _refused(int(found.first_at // 60)).with_only_columns(deliveries.c.invocation_id)
+                asked = asked.where(call.in_(ids.where(deliveries.c.webhook_id == webhook_id)))
+            case "gateway" | "silence":
+                return found
+        # An answer is counted in the minute in which it is given: its call may have come a little before.
+        asked = asked.where(call >= first_id_at("inv", found.first_at - 60))
+        kept = [connection.scalar(asked.order_by(order)) for order in (call.asc(), call.desc())]
+        times = [*waits, *(seconds(one) for one in kept if one is not None)]
+        first = min(times, default=found.first_at)
+        first = first if first < found.first_at + QUARTER * 60 else found.first_at
+        return replace(found, first_at=first, last_at=max([found.last_at, *times]))
+
+    @reads
+    def failed_calls(
+        self, connection: Connection, webhook_id: str, since: float, until: float | None, limit: int
+    ) -> list[str]:
+        """The calls of which a run failed between these times, those that failed last first."""
+        asked = select(deliveries.c.invocation_id).where(_run_failed(webhook_id))
+        asked = asked.where(deliveries.c.ended_at >= stored(since))
+        if until is not None:
+            asked = asked.where(deliveries.c.ended_at <= stored(until))
+        newest = func.max(deliveries.c.ended_at).desc()
+        return list(
+            connection.scalars(asked.group_by(deliveries.c.invocation_id).order_by(newest).limit(limit))
+        )
 
     @reads
     def has_been(self, connection: Connection, webhook_id: str, code: str, since: int, until: int) -> bool:
@@ -240,6 +298,32 @@ def _refused(since: int) -> Select[tuple[str]]:
     failed = deliveries.c.state == literal_column("'failed'"), UNUSUAL_DELIVERIES
     recent = deliveries.c.started_at.is_(None), deliveries.c.key >= first_id_at("inv", since * 60)
     return select(deliveries.c.webhook_id).where(*failed, *recent)
+
+
+def _run_failed(webhook_id: str) -> ColumnElement[bool]:
+    ended = deliveries.c.ended_at.is_not(None)
+    return and_(
+        deliveries.c.webhook_id == webhook_id, deliveries.c.state == literal_column("'failed'"), ended
+    )
+
+
+def _of_runs(connection: Connection, webhook_id: str, found: Found) -> Found:
+    """Counts each call once, however often its runs failed: a replay may fail again."""
+    newest = select(deliveries.c.invocation_id, deliveries.c.ended_at).where(_run_failed(webhook_id))
+    newest = newest.order_by(deliveries.c.ended_at.desc()).limit(min(found.count, MOST_RUNS))
+    run = newest.subquery().c
+    again = func.count() - func.count(run.invocation_id.distinct())
+    repeated, first, last = connection.execute(
+        select(again, func.min(run.ended_at), func.max(run.ended_at))
+    ).one()
+    if first is None:
+        return found
+    return replace(
+        found,
+        count=found.count - repeated,
+        first_at=seconds(first),
+        last_at=max(found.last_at, seconds(last)),
+    )
 
 
 def _gathered(found: Found) -> Parameters:

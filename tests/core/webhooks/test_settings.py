@@ -139,6 +139,7 @@ def test_released_defaults_stay_as_they_are() -> None:
         "alarms": {
             "rejected": True,
             "notStarted": True,
+            "runsFailed": True,
             "answers": True,
             "sharePercent": 50,
             "waitsMinutes": 5,

@@ -4,10 +4,12 @@ import asyncio
 import hashlib
 import hmac
 import time
+from typing import Literal
 
 import pytest
 
 from postern.core.alarms import Incident
+from postern.core.deliveries.delivery import End
 from postern.core.problems import Refused
 from postern.settings import Settings
 from postern.stores.sql.tables import incidents
@@ -15,6 +17,7 @@ from postern.usecases.alarms import views
 from postern.usecases.alarms.incidents import acknowledge, listing, show
 from postern.usecases.alarms.judging import AlarmLoop
 from postern.usecases.calls import readmission
+from postern.usecases.history import history
 from postern.usecases.runtime.process import GatewayTrouble
 from postern.usecases.webhooks import webhooks
 from postern.wiring.gateway import opened
@@ -158,6 +161,66 @@ async def test_runs_that_fail_and_starts_in_vain_are_one_incident_until_all_is_w
     assert (one.kind, one.closed_because) == ("not_started", "what waited was started")
 
 
+async def test_where_half_of_the_runs_fail_is_an_incident_however_long_after_their_calls(
+    house: House,
+) -> None:
+    webhook = await house.webhook()
+    clock, ends = Clock(house, 0), house.gateway.store.endings
+
+    async def end(calls: list[str], state: Literal["completed", "failed"], emission: int = 1) -> None:
+        known = {f"{call}.{emission}": End(state, clock.now, "out of stock") for call in calls}
+        assert len((await ends.note([], known, {}, clock.now)).now) == len(calls)
+
+    calls = [await house.recorded(webhook) for _ in range(31)]
+    await house.deliver()
+    await clock.passes(26 * HOUR + 7)
+    await end(calls[4:9], "completed")
+    await clock.passes(60)
+    began = clock.now
+    await end(calls[:4], "failed")
+    await clock.passes(15)
+    assert await clock.open() == []  # four of nine
+    await end(calls[9:10], "failed")
+    await clock.passes(15)
+    (incident,) = await clock.open()
+    assert (incident.kind, incident.count, incident.reasons) == ("runs_failed", 5, {"failed": 5})
+    assert (incident.first_at, incident.last_at) == pytest.approx((began, clock.now - 15), abs=0.002)
+    # A call that is replayed and fails again is one call.
+    await history.replay(house.gateway, ACTOR, calls[0])
+    await house.deliver()
+    await end(calls[:1], "failed", 2)
+    await clock.passes(15)
+    story = await show(house.gateway, ACTOR, incident.id)
+    assert story.sentence == "The workflow failed for 5 calls, in 6 runs."
+    assert (story.samples[0].invocation_id, story.samples[0].detail) == (calls[0], "out of stock")
+    assert len({one.invocation_id for one in story.samples}) == 3
+    assert [(one.action, one.count) for one in story.next_actions] == [("replay", 5)]
+    last = clock.now - 15
+    while await clock.open():
+        await end([calls.pop()], "completed")
+        await clock.passes(60)
+    assert 14 * 60 < clock.now - last < 17 * 60
+
+
+async def test_starts_that_are_refused_are_counted_among_all_and_each_call_once(house: House) -> None:
+    webhook = await house.webhook()
+    clock = Clock(house, 0)
+    for refused in (False, True, True, True):
+        house.engine.refuses = "no such workflow" if refused else ""
+        last = await house.recorded(webhook)
+        await house.deliver()
+    clock.now = time.time()
+    await clock.passes(15)
+    assert await clock.open() == []  # three of four are less than five
+    for _ in range(2):
+        await history.replay(house.gateway, ACTOR, last)
+        await house.recorded(webhook)
+        await house.deliver()
+    await clock.passes(15)
+    (incident,) = await clock.open()
+    assert (incident.kind, incident.count, incident.reasons) == ("not_started", 5, {"refused": 5})
+
+
 async def test_where_the_engine_is_away_it_is_told_once(house: House) -> None:
     """Not at each webhook; also where it was noticed while nothing could be written."""
     webhook = await house.webhook()
@@ -172,8 +235,9 @@ async def test_where_the_engine_is_away_it_is_told_once(house: House) -> None:
     (incident,) = await clock.open()
     assert (incident.webhook_id, incident.kind, incident.detail) == ("", "gateway", "Calls wait.")
     house.gateway.runtime.troubles = []
-    await clock.passes(61)
-    assert [one.closed_because for one in await told(house)][-1:] == ["all is well again"]
+    for seconds, over in ((840, []), (61, ["all is well again"])):  # it rests as long as the others
+        await clock.passes(seconds)
+        assert [one.closed_because for one in await told(house) if one.closed_at] == over
 
 
 async def test_a_silence_opens_after_the_grace_and_ends_with_the_next_call(desk: Desk) -> None:
@@ -216,7 +280,7 @@ async def test_a_disk_with_little_room_is_told_until_it_has_more(house: House) -
     assert [one.reasons for one in await clock.open()] == [{"disk": 1}]
     clock.room = 50 * GIB, 100 * GIB
     await clock.passes(HOUR)
-    await clock.passes(61)
+    await clock.passes(15)
     assert [one.closed_because for one in await told(house)] == ["all is well again"]
 
 

@@ -113,10 +113,10 @@ async def test_a_message_holds_mapped_values_of_proven_callers_only_where_the_se
     key = (b"x-api-key", planted["token"].encode())
     await desk.accepted(webhook_id, {"number": planted["mapped"], "card": planted["unmapped"]}, key)
     assert (await desk.call(webhook_id, {"number": planted["unproven"]})).status == 401
-    failed = update(deliveries).values(state="failed", error="its workflow failed")
+    failed = update(deliveries).values(state="failed", ended_at=int(time.time() * 1000), error="out of stock")
     await desk.store.writer.write(lambda connection: connection.execute(failed).rowcount)
     now = time.time()
-    for kind, reason in (("not_started", "failed"), ("rejected", "credential_missing")):
+    for kind, reason in (("runs_failed", "failed"), ("rejected", "credential_missing")):
         await desk.store.incidents.begin(webhook_id, kind, Found(now - 60, now, 1, {reason: 1}), now)
     async with stand_in(lambda _: Reply(200)) as server, mail_server() as (port, mails):
         mails_through(desk, port)

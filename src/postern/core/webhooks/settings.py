@@ -159,10 +159,12 @@ class RhythmSetting(Setting, frozen=True):
 
 class AlarmSettings(Setting, frozen=True):
     """The alarms. ``rejected``, ``notStarted`` and ``answers`` open an incident when the last three calls, or ``sharePercent`` of
-    the latest calls (at least five), were rejected, could not be started or failed in their workflow, or were answered late or with 5xx."""
+    the latest calls (at least five), were rejected, could not be started, or were answered late or with 5xx; ``runsFailed``, when
+    the workflow failed that often, however long after the call."""
 
     rejected: bool = True
     not_started: bool = True
+    runs_failed: bool = True
     answers: bool = True
     share_percent: Annotated[int, Bounds(ge=1, le=100)] = 50
     waits_minutes: Annotated[

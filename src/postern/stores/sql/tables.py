@@ -144,6 +144,13 @@ deliveries = _keyed_table(
         "key",
         where="state IN ('failed', 'held', 'lost', 'dropped')",
     ),
+    _partial(
+        "deliveries_run_failed",
+        "webhook_id",
+        "ended_at",
+        "invocation_id",
+        where="state = 'failed' AND ended_at IS NOT NULL",
+    ),
 )
 
 # What callers heard that waited, or had gone, or were answered late: what the rows above cannot know when they are

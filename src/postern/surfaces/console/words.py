@@ -8,12 +8,12 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from postern.core.alarms import AlarmKind
+from postern.core.alarms import ALARMS as ALARMS
 from postern.core.history.invocation import Status
 from postern.core.history.volume import OUTCOMES as OUTCOMES
 from postern.core.signatures.credential import Placement
 from postern.core.signatures.secret_form import SecretForm
-from postern.core.webhooks.settings import Method
+from postern.core.webhooks.settings import AlarmSettings, Method
 from postern.settings import EngineName
 from postern.usecases.alarms.incidents import sentence_of as sentence_of
 from postern.usecases.answers import as_json, as_plain
@@ -60,14 +60,6 @@ STATUS_HELP: dict[Status, str] = {
     "failed": "It could not be started, or a run of it failed. It can be replayed.",
     "lost": "It was started, and the engine does not know it any more. It can be replayed.",
     "dropped": "Stored, and then dropped on purpose.",
-}
-
-ALARM_WORDS: dict[AlarmKind, str] = {
-    "rejected": "Calls rejected",
-    "not_started": "Not started",
-    "answers": "Bad answers",
-    "gateway": "Needs help",
-    "silence": "Silent",
 }
 
 CODE_WORDS = {
@@ -333,6 +325,12 @@ TOKEN_FORM = SecretForm(
     unlike="Short enough to be guessed: 16 characters or more are safe.",
 )
 """The rule by which a token is judged while it is typed."""
+
+
+def told_of(alarms: AlarmSettings) -> str:
+    of_calls = any(getattr(alarms, kind) for kind, alarm in ALARMS.items() if alarm.is_of_calls)
+    told = ["no call when one should come"] if alarms.rhythm else []
+    return ", ".join(told + ["what is rejected or fails"] * of_calls) or "nothing is told"
 
 
 def as_data(value: Any) -> str:

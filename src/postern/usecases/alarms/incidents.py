@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Iterator
 
 from postern import presets
 from postern.core.access.accounts import Actor
-from postern.core.alarms import Incident
+from postern.core.alarms import ALARMS, AlarmKind, Incident
 from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import PROBLEMS, Refused, existing
 from postern.core.rhythm import DAY, DAYS, Proposal, propose
@@ -15,6 +15,7 @@ from postern.usecases.alarms import views
 from postern.usecases.answers import Listing, Time, first_page, page_size, shown
 from postern.usecases.calls import readmission
 from postern.usecases.history import history
+from postern.usecases.history.rows import rows_of
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.runtime.one_at_a_time import OneAtATime
 from postern.usecases.signatures import signatures
@@ -133,7 +134,7 @@ def view_of(gateway: Gateway, incident: Incident) -> views.Incident:
 
 def clock_of(preset: presets.Preset | None, incident: Incident, now: float) -> str | None:
     """What happens to the failed calls at the sender, by its own rules, counted from the first of them."""
-    if preset is None or not preset.sender.retry_hours or incident.kind not in ("rejected", "answers"):
+    if preset is None or not preset.sender.retry_hours or not ALARMS[incident.kind].is_heard:
         return None
     lasts = preset.sender.retry_hours * 3600
     name, then = preset.title, f", and {preset.sender.then}" if preset.sender.then else ""
@@ -160,26 +161,37 @@ def _rounded(seconds: float) -> str:
     return f"{minutes} minute{'' if minutes == 1 else 's'}"
 
 
-_IN_WORDS: dict[str, dict[str, str]] = {
-    "rejected": {code: f"{one.title[:1].lower()}{one.title[1:]}" for code, one in PROBLEMS.items()},
-    "not_started": {
-        "failed": "its workflow failed",
-        "refused": "the engine did not take it",
-        "waits": "still not started after several tries",
-    },
-    "answers": {"502": "the workflow failed", "504": "late"},
-}
+def _in_words(kind: AlarmKind, reason: str) -> str:
+    match kind:
+        case "rejected":
+            title = PROBLEMS[reason].title if reason in PROBLEMS else reason
+            return f"{title[:1].lower()}{title[1:]}"
+        case "not_started":
+            words = {
+                "refused": "the engine did not take it",
+                "waits": "still not started after several tries",
+            }
+            return words.get(reason, reason)
+        case "answers":
+            return {"502": "the workflow failed", "504": "late"}.get(reason, reason)
+        case "runs_failed" | "gateway" | "silence":
+            return reason
 
 
 def sentence_of(incident: Incident) -> str:
     """What has happened, in one sentence with nothing in it that a caller sent."""
-    words = _IN_WORDS.get(incident.kind, {})
-    why = ", ".join(f"{words.get(name, name)} ({count:,})" for name, count in incident.reasons.items())
+    why = ", ".join(
+        f"{_in_words(incident.kind, name)} ({count:,})" for name, count in incident.reasons.items()
+    )
     match incident.kind:
         case "rejected":
             return f"{_calls(incident.count)} rejected: {why}."
         case "not_started":
-            return f"{_calls(incident.count)} did not get through: {why}."
+            return f"{_calls(incident.count)} could not be started: {why}."
+        case "runs_failed":
+            runs = sum(incident.reasons.values())
+            often = f", in {runs:,} runs" if runs > incident.count else ""
+            return f"The workflow failed for {_calls(incident.count)}{often}."
         case "answers":
             return f"{_calls(incident.count)} answered with an error: {why}."
         case "gateway":
@@ -195,6 +207,11 @@ async def values_of(gateway: Gateway, incident: Incident) -> list[dict[str, str]
 
 
 async def _newest(gateway: Gateway, actor: Actor, incident: Incident) -> list[InvocationSummary]:
+    if incident.kind == "runs_failed":  # by their runs: a call may have come long before
+        about = incident.webhook_id, incident.first_at, incident.closed_at
+        ids = await gateway.store.incidents.failed_calls(*about, SAMPLES)
+        stories = {one.invocation.id: one for one in await gateway.store.history.some(ids)}
+        return await rows_of(gateway, [stories[one] for one in ids if one in stories])
     found: list[InvocationSummary] = []
     for wanted in _of_incident(incident):
         found += (await history.listing(gateway, actor, wanted, SAMPLES)).items
@@ -222,6 +239,8 @@ def _of_incident(incident: Incident) -> Iterator[HistoryFilter]:
                 yield HistoryFilter(code=code, **about)  # type: ignore[arg-type]
         case "not_started":
             yield HistoryFilter(status="failed", **about)  # type: ignore[arg-type]
+        case "runs_failed":
+            yield HistoryFilter(status="failed", webhook_id=incident.webhook_id)
         case "answers":
             yield HistoryFilter(answer="5xx", **about)  # type: ignore[arg-type]
         case "gateway" | "silence":
@@ -251,7 +270,7 @@ async def _next_actions(
                 yield views.NextAction("admit", f"Admit {_calls(passing)}", passing)
             if _can_be_asked(gateway, incident.webhook_id):
                 yield views.NextAction("send_again", "See what the sender did not deliver")
-        case "not_started":
+        case "not_started" | "runs_failed":
             (wanted,) = _of_incident(incident)
             failed = (await history.count(gateway, actor, wanted)).calls
             if failed:
@@ -267,9 +286,9 @@ async def _next_actions(
 
 
 def _can_be_asked(gateway: Gateway, webhook_id: str) -> bool:
-    """Whether its sender says what it did not deliver."""
+    """Whether its sender lists what it did not deliver."""
     preset = _preset(gateway, webhook_id)
-    return preset is not None and preset.send_again is not None
+    return preset is not None and preset.send_again is not None and preset.send_again.kind is not None
 
 
 def _preset(gateway: Gateway, webhook_id: str) -> presets.Preset | None:

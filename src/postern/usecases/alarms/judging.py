@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 
 from postern.core.alarms import (
+    ALARMS,
     IN_A_ROW,
     LATELY,
     LOOK_BACK,
@@ -19,10 +20,10 @@ from postern.core.alarms import (
     Incident,
     Minutes,
     gathered,
+    has_recovered,
     ignored_reasons,
+    incident_start,
     is_bad,
-    is_well,
-    opens,
     without,
 )
 from postern.core.operations.retention import DAY
@@ -47,10 +48,9 @@ SELDOM = 3600.0
 LITTLE_ROOM = 5 * 2**30
 """Bytes: on a large disk, a tenth that is free lasts for long."""
 OPEN_FOR_LONG = 3600.0
-OVER_AFTER = 60.0
 KNOWN_FOR = 30 * 1440
 """Minutes: a reason that occurred within these is not new."""
-OF_CALLS: tuple[AlarmKind, ...] = ("rejected", "not_started", "answers")
+OF_CALLS = tuple(kind for kind, alarm in ALARMS.items() if alarm.is_of_calls)
 
 
 class AlarmLoop:
@@ -100,16 +100,8 @@ class AlarmLoop:
         self._open = {(one.webhook_id, one.kind): one for one in found}
         self._gateway.runtime.incidents = found
 
-    def _watches(self, webhook: Webhook, kind: AlarmKind) -> bool:
-        own = webhook.alarms
-        wanted = {
-            "rejected": own.rejected,
-            "not_started": own.not_started,
-            "answers": own.answers and webhook.answer_timeout is not None,
-            "silence": own.rhythm is not None,
-            "gateway": True,
-        }
-        return webhook.enabled and wanted[kind] and kind in self._gateway.alarms.kinds
+    def _is_enabled(self, webhook: Webhook, kind: AlarmKind) -> bool:
+        return webhook.enabled and kind in self._gateway.alarms.kinds and _is_wanted(webhook, kind)
 
     async def _begin(self, webhook_id: str, kind: AlarmKind, found: Found, now: float) -> None:
         made = await self._gateway.store.incidents.begin(webhook_id, kind, found, now)
@@ -127,7 +119,7 @@ class AlarmLoop:
         for incident in self._open.values():
             webhook_id = incident.webhook_id
             webhook = directory.by_id(webhook_id)
-            if webhook is not None and not self._watches(webhook, incident.kind):
+            if webhook is not None and not self._is_enabled(webhook, incident.kind):
                 off = "this alarm was turned off" if webhook.enabled else "the webhook was disabled"
                 await self._close(incident, now, off)
             elif webhook_id and webhook is None and directory.listed_by_id(webhook_id) is None:
@@ -198,11 +190,11 @@ class AlarmLoop:
                 late = now - webhook.alarms.waits_minutes * 60
                 waits = [at for at in waiting.get(webhook_id, ()) if at < late]
                 for kind in OF_CALLS:
-                    if self._watches(webhook, kind):
+                    if self._is_enabled(webhook, kind):
                         own = waits if kind == "not_started" else []
                         await self._judge(webhook, kind, counted[webhook_id], own, now)
         gateway_own = self._open.get(("", "gateway"))
-        if gateway_own is not None and gateway_own.last_at < now - OVER_AFTER:
+        if gateway_own is not None and gateway_own.last_at < now - LATELY * 60:
             await self._close(gateway_own, now, "all is well again")
 
     def _next_ones(self, in_trouble: Iterable[str]) -> list[list[str]]:
@@ -242,7 +234,7 @@ class AlarmLoop:
         long = now - incident.opened_at > OPEN_FOR_LONG
         if found is None:
             await self._close(incident, now, "what waited was started")
-        elif not waits and is_well(kind, minutes, webhook.alarms.share_percent, minute, long):
+        elif not waits and has_recovered(kind, minutes, webhook.alarms.share_percent, minute, long):
             await self._close(incident, now, "calls go well again")
 
     async def _gathered(
@@ -252,19 +244,20 @@ class AlarmLoop:
         minutes = dict(without(counted[webhook_id], ignored))
         for minute, count in Counter(int(at // 60) for at in waits).items():
             minutes[minute] = {**minutes.get(minute, {}), WAITS: count}
-        return gathered(kind, minutes)
+        found = gathered(kind, minutes)
+        return found and await self._gateway.store.incidents.exactly(webhook_id, kind, found, waits)
 
     async def _first(self, webhook: Webhook, kind: AlarmKind, minutes: Minutes, minute: int) -> int | None:
         """The minute since which an incident is there, or None."""
         share = webhook.alarms.share_percent
-        if opens(kind, minutes, share) is None and kind != "rejected":
+        if incident_start(kind, minutes, share) is None and kind != "rejected":
             return None
         # An incident that is over has told of the calls before its end.
         closed = int(await self._gateway.store.incidents.last_closed(webhook.id, kind) // 60)
         since = {at: counted for at, counted in minutes.items() if at > closed}
         if not any(is_bad(kind, name) for at in since if at >= minute - RECENT for name in since[at]):
             return None
-        first = opens(kind, since, share)
+        first = incident_start(kind, since, share)
         if first is None and kind == "rejected":
             first = await self._first_of_new_reason(webhook.id, since, minute)
         return first
@@ -288,7 +281,7 @@ class AlarmLoop:
         asked: list[Webhook] = []
         for one in directory.listed():
             webhook = directory.by_id(one.id)
-            if webhook is None or not self._watches(webhook, "silence"):
+            if webhook is None or not self._is_enabled(webhook, "silence"):
                 continue
             depends_on, due = self._due.get(one.id, (None, 0))
             is_same = depends_on == (webhook.alarms.rhythm, max(webhook.changed_at, since))
@@ -319,3 +312,20 @@ class AlarmLoop:
             first_at = last * 60.0 if last is not None else begins
             found = Found(first_at, due * 60.0, 1, {"silence": 1}, f"A call should have come by {by}.")
             await self._begin(webhook.id, "silence", found, now)
+
+
+def _is_wanted(webhook: Webhook, kind: AlarmKind) -> bool:
+    own = webhook.alarms
+    match kind:
+        case "rejected":
+            return own.rejected
+        case "not_started":
+            return own.not_started
+        case "runs_failed":
+            return own.runs_failed
+        case "answers":
+            return own.answers and webhook.answer_timeout is not None
+        case "silence":
+            return own.rhythm is not None
+        case "gateway":
+            return True

@@ -26,7 +26,7 @@ class Incident(View):
     reasons: Annotated[
         dict[str, int],
         Meta(
-            description="Counts by reason: codes of rejected calls, statuses of answers, troubles of the gateway."
+            description="Counts by reason: codes of rejected calls, statuses of answers, failed runs, troubles of the gateway."
         ),
     ]
     closed_at: Time | None

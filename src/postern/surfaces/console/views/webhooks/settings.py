@@ -154,6 +154,7 @@ READ: dict[str, Callable[[Form, str], Any]] = {
     "bodyRetentionDays": Form.number,
     "alarms.rejected": Form.on,
     "alarms.notStarted": Form.on,
+    "alarms.runsFailed": Form.on,
     "alarms.answers": Form.on,
     "alarms.sharePercent": Form.number,
     "alarms.waitsMinutes": Form.number,
