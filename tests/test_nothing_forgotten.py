@@ -5,63 +5,38 @@ import re
 from collections.abc import Callable, Iterator
 from inspect import isfunction
 from pathlib import Path
-from pkgutil import resolve_name, walk_packages
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, get_args
 
 import pytest
 from prometheus_client.metrics import MetricWrapperBase
 from screenshots import PAGES as PICTURED
 from sqlalchemy import Table
 
-import postern
-from core.signatures.test_credential import SENT
 from postern import presets
-from postern.core.access.accounts import Level
-from postern.core.alarms import ALARMS
-from postern.core.deliveries.delivery import State as DeliveryState
-from postern.core.history.invocation import HistoryFilter, RecordedOutcome, Status
-from postern.core.history.volume import CountedOutcome
+from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import PROBLEMS
 from postern.core.signatures import handshake
-from postern.core.signatures.credential import Placement
-from postern.core.signatures.encoding import Encoding, SecretEncoding
-from postern.core.signatures.freshness import TimestampFormat
-from postern.core.signatures.keys import Algorithm
 from postern.core.signatures.scheme import FIELDS
-from postern.core.webhooks.listing import Action, Sort, State
-from postern.core.webhooks.making import Wrong
-from postern.core.webhooks.settings import Authentication, Method
 from postern.observe import metrics
-from postern.settings import ENGINES, EngineName, Settings
+from postern.settings import ENGINES, Settings
 from postern.stores.calls import recorder
 from postern.stores.calls.recorder import delivery_of
 from postern.stores.history import filtering
 from postern.stores.history.reading import invocation_of
 from postern.stores.sql.tables import deliveries, invocations
 from postern.surfaces.cli import filters
-from postern.surfaces.cli.develop import send
-from postern.surfaces.cli.webhooks import many as many_of_commands
 from postern.surfaces.console import words
 from postern.surfaces.console.routes import VIEWS
-from postern.surfaces.console.views.operations import settings
-from postern.surfaces.console.views.operations.settings import ENGINE_SETTINGS as PREFIXES
-from postern.surfaces.console.views.webhooks import authentication, listing, many, test_call
+from postern.surfaces.console.views.webhooks import authentication
 from postern.surfaces.console.words import CODE_WORDS
-from postern.surfaces.console.words import ENGINES as TITLES
-from postern.usecases.deliveries.views import ReplayOutcomes as OfReplay
-from postern.usecases.history.code import Language
 from postern.usecases.history.filters import FilterRequest
-from postern.usecases.history.views.calls import Outcomes
 from postern.usecases.webhooks import listing as webhooks_listing
-from postern.usecases.webhooks.requests import SECRETS
-from postern.usecases.webhooks.views import Authentication as Shown
 from postern.wiring.engines import make_engine
 from surfaces.console.test_pages import PAGES as CHECKED
 
 ROOT = Path(__file__).resolve().parent.parent
 CORE = ROOT / "src" / "postern" / "core"
 CONSOLE = ROOT / "src" / "postern" / "surfaces" / "console"
-CHARTS = (CONSOLE / "static" / "js" / "charts.js").read_text("utf-8")
 TEMPLATES = {
     str(file.relative_to(CONSOLE / "templates")): file.read_text("utf-8")
     for file in sorted((CONSOLE / "templates").rglob("*.html"))
@@ -83,109 +58,17 @@ DESCRIBED = {"embedded": "workflows.md", "none": "reference/settings.md"}
 
 
 @pytest.mark.parametrize("name", ENGINES)
-def test_an_engine_that_can_be_set_is_made_and_has_a_title(name: str, tmp_path: Path) -> None:
+def test_an_engine_that_can_be_set_is_made_and_described(name: str, tmp_path: Path) -> None:
     settings = Settings({"POSTERN_ENGINE": name, "POSTERN_DATA_DIR": str(tmp_path), **NEEDED.get(name, {})})
     made = make_engine(settings)
     assert (made is None) == (name == "none"), f"wiring/engines.py makes nothing of POSTERN_ENGINE={name}"
-    assert name in TITLES, f"ENGINES in console/words.py has no title for {name}"
-    assert name in PREFIXES, f"ENGINE_SETTINGS in console/views/operations/settings.py has no {name}"
     page = DESCRIBED.get(name, f"engines/{name}.md")
     assert (ROOT / "docs" / page).exists(), f"docs/{page} is to say how {name} is used"
-
-
-def typed(template: str, about: str) -> set[str]:
-    """The options in the tag of a template that names this: ``('name', 'Title')``, or ``'name': 'Title'``."""
-    tags = [tag for tag in re.findall(r"\{[{%].+?[%}]\}", TEMPLATES[template]) if about in tag]
-    return {one for tag in tags for one in re.findall(r"(?:\(|, |\{)'(\w+)'(?:, '|: ')", tag)}
-
-
-CHOICES: list[tuple[Any, Any, str]] = [
-    (Placement, SENT, "SENT in tests/core/signatures/test_credential.py"),
-    (Method, SECRETS, "SECRETS in usecases/webhooks/requests.py"),
-    (Method, [one.__struct_config__.tag for one in get_args(Authentication)], "Authentication in core"),
-    (Method, [one.__struct_config__.tag for one in get_args(Shown)], "Authentication in usecases/webhooks/views.py"),
-    (DeliveryState, OfReplay.__struct_fields__, "Outcomes in usecases/deliveries/views.py"),
-    (CountedOutcome, Outcomes.__struct_fields__, "Outcomes in usecases/history/views/calls.py"),
-    (CountedOutcome, re.findall('"(.+?)"', re.findall("OUTCOMES = (.+);", CHARTS)[0]), "OUTCOMES in charts.js"),
-    (CountedOutcome, {*get_args(RecordedOutcome)} - {"edited"}, "RecordedOutcome in core/history/invocation.py"),
-    (CountedOutcome, {*filtering._NOT_STARTED, "accepted"}, "_NOT_STARTED in stores/history/filtering.py"),
-    (Level, [name for name, _ in settings.LEVELS], "LEVELS in console/views/operations/settings.py"),
-    (Level, typed("frame.html", "actor.level"), "templates/frame.html"),
-    (Wrong, [name for name, _ in test_call.WRONGS if name], "WRONGS in console/views/webhooks/test_call.py"),
-    (Wrong, send.WRONGS, "WRONGS in cli/develop/send.py"),
-    (Action, listing.ACTIONS, "ACTIONS in console/views/webhooks/listing.py"),
-    (Action, many.DONE, "DONE in console/views/webhooks/many.py"),
-    (Action, many_of_commands.DONE, "DONE in cli/webhooks/many.py"),
-    (State, [name for name in listing.STATES if name], "STATES in console/views/webhooks/listing.py"),
-    (Sort, {*listing.ORDERS, "folder"}, "ORDERS in console/views/webhooks/listing.py"),
-    (Language, typed("call/menu.html", "for language, title"), "templates/call/menu.html"),
-    (Encoding, typed("webhook/scheme.html", "'scheme.encoding"), "templates/webhook/scheme.html"),
-    (SecretEncoding, typed("webhook/scheme.html", "'scheme.secretEncoding"), "templates/webhook/scheme.html"),
-    (TimestampFormat, typed("webhook/scheme.html", "'scheme.timestampFormat"), "templates/webhook/scheme.html"),
-    (Algorithm, typed("webhook/scheme.html", "'scheme.algorithm"), "templates/webhook/scheme.html"),
-]  # fmt: skip
-"""A choice, and a place that says something of each of its values. What a ``match`` says is for mypy to compare."""
-
-
-@pytest.mark.parametrize(
-    ("choice", "known", "where"), CHOICES, ids=lambda one: one if isinstance(one, str) else ""
-)
-def test_a_choice_is_known_wherever_something_is_said_of_it(choice: Any, known: Any, where: str) -> None:
-    missing, unknown = set(get_args(choice)) - set(known), set(known) - set(get_args(choice))
-    assert not missing, f"{where} lacks {missing}"
-    assert not unknown, f"{where} has {unknown}, which can not be chosen"
-
-
-SAYS_NOTHING_OF_SOME = {
-    "postern.core.signatures.keys.DIGESTS": "a token has its digest in its own header",
-    "postern.settings.NEEDED": "some engines need no setting",
-    "postern.surfaces.console.bodies.ENDINGS": "other bodies are files without an ending",
-    "postern.surfaces.console.views.webhooks.listing.ORDERS": "the order by folder is offered elsewhere",
-}
-
-
-def tables() -> Iterator[tuple[str, Any, Any]]:
-    """Each ``dict[SomeChoice, …]`` of a module: its name, the choice, and the dictionary."""
-    for one in walk_packages(postern.__path__, "postern."):
-        if ".migrations" in one.name or one.name.endswith("__main__"):
-            continue
-        module = resolve_name(one.name)
-        for name in getattr(module, "__annotations__", {}):
-            hint = get_type_hints(module)[name]
-            if get_origin(hint) is dict and get_origin(get_args(hint)[0]) is Literal:
-                yield f"{one.name}.{name}", get_args(hint)[0], getattr(module, name)
-
-
-def test_a_table_says_something_of_each_value_of_its_choice() -> None:
-    found = list(tables())
-    wrong = {name for name, choice, table in found if set(table) != set(get_args(choice))}
-    assert len(found) > 15 and wrong == set(SAYS_NOTHING_OF_SOME), wrong ^ set(SAYS_NOTHING_OF_SOME)
-
-
-def test_the_page_about_alarms_tells_of_each() -> None:
-    page = (ROOT / "docs" / "how-to" / "alarms.md").read_text("utf-8")
-    told = {kind for kind in ALARMS if f"| {kind.replace('_', ' ')} |" in page}
-    assert told == set(ALARMS), "docs/how-to/alarms.md"
 
 
 def test_what_the_form_of_a_scheme_asks_is_read_from_it() -> None:
     asked = set(re.findall(r"\(\'scheme\.(\w+)\'", TEMPLATES["webhook/scheme.html"]))
     assert asked == set(authentication._IN_THE_FORM) <= set(FIELDS)
-
-
-@pytest.mark.parametrize("method", get_args(Method))
-def test_a_method_has_its_fields_in_the_form(method: str) -> None:
-    form = TEMPLATES["webhook/who_may_call.html"]
-    assert f'data-when="method:{method}"' in form, "templates/webhook/who_may_call.html"
-
-
-def test_options_that_are_typed_in_a_template_belong_to_no_choice() -> None:
-    """A list of options in a template would not follow a choice that grows."""
-    choices = [set(get_args(choice)) for choice in (Status, Placement, Method, CountedOutcome, EngineName)]
-    for name, text in TEMPLATES.items():
-        for tag in re.findall(r"\{[{%].+?[%}]\}", text, re.DOTALL):
-            typed = set(re.findall(r"'([\w-]+)'", tag))
-            assert not any(choice <= typed for choice in choices), f"{name} types the options of {tag}"
 
 
 NEVER_RECORDED = {"webhook_not_found": "no webhook, no history"}

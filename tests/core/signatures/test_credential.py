@@ -1,11 +1,12 @@
 """The static token in each of its placements."""
 
 from base64 import b64encode
+from typing import get_args
 
 import pytest
 
 from postern.core.calls.call import Call
-from postern.core.signatures.credential import TokenCredential, Unproven, VerifiedCall
+from postern.core.signatures.credential import Placement, TokenCredential, Unproven, VerifiedCall
 from support.calls import call
 
 MAIN, SECOND = b"main-token-0123456789", b"second-token-0123456789"
@@ -26,7 +27,7 @@ SENT = {
     "url": lambda secret: call(b"{}", query=b"a=1&token=" + secret),
     "body": lambda secret: call(b'{"a":1,"token":"%s"}' % secret),
 }
-EVERY_PLACEMENT = pytest.mark.parametrize("placement", SENT)
+EVERY_PLACEMENT = pytest.mark.parametrize("placement", get_args(Placement))
 
 
 def credential(placement: str) -> TokenCredential:

@@ -5,7 +5,7 @@ import binascii
 import unicodedata
 from collections.abc import Callable
 from hashlib import sha1, sha256
-from typing import Literal, assert_never, get_args
+from typing import Literal, get_args
 
 Encoding = Literal["hex", "base64", "base64url", "auto"]
 SecretEncoding = Literal["utf8", "utf8_nfkd", "base64", "hex", "sha1"]
@@ -29,15 +29,18 @@ def signing_key(secret: bytes, encoding: SecretEncoding = "utf8", prefix: str = 
     """The pasted secret as key bytes. Raises ValueError, with words for whoever pasted it, if it cannot be one."""
     text = secret.removeprefix(prefix.encode())
     try:
-        if encoding == "base64":
-            text = text.strip().translate(_URL_SAFE)
-            text = binascii.a2b_base64(text + b"=" * (-len(text) % 4), strict_mode=True)
-        elif encoding == "utf8_nfkd":
-            text = unicodedata.normalize("NFKD", text.decode()).encode()
-        elif encoding == "hex":
-            text = binascii.unhexlify(text.strip())
-        elif encoding == "sha1" and text.strip(b"\0"):
-            text = sha1(text, usedforsecurity=False).digest()
+        match encoding:
+            case "utf8":
+                pass
+            case "base64":
+                text = text.strip().translate(_URL_SAFE)
+                text = binascii.a2b_base64(text + b"=" * (-len(text) % 4), strict_mode=True)
+            case "utf8_nfkd":
+                text = unicodedata.normalize("NFKD", text.decode()).encode()
+            case "hex":
+                text = binascii.unhexlify(text.strip())
+            case "sha1":
+                text = sha1(text, usedforsecurity=False).digest() if text.strip(b"\0") else b""
     except (binascii.Error, ValueError):
         raise ValueError(
             f"the secret is not {encoding}; copy it again, whole and without anything around it"
@@ -80,8 +83,6 @@ def decoder(encoding: Encoding, sizes: range = _DIGEST_SIZES) -> Callable[[bytes
             return url_safe
         case "auto":
             return lambda text: hexadecimal(text) if fewest <= len(text) <= most else base_64(text)
-        case _:
-            assert_never(encoding)
 
 
 decode_digest = decoder("auto")

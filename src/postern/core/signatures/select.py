@@ -94,15 +94,17 @@ def _path(text: str) -> Path:
 def finder(ref: Ref) -> Find:
     """A function that finds every value at this place, in order. An ``item:`` is inside such a value, not in the call."""
     name = ref.name.encode()
-    if ref.kind == "header" and ref.is_glob:
-        return lambda call: [value.strip(_BLANK) for key, value in call.headers if key.startswith(name)]
-    if ref.kind == "header":
-        return lambda call: [value.strip(_BLANK) for value in call.header(name)]
-    if ref.kind == "query":
-        return lambda call: [value for key, value in call.query_pairs if key == name]
-    if ref.kind == "body":
-        return lambda call: in_body(call, ref.path)
-    return lambda call: []
+    match ref.kind:
+        case "header" if ref.is_glob:
+            return lambda call: [value.strip(_BLANK) for key, value in call.headers if key.startswith(name)]
+        case "header":
+            return lambda call: [value.strip(_BLANK) for value in call.header(name)]
+        case "query":
+            return lambda call: [value for key, value in call.query_pairs if key == name]
+        case "body":
+            return lambda call: in_body(call, ref.path)
+        case "item":
+            return lambda call: []
 
 
 def in_body(call: Call, path: Path) -> list[bytes]:
