@@ -33,6 +33,7 @@ VENV = ROOT / ".venv"
 TOOLS = ROOT / ".tools"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 os.environ.setdefault("PIP_ROOT_USER_ACTION", "ignore")
+PLAYWRIGHT = (str(BIN / "python"), "-m", "playwright")
 SHELLS = ("dash", "bash", "zsh", "curl")
 NEWEST_TRIED = (3, 15)
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
@@ -73,18 +74,25 @@ def main() -> None:
             say(f"no {', '.join(missing)} to be had: the tests that run shell commands will skip")
         if not has_postgres() and not (install_from_debian("postgresql") and has_postgres()):
             say("no Postgres to be had: its tests will fail unless POSTERN_TEST_DATABASE_URL is set")
-        if not install_from_npm():
-            say("no npm to be had: the test of the client in TypeScript will skip")
+        # Node.js of the packages below, where a bare Debian has no library for it.
+        if not works(*PLAYWRIGHT, "--version") and not install_from_debian("libatomic1"):
+            say("Playwright does not start (libatomic.so.1?): the tests that need a browser will fail")
+        if not install_from_npm(install):
+            say("no npm to be had: the tests of Node-RED, Restate and the client in TypeScript will skip")
         (VENV / ".test").touch()
 
 
-def install_from_npm() -> bool:
-    npm, folder = shutil.which("npm"), TOOLS / "npm"
-    if npm is None:
+def install_from_npm(install: list[str]) -> bool:
+    folder = TOOLS / "npm"
+    if not shutil.which("npm"):
+        # The Python index has it, with Node.js, among what the project is built with. The tests find it beside their Python.
+        run(*install, "--require-hashes", "--requirement", "requirements-build.lock")
+        os.environ["PATH"] += os.pathsep + str(BIN)
+    if not works("npm", "--version"):
         return False
     shutil.copytree(ROOT / "tests" / "npm", folder, dirs_exist_ok=True)
     shutil.copy(ROOT / ".npmrc", folder)
-    return subprocess.run([npm, "ci", "--silent"], cwd=folder, check=False).returncode == 0
+    return subprocess.run(["npm", "ci", "--silent"], cwd=folder, check=False).returncode == 0
 
 
 def find_uv() -> str | None:

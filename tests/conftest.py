@@ -37,6 +37,9 @@ sys.dont_write_bytecode = False
 for name in ("HTTP_PROXY", "http_proxy"):
     os.environ.pop(name, None)
 
+# Where this machine has no Node.js, the one beside this Python (scripts/install.py).
+os.environ["PATH"] += os.pathsep + str(Path(sys.executable).parent)
+
 write_to_memory()
 share_statements()
 hash_in_no_time()

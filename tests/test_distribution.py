@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-import tarfile
 import tomllib
 import zipfile
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from install import find_uv, follow_pip_configuration
 
 from postern import __version__
 from postern.surfaces.console import documentation
+from support.packed import unpack
 from support.plain_http import WITHOUT_TLS
 from support.program import run_command
 from support.waiting import PATIENCE, free_port, wait_until
@@ -93,8 +93,7 @@ def test_the_wheel_holds_the_documentation_that_the_console_shows(built: Built) 
 
 
 def test_a_wheel_made_from_the_sdist_is_the_same_and_needs_no_npm(built: Built, tmp_path: Path) -> None:
-    with tarfile.open(built.sdist) as packed:
-        packed.extractall(tmp_path, filter="data")
+    unpack(built.sdist, tmp_path)
     unpacked = next(tmp_path.glob("postern_gateway-*"))
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
     subprocess.run(command, cwd=unpacked, env={**os.environ, "PATH": str(tmp_path)}, check=True)

@@ -12,6 +12,7 @@ import pytest
 
 from journeys.cluster import Callers
 from support.forks import impatient
+from support.packed import unpack
 from support.program import Program, StartProgram, clean_environment, run_command, run_postern
 from support.stored import rows
 from support.waiting import wait_until
@@ -257,8 +258,7 @@ def test_a_file_is_overwritten_only_when_asked(source: Path) -> None:
 
 
 def test_a_backup_of_a_newer_version_is_refused(source: Path, tmp_path: Path) -> None:
-    with tarfile.open(source / "bare") as archive:
-        archive.extractall(tmp_path / "parts", filter="data")
+    unpack(source / "bare", tmp_path / "parts")
     manifest = tmp_path / "parts" / "manifest.json"
     written = json.loads(manifest.read_text())
     for change in ({"schema": "9999", "version": "9.0.0"}, {"format": 2, "version": "9.0.0"}):

@@ -1,12 +1,12 @@
 """Files that an earlier version wrote are opened by this one, and their runs go on. `make written` writes them
 (`scripts/written.py`); what a released version wrote stays in `tests/written/`."""
 
-import tarfile
 from pathlib import Path
 
 import pytest
 
 from support.client import admin_of
+from support.packed import unpack
 from support.program import StartProgram, run_postern
 from support.waiting import wait_until
 from support.wire import exchange
@@ -17,8 +17,7 @@ from written import CUT, ENDED, FOLDER, PASSPHRASE, TOKEN, WEBHOOK, WORKFLOW
 def data_dir(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     data = tmp_path / "data"
     if request.param == "data.tar.gz":
-        with tarfile.open(FOLDER / request.param) as packed:
-            packed.extractall(data, filter="data")
+        unpack(FOLDER / request.param, data)
         return data
     (tmp_path / "passphrase").write_text(PASSPHRASE)
     restored = run_postern(

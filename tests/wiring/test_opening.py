@@ -56,17 +56,18 @@ async def test_one_that_cannot_start_leaves_no_database_open(settings: Settings,
         ("nfs4", "embedded", "postgresql://x@127.0.0.1:9/x", True),
         ("nfs4", "none", "postgresql://x@127.0.0.1:9/x", False),
         ("ext4", "embedded", "", False),
+        ("", "embedded", "", False),
     ],
 )
 def test_sqlite_on_a_network_file_system_is_pointed_out(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kind: str, engine: str, database: str, warned: bool
 ) -> None:
-    """Mounts are read as the system tells them: a later mount at the same place is the one that counts."""
+    """Mounts are read as the system tells them: a later mount at the same place is the one that counts, and in a chroot
+    there may be none above the folder."""
     folder, mounts = tmp_path / "far away" / "data", tmp_path / "mounts"
     place = str(folder.parent).replace(" ", "\\040")
-    mounts.write_text(
-        f"/ / tmpfs rw 0 0\nproc {place} ext3 rw 0 0\nserver:/x {place} {kind} rw,vers=4.2 0 0\n"
-    )
+    told = f"/ / tmpfs rw 0 0\nproc {place} ext3 rw 0 0\nserver:/x {place} {kind} rw,vers=4.2 0 0\n"
+    mounts.write_text(told if kind else "proc /proc proc rw 0 0\n")
     monkeypatch.setattr(gateway_module, "MOUNTS", mounts)
     given = {"POSTERN_DATA_DIR": str(folder), "POSTERN_ENGINE": engine, "POSTERN_DATABASE_URL": database}
     with capture_logs() as lines, gateway_module.alone(Settings(given)):

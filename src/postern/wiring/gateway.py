@@ -293,7 +293,8 @@ def _look_at_file_system(folder: Path) -> None:
             Path(place.replace("\\040", " ")): kind
             for _, place, kind, *_ in map(str.split, MOUNTS.read_text().splitlines())
         }
-        kind = next(kinds[one] for one in (folder, *folder.parents) if one in kinds)
+        # In a chroot `/` is no mount, and there may be none above the folder.
+        kind = next((kinds[one] for one in (folder, *folder.parents) if one in kinds), "")
         if kind in NETWORK:
             log.warning(
                 "SQLite's file is on a network file system, which may damage it",
