@@ -38,7 +38,10 @@ def unpacked(file: Path, places: dict[str, Path]) -> Iterator[Unpacked]:
         # Forwards only: a pipe cannot be read otherwise, and of a file everything would be unpacked twice.
         with (
             _told_in_words(file, waiting),
-            gzip.open(file) as stream,
+            # Unbuffered: a buffer reads again and again without a look at signals, and one that comes in between is heard when
+            # the next read ends, which for a pipe can be never.
+            file.open("rb", buffering=0) as raw,
+            gzip.open(raw) as stream,
             tarfile.open(fileobj=stream, mode="r|", tarinfo=_Member) as archive,
         ):
             contents = _unpack(file, archive, waiting)
