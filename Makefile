@@ -15,7 +15,7 @@ SETUP := scripts/install.py pyproject.toml requirements.lock requirements-build.
 RELEASE = "$(VERSION)" $(if $(REPOSITORY),--repository "$(REPOSITORY)")
 
 .DEFAULT_GOAL := help
-.PHONY: help run test tests quick mutants check lint types lock bench screenshots schema written reference release releasable clean
+.PHONY: help run test tests quick mutants bare check lint types lock bench screenshots schema written reference release releasable clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 22
@@ -42,6 +42,9 @@ mutants: .venv/.test ## make random mistakes and look whether tests notice (N=60
 	$(BIN)/python scripts/mutants.py $(LANES) $(N) $(SEED) $(FILES)
 
 check: lint types ## lint and types only
+
+bare: ## try the README's two commands in new Debians without anything else, as root, with debootstrap (DEBIAN=trixie)
+	@for debian in $(or $(DEBIAN),bookworm trixie); do scripts/bare.sh $$debian || exit 1; done
 
 lint: .venv/.test ## ruff and the architecture's contracts
 	$(BIN)/ruff check
