@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from postern.core.access.accounts import Actor
 from postern.core.alarms import Incident
-from postern.core.channels import Channel, Told
+from postern.core.channels import Channel, ChannelKind, Told
+from postern.core.choices import complete
 from postern.core.documents import Document
 from postern.core.problems import FetchTrouble, Refused
 from postern.core.signatures.outgoing import signature, signing_key
@@ -36,7 +37,11 @@ LARGEST_ANSWER = 64 * 1024
 LONGEST_TEXT = 1_500
 """Characters: Discord takes 2,000."""
 
-FORMS = tomllib.loads(Path(__file__).with_name("channels.toml").read_text("utf-8"))
+FORMS = complete(
+    tomllib.loads(Path(__file__).with_name("channels.toml").read_text("utf-8")),
+    ChannelKind,
+    besides=("webhook", "mailto"),
+)
 Moment = Literal["opened", "closed"]
 
 
