@@ -6,16 +6,22 @@ import re
 import signal
 import sys
 from collections.abc import Iterator
+from functools import reduce
+from io import StringIO
 from pathlib import Path
 from shutil import copytree
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+from pydantic.alias_generators import to_camel
 
 from postern import __version__
+from postern.core.webhooks.settings import secret_places
 from postern.stores.sql import schema
 from postern.surfaces.cli.run import CONFLICT, DIFFERS, FAILED, NOT_FOUND, OK, UNAVAILABLE, USAGE, end
 from postern.surfaces.cli.terminal import table
+from postern.surfaces.cli.webhooks import webhooks
+from postern.usecases.webhooks.requests import WebhookRequest
 from support.client import Client, call, made
 from support.commands import typed
 from support.fresh import fresh_data
@@ -209,6 +215,46 @@ def test_a_secret_that_cannot_be_read_says_why(folder: Path) -> None:
         ran = typed(folder, "webhooks", "create", "X", "--secret", secret)
         assert (ran.exit_code, why in ran.stderr) == (USAGE, True), ran.stderr
     assert ran.stderr == why
+
+
+@pytest.mark.parametrize(
+    "place", sorted({f"{one}.{name}" for one, all in secret_places().items() for name in all})
+)
+def test_each_secret_of_a_webhook_is_read_from_where_its_value_says_and_is_never_typed(
+    place: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setting = place + (".X-Key" if place == "schedule.headers" else "")
+    above, *names = setting.split(".")
+    snake = re.sub("([A-Z])", r"_\1", f"{above}.{names[0]}").lower() + "".join(f".{one}" for one in names[1:])
+    whole = f"{above}={json.dumps(reduce(lambda inner, name: {name: inner}, reversed(names), 'whk_typed'))}"
+    for written in (f"{setting}=whk_typed", f"{setting}=12345678", f"{snake}=whk_typed", whole):
+        for command in ("create", "set"):
+            ran = typed(folder, "webhooks", command, "wh_1", written)
+            assert (ran.exit_code, "write env:NAME, file:PATH or -" in ran.stderr) == (USAGE, True), (
+                ran.output
+            )
+            assert "whk_typed" not in ran.output and "12345678" not in ran.output
+    (folder / "secret").write_text("from a file\n")
+    monkeypatch.setenv("SECRET", "from the environment")
+    monkeypatch.setattr(sys, "stdin", StringIO("from a pipe\n"))
+    for source, secret in (
+        (f"file:{folder / 'secret'}", "from a file"), ("env:SECRET", "from the environment"), ("-", "from a pipe"),
+    ):  # fmt: skip
+        read = webhooks.assignments((f"{setting}={source}",))
+        assert reduce(lambda inside, name: inside[name], setting.split("."), read) == secret
+    for kept in ("null", '{"generate":true}', '["X-Key"]'):
+        assert webhooks.assignments((f"{place}={kept}",))[above] == {names[0]: json.loads(kept)}
+
+
+def test_each_secret_that_a_request_takes_is_known_to_the_commands() -> None:
+    taken = {}
+    for name, field in WebhookRequest.model_fields.items():
+        kinds = [one for one in (field.annotation, *get_args(field.annotation)) if hasattr(one, "kind")]
+        hidden = {
+            to_camel(one) for kind in kinds for one, its in kind.model_fields.items() if its.repr is False
+        }
+        taken |= {to_camel(name): hidden} if hidden else {}
+    assert taken == secret_places(), "name it under secrets in core/webhooks/settings.py"
 
 
 def test_a_signature_is_shown_beside_what_was_signed(folder: Path, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ released default stays as it is. A document with an unknown name is refused: a n
 without that setting calls could come in that the owner has shut out.
 """
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 import msgspec
 from msgspec import Meta
@@ -30,6 +30,9 @@ Method = Literal["none", "token", "hmac"]
 class Setting(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """Snake case in Python, camel case in documents."""
 
+    secrets: ClassVar[dict[str, str]] = {}
+    """What requests have besides, and nobody is shown: its name, and the field of the vault that keeps it."""
+
 
 class NoAuthentication(Setting, frozen=True, tag_field="method", tag="none"):
     """Anybody who knows the URL may call. For testing only."""
@@ -42,6 +45,7 @@ class TokenAuthentication(Setting, frozen=True, tag_field="method", tag="token")
     Basic ``username``, in the URL as ``parameterName``, or in the body at ``tokenPath``."""
 
     method: ClassVar[Literal["token"]] = "token"
+    secrets = {"token": "main", "secondToken": "second"}
     placement: Placement = "header"
     header_name: Annotated[str, Bounds(check=without(header_name_problem))] = "X-Api-Key"
     username: Annotated[str, Bounds(check=without(username_problem))] | None = None
@@ -54,6 +58,7 @@ class SignatureAuthentication(Setting, frozen=True, tag_field="method", tag="hma
     that the sender was given, where that is signed; ``toleranceSeconds`` is the age that a signature may have."""
 
     method: ClassVar[Literal["hmac"]] = "hmac"
+    secrets = {"secret": "main", "secondSecret": "second", "verifyToken": "verifyToken"}
     provider: str
     public_url: Annotated[str, Bounds(check=without(bounds.public_url_problem))] | None = None
     tolerance_seconds: Annotated[int, Bounds(ge=0, le=30 * 86400)] | None = None
@@ -131,6 +136,7 @@ class ScheduleSetting(Setting, frozen=True):
     """The gateway fetches a URL by itself: ``every`` so many seconds (or 15m, 2h, 1d), or at the times of a ``cron``
     expression."""
 
+    secrets = {"headers": "header:"}
     url: Annotated[str, Bounds(check=without(bounds.source_problem))]
     every: int | str | None = None
     cron: str | None = None
@@ -178,6 +184,7 @@ class AlarmSettings(Setting, frozen=True):
 class SendAgainSetting(Setting, frozen=True):
     """The account at the sender that is asked for what it did not deliver. Its token is a secret."""
 
+    secrets = {"token": "sendAgain"}
     account: Annotated[str, Bounds(check=without(bounds.account_problem), max_length=300)] = ""
     api: Annotated[str, Bounds(check=without(bounds.source_problem))] | None = None
 
@@ -290,6 +297,18 @@ def without_defaults(setting: msgspec.Struct) -> Document:
             is_struct = isinstance(value, msgspec.Struct)
             document[field.encode_name] = without_defaults(value) if is_struct else value
     return document
+
+
+def secret_places() -> dict[str, set[str]]:
+    """The settings that have secrets, each with their names."""
+    kinds = {
+        one.encode_name: (one.type, *get_args(one.type)) for one in msgspec.structs.fields(WebhookSettings)
+    }
+    found = {
+        name: {secret for one in types for secret in getattr(one, "secrets", ())}
+        for name, types in kinds.items()
+    }
+    return {name: secrets for name, secrets in found.items() if secrets}
 
 
 def default_of(field: msgspec.structs.FieldInfo) -> Any:

@@ -14,9 +14,9 @@ import click
 from postern.surfaces.cli.run import end
 
 
-def read_secret(source: str) -> str:
+def read_secret(source: str, place: str = "A secret is not typed") -> str:
     """Reads a secret from a file, an environment variable or standard input. It is never an argument, which
-    other users see."""
+    other users see, and is not repeated if it was one."""
     kind, _, rest = source.partition(":")
     if source == "-":
         with in_words("standard input"):
@@ -30,7 +30,7 @@ def read_secret(source: str) -> str:
     if kind == "file":
         with in_words(rest):
             return Path(rest).read_text().rstrip("\n")
-    return end(f"{source!r}: write env:NAME, file:PATH or - (standard input)")
+    return end(f"{place}: write env:NAME, file:PATH or - (standard input)")
 
 
 def read_or_ask(source: str | None, option: str, prompt: str, twice: bool = False) -> str:

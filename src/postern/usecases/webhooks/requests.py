@@ -39,9 +39,9 @@ LONGEST_SIGNING_SECRET = 4096
 MOST_HEADERS = 20
 LONGEST_HEADER = 4096
 
-SEND_AGAIN = "sendAgain"
+SEND_AGAIN = settings.SendAgainSetting.secrets["token"]
 """The vault's field for the token of the sender's API."""
-SECRET_PREFIX = "header:"
+SECRET_PREFIX = settings.ScheduleSetting.secrets["headers"]
 """The vault's fields for the headers of a schedule begin so."""
 
 
@@ -180,11 +180,7 @@ class SignatureAuthentication(SettingRequest):
 
 Authentication = NoAuthentication | TokenAuthentication | SignatureAuthentication
 
-SECRETS: dict[str, dict[str, str]] = {
-    "none": {},
-    "token": {"token": "main", "secondToken": "second"},
-    "hmac": {"secret": "main", "secondSecret": "second", "verifyToken": "verifyToken"},
-}
+SECRETS = {one.method: one.secrets for one in get_args(settings.Authentication)}
 """By authentication method: the names of its secrets, each with the field of the vault it is kept in."""
 
 

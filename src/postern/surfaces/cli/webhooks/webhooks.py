@@ -8,11 +8,11 @@ import msgspec
 from postern.core.documents import Document, Patch
 from postern.core.signatures.credential import Placement
 from postern.core.webhooks.listing import Sort
-from postern.core.webhooks.settings import Method
+from postern.core.webhooks.settings import Method, secret_places
 from postern.surfaces.cli.develop.senders import complete_sender
 from postern.surfaces.cli.files import read_secret
 from postern.surfaces.cli.filters import which_webhooks
-from postern.surfaces.cli.gateway.api import Declined, api
+from postern.surfaces.cli.gateway.api import Declined, api, camel
 from postern.surfaces.cli.options import Choice, Given, Group, limit_option
 from postern.surfaces.cli.run import (
     CONFLICT,
@@ -51,12 +51,14 @@ settings_argument = click.argument(
     "settings",
     nargs=-1,
     metavar="[SETTING=VALUE]...",
-    help="Settings as in the API, like fieldMapping.fieldOne=order.number or synchronousResponse.enabled=true.",
+    help="Settings as in the API, like fieldMapping.fieldOne=order.number or synchronousResponse.enabled=true. A secret among "
+    "them is env:NAME, file:PATH or -.",
 )
 
 
 def assignments(pairs: tuple[str, ...]) -> Patch:
-    """Turns ``a.b=value`` into nested objects. A value that reads as JSON is JSON, and else text."""
+    """Turns ``a.b=value`` into nested objects. A value that reads as JSON is JSON, and else text. A secret is read from
+    where its value says."""
     result: Patch = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
@@ -75,7 +77,20 @@ def assignments(pairs: tuple[str, ...]) -> Patch:
         place[last] = value
     if not isinstance(result.get("authentication", {}), dict):
         end("authentication: name what of it to set, like authentication.placement=bearer")
+    places = secret_places()
+    for name, inside in result.items():
+        if isinstance(inside, dict):
+            secrets = [key for key in inside if camel(key) in places.get(camel(name), ())]
+            inside |= {key: _secret(f"{name}.{key}", inside[key]) for key in secrets}
     return result
+
+
+def _secret(place: str, typed: Any) -> Any:
+    if typed is None or isinstance(typed, list) or typed == {"generate": True}:  # a list has names alone
+        return typed
+    if isinstance(typed, dict):
+        return {name: _secret(f"{place}.{name}", one) for name, one in typed.items()}
+    return read_secret(str(typed), place)
 
 
 @commands.command("create")
