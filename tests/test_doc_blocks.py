@@ -1,20 +1,23 @@
 """Every block of shell commands in the documents is run as it is written, or says why it is not.
 
 Its fence says which: ```sh runs`` in one shell, page by page, in a folder beside a serving program that has its
-example, a signed webhook and calls; ``runs in an empty folder`` in one of its own; ``settings`` for settings, which
-`postern settings` then has to take; ``litestream`` in `tests/journeys/test_litestream.py`; ``not run:`` and why.
+example, a signed webhook and calls; ``runs in an empty folder`` in one of its own; ``runs beside a sender`` that
+lost calls; ``settings`` for settings, which `postern settings` then has to take; ``litestream`` in `tests/journeys/test_litestream.py`; ``not run:`` and why.
 """
 
 import base64
 import hashlib
 import hmac
+import json
 import os
 import re
 import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -30,7 +33,7 @@ PAGES = [
     ROOT / "SECURITY.md",
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
-KINDS = re.compile(r"runs|runs in an empty folder|settings|litestream|not run: .{15,}")
+KINDS = re.compile(r"runs|runs in an empty folder|runs beside a sender|settings|litestream|not run: .{15,}")
 SECRET = "the secret of a signed webhook"
 
 
@@ -73,14 +76,15 @@ class Stage:
     folder: Path
     bin: Path
 
-    def run(self, script: str, folder: Path | None = None) -> None:
+    def run(self, script: str, folder: Path | None = None, **environment: str) -> str:
         path = os.pathsep.join(map(str, (self.bin, Path(sys.executable).parent, os.environ["PATH"])))
         ran = run_command(
             *("sh", "-eux", "-c", script),
             folder=folder or self.folder,
-            environment=clean_environment({"PATH": path}),
+            environment=clean_environment({"PATH": path, **environment}),
         )
         assert ran.returncode == 0, f"{ran.stdout}\n{ran.stderr}\n{self.program.output()[-2000:]}"
+        return ran.stdout
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +94,8 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     shutil.copy(ROOT / "src/postern/workflows/example/order_lookup.py", folder / "workflows")
     (folder / "shopify.secret").write_text(SECRET)
     (folder / "new.secret").write_text(f"{SECRET}, the next one")
-    with Program(folder, {"POSTERN_EXAMPLE": "on"}) as program, postern_in_shells() as bin:
+    settings = {"POSTERN_EXAMPLE": "on", "POSTERN_OUTBOUND_ALLOWED": "127.0.0.1"}
+    with Program(folder, settings) as program, postern_in_shells() as bin:
         yield Stage(program, folder, bin)
 
 
@@ -156,6 +161,50 @@ def test_what_a_page_says_is_run(page: Path, stage: Stage, tmp_path: Path) -> No
         assert made.returncode == 0, made.stderr
         shutil.copy(stage.folder / "today.backup", tmp_path)
         stage.run("\n".join(apart), tmp_path)
+
+
+class GitHub(BaseHTTPRequestHandler):
+    """Its API. Two of three deliveries failed."""
+
+    url, asked, authorized = "", list[str](), set[str]()
+
+    def do_GET(self) -> None:
+        hooks = [{"id": 7, "config": {"url": self.url}}]
+        tried = [{"id": id, "guid": f"g{id % 10}", "status_code": status} for id, status in self.tries()]
+        self.answer(200, tried if "deliveries" in self.path else hooks)
+
+    def tries(self) -> list[tuple[int, int]]:
+        return [*((int(one) + 10, 200) for one in self.asked), (3, 502), (2, 200), (1, 0)]
+
+    def do_POST(self) -> None:
+        self.asked.append(self.path.split("/")[-2])
+        self.answer(202, {})
+
+    def answer(self, status: int, body: object) -> None:
+        self.authorized.add(self.headers["Authorization"])
+        encoded = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(encoded)))
+        self.end_headers()
+        self.wfile.write(encoded)
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@pytest.mark.parametrize("page", pages_with("runs beside a sender"), ids=name_of)
+def test_what_a_page_says_is_run_beside_a_sender_that_lost_calls(page: Path, stage: Stage) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), GitHub) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        again = {"token": "an older one", "api": f"http://127.0.0.1:{server.server_port}"}
+        signed = {"method": "hmac", "provider": "github", "secret": SECRET}
+        document = {"name": "Shop", "authentication": signed, "sendAgain": again}
+        webhook = admin_of(stage.program).post("webhooks", document).json
+        GitHub.url = webhook["url"]
+        text = "\n".join(block.text for block in blocks(page) if block.kind == "runs beside a sender")
+        said = stage.run(text.replace("wh_…", webhook["id"]), GITHUB_TOKEN="ghp_0123456789")
+        server.shutdown()
+    assert "GitHub: 2 would be asked for" in said and "GitHub: 2 asked for" in said
+    assert GitHub.asked == ["1", "3"] and GitHub.authorized == {"Bearer ghp_0123456789"}
 
 
 @pytest.mark.parametrize("page", pages_with("settings"), ids=name_of)

@@ -1,6 +1,7 @@
 """Answers to requests with an Idempotency-Key. The insert decides who is first. Request and answer are sealed: an
 answer may hold an API key, and a request a password, whose plain hash could be guessed."""
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, select, tuple_, update
@@ -8,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, and_, delete, select, tuple_, 
 from postern.stores.secrets.vault import Vault, VaultError
 from postern.stores.sql.database import Database
 from postern.stores.sql.moments import milliseconds
-from postern.stores.sql.repository import Repository, writes
+from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import idempotency
 from postern.stores.sql.upsert import insert_first
 from postern.stores.sql.writer import Writer
@@ -54,6 +55,17 @@ class Idempotency(Repository):
             return self._seen(row.request, row.answer, actor, key)
         except VaultError:  # sealed with a key that is no longer there: the answer cannot be repeated, and nothing may be made again
             return SeenRequest(request, None)
+
+    @reads
+    def kept(self, connection: Connection, actor: str, now: float) -> dict[str, bytes | None]:
+        """The answers by their key; None while the request is at work, or where no key opens it."""
+        mine = and_(idempotency.c.actor == actor, idempotency.c.expires_at > milliseconds(now))
+        found: dict[str, bytes | None] = {}
+        for row in connection.execute(select(idempotency).where(mine)):
+            found[row.key] = None
+            with suppress(VaultError):
+                found[row.key] = self._vault.open(row.answer.decode(), actor, row.key) if row.answer else None
+        return found
 
     @writes
     def finish(self, connection: Connection, actor: str, key: str, answer: bytes, until: float) -> None:

@@ -3,12 +3,14 @@
 What they send again is judged like any call. With duplicate protection it starts its workflow once.
 """
 
+import asyncio
 import base64
+import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
-from urllib.parse import parse_qs, quote, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 import msgspec
 from cryptography.hazmat.primitives import hashes, serialization
@@ -16,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from msgspec import Struct
 
 from postern import presets
+from postern.core.choices import complete
 from postern.core.documents import Document
 from postern.core.fetched import Fetched
 from postern.core.moment import moment
@@ -23,13 +26,21 @@ from postern.core.problems import FetchTrouble, Refused
 from postern.core.webhooks.settings import SendAgainSetting
 from postern.usecases.ports import Fetch
 
-MOST_PAGES = 250
-MOST_PRESSED = 500
+MOST_PAGES, MOST_ROWS = 250, 25_000
 LARGEST_PAGE = 8 * 1024 * 1024
+MOST_VALUES = 400_000
+"""Of one page, counted by its commas before it is read: 8 MiB of small ones would take hundreds of MiB."""
+LONGEST_TEXT = 200
+LONGEST_LIST = 60.0
+"""Seconds. What is older is left for the next time."""
+PAUSES = (0.5, 1.0, 2.0, 4.0)
+"""Seconds between the tries of a request that only reads."""
+MINUTE = 60.0
 
 
 class SentEvent(Struct):
-    """An event, or one attempt to deliver it. ``press``: the path that sends it again, if any. ``comes``: the sender tries again."""
+    """An event, or one attempt to deliver it. ``press``: the path that sends it again, if any. ``attempt``: the newest attempt; empty
+    where the sender lists events alone. ``comes``: the sender tries again."""
 
     event: str
     what: str
@@ -37,15 +48,15 @@ class SentEvent(Struct):
     press: str
     arrived: bool = False
     comes: bool = False
+    attempt: str = ""
 
 
 class Paging(Struct, frozen=True):
-    """How a sender's API divides its lists: the member with the rows (empty: the page is the list), what finds the next page in
-    an answer, the parameter that asks for it, and the one that asks for large pages."""
+    """How a sender's API divides its lists: the member with the rows (empty: the page is the list), the parameters that ask for
+    the next page, as an answer tells them, and the one that asks for large pages."""
 
     rows: str
-    after: Callable[[Any, Fetched], str]
-    name: str
+    after: Callable[[Any, Fetched], dict[str, str]]
     size: dict[str, str]
 
 
@@ -53,7 +64,7 @@ class SlowDown(Exception):
     """The sender limits how often it is asked."""
 
     def __init__(self, seconds: float) -> None:
-        super().__init__(f"the sender takes the next request in {seconds:g} s")
+        super().__init__(f"the sender takes the next request in {seconds:.0f} s")
         self.seconds = seconds
 
 
@@ -64,16 +75,28 @@ class SenderApi(Struct):
     base: str
     headers: Mapping[str, str]
     clock: Callable[[], float]
+    until: float
+    """The end of its time, by the clock of the event loop."""
+    rows: int = MOST_ROWS
+    cut: bool = False
+    """Whether a list was longer than what was read."""
 
     def __repr__(self) -> str:
         return f"SenderApi({self.base!r})"
 
-    async def get(self, path: str, **query: str) -> tuple[Any, Fetched]:
-        answer = await self._ask("GET", path + ("?" + urlencode(query) if query else ""))
-        try:
-            return msgspec.json.decode(answer.body), answer
-        except msgspec.DecodeError:
-            raise FetchTrouble("the sender's API did not answer with JSON", answer.status) from None
+    def in_time(self, before: float = 0.0) -> bool:
+        return asyncio.get_running_loop().time() < self.until - before
+
+    async def get(self, path: str, query: Mapping[str, str]) -> tuple[Any, Fetched]:
+        target = f"{path}?{urlencode(query)}"
+        for pause in PAUSES:
+            try:
+                return await self._read(target)
+            except FetchTrouble as trouble:
+                if not is_passing(trouble) or not self.in_time(pause):
+                    raise
+            await asyncio.sleep(pause)
+        return await self._read(target)
 
     async def press(self, path: str) -> None:
         await self._ask("POST", path)
@@ -82,15 +105,31 @@ class SenderApi(Struct):
         """Yields the rows of all pages, newest first."""
         query |= how.size
         for _ in range(MOST_PAGES):
-            document, answer = await self.get(path, **query)
+            document, answer = await self.get(path, query)
             found = document.get(how.rows) if how.rows and isinstance(document, dict) else document
             for row in found if isinstance(found, list) else ():
+                self.rows -= 1
+                if self.rows < 0:
+                    self.cut = True
+                    return
                 if isinstance(row, dict):
                     yield row
-            following = how.after(document, answer)
-            if not following or following == query.get(how.name):
+            following = query | how.after(document, answer)
+            if following == query:
                 return
-            query[how.name] = following
+            query = following
+            if not self.in_time():
+                break
+        self.cut = True
+
+    async def _read(self, target: str) -> tuple[Any, Fetched]:
+        answer = await self._ask("GET", target)
+        if answer.body.count(b",") > MOST_VALUES:
+            raise Refused("conflict", "the sender's API answered with too many values")
+        try:
+            return msgspec.json.decode(answer.body), answer
+        except (msgspec.DecodeError, RecursionError):
+            raise Refused("conflict", "the sender's API did not answer with JSON") from None
 
     async def _ask(self, method: str, target: str) -> Fetched:
         content = b"" if method == "POST" else None
@@ -103,9 +142,9 @@ class SenderApi(Struct):
             max_bytes=LARGEST_PAGE,
             max_redirects=0,
         )
-        wait = answer.retry_after(self.clock())
-        if answer.status == 429 or (answer.status in (403, 503) and wait is not None):
-            raise SlowDown(wait or 60.0)
+        wait = _limit(answer, self.clock())
+        if wait is not None:
+            raise SlowDown(wait)
         if answer.status in (401, 403, 404):
             detail = f"the sender's API answered {answer.status}: the account or the token is wrong, or it may not do this"
             raise FetchTrouble(detail, answer.status)
@@ -114,34 +153,60 @@ class SenderApi(Struct):
         return answer
 
 
-def _by_link(_: Any, answer: Fetched) -> str:
-    for part in (answer.header("link") or "").split(","):
-        if 'rel="next"' in part:
-            return _parameter(part[part.find("<") + 1 : part.find(">")], "cursor")
-    return ""
+def is_passing(trouble: FetchTrouble) -> bool:
+    """Whether the sender may answer the next time: it did not now, or not to the end, or with 5xx."""
+    return trouble.status is None or trouble.status < 300 or trouble.status >= 500
 
 
-def _by_next(document: Any, _: Fetched) -> str:
+def _limit(answer: Fetched, now: float) -> float | None:
+    """The seconds until the sender wants to be asked again. GitHub says it with 403 or 429: Retry-After, otherwise none that remain
+    and the time of the next ones, otherwise only in the text, which means a minute. The others say 429 with Retry-After; GitLab's
+    limit of events that are sent again and Stripe's say no time."""
+    if answer.status not in (403, 429, 503):
+        return None
+    wait, reset = answer.retry_after(now), answer.header("x-ratelimit-reset") or ""
+    if wait is None and answer.header("x-ratelimit-remaining") == "0":
+        wait = float(reset) - now if re.fullmatch("[0-9]{1,12}", reset) else MINUTE
+    in_words = answer.status == 403 and b"rate limit" in answer.body.lower()
+    if wait is None and (answer.status == 429 or in_words):
+        wait = MINUTE
+    return None if wait is None else max(wait, 1.0)
+
+
+def _by_link(_: Any, answer: Fetched) -> dict[str, str]:
+    found = re.search(r'<([^<>]*)>[^<]*;\s*rel="?next\b', answer.header("link") or "")
+    return _parameters(found[1] if found else "")
+
+
+def _by_number(document: Any, answer: Fetched) -> dict[str, str]:
+    following = answer.header("x-next-page")
+    return {"page": following} if following else _by_link(document, answer)
+
+
+def _by_next(document: Any, _: Fetched) -> dict[str, str]:
     pages = _inside(document, "meta", "pagination")
-    return _parameter(pages.get("next"), "after") if pages.get("has_more") else ""
+    return _parameters(pages.get("next")) if pages.get("has_more") else {}
 
 
-def _by_last(document: Any, _: Fetched) -> str:
-    rows = document.get("data") if isinstance(document, dict) and document.get("has_more") else None
-    return str(_inside(rows[-1]).get("id", "")) if isinstance(rows, list) and rows else ""
+def _by_last(name: str) -> Callable[[Any, Fetched], dict[str, str]]:
+    def after(document: Any, _: Fetched) -> dict[str, str]:
+        rows = document.get("data") if isinstance(document, dict) and document.get("has_more") else None
+        last = _inside(rows[-1]).get("id") if isinstance(rows, list) and rows else None
+        return {name: str(last)} if last else {}
+
+    return after
 
 
-_GITHUB = Paging("", _by_link, "cursor", {"per_page": "100"})
+_GITHUB = Paging("", _by_link, {"per_page": "100"})
 # It refuses larger pages of events.
-_GITLAB = Paging("", lambda _, answer: answer.header("x-next-page") or "", "page", {"per_page": "20"})
-_PADDLE = Paging("data", _by_next, "after", {"per_page": "200"})
-_RESEND = Paging("data", _by_last, "after", {"limit": "100"})
-_STRIPE = Paging("data", _by_last, "starting_after", {"limit": "100"})
+_GITLAB = Paging("", _by_number, {"per_page": "20"})
+_PADDLE = Paging("data", _by_next, {"per_page": "200"})
+_RESEND = Paging("data", _by_last("after"), {"limit": "100"})
+_STRIPE = Paging("data", _by_last("starting_after"), {"limit": "100"})
 
 
-def _parameter(url: object, name: str) -> str:
-    found = parse_qs(urlsplit(url).query).get(name, []) if isinstance(url, str) else []
-    return found[0] if found else ""
+def _parameters(url: object) -> dict[str, str]:
+    return dict(parse_qsl(urlsplit(url).query)) if isinstance(url, str) else {}
 
 
 def _inside(value: object, *names: str) -> Document:
@@ -161,17 +226,39 @@ def _seconds(value: object) -> float | None:
 def _date(value: object) -> float | None:
     try:
         return parsedate_to_datetime(str(value)).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+def _part(id: object) -> str:
+    """An id as a part of a path, which leads nowhere else."""
+    part = quote(str(id), safe="") if isinstance(id, str | int) else ""
+    if not part.strip(".") or len(part) > LONGEST_TEXT:
+        raise Refused("conflict", "the sender's API lists an id that is none")
+    return part
+
+
+def _text(value: object) -> str:
+    return str(value or "")[:LONGEST_TEXT]
+
+
+def _address(url: object) -> tuple[str, str, int | None, str] | None:
+    """The address by which a server is called: case of the host, a standard port, user, query and a last slash do not matter."""
+    try:
+        parts = urlsplit(str(url).strip())
+        host = (parts.hostname or "").rstrip(".").encode("idna").decode()
+        port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
     except ValueError:
         return None
+    return parts.scheme, host, port, unquote(parts.path).rstrip("/")
 
 
 async def _hook(rows: AsyncIterator[Document], ours: str, field: str, *within: str) -> str:
     """The sender's id of the webhook with this URL."""
     async for row in rows:
-        url = _inside(row, *within).get(field)
-        if isinstance(url, str) and url.partition("?")[0].rstrip("/") == ours.rstrip("/"):
-            return str(row.get("id"))
-    raise FetchTrouble(f"the sender knows no webhook with the URL {ours}")
+        if _address(_inside(row, *within).get(field)) == _address(ours):
+            return _part(row.get("id"))
+    raise Refused("conflict", f"the sender knows no webhook with the URL {ours}")
 
 
 Sent = AsyncIterator[SentEvent]
@@ -184,13 +271,13 @@ async def _github(api: SenderApi, setting: SendAgainSetting, url: str, since: fl
         hooks = f"/{setting.account}/hooks"
         hook = f"{hooks}/{await _hook(api.pages(hooks, _GITHUB), url, 'url', 'config')}"
     async for row in api.pages(f"{hook}/deliveries", _GITHUB):
-        at, status = _seconds(row.get("delivered_at")), row.get("status_code")
+        at, status, id = _seconds(row.get("delivered_at")), row.get("status_code"), _part(row.get("id"))
         if at is not None and at < since:
             return
-        what = ".".join(str(row[name]) for name in ("event", "action") if row.get(name))
-        press = f"{hook}/deliveries/{row.get('id')}/attempts"
+        what = ".".join(_text(row[name]) for name in ("event", "action") if row.get(name))
         arrived = isinstance(status, int) and 200 <= status < 300
-        yield SentEvent(str(row.get("guid")), what, at, press, arrived)
+        press = f"{hook}/deliveries/{id}/attempts"
+        yield SentEvent(_text(row.get("guid")), what, at, press, arrived, attempt=id)
 
 
 async def _gitlab(api: SenderApi, setting: SendAgainSetting, url: str, since: float) -> Sent:
@@ -202,33 +289,38 @@ async def _gitlab(api: SenderApi, setting: SendAgainSetting, url: str, since: fl
         answered_at = _date(_inside(row, "response_headers").get("Date"))
         if answered_at is not None and answered_at < since:
             return
-        sent = _inside(row, "request_headers")
-        id = str(sent.get("Idempotency-Key") or sent.get("X-Gitlab-Event-UUID") or row.get("id"))
+        sent, id = _inside(row, "request_headers"), _part(row.get("id"))
+        event = _text(sent.get("Idempotency-Key") or sent.get("X-Gitlab-Event-UUID") or id)
         arrived = str(row.get("response_status", "")).startswith("2")
-        yield SentEvent(id, str(row.get("trigger", "")), None, f"{events}/{row.get('id')}/resend", arrived)
+        yield SentEvent(event, _text(row.get("trigger")), None, f"{events}/{id}/resend", arrived, attempt=id)
 
 
 async def _paddle(api: SenderApi, setting: SendAgainSetting, url: str, since: float) -> Sent:
     """It lists a replay as another notification of the same event, which cannot be replayed itself."""
     begin = datetime.fromtimestamp(since, UTC).isoformat().replace("+00:00", "Z")
     of = await _hook(api.pages("/notification-settings", _PADDLE), url, "destination")
-    asked = {"notification_setting_id": of, "from": begin}
-    async for row in api.pages("/notifications", _PADDLE, **asked):
-        id, status = str(row.get("event_id") or _inside(row, "payload").get("event_id")), row.get("status")
+    newest: dict[str, str] = {}
+    async for row in api.pages("/notifications", _PADDLE, notification_setting_id=of, **{"from": begin}):
+        event, status = (
+            _text(row.get("event_id") or _inside(row, "payload").get("event_id")),
+            row.get("status"),
+        )
+        id = _part(row.get("id"))
+        attempt = newest.setdefault(event, id)
         if status == "failed" and row.get("origin", "event") != "event":
             continue
-        what, at = str(row.get("type", "")), _seconds(row.get("occurred_at"))
-        press, arrived = f"/notifications/{row.get('id')}/replay", status == "delivered"
-        yield SentEvent(id, what, at, press, arrived, status != "failed")
+        what, at = _text(row.get("type")), _seconds(row.get("occurred_at"))
+        press, arrived = f"/notifications/{id}/replay", status == "delivered"
+        yield SentEvent(event, what, at, press, arrived, status != "failed", attempt)
 
 
 async def _resend(api: SenderApi, setting: SendAgainSetting, url: str, since: float) -> Sent:
     events = f"/webhooks/{await _hook(api.pages('/webhooks', _RESEND), url, 'endpoint')}/events"
     async for row in api.pages(events, _RESEND):
-        at, id, status = _seconds(row.get("created_at")), str(row.get("id")), row.get("status")
+        at, id, status = _seconds(row.get("created_at")), _part(row.get("id")), row.get("status")
         if at is not None and at < since:
             return
-        what, press = str(row.get("type", "")), f"{events}/{id}/replay"
+        what, press = _text(row.get("type")), f"{events}/{id}/replay"
         yield SentEvent(id, what, at, press, status == "success", status != "failed")
 
 
@@ -236,13 +328,14 @@ async def _stripe(api: SenderApi, setting: SendAgainSetting, url: str, since: fl
     """It lists the events that some endpoint did not take, and no program can have it send one again."""
     asked = {"delivery_success": "false", "created[gte]": str(int(since))}
     async for row in api.pages("/v1/events", _STRIPE, **asked):
-        id, what, at = str(row.get("id")), str(row.get("type", "")), _seconds(row.get("created"))
+        id, what, at = _text(row.get("id")), _text(row.get("type")), _seconds(row.get("created"))
         yield SentEvent(id, what, at, "", comes=bool(row.get("pending_webhooks")))
 
 
-_KINDS: dict[presets.SendAgainKind, Callable[[SenderApi, SendAgainSetting, str, float], Sent]] = {
-    "github": _github, "gitlab": _gitlab, "paddle": _paddle, "resend": _resend, "stripe": _stripe,
-}  # fmt: skip
+_KINDS: dict[presets.SendAgainKind, Callable[[SenderApi, SendAgainSetting, str, float], Sent]] = complete(
+    {"github": _github, "gitlab": _gitlab, "paddle": _paddle, "resend": _resend, "stripe": _stripe},
+    presets.SendAgainKind,
+)
 
 
 async def undelivered(

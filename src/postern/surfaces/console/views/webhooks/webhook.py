@@ -14,7 +14,7 @@ from postern.surfaces.console.views.history import sentences
 from postern.surfaces.console.views.history.listing import page_of_calls, rows_of
 from postern.surfaces.console.views.history.volume import strip_of
 from postern.surfaces.console.views.webhooks import test_call
-from postern.surfaces.console.visit import Context, Visit
+from postern.surfaces.console.visit import Context, Visit, problem_of
 from postern.usecases.answers import as_plain
 from postern.usecases.calls import readmission
 from postern.usecases.calls.views import Admitted
@@ -131,19 +131,22 @@ async def send_again(visit: Visit) -> Response:
 
 async def _undelivered(visit: Visit, since: str, dry_run: bool) -> Response:
     head = await loaded(visit)
-    told, problem = None, ""
+    told, errors, problem, status = None, {}, None, 200
     if since:
         try:
             asked = validated(asking.SendAgainRequest, {"since": since, "dryRun": dry_run})
             told = await visit.ask(asking.send_again, head.webhook.id, asked)
         except Refused as refused:
-            problem = refused.errors[0].message if refused.errors else refused.detail or refused.code
+            errors = {error.field: error.message for error in refused.errors}
+            problem, status = None if errors else problem_of(refused), refused.problem.status
     return tab(
         visit,
         "calls",
         head,
+        status,
         shown="send_again",
         told=told,
+        errors=errors,
         problem=problem,
         since=since or "2h",
         was_asked=not dry_run,
