@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator
 from inspect import isfunction
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 import pytest
 from prometheus_client.metrics import MetricWrapperBase
@@ -13,8 +13,16 @@ from screenshots import PAGES as PICTURED
 from sqlalchemy import Table
 
 from postern import presets
+from postern.core.access.accounts import ApiKey, Session, User
+from postern.core.access.audit import AuditEntry
+from postern.core.alarms import Incident
 from postern.core.history.invocation import HistoryFilter
+from postern.core.history.marks import Bookmark, Note, SavedView
+from postern.core.history.replay import Replay
+from postern.core.history.sample import Sample
+from postern.core.listeners import Handed, Listener
 from postern.core.problems import PROBLEMS
+from postern.core.schedules import ScheduleState
 from postern.core.signatures import handshake
 from postern.core.signatures.scheme import FIELDS
 from postern.observe import metrics
@@ -23,6 +31,7 @@ from postern.stores.calls import recorder
 from postern.stores.calls.recorder import delivery_of
 from postern.stores.history import filtering
 from postern.stores.history.reading import invocation_of
+from postern.stores.sql import tables
 from postern.stores.sql.tables import deliveries, invocations
 from postern.surfaces.cli import filters
 from postern.surfaces.console import words
@@ -217,6 +226,33 @@ def test_a_column_is_read_or_named_here(
         not in (given := getattr(row, name), given / 1000 if isinstance(given, int) else given)
     ]
     assert len(plain) > 8 and not of_another, f"{where} takes another column for {of_another} of {table.name}"
+
+
+READ: list[tuple[Table, Any, set[str]]] = [
+    (tables.samples, Sample, set()),
+    (tables.call_notes, Note, {"author", "invocation_id"}),
+    (tables.bookmarks, Bookmark, {"author", "invocation_id"}),
+    (tables.saved_views, SavedView, set()),
+    (tables.replays, Replay, {"next_at"}),
+    (tables.api_keys, ApiKey, {"digest"}),
+    (tables.users, User, set()),
+    (tables.sessions, Session, {"digest"}),
+    (tables.audit, AuditEntry, set()),
+    (tables.listeners, Listener, set()),
+    (tables.handed, Handed, set()),
+    (tables.schedules, ScheduleState, {"fingerprint"}),
+    (tables.incidents, Incident, set()),
+]
+"""Tables whose rows are read by the names of their columns, and the columns that are used in queries alone."""
+
+
+@pytest.mark.parametrize(("table", "kind", "elsewhere"), READ, ids=lambda one: getattr(one, "name", ""))
+def test_a_column_has_a_field_and_a_float_is_a_time(table: Table, kind: Any, elsewhere: set[str]) -> None:
+    hints = get_type_hints(kind)
+    assert table.c.keys() - hints.keys() == elsewhere, f"{kind.__name__} does not read them"
+    floats = {name for name, hint in hints.items() if name in table.c and hint in (float, float | None)}
+    others = {one for one in floats if not re.fullmatch(r"(\w+_)?(at|since|until)|anchor", one)}
+    assert not others, "stores/sql/moments.py reads and writes each float as a time, in milliseconds"
 
 
 WRITTEN_LATER = {

@@ -1,0 +1,121 @@
+"""A field of an answer is shown in the console and by the commands, or left out on purpose. REST and MCP have each field."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+from jinja2 import Environment, nodes
+
+from postern.usecases.alarms.views import Incident
+from postern.usecases.answers import View
+from postern.usecases.deliveries.views import Replay
+from postern.usecases.history.views.calls import Invocation
+from postern.usecases.operations.views import Run
+from postern.usecases.summary import InvocationSummary
+from postern.usecases.webhooks.views import Webhook
+
+SURFACES = Path(__file__).parents[1] / "src" / "postern" / "surfaces"
+
+SHOWN: dict[tuple[type[View], str], tuple[str, dict[str, str]]] = {
+    (InvocationSummary, "console"): (
+        "templates/calls templates/parts.html views/history",
+        {"config_version": "matters beside the webhook's changes", "matched": "stands in the call's story"},
+    ),
+    (InvocationSummary, "cli"): (
+        "history/history.py history/story.py",
+        {
+            "answered_at": "the answer and its milliseconds are there",
+            "bookmarked": "is asked for by --bookmarked",
+            "edited_from": "the story says of whom it was made",
+            "matched": "stands in the call's story",
+            "run_state": "the status says it",
+            "runs": "the status says it",
+        },
+    ),
+    (Invocation, "console"): (
+        "templates/call views/history",
+        {"config_version": "matters beside the webhook's changes", "edited_from": "is in edited", "matched": "is in its steps"},
+    ),
+    (Invocation, "cli"): (
+        "history/story.py",
+        {
+            "answered_at": "what the caller heard is there with its milliseconds",
+            "bookmarked": "is in bookmark",
+            "edited_from": "is in edited",
+            "event": "is in the body",
+            "judged_at": "is when it came, and some milliseconds",
+            "matched": "is in its steps",
+            "payload": "is the body",
+            "run_state": "stands at each delivery",
+            "runs": "stands at each delivery",
+            "webhook_name": "the id can be pasted into another command",
+        },
+    ),
+    (Incident, "console"): (
+        "templates/incidents",
+        dict.fromkeys(("count", "reasons"), "is in the sentence") | {"opened_at": "a minute after the first"},
+    ),
+    (Incident, "cli"): (
+        "incidents.py",
+        {
+            "acknowledged_at": "show has it",
+            "closed_because": "show has it",
+            "not_told": "show has it",
+            "opened_at": "a minute after the first",
+            "reasons": "is in the sentence",
+            "sender_clock": "show has it",
+        },
+    ),
+    (Replay, "console"): ("templates/replays views/history", {"first": "the page lists them itself"}),
+    (Replay, "cli"): (
+        "history/replays.py",
+        {
+            "ended_at": "the state says it",
+            "first": "calls list shows them, with the same filter",
+            "started_at": "the progress says it",
+        },
+    ),
+    (Webhook, "console"): (
+        "templates/webhook templates/webhooks templates/creation views/webhooks",
+        {"created_at": "the list's order says it", "updated_at": "its changes have their times", "recording_until": "stands on the page of workflows", "handshake": "is the sender's; only the API overrules it"},
+    ),
+    (Run, "console"): ("templates/workflows.html", {"id": "leads nowhere", "ended_at": "the state says it", "steps": "stand on the page of the call"}),
+}  # fmt: skip
+"""Where each answer is shown; and the fields that are left out there, and why. A command that prints a whole answer has each."""
+
+
+def _snake(name: str) -> str:
+    return re.sub("[A-Z]", lambda found: f"_{found[0].lower()}", name)
+
+
+def _read(file: Path) -> set[str]:
+    """The names that it reads of what it is given, as in Python or as in JSON."""
+    if file.suffix == ".html":
+        tree = Environment(extensions=["jinja2.ext.do", "jinja2.ext.loopcontrols"]).parse(
+            file.read_text("utf-8")
+        )
+        texts = [one.value for one in tree.find_all(nodes.Const) if isinstance(one.value, str)]
+        return {one.attr for one in tree.find_all(nodes.Getattr)} | {*map(_snake, texts)}
+    names = set()
+    for node in ast.walk(ast.parse(file.read_bytes())):
+        if isinstance(node, ast.Attribute):
+            names.add(node.attr)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            names.add(_snake(node.value))
+    return names
+
+
+@pytest.mark.parametrize(("answer", "surface"), SHOWN, ids=str)
+def test_a_field_is_shown_or_left_out_on_purpose(answer: type[View], surface: str) -> None:
+    places, left_out = SHOWN[answer, surface]
+    files = [
+        file
+        for place in places.split()
+        for one in [SURFACES / surface / place]
+        for file in ([one] if one.is_file() else [*one.rglob("*.html"), *one.rglob("*.py")])
+    ]
+    assert files
+    lacking = set(answer.__struct_fields__) - set().union(*map(_read, files))
+    assert not lacking - left_out.keys(), f"show them in surfaces/{surface}/ ({places}), or say here why not"
+    assert not left_out.keys() - lacking, "they are shown now"
