@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import msgspec
+
 Document = dict[str, Any]
 """Settings, a scheme or a trigger under the names that the API has for them."""
 
@@ -10,3 +12,13 @@ Patch = dict[str, Any]
 
 BodyChanges = dict[str, Any]
 """Values to set in a body, by their paths."""
+
+DAMAGED = "what was recorded here is damaged and cannot be read"
+
+
+def read_kept(text: bytes, kind: Any, instead: Any) -> Any:
+    """JSON as it was recorded. One record whose bytes are damaged must not take a list or a loop with it."""
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return instead

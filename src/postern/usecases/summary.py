@@ -1,14 +1,10 @@
 """A call in one line, as lists and the live feed show it."""
 
-from typing import Literal, TypeVar
-
-import msgspec
+from typing import Any, Literal
 
 from postern.core.history import invocation as recorded
 from postern.core.history.invocation import Status, status_of
 from postern.usecases.answers import UNSET, Time, UnsetType, View, shown
-
-T = TypeVar("T")
 
 RunState = Literal["running", "completed", "failed", "unknown"]
 """``unknown``: the engine does not tell how runs end, or no longer knows them (status ``lost``)."""
@@ -75,21 +71,19 @@ def summary_of(story: recorded.Story) -> InvocationSummary:
         run_state=run_state_of(newest) if newest else UNSET,
         ended_at=Time.maybe(newest.ended_at) if newest else UNSET,
         error=newest.error or None if newest else UNSET,
-        workflows=_last_logged(newest, "workflows", list[str]) if newest else UNSET,
+        workflows=_last_logged(newest, "workflows") if newest else UNSET,
         listener=listener_of(newest) if newest else UNSET,
     )
 
 
 def listener_of(delivery: recorded.Delivery) -> str | None:
     """The listener that it was handed to in the place of the engine."""
-    return _last_logged(delivery, "listener", str)
+    found: str | None = _last_logged(delivery, "listener")
+    return found
 
 
-def _last_logged(delivery: recorded.Delivery, name: str, kind: type[T]) -> T | None:
-    for entry in reversed(delivery.log):
-        if name in entry:
-            return msgspec.convert(entry[name], kind)
-    return None
+def _last_logged(delivery: recorded.Delivery, name: Literal["workflows", "listener"]) -> Any:
+    return next((entry[name] for entry in reversed(delivery.log) if name in entry), None)
 
 
 def run_state_of(delivery: recorded.Delivery) -> RunState | None:

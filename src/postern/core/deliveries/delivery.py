@@ -3,7 +3,7 @@
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Required, TypedDict
 
 from msgspec import Struct
 
@@ -14,6 +14,18 @@ FIELD_NAMES = ("fieldOne", "fieldTwo", "fieldThree", "fieldFour")
 State = Literal["queued", "held", "started", "completed", "failed", "lost", "dropped"]
 """``started``: its runs are at work, or nobody knows how they ended. ``failed``: it could not be started, or a run failed
 (then it has a ``started_at``). ``lost``: the engine has taken it, and no longer knows it."""
+
+
+class Logged(TypedDict, total=False):
+    """The result of one attempt."""
+
+    at: Required[float]
+    outcome: Required[Literal["started", "unavailable", "failed"]]
+    runs: int
+    workflows: list[str]
+    detail: str
+    listener: str
+
 
 FIRST_WAIT = 1.0
 LONGEST_WAIT = 3600.0

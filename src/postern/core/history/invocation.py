@@ -8,11 +8,14 @@ import msgspec
 from postern.core.answer import WorkflowResponse
 from postern.core.calls.call import Call
 from postern.core.calls.content import RECORDED, Payload, UnreadableContent, read_object
-from postern.core.deliveries.delivery import State
+from postern.core.deliveries.delivery import Logged, State
+from postern.core.documents import DAMAGED, read_kept
 from postern.core.history.marks import Bookmark, EditedFrom
 from postern.core.listeners import Handed
 
 Json = bytes
+_PAIRS = list[tuple[str, str]]
+_STEPS = list[tuple[str, bool, str]]
 
 RecordedOutcome = Literal["accepted", "rejected", "handshake", "duplicate", "edited"]
 """``edited``: it is a changed copy of another call."""
@@ -92,12 +95,24 @@ class Invocation(msgspec.Struct):
 
     @property
     def header_pairs(self) -> list[tuple[str, str]]:
-        return msgspec.json.decode(self.headers, type=list[tuple[str, str]])
+        pairs: list[tuple[str, str]] = read_kept(self.headers, _PAIRS, [])
+        return pairs
+
+    @property
+    def steps(self) -> list[tuple[str, bool, str]]:
+        """How it was decided; here it is also said that the record is damaged."""
+        steps: list[tuple[str, bool, str]] = read_kept(self.trace, _STEPS, [("steps", False, DAMAGED)])
+        return (
+            steps
+            if read_kept(self.headers, _PAIRS, None) is not None
+            else [*steps, ("headers", False, DAMAGED)]
+        )
 
     def as_call(self, base_url: str = "") -> Call:
         """The call as far as it is kept: with credentials masked, signatures whole, and the time of its receipt."""
         headers = tuple(
-            (name.encode("latin-1"), value.encode("latin-1")) for name, value in self.header_pairs
+            (name.encode("latin-1", "replace"), value.encode("latin-1", "replace"))
+            for name, value in self.header_pairs
         )
         return Call(
             self.method,
@@ -116,16 +131,17 @@ class Content(msgspec.Struct):
     body: bytes | None
 
 
+NO_PAYLOAD = "the call's body is no longer kept, or it cannot be read"
 _HOW_TO_READ = ("content-type", "content-encoding")
 
 
 def payload_of(kept: Invocation | Content) -> Payload | None:
-    """The JSON object that the stored call carried, or None if its body is no longer kept."""
+    """The JSON object that the stored call carried, or None if its body is no longer kept, or cannot be read."""
     if kept.body is None:
         return None
     headers = tuple(
-        (name.encode(), value.encode("latin-1"))
-        for name, value in msgspec.json.decode(kept.headers)
+        (name.encode(), value.encode("latin-1", "replace"))
+        for name, value in read_kept(kept.headers, _PAIRS, [])
         if name in _HOW_TO_READ
     )
     payload = read_object(Call("POST", b"", b"", headers, kept.body, "", 0.0), RECORDED)
@@ -136,8 +152,8 @@ def traceparent_of(kept: Content) -> str:
     """The call's trace. It is masked, and so not read, if no trusted proxy has sent it."""
     if b'"traceparent"' not in kept.headers:
         return ""
-    sent = dict(msgspec.json.decode(kept.headers, type=list[tuple[str, str]]))["traceparent"]
-    headers = ((b"traceparent", sent.encode("latin-1")),)
+    sent = dict(read_kept(kept.headers, _PAIRS, [])).get("traceparent", "")
+    headers = ((b"traceparent", sent.encode("latin-1", "replace")),)
     return Call("POST", b"", b"", headers, b"", "", 0.0, from_proxy=True).traceparent
 
 
@@ -156,7 +172,7 @@ class Delivery(msgspec.Struct):
     started_at: float | None = None
     runs: int | None = None
     error: str = ""
-    log: list[dict[str, object]] = msgspec.field(default_factory=list)
+    log: list[Logged] = msgspec.field(default_factory=list)
     """The result of each attempt, the newest last, bounded."""
     response: WorkflowResponse | None = None
     responded_at: float | None = None
@@ -174,6 +190,11 @@ class Delivery(msgspec.Struct):
     """The replay of many that made it."""
     traceparent: str = ""
     """The call has it among its headers, and is asked for it when this is started."""
+
+    @property
+    def is_damaged(self) -> bool:
+        """Its values cannot be read, and without them nothing is started."""
+        return self.error == DAMAGED
 
     @property
     def is_divided(self) -> bool:

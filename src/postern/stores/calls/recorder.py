@@ -16,7 +16,8 @@ from msgspec.structs import astuple, replace
 from sqlalchemy import Connection, func, insert, select, update
 
 from postern.core.answer import WorkflowResponse
-from postern.core.deliveries.delivery import State, delivery_key
+from postern.core.deliveries.delivery import Logged, State, delivery_key
+from postern.core.documents import DAMAGED, read_kept
 from postern.core.history.invocation import Delivery, Entry, Invocation, Receipt
 from postern.core.history.volume import UNKEPT
 from postern.core.listeners import Handed
@@ -179,9 +180,12 @@ def delivery_of(row: Sequence[Any]) -> Delivery:
         one[name] = seconds(one[name])
     status, headers, body = (one.pop(f"response_{part}") for part in ("status", "headers", "body"))
     if status is not None:
-        pairs = tuple((name, value) for name, value in msgspec.json.decode(headers or b"[]"))
+        pairs = tuple(read_kept(headers or b"[]", list[tuple[str, str]], []))
         one["response"] = WorkflowResponse(status, pairs, body or b"")
-    one["fields"], one["log"] = msgspec.json.decode(one["fields"]), msgspec.json.decode(one["log"] or b"[]")
+    one["log"] = read_kept(one["log"] or b"[]", list[Logged], [])
+    if (fields := read_kept(one["fields"], dict[str, str], None)) is None:
+        one["error"] = DAMAGED
+    one["fields"] = fields or {}
     return Delivery(**one)
 
 

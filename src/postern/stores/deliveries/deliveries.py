@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 from sqlalchemy import BigInteger, Connection, bindparam, func, select, update
 
-from postern.core.deliveries.delivery import Started, State
+from postern.core.deliveries.delivery import Logged, Started, State
+from postern.core.documents import read_kept
 from postern.core.history.invocation import Delivery
 from postern.stores.calls.recorder import delivery_of
 from postern.stores.sql.bulk import Parameters, execute_for_each, fetch
@@ -51,7 +52,7 @@ class Deliveries(Repository):
         self, delivery: Delivery, started: Started, now: float, ask_at: float | None = None
     ) -> None:
         """``ask_at``: when the engine, which can tell, is first asked how the runs ended."""
-        attempt = {
+        attempt: Logged = {
             "at": now,
             "outcome": "started",
             "runs": started.runs,
@@ -67,7 +68,7 @@ class Deliveries(Repository):
         )
 
     async def again(self, delivery: Delivery, next_at: float, detail: str, now: float) -> None:
-        attempt: dict[str, object] = {"at": now, "outcome": "unavailable", "detail": detail}
+        attempt: Logged = {"at": now, "outcome": "unavailable", "detail": detail}
         await self._settle(delivery, attempt, next_at=milliseconds(next_at), error=detail)
 
     async def failed(self, delivery: Delivery, detail: str, now: float) -> None:
@@ -75,7 +76,7 @@ class Deliveries(Repository):
             delivery, {"at": now, "outcome": "failed", "detail": detail}, state="failed", error=detail
         )
 
-    async def _settle(self, delivery: Delivery, attempt: dict[str, object], **values: Any) -> None:
+    async def _settle(self, delivery: Delivery, attempt: Logged, **values: Any) -> None:
         unchanged = {
             "state": "queued",
             "next_at": milliseconds(delivery.next_at),
@@ -238,10 +239,10 @@ _CLAIM = (
 
 def _wait_left(row: Any, now: float, lease: float, longest_wait: float) -> float | None:
     """Returns how long the next try should be away, or None if its time is right."""
-    log = msgspec.json.decode(row.log) if row.log else []
+    log = read_kept(row.log or b"[]", list[Logged], [])
     if not log:
         return lease  # never tried: only a claim moves its time, and only that far
-    tried, due = float(log[-1]["at"]), seconds(row.next_at)
+    tried, due = log[-1]["at"], seconds(row.next_at)
     if tried > now + 1.0:
         return max(lease, min(due - tried, longest_wait)) if due >= tried else None
     return lease if due > now + longest_wait + lease else None

@@ -1,9 +1,8 @@
 """The index of values by which calls are found, filled in batches after they were answered, not in their commits."""
 
-import json
-
 from sqlalchemy import Connection, func, select, update
 
+from postern.core.documents import read_kept
 from postern.core.history.invocation import Invocation
 from postern.identity import first_id_at
 from postern.stores.access.audit import changed_one
@@ -42,7 +41,7 @@ class Findable(Repository):
         started = select(deliveries.c.invocation_id, deliveries.c.fields).where(
             deliveries.c.key >= rows[0].id + ".", deliveries.c.key < rows[-1].id + "/"
         )
-        fields = {one: json.loads(kept) for one, kept in connection.execute(started)}
+        fields = {one: read_kept(kept, dict[str, str], {}) for one, kept in connection.execute(started)}
         return [(invocation_of(row), fields.get(row.id, {})) for row in rows]
 
     @writes

@@ -7,6 +7,7 @@ import msgspec
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
 
 from postern.core.access.audit import AuditEntry
+from postern.core.documents import read_kept
 from postern.core.history.marks import Bookmark, EditedFrom, Marks, Note, SavedView
 from postern.stores.access.audit import changed_one, write_note
 from postern.stores.history.locking import lock_call
@@ -82,7 +83,7 @@ def shown_marks(
     return (
         {row.invocation_id: value_of(Bookmark, row, by=row.author) for row in marked},
         {
-            row.invocation_id: EditedFrom(row.made_from, row.author, msgspec.json.decode(row.changed))
+            row.invocation_id: EditedFrom(row.made_from, row.author, read_kept(row.changed, list[str], []))
             for row in made
         },
     )

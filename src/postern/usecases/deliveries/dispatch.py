@@ -14,7 +14,15 @@ from postern.core.deliveries.delivery import (
     EngineUnavailable,
     wait_before_retry,
 )
-from postern.core.history.invocation import Content, Delivery, StoreUnavailable, payload_of, traceparent_of
+from postern.core.documents import DAMAGED
+from postern.core.history.invocation import (
+    NO_PAYLOAD,
+    Content,
+    Delivery,
+    StoreUnavailable,
+    payload_of,
+    traceparent_of,
+)
 from postern.observe.calls import call_counts
 from postern.observe.logs import log
 from postern.observe.metrics import Numbers
@@ -154,10 +162,9 @@ class Dispatcher:
             return "unavailable"
 
     async def _try_start(self, delivery: Delivery, payload: Payload | None) -> str:
-        if payload is None:
-            await self._gateway.store.deliveries.failed(
-                delivery, "the call's body is no longer kept", self._gateway.clock()
-            )
+        if payload is None or delivery.is_damaged:
+            why_not = DAMAGED if delivery.is_damaged else NO_PAYLOAD
+            await self._gateway.store.deliveries.failed(delivery, why_not, self._gateway.clock())
             self._gateway.runtime.live.touch(delivery.invocation_id)
             return "failed"
         try:

@@ -137,12 +137,12 @@ async def step(gateway: Gateway, replay: Replay) -> Replay | None:
 
 
 def _start_of(gateway: Gateway, story: Story, values: Values) -> tuple[str, dict[str, str], State] | None:
-    """None if there is nothing to start: the webhook is disabled, it or the body is gone, or the call was divided."""
+    """None if there is nothing to start: the webhook is disabled, it or the body is gone, or the call was divided or its values are damaged."""
     webhook = gateway.runtime.directory.by_id(story.invocation.webhook_id)
     payload = payload_of(story.invocation)
     if webhook is None or not webhook.enabled or payload is None:
         return None
-    if story.deliveries and story.deliveries[0].is_divided:
+    if story.deliveries and (story.deliveries[0].is_divided or story.deliveries[0].is_damaged):
         return None
     is_recorded = values == "recorded" and story.deliveries
     fields = story.deliveries[0].fields if is_recorded else webhook.mapping.apply(payload)[0]

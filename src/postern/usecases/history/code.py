@@ -46,7 +46,7 @@ def repeated(base_url: str, invocation: Invocation) -> Repeated:
         if value == MASK:
             value = "YOUR_" + re.sub(r"[^A-Z0-9]", "_", name.upper())
             placeholders.append(value)
-        headers.append((name, value.strip(" \t").encode("latin-1")))
+        headers.append((name, value.strip(" \t").encode("latin-1", "replace")))
     return Repeated(
         invocation.method,
         base_url + _url(invocation.path + (b"?" + query if query else b"")),

@@ -3,7 +3,7 @@
 import re
 
 from postern.core.access.accounts import Actor
-from postern.core.history.invocation import Invocation, payload_of
+from postern.core.history.invocation import NO_PAYLOAD, Invocation, payload_of
 from postern.core.history.sample import event_in, sample_of
 from postern.core.problems import Refused
 from postern.core.signatures.redact import MASK
@@ -29,7 +29,7 @@ async def fixture(gateway: Gateway, actor: Actor, invocation_id: str) -> Fixture
         raise Refused("conflict", detail)
     payload = payload_of(invocation)
     if payload is None:
-        raise Refused("conflict", "the call's body is no longer kept")
+        raise Refused("conflict", NO_PAYLOAD)
     webhook = gateway.runtime.directory.by_id(invocation.webhook_id)
     if story.deliveries:
         fields = story.deliveries[0].fields

@@ -8,8 +8,9 @@ from postern.core.access.accounts import Actor
 from postern.core.access.audit import AuditEntry
 from postern.core.calls.content import Payload
 from postern.core.calls.paths import as_text, parse_path, path_problem, walk_members
+from postern.core.documents import DAMAGED
 from postern.core.history.failures import FailureGroup, groups_of
-from postern.core.history.invocation import HistoryFilter, Invocation, Story, payload_of
+from postern.core.history.invocation import NO_PAYLOAD, HistoryFilter, Invocation, Story, payload_of
 from postern.core.history.marks import EditedFrom
 from postern.core.history.replay import Values
 from postern.core.history.sample import sample_of
@@ -92,7 +93,7 @@ async def replay(
     webhook = replayable(gateway, story)
     payload = payload_of(story.invocation)
     if payload is None:
-        raise Refused("conflict", "the call's body is no longer kept")
+        raise Refused("conflict", NO_PAYLOAD)
     mapped = story.deliveries[0].fields if fields == "recorded" else webhook.mapping.apply(payload)[0]
     note = noted(gateway, actor, "invocation replayed", invocation_id)
     return await started_again(gateway, webhook, invocation_id, mapped, payload, by=actor.name, note=note)
@@ -125,6 +126,8 @@ def replayable(gateway: Gateway, story: Story) -> Webhook:
     """The webhook of a call that can be started again. Raises ``Refused``."""
     if not story.deliveries:
         raise Refused("conflict", _never_started(story.invocation))
+    if story.deliveries[0].is_damaged:
+        raise Refused("conflict", DAMAGED)
     if story.deliveries[0].is_divided:
         detail = "this call brought an array, and each element was started as a call of its own; replay those"
         raise Refused("conflict", detail)

@@ -8,7 +8,7 @@ import msgspec
 from postern.core.access.accounts import Actor
 from postern.core.access.audit import AuditEntry
 from postern.core.documents import Document
-from postern.core.history.invocation import HistoryFilter, Invocation, payload_of
+from postern.core.history.invocation import NO_PAYLOAD, HistoryFilter, Invocation, payload_of
 from postern.core.history.sample import Sample, event_in, sample_of, variables
 from postern.core.problems import Refused, invalid
 from postern.usecases.access.audit import noted
@@ -118,7 +118,7 @@ async def _event_of_call(gateway: Gateway, invocation_id: str) -> Document:
     story = await recorded(gateway, invocation_id)
     payload = payload_of(story.invocation)
     if payload is None or not story.deliveries:
-        raise Refused("conflict", "this call started nothing, or its body is no longer kept")
+        raise Refused("conflict", f"this call started nothing, or {NO_PAYLOAD}")
     webhook_id = story.invocation.webhook_id
     webhook = gateway.runtime.directory.by_id(webhook_id)
     fields = webhook.mapping.apply(payload)[0] if webhook else story.deliveries[-1].fields

@@ -13,7 +13,7 @@ from pydantic import Field
 from postern.core.access.accounts import Actor
 from postern.core.calls.content import LARGEST_PAYLOAD_LIMIT
 from postern.core.calls.paths import InvalidPath, parse_path
-from postern.core.documents import BodyChanges
+from postern.core.documents import BodyChanges, read_kept
 from postern.core.fetched import Fetched
 from postern.core.problems import PROBLEMS, FetchTrouble, Refused, invalid
 from postern.core.signatures.credential import Credential
@@ -251,8 +251,8 @@ async def _samples(gateway: Gateway, webhook: StoredWebhook) -> list[views.Sampl
 
 
 def _payload(trigger: bytes, is_array: bool) -> str:
-    payload = msgspec.json.decode(trigger, type=dict[str, msgspec.Raw])["payload"]
-    items = msgspec.json.decode(payload, type=dict[str, msgspec.Raw]).get("items") if is_array else None
+    payload = read_kept(trigger, dict[str, msgspec.Raw], {}).get("payload", b"{}")
+    items = read_kept(payload, dict[str, msgspec.Raw], {}).get("items") if is_array else None
     return bytes(payload if items is None else items).decode("utf-8", "replace")
 
 

@@ -129,7 +129,7 @@ def invocation_of(
         body=None if body is None else body.decode("utf-8", "replace"),
         body_truncated=invocation.body_is_cut,
         payload=payload,
-        trace=[Step(step, ok, detail) for step, ok, detail in msgspec.json.decode(invocation.trace)],
+        trace=[Step(*step) for step in invocation.steps],
         deliveries=[delivery_of(one) for one in story.deliveries],
         local_runs=[run_of(one) for one in local_runs],
         judged_at=None if story.edited else Time(invocation.received_at + invocation.duration_us / 1_000_000),

@@ -62,7 +62,7 @@ def request_of(
         invocation_id=invocation.id,
         path=invocation.path.decode("latin-1"),
         query=invocation.query.decode("latin-1"),
-        headers=msgspec.json.decode(invocation.headers, type=list[list[str]]),
+        headers=[list(pair) for pair in invocation.header_pairs],
         body_base64=None if invocation.body_is_gone else b64encode(invocation.body or b"").decode(),
         body_truncated=invocation.body_is_cut,
         fields=deliveries[0].fields if deliveries else {},
