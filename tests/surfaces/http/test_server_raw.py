@@ -596,3 +596,18 @@ def test_none_of_it_makes_the_program_grow(house: House) -> None:
         lambda: descriptors() <= open_before + 5, PATIENCE * 3, what="abandoned connections to be closed"
     )
     assert house.program.megabytes() < before + 40
+
+
+def test_of_an_answer_that_nobody_reads_the_kernel_keeps_little(house: House) -> None:
+    with socket.socket() as caller:
+        caller.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+        caller.connect(("127.0.0.1", house.port))
+        caller.sendall(request("GET", "/docs/swagger-ui.js", [], None))
+        ours = f"{caller.getsockname()[1]:04X}"
+
+        def unsent() -> int:
+            """Bytes that the kernel keeps on the program's side of the connection."""
+            lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+            return sum(int(one[4].partition(":")[0], 16) for one in lines if one[2].endswith(":" + ours))
+
+        assert wait_until(unsent) < 512 * 1024  # of 1.7 MB, all of which are written at once

@@ -17,6 +17,7 @@ from postern.surfaces.http.connection import Connection, Connections, MakeExchan
 from postern.surfaces.http.crowding import most_connections, raise_descriptor_limit
 
 DRAIN_SECONDS = 25
+UNREAD_IN_KERNEL = 64 * 1024
 
 
 class Server(uvicorn.Server):
@@ -94,6 +95,8 @@ def listen(host: str, port: int, shared: bool = False) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # Each connection has it from here. Otherwise the kernel keeps megabytes of an answer for a caller that reads nothing.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, UNREAD_IN_KERNEL)
     if shared:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     try:
