@@ -23,6 +23,7 @@ from support.waiting import PATIENCE, wait_until
 
 JSON = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 OK = JSON + b"Content-Length: 2\r\n\r\n{}"
+AGAIN = "it says again and again that its answer is still to come"
 IN_PARTS = JSON + b"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n1\r\n}\r\n0\r\n\r\n"
 
 
@@ -68,6 +69,8 @@ def test_a_connection_is_kept_until_the_server_closes_it() -> None:
         (b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999\r\n\r\n{}", "its answer ended too early"),
         (IN_PARTS.replace(b"\n1\r", b"\nFFFFFFFFFFFF\r", 1), "its answer ended too early"),
         (b"\x1b[2J\r\n\r\n", "·[2J··"),
+        (b"HTTP/1.1 103 Early Hints\r\n\r\n" * 1000 + OK, AGAIN),
+        (b"HTTP/1.1 100 Continue\r\n\r\n" * 1000 + OK, AGAIN),
         (b"", "Remote end closed connection without response"),
     ],
 )

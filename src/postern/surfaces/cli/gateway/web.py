@@ -16,6 +16,8 @@ FAILURES = (OSError, HTTPException, ValueError)
 
 CONNECT_WITHIN = 10.0
 PART = 64 * 1024
+MOST_HEADS = 20
+"""Before the answer a server may say that it is still to come: 100 Continue, 103 Early Hints."""
 
 
 class Web:
@@ -72,6 +74,15 @@ class Web:
 
 class _Answer(HTTPResponse):
     """Refuses a damaged head. The standard library passes over what it does not understand, and all headers after it."""
+
+    _heads = 0
+
+    def _read_status(self) -> tuple[str, int, str]:
+        self._heads += 1
+        if self._heads > MOST_HEADS:
+            raise HTTPException("it says again and again that its answer is still to come")
+        status: tuple[str, int, str] = super()._read_status()  # type: ignore[misc] # it reads 100 over and over, too
+        return status
 
     def begin(self) -> None:
         super().begin()
