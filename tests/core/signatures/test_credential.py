@@ -136,6 +136,18 @@ def test_every_element_of_an_array_has_to_carry_the_token() -> None:
     assert verdict(of_graph, deep) == MISSING
 
 
+@pytest.mark.parametrize("placement", ["header", "bearer", "basic", "url"])
+def test_a_token_that_is_written_into_the_body_as_well_is_not_kept_there(placement: Placement) -> None:
+    long, short = b"a token of the tests", b"true"
+    body = b'{"sent":true,"with":"%s"}' % long
+    asked = TokenCredential(placement, long, short)
+    assert asked.body_without_token(call(body)) == body.replace(long, b"*" * len(long))
+    by_url = call(body).but(query=b"token=a+token+of+the+tests")
+    if placement == "url":
+        found = asked.check(by_url)
+        assert isinstance(found, VerifiedCall) and long not in found.call.body
+
+
 def test_a_token_in_the_body_is_neither_kept_nor_handed_on() -> None:
     of_body = token("body")
     twice = b'{"token":"%s","note":"%s"}' % (MAIN, MAIN)

@@ -79,6 +79,14 @@ def test_a_parameter_of_the_users_own_name_and_the_second_token_are_masked() -> 
     assert stored(Mask(TokenCredential("bearer", SECRET, second)), (b"x-note", second)) == {"x-note": MASK}
 
 
+def test_the_token_of_a_handshake_is_masked_wherever_it_stands() -> None:
+    scheme = SignatureScheme.from_document({"signature": "header:X-Signature"})
+    mask = Mask(SignatureCredential(scheme, SECRET), b"a token for the handshake")
+    for name in (b"x-note", b"user-agent", b"content-type", b"referer"):
+        assert stored(mask, (name, b"x a token for the handshake")) == {name.decode(): MASK}
+    assert mask.query(b"a=1&b=a+token%20for+the+handshake") == b"a=1&b=***"
+
+
 def test_a_short_token_that_is_a_word_of_the_content_type_does_not_hide_what_the_body_is() -> None:
     mask = Mask(TokenCredential("bearer", b"json"))
     assert stored(mask, (b"content-type", b"application/json")) == {"content-type": "application/json"}

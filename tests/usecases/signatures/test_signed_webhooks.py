@@ -117,12 +117,21 @@ async def test_a_custom_scheme_is_checked_field_by_field(house: House) -> None:
 
 
 async def test_meta_is_answered_with_the_right_verify_token_only(house: House) -> None:
-    webhook = await house.webhook(authentication=signed_by("meta", verifyToken="my-verify-token"))
+    webhook = await house.webhook(authentication=signed_by("meta", verifyToken="my-own-verify-token"))
     ask = "hub.mode=subscribe&hub.challenge=1158201444&hub.verify_token="
-    assert (await house.call(webhook, b"", method="GET", query=ask + "my-verify-token")).body == b"1158201444"
+    assert (
+        await house.call(webhook, b"", method="GET", query=ask + "my-own-verify-token")
+    ).body == b"1158201444"
     assert (await house.call(webhook, b"", method="GET", query=ask + "guess")).status == 401
     assert (await house.call(webhook, b"", method="GET")).status == 401
-    assert "my-verify-token" not in str(await house.history())
+    misplaced = {
+        "user-agent": "Meta my-own-verify-token",
+        "content-type": "text/plain; x=my-own-verify-token",
+    }
+    await house.call(webhook, b"", headers=misplaced, query="token=my-own-verify-token")
+    for call in await house.history():
+        kept = (await house.story(call.id)).invocation
+        assert b"my-own-verify-token" not in kept.headers + kept.query, call
 
 
 async def test_the_tester_says_what_would_verify_and_shows_a_reader_no_forgery(house: House) -> None:

@@ -21,6 +21,9 @@ Matched = Literal["", "main", "second"]
 Placement = Literal["header", "bearer", "basic", "url", "body"]
 """The place in a call where the token is."""
 
+NO_WORD = 16
+"""Characters from which a secret is not most likely a word like "json", where it stands among other text."""
+
 _MOST_PLACES = 64
 
 
@@ -165,13 +168,18 @@ class TokenCredential(Credential):
         matched = self._match(found[0])
         if not matched:
             return _mismatch(f"the token in {self._place} is not the right one{self._nearly(found[0])}")
-        if self.placement == "body":
-            call = call.but(body=self.body_without_token(call))
+        body = self.body_without_token(call)
+        if body is not call.body:
+            call = call.but(body=body)
         return VerifiedCall(call, matched, self._steps[matched])
 
     def body_without_token(self, call: Call) -> bytes | None:
         if self.placement != "body":
-            return call.body
+            body = call.body  # a sender that was set up for another place may write it there
+            for secret in self.secrets:
+                if len(secret) >= NO_WORD:
+                    body = body.replace(secret, b"*" * len(secret))
+            return body
         if call.header(b"content-encoding"):
             return None
         body = call.body

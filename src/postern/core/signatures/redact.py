@@ -5,7 +5,7 @@ import re
 import msgspec
 
 from postern.core.calls.call import Headers, unquote_plus
-from postern.core.signatures.credential import Credential
+from postern.core.signatures.credential import NO_WORD, Credential
 
 MASK = "***"
 _MASK = MASK.encode()
@@ -14,10 +14,8 @@ TEST_CALL = b"x-postern-test"
 """In a call that was made for somebody who may not see what its secrets sign: such a signature is masked, too."""
 
 _COOKIES = frozenset({b"cookie", b"set-cookie"})
-# By these a body is read, once more when its call is started or replayed. A short secret in there is most
-# likely a word like "json".
+# By these a body is read, once more when its call is started or replayed.
 _HOW_TO_READ = frozenset({"content-type", "content-encoding"})
-_NO_WORD = 16
 # Wherever a sender puts a credential that this webhook does not even look at, it is still one.
 _LOOKS_SECRET = re.compile(
     rb"(^|[-_])(api[-_]?key|token|secret|password|passwd|credentials?|authorization|session)s?$"
@@ -60,11 +58,12 @@ class _Header(msgspec.Struct):
 class Mask:
     """The masks of one webhook, made once with its credential."""
 
-    def __init__(self, credential: Credential) -> None:
+    def __init__(self, credential: Credential, *others: bytes) -> None:
+        """``others``: secrets beside those of the credential."""
         self._names = credential.masked_headers
         self._parameters = credential.masked_parameters | (_SECRET_PARAMETERS - credential.read_parameters)
-        self._secrets = tuple(secret for secret in credential.secrets if len(secret) >= 4)
-        self._long_secrets = tuple(secret for secret in self._secrets if len(secret) >= _NO_WORD)
+        self._secrets = tuple(secret for secret in (*credential.secrets, *others) if len(secret) >= 4)
+        self._long_secrets = tuple(secret for secret in self._secrets if len(secret) >= NO_WORD)
         self._keep = credential.read_headers
         self._signatures = credential.signature_headers
         self._signature_parameters = credential.signature_parameters

@@ -42,7 +42,9 @@ def compile_webhook(stored: StoredWebhook) -> Webhook:
         recording_until=stored.armed_until or 0.0,
         credential=credential,
         mapping=Mapping(settings.field_mapping.paths()),
-        mask=Mask(credential),
+        mask=Mask(
+            credential, *(kept.value for field, kept in stored.secrets.items() if field == "verifyToken")
+        ),
         allowlist=Allowlist.parse(settings.ip_allowlist) if settings.ip_allowlist else None,
         handshake=_handshake(settings.handshake, credential, stored.secrets),
         cors=Cors(tuple(settings.cors.origins)) if settings.cors.enabled else None,
