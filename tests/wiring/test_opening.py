@@ -76,6 +76,18 @@ def test_sqlite_on_a_network_file_system_is_pointed_out(
     assert said == [(str(folder), kind)] * warned
 
 
+@pytest.mark.parametrize("table", [b"", b"proc /proc proc rw 0 0\n", b"/\n", b"\xff \xff \xff rw 0 0\n"])
+def test_no_table_of_mounts_stops_a_start(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, table: bytes
+) -> None:
+    """In a plain chroot none names the root."""
+    mounts = tmp_path / "mounts"
+    mounts.write_bytes(table)
+    monkeypatch.setattr(gateway_module, "MOUNTS", mounts)
+    with gateway_module.alone(Settings({"POSTERN_DATA_DIR": str(tmp_path / "data")})):
+        pass
+
+
 def test_a_command_typed_in_a_folder_that_was_deleted_says_so(tmp_path: Path) -> None:
     typed_in = tmp_path / "gone"
     typed_in.mkdir()

@@ -287,8 +287,8 @@ def alone(settings: Settings) -> Iterator[None]:
 
 def _look_at_file_system(folder: Path) -> None:
     """Warns of a network file system, as far as the system tells. There two gateways can both hold the lock, and
-    SQLite's own locks keep nobody out either."""
-    with suppress(OSError):
+    SQLite's own locks keep nobody out either. No table of mounts, whatever it holds, stops a start."""
+    with suppress(OSError, ValueError):
         kinds = {
             Path(place.replace("\\040", " ")): kind
             for _, place, kind, *_ in map(str.split, MOUNTS.read_text().splitlines())
