@@ -238,7 +238,10 @@ async def test_a_call_whose_body_is_gone_cannot_be_started(
 
     monkeypatch.setattr(house.gateway.store.history, "contents", contents)
     delivery = await round_of(house)
-    assert (delivery.state, delivery.error) == ("failed", "the call's body is no longer kept, or it cannot be read")
+    assert (delivery.state, delivery.error) == (
+        "failed",
+        "the call's body is no longer kept, or cannot be read",
+    )
     assert (touched, counted(house)) == ([call], before)
 
 

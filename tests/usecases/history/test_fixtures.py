@@ -82,7 +82,7 @@ async def test_a_fixture_needs_a_body_that_is_kept_and_a_call_that_was_no_handsh
             return refused.detail
         return ""
 
-    assert await asked(True, body=None) == "the call's body is no longer kept, or it cannot be read"
+    assert await asked(True, body=None) == "the call's body is no longer kept, or cannot be read"
     for outcome in ("rejected", "handshake"):
         assert "no workflow gets such an event" in await asked(False, outcome=outcome)
         assert await asked(True, outcome=outcome) == "", "it was admitted later"

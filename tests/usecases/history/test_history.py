@@ -85,7 +85,7 @@ async def test_what_cannot_be_started_again_says_why(house: House, monkeypatch: 
         patched.setattr(house.gateway.store.emissions, "replay", taken)
         assert await why_not(house, call) == ("not_found", "retention has just deleted this invocation")
     assert (await house.gateway.store.retention.strip([call]))[0] == 1
-    assert await why_not(house, call) == ("conflict", "the call's body is no longer kept, or it cannot be read")
+    assert await why_not(house, call) == ("conflict", "the call's body is no longer kept, or cannot be read")
     await webhooks.switch(house.gateway, OWNER, webhook.id, False)
     assert "disabled" in (await why_not(house, call))[1]
     await webhooks.remove(house.gateway, OWNER, webhook.id)

@@ -131,7 +131,7 @@ class Content(msgspec.Struct):
     body: bytes | None
 
 
-NO_PAYLOAD = "the call's body is no longer kept, or it cannot be read"
+NO_PAYLOAD = "the call's body is no longer kept, or cannot be read"
 _HOW_TO_READ = ("content-type", "content-encoding")
 
 
