@@ -7,6 +7,7 @@ import json
 import random
 from base64 import urlsafe_b64decode
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import formatdate
 from hashlib import sha256
@@ -104,7 +105,9 @@ class Vendor:
         if luck < self.faults:
             return Reply(502)
         done = await self._done(request)
-        return Raw(_dropped) if luck < 2 * self.faults else done
+        if luck < 1.5 * self.faults:
+            return Raw(_dropped)
+        return Raw(_cut) if luck < 2 * self.faults else done
 
     async def _done(self, request: Received) -> Reply:
         target, now = urlsplit(request.target), self.house.gateway.clock()
@@ -177,6 +180,11 @@ class Vendor:
 
 async def _dropped(_: asyncio.StreamWriter) -> None:
     """Closes the connection without an answer."""
+
+
+async def _cut(writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 Said\r\nContent-Length: 100\r\n\r\n[")
+    await writer.drain()
 
 
 def iso(at: float) -> str:
@@ -291,6 +299,23 @@ async def test_what_was_asked_for_is_told_and_noted_whatever_comes_then(house: H
         assert (len(told.asked), told.under_way, told.left) == (first - 6, 2, 4)
         assert len(vendor.asked) == len(set(vendor.asked)) == first - 3
         assert told.retry_after_seconds == SETTLED
+
+
+@pytest.mark.parametrize("lost", [Reply(503), Raw(_dropped), Raw(_cut)], ids=["503", "dropped", "cut"])
+async def test_an_answer_that_is_lost_is_asked_for_again_or_left(house: House, lost: Reply | Raw) -> None:
+    vendor = Vendor("github", house)
+    seen = set[str]()
+
+    async def first_lost(request: Received) -> Reply | Raw:
+        new = request.target not in seen
+        seen.add(request.target)
+        return lost if new else await vendor.answer(request)
+
+    async with stand_in(first_lost) as server:
+        webhook = await set_up(house, vendor, server.url)
+        told = await send_again(house.gateway, OWNER, webhook.id, asked())
+        posts = [one for one in server.received if one.method == "POST"]
+    assert (told.asked, told.refused, told.left) == ([], 0, len(vendor.missing())) and len(posts) == 3
 
 
 async def test_two_at_once_ask_for_nothing_twice(house: House) -> None:
@@ -485,7 +510,7 @@ async def test_ids_stay_parts_of_a_path_and_what_is_kept_of_a_list_is_bounded(
     def answer(request: Received) -> Reply:
         if request.target.partition("?")[0].endswith("/hooks"):
             return Reply(body=json.dumps([{"id": ids[0], "config": {"url": webhook.url}}]).encode())
-        rows = [{"id": f"{request.target[-3:]}-{at}", "guid": "g" * 500 + str(at)} for at in range(100)]
+        rows = [{"id": f"{request.target[-3:]}-{at}", "guid": "g" * 500 + str(at)} for at in range(300)]
         return Reply(
             200, {"Link": f'<?cursor={len(server.received)}>; rel="next"'}, json.dumps(rows).encode()
         )
@@ -494,12 +519,72 @@ async def test_ids_stay_parts_of_a_path_and_what_is_kept_of_a_list_is_bounded(
         webhook = await set_up(house, vendor, server.url)
         told = await send_again(house.gateway, OWNER, webhook.id, asked(dry_run=True))
         assert "/hooks/7%2F..%2F..%2F..%2Fuser%2Fkeys%3Fx%3D/deliveries" in server.received[1].target
-        assert len(server.received) <= 2 + senders.MOST_PAGES and "what is older" in (told.note or "")
+        assert len(server.received) <= 2 + senders.MOST_ROWS / 300 and "what is older" in (told.note or "")
         assert all(len(one.event) <= 200 for one in told.asked)
         for id in ("..", "", None, {"a": 1}, "x" * 300):
             ids[0] = id
             detail = (await refused(send_again(house.gateway, OWNER, webhook.id, asked()))).detail
             assert "an id that is none" in detail
+
+
+@pytest.mark.parametrize("name", ["github", "gitlab", "paddle", "resend", "stripe"])
+async def test_a_list_of_anything_is_read_or_refused(house: House, name: str) -> None:
+    vendor, chance = Vendor(name, house), random.Random(20261128)
+    odd: list[Any] = [
+        None,
+        True,
+        -1,
+        1.5,
+        1e308,
+        10**30,
+        "",
+        "9" * 400,
+        "\0",
+        "1e400",
+        [],
+        {},
+        [{}],
+        {"x": 1},
+    ]
+    odd += ["Mon, 01 Jan 0001 00:00:00 +2359", "9999-12-31T23:59:59-23:59", "failed", "delivered", "é", 502]
+    fields = ["id", "guid", "event", "action", "delivered_at", "status_code", "trigger", "request_headers"]
+    fields += [
+        "response_headers",
+        "response_status",
+        "event_id",
+        "payload",
+        "status",
+        "origin",
+        "occurred_at",
+    ]
+    fields += ["created_at", "created", "type", "pending_webhooks"]
+
+    def answer(request: Received) -> Reply:
+        target = request.target.partition("?")[0]
+        if target.endswith(("/hooks", "/webhooks", "-settings")):
+            return vendor.hooks({})
+        rows: list[Any] = [
+            {one: chance.choice(odd) for one in fields} | {"id": chance.choice([1, "a/b"])} for _ in "12"
+        ]
+        rows[1] |= {
+            "response_headers": {"Date": chance.choice(odd)},
+            "request_headers": {"Idempotency-Key": chance.choice(odd)},
+        }
+        body = chance.choice(
+            [
+                rows,
+                {"data": rows, "has_more": True, "meta": {"pagination": chance.choice(odd)}},
+                chance.choice(odd),
+            ]
+        )
+        head = {"Link": chance.choice(['<>; rel="next"', "<?a=b>;rel=next", "<" * 500]), "X-Next-Page": "2"}
+        return Reply(200, head, json.dumps(body).encode())
+
+    async with stand_in(answer) as server:
+        webhook = await set_up(house, vendor, server.url, events=1)
+        for _ in range(40):
+            with suppress(Refused):
+                await send_again(house.gateway, OWNER, webhook.id, asked(dry_run=True))
 
 
 async def test_an_event_whose_newest_attempt_is_still_to_come_is_not_asked_for(house: House) -> None:
