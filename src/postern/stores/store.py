@@ -32,6 +32,7 @@ from postern.stores.samples import Samples
 from postern.stores.schedules import Schedules
 from postern.stores.secrets import keys
 from postern.stores.secrets.vault import Vault
+from postern.stores.sender_keys import SenderKeys
 from postern.stores.sql import wake
 from postern.stores.sql.checkpoint import Checkpoints
 from postern.stores.sql.database import Database
@@ -74,6 +75,7 @@ class Store:
         self.volumes = Volumes(self.database, self.writer)
         self.activities = Activities(self.database, self.writer)
         self.incidents = Incidents(self.database, self.writer)
+        self.sender_keys = SenderKeys(self.database, self.writer)
         self._alone_lock: wake.AloneLock | None = None
 
     async def open(self) -> None:

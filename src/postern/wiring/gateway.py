@@ -42,6 +42,7 @@ from postern.usecases.deliveries.dispatch import LEASE
 from postern.usecases.ports import Engine
 from postern.usecases.runtime.directory import Directory
 from postern.usecases.runtime.gateway import Gateway, Outbound, WorkflowFiles
+from postern.usecases.runtime.key_sets import KEPT_FOR
 from postern.usecases.runtime.live_feed import LiveFeed
 from postern.usecases.runtime.process import Runtime
 from postern.usecases.runtime.site import Site
@@ -157,6 +158,11 @@ async def opened(
         if engine is not None:
             at_the_end.push_async_callback(engine.close)
         await gateway.runtime.directory.refresh()
+        for address, text, fetched_at in await store.sender_keys.all():
+            gateway.runtime.key_sets.take_in(address, text, gateway.clock() - fetched_at)
+        gateway.runtime.key_sets.keep = lambda address, text: gateway.runtime.background(
+            store.sender_keys.keep(address, text, gateway.clock(), KEPT_FOR)
+        )
         if serving_on is not None:
             gateway.runtime.key_sets.fetch = outside.fetch_keys
             # Before the first call: one that a listener answers must not go to the engine meanwhile.

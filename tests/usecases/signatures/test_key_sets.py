@@ -3,6 +3,7 @@ often they are asked for."""
 
 import asyncio
 import json
+import time
 from base64 import b64decode, b64encode, urlsafe_b64encode
 from hashlib import sha256
 from pathlib import Path
@@ -18,13 +19,20 @@ from postern.core.fetched import Fetched
 from postern.core.problems import FetchTrouble, Refused
 from postern.usecases.calls import intake
 from postern.usecases.runtime import key_sets
-from postern.usecases.runtime.key_sets import ASKED_EVERY, KEPT_FOR, MOST_NAMED, RENEWED_AFTER, KeySets
+from postern.usecases.runtime.key_sets import (
+    ASKED_EVERY,
+    KEPT_FOR,
+    MOST_NAMED,
+    MOST_OF_ALL,
+    RENEWED_AFTER,
+    KeySets,
+)
 from postern.usecases.shapes import validated
 from postern.usecases.signatures import signatures, subscriptions
 from postern.usecases.signatures.signatures import SignatureTest
 from postern.wiring.gateway import Outside
 from stand_in import Received, Reply, stand_in
-from support.house import OWNER, House
+from support.house import OWNER, House, a_house
 from support.rooms import Clock
 from support.waiting import until
 
@@ -223,11 +231,13 @@ async def topic(house: House, sender: Sender) -> Any:
     return await house.webhook(authentication=how)
 
 
-async def said(house: House, hook: Any, *changes: tuple[bytes, bytes], of: Any = GENUINE) -> str:
+async def said(
+    house: House, hook: Any, *changes: tuple[bytes, bytes], of: Any = GENUINE, peer: str = "127.0.0.1"
+) -> str:
     body = b64decode(of["call"]["body_base64"])
     for before, after in changes:
         body = body.replace(before, after)
-    reply = await house.call(hook, body, headers={"content-type": "text/plain; charset=UTF-8"})
+    reply = await house.call(hook, body, headers={"content-type": "text/plain; charset=UTF-8"}, peer=peer)
     return "accepted" if reply.status == 200 else reply.json["code"]
 
 
@@ -263,23 +273,101 @@ async def test_no_other_address_is_asked(house: House, clock: Clock, address: st
     assert sender.asked == []
 
 
-async def test_made_up_addresses_are_asked_a_few_times_and_keep_nobody_out(
+def made_up(number: int, host: str = "eu-west-9") -> tuple[bytes, bytes]:
+    address = AT.replace("eu-central-1", host).replace("-1.pem", f"-{number}00.pem")
+    return AT.encode(), address.encode()
+
+
+STRANGER, AMAZON = "203.0.113.9", "198.51.100.7"
+
+
+async def test_a_stranger_s_addresses_take_no_other_network_s_share(house: House, clock: Clock) -> None:
+    sender = Sender(CERTIFICATE.encode(), status=404)
+    hook = await topic(house, sender)
+    other = await topic(house, sender)
+    for number in range(MOST_NAMED + 3):
+        for to in (hook, other):
+            code = await said(house, to, made_up(number), peer=f"203.0.113.{number}")
+            assert code == "signing_keys_unavailable"
+    assert len(sender.asked) == MOST_NAMED
+    sender.status = 200
+    assert await said(house, hook, peer=AMAZON) == "accepted"
+    sender.status = 404  # now its host is known, and has a share of its own
+    assert await said(house, hook, made_up(1, "eu-central-1"), peer=STRANGER) == "signing_keys_unavailable"
+    assert len(sender.asked) == MOST_NAMED + 2
+    sender.status = 200
+    clock.now += RENEWED_AFTER + 1  # what is at hand is renewed all the same
+    assert await said(house, hook, peer=STRANGER) == "accepted"
+    assert sender.asked[-1] == AT
+
+
+async def test_all_networks_together_have_an_end_and_leave_a_known_host_its_share(
     house: House, clock: Clock
 ) -> None:
     sender = Sender(CERTIFICATE.encode())
     hook = await topic(house, sender)
-    assert await said(house, hook) == "accepted"
-    sender.status = 404
-    for number in range(MOST_NAMED + 3):
-        made_up = AT.replace("eu-central-1", f"eu-{number}").encode()
-        assert await said(house, hook, (AT.encode(), made_up)) == "signing_keys_unavailable"
-    assert len(sender.asked) == MOST_NAMED  # with the first
-    clock.now += RENEWED_AFTER + 1  # what is at hand is renewed all the same
-    assert await said(house, hook) == "accepted"
-    assert sender.asked[-1] == AT
-    other = await topic(house, sender)
-    assert await said(house, other, (AT.encode(), made_up)) == "signing_keys_unavailable"
-    assert sender.asked[-1] == made_up.decode(), "each webhook has its own share"
+    assert await said(house, hook, peer=AMAZON) == "accepted"
+    sender.body = b"none of a genuine call"  # an address that is there makes no host known
+    for number in range(MOST_OF_ALL + 20):
+        await said(house, hook, made_up(number), peer=f"203.0.{number}.9")
+    assert len(sender.asked) == MOST_OF_ALL  # with the first
+    rotated = VECTORS["rotated"]
+    sender.body = list(rotated["fetched"].values())[2].encode()
+    assert await said(house, hook, of=rotated, peer=AMAZON) == "accepted"
+
+
+async def test_keys_that_proved_a_call_are_there_after_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While strangers name addresses of their own, and the sender's host is away."""
+    async with a_house(tmp_path) as house:
+        sender = Sender(CERTIFICATE.encode())
+        hook = await topic(house, sender)
+        assert await said(house, hook, made_up(1)) == "accepted", "the stand-in has it at every address"
+        sender.body = b"no certificate"
+        assert await said(house, hook, made_up(2)) == "signature_mismatch"
+        await house.gateway.runtime.finish(5)
+        kept = await house.gateway.store.sender_keys.all()
+        assert [(at, text) for at, text, _ in kept] == [(made_up(1)[1].decode(), CERTIFICATE.encode())]
+        sender.body = CERTIFICATE.encode()
+        assert await said(house, hook) == "accepted"
+        await house.gateway.runtime.finish(5)
+        keep = house.gateway.store.sender_keys.keep  # by the clock of the machine, which the next start has
+        await keep(AT, CERTIFICATE.encode(), time.time(), 10 * 365 * KEPT_FOR)
+    async with a_house(tmp_path) as house:
+        house.gateway.clock = lambda: GENUINE["at"]
+        house.gateway.runtime.key_sets.fetch = sender = Sender(status=502)
+        for number in range(MOST_NAMED * 2):
+            assert await said(house, hook, made_up(number + 3)) == "signing_keys_unavailable"
+        assert await said(house, hook) == "accepted"
+        assert AT not in sender.asked
+
+
+async def test_kept_keys_are_renewed_and_end_like_others(house: House) -> None:
+    now = GENUINE["at"]
+    house.gateway.clock = lambda: now
+    keep = house.gateway.store.sender_keys.keep
+    await keep("https://old.example/", b"1", now - KEPT_FOR - 1, KEPT_FOR)
+    await keep("https://a.example/", b"1", now - 60, KEPT_FOR)
+    await keep("https://a.example/", b"2", now - 5, KEPT_FOR)
+    await keep("https://later.example/", b"3", now + 60, KEPT_FOR)
+    assert await house.gateway.store.sender_keys.all() == [
+        ("https://a.example/", b"2", now - 5),
+        ("https://later.example/", b"3", now + 60),
+    ]
+    clock, sender = Clock(), Sender(b"4")
+    sets = KeySets(clock)
+    sets.fetch = sender
+    written: list[tuple[str, bytes]] = []
+    sets.keep = lambda address, text: written.append((address, text))
+    sets.take_in("https://a.example/", b"2", RENEWED_AFTER + 1)
+    sets.take_in("https://later.example/", b"3", -60.0)
+    assert sets.look("https://later.example/")["https://later.example/"] == b"3" and sender.asked == []
+    assert sets.look("https://a.example/")["https://a.example/"] == b"2"
+    await until(lambda: sets.at_hand["https://a.example/"] == b"4")
+    assert written == [("https://a.example/", b"4")]
+    clock.now += KEPT_FOR + 1
+    assert sets.look("https://later.example/").keys() == {"https://a.example/"}
 
 
 async def test_the_tester_takes_a_certificate(house: House) -> None:

@@ -76,6 +76,9 @@ class Credential:
     fetches_keys: bool = False
     """Its calls are checked with keys or a certificate that are fetched from the sender."""
 
+    names_keys: bool = False
+    """Each call says itself where they are."""
+
     body_is_signed: bool = False
     """False where whoever saw one call could send another body with it."""
 

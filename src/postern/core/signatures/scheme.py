@@ -24,7 +24,7 @@ LONGEST_TOLERANCE = 30 * 24 * 3600
 _MOST_REFS = 8
 _MOST_TEXTS = 16
 _LONGEST_TEXT = 64
-_LONGEST_ADDRESS = 300
+LONGEST_ADDRESS = 300
 _HTTPS = re.compile(r"https://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[!-~]*)?")
 _PATTERN = re.compile(r"[A-Za-z0-9*.:/_-]{3,300}")
 
@@ -125,8 +125,8 @@ def _template(value: Any) -> str:
 
 def _https(value: Any) -> str:
     text = value.strip() if isinstance(value, str) else None
-    if text is None or len(text) > _LONGEST_ADDRESS or (text and not _HTTPS.fullmatch(text)):
-        raise _Wrong(f"an address that begins with https://, of at most {_LONGEST_ADDRESS} characters")
+    if text is None or len(text) > LONGEST_ADDRESS or (text and not _HTTPS.fullmatch(text)):
+        raise _Wrong(f"an address that begins with https://, of at most {LONGEST_ADDRESS} characters")
     return text
 
 
@@ -150,7 +150,7 @@ def _texts(value: Any) -> tuple[str, ...]:
         or not all(isinstance(one, str) for one in value)
     ):
         raise _Wrong(f"a text or a list of at most {_MOST_TEXTS}")
-    return tuple(one.strip()[:_LONGEST_ADDRESS] for one in value if one.strip())
+    return tuple(one.strip()[:LONGEST_ADDRESS] for one in value if one.strip())
 
 
 def _seconds(value: Any) -> int:

@@ -24,7 +24,7 @@ from postern.core.signatures.encoding import decode_digest, decoder, encoding_wo
 from postern.core.signatures.freshness import FORMAT_WORDS, out_of_window, parse_timestamp
 from postern.core.signatures.key import Key
 from postern.core.signatures.keys import ALGORITHM_KINDS, is_shared, is_token, key_of
-from postern.core.signatures.scheme import SignatureScheme
+from postern.core.signatures.scheme import LONGEST_ADDRESS, SignatureScheme
 from postern.core.signatures.select import Find, Ref, finder, in_body, in_words, parse_ref
 from postern.core.signatures.signed_content import Missing, SignedContent
 from postern.core.signatures.tokens import TOKENS, UNKNOWN_KEY, TokenKey, is_or_has, out_of_time, read_token
@@ -84,7 +84,8 @@ class SignatureCredential(Credential):
         self._certificate_at = [finder(parse_ref(text)) for text in scheme.certificate_from]
         self._certificate_addresses = [pattern_of(text) for text in scheme.certificate_addresses]
         self._says_more = self._is_token or bool(self._certificate_at)
-        self.fetches_keys = bool(scheme.keys_from or self._certificate_at)
+        self.names_keys = bool(self._certificate_at)
+        self.fetches_keys = bool(scheme.keys_from) or self.names_keys
         names_field = bool(self._certificate_at) and scheme.secret_claim != "aud"
         self._said_at = parse_path(scheme.secret_claim) if names_field else None
         self._said = {"main": main, "second": second}
@@ -204,7 +205,8 @@ class SignatureCredential(Credential):
         if not self._certificate_at:
             return self.scheme.keys_from
         said = [value.decode("latin-1") for find in self._certificate_at for value in find(call)]
-        is_allowed = len(said) == 1 and any(one.fullmatch(said[0]) for one in self._certificate_addresses)
+        is_one = len(said) == 1 and len(said[0]) <= LONGEST_ADDRESS
+        is_allowed = is_one and any(one.fullmatch(said[0]) for one in self._certificate_addresses)
         return said[0] if is_allowed else ""
 
     def _certificate_rejected(self, call: Call, matched: Matched, fetched: bytes) -> tuple[str, str] | None:

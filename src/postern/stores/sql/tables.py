@@ -313,6 +313,14 @@ incidents = _table(
     _partial("incidents_to_tell", "tell_at", where="tell_at IS NOT NULL"),
 )
 
+# The senders' keys and certificates that were fetched and have proven a call: they are no secrets.
+sender_keys = _table(
+    "sender_keys",
+    Column("address", Ascii(300), primary_key=True),
+    Column("fetched_at", BigInteger, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+)
+
 # What the database knows about itself: the fingerprints of its keys, and from where it was copied.
 meta = _table("meta", Column("name", Ascii(60), primary_key=True), Column("value", Text, nullable=False))
 

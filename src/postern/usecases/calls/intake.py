@@ -8,7 +8,7 @@ end     judge the call, record the verdict, answer
 import time
 
 from postern.core import answer as answers
-from postern.core.address import ClientAddresses, limit_key
+from postern.core.address import ClientAddresses, limit_key, networks_of
 from postern.core.admit import admit, admit_head, too_large
 from postern.core.calls.arriving import ArrivingBytes, Body
 from postern.core.calls.call import Call, Headers
@@ -141,13 +141,16 @@ class IncomingCall:
         pieces = self._pieces
         self._call.body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         webhook, runtime = self._webhook, self._intake.gateway.runtime
-        if webhook.credential.fetches_keys:
-            self._call.fetched = runtime.key_sets.look(webhook.credential.keys_at(self._call))
+        address = webhook.credential.keys_at(self._call) if webhook.credential.fetches_keys else ""
+        if address:
+            self._call.fetched = runtime.key_sets.look(address)
         verdict = admit(webhook, self._call, runtime.limits)
+        if address and verdict.matched:
+            runtime.key_sets.prove(address)
         if (
             verdict.wanted
             and len(self._call.body) <= LARGEST_WAITING
-            and runtime.key_sets.may_wait(verdict.wanted, webhook.id)
+            and runtime.key_sets.may_wait(verdict.wanted, self._network())
         ):
             self.settled = True
             self.drop()
@@ -159,11 +162,18 @@ class IncomingCall:
         """Judges the call with the sender's keys, if they come."""
         runtime = self._intake.gateway.runtime
         try:
-            if await runtime.key_sets.wait(verdict.wanted, self._webhook.id):
+            address = verdict.wanted
+            if await runtime.key_sets.wait(address, self._network()):
                 self._call.fetched = runtime.key_sets.at_hand
                 verdict = admit(self._webhook, self._call, runtime.limits)
+                if verdict.matched:
+                    runtime.key_sets.prove(address)
         finally:
             self._settle(verdict)
+
+    def _network(self) -> str:
+        """The network whose share of fetches it takes, if it names itself what is fetched."""
+        return networks_of(self._call.address)[-1] if self._webhook.credential.names_keys else ""
 
     def drop(self) -> None:
         """Frees the body. No more of it will come, or is wanted."""

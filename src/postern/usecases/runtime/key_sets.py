@@ -2,11 +2,13 @@
 
 Nobody who calls decides how often something is fetched: each address is asked once in a while, only so many calls wait for an
 answer at a time, and of the addresses that calls name themselves (all of them the sender's own) only so many are asked for each
-webhook. If a set is at hand no accepted call waits for it: it is renewed beside.
+network of callers. A host whose keys have proven a call has a share of its own, which invented hosts do not take. If a set is
+at hand no accepted call waits for it: it is renewed beside. What has proven a call is kept in the database, for the next start.
 """
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable
 
 from postern.core.problems import FetchTrouble
@@ -21,7 +23,9 @@ KEPT_FOR = 24 * 3600.0
 ASKED_EVERY = 60.0
 """Seconds between two requests to an address, whatever callers send and whatever it answers."""
 MOST_NAMED = 5
-"""Addresses that the calls of one webhook can have asked within that time. What is at hand is asked anyway."""
+"""Addresses that the calls of one network can have asked within that time. What is at hand is asked anyway."""
+MOST_OF_ALL = 100
+"""The same for all networks together."""
 MOST_WAITING = 100
 MOST_SETS = 500
 
@@ -34,10 +38,19 @@ class KeySets:
         self._clock = clock
         self._fetched_at: dict[str, float] = {}
         self._asked_at: dict[str, float] = {}
-        self._named_at: dict[str, list[float]] = {}
-        """For each webhook the times at which its calls had addresses asked that were not at hand."""
+        self._named: deque[tuple[float, str, bool]] = deque()
+        """When the calls of which network had an address asked that was not at hand, and whether its host was known."""
+        self._proven: set[str] = set()
         self._under_way: dict[str, asyncio.Task[None]] = {}
         self._waiting = 0
+        self.keep: Callable[[str, bytes], object] = lambda address, text: None
+        """Begins to write down what was fetched from this address, for the next start."""
+
+    def take_in(self, address: str, text: bytes, age: float) -> None:
+        """Takes what an earlier start has kept."""
+        self.at_hand[address] = text
+        self._asked_at[address] = self._fetched_at[address] = self._clock() - max(age, 0.0)
+        self._proven.add(address)
 
     def look(self, address: str) -> dict[str, bytes]:
         """Returns what is at hand, to judge a call with. Drops the set if it is too old, and has it fetched again if it is getting old."""
@@ -49,10 +62,16 @@ class KeySets:
             self._ask(address)
         return self.at_hand
 
-    async def wait(self, address: str, webhook_id: str = "") -> bool:
+    def prove(self, address: str) -> None:
+        """Notes that a call was proven with this set: from now on it is kept, and anew each time it is renewed."""
+        if address not in self._proven and address in self.at_hand:
+            self._proven.add(address)
+            self.keep(address, self.at_hand[address])
+
+    async def wait(self, address: str, network: str = "") -> bool:
         """Waits for the set, at most ``WITHIN`` seconds. Returns whether it is a newer one than before."""
         before = self._fetched_at.get(address)
-        task = self._ask(address, webhook_id)
+        task = self._ask(address, network)
         if task is None or self._waiting >= MOST_WAITING:
             return False
         self._waiting += 1
@@ -62,30 +81,41 @@ class KeySets:
             self._waiting -= 1
         return self._fetched_at.get(address) != before
 
-    def may_wait(self, address: str, webhook_id: str) -> bool:
+    def may_wait(self, address: str, network: str = "") -> bool:
         return self._waiting < MOST_WAITING and (
-            address in self._under_way or self._may_ask(address, webhook_id)
+            address in self._under_way or self._may_ask(address, network)
         )
 
-    def _may_ask(self, address: str, webhook_id: str) -> bool:
+    def _may_ask(self, address: str, network: str) -> bool:
         asked, now = self._asked_at.get(address), self._clock()
         if self.fetch is None or (asked is not None and now - asked < ASKED_EVERY):
             return False
-        named = self._named_at.get(webhook_id, [])
-        return address in self.at_hand or sum(now - at < ASKED_EVERY for at in named) < MOST_NAMED
+        if not network or address in self.at_hand:
+            return True
+        while self._named and now - self._named[0][0] >= ASKED_EVERY:
+            self._named.popleft()
+        known = self._is_known(address)
+        others = [by for _, by, is_known in self._named if is_known == known]
+        return len(others) < MOST_OF_ALL and others.count(network) < MOST_NAMED
 
-    def _ask(self, address: str, webhook_id: str = "") -> asyncio.Task[None] | None:
+    def _is_known(self, address: str) -> bool:
+        host = _host_of(address)
+        return any(_host_of(one) == host for one in self._proven)
+
+    def _ask(self, address: str, network: str = "") -> asyncio.Task[None] | None:
+        """``network``: the caller's, if it is the caller who names the address."""
         task = self._under_way.get(address)
-        if task is None and self._may_ask(address, webhook_id):
+        if task is None and self._may_ask(address, network):
             if len(self._asked_at) >= MOST_SETS:  # webhooks that are gone, and addresses where nothing is
                 asked_at = self._asked_at
-                oldest = min(asked_at, key=lambda one: (one in self.at_hand, asked_at[one]))
+                oldest = min(
+                    asked_at, key=lambda one: (one in self._proven, one in self.at_hand, asked_at[one])
+                )
+                self._proven.discard(oldest)
                 for known in (self._asked_at, self._fetched_at, self.at_hand):
                     known.pop(oldest, None)
-            if webhook_id and address not in self.at_hand:
-                self._named_at[webhook_id] = [*self._named_at.get(webhook_id, ()), self._clock()][
-                    -MOST_NAMED:
-                ]
+            if network and address not in self.at_hand:
+                self._named.append((self._clock(), network, self._is_known(address)))
             self._asked_at[address] = self._clock()
             task = self._under_way[address] = asyncio.get_running_loop().create_task(self._fetch(address))
         return task
@@ -96,9 +126,15 @@ class KeySets:
             answer = await self.fetch(address, headers={}, timeout=WITHIN, max_bytes=LARGEST)
             if answer.status == 200:
                 self.at_hand[address], self._fetched_at[address] = answer.body, self._clock()
+                if address in self._proven:
+                    self.keep(address, self.at_hand[address])
             else:
                 log.warning("a sender's keys could not be fetched", address=address, status=answer.status)
         except FetchTrouble as trouble:
             log.warning("a sender's keys could not be fetched", address=address, reason=trouble.detail)
         finally:
             self._under_way.pop(address, None)
+
+
+def _host_of(address: str) -> str:
+    return address.split("/", 3)[2]

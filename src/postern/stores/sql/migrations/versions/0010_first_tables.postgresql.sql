@@ -245,6 +245,13 @@ CREATE UNIQUE INDEX incidents_open ON incidents (webhook_id, kind) WHERE closed_
 
 CREATE INDEX incidents_to_tell ON incidents (tell_at) WHERE tell_at IS NOT NULL;
 
+CREATE TABLE sender_keys (
+  address VARCHAR(300) COLLATE "C" NOT NULL,
+  fetched_at BIGINT NOT NULL,
+  content BYTEA NOT NULL,
+  PRIMARY KEY (address)
+);
+
 CREATE TABLE meta (
   name VARCHAR(60) COLLATE "C" NOT NULL,
   value TEXT NOT NULL,
