@@ -47,6 +47,8 @@ REFUSED, WAITS = "start:refused", "start:waits"
 """Calls that the engine did not take, or that were given up; those that are still tried."""
 STRANGERS = frozenset({"credential_missing", "signature_missing", "method_not_allowed"})
 """Reasons for rejecting calls without any proof: anybody can send these."""
+STOPPED = "stopped"
+"""Calls were accepted while the incident was open, and are not any more."""
 _ON_PURPOSE = ("accepted", "duplicate", "handshake", "webhook_disabled")
 _GOOD_ANSWERS = (f"{ANSWER}2", f"{ANSWER}3")
 _BAD_ANSWERS = f"{ANSWER}5"
@@ -157,11 +159,25 @@ def has_recovered(kind: AlarmKind, minutes: Minutes, share: int, now: int, long:
 def ignored_reasons(past: Minutes, now: int) -> frozenset[str]:
     """The reasons of strangers' calls, which open no incident while good calls come. They do if good calls have stopped for
     longer than any two were apart: then the sender itself may have lost its credential. ``past``: the counts of the last week."""
-    good = [minute for minute in sorted(past) if _sums("rejected", past[minute])[1]]
-    if not good:  # The sender may never have had a credential. A GET is a browser, or the preview of a link.
+    if not any(_sums("rejected", counted)[1] for counted in past.values()):
+        # The sender may never have had a credential. A GET is a browser, or the preview of a link.
         return frozenset({"method_not_allowed"})
+    return STRANGERS if stopped_at(past, now) is None else frozenset()
+
+
+def stopped_at(past: Minutes, now: int) -> int | None:
+    """The minute of the last good call, if good calls have stopped for longer than any two of the last week were apart."""
+    good = [minute for minute in sorted(past) if _sums("rejected", past[minute])[1]]
     longest = max((later - before for before, later in pairwise(good)), default=0)
-    return frozenset() if now - good[-1] > max(longest, LATELY) else STRANGERS
+    return good[-1] if good and now - good[-1] > max(longest, LATELY) else None
+
+
+def reasons_to_tell(incident: Incident) -> tuple[str, ...]:
+    """The reasons that are each told once: a stranger's calls, which keep an incident open, must not hide what fails since. A few
+    calls are not enough: a stranger could make some for each reason, before."""
+    fewest = IN_A_ROW if ALARMS[incident.kind].is_of_calls else 1
+    found = [reason for reason, count in incident.reasons.items() if count >= fewest]
+    return (*found, STOPPED) if incident.kind == "rejected" and incident.detail else tuple(found)
 
 
 def without(minutes: Minutes, ignored: Collection[str]) -> Minutes:

@@ -1,20 +1,22 @@
-"""A webhook's rhythm: after each time of a cron expression, a call comes within the grace. A person sets it; it can be proposed,
+"""A webhook's rhythm: for hours of the week, how long no call may come at the longest. A person sets it; it can be proposed,
 with the evidence, from the times of past calls.
 
-All times are minutes since 1970, because calls are counted by the minute.
+Quiet minutes count only in the hours of a row. Half of the longest quiet in one row and half of it in another one are together as
+much as is allowed: where fewer calls come, a minute without any says less. All times are minutes since 1970, because calls are
+counted by the minute.
 """
 
 import math
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Sequence
-from datetime import date, datetime, timedelta
-from statistics import fmean, pvariance
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from itertools import accumulate, pairwise
 from zoneinfo import ZoneInfo
 
 from msgspec import Struct
 
-from postern.core.schedules import Schedule, duration, next_run, parse_schedule
+from postern.core.schedules import duration, parse_schedule
 
 DAYS = 30
 """Days of history that a proposal is made from."""
@@ -23,221 +25,120 @@ FEWEST_CALLS, FEWEST_DAYS = 20, 10
 MOST_RINGS = 1
 """Incidents that a rhythm would have opened in that history, for it to be proposed."""
 DAY, HOUR = 1440, 60
-MANY, SURELY = 5, 8
-"""Calls within the grace: at least this many on each day; or on average this many, if calls are random."""
-_STEPS = (60, 30, 20, 15, 10, 5, 2, 1)
-_GRACES = (4, 5, 10, 15, 20, 30, 40, 60, 90, 120, 180, 240, 360, 480, 720, 1080, 1440, 2160, 2880, 4320, 5760)
+SHORTEST, LONGEST = 4, 30 * DAY
+"""Minutes of quiet that a proposal may allow at least and at most. Calls are counted some seconds after they came."""
+HOLIDAY = 0.05
+"""The part of a usual day's calls below which a day does not show how long a wait may be."""
+LEVEL, LEVELS = 3.0, 3
+"""Hours are in one row if their calls differ by less than this factor; those with fewer calls than the last level are in none."""
+SURELY, FEW, LOOKED_AT = 5, 8, 40
+TAILS, RARELY, DRIFT = (0.1, 0.03), 20.0, 1.2
+"""The parts of the gaps that show how they grow; how many times as many gaps must come before one is expected to be longer than
+is allowed; and how much longer than by chance alone, because calls become fewer in some seasons."""
+REMEMBERED = 90 * DAY
+"""A silence that ended by itself was none: for so long it makes the rhythm more patient."""
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
-class Rhythm(Struct, frozen=True):
-    times: Schedule
-    grace: int
-    quiet_days: frozenset[date] = frozenset()
-    """Public holidays. No call is expected on them, unless the rhythm holds on all days of the week."""
+class Row(Struct, frozen=True):
+    days: frozenset[int]
+    """Monday is 0."""
+    hours: frozenset[int]
+    quiet: int
+    """Minutes."""
 
-    def deadline(self, last: int) -> int:
-        """The minute by which the next call should come, after one in the minute ``last``."""
-        zone, every_day = ZoneInfo(self.times.time_zone), (self.times.cron or "").endswith(" *")
-        at = next_run(self.times, last * 60.0)
-        while not every_day and (day := datetime.fromtimestamp(at, zone).date()) in self.quiet_days:
-            midnight = datetime.combine(day + timedelta(1), datetime.min.time(), zone).timestamp()
-            at = next_run(self.times, midnight - 1)
-        return int(at // 60) + self.grace
+    def __str__(self) -> str:
+        return f"{_in_days(self.days)} {_in_hours(self.hours)}: {self.quiet}"
+
+
+class Rhythm(Struct, frozen=True):
+    rows: tuple[Row, ...]
+    time_zone: str
+    quiet_days: frozenset[date] = frozenset()
+    """Public holidays. They do not count, except in rows of every day."""
+
+    def quiet_at(self, day: date, hour: int) -> int:
+        """The longest quiet in this hour, by the first row that names it; 0 if the hour does not count."""
+        for row in self.rows:
+            if day.weekday() in row.days and hour in row.hours:
+                return 0 if len(row.days) < 7 and day in self.quiet_days else row.quiet
+        return 0
+
+    def deadline(self, last: int, ended: int = 0) -> int:
+        """The minute by which the next call should come, after one in the minute ``last``. ``ended``: silences that ended by
+        themselves lately; each of them allows half as much again."""
+        zone = ZoneInfo(self.time_zone)
+        began = datetime.fromtimestamp(last * 60, zone)
+        # In local time every day has 24 hours; when the clocks are changed, one hour more is allowed.
+        at, left = began.replace(tzinfo=None), 1 + ended / 2
+        for _ in range(2 * LONGEST // HOUR * 7):
+            quiet, rest = self.quiet_at(at.date(), at.hour), HOUR - at.minute
+            if quiet and left * quiet <= rest:
+                at += timedelta(minutes=math.ceil(left * quiet - 1e-6))
+                break
+            left -= rest / quiet if quiet else 0
+            at += timedelta(minutes=rest)
+        ends = at.replace(tzinfo=zone)
+        moved = abs((ends.utcoffset() or timedelta()) - (began.utcoffset() or timedelta()))
+        return int((ends.astimezone(UTC) + moved).timestamp() // 60)
 
     def rings(self, calls: Sequence[int], until: int) -> list[int]:
         """The minutes at which it would have opened an incident, one for each silence. ``calls``: minutes with a call, in order."""
-        found = []
-        place = 0
-        while place < len(calls):
-            due = self.deadline(calls[place])
-            following = bisect_right(calls, due) - 1
-            if following == place:
-                if due >= until:
-                    break
-                found.append(due)
-                following += 1
-            place = following
+        shortest = min(row.quiet for row in self.rows)
+        found: list[int] = []
+        for call, end in pairwise((*calls, until)):
+            if end - call > shortest:
+                due = self.deadline(call, len(found) - bisect_left(found, call - REMEMBERED))
+                found += [due] if due < end else []
         return found
 
 
-def rhythm_of(cron: str, grace: int, time_zone: str, quiet_days: Collection[date] = frozenset()) -> Rhythm:
-    """Raises ``InvalidSchedule``."""
-    return Rhythm(parse_schedule(cron=cron, time_zone=time_zone), grace, frozenset(quiet_days))
+def rhythm_of(rows: Sequence[str], time_zone: str, quiet_days: Collection[date] = frozenset()) -> Rhythm:
+    """``Mon-Fri 8-18: 90``: from 8 to 18 h on these days, at most 90 minutes without a call. Raises ``ValueError``."""
+    return Rhythm(tuple(map(row_of, rows)), time_zone, frozenset(quiet_days))
 
 
-class Proposal(Struct, frozen=True):
-    cron: str
-    grace: int
-    time_zone: str
-    in_words: str
-    """*Monday to Friday, 8 to 18 h, at most 40 minutes apart*."""
-    rings: list[int]
-    """The minutes at which it would have opened an incident."""
+def row_of(text: str) -> Row:
+    when, _, quiet = text.partition(":")
+    days, _, hours = when.strip().partition(" ")
+    if not (text.isascii() and quiet.strip().isdecimal() and 0 < int(quiet.strip()[:6]) <= LONGEST):
+        raise ValueError(f"write days, hours, and minutes from 1 to {LONGEST}, like Mon-Fri 8-18: 90")
+    return Row(_days_of(days), _hours_of(hours), int(quiet.strip()[:6]))
 
 
-class _Hours:
-    """The hours of the days looked at, with the calls in them and the waits for the next call."""
-
-    def __init__(self, calls: Sequence[int], first: int, until: int, zone: ZoneInfo) -> None:
-        self.calls, self.until = calls, until
-        self.hours: dict[int, tuple[date, int]] = {}
-        """The local day and hour, by the hour's first minute."""
-        for start in range(first - first % HOUR, until, HOUR):
-            local = datetime.fromtimestamp(start * 60, zone)
-            # In a zone that is not whole hours from UTC, hours begin some minutes later than this.
-            self.hours[start] = local.date(), local.hour
-        self.of_day = Counter(self.hours[call - call % HOUR][0] for call in calls)
-        self.of_hour: Counter[tuple[int, int]] = Counter()
-        for call in calls:
-            day, hour = self.hours[call - call % HOUR]
-            self.of_hour[day.weekday(), hour] += 1
-
-    def waits(self, days: Collection[date], minute: int | None) -> dict[int, int]:
-        """By hour of the day: the longest wait for a call, from any minute of it or from this one."""
-        first, last = (0, HOUR - 1) if minute is None else (minute, minute)
-        found: dict[int, list[int]] = defaultdict(list)
-        for start, (day, hour) in self.hours.items():
-            wait = self._longest_wait(start + first, start + last) if day in days else None
-            if wait is not None:
-                found[hour].append(wait)
-        return {hour: _without_outlier(waits) for hour, waits in found.items()}
-
-    def comes(self, days: Collection[date], hour: int, minute: int | None, grace: int) -> bool:
-        """Whether it is no chance that a call came within the grace on each of these days: each had many calls, or about as many as
-        the others. If calls may come at any minute, some must come in the second half of the grace, too."""
-        late = 59 if minute is None else minute
-        counts = self._counts(days, hour, late, late + grace)
-        if not counts or (
-            minute is None and min(self._counts(days, hour, late + grace // 2, late + grace)) == 0
-        ):
-            return False
-        mean, spread = fmean(counts), pvariance(counts)
-        return min(counts) >= MANY or mean * mean >= SURELY * max(spread, 0.01)
-
-    def _counts(self, days: Collection[date], hour: int, first: int, last: int) -> list[int]:
-        return [
-            bisect_right(self.calls, start + last) - bisect_left(self.calls, start + first)
-            for start, (day, of_day) in self.hours.items()
-            if of_day == hour and day in days and start + last < self.until
-        ]
-
-    def _longest_wait(self, first: int, last: int) -> int | None:
-        """The longest wait that begins between these minutes; None if no call has ended it."""
-        place, end = bisect_left(self.calls, first), bisect_left(self.calls, last)
-        if end == len(self.calls):
-            return None
-        begins = [first, *(call + 1 for call in self.calls[place:end])]
-        return max(ends - begin for begin, ends in zip(begins, self.calls[place : end + 1], strict=True))
+def _days_of(text: str) -> frozenset[int]:
+    """``Mon-Fri,Sun``. Raises ``ValueError``."""
+    found: set[int] = set()
+    short = [name[:3] for name in _WEEKDAYS]
+    for part in text.split(","):
+        first, _, last = part.strip().partition("-")
+        if first not in short or (last or first) not in short:
+            raise ValueError("days, like Mon-Fri or Sat,Sun")
+        count = (short.index(last or first) - short.index(first)) % 7
+        found |= {(short.index(first) + more) % 7 for more in range(count + 1)}
+    return frozenset(found)
 
 
-def _without_outlier(waits: list[int]) -> int:
-    """The longest wait. One that is more than three times any other is left out: it was a holiday, or an outage."""
-    *_, second, longest = [0, *sorted(waits)]
-    return second if len(waits) > 2 and longest > 3 * max(second, 2) else longest
+def _hours_of(text: str) -> frozenset[int]:
+    """``8-18``: from 8 to 18 h. Raises ``ValueError``."""
+    found: set[int] = set()
+    for part in text.split(","):
+        first, _, end = part.strip().partition("-")
+        if not (first.isdecimal() and end.isdecimal() and int(first) < int(end) <= 24):
+            raise ValueError("hours, like 8-18 or 0-6,22-24")
+        found |= set(range(int(first), int(end)))
+    return frozenset(found)
 
 
-def propose(
-    calls: Sequence[int], until: int, time_zone: str, quiet_days: Collection[date] = frozenset()
-) -> Proposal | None:
-    """The rhythm that would notice a silence soonest and would have opened at most one incident; None if the calls are too few
-    or have no rhythm. ``calls``: the minutes with a call, in order."""
-    first = until - DAYS * DAY
-    calls = calls[bisect_left(calls, first) : bisect_left(calls, until)]
-    zone = parse_schedule(cron="0 0 * * *", time_zone=time_zone).time_zone
-    if len(calls) < FEWEST_CALLS:
-        return None
-    seen = _Hours(calls, max(first, calls[0]), until, ZoneInfo(zone))
-    if len(seen.of_day) < FEWEST_DAYS:
-        return None
-    looked_at = sorted({day for day, _ in seen.hours.values()})
-    best: Proposal | None = None
-    least = math.inf
-    for told_after, cron, grace, words in sorted(_candidates(seen, looked_at, quiet_days)):
-        if told_after >= least:
-            break
-        rings = rhythm_of(cron, grace, zone, quiet_days).rings(calls, until)
-        # A rhythm that would have opened one is better only if it notices a silence in half the time.
-        if len(rings) <= MOST_RINGS and told_after * (1 + len(rings)) < least:
-            least = told_after * (1 + len(rings))
-            best = Proposal(cron, grace, zone, words, rings)
-    return best
-
-
-def _candidates(
-    seen: _Hours, looked_at: list[date], quiet_days: Collection[date]
-) -> Iterator[tuple[float, str, int, str]]:
-    """Yields possible rhythms: the minutes after which a silence is noticed on average, cron expression, grace, words."""
-    active = {
-        weekday
-        for weekday in range(7)
-        for days in [[day for day in looked_at if day.weekday() == weekday and day not in quiet_days]]
-        if len(days) > 1 and sum(day in seen.of_day for day in days) >= 0.75 * len(days)
-    }
-    usual = sorted(seen.of_day[day] for day in looked_at if day.weekday() in active)
-    for weekdays in {frozenset(active), frozenset(active & {0, 1, 2, 3, 4})}:
-        # A day with nearly no call, as a holiday has, does not show how long a wait may be.
-        days = {
-            day
-            for day in looked_at
-            if day.weekday() in weekdays
-            and (len(weekdays) == 7 or day not in quiet_days)
-            and seen.of_day[day] * 20 > usual[len(usual) // 2]
-        }
-        for minute in (None, *_usual_minutes(seen.calls)):
-            waits = seen.waits(days, minute)
-            for longest in sorted(set(waits.values())):
-                hours = {hour for hour, wait in waits.items() if wait <= longest}
-                grace = _grace(longest, len(days) * len(hours))
-                hours = {hour for hour in hours if grace and seen.comes(days, hour, minute, grace)}
-                if grace and hours:
-                    cron = _cron(weekdays, hours, minute, grace)
-                    words = _words(weekdays, hours, minute, grace)
-                    yield _told_after(seen.of_hour, weekdays, hours, minute, grace), cron, grace, words
-
-
-def _usual_minutes(calls: Sequence[int]) -> list[int]:
-    """If most calls come around one minute of the hour: that minute and the ten before it."""
-    [(minute, _)] = Counter(call % HOUR for call in calls).most_common(1)
-    near = sum((call - minute + 10) % HOUR <= 20 for call in calls)
-    return [(minute - early) % HOUR for early in range(11)] if near >= 0.8 * len(calls) else []
-
-
-def _grace(longest: int, waits: int) -> int | None:
-    """The longest wait seen, and more: random waits have a longer maximum in a quarter than in a month, by this much."""
-    enough = longest * (1 + 7 / math.log(max(waits, 3)))
-    return next((grace for grace in _GRACES if grace >= enough), None)
-
-
-def _step(grace: int) -> int:
-    return next(step for step in _STEPS if step <= max(grace / 4, 1))
-
-
-def _told_after(
-    of_hour: Counter[tuple[int, int]],
-    weekdays: Collection[int],
-    hours: Collection[int],
-    minute: int | None,
-    grace: int,
-) -> float:
-    asked = [day * 24 + hour for day in weekdays for hour in hours]
-    total = 0.0
-    for (weekday, hour), count in of_hour.items():
-        here = weekday * 24 + hour
-        # A call may come after this hour's minute, and then the next hour counts.
-        away = min((one - here) % 168 or (0 if minute is None else 168) for one in asked)
-        total += count * (away * HOUR + grace + (_step(grace) if minute is None else 0))
-    # Between two that take about as long, the one with fewer words is better.
-    return total / of_hour.total() * (1 + 0.1 * (len(_runs(hours)) + len(_runs(weekdays))))
-
-
-def _cron(weekdays: Collection[int], hours: Collection[int], minute: int | None, grace: int) -> str:
-    step = _step(grace)
-    minutes = (
-        str(minute) if minute is not None else "0" if step == HOUR else "*" if step == 1 else f"*/{step}"
+def _in_days(days: Collection[int]) -> str:
+    return ",".join(
+        _WEEKDAYS[first][:3] + (f"-{_WEEKDAYS[last][:3]}" if last > first else "")
+        for first, last in _runs(days)
     )
-    days = "*" if len(weekdays) == 7 else _ranges([day + 1 for day in weekdays])  # Sunday is 7
-    return f"{minutes} {'*' if len(hours) == 24 else _ranges(hours)} * * {days}"
+
+
+def _in_hours(hours: Collection[int]) -> str:
+    return ",".join(f"{first}-{last + 1}" for first, last in _runs(hours))
 
 
 def _runs(numbers: Collection[int]) -> list[tuple[int, int]]:
@@ -250,18 +151,178 @@ def _runs(numbers: Collection[int]) -> list[tuple[int, int]]:
     return runs
 
 
-def _ranges(numbers: Collection[int]) -> str:
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in _runs(numbers))
+class Proposal(Struct, frozen=True):
+    rhythm: Rhythm
+    in_words: str
+    """*Monday to Friday, 8 to 18 h: at most 40 minutes without a call*."""
+    rings: list[int]
+    """The minutes at which it would have opened an incident."""
+    moved: int
+    """How many it would have opened if each call had come an hour earlier, or later: the larger number."""
+
+    @property
+    def keeps_hours(self) -> bool:
+        """Whether it depends on the hours or the days of people."""
+        row = self.rhythm.rows[0]
+        return len(row.days) * len(row.hours) < 7 * 24
 
 
-def _words(weekdays: Collection[int], hours: Collection[int], minute: int | None, grace: int) -> str:
-    days = [
-        _WEEKDAYS[first] + (f" to {_WEEKDAYS[last]}" if last > first else "")
-        for first, last in _runs(weekdays)
-    ]
-    at = [f"{first} to {last + 1} h" for first, last in _runs(hours)]
-    when = "every day" if len(weekdays) == 7 else ", ".join(days)
-    when += "" if len(hours) == 24 else ", " + ", ".join(at)
-    if minute is not None:
-        return f"{when}, within {duration(grace * 60)} after minute {minute} of the hour"
-    return f"{when}, at most {duration(grace * 60)} apart"
+def propose(
+    calls: Sequence[int], until: int, time_zone: str, quiet_days: Collection[date] = frozenset()
+) -> Proposal | None:
+    """The rhythm that these calls have kept, with room for chance and for quieter seasons; None if the calls are too few.
+    ``calls``: the minutes with a call, in order."""
+    zone = ZoneInfo(parse_schedule(cron="@daily", time_zone=time_zone).time_zone)
+    first = until - DAYS * DAY
+    calls = calls[bisect_left(calls, first) : bisect_left(calls, until)]
+    if len(calls) < FEWEST_CALLS:
+        return None
+    first = max(first, calls[0])
+    hours = [datetime.fromtimestamp(start * 60, zone) for start in range(first - first % HOUR, until, HOUR)]
+    of_hour = Counter((call - first + first % HOUR) // HOUR for call in calls)
+    of_day: Counter[date] = Counter()
+    for place, hour in enumerate(hours):
+        of_day[hour.date()] += of_hour[place]
+    if sum(count > 0 for count in of_day.values()) < FEWEST_DAYS:
+        return None
+    best: Rhythm | None = None
+    least = math.inf
+    looked_at = calls[: len(calls) // 2 : len(calls) // (2 * LOOKED_AT) + 1]
+    for weight, usual in _shapes(len(calls), hours, of_hour, _groups(of_day, quiet_days)):
+        loads = [
+            weight.get((hour.weekday(), hour.hour), 0.0) if hour.date() in usual else 0.0 for hour in hours
+        ]
+        allowed = _allowed(calls, first - first % HOUR, loads)
+        rhythm = _rhythm(weight, allowed, str(zone), frozenset(quiet_days))
+        if rhythm is None or len(rhythm.rings(calls, until)) > MOST_RINGS:
+            continue
+        # Between two that take about as long to notice a silence, the one with fewer rows is better.
+        told_after = sum(rhythm.deadline(call) - call for call in looked_at) * (1 + 0.1 * len(rhythm.rows))
+        if told_after < least:
+            best, least = rhythm, told_after
+    if best is None:
+        return None
+    moved = max(len(best.rings([call + by for call in calls], until + by)) for by in (-HOUR, HOUR))
+    return Proposal(best, _in_words(best), best.rings(calls, until), moved)
+
+
+def _shapes(
+    calls: int, hours: Sequence[datetime], of_hour: Mapping[int, int], groups: Sequence[set[date]]
+) -> Iterator[tuple[dict[tuple[int, int], float], set[date]]]:
+    """Yields what may be usual: how many calls come in which hours of the week, and the days that show it. With few calls, an hour
+    or a day without any may be chance."""
+    every, usual = {hour.date() for hour in hours}, set().union(*groups)
+    yield _weights(hours, of_hour, every, 0), every
+    if calls >= 7 * SURELY:
+        yield _weights(hours, of_hour, usual, 0), usual
+    if calls >= 24 * SURELY:
+        yield _weights(hours, of_hour, usual, 1), usual
+        weight: dict[tuple[int, int], float] = {}
+        for days in groups:
+            weight |= _weights(hours, of_hour, days, LEVELS)
+        yield weight, usual
+
+
+def _groups(of_day: Mapping[date, int], quiet_days: Collection[date]) -> list[set[date]]:
+    """Days of the week with about as many calls, without holidays and days that look like one."""
+    days: dict[int, list[date]] = defaultdict(list)
+    for day in of_day:
+        if day not in quiet_days:
+            days[day.weekday()].append(day)
+    typical = {weekday: sorted(of_day[day] for day in same)[len(same) // 2] for weekday, same in days.items()}
+    most = max(typical.values(), default=0)
+    levels: dict[int, set[date]] = defaultdict(set)
+    for weekday, same in days.items():
+        if typical[weekday] > HOLIDAY * most:
+            level = round(math.log(most / typical[weekday], 2))
+            levels[level] |= {day for day in same if of_day[day] > HOLIDAY * typical[weekday]}
+    return list(levels.values())
+
+
+def _weights(
+    hours: Sequence[datetime], of_hour: Mapping[int, int], days: Collection[date], levels: int
+) -> dict[tuple[int, int], float]:
+    """By weekday and hour: the calls that usually come in it, as the mean of all hours of its row. Hours with next to no calls are
+    in no row, unless there are no ``levels``."""
+    counts: dict[int, list[int]] = defaultdict(list)
+    for place, start in enumerate(hours):
+        if start.date() in days:
+            counts[start.hour].append(of_hour.get(place, 0))
+    mean = {hour: sum(found) / len(found) for hour, found in counts.items()}
+    most = max(mean.values())
+    rows: dict[int, list[int]] = defaultdict(list)
+    for hour, usual in mean.items():
+        if not levels:
+            rows[0].append(hour)
+        elif usual * LEVEL**LEVELS > most:
+            rows[min(int(math.log(most / usual, LEVEL) + 1e-9), levels - 1)].append(hour)
+    weekdays = {day.weekday() for day in days}
+    return {
+        (weekday, hour): sum(mean[one] for one in row) / len(row)
+        for row in rows.values()
+        for hour in row
+        for weekday in weekdays
+    }
+
+
+def _allowed(calls: Sequence[int], first: int, loads: Sequence[float]) -> float:
+    """How many calls that usually come may be missing before it is no chance any more: as the longest gaps grow, they would be
+    longer by chance in a longer time, and in a quieter season."""
+    before = [0.0, *accumulate(loads)]
+
+    def until(minute: int) -> float:
+        hour, rest = divmod(minute - first, HOUR)
+        return before[hour] + loads[hour] * rest / HOUR
+
+    gaps = sorted(until(later) - until(call) for call, later in pairwise(calls))
+    found = []
+    for part in TAILS:
+        tail = gaps[int(len(gaps) * (1 - part)) :]
+        over = sum(tail) / len(tail) - tail[0]
+        if len(tail) < FEW:
+            over = max(over, sum(gaps) / len(gaps))
+        found.append(tail[0] + over * math.log(len(tail) * RARELY) * DRIFT)
+    return max(_without_outlier(gaps), min(found))
+
+
+def _without_outlier(gaps: list[float]) -> float:
+    """The longest gap. One that is more than three times any other is left out: it was a holiday, or an outage."""
+    *_, second, longest = gaps
+    return second if longest > 3 * second else longest
+
+
+def _rhythm(
+    weight: Mapping[tuple[int, int], float], allowed: float, time_zone: str, quiet_days: frozenset[date]
+) -> Rhythm | None:
+    by_quiet: dict[int, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
+    for (weekday, hour), usual in weight.items():
+        by_quiet[_round(allowed * HOUR / usual)][weekday].add(hour)
+    rows = []
+    for quiet, of_days in sorted(by_quiet.items()):
+        same: dict[frozenset[int], set[int]] = defaultdict(set)
+        for weekday, hours in of_days.items():
+            same[frozenset(hours)].add(weekday)
+        rows += [Row(frozenset(days), hours, quiet) for hours, days in same.items()]
+    if not rows or rows[0].quiet > LONGEST:
+        return None
+    return Rhythm(tuple(rows), time_zone, quiet_days)
+
+
+def _round(minutes: float) -> int:
+    """Up, to a number that people write. A minute more: a gap as long as the longest is none yet."""
+    step = 1 if minutes < 30 else 5 if minutes < 120 else 10 if minutes < 480 else 60
+    return max(SHORTEST, math.ceil((minutes + 1) / step) * step)
+
+
+def _in_words(rhythm: Rhythm) -> str:
+    said = []
+    for row in rhythm.rows:
+        days = [
+            _WEEKDAYS[first] + (f" to {_WEEKDAYS[last]}" if last > first else "")
+            for first, last in _runs(row.days)
+        ]
+        when = "every day" if len(row.days) == 7 else ", ".join(days)
+        hours = [f"{first} to {last + 1} h" for first, last in _runs(row.hours)]
+        when += "" if len(row.hours) == 24 else ", " + ", ".join(hours)
+        said.append(f"{when}: at most {duration(row.quiet * 60)} without a call")
+    return "; ".join(said)

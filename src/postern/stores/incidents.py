@@ -93,6 +93,13 @@ class Incidents(Repository):
         closed = closed.where(incidents.c.webhook_id == webhook_id, incidents.c.kind == kind)
         return seconds(connection.scalar(closed) or 0)
 
+    @reads
+    def ended_by_themselves(self, connection: Connection, webhook_id: str, because: str, since: float) -> int:
+        """How many incidents closed for this reason since then, without anybody having acknowledged them."""
+        over = incidents.c.closed_because == because, incidents.c.closed_at >= milliseconds(since)
+        of = incidents.c.webhook_id == webhook_id, incidents.c.acknowledged_at.is_(None)
+        return connection.scalar(select(func.count()).select_from(incidents).where(*of, *over)) or 0
+
     @writes
     def begin(
         self, connection: Connection, webhook_id: str, kind: str, found: Found, now: float
@@ -104,20 +111,22 @@ class Incidents(Repository):
         return made if insert_first(connection, incidents, row | _gathered(found)) else None
 
     @writes
-    def gather(self, connection: Connection, incident_id: str, found: Found) -> None:
-        connection.execute(
-            update(incidents).where(incidents.c.id == incident_id, _OPEN).values(_gathered(found))
-        )
+    def gather(
+        self, connection: Connection, incident_id: str, found: Found, news_at: float | None = None
+    ) -> None:
+        """``news_at``: there is something else to tell, which nobody has acknowledged."""
+        values = _gathered(found)
+        if news_at is not None:
+            values |= {"tell_at": _told_by(news_at), "acknowledged_at": None, "acknowledged_by": ""}
+        connection.execute(update(incidents).where(incidents.c.id == incident_id, _OPEN).values(values))
 
     @writes
     def close(self, connection: Connection, incident_id: str, now: float, because: str) -> bool:
         over = update(incidents).where(incidents.c.id == incident_id, _OPEN)
-        soon, waits = milliseconds(now + TELL_LEASE), incidents.c.tell_at
         values = {
             "closed_at": milliseconds(now),
             "closed_because": because,
-            # A process that is telling the opening goes on with the end; the end does not wait for a channel that is tried later.
-            "tell_at": case((waits.is_(None), milliseconds(now)), (waits > soon, soon), else_=waits),
+            "tell_at": _told_by(now),
         }
         return changed_one(connection, over.values(values))
 
@@ -146,12 +155,17 @@ class Incidents(Repository):
     def have_told(
         self, connection: Connection, one: Incident, told: dict[str, Told], next_at: float | None, now: float
     ) -> None:
-        """``one`` is the incident as it was claimed. If it was closed meanwhile, the end is told next."""
+        """``one`` is the incident as it was claimed. If it was closed or has another reason meanwhile, that is told next."""
         next_one = None if next_at is None else milliseconds(next_at)
         over = incidents.c.closed_at.is_not(None) if one.closed_at is None else false()
+        other = (
+            or_(incidents.c.reasons != msgspec.json.encode(one.reasons), incidents.c.detail != one.detail)
+            if next_one is None
+            else false()
+        )
         values = {
             "told": msgspec.json.encode(told),
-            "tell_at": case((over, milliseconds(now)), else_=next_one),
+            "tell_at": case((or_(over, other), milliseconds(now)), else_=next_one),
         }
         mine = incidents.c.id == one.id, incidents.c.tell_at == stored(one.tell_at or 0)
         connection.execute(update(incidents).where(*mine).values(values))
@@ -298,6 +312,12 @@ def _refused(since: int) -> Select[tuple[str]]:
     failed = deliveries.c.state == literal_column("'failed'"), UNUSUAL_DELIVERIES
     recent = deliveries.c.started_at.is_(None), deliveries.c.key >= first_id_at("inv", since * 60)
     return select(deliveries.c.webhook_id).where(*failed, *recent)
+
+
+def _told_by(now: float) -> ColumnElement[int | None]:
+    """When an incident is told next. A process that is telling it now goes on; nothing waits for a channel that is tried later."""
+    soon, waits = milliseconds(now + TELL_LEASE), incidents.c.tell_at
+    return case((waits.is_(None), milliseconds(now)), (waits > soon, soon), else_=waits)
 
 
 def _run_failed(webhook_id: str) -> ColumnElement[bool]:

@@ -97,7 +97,7 @@ def test_released_defaults_stay_as_they_are() -> None:
     schedule = ScheduleSetting(url="", every=60)
     token = TokenAuthentication()
     signature = SignatureAuthentication(provider="")
-    alarms = AlarmSettings(rhythm=RhythmSetting(cron="@daily", grace_minutes=60))
+    alarms = AlarmSettings(rhythm=RhythmSetting(rows=["Mon-Sun 0-24: 1500"], time_zone="UTC"))
     settings = WebhookSettings(name="", authentication=token, schedule=schedule, alarms=alarms)
     assert as_document(settings) == {
         "name": "",
@@ -143,7 +143,7 @@ def test_released_defaults_stay_as_they_are() -> None:
             "answers": True,
             "sharePercent": 50,
             "waitsMinutes": 5,
-            "rhythm": {"cron": "@daily", "graceMinutes": 60, "timeZone": "UTC"},
+            "rhythm": {"rows": ["Mon-Sun 0-24: 1500"], "timeZone": "UTC"},
         },
         "historyRetentionDays": None,
         "bodyRetentionDays": None,

@@ -150,7 +150,7 @@ def test_everything_that_is_described_is_answered_and_noted_and_nothing_else(ser
     assert len(told["samples"]) == 1 and told["samples"][0]["wouldVerifyIf"]
     api.checked("POST", f"{incident}/acknowledge")
     assert not api.checked("POST", "channel-tests")["items"][0]["taken"]
-    assert api.checked("GET", f"webhooks/{mistaken['id']}/rhythm")["cron"] is None
+    assert api.checked("GET", f"webhooks/{mistaken['id']}/rhythm")["rows"] == []
     fixed = api.checked("POST", f"{rejected}/fix", {"number": 0})
     assert fixed["authentication"]["provider"] == "github"
     elsewhere = {"authentication": {"scheme": {**notion, "signature": ["header:X-Other"]}}}

@@ -241,23 +241,27 @@ async def test_where_the_engine_is_away_it_is_told_once(house: House) -> None:
 
 
 async def test_a_silence_opens_after_the_grace_and_ends_with_the_next_call(desk: Desk) -> None:
-    rhythm = {"cron": "*/10 * * * *", "graceMinutes": 5, "timeZone": "UTC"}
+    rhythm = {"rows": ["Mon-Sun 0-24: 15"], "timeZone": "UTC"}
     webhook_id = await desk.webhook(alarms={"rhythm": rhythm})
     clock = Clock(desk, -86_400 * 2)  # the setting is older
     clock.now -= clock.now % 600
-    await desk.call(webhook_id, {"n": 1}, at=clock.now + 30)
-    # By 10 minutes after the call one should have come, and by 15 it is told.
-    for minute in range(1, 21):
+    await clock.passes(0)
+    # The second silence has to last half as long again: the first one ended by itself.
+    for number, quiet in ((1, 15), (2, 23)):
+        await desk.call(webhook_id, {"n": number}, at=clock.now)
+        last = clock.now
+        for minute in range(1, 31):
+            await clock.passes(60)
+            assert len(await clock.open()) == (minute > quiet)
+        await desk.call(webhook_id, {"n": number}, at=clock.now)
         await clock.passes(60)
-        assert len(await clock.open()) == (minute > 15)
-    await desk.call(webhook_id, {"n": 2}, at=clock.now)
-    await clock.passes(60)
-    (one,) = await told(desk)
-    assert (one.kind, one.closed_because, one.first_at % 600) == ("silence", "calls come again", 0)
+        one, *_ = await told(desk)
+        assert (one.kind, one.closed_because) == ("silence", "calls come again")
+        assert float(one.first_at) == last - last % 60
 
 
 async def test_a_gateway_that_was_away_does_not_say_that_nobody_called(desk: Desk) -> None:
-    rhythm = {"cron": "*/10 * * * *", "graceMinutes": 5}
+    rhythm = {"rows": ["Mon-Sun 0-24: 15"], "timeZone": "UTC"}
     webhook_id = await desk.webhook(alarms={"rhythm": rhythm})
     clock = Clock(desk, -86_400 * 2)
     await desk.call(webhook_id, {"n": 1}, at=clock.now)
@@ -317,6 +321,61 @@ async def test_of_two_processes_that_judge_one_opens_and_the_other_goes_on_when_
         clock.now += 20
         await other.round()
         assert [one.count for one in await clock.open()] == [5]
+
+
+async def test_a_stranger_who_keeps_an_incident_open_does_not_hide_that_good_calls_stop(desk: Desk) -> None:
+    webhook_id = await desk.webhook(authentication=GITHUB)
+    clock = Clock(desk, 10 * HOUR)
+
+    async def call(secret: str) -> None:
+        await desk.call(webhook_id, b"{}", signed(secret, b"{}"), at=clock.now)
+
+    for _ in range(3):
+        await call("a guess of a stranger")
+    await clock.passes(20)
+    for _ in range(3):
+        await call(GITHUB["secret"])
+        await clock.passes(300)
+        await call("a guess of a stranger")
+    await clock.passes(20)
+    (incident,) = await clock.open()
+    await acknowledge(desk.gateway, ACTOR, incident.id)
+    for _ in range(3):
+        await clock.passes(300)
+        await call("a secret that has expired")
+    assert [one.detail for one in await clock.open()] == [""]
+    await clock.passes(120)
+    (again,) = await clock.open()
+    assert again.detail.startswith("No call has been accepted since ") and again.acknowledged_at is None
+    assert again.detail in (await show(desk.gateway, ACTOR, again.id)).sentence
+
+
+async def test_bad_calls_of_a_quarter_that_is_summed_up_close_it_no_sooner(desk: Desk) -> None:
+    webhook_id = await desk.webhook(payloadLimitBytes=20)
+    clock = Clock(desk, 10 * HOUR)
+    clock.now -= clock.now % 900 - 14 * 60  # the last minute of a quarter
+    for _ in range(3):
+        await desk.call(webhook_id, b"no JSON", at=clock.now)
+    await clock.passes(15)
+    assert [float(one.first_at) for one in await clock.open()] == pytest.approx([clock.now - 15], abs=0.002)
+    bad = clock.now - 15
+    await clock.passes(180)
+    await desk.call(webhook_id, {"n": 1}, at=clock.now)
+    while await clock.open():
+        await clock.passes(60)
+        await desk.store.volumes.roll_up(clock.now)
+    assert clock.now - bad >= 15 * 60
+
+
+async def test_rejected_calls_are_no_silence(desk: Desk) -> None:
+    rhythm = {"rows": ["Mon-Sun 0-24: 10"], "timeZone": "UTC"}
+    webhook_id = await desk.webhook(payloadLimitBytes=20, alarms={"rhythm": rhythm})
+    clock = Clock(desk, -86_400 * 2)
+    await desk.call(webhook_id, {"n": 1}, at=clock.now)
+    for _ in range(20):
+        await desk.call(webhook_id, b"no JSON", at=clock.now)
+        await clock.passes(60)
+    assert [one.kind for one in await clock.open()] == ["rejected"]
 
 
 async def test_what_nobody_watches_any_more_is_over(desk: Desk) -> None:

@@ -12,6 +12,7 @@ from postern.core.address import Allowlist, InvalidRanges
 from postern.core.calls.cors import origin_problem
 from postern.core.calls.paths import path_problem
 from postern.core.problems import FieldRefused
+from postern.core.rhythm import row_of
 from postern.core.schedules import parse_schedule
 from postern.core.visible import on_one_line
 from postern.core.webhooks.grouping import MOST_TAGS, distinct, tag_problem
@@ -96,6 +97,18 @@ def tags(written: list[str]) -> list[str]:
 origins = each_without(origin_problem)
 
 
+def rhythm_rows(written: list[str]) -> list[str]:
+    found = []
+    for place, one in enumerate(written):
+        try:
+            found.append(str(row_of(one)))
+        except ValueError as error:
+            raise FieldRefused(str(place), str(error)) from None
+    if not found:
+        raise ValueError("write at least one row, like Mon-Fri 8-18: 90")
+    return found
+
+
 def ranges(written: list[str]) -> list[str]:
     try:
         Allowlist.parse(written)
@@ -110,10 +123,6 @@ def countable(rate: float) -> float:
     if rate < SLOWEST_RATE:
         raise ValueError(f"write {SLOWEST_RATE:.5f} (about one call a day) or more")
     return rate
-
-
-def cron(expression: str) -> str:
-    return parse_schedule(cron=expression).cron or ""
 
 
 def time_zone(name: str) -> str:

@@ -155,12 +155,18 @@ class ScheduleSetting(Setting, frozen=True):
 
 
 class RhythmSetting(Setting, frozen=True):
-    """The rhythm of calls: after each time of the ``cron`` expression, a call must come within the grace. Otherwise an incident
-    opens."""
+    """The rhythm of calls: days, hours, and how many minutes may go by without a call. Otherwise an incident opens."""
 
-    cron: Annotated[str, Bounds(check=bounds.cron)]
-    grace_minutes: Annotated[int, Bounds(ge=1, le=30 * 1440)]
-    time_zone: Annotated[str, Bounds(check=bounds.time_zone)] = "UTC"
+    rows: Annotated[
+        list[str],
+        Meta(
+            description="Each like Mon-Fri 8-18: 90. Quiet minutes count only in the hours of a row; the first row that names an hour counts."
+        ),
+        Bounds(check=bounds.rhythm_rows, max_length=40),
+    ]
+    time_zone: Annotated[
+        str, Meta(description="Whose hours these are, like Europe/Berlin."), Bounds(check=bounds.time_zone)
+    ]
 
 
 class AlarmSettings(Setting, frozen=True):

@@ -6,7 +6,7 @@ from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.options import Group, limit_option
 from postern.surfaces.cli.run import out, plain, report, show, show_page
 from postern.usecases.alarms.views import Incident, IncidentStory, ProposedRhythm, TriedChannel
-from postern.usecases.answers import Listing
+from postern.usecases.answers import Listing, as_json
 
 commands = Group("incidents", help="Incidents that alarms have found, and rhythms of webhooks.")
 incident_argument = click.argument("incident", metavar="INCIDENT", help="The incident's id (inc_…).")
@@ -53,14 +53,14 @@ def acknowledge(incident: str) -> None:
 
 
 @commands.command("rhythm")
-@click.option("--time-zone", default="UTC", help="In whose hours, like Europe/Berlin.")
-def rhythm(webhook: str, time_zone: str) -> None:
+@click.option("--time-zone", help="In whose hours, like Europe/Berlin. Needed if the calls keep to hours.")
+def rhythm(webhook: str, time_zone: str | None) -> None:
     """Propose the rhythm of a webhook: when its calls come, and how often it would have rung."""
     found = api.get(ProposedRhythm, "webhooks", webhook, "rhythm", time_zone=time_zone)
     report(found, found.evidence)
-    if found.cron:
-        setting = f'{{"cron": "{found.cron}", "graceMinutes": {found.grace_minutes}, "timeZone": "{found.time_zone}"}}'
-        out.print(f"To be told of a silence, set alarms.rhythm to {setting}")
+    if found.rows:
+        setting = as_json({"rows": found.rows, "timeZone": found.time_zone})
+        out.print(f"To be told of a silence, set alarms.rhythm to {setting.decode()}")
 
 
 @commands.command("test")

@@ -21,7 +21,10 @@ class IncidentQuery(OnePage):
 
 
 class RhythmQuery(Shape):
-    time_zone: Text = Field(default="UTC", description="The time zone of its hours, like Europe/Berlin.")
+    time_zone: Text = Field(
+        default="",
+        description="The time zone of its hours, like Europe/Berlin. Needed if the calls keep to hours.",
+    )
 
 
 @row("GET", "/incidents", "List incidents")

@@ -8,7 +8,7 @@ from postern.core.alarms import ALARMS, AlarmKind, Incident
 from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import PROBLEMS, Refused, existing
 from postern.core.rhythm import DAY, DAYS, Proposal, propose
-from postern.core.schedules import InvalidSchedule, duration
+from postern.core.schedules import InvalidSchedule
 from postern.core.verdict import UNPROVEN
 from postern.usecases.access.audit import noted
 from postern.usecases.alarms import views
@@ -76,10 +76,10 @@ async def acknowledge(gateway: Gateway, actor: Actor, incident_id: str) -> views
 
 
 async def rhythm(
-    gateway: Gateway, actor: Actor, webhook_id: str, time_zone: str = "UTC"
+    gateway: Gateway, actor: Actor, webhook_id: str, time_zone: str = ""
 ) -> views.ProposedRhythm:
     """Propose the rhythm that the calls of the last 30 days have kept, with how often it would have rung. Nothing is proposed
-    if there were few calls, or no rhythm in them."""
+    if there were few calls, or if they keep hours and it is not said in which time zone."""
     require(actor, "read")
     await stored(gateway, webhook_id)
     until = int(gateway.clock() // 60)
@@ -89,30 +89,35 @@ async def rhythm(
         calls += await gateway.store.incidents.call_minutes(webhook_id, since, min(since + WEEK, until))
     try:
         found: Proposal | None = await line.run(
-            lambda: propose(calls, until, time_zone, gateway.alarms.quiet_days)
+            lambda: propose(calls, until, time_zone or "UTC", gateway.alarms.quiet_days)
         )
     except InvalidSchedule as error:
         raise Refused("invalid_request", f"timeZone: {error}") from None
-    few = f"The {len(calls)} minutes with calls in the last {DAYS} days are too few, or too irregular, to propose a rhythm."
+    why_not = f"The {len(calls)} minutes with calls in the last {DAYS} days are too few, or too irregular, to propose a rhythm."
+    if found and found.keeps_hours and not time_zone:
+        found, why_not = (
+            None,
+            "These calls keep to hours. Say the time zone of the people, like Europe/Berlin.",
+        )
     return views.ProposedRhythm(
-        cron=found.cron if found else None,
-        grace_minutes=found.grace if found else None,
-        time_zone=time_zone,
+        rows=[str(row) for row in found.rhythm.rows] if found else [],
+        time_zone=time_zone or "UTC",
         in_words=found.in_words if found else "",
-        evidence=_evidence(found) if found else few,
+        evidence=_evidence(found) if found else why_not,
         days=DAYS,
         would_have_rung=[Time(minute * 60) for minute in found.rings] if found else [],
     )
 
 
 def _evidence(found: Proposal) -> str:
-    often = {0: "never have rung", 1: "have rung once"}.get(
-        len(found.rings), f"have rung {len(found.rings)} times"
-    )
-    return (
-        f"{found.in_words[:1].upper()}{found.in_words[1:]}. Over the last {DAYS} days it would {often}. A silence is told "
-        f"{duration(found.grace * 60)} after a call should have come."
-    )
+    said = f"{found.in_words[:1].upper()}{found.in_words[1:]}. Over the last {DAYS} days it would {_rung(len(found.rings))}"
+    if found.moved > len(found.rings):
+        said += f"; with each call an hour earlier or later, {_rung(found.moved)}: the time zone must be that of the calls"
+    return f"{said}."
+
+
+def _rung(often: int) -> str:
+    return {0: "never have rung", 1: "have rung once"}.get(often, f"have rung {often} times")
 
 
 async def _found(gateway: Gateway, incident_id: str) -> Incident:
@@ -185,7 +190,7 @@ def sentence_of(incident: Incident) -> str:
     )
     match incident.kind:
         case "rejected":
-            return f"{_calls(incident.count)} rejected: {why}."
+            return f"{_calls(incident.count)} rejected: {why}. {incident.detail}".strip()
         case "not_started":
             return f"{_calls(incident.count)} could not be started: {why}."
         case "runs_failed":

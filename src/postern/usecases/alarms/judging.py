@@ -5,6 +5,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 
+from msgspec.structs import replace
+
 from postern.core.alarms import (
     ALARMS,
     IN_A_ROW,
@@ -24,10 +26,12 @@ from postern.core.alarms import (
     ignored_reasons,
     incident_start,
     is_bad,
+    reasons_to_tell,
+    stopped_at,
     without,
 )
 from postern.core.operations.retention import DAY
-from postern.core.rhythm import rhythm_of
+from postern.core.rhythm import REMEMBERED, rhythm_of
 from postern.core.webhooks.webhook import Webhook
 from postern.observe.logs import log
 from postern.usecases.runtime.gateway import Gateway
@@ -48,6 +52,7 @@ SELDOM = 3600.0
 LITTLE_ROOM = 5 * 2**30
 """Bytes: on a large disk, a tenth that is free lasts for long."""
 OPEN_FOR_LONG = 3600.0
+CALLS_AGAIN = "calls come again"
 KNOWN_FOR = 30 * 1440
 """Minutes: a reason that occurred within these is not new."""
 OF_CALLS = tuple(kind for kind, alarm in ALARMS.items() if alarm.is_of_calls)
@@ -141,7 +146,7 @@ class AlarmLoop:
         if before is None:
             await self._begin("", "gateway", found, now)
         else:
-            await self._gateway.store.incidents.gather(before.id, found)
+            await self._gather(before, found, now)
         runtime.troubles_seen = {}
 
     async def _judge_room(self, now: float) -> None:
@@ -211,11 +216,12 @@ class AlarmLoop:
         """``waits``: since when deliveries wait that were tried in vain for too long."""
         incident, minute = self._open.get((webhook.id, kind)), int(now // 60)
         ignored: frozenset[str] = frozenset()
-        if kind == "rejected" and any(STRANGERS & counted.keys() for counted in minutes.values()):
+        stopped = None
+        if kind == "rejected" and (incident or any(STRANGERS & one.keys() for one in minutes.values())):
             past = await self._gateway.store.incidents.minutes(
                 [webhook.id], minute - WEEK - LOOK_BACK, minute + 1
             )
-            ignored = ignored_reasons(past[webhook.id], minute)
+            ignored, stopped = ignored_reasons(past[webhook.id], minute), stopped_at(past[webhook.id], minute)
         minutes = without(minutes, ignored)
         if incident is None:
             first = await self._first(webhook, kind, minutes, minute)
@@ -229,13 +235,21 @@ class AlarmLoop:
         ignored -= incident.reasons.keys()
         open_for = range(int(incident.first_at // 60), minute + 1)
         found = await self._gathered(webhook.id, kind, open_for, ignored, waits)
-        if found is not None and (found.count, found.last_at) != (incident.count, incident.last_at):
-            await self._gateway.store.incidents.gather(incident.id, found)
+        if found is not None:
+            if stopped is not None and stopped * 60 > incident.first_at:
+                found = replace(found, detail=f"No call has been accepted since {_utc(stopped)}.")
+            await self._gather(incident, found, now)
         long = now - incident.opened_at > OPEN_FOR_LONG
         if found is None:
             await self._close(incident, now, "what waited was started")
         elif not waits and has_recovered(kind, minutes, webhook.alarms.share_percent, minute, long):
             await self._close(incident, now, "calls go well again")
+
+    async def _gather(self, before: Incident, found: Found, now: float) -> None:
+        after = replace(before, count=found.count, reasons=found.reasons, detail=found.detail)
+        news = set(reasons_to_tell(after)) - set(reasons_to_tell(before))
+        if after != before or found.last_at != before.last_at:
+            await self._gateway.store.incidents.gather(before.id, found, now if news else None)
 
     async def _gathered(
         self, webhook_id: str, kind: AlarmKind, span: range, ignored: Collection[str], waits: Sequence[float]
@@ -297,21 +311,30 @@ class AlarmLoop:
         setting, begins = webhook.alarms.rhythm, max(webhook.changed_at, since)
         assert setting is not None
         quiet_days = self._gateway.alarms.quiet_days
-        rhythm = rhythm_of(setting.cron, setting.grace_minutes, setting.time_zone, quiet_days)
-        due = rhythm.deadline(max(last or 0, int(begins // 60)))
+        rhythm = rhythm_of(setting.rows, setting.time_zone, quiet_days)
+        since_minute = max(last or 0, int(begins // 60))
+        due = rhythm.deadline(since_minute)
         self._due[webhook.id] = (setting, begins), due
         incident = self._open.get((webhook.id, "silence"))
         if incident is not None:
             if last is not None and last * 60 > incident.first_at:
-                await self._close(incident, now, "calls come again")
+                await self._close(incident, now, CALLS_AGAIN)
             elif webhook.changed_at > incident.opened_at:
                 await self._close(incident, now, "its settings were changed")
         elif int(now // 60) > due and (webhook.id, "rejected") not in self._open:
             # Calls that come and are rejected have an incident already.
-            by = datetime.fromtimestamp(due * 60, UTC).strftime("%Y-%m-%d %H:%M UTC")
+            lately = now - REMEMBERED * 60
+            ended = await self._gateway.store.incidents.ended_by_themselves(webhook.id, CALLS_AGAIN, lately)
+            due = rhythm.deadline(since_minute, ended)
+            if int(now // 60) <= due:
+                return
             first_at = last * 60.0 if last is not None else begins
-            found = Found(first_at, due * 60.0, 1, {"silence": 1}, f"A call should have come by {by}.")
+            found = Found(first_at, due * 60.0, 1, {"silence": 1}, f"A call should have come by {_utc(due)}.")
             await self._begin(webhook.id, "silence", found, now)
+
+
+def _utc(minute: int) -> str:
+    return datetime.fromtimestamp(minute * 60, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def _is_wanted(webhook: Webhook, kind: AlarmKind) -> bool:

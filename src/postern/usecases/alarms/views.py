@@ -71,11 +71,10 @@ class IncidentStory(Incident):
 
 
 class ProposedRhythm(View):
-    """A rhythm that past calls have kept. ``cron`` is null if none is proposed; ``evidence`` says why. ``wouldHaveRung``: when it
+    """A rhythm that past calls have kept. ``rows`` is empty if none is proposed; ``evidence`` says why. ``wouldHaveRung``: when it
     would have opened an incident."""
 
-    cron: str | None
-    grace_minutes: int | None
+    rows: list[str]
     time_zone: str
     in_words: str
     evidence: str

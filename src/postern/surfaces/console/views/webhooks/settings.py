@@ -103,9 +103,9 @@ async def show(
 async def _proposed(visit: Visit, webhook_id: str, form: Document) -> Context:
     """The rhythm of the calls, where one is asked for: it stands in the form, and is saved by whoever agrees."""
     found = None
-    if zone := visit.query.get("zone", ""):
+    if (zone := visit.query.get("zone")) is not None:
         found = await visit.ask(incidents.rhythm, webhook_id, zone)
-        if found.cron:
+        if found.rows:
             form["alarms"] = form["alarms"] | {"rhythm": as_plain(found)}
     return {"proposed": found}
 
@@ -158,9 +158,8 @@ READ: dict[str, Callable[[Form, str], Any]] = {
     "alarms.answers": Form.on,
     "alarms.sharePercent": Form.number,
     "alarms.waitsMinutes": Form.number,
-    "alarms.rhythm.cron": Form.given,
-    "alarms.rhythm.graceMinutes": Form.number,
-    "alarms.rhythm.timeZone": lambda form, name: form.text(name) or "UTC",
+    "alarms.rhythm.rows": Form.lines,
+    "alarms.rhythm.timeZone": Form.text,
 }
 """The reader of each field. A field is called like its setting, so an error of the setting is shown beside it."""
 
@@ -177,7 +176,7 @@ def request_of(form: Form) -> Patch:
             place[last] = read(form, name)
     if not any(wanted.get("acceptedAnswer", {}).values()):
         wanted |= {"acceptedAnswer": None} if "acceptedAnswer" in wanted else {}
-    if "alarms" in wanted and not wanted["alarms"]["rhythm"]["cron"]:
+    if "alarms" in wanted and not wanted["alarms"]["rhythm"]["rows"]:
         wanted["alarms"]["rhythm"] = None
     if "sendAgain" in wanted and not form.on("sendAgain"):
         wanted["sendAgain"] = None
