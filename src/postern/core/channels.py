@@ -32,6 +32,8 @@ class Told(Struct, frozen=True):
     """Failed tries of the message that is due."""
     next_at: float = 0.0
     error: str = ""
+    reasons: tuple[str, ...] = ()
+    """The reasons that it has heard of (``reasons_to_tell``)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,6 +146,91 @@ async def test_what_was_seen_or_over_before_it_was_told_is_not_told(desk: Desk, 
         assert server.received == []
 
 
+async def test_a_reason_that_comes_later_is_told_once_also_after_somebody_has_acknowledged(
+    desk: Desk,
+) -> None:
+    now = time.time()
+    async with stand_in(lambda _: Reply(200)) as server:
+        loop = channels(desk, at(server, "webhook", f"hook#{SECRET}"))
+        made = await incident(desk)
+        await loop.round()
+        await incidents.acknowledge(desk.gateway, ACTOR, made)
+        for last, later, news in (
+            (1, {}, None),
+            (2, {"malformed_json": 3}, now),
+            (3, {"malformed_json": 4}, None),
+        ):
+            reasons = {"signature_mismatch": 412 + last, **later}
+            found = Found(now - 60, now + last, sum(reasons.values()), reasons)
+            await desk.store.incidents.gather(made, found, news)
+            for _ in range(2):
+                await loop.round()
+        assert [one.json["type"] for one in server.received] == ["incident.opened", "incident.updated"]
+        (again,) = server.received[1:]
+        assert again.headers["webhook-id"] == f"{made}.updated.2" and again.json["data"]["count"] == 417
+        assert [one.acknowledged_at for one in await desk.store.incidents.open()] == [None]
+
+
+@pytest.mark.parametrize("meanwhile", ["closed", "another reason"])
+async def test_what_happens_while_it_is_told_is_told_next(desk: Desk, meanwhile: str) -> None:
+    now = time.time()
+    async with stand_in(lambda _: Reply(200)) as server:
+        loop = channels(desk, at(server, "slack", "x"))
+        made = await incident(desk)
+        (claimed,) = await desk.store.incidents.claim_to_tell(now, 5)
+        if meanwhile == "closed":
+            assert await desk.store.incidents.close(made, now, "calls go well again")
+        else:
+            found = Found(now - 60, now, 415, {"signature_mismatch": 412, "malformed_json": 3})
+            await desk.store.incidents.gather(made, found, now)
+        await loop._tell(claimed)
+        await loop.round()
+        assert len(server.received) == 2
+
+
+async def test_a_dead_channel_is_tried_for_a_day_and_the_end_has_tries_of_its_own(desk: Desk) -> None:
+    clock = HeldClock(desk.gateway)
+    answer = [Reply(500)]
+    async with stand_in(lambda _: answer[0]) as server:
+        loop = channels(desk, at(server, "slack", "x"))
+        made = await incident(desk)
+        began, last, taken = clock.now, clock.now, 0
+        for _ in range(40 * 60):
+            clock.now += 60
+            await loop.round()
+            if len(server.received) > taken:
+                taken, last = len(server.received), clock.now
+        assert taken == telling.MOST_TRIES and 20 * 3600 < last - began < 30 * 3600
+        await incident(desk, "another one")
+        await loop.round()
+        answer[0] = Reply(200)
+        clock.now += 3600
+        await loop.round()
+        (_, told) = (await desk.store.incidents.open())[0].told.popitem()
+        assert (told.tries, told.error) == (0, "")
+        assert await desk.store.incidents.close(made, clock.now, "calls go well again")
+
+
+async def test_a_long_message_is_cut_to_what_every_channel_takes(desk: Desk) -> None:
+    webhook_id = await desk.webhook("Long", fieldMapping={"fieldOne": "text"})
+    now = time.time()
+    await desk.accepted(webhook_id, {"text": "x" * 60_000})
+    failed = update(deliveries).values(state="failed", ended_at=int(now * 1000), error="no")
+    await desk.store.writer.write(lambda connection: connection.execute(failed).rowcount)
+    await desk.store.incidents.begin(webhook_id, "runs_failed", Found(now - 60, now, 1, {"failed": 1}), now)
+    async with stand_in(lambda _: Reply(200)) as server:
+        loop = channels(desk, at(server, "discord", "x"))
+        desk.gateway.alarms = replace(desk.gateway.alarms, tells_values=True)
+        await loop.round()
+        assert len(server.received[0].json["content"]) <= 2000
+
+
+async def test_what_was_acknowledged_is_seen_at_once(desk: Desk) -> None:
+    made = await incident(desk)
+    await incidents.acknowledge(desk.gateway, ACTOR, made)
+    assert [one.acknowledged_by for one in desk.gateway.runtime.incidents] == [ACTOR.name]
+
+
 async def test_of_two_processes_one_tells_and_the_other_takes_over_when_it_is_gone(
     desk: Desk, settings: Settings
 ) -> None:

@@ -1,4 +1,4 @@
-"""Telling incidents to channels: each channel once when an incident opens and once when it closes, by one process at a time."""
+"""Telling incidents to channels, by one process at a time: once when one opens, for each reason that comes later, and at its end."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from postern.core.access.accounts import Actor
-from postern.core.alarms import Incident
+from postern.core.alarms import Incident, reasons_to_tell
 from postern.core.channels import Channel, ChannelKind, Told
 from postern.core.choices import complete
 from postern.core.documents import Document
@@ -42,7 +42,7 @@ FORMS = complete(
     ChannelKind,
     besides=("webhook", "mailto"),
 )
-Moment = Literal["opened", "closed"]
+Moment = Literal["opened", "updated", "closed"]
 
 
 class Notice(Struct, frozen=True):
@@ -85,8 +85,9 @@ class TellLoop:
         error, wait = await _sent(gateway, channel, await _notice(gateway, incident, moment))
         if not error:
             Numbers.told.labels(channel.kind, "told").inc()
-            at = {"opened_at": now} if moment == "opened" else {"closed_at": now}
-            return replace(told, tries=0, next_at=0.0, error="", **at)
+            opened_at, closed_at = told.opened_at or now, now if moment == "closed" else 0.0
+            told = replace(told, tries=0, next_at=0.0, error="", reasons=reasons_to_tell(incident))
+            return replace(told, opened_at=opened_at, closed_at=closed_at)
         tries = told.tries + 1
         outcome = "given up" if tries == MOST_TRIES else "failed"
         Numbers.told.labels(channel.kind, outcome).inc()
@@ -103,7 +104,9 @@ async def test(gateway: Gateway, actor: Actor) -> Listing[views.TriedChannel]:
     if not channels:
         raise Refused("conflict", "there is no channel: set POSTERN_TELL")
     link = f"{gateway.site.base_url}/incidents"
-    said = "Postern: a test. Incidents are told here when they open and when they close."
+    said = (
+        "Postern: a test. Incidents are told here when they open, for each other reason, and when they close."
+    )
     at = str(Time(gateway.clock()))
     document = {"type": "test", "timestamp": at, "data": {"sentence": said, "url": link}}
     notice = Notice(new_id("msg"), said, link, document)
@@ -120,7 +123,11 @@ def _to_tell(incident: Incident, told: Told) -> Moment | None:
         return None
     if incident.closed_at is not None:
         return "closed" if told.opened_at and not told.closed_at else None
-    return "opened" if not told.opened_at and incident.acknowledged_at is None else None
+    if incident.acknowledged_at is not None:
+        return None
+    if not told.opened_at:
+        return "opened"
+    return "updated" if set(reasons_to_tell(incident)) - set(told.reasons) else None
 
 
 async def _notice(gateway: Gateway, incident: Incident, moment: Moment) -> Notice:
@@ -132,16 +139,20 @@ async def _notice(gateway: Gateway, incident: Incident, moment: Moment) -> Notic
     data = {**msgspec.to_builtins(shown, enc_hook=str), "url": link}
     for ours in ("notTold", "acknowledgedAt", "acknowledgedBy"):
         del data[ours]
-    if moment == "closed":
+    at, key = incident.opened_at, f"{incident.id}.{moment}"
+    if moment == "updated":
+        reasons = reasons_to_tell(incident)
+        parts, at, key = ["Another reason.", *parts], incident.last_at, f"{key}.{len(reasons)}"
+    if incident.closed_at is not None and moment == "closed":
+        at = incident.closed_at
         parts = [f"Over: {parts[0]}", f"Closed because {incident.closed_because}."]
     elif gateway.alarms.tells_values:
         data["values"] = await incidents.values_of(gateway, incident)
         pairs = [", ".join(f"{name} {value}" for name, value in one.items()) for one in data["values"]]
         parts.append(f"Newest calls: {'; '.join(pairs)}." if pairs else "")
     said = " ".join(" ".join(filter(None, parts)).split())[:LONGEST_TEXT]
-    at = incident.opened_at if moment == "opened" or incident.closed_at is None else incident.closed_at
     document = {"type": f"incident.{moment}", "timestamp": str(Time(at)), "data": data}
-    return Notice(f"{incident.id}.{moment}", said, link, document)
+    return Notice(key, said, link, document)
 
 
 def _request(channel: Channel, notice: Notice, now: float) -> tuple[dict[str, str], bytes]:
