@@ -7,7 +7,6 @@ The reader judges one that survives: a test is lacking, or it changes nothing, o
 """
 
 import ast
-import copy
 import difflib
 import os
 import random
@@ -18,10 +17,11 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
+from itertools import accumulate, takewhile
 from pathlib import Path
 from queue import SimpleQueue
 from tempfile import TemporaryDirectory
@@ -46,20 +46,22 @@ class Mistake(NamedTuple):
 
 
 def but(node: Any, **fields: object) -> Any:
-    other = copy.copy(node)
-    vars(other).update(fields)
-    return other
+    return type(node)(**{**dict(ast.iter_fields(node)), **fields})
+
+
+def opposite(operator: ast.AST) -> Any:
+    return getattr(ast, OPPOSITE[type(operator).__name__])()
 
 
 def mistakes_of(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     """Their kinds, and what stands there instead."""
     match node:
         case ast.Compare(ops=[op]):
-            yield "operator", but(node, ops=[getattr(ast, OPPOSITE[type(op).__name__])()])
+            yield "operator", but(node, ops=[opposite(op)])
         case ast.BinOp(op=op) if type(op).__name__ in OPPOSITE:
-            yield "operator", but(node, op=getattr(ast, OPPOSITE[type(op).__name__])())
+            yield "operator", but(node, op=opposite(op))
         case ast.BoolOp(op=op, values=values):
-            yield "operator", but(node, op=getattr(ast, OPPOSITE[type(op).__name__])())
+            yield "operator", but(node, op=opposite(op))
             for one in values:
                 rest = [other for other in values if other is not one]
                 yield "condition", but(node, values=rest) if len(rest) > 1 else rest[0]
@@ -69,9 +71,7 @@ def mistakes_of(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
             yield "constant", ast.Constant(not value)
         case ast.Constant(value=int(value) | float(value)):
             yield "constant", ast.Constant(value + 1)
-        case ast.Constant(value=str(value)) if (
-            " " not in value
-        ):  # a test that repeats a sentence proves nothing
+        case ast.Constant(value=str(value)) if " " not in value:  # tests that repeat sentences prove nothing
             yield "constant", ast.Constant(value + "x")
         case ast.Constant(value=bytes(value)):
             yield "constant", ast.Constant(value + b"x")
@@ -90,17 +90,21 @@ def mistakes_of(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
             pass
 
 
-def carried_out(tree: ast.AST) -> Iterator[tuple[Any, bool]]:
-    """Nodes and whether they are conditions; no types, no documentation, no f-strings (Python 3.11 says wrong places there)."""
-    if isinstance(tree, ast.JoinedStr) or (
-        isinstance(tree, ast.Subscript) and "Literal" in ast.dump(tree.value)
-    ):
+def carried_out(tree: ast.AST) -> Iterator[tuple[Any, list[tuple[str, ast.AST]]]]:
+    """What is no type, no documentation and no f-string (Python 3.11 says wrong places there), and its mistakes."""
+    is_choice = isinstance(tree, ast.Subscript) and ast.unparse(tree.value) == "Literal"
+    if is_choice or isinstance(tree, ast.JoinedStr):
         return
     for name, value in ast.iter_fields(tree):
         for node in value if isinstance(value, list) else [value]:
             is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
             if isinstance(node, ast.AST) and name not in ("annotation", "returns") and not is_text:
-                yield node, name in ("test", "ifs")
+                negated = (
+                    [("condition", ast.UnaryOp(ast.Not(), node))]
+                    if name in ("test", "ifs") and isinstance(node, ast.expr)
+                    else []
+                )
+                yield node, [*mistakes_of(node), *negated]
                 yield from carried_out(node)
 
 
@@ -108,25 +112,18 @@ def carried_out(tree: ast.AST) -> Iterator[tuple[Any, bool]]:
 def mistakes(file: str) -> dict[str, list[tuple[int, int, bytes]]]:
     """By their kind: the bytes of the file, and what stands there instead."""
     text = (SOURCE / file).read_bytes()
-    starts = [0]
-    for line in text.splitlines(keepends=True):
-        starts.append(starts[-1] + len(line))
+    starts = [0, *accumulate(map(len, text.splitlines(keepends=True)))]
     found: dict[str, list[tuple[int, int, bytes]]] = {kind: [] for kind in KINDS}
-    for node, is_condition in carried_out(ast.parse(text)):
-        for kind, other in [
-            *mistakes_of(node),
-            *[("condition", ast.UnaryOp(ast.Not(), node))] * is_condition,
-        ]:
+    for node, others in carried_out(ast.parse(text)):
+        for kind, other in others:
             new = ast.unparse(ast.fix_missing_locations(other)).encode()
-            begin, end = (
-                starts[node.lineno - 1] + node.col_offset,
-                starts[node.end_lineno - 1] + node.end_col_offset,
-            )
+            begin = starts[node.lineno - 1] + node.col_offset
+            end = starts[node.end_lineno - 1] + node.end_col_offset
             found[kind].append((begin, end, new if isinstance(other, ast.stmt) else b"(" + new + b")"))
     return found
 
 
-def draw(count: int, seed: int, wanted: Sequence[str]) -> list[Mistake]:
+def draw(count: int, seed: int, *wanted: str) -> list[Mistake]:
     asked = tuple(one.removeprefix("src/postern/") for one in wanted) or ("",)
     files = sorted(str(one.relative_to(SOURCE)) for one in SOURCE.rglob("*.py"))
     files = [one for one in files if one.startswith(asked) and not one.startswith(LEFT_OUT)]
@@ -144,37 +141,34 @@ def draw(count: int, seed: int, wanted: Sequence[str]) -> list[Mistake]:
     return [*drawn]
 
 
+def module(file: Path | str) -> str:
+    return ".".join(Path("postern", file).with_suffix("").parts)
+
+
 @cache
 def imported(file: Path) -> set[str]:
     nodes = [one for one in ast.walk(ast.parse(file.read_bytes())) if isinstance(one, ast.ImportFrom)]
     return {f"{node.module}{end}" for node in nodes for end in ("", *(f".{one.name}" for one in node.names))}
 
 
-def module(file: str) -> str:
-    return ".".join(Path("postern", file).with_suffix("").parts)
+def topics(path: str) -> set[str]:
+    return {one.rstrip("s") for one in re.split(r"[/_.]", path.partition("/")[2])} - {"test", "py"}
 
 
 def nearest(file: str) -> list[str]:
     """Files of tests, the nearest first: that import it, that lie where it lies, whose names say its topic."""
-    users = {
-        module(str(one.relative_to(SOURCE))) for one in SOURCE.rglob("*.py") if module(file) in imported(one)
-    }
-
-    def topics(path: str) -> set[str]:
-        return {one.rstrip("s") for one in re.split(r"[/_.]", path.partition("/")[2])} - {"test", "py"}
-
-    near = Counter[str]()
+    users = {module(one.relative_to(SOURCE)) for one in SOURCE.rglob("*.py") if module(file) in imported(one)}
+    near = dict[str, int]()
     for test in (ROOT / "tests").rglob("test_*.py"):
-        place = test.relative_to(ROOT / "tests")
-        if place.parts[0] != "journeys" and f"tests/{place}" not in LAST:
-            near[f"tests/{place}"] += 3 * (module(file) in imported(test)) + bool(users & imported(test))
-            near[f"tests/{place}"] += (
-                len(os.path.commonpath([file, place]).split("/"))
-                if place.parts[0] == file.split("/")[0]
-                else 0
-            )
-            near[f"tests/{place}"] += 2 * len(topics(file) & topics(str(place)))
-    return [one for one, points in sorted(near.items(), key=lambda one: (-one[1], one[0])) if points]
+        place = str(test.relative_to(ROOT / "tests"))
+        beside = takewhile(
+            lambda pair: pair[0] == pair[1], zip(place.split("/"), file.split("/"), strict=False)
+        )
+        points = 3 * (module(file) in imported(test)) + bool(users & imported(test))
+        points += len([*beside]) + 2 * len(topics(file) & topics(place))
+        if points and not place.startswith("journeys/") and f"tests/{place}" not in LAST:
+            near[f"tests/{place}"] = points
+    return sorted(near, key=lambda one: (-near[one], one))
 
 
 class Lane:
@@ -187,22 +181,14 @@ class Lane:
         self._failing: set[str] = set()
         """Tests that fail without a mistake, too."""
         for one in ROOT.iterdir():
-            if one.name in ("src", "tests"):
+            if one.name in ("src", "tests", ".mypy_cache"):
                 shutil.copytree(one, folder / one.name, ignore=shutil.ignore_patterns("__pycache__"))
             elif one.name != ".git":
                 (folder / one.name).symlink_to(one)
 
-    def _pytest(self, tests: list[str], seconds: float) -> tuple[int | None, str]:
-        options = ["-qx", "-rfE", "--tb=no", "-p", "no:cacheprovider", "-o", f"faulthandler_timeout={HANGS}"]
+    def _run(self, seconds: float, *command: str) -> tuple[int | None, str]:
         self._running = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "pytest",
-                *options,
-                *[f"--deselect={one}" for one in self._failing],
-                *tests,
-            ],
+            [sys.executable, "-m", *command],
             cwd=self._folder,
             env={**os.environ, "PYTHONPATH": str(self._folder / "src")},
             stdout=subprocess.PIPE,
@@ -218,30 +204,39 @@ class Lane:
         finally:
             self.end()
 
+    def _pytest(self, seconds: float, tests: list[str]) -> tuple[int | None, str]:
+        options = ["-qx", "-rfE", "--tb=no", "-p", "no:cacheprovider", "-o", f"faulthandler_timeout={HANGS}"]
+        return self._run(seconds, "pytest", *options, *(f"--deselect={one}" for one in self._failing), *tests)
+
     def end(self) -> None:
         with suppress(ProcessLookupError):
             if self._running:
                 os.killpg(self._running.pid, signal.SIGKILL)
 
-    def judge(self, mistake: Mistake) -> tuple[bool, str]:
+    def judge(self, mistake: Mistake) -> tuple[str, str]:
         """Whether a test notices it; which one, or which were run."""
         source, end = self._folder / "src" / "postern" / mistake.file, time.monotonic() + LONGEST
         right, tests, run = source.read_bytes(), nearest(mistake.file), list[str]()
-        for step in (tests[:6], tests[6:24], LAST):
-            while step:
-                source.write_text(mistake.text, "utf-8")
-                code, said = self._pytest(step, end - time.monotonic())
-                source.write_bytes(right)
-                failed = re.findall(r"^(?:FAILED|ERROR) (tests/.+?)(?: - .*)?$", said, re.MULTILINE)
-                if code is None:
-                    return False, f"run for {LONGEST} s: {' '.join(run + step)}"
-                if code in (0, 5):
-                    break
-                if not failed or self._pytest(failed[:1], 2 * HANGS)[0] in (0, 4):
-                    return True, f"by {failed[0] if failed else 'the end of pytest'}"
-                self._failing |= {*failed}
-            run += step
-        return False, f"run: {' '.join(run)}"
+        try:
+            for step in (tests[:6], tests[6:24], LAST):
+                while step:
+                    source.write_text(mistake.text, "utf-8")
+                    code, said = self._pytest(end - time.monotonic(), step)
+                    source.write_bytes(right)
+                    if code is None:
+                        return "CUT SHORT", f"after {LONGEST} s in {' '.join(run + step)}"
+                    failed = re.findall(r"^(?:FAILED|ERROR) (tests/.+?)(?: - .*)?$", said, re.MULTILINE)
+                    if code not in (0, 5) and self._pytest(LONGEST, failed[:1] or step)[0] in (0, 4):
+                        return "noticed", f"by {failed[0] if failed else 'the end of pytest'}"
+                    self._failing |= {*failed}
+                    if not failed:
+                        break
+                run += step
+            source.write_text(mistake.text, "utf-8")
+            by_mypy = self._run(LONGEST, "mypy", "--no-error-summary", "src")[0] == 1
+            return ("noticed", "by mypy") if by_mypy else ("SURVIVED", " ".join(run))
+        finally:
+            source.write_bytes(right)
 
 
 def shown(mistake: Mistake) -> str:
@@ -251,9 +246,9 @@ def shown(mistake: Mistake) -> str:
 
 
 def main(lanes: str, count: str, seed: str, *files: str) -> None:
-    free, noticed, made = SimpleQueue[Lane](), Counter[str](), Counter[str]()
+    free, counted = SimpleQueue[Lane](), Counter[tuple[str, str]]()
 
-    def judged(mistake: Mistake) -> tuple[Mistake, bool, str]:
+    def judged(mistake: Mistake) -> tuple[Mistake, str, str]:
         lane = free.get()
         try:
             return mistake, *lane.judge(mistake)
@@ -266,18 +261,19 @@ def main(lanes: str, count: str, seed: str, *files: str) -> None:
         try:
             for lane in all_lanes:
                 free.put(lane)
-            for mistake, is_noticed, how in pool.map(judged, draw(int(count), int(seed), files)):
-                print(f"{'noticed' if is_noticed else 'SURVIVED'} {shown(mistake)}\n {how}\n", flush=True)
-                layer, topic = (*Path(mistake.file).with_suffix("").parts, "")[:2]
-                for part in ("", layer, f"{layer}/{topic}"):
-                    made[part] += 1
-                    noticed[part] += is_noticed
+            for mistake, verdict, how in pool.map(judged, draw(int(count), int(seed), *files)):
+                print(f"{verdict} {shown(mistake)}\n {how}\n", flush=True)
+                parts = mistake.file.split("/")
+                for part in (f"seed {seed}", parts[0], "/".join(parts[:2])):
+                    counted[part, verdict] += 1
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
             for lane in all_lanes:
                 lane.end()
-    for part in sorted(made):
-        print(f"{part or f'seed {seed}':40}{noticed[part]:4} of {made[part]} noticed")
+    for part in sorted({part for part, _ in counted}):
+        print(
+            f"{part:40}", *(f"{counted[part, one]:4} {one}" for one in ("noticed", "SURVIVED", "CUT SHORT"))
+        )
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ PARTIAL: dict[str, tuple[str, str]] = {
         "base64 hex",
         "are decoded from what they are called",
     ),
-    "core/signatures/select.py: _in_words: match kind": ("header", "is called by its name alone"),
+    "core/signatures/select.py: _in_words.words": ("header", "is called by its name alone"),
     "core/webhooks/listing.py: in_order.keys": ("created", "is the order that they come in"),
     "core/signatures/signed_content.py: _token: if kind": ("literal", "is what stands outside of braces"),
     "core/signatures/signed_content.py: _named_piece: if kind": (

@@ -65,15 +65,12 @@ def in_words(*places: "str | Ref") -> str:
 
 def _in_words(text: str) -> str:
     kind, _, name = text.partition(":")
-    match kind:
-        case "query":
-            return f"the URL parameter {name}"
-        case "body":
-            return f"the body's field {name}"
-        case "item":
-            return f"the part {name} of the signature"
-        case _:
-            return name
+    words = {
+        "query": "the URL parameter {}",
+        "body": "the body's field {}",
+        "item": "the part {} of the signature",
+    }
+    return words.get(kind, "{}").format(name)
 
 
 def header_ref(name: str) -> Ref:
