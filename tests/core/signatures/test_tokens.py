@@ -193,6 +193,41 @@ def test_a_token_over_the_body_by_a_shared_secret() -> None:
     assert judged(timed, of())[0] == "timestamp_missing"
 
 
+def test_a_token_of_a_shared_secret_that_covers_no_body_ends_or_has_an_age() -> None:
+    scheme = {"signature": "header:Authorization", "algorithm": "jwt_hs256"}
+    forever = token({"iat": NOW}, by_secret(b"me"), None, alg="HS256")
+    assert judged(scheme, forever)[0] == "timestamp_missing"
+    assert judged(scheme, token({"exp": NOW + 60}, by_secret(b"me"), None, alg="HS256"))[0] == "by main"
+    timed = scheme | {"timestamp": "item:iat"}
+    assert judged(timed, forever)[0] == "by main"
+    assert (
+        judged(timed, token({"iat": NOW - 301}, by_secret(b"me"), None, alg="HS256"))[0]
+        == "timestamp_expired"
+    )
+    for lax in ({"toleranceSeconds": 0}, {"timestampRequired": False}):
+        assert judged(timed | lax, forever)[0] == "timestamp_missing"
+    assert judged(
+        {**OF_KEYS, "timestamp": "item:iat", "toleranceSeconds": 0}, rs256({**CLAIMS, "exp": None})
+    )[0] == ("timestamp_missing")
+
+
+@pytest.mark.parametrize(
+    ("audience", "accepted"),
+    [("a", True), (["x", "b"], True), ("c", False), ("", False), (None, False), ({"a": 1}, False)],
+)
+def test_the_audience_is_compared_beside_the_secret_or_the_application(
+    audience: object, accepted: bool
+) -> None:
+    """Event Grid: a token of the right application for another receiver, and of another one for this."""
+    shared = {"signature": "header:X-Token", "algorithm": "jwt_hs256", "audiences": ["a", "b"]}
+    sent = token({"aud": audience, "exp": NOW + 60}, by_secret(b"me"), None, alg="HS256")
+    assert (judged(shared, sent)[0] == "by main") is accepted
+    both = {**OF_KEYS, "secretClaim": "appid", "audiences": "a,b"}
+    for application in ("me", "other"):
+        verdict = judged(both, rs256(CLAIMS | {"aud": audience, "appid": application}))[0]
+        assert (verdict == "by main") is (accepted and application == "me")
+
+
 def test_where_an_account_is_set_the_audience_is_the_webhooks_url() -> None:
     """Else a token that another receiver was given, or that somebody else's account has asked for, would do."""
     scheme, url = {**OF_KEYS, "secretClaim": "email"}, "https://hooks.example.com/webhook/abc"
@@ -231,6 +266,7 @@ def test_a_token_that_is_good_for_other_calls_is_not_stored() -> None:
         ({"algorithm": "jwt_hs256", "keysFrom": KEYS}, "keysFrom"),
         ({"keysFrom": KEYS}, "keysFrom"),
         ({"issuers": "x"}, "issuers"),
+        ({"audiences": "x"}, "issuers"),
         ({"algorithm": "jwt_hs256", "signedContent": "{url}"}, "signedContent"),
         ({"algorithm": "jwt_hs256", "secretClaim": "email"}, "secretClaim"),
     ],

@@ -192,9 +192,11 @@ class SignatureScheme(msgspec.Struct, frozen=True, rename="camel", forbid_unknow
     """For signed tokens: the address of the sender's public keys, a key set (JWKS)."""
     secret_claim: Annotated[str, _claim] = "aud"
     """For tokens with a key set: the claim that must equal the secret that is set. If it is not the audience (aud), the audience
-    must be the webhook's URL. For signatures with a certificate: the field of the body that must equal it."""
+    must be one of ``audiences``, or without such the webhook's URL. For signatures with a certificate: the field of the body that must equal it."""
     issuers: Annotated[tuple[str, ...], _texts] = ()
     """For signed tokens: the issuers that are accepted."""
+    audiences: Annotated[tuple[str, ...], _texts] = ()
+    """For signed tokens: the audiences (aud) that are accepted, for example the webhook's URL."""
     body_claim: Annotated[str, _text] = ""
     """For signed tokens: the claim that has the body's SHA-256, in hex."""
     certificate_from: Annotated[tuple[str, ...], _refs("header", "body")] = ()
@@ -318,7 +320,7 @@ def _disagreements(scheme: SignatureScheme) -> list[FieldError]:
             "only of tokens with a public key, and of signatures with a certificate",
         ),
         (
-            not token and bool(scheme.issuers or scheme.body_claim),
+            not token and bool(scheme.issuers or scheme.audiences or scheme.body_claim),
             "issuers",
             "only signed tokens have issuers and claims",
         ),

@@ -195,11 +195,16 @@ class SignatureCredential(Credential):
         """A genuine token, for another receiver or another time."""
         token = read_token(text)
         assert token is not None
-        if self.scheme.secret_claim != "aud":
+        audiences, claimed = self.scheme.audiences, token.claims.get("aud")
+        if audiences and not any(is_or_has(claimed, one) for one in audiences):
+            return "signature_mismatch", f"the token's audience is not {' or '.join(audiences)}"
+        if self.scheme.secret_claim != "aud" and not audiences:
             url = self.content.url(call).partition(b"?")[0].decode("utf-8", "replace")
-            if not is_or_has(token.claims.get("aud"), url):
+            if not is_or_has(claimed, url):
                 return "signature_mismatch", f"the token's audience is not this webhook's URL, {url}"
-        return out_of_time(token, call.received_at, must_end=bool(self.fetches_keys and not self._timestamp))
+        is_good_for_others = self.fetches_keys or not self.scheme.body_claim
+        has_age = self._needs_timestamp and self.tolerance > 0
+        return out_of_time(token, call.received_at, must_end=is_good_for_others and not has_age)
 
     def keys_at(self, call: Call) -> str:
         if not self._certificate_at:
