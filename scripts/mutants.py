@@ -166,7 +166,7 @@ def nearest(file: str) -> list[str]:
         )
         points = 3 * (module(file) in imported(test)) + bool(users & imported(test))
         points += len([*beside]) + 2 * len(topics(file) & topics(place))
-        if points and not place.startswith("journeys/") and f"tests/{place}" not in LAST:
+        if points and f"tests/{place}" not in LAST:
             near[f"tests/{place}"] = points
     return sorted(near, key=lambda one: (-near[one], one))
 

@@ -125,6 +125,7 @@ NOT_ITS_KEYS, NOT_IN_SET = "not that of the sender's key", "not in the sender's 
         (rs256(CLAIMS | {"exp": "9999999999"}), "timestamp_missing", "(exp)"),
         (rs256(CLAIMS | {"exp": True}), "timestamp_missing", "(exp)"),
         (rs256(CLAIMS | {"nbf": NOW + 61}), "timestamp_in_future", "begins"),
+        (rs256(CLAIMS | {"nbf": NOW + 59}), "by main", ""),
         # What a token says of its own algorithm and keys is not what it is checked by.
         (rs256(sign=lambda signed: b"", alg="none"), MISMATCH, "'none' and not RS256"),
         (rs256(sign=lambda signed: b""), MISMATCH, NOT_ITS_KEYS),

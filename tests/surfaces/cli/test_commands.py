@@ -269,6 +269,12 @@ def test_a_signature_is_shown_beside_what_was_signed(folder: Path, tmp_path: Pat
     assert right in "".join(ran.stdout.split())
 
 
+def test_a_filter_that_finds_nothing_does_not_say_that_nothing_came(
+    folder: Path, recorded: tuple[dict[str, Any], str]
+) -> None:
+    assert "No call matches." in typed(folder, "history", "list", "--status", "lost").stdout
+
+
 def test_the_changed_body_of_a_replay_is_a_file_of_text(
     folder: Path, recorded: tuple[dict[str, Any], str], tmp_path: Path
 ) -> None:

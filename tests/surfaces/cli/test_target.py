@@ -61,6 +61,12 @@ def test_a_call_is_sent_as_it_came() -> None:
     ]
 
 
+def test_half_a_body_is_not_sent_as_a_whole_one() -> None:
+    for call in (replace(CALL, body_truncated=True), replace(CALL, body_base64=None)):
+        answer = target("http://127.0.0.1:9").send(call)
+        assert (answer.status, answer.error) == (None, "not sent: its body is not kept whole")
+
+
 def test_a_program_that_sends_a_byte_now_and_then_is_too_slow() -> None:
     def drips(start: bytes, piece: bytes) -> Answer:
         def answer(connection: socket.socket, over: threading.Event) -> None:

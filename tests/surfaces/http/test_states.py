@@ -26,7 +26,9 @@ def test_every_state_knows_every_event() -> None:
 @pytest.mark.parametrize(("state", "event"), PAIRS, ids=lambda one: one.name)
 def test_a_pair_keeps_the_rules(state: State, event: ConnectionEvent) -> None:
     after, do, restart = step(state, event)
-    assert isinstance(after, State) and isinstance(do, Do), "both are numbers, and easily taken for each other"
+    assert isinstance(after, State) and isinstance(do, Do), (
+        "both are numbers, and easily taken for each other"
+    )
     if state is S.CLOSED:
         # Nothing is said any more, and nothing is read.
         assert after is S.CLOSED
