@@ -88,7 +88,11 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
     "retention.plan": dict.fromkeys(("rest", "mcp", "console"), RUNS_BY_ITSELF),
     "retention.prune": dict.fromkeys(("rest", "mcp", "console"), RUNS_BY_ITSELF),
     "readmission.admit": {"cli": "`history recheck --admit` admits all that pass"},
-    "readmission.may_pass": dict.fromkeys(
+    "readmission.recheck": {"console": "its page asks with `recheck_within`, and shows how far it has come"},
+    "readmission.recheck_within": dict.fromkeys(
+        ("rest", "mcp", "cli"), "programs wait until `recheck` is done"
+    ),
+    "readmission.standing": dict.fromkeys(
         ("rest", "mcp", "cli"),
         "it is for the button: whoever asks for the call to be admitted hears the same",
     ),

@@ -54,7 +54,7 @@ async def level_of(name: str) -> Level | None:
 READ = """
 accounts.change_own_password as_code.export bin.listing engine.runs engine.state engine.workflows history.as_code
 history.count history.failures history.listing history.preview history.request history.show idempotency.once live.follow readiness.status
-readmission.may_pass readmission.recheck remedies.effects live.watch replays.listing replays.show retention.last samples.new_workflow
+readmission.standing readmission.recheck readmission.recheck_within remedies.effects live.watch replays.listing replays.show retention.last samples.new_workflow
 samples.sample sending.samples signatures.explain signatures.propose signatures.provider signatures.providers signatures.test trying.duplicate_key volumes.chart
 volumes.last_day webhooks.show listing.folders listing.listing listing.page listing.with_own_retention picking.choices
 picking.meant picking.names picking.one

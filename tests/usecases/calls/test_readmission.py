@@ -1,7 +1,9 @@
 """Rejected calls that the current settings would let in: found, and started once."""
 
+import asyncio
 import base64
 import hmac
+import time
 from typing import Any
 
 import pytest
@@ -18,6 +20,10 @@ from support.house import OWNER, House
 from support.refusals import fields_refused, refused
 
 SECRET = "a secret that is long enough"
+PROTECTION_IS_OFF = (
+    "Duplicate protection is off: calls with the same delivery id or the same body count as one event here, and what the "
+    "sender still sends again by itself starts its workflow once more."
+)
 TOKEN = {"method": "token", "token": "whk_0123456789abcdef"}
 
 
@@ -27,7 +33,7 @@ async def rejected(house: House, bodies: tuple[bytes, ...], **settings: Any) -> 
     webhook = await house.webhook(authentication=signs, **settings)
     for body in bodies:
         assert (await house.call(webhook, body, headers=signed(body))).status == 401
-    calls = [one.id for one in reversed(await house.history())]
+    calls = [one.id for one in reversed(await house.history(webhook_id=webhook.id))]
     await webhooks.change(house.gateway, OWNER, webhook.id, {"authentication": {"secret": SECRET}})
     return webhook, calls
 
@@ -36,9 +42,16 @@ def signed(body: bytes) -> dict[str, str]:
     return {"X-Hub-Signature-256": f"sha256={hmac.digest(SECRET.encode(), body, 'sha256').hex()}"}
 
 
+def generic() -> dict[str, str]:
+    """The headers of one delivery, whatever its body."""
+    now = str(int(time.time()))
+    signature = hmac.digest(SECRET.encode(), f"evt_1\n{now}".encode(), "sha256").hex()
+    return {"X-Webhook-Id": "evt_1", "X-Webhook-Timestamp": now, "X-Signature": signature}
+
+
 async def test_all_that_pass_are_admitted_unless_they_are_more_than_were_expected(house: House) -> None:
     webhook, calls = await rejected(house, (b'{"n": 1}', b'{"n": 2}'))
-    with pytest.raises(Refused, match="2 calls pass now, and 1 were expected"):
+    with pytest.raises(Refused, match="2 calls would start now, and 1 event were expected"):
         await readmission.admit_all(house.gateway, OWNER, webhook.id, 1)
     done = await readmission.admit_all(house.gateway, OWNER, webhook.id, 2)
     assert (done.admitted, [one.invocation_id for one in done.items]) == (2, calls)
@@ -78,10 +91,17 @@ async def test_what_would_pass_is_reported_with_its_values_the_oldest_first(
     assert [one.fields for one in found.would_pass] == [{"fieldOne": "1"}, {"fieldOne": "2"}]
     assert (found.webhook_id, found.still_rejected, found.came_again) == (webhook.id, 1, [])
     assert not house.engine.started
-    monkeypatch.setattr(readmission, "MOST_RECHECKED", 1)
-    monkeypatch.setattr(readmission, "PAGE", 1)
+    assert found.in_words == [
+        "2 calls would start now.",
+        "1 call would still be rejected: malformed JSON (1).",
+        "0 calls cannot be admitted.",
+        PROTECTION_IS_OFF,
+    ]
+    monkeypatch.setattr(readmission, "MOST_JUDGED", 1)
+    monkeypatch.setattr(readmission, "PORTION", 1)
     few = await readmission.recheck(house.gateway, OWNER, webhook.id)
-    assert [one.invocation_id for one in few.would_pass] == calls[:1], "behind others that would not pass"
+    assert ([one.invocation_id for one in few.would_pass], few.all_judged) == (calls[:1], False)
+    assert few.in_words[0] == "At least 1 call would start now."
     assert (await refused(readmission.recheck(house.gateway, OWNER, "wh_none"))).code == "not_found"
 
 
@@ -108,10 +128,10 @@ async def test_what_was_counted_and_not_kept_is_said(house: House, monkeypatch: 
     await retention.write_counts(house.gateway)
     monkeypatch.setattr(retention, "REJECTED_BYTES", 20_000)
     found = await readmission.recheck(house.gateway, OWNER, webhook.id)
-    assert (len(found.would_pass), found.not_kept) == (20, 3), "without the one whose body was not read"
+    assert (found.calls, found.not_kept) == (20, 3), "without the one whose body was not read"
     went = await retention.trim(house.gateway, webhook.id)
     found = await readmission.recheck(house.gateway, OWNER, webhook.id)
-    assert went > 0 and (len(found.would_pass), found.not_kept) == (20 - went, 3 + went)
+    assert went > 0 and (found.calls, found.not_kept) == (20 - went, 3 + went)
 
 
 async def test_what_is_admitted_is_started_announced_and_written_down_once(
@@ -160,7 +180,8 @@ async def test_an_admitted_call_is_the_first_one_for_its_duplicates(house: House
         house, (b'{"id":7,"n":1}', b'{"id":7,"n":2}'), duplicateProtection={"enabled": True, "key": "body:id"}
     )
     done = await readmission.admit(house.gateway, OWNER, [one, same])
-    assert [item.reason for item in done.items] == ["", f"it is a duplicate of {one}"]
+    another = f"it is another attempt at the event of {one}, which came in"
+    assert [(item.result, item.reason) for item in done.items] == [("admitted", ""), ("left_out", another)]
     body = b'{"id":7,"n":3}'
     heard = await house.call(webhook, body, headers=signed(body))
     assert heard.json == {"status": "duplicate", "invocationId": one}
@@ -177,7 +198,7 @@ async def test_why_a_call_is_not_admitted_is_reported(house: House) -> None:
         assert done.admitted == 0
         return [one.reason for one in done.items]
 
-    assert await reasons() == ["it was not rejected", "its credential was masked and cannot be checked again"]
+    assert await reasons() == ["it was not rejected", "its token was masked and cannot be checked again"]
     await webhooks.switch(house.gateway, OWNER, webhook.id, False)
     assert await reasons() == ["its webhook is disabled and starts nothing"] * 2
     await webhooks.remove(house.gateway, OWNER, webhook.id)
@@ -191,20 +212,119 @@ async def test_a_thousand_are_admitted_at_once_and_no_more(house: House) -> None
     assert (await refused(readmission.admit(house.gateway, OWNER, ["inv_none"] * 1_000))).code == "not_found"
 
 
-async def test_only_a_call_that_some_settings_would_let_in_is_worth_another_check(house: House) -> None:
-    bodies = (b'{"n":1}', b"[1]", b"no json", b'"text"')
-    webhook, calls = await rejected(house, bodies)
+async def test_what_would_become_of_one_call_is_said_with_the_reason(house: House) -> None:
+    webhook, (call, text) = await rejected(house, (b'{"n":1}', b"no json"))
 
-    async def worth() -> list[bool]:
-        return [await readmission.may_pass(house.gateway, OWNER, one) for one in calls]
+    async def stands(one: str) -> tuple[str, str]:
+        return await readmission.standing(house.gateway, OWNER, one)
 
-    assert await worth() == [True, True, False, False]
-    await webhooks.change(house.gateway, OWNER, webhook.id, {"authentication": TOKEN})
-    assert await worth() == [False] * 4, "what is recorded holds no token"
+    assert await stands(call) == ("starts", "")
+    assert (await stands(text))[0] == "still_rejected"
     await webhooks.change(house.gateway, OWNER, webhook.id, {"authentication": {"method": "none"}})
-    assert await worth() == [True, True, False, False]
-    assert (await house.call(webhook)).status == 200
-    accepted = (await house.history())[0].id
-    assert not await readmission.may_pass(house.gateway, OWNER, accepted)
+    assert await stands(call) == ("starts", "")
+    accepted = await house.recorded(webhook, b'{"n":1}')
+    assert await stands(call) == (
+        "came_again",
+        f"the sender sent it again, and it was accepted as {accepted}",
+    )
+    assert await stands(accepted) == ("cannot_be_admitted", "it was not rejected")
+    await webhooks.switch(house.gateway, OWNER, webhook.id, False)
+    assert await stands(call) == ("still_rejected", "its webhook is disabled and starts nothing")
     await webhooks.remove(house.gateway, OWNER, webhook.id)
-    assert await worth() == [False] * 4
+    assert await stands(call) == ("cannot_be_admitted", "its webhook has been deleted")
+
+
+def attempts(bodies: int, times: int) -> tuple[bytes, ...]:
+    return tuple(b'{"order":%d}' % order for _ in range(times) for order in range(bodies))
+
+
+@pytest.mark.parametrize("protection", [{}, {"duplicateProtection": {"enabled": True}}], ids=["off", "on"])
+async def test_six_attempts_at_an_event_start_it_once(
+    house: House, protection: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readmission, "PORTION", 5)  # attempts at one event are judged apart
+    webhook, calls = await rejected(house, attempts(3, 6), **protection)
+    oldest: dict[Any, str] = {}
+    for call in calls:
+        oldest.setdefault((await house.story(call)).invocation.body, call)
+    found = await readmission.recheck(house.gateway, OWNER, webhook.id)
+    assert (found.counted, found.events, found.calls) == ("18 calls, 3 events", 3, 18)
+    assert [(one.invocation_id, one.attempts) for one in found.would_pass] == [
+        (one, 6) for one in oldest.values()
+    ]
+    assert (PROTECTION_IS_OFF in found.in_words) == (not protection)
+    done = await readmission.admit_all(house.gateway, OWNER, webhook.id, 3)
+    assert (done.admitted, done.left_out) == (3, 15)
+    await house.deliver()
+    assert sorted(one.invocation_id for one in house.engine.started.values()) == list(oldest.values())
+    after = await readmission.recheck(house.gateway, OWNER, webhook.id)
+    assert (after.calls, after.events, len(after.came_again)) == (0, 0, 15)
+    one_more = await readmission.admit(house.gateway, OWNER, calls)
+    assert {one.result for one in one_more.items} == {"left_out"}
+    await house.deliver()
+    assert len(house.engine.started) == 3
+
+
+async def test_the_signed_delivery_id_of_attempts_with_other_bodies_is_one_event(house: House) -> None:
+    """And one that is not signed is not enough: with it a stranger could keep another event out."""
+    for provider, events in (("generic", 1), ("github", 2)):
+        signs = {"method": "hmac", "provider": provider, "secret": "mistyped"}
+        webhook = await house.webhook(authentication=signs)
+        for body in (b'{"n":1}', b'{"n":2}'):
+            named = generic() if provider == "generic" else signed(body) | {"X-GitHub-Delivery": "evt_1"}
+            assert (await house.call(webhook, body, headers=named)).status == 401
+        await webhooks.change(house.gateway, OWNER, webhook.id, {"authentication": {"secret": SECRET}})
+        assert (await readmission.recheck(house.gateway, OWNER, webhook.id)).events == events
+        assert (await readmission.admit_all(house.gateway, OWNER, webhook.id)).admitted == events
+
+
+async def test_a_retried_array_whose_elements_came_in_is_not_admitted(house: House) -> None:
+    array = b'[{"n":1},{"n":2}]'
+    webhook, (call,) = await rejected(house, (array,), arrays="each")
+    assert (await house.call(webhook, array, headers=signed(array))).status == 200
+    assert (await readmission.admit_all(house.gateway, OWNER, webhook.id)).items == []
+    assert (await readmission.standing(house.gateway, OWNER, call))[0] == "came_again"
+
+
+async def test_two_people_who_admit_at_the_same_moment_start_each_event_once(house: House) -> None:
+    webhook, _ = await rejected(house, attempts(10, 3))
+    both = await asyncio.gather(
+        *(readmission.admit_all(house.gateway, OWNER, webhook.id, expected) for expected in (10, None, None))
+    )
+    assert sum(one.admitted for one in both) == 10
+    await house.deliver()
+    assert len(house.engine.started) == 10
+
+
+async def test_more_than_can_be_started_at_once_are_started_by_the_next_request(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    webhook, calls = await rejected(house, attempts(5, 1))
+    monkeypatch.setattr(readmission, "MOST_ADMITTED", 2)
+    monkeypatch.setattr(readmission, "TOGETHER", 2)
+    numbers = [await readmission.admit_all(house.gateway, OWNER, webhook.id) for _ in range(3)]
+    assert [(one.admitted, one.more) for one in numbers] == [(2, True), (2, True), (1, False)]
+    await house.deliver()
+    assert sorted(one.invocation_id for one in house.engine.started.values()) == calls
+
+
+async def test_whoever_asks_while_many_are_judged_hears_how_far_it_has_come(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    webhook, _ = await rejected(house, attempts(12, 1))
+    monkeypatch.setattr(readmission, "PORTION", 3)
+    goes_on = asyncio.Event()
+    read = house.gateway.store.history.rejected
+
+    async def waits(webhook_id: str, after: str, *bounds: int) -> Any:
+        if after:
+            await goes_on.wait()
+        return await read(webhook_id, after, *bounds)
+
+    monkeypatch.setattr(house.gateway.store.history, "rejected", waits)
+    part = await readmission.recheck_within(house.gateway, OWNER, webhook.id, 0.2)
+    assert (part.under_way, part.judged, part.counted) == (True, 3, "at least 3 calls")
+    goes_on.set()
+    whole = await readmission.recheck(house.gateway, OWNER, webhook.id)
+    assert (whole.under_way, whole.judged, whole.counted) == (False, 12, "12 calls")
+    assert house.gateway.runtime.rechecks == {}

@@ -1,5 +1,8 @@
 """Deliveries of calls that are recorded already: replays, edited calls, and calls that were rejected at first."""
 
+from collections.abc import Sequence
+
+import msgspec
 from msgspec.structs import replace
 from sqlalchemy import Connection, select
 
@@ -13,9 +16,16 @@ from postern.stores.calls.claims import claim_keys
 from postern.stores.calls.recorder import emit, insert_delivery, insert_invocation, keep_sample, record_all
 from postern.stores.history.locking import lock_call
 from postern.stores.history.marks import insert_edited
-from postern.stores.sql.repository import Repository, writes
-from postern.stores.sql.tables import deliveries
+from postern.stores.sql.moments import milliseconds
+from postern.stores.sql.repository import Repository, reads, writes
+from postern.stores.sql.tables import deliveries, duplicate_keys
 from postern.stores.sql.wake import DUE, announce
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """The call was another attempt at an event that this invocation brought."""
+
+    of: str
 
 
 class Emissions(Repository):
@@ -48,15 +58,40 @@ class Emissions(Repository):
             write_note(connection, replace(note, changes=note.changes | {"delivery": delivery.key}))
         return delivery
 
+    @reads
+    def came_before(
+        self, connection: Connection, calls: Sequence[tuple[Invocation, Sequence[bytes]]]
+    ) -> dict[str, str]:
+        """Of one webhook's calls, those of which a key is another invocation's, and that one."""
+        keys = {key for _, keys in calls for key in keys}
+        if not keys:
+            return {}
+        webhook_id = calls[0][0].webhook_id
+        of_webhook = duplicate_keys.c.webhook_id == webhook_id, duplicate_keys.c.key.in_(keys)
+        rows = {row.key: row for row in connection.execute(select(duplicate_keys).where(*of_webhook))}
+        found: dict[str, str] = {}
+        for call, own in calls:
+            for row in (rows[key] for key in own if key in rows):
+                if row.invocation_id != call.id and row.expires_at > milliseconds(call.received_at):
+                    found.setdefault(call.id, row.invocation_id)
+        return found
+
     @writes
-    def admit(self, connection: Connection, entry: Entry, note: AuditEntry) -> Delivery | str | None:
+    def admit(
+        self, connection: Connection, entry: Entry, event: Sequence[bytes], until: float, note: AuditEntry
+    ) -> Delivery | Attempt | str | None:
         """Starts a call that was rejected once. A text names the invocation that came in its place; None: it has a delivery.
-        The others of the entry are the elements of an array, each of which is a call of its own and is started in its place."""
+        ``event``: keys of the event that it brought. Whoever has one of them was another attempt at it, and they are kept until
+        then, also where the webhook has no duplicate protection. The others of the entry are the elements of an array, each of
+        which is a call of its own and is started in its place."""
         invocation, delivery = entry.invocation, entry.delivery
         assert delivery is not None
         lock_call(connection, invocation.id)
         if connection.scalar(select(deliveries.c.key).where(deliveries.c.key == delivery.key)) is not None:
             return None
+        claims = [replace(entry, duplicate_key=key, duplicate_until=until, others=()) for key in event]
+        if first := claim_keys(connection, claims).get(invocation.id):
+            return Attempt(first)
         if first := claim_keys(connection, [entry]).get(invocation.id):
             return first
         if entry.others:

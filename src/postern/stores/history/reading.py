@@ -4,7 +4,20 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import methodcaller
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, case, func, null, or_, select, true
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    case,
+    exists,
+    func,
+    not_,
+    null,
+    or_,
+    select,
+    true,
+)
 
 from postern.core.history.invocation import (
     AnswerHeard,
@@ -22,7 +35,7 @@ from postern.stores.history.marks import shown_marks
 from postern.stores.sql.bulk import among, in_the_driver
 from postern.stores.sql.moments import seconds, value_of
 from postern.stores.sql.repository import Repository, reads
-from postern.stores.sql.tables import answers, belongs, deliveries, invocations
+from postern.stores.sql.tables import UNUSUAL_INVOCATIONS, answers, belongs, deliveries, invocations
 
 MOST_COUNTED = 10_000
 
@@ -69,22 +82,52 @@ class History(Repository):
         return None if row is None else _stories(connection, [invocation_of(row)])[0]
 
     @reads
-    def same_body(self, connection: Connection, invocation: Invocation) -> str | None:
-        """The sender's own retry: a later accepted call with the same body, among the webhook's next few thousand."""
-        later = (
-            select(invocations.c.id, invocations.c.outcome, invocations.c.body_size)
-            .where(invocations.c.webhook_id == invocation.webhook_id, invocations.c.id > invocation.id)
-            .order_by(invocations.c.id)
-            .limit(LONGEST_LOOK)
-            .subquery()
+    def rejected(
+        self, connection: Connection, webhook_id: str, after: str, limit: int, most_bytes: int
+    ) -> list[Invocation]:
+        """A webhook's rejected calls behind that one, the oldest first and without those that were admitted: as many as their
+        bodies allow, one at least."""
+        wanted = (
+            invocations.c.webhook_id == webhook_id,
+            invocations.c.outcome == "rejected",
+            UNUSUAL_INVOCATIONS,
+            invocations.c.id > after,
+            not_(exists().where(belongs())),
         )
-        alike = select(invocations.c.id).join(later, later.c.id == invocations.c.id)
-        alike = alike.where(
-            later.c.outcome == "accepted",
-            later.c.body_size == invocation.body_size,
-            invocations.c.body == invocation.body,
-        )
-        return connection.scalar(alike.limit(1))
+        sizes = select(invocations.c.id, func.coalesce(func.length(invocations.c.body), 0))
+        last, total = None, 0
+        for invocation_id, size in connection.execute(
+            sizes.where(*wanted).order_by(invocations.c.id).limit(limit)
+        ):
+            total += size
+            if last is not None and total > most_bytes:
+                break
+            last = invocation_id
+        if last is None:
+            return []
+        there = select(*_WHOLE).where(*wanted, invocations.c.id <= last).order_by(invocations.c.id)
+        return [_whole(row) for row in connection.execute(there)]
+
+    @reads
+    def came_again(self, connection: Connection, rejected: list[Invocation]) -> dict[str, str]:
+        """The sender's own retries: for each of a webhook's rejected calls, the oldest first, the first accepted call with the
+        same body among the next few thousand."""
+        found: dict[str, str] = {}
+        while rejected:
+            of_webhook = invocations.c.webhook_id == rejected[0].webhook_id
+            behind = select(invocations.c.id).where(of_webhook, invocations.c.id > rejected[0].id)
+            behind = behind.order_by(invocations.c.id)
+            # Looked through together: all whose next few thousand end before the last one of these.
+            reach = connection.scalar(behind.offset(LONGEST_LOOK).limit(1))
+            near = [one for one in rejected if reach is None or one.id <= reach]
+            accepted: dict[bytes | None, list[str]] = {}
+            for invocation_id, body in connection.execute(_alike(behind.limit(2 * LONGEST_LOOK), near)):
+                accepted.setdefault(body, []).append(invocation_id)
+            for one in near:
+                if again := next((id for id in accepted.get(one.body, ()) if id > one.id), None):
+                    found[one.id] = again
+            rejected = rejected[len(near) :]
+        return found
 
     @reads
     def stretch(self, connection: Connection, before: str | None, limit: int, most_bytes: int) -> HistoryPage:
@@ -140,6 +183,18 @@ def brief(largest_body: int | None) -> Select[Any]:
     small = true() if largest_body is None else invocations.c.body_size <= largest_body
     body = case((small, invocations.c.body)).label("body")
     return select(*_LISTED, invocations.c.headers, body, null().label("trace"))
+
+
+def _alike(among: Select[Any], calls: list[Invocation]) -> Select[Any]:
+    """Selects the accepted calls that have the body of one of these."""
+    there = among.subquery()
+    bodies = {one.body for one in calls if one.body is not None}
+    alike = select(invocations.c.id, invocations.c.body).join(there, there.c.id == invocations.c.id)
+    return alike.where(
+        invocations.c.outcome == "accepted",
+        invocations.c.body_size.in_({one.body_size for one in calls}),
+        invocations.c.body.in_(bodies),
+    ).order_by(invocations.c.id)
 
 
 def _stories(connection: Connection, found: list[Invocation]) -> list[Story]:

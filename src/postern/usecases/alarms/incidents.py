@@ -23,6 +23,8 @@ from postern.usecases.stored_webhook import stored
 from postern.usecases.summary import InvocationSummary
 
 SAMPLES = 3
+LOOKS_FOR = 1.0
+"""Seconds for which rejected calls are judged once more. What was found by then is at least what would start."""
 WEEK = 7 * DAY
 GATEWAY = "gateway"
 """Given instead of a webhook's id, it selects the gateway's own incidents."""
@@ -270,9 +272,9 @@ async def _next_actions(
             else:
                 if any(PROBLEMS[reason].status == 401 for reason in incident.reasons if reason in PROBLEMS):
                     yield views.NextAction("secrets", "Look at its secrets")
-            passing = len((await readmission.recheck(gateway, actor, incident.webhook_id)).would_pass)
-            if passing:
-                yield views.NextAction("admit", f"Admit {_calls(passing)}", passing)
+            found = await readmission.recheck_within(gateway, actor, incident.webhook_id, LOOKS_FOR)
+            if found.calls:
+                yield views.NextAction("admit", f"Admit {found.counted}", found.calls)
             if _can_be_asked(gateway, incident.webhook_id):
                 yield views.NextAction("send_again", "See what the sender did not deliver")
         case "not_started" | "runs_failed":

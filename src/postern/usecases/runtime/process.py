@@ -209,6 +209,8 @@ class Runtime:
     """Set when a delivery becomes due in this process, so that nobody has to poll for it."""
     call_log: CallLog = field(default_factory=CallLog)
     rejections: Rejections = field(default_factory=Rejections)
+    rechecks: dict[str, Any] = field(default_factory=dict)
+    """The looks through rejected calls that are under way, by webhook (``usecases/calls/readmission.py``)."""
     exporting: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while a page of an export is made: eight at once kept callers waiting."""
     endings: Endings = field(default_factory=Endings)

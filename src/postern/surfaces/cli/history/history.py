@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 
 import click
+from msgspec.structs import replace
 
 from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.history.marks import Bookmark, Note
@@ -25,6 +26,7 @@ from postern.surfaces.cli.run import (
     end,
     for_programs,
     out,
+    plain,
     report,
     show_page,
     show_table,
@@ -287,20 +289,17 @@ def recheck(webhook: str, admit: bool) -> None:
     """Find the rejected calls that would pass with the present settings. --admit starts them, each only once."""
     found = api.get(Recheck, "webhooks", webhook, "readmissible")
     started: Admitted | None = None
-    if admit:
-        expected = {"expected": len(found.would_pass)}
-        started = api.post(Admitted, "webhooks", webhook, "readmissible", body=expected)
+    while admit and (started is None or started.more):
+        # Those that came in meanwhile are among the next ones.
+        done = api.post(Admitted, "webhooks", webhook, "readmissible", body={})
+        going_on = done.more and done.admitted > 0
+        items, before = (started.items, started.admitted) if started else ([], 0)
+        started = replace(done, items=items + done.items, admitted=before + done.admitted, more=going_on)
     for_programs(as_plain(found) | (as_plain(started) or {}))
-    out.print(
-        f"{len(found.would_pass)} would pass now, {found.still_rejected} would still be rejected,"
-        f" {len(found.came_again)} came again and were accepted."
-    )
-    if found.not_kept:
-        out.print(
-            f"{counted(found.not_kept, 'rejected call')} not kept, only counted; ask the sender to send again."
-        )
+    for sentence in found.in_words:
+        out.print(plain(sentence))
     if started is not None:
-        out.print(f"{started.admitted} of {len(started.items)} admitted.")
+        out.print(f"{started.admitted} of {max(found.events, started.admitted)} admitted.")
         rows = [[one.invocation_id, "started" if one.admitted else one.reason] for one in started.items]
         show_table(["invocation", "result"], rows, "")
 

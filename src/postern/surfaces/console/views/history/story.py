@@ -51,7 +51,9 @@ async def context(visit: Visit, invocation_id: str) -> Context:
         "may_find": webhook is not None
         and webhook.authentication.method != "hmac"
         and any("signature" in name or "hmac" in name for name, _ in item.headers),
-        "may_admit": item.status == "rejected" and await visit.ask(readmission.may_pass, item.id),
+        "standing": (await visit.ask(readmission.standing, item.id))
+        if item.status == "rejected"
+        else ("", ""),
     }
 
 

@@ -25,6 +25,8 @@ from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.views import Webhook
 
 REJECTED_SHOWN = 50
+LOOKS_FOR = 0.5
+"""Seconds after which the page says how far judging rejected calls has come."""
 TABS = [("", "Overview"), ("calls", "Calls"), ("settings", "Settings"), ("schedule", "Schedule")]
 """The last one where there is a schedule, or one is being made."""
 
@@ -94,8 +96,13 @@ async def rejected(visit: Visit, result: Admitted | None = None) -> Response:
     """Rejected calls, checked again with the settings as they are now: after a corrected secret nothing need be sent
     again."""
     head = await loaded(visit)
-    found = await visit.ask(readmission.recheck, head.webhook.id)
-    passing = {one.invocation_id for one in found.would_pass}
+    found = await visit.ask(readmission.recheck_within, head.webhook.id, LOOKS_FOR)
+    passing = set() if found.under_way else {one.invocation_id for one in found.would_pass}
+    every = (
+        await visit.ask(history.count, HistoryFilter(head.webhook.id, "rejected"))
+        if found.under_way
+        else None
+    )
     # From the newest of them on: many that do not pass may have come since.
     until = time_of(found.would_pass[-1].invocation_id) + 1 if passing else None
     page = await visit.ask(history.listing, HistoryFilter(head.webhook.id, "rejected", until=until), 200)
@@ -105,10 +112,8 @@ async def rejected(visit: Visit, result: Admitted | None = None) -> Response:
         "calls",
         head,
         shown="rejected",
-        passing=len(passing),
-        again=found.came_again,
-        failing=found.still_rejected,
-        not_kept=found.not_kept,
+        found=found,
+        every=every,
         result=result,
         reasons=Counter(one.reason for one in refused).most_common(10),
         rows=rows_of([item for item in page.items if item.id in passing][:REJECTED_SHOWN]),
