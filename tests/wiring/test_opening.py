@@ -27,6 +27,12 @@ def settings(tmp_path: Path) -> Settings:
     )
 
 
+def test_what_is_derived_from_the_key_stays_what_it_was() -> None:
+    """Another way would end every response token and forget every browser with an upgrade."""
+    (derived,) = gateway_module._derived(["key"], b"postern known browsers")
+    assert derived.hex() == "8b138286a23c2085d1db7504f0c26d97d0674d7f3fe4b12bab6afadab571ee81"
+
+
 async def test_it_knows_who_listens(settings: Settings) -> None:
     async with opened(settings, ADDRESS) as gateway:
         webhook = await Desk(gateway).webhook(synchronousResponse={"enabled": True, "timeoutSeconds": 20})
