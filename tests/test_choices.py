@@ -66,6 +66,11 @@ PARTIAL: dict[str, tuple[str, str]] = {
         "has no field of its own",
     ),
     "surfaces/console/templates/workflows.html": ("unknown", "is no state of a run in the embedded engine"),
+    "usecases/calls/readmission.py: FoundSoFar.__init__.because": ("came_again starts", "need no reason"),
+    "usecases/calls/readmission.py: FoundSoFar.in_words": (
+        "came_again starts",
+        "have sentences of their own",
+    ),
     "usecases/alarms/channels.toml": ("mailto webhook", "are messages of their own, made in Python"),
 }
 """Places that leave out some values, and why."""
@@ -111,7 +116,7 @@ def test_a_table_says_something_of_every_value_of_its_choice() -> None:
     wrong = [
         f"{place.where} lacks {sorted(choice.values - place.values)} of {choice.where}"
         for place, choice in lacking
-        if choice.values - place.values != left_out(place)
+        if all(one.values - place.values != left_out(place) for one in told_apart(place))
     ]
     assert not wrong, "complete it, write it as a match, or say in PARTIAL why not:\n" + "\n".join(wrong)
     assert not PARTIAL.keys() - {place.where for place, _ in lacking}, "they say something of every value now"
