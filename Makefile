@@ -15,7 +15,7 @@ SETUP := scripts/install.py pyproject.toml requirements.lock requirements-build.
 RELEASE = "$(VERSION)" $(if $(REPOSITORY),--repository "$(REPOSITORY)")
 
 .DEFAULT_GOAL := help
-.PHONY: help run test tests quick mutants bare check lint types lock bench screenshots schema written reference release releasable clean
+.PHONY: help run test tests quick mutants simulate bare check lint types lock bench screenshots schema written reference release releasable clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 22
@@ -40,6 +40,9 @@ N ?= 60
 SEED ?= $(shell date +%N)
 mutants: .venv/.test ## make random mistakes and look whether tests notice (N=60 SEED=7 FILES="core/alarms.py usecases/")
 	$(BIN)/python scripts/mutants.py $(LANES) $(N) $(SEED) $(FILES)
+
+simulate: .venv/.test ## try random worlds with crashes, lost commits and wrong clocks against what was promised (N=200 SEED=1)
+	PYTHONPATH=tests $(BIN)/python tests/support/simulated.py $(N) $(SEED)
 
 check: lint types ## lint and types only
 

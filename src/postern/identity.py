@@ -4,6 +4,8 @@ import base64
 import re
 import secrets
 import string
+import time
+from collections.abc import Callable
 
 import uuid_utils
 
@@ -12,10 +14,20 @@ from postern.core.signatures.encoding import STAND_IN
 _BASE62 = string.ascii_letters + string.digits
 
 
+clock: Callable[[], float] = time.time
+"""The one clock of this process. Times are in ids too: what is compared with an id has to follow the clock that made it."""
+_OWN_TIME = 1_000
+"""Milliseconds by which the library's time may be ahead, so that ids of one moment are in their order."""
+
+
 def new_id(kind: str) -> str:
     """``inv_0193…``: time-ordered (UUIDv7), so that inserts append and a page of history is one index
     range."""
-    return f"{kind}_{uuid_utils.uuid7().hex}"
+    made, now = uuid_utils.uuid7().hex, int(clock() * 1000)
+    # The library's time never goes back: after a clock that was wrong it would stay wrong for as long.
+    if not -_OWN_TIME < int(made[:12], 16) - now < _OWN_TIME:
+        made = f"{now:012x}{made[12:]}"
+    return f"{kind}_{made}"
 
 
 def is_id(kind: str, text: str) -> bool:

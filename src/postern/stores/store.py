@@ -19,6 +19,7 @@ from postern.stores.deliveries.deliveries import Deliveries
 from postern.stores.deliveries.emissions import Emissions
 from postern.stores.deliveries.replays import Replays
 from postern.stores.deliveries.slots import Slots
+from postern.stores.history.ahead import Ahead
 from postern.stores.history.endings import EndingStore
 from postern.stores.history.findable import Findable
 from postern.stores.history.marks import CallMarks, SavedViews
@@ -65,6 +66,7 @@ class Store:
         self.schedules = Schedules(self.database, self.writer)
         self.retention = Retention(self.database, self.writer)
         self.chores = Chores(self.database, self.writer)
+        self.ahead = Ahead(self.database, self.writer)
         self.api_keys = ApiKeys(self.database, self.writer)
         self.people = People(self.database, self.writer)
         self.idempotency = Idempotency(self.database, self.writer, self.vault)

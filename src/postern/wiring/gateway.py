@@ -4,7 +4,6 @@ import fcntl
 import hashlib
 import hmac
 import sys
-import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import (
     AsyncExitStack,
@@ -19,6 +18,7 @@ from pathlib import Path
 
 from sqlalchemy.engine import make_url
 
+from postern import identity
 from postern.core.address import Allowlist
 from postern.core.alarms import AlarmPolicy
 from postern.core.answer import LARGEST_RESPONSE
@@ -209,7 +209,7 @@ def _assembled(
         ),
         runtime=Runtime(
             Directory(store.webhooks, compile_webhook),
-            LiveFeed(store.history, time.time),
+            LiveFeed(store.history, identity.clock),
             call_log=CallLog(style=settings.log),
         ),
         engine=engine,

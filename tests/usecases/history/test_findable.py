@@ -1,11 +1,10 @@
 """A call is found by its mapped values, its event's name and its address, in a history of any length."""
 
-import pytest
 from sqlalchemy import select
 
 from postern.core.deliveries.delivery import Started
 from postern.core.history.invocation import HistoryFilter
-from postern.identity import first_id_at, time_of
+from postern.identity import time_of
 from postern.stores.sql.tables import call_values
 from postern.usecases.history import findable, history
 from postern.usecases.operations.retention import prune
@@ -106,21 +105,6 @@ async def test_a_call_is_made_findable_when_no_earlier_one_can_still_be_stored(h
         HeldClock(house.gateway, time_of(call) + seconds)
         assert await findable.step(house.gateway) == made
     assert await house.found(value="A-1") == [call]
-
-
-async def test_calls_that_come_after_the_clock_was_set_back_are_found_too(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    webhook = await house.webhook(fieldMapping=FIELDS)
-    before = await house.recorded(webhook, b'{"order":"A-1"}')
-    await all_findable(house)
-    later(house.gateway, -24 * 3600.0)
-    back = first_id_at("inv", house.gateway.clock())
-    monkeypatch.setattr("postern.usecases.calls.receive.new_id", lambda kind: back)
-    await house.call(webhook, b'{"order":"A-1"}')
-    await all_findable(house)
-    assert await house.found(value="A-1") == [before, back]
-    assert await findable.step(house.gateway) == 0
 
 
 async def test_since_when_calls_cannot_be_found_is_reported_once_it_is_longer_than_ever(house: House) -> None:

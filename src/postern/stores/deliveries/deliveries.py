@@ -243,8 +243,8 @@ def _wait_left(row: Any, now: float, lease: float, longest_wait: float) -> float
     if not log:
         return lease  # never tried: only a claim moves its time, and only that far
     tried, due = log[-1]["at"], seconds(row.next_at)
-    if tried > now + 1.0:
-        return max(lease, min(due - tried, longest_wait)) if due >= tried else None
+    if now + 1.0 < tried <= due:
+        return float(max(lease, min(due - tried, longest_wait)))
     return lease if due > now + longest_wait + lease else None
 
 

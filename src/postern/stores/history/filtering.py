@@ -26,6 +26,7 @@ from postern.core.history.findable import address_key, beginning_key, value_key
 from postern.core.history.invocation import HistoryFilter, statuses_of
 from postern.core.history.part import in_fields, in_headers, part_of, path_of, spellings
 from postern.identity import first_id_at
+from postern.stores.history.ahead import times_ahead
 from postern.stores.sql.tables import (
     QUEUED,
     UNUSUAL_ANSWERS,
@@ -62,7 +63,7 @@ def conditions_of(
     to begin with them, however many they are.
     """
     asked = [
-        *_received(wanted),
+        *_received(connection, wanted),
         *_with_status(connection, wanted, all_of_them),
         *_with_error(connection, wanted, all_of_them),
         *_with_code(wanted),
@@ -73,16 +74,14 @@ def conditions_of(
     return [condition for condition, _ in asked], all(indexed for _, indexed in asked)
 
 
-def _received(wanted: HistoryFilter) -> Iterator[Condition]:
+def _received(connection: Connection, wanted: HistoryFilter) -> Iterator[Condition]:
     if wanted.webhook_id is not None:
         # Where a value leads to the calls, the index of the webhook's must not be taken instead.
         column = invocations.c.webhook_id
         owner = func.coalesce(column, "") if keys_of(wanted) else column
         yield owner == wanted.webhook_id, True
-    if wanted.since is not None:
-        yield invocations.c.id >= first_id_at("inv", wanted.since), True
-    if wanted.until is not None:
-        yield invocations.c.id < first_id_at("inv", wanted.until), True
+    if wanted.since is not None or wanted.until is not None:
+        yield from ((condition, True) for condition in _between(connection, wanted.since, wanted.until))
     if wanted.value and wanted.value.startswith("inv_"):
         yield invocations.c.id == wanted.value, True
     if wanted.bookmarked:
@@ -90,6 +89,19 @@ def _received(wanted: HistoryFilter) -> Iterator[Condition]:
     if wanted.replay:
         replayed = select(deliveries.c.invocation_id).where(deliveries.c.replay_id == wanted.replay)
         yield invocations.c.id.in_(replayed), True
+
+
+def _between(
+    connection: Connection, since: float | None, until: float | None
+) -> Iterator[ColumnElement[bool]]:
+    """Calls with a time that is yet to come count as received when that was noticed."""
+    id, (noticed, yet_to_come) = invocations.c.id, times_ahead(connection) or ("", "")
+    if since is not None:
+        first = first_id_at("inv", since)
+        yield id.between(first, yet_to_come) if "" < noticed < first else id >= first
+    if until is not None:
+        end = first_id_at("inv", until)
+        yield or_(id < end, id >= yet_to_come) if "" < noticed < end else id < end
 
 
 def _with_status(connection: Connection, wanted: HistoryFilter, all_of_them: bool) -> Iterator[Condition]:

@@ -7,6 +7,7 @@ from postern.core.history.invocation import Invocation
 from postern.identity import first_id_at
 from postern.stores.access.audit import changed_one
 from postern.stores.chores import how_far
+from postern.stores.history.ahead import FINDABLE
 from postern.stores.history.reading import brief, invocation_of
 from postern.stores.sql.bulk import Parameters, execute_for_each
 from postern.stores.sql.moments import milliseconds
@@ -14,7 +15,7 @@ from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import call_values, chores, deliveries, invocations
 from postern.stores.sql.upsert import insert_first, insert_missing
 
-CHORE = "findable"
+CHORE = FINDABLE
 
 
 class Findable(Repository):
@@ -28,12 +29,12 @@ class Findable(Repository):
 
     @reads
     def following(
-        self, connection: Connection, after: str, before: float, limit: int, largest_body: int
+        self, connection: Connection, after: str, before: float | None, limit: int, largest_body: int
     ) -> list[tuple[Invocation, dict[str, str]]]:
         """The oldest calls that cannot be found yet, with headers and small bodies, and their mapped values."""
-        found = brief(largest_body).where(
-            invocations.c.id > after, invocations.c.id < first_id_at("inv", before)
-        )
+        found = brief(largest_body).where(invocations.c.id > after)
+        if before is not None:
+            found = found.where(invocations.c.id < first_id_at("inv", before))
         rows = connection.execute(found.order_by(invocations.c.id).limit(limit)).all()
         if not rows:
             return []
@@ -58,7 +59,8 @@ class Findable(Repository):
         last = reached or max(keys)
         insert_first(connection, chores, {"name": CHORE, "at": 0, "reached": ""})
         ours = update(chores).where(chores.c.name == CHORE, chores.c.reached == after)
-        if not changed_one(connection, ours.values(reached=last, at=milliseconds(now))):
+        back = {} if keys else {"summary": ""}
+        if not changed_one(connection, ours.values(reached=last, at=milliseconds(now), **back)):
             return False
         # In the order of the table's key, so that neighbours are written together.
         rows = sorted((key, one) for one, found in keys.items() for key in found)

@@ -42,17 +42,20 @@ class Look:
         most: int,
         before: str | None = None,
         whole_key: bool = False,
+        since: str | None = None,
     ) -> None:
         """``whole_key``: if all of the calls are under one key of an index, those under it are gone through to the last."""
         self._key = next(iter(keys_of(wanted)), None)
         self._conditions, indexed = conditions_of(connection, wanted)
         if before is not None:
             self._conditions.append(invocations.c.id < before)
+        if since is not None:
+            self._conditions.append(invocations.c.id >= since)
         in_payload = path_of(wanted)
         self.horizon: str | None = None
         """The last call that was looked at: the next page begins after it. None where there is nothing after it."""
         if not indexed or in_payload is not None or (self._key is not None and not whole_key):
-            self.horizon = last_looked_at(connection, wanted, self._along(wanted, before))
+            self.horizon = last_looked_at(connection, wanted, self._along(wanted, before, since))
         if self.horizon is not None:
             self._conditions.append(invocations.c.id >= self.horizon)
         self.read: list[str] | None = None
@@ -74,7 +77,7 @@ class Look:
         order = invocations.c.id if self._key is None else call_values.c.invocation_id
         return self.calls(*columns).order_by(order.desc())
 
-    def _along(self, wanted: HistoryFilter, before: str | None) -> Select[str]:
+    def _along(self, wanted: HistoryFilter, before: str | None, since: str | None) -> Select[str]:
         """The ids that are gone through, in that order."""
         if self._key is not None:
             entry = call_values.c.invocation_id
@@ -87,6 +90,8 @@ class Look:
                 found = found.where(invocations.c.webhook_id == wanted.webhook_id)
         if before is not None:
             found = found.where(entry < before)
+        if since is not None:
+            found = found.where(entry >= since)
         return found.order_by(entry.desc())
 
     def _with_value(

@@ -30,6 +30,7 @@ from postern.core.history.invocation import (
     Story,
 )
 from postern.stores.calls.recorder import delivery_of
+from postern.stores.history.ahead import newest_first
 from postern.stores.history.looking import LONGEST_LOOK, Look, look_up
 from postern.stores.history.marks import shown_marks
 from postern.stores.sql.bulk import among, in_the_driver
@@ -48,8 +49,13 @@ _LISTED = [column for column in invocations.c if column.name not in _BULKY]
 class History(Repository):
     async def page(self, wanted: HistoryFilter, limit: int, before: str | None = None) -> HistoryPage:
         def query(connection: Connection) -> HistoryPage:
-            look = Look(connection, wanted, limit + 1, before)
-            rows = connection.execute(look.newest_first(*_LISTED).limit(limit + 1)).all()
+            rows: list[Row[Any]] = []
+            for since, until in newest_first(connection, before):
+                most = limit + 1 - len(rows)
+                look = Look(connection, wanted, most, until, since=since)
+                rows += connection.execute(look.newest_first(*_LISTED).limit(most))
+                if len(rows) > limit or look.horizon is not None:
+                    break
             more: str | None = rows[limit - 1].id if len(rows) > limit else look.horizon
             found = [invocation_of(row) for row in rows[:limit]]
             return HistoryPage(_stories(connection, found), more)

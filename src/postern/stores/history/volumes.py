@@ -8,7 +8,7 @@ way, summing is not.
 from collections import Counter
 from collections.abc import Mapping
 
-from sqlalchemy import ColumnElement, Connection, Table, func, insert, literal, select, update
+from sqlalchemy import ColumnElement, Connection, Table, delete, func, insert, literal, select, update
 
 from postern.core.history.volume import Volume, is_call
 from postern.stores.calls.recorder import count_unrecorded
@@ -26,7 +26,7 @@ ALL = ""
 """Stands in place of a webhook's id for the sum over all of them."""
 
 _ROLL_UP = chores.c.name == "volumes"
-_WITHIN = [f"within_{bound}" for bound in LATENCY_BOUNDS_MS]
+WITHIN = [f"within_{bound}" for bound in LATENCY_BOUNDS_MS]
 
 
 class Volumes(Repository):
@@ -47,7 +47,7 @@ class Volumes(Repository):
         for table, first, end in parts(connection, since, until, step):
             wanted = summed if table is volume_rollups else one
             bucket = table.c.minute - table.c.minute % step
-            sums = (func.sum(table.c[column]) for column in ("calls", *_WITHIN))
+            sums = (func.sum(table.c[column]) for column in ("calls", *WITHIN))
             statement = select(bucket, table.c.code, *sums).where(
                 wanted, table.c.minute >= first, table.c.minute < end
             )
@@ -90,7 +90,7 @@ class Volumes(Repository):
         """Sum up the next quarters of an hour that are over, a few hours of them at most. Whether there are more."""
         over = int(now // 60) - SETTLED_AFTER
         over -= over % QUARTER
-        first = _begun(connection, over)
+        first = min(_begun(connection, over), take_sums_back(connection, int(now // 60)))
         until = min(first + STEP, over)
         if until <= first:
             return False
@@ -98,6 +98,22 @@ class Volumes(Repository):
         _sum_up(connection, volume_rollups, literal(ALL), first, until)
         connection.execute(update(chores).where(_ROLL_UP).values(at=milliseconds(now), reached=str(until)))
         return until < over
+
+
+def take_sums_back(connection: Connection, minute: int) -> int:
+    """Takes back the sums of a time that is yet to come: the clock was set back since, and there will be more to sum up. Returns
+    how far they may reach."""
+    over = minute - SETTLED_AFTER
+    over -= over % QUARTER
+    reached = connection.scalar(select(chores.c.reached).where(_ROLL_UP).with_for_update())
+    if reached is not None and int(reached) > over:
+        for of in (
+            volume_rollups.c.webhook_id.in_(select(webhooks.c.id)),
+            volume_rollups.c.webhook_id == ALL,
+        ):
+            connection.execute(delete(volume_rollups).where(of, volume_rollups.c.minute >= over))
+        connection.execute(update(chores).where(_ROLL_UP).values(reached=str(over)))
+    return over
 
 
 def parts(connection: Connection, since: int, until: int, step: int) -> list[tuple[Table, int, int]]:
@@ -124,7 +140,7 @@ def _begun(connection: Connection, over: int) -> int:
 def _sum_up(
     connection: Connection, table: Table, as_webhook: ColumnElement[str], first: int, until: int
 ) -> None:
-    columns = ("calls", *_WITHIN)
+    columns = ("calls", *WITHIN)
     bucket = table.c.minute - table.c.minute % QUARTER
     sums = select(as_webhook, bucket, table.c.code, *(func.sum(table.c[column]) for column in columns))
     sums = sums.where(

@@ -99,7 +99,8 @@ async def _taken_later(gateway: Gateway, delivery: Delivery, trouble: EngineUnav
         at = time.monotonic()
         since, not_before = (earlier.since, earlier.not_before) if earlier else (at, at)
         runtime.engine_away = EngineAway(since, detail, max(not_before, at + (trouble.retry_after or 0.0)))
-    if now - (delivery.released_at or delivery.created_at) > GIVE_UP_AFTER:
+    is_old = now - (delivery.released_at or delivery.created_at) > GIVE_UP_AFTER
+    if is_old and runtime.clock_is_trusted:
         counter_of_starts(gateway.engine.name if gateway.engine else "", "given_up").inc()
         await _fail(gateway, delivery, f"given up after 3 days: {detail}", now)
         return

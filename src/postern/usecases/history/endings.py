@@ -87,7 +87,7 @@ class EndingsLoop:
             return False
         not_over: dict[str, tuple[State, float]] = {}
         for key, (state, started_at) in started.items():
-            age, end = now - started_at, ends.get(key)
+            age, end = abs(now - started_at), ends.get(key)
             if end is not None:
                 gateway.runtime.endings.ended(key, end)
             elif key in ends or age < LOST_AFTER:

@@ -1,12 +1,12 @@
 """Filters of the history, as every surface asks for them."""
 
 import re
-import time
 from typing import Annotated, Any
 
 from pydantic import Field
 from pydantic.alias_generators import to_camel
 
+from postern import identity
 from postern.core.calls.paths import InvalidPath, parse_path
 from postern.core.history.invocation import STATUSES, HistoryFilter, StatusFilter
 from postern.core.history.part import part_of
@@ -119,6 +119,6 @@ def moment(text: str | None, field: str) -> float | None:
     if not text:
         return None
     try:
-        return read_moment(text, time.time())
+        return read_moment(text, identity.clock())
     except ValueError as error:
         raise invalid(field, str(error)) from None

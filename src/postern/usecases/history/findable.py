@@ -4,7 +4,7 @@ import time
 
 from postern.core.access.accounts import Actor
 from postern.core.history.findable import keys_of
-from postern.identity import first_id_at, time_of
+from postern.identity import time_of
 from postern.stores.history.findable import CHORE
 from postern.usecases.answers import Time
 from postern.usecases.history.rows import LARGEST_READ, fields_of, sender_event_of
@@ -14,8 +14,6 @@ from postern.usecases.runtime.loop import Loop
 SETTLED = 5.0
 """Seconds in which another process may still commit a call with an earlier id."""
 LOOK_EVERY = 2.0
-AHEAD = 60.0
-"""Seconds. A call that seems to come later than that from now was recorded before the clock was set back."""
 USUAL = 10.0
 """Seconds after which a call can be found, if the gateway has time for it."""
 STEP = 200
@@ -28,12 +26,12 @@ async def step(gateway: Gateway) -> int:
     """Makes the next calls findable. Returns how many."""
     store, now = gateway.store.findable, gateway.clock()
     after = await gateway.store.chores.reached(CHORE)
-    if after and time_of(after) > now + AHEAD:
-        # Calls that come now have earlier ids. A few that can be found already are taken once more.
-        after, passed = first_id_at("inv", now - AHEAD), after
-        if not await store.keep({}, passed, now, after):
-            return 0
-    found = await store.following(after, now - SETTLED, STEP, LARGEST_READ)
+    _, left_at = await gateway.store.chores.last_done(CHORE) or (now, "")
+    found = await store.following(after, None if left_at else now - SETTLED, STEP, LARGEST_READ)
+    if (
+        not found and left_at
+    ):  # those with times that are yet to come are done; a few others are taken once more
+        return int(await store.keep({}, after, now, left_at))
     if not found:
         return 0
     keys = {}

@@ -103,7 +103,10 @@ class Stream:
 
     async def _missed(self, after: str) -> list[LiveEvent]:
         """What was recorded since, the oldest first; if that is very much, only the newest part."""
-        wanted = HistoryFilter(webhook_id=self._watcher.webhook_id, since=max(0.0, time_of(after) - OVERLAP))
+        wanted = HistoryFilter(
+            webhook_id=self._watcher.webhook_id,
+            since=max(0.0, min(time_of(after), self._gateway.clock()) - OVERLAP),
+        )
         rows: list[Story] = []
         before: str | None = None
         while len(rows) < RESUMED:

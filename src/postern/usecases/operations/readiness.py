@@ -14,6 +14,7 @@ from postern.observe.logs import log
 from postern.observe.metrics import Numbers
 from postern.stores.history.endings import MOST_COUNTED
 from postern.usecases.history.endings import LONGEST_WAIT
+from postern.usecases.operations.clock import ClockWatch
 from postern.usecases.operations.views import Part, Status
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.runtime.loop import Loop
@@ -116,8 +117,9 @@ async def own_engine(gateway: Gateway) -> EngineHealth:
 
 async def _store(gateway: Gateway) -> Part:
     trouble = await gateway.store.trouble()
-    kept = gateway.runtime.kept_for_now
+    kept, back = gateway.runtime.kept_for_now, gateway.runtime.clock_set_back
     well = "calls are stored, schema up to date" + (f"; old ones are kept for now: {kept}" if kept else "")
+    well += f"; the clock was set back by {back}" if back else ""
     return Part(ok=trouble is None, detail=trouble or well)
 
 
@@ -142,7 +144,14 @@ def _trouble_of_webhooks(gateway: Gateway) -> GatewayTrouble | None:
 
 async def watch(gateway: Gateway) -> None:
     """Runs as long as the gateway serves."""
-    loop = Loop("readiness", lambda: _look(gateway), lambda: loop.rest(LOOK_EVERY))
+    clock = ClockWatch(gateway)
+
+    async def look() -> None:
+        with suppress(StoreUnavailable):
+            await clock.round()
+        await _look(gateway)
+
+    loop = Loop("readiness", look, lambda: loop.rest(LOOK_EVERY))
     await loop.run()
 
 
@@ -173,6 +182,9 @@ async def _look(gateway: Gateway) -> None:
         troubles.append(lost)
     if kept := gateway.runtime.kept_for_now:
         troubles.append(_trouble("nothing deleted", "Old calls are kept for now", kept))
+    if back := gateway.runtime.clock_set_back:
+        why = "what came in before may bear a later time; it is counted, found and listed as received when this was noticed"
+        troubles.append(_trouble("clock set back", f"The clock was set back by {back}", why))
     _log_what_changed(gateway, troubles)
     gateway.runtime.troubles = troubles
     for one in troubles:

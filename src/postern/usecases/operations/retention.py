@@ -277,5 +277,5 @@ class RetentionLoop:
             before = gateway.retention.history_before(OwnRetention(), now)
             if await gateway.store.retention.up_to(first_id_at("inv", before), ""):
                 kept = f"by the clock {days:.0f} days have gone by since they were last looked for. If that is right, they are deleted in an hour"
-        gateway.runtime.kept_for_now = kept
+        gateway.runtime.kept_for_now, gateway.runtime.clock_is_trusted = kept, trusted and last is not None
         return trusted

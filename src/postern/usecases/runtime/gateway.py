@@ -1,10 +1,10 @@
 """Everything that use cases work with, in a few bundles. ``wiring`` makes it."""
 
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from postern import identity
 from postern.core.access.accounts import Actor, Level
 from postern.core.address import Allowlist
 from postern.core.alarms import AlarmPolicy
@@ -61,7 +61,7 @@ class Gateway:
     alarms: AlarmPolicy = field(default_factory=AlarmPolicy)
     settings: list[ShownSetting] = field(default_factory=list)
     """The settings of the process, as they may be shown."""
-    clock: Callable[[], float] = time.time
+    clock: Callable[[], float] = field(default_factory=lambda: identity.clock)
 
 
 def require(actor: Actor, level: Level) -> None:

@@ -114,6 +114,7 @@ TroubleKind = Literal[
     "calls lost",
     "workflow files broken",
     "nothing deleted",
+    "clock set back",
 ]
 
 
@@ -235,6 +236,10 @@ class Runtime:
     """The engine's own words then, while calls wait that another process could not start."""
     kept_for_now: str = ""
     """The reason why old calls are not deleted now."""
+    clock_is_trusted: bool = False
+    """Nothing is given up and deleted for its age by a clock that may be wrong."""
+    clock_set_back: str = ""
+    """By how much it was lately."""
     ending: bool = False
     """The process is about to end: nobody may begin to wait for a workflow's answer."""
     unsettled: dict[str, int] = field(default_factory=dict)
