@@ -8,7 +8,7 @@ from postern.stores.sql.tables import samples
 from postern.usecases.access import audit
 from postern.usecases.answers import as_plain
 from postern.usecases.deliveries import holds, replays
-from postern.usecases.deliveries.dispatch import BATCH, Dispatcher
+from postern.usecases.deliveries.dispatch import BATCH, Dispatcher, catch_up
 from postern.usecases.deliveries.replays import Replayer
 from postern.usecases.history import history
 from postern.usecases.history import samples as recorded
@@ -54,6 +54,26 @@ async def test_release_starts_what_waited_in_the_order_it_came(
     first, second = [await desk.accepted(webhook, {"n": n}) for n in range(2)]
     assert await desk.store.deliveries.unhold(webhook, "queued", desk.gateway.clock(), 1) == 1
     assert await everything_due(desk) == [first], f"a step at a time, and {second} is in the next one"
+
+
+async def test_a_release_that_was_killed_goes_on(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    webhook, other = await desk.webhook(), await desk.webhook("On hold")
+    for one in (webhook, other):
+        await holds.hold(desk.gateway, ACTOR, one)
+    came = await desk.numbered(webhook, 3)
+    await desk.numbered(other, 1)
+
+    async def killed(*_: object) -> int:
+        raise RuntimeError("killed")
+
+    with monkeypatch.context() as patch, pytest.raises(RuntimeError):
+        patch.setattr(holds, "move", killed)
+        await holds.release(desk.gateway, ACTOR, webhook)
+    await catch_up(desk.gateway)
+    assert await everything_due(desk) == [], "whoever releases may still be at it"
+    later(desk.gateway, holds.LONGEST_RELEASE + 1)
+    await catch_up(desk.gateway)
+    assert await everything_due(desk) == came
 
 
 async def test_who_has_seen_an_older_version_holds_and_releases_nothing(desk: Desk) -> None:

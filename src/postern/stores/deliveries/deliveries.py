@@ -14,7 +14,7 @@ from postern.stores.calls.recorder import delivery_of
 from postern.stores.sql.bulk import Parameters, execute_for_each, fetch
 from postern.stores.sql.moments import milliseconds, seconds
 from postern.stores.sql.repository import Repository, reads, writes
-from postern.stores.sql.tables import QUEUED, UNUSUAL_DELIVERIES, deliveries, invocations
+from postern.stores.sql.tables import ALIVE, QUEUED, UNUSUAL_DELIVERIES, deliveries, invocations, webhooks
 from postern.stores.sql.wake import DUE, announce
 
 LONGEST_LOG = 20
@@ -166,6 +166,14 @@ class Deliveries(Repository):
         if state == "queued":
             announce(connection, DUE)
         return connection.execute(moved.values(state=state, released_at=milliseconds(now))).rowcount
+
+    @reads
+    def left_held(self, connection: Connection, before: float) -> list[str]:
+        """The webhooks that have not been on hold since then at least, and have deliveries that are held."""
+        waiting = select(deliveries.c.webhook_id).where(deliveries.c.state == "held", UNUSUAL_DELIVERIES)
+        released = select(webhooks.c.id).where(webhooks.c.held.is_(False), webhooks.c.id.in_(waiting), ALIVE)
+        released = released.where(webhooks.c.updated_at < milliseconds(before))
+        return list(connection.scalars(released))
 
     @reads
     def held(self, connection: Connection, webhook_ids: list[str]) -> dict[str, int]:

@@ -26,6 +26,7 @@ from postern.core.history.invocation import (
 from postern.observe.calls import call_counts
 from postern.observe.logs import log
 from postern.observe.metrics import Numbers
+from postern.usecases.deliveries import holds
 from postern.usecases.deliveries.starting import start_delivery
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.runtime.loop import Loop
@@ -44,7 +45,8 @@ LONGEST_PAUSE = 15.0
 
 
 async def catch_up(gateway: Gateway) -> int:
-    """Brings forward what waits for a time that only a wrong clock could have set."""
+    """Brings forward what waits for a time that only a wrong clock could have set, or for a release that was interrupted."""
+    await holds.go_on(gateway)
     count = await gateway.store.deliveries.catch_up(gateway.clock(), LEASE, LONGEST_WAIT)
     if count:
         log.warning("the clock was set back: deliveries that waited for a later time do not", count=count)

@@ -4,11 +4,14 @@ from typing import Any
 
 from postern.core.access.accounts import Actor
 from postern.core.deliveries.delivery import State
+from postern.observe.logs import log
 from postern.usecases.access.audit import note_down, noted
 from postern.usecases.deliveries import views
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.stored_webhook import save, stored
 
+LONGEST_RELEASE = 60.0
+"""Seconds after which a release that has left something is taken for interrupted."""
 STEP = 500
 """Deliveries that one step moves. Calls are stored between the steps."""
 
@@ -58,6 +61,13 @@ async def move(gateway: Gateway, webhook_id: str, state: State) -> int:
         moved += step
         gateway.runtime.due.set()
     return moved
+
+
+async def go_on(gateway: Gateway) -> None:
+    """Lets go what a release that was interrupted has left behind, at webhooks that are not on hold any more."""
+    for webhook_id in await gateway.store.deliveries.left_held(gateway.clock() - LONGEST_RELEASE):
+        if released := await move(gateway, webhook_id, "queued"):
+            log.warning("a release that was interrupted went on", webhook=webhook_id, released=released)
 
 
 async def _state(gateway: Gateway, webhook_id: str) -> dict[str, Any]:
