@@ -160,13 +160,11 @@ class RhythmSetting(Setting, frozen=True):
     rows: Annotated[
         list[str],
         Meta(
-            description="Each like Mon-Fri 8-18: 90. Quiet minutes count only in the hours of a row; the first row that names an hour counts."
+            description="Each like Mon-Fri 8-18: 90. Minutes count only in a row's hours; the first row with an hour counts."
         ),
         Bounds(check=bounds.rhythm_rows, max_length=40),
     ]
-    time_zone: Annotated[
-        str, Meta(description="Whose hours these are, like Europe/Berlin."), Bounds(check=bounds.time_zone)
-    ]
+    time_zone: Annotated[str, Meta(description="Like Europe/Berlin."), Bounds(check=bounds.time_zone)]
 
 
 class AlarmSettings(Setting, frozen=True):

@@ -129,7 +129,7 @@ TOOLS = {
             {"list": Action("list_replays"), "one": Action("show_replay")},
         ),
         Tool("incidents", "Show incidents").does(
-            """What alarms have found: calls rejected, not started or answered with errors, failed runs, silence, trouble of the gateway.
+            """What alarms have found: rejected calls, starts in vain, failed runs, bad answers, silence, the gateway's troubles.
             list: newest first, open alone with open. one: with calls, what would make them verify, and nextActions. rhythm:
             when calls come, proposed with evidence; the user agrees, then change_webhook saves it as alarms.rhythm.""",
             {

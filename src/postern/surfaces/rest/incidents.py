@@ -23,7 +23,7 @@ class IncidentQuery(OnePage):
 class RhythmQuery(Shape):
     time_zone: Text = Field(
         default="",
-        description="The time zone of its hours, like Europe/Berlin. Needed if the calls keep to hours.",
+        description="Like Europe/Berlin. Needed if the calls keep to hours.",
     )
 
 
