@@ -77,6 +77,7 @@ PARTIAL: dict[str, tuple[str, str]] = {
 
 OPEN = {
     "core/address.py: reach_of": "is put into a sentence as it is",
+    "core/deliveries/delivery.py: Logged.outcome": "is read as it was written",
     "core/history/replay.py: Values": "which of two is asked, and recorded ones are the exception",
     "core/signatures/certificates.py: CertificateAlgorithm": "is an Algorithm",
     "core/signatures/keys.py: Digest": "is a name in hashlib",
@@ -90,6 +91,7 @@ OPEN = {
     "surfaces/rest/operations.py: ReferencedSecret.kind": "is shown as it is",
     "usecases/alarms/telling.py: Moment": "which of two",
     "usecases/calls/receive.py: CallerState": "is asked for the one that is meant",
+    "usecases/calls/views.py: Result": "is shown with its reason",
     "usecases/history/views/calls.py: Attempt.outcome": "is shown as it is",
     "usecases/runtime/live_feed.py: LiveEvent.name": "is handed on as it is",
     "usecases/runtime/process.py: TroubleKind": "has its sentence where it arises",
