@@ -131,7 +131,7 @@ TOOLS = {
         Tool("incidents", "Show incidents").does(
             """What alarms have found: rejected calls, starts in vain, failed runs, bad answers, silence, the gateway's troubles.
             list: newest first, open alone with open. one: with calls, what would make them verify, and nextActions. rhythm:
-            when calls come, proposed with evidence; the user agrees, then change_webhook saves it as alarms.rhythm.""",
+            when calls come, with evidence; if the user agrees, save it by change_webhook.""",
             {
                 "list": Action("list_incidents"),
                 "one": Action("show_incident"),
