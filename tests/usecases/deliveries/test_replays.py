@@ -106,6 +106,22 @@ async def test_each_start_tells_who_asked_for_it(desk: Desk) -> None:
     assert [one.asked_by for one in call.deliveries] == [None, "ada", "bob"]
 
 
+async def test_pages_that_ask_for_the_same_start_start_it_once_with_two_workers_too(
+    desk: Desk, settings: Settings
+) -> None:
+    invocation = await desk.accepted(await desk.webhook(), {"n": 1})
+    async with opened(settings) as second:
+        asked = [
+            history.replay(gateway, ACTOR, invocation, emission=2)
+            for gateway in (desk.gateway, second)
+            for _ in range(5)
+        ]
+        heard = await asyncio.gather(*asked, return_exceptions=True)
+    refusals = [one.code for one in heard if isinstance(one, Refused)]
+    assert refusals == ["version_conflict"] * 9
+    assert await emissions(desk) == Counter([invocation])
+
+
 async def test_more_than_one_plan_holds_are_refused(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replays, "MOST", 2)
     webhook = await desk.webhook()

@@ -10,7 +10,7 @@ from postern.core.access.audit import AuditEntry
 from postern.core.deliveries.delivery import State
 from postern.core.history.invocation import Delivery, Entry, Invocation
 from postern.core.history.marks import EditedFrom
-from postern.core.problems import Gone
+from postern.core.problems import Gone, Refused
 from postern.stores.access.audit import write_note
 from postern.stores.calls.claims import claim_keys
 from postern.stores.calls.recorder import emit, insert_delivery, insert_invocation, keep_sample, record_all
@@ -41,8 +41,10 @@ class Emissions(Repository):
         sample: bytes | None = None,
         note: AuditEntry | None = None,
         made: tuple[Invocation, EditedFrom] | None = None,
+        expected: int | None = None,
     ) -> Delivery:
-        """``made``: an invocation that was made of another one. It is no call: nothing counts it."""
+        """``made``: an invocation that was made of another one. It is no call: nothing counts it. ``expected``: the emission that
+        this is to be; refused where another start came first."""
         if made is not None:
             invocation, edited = made
             lock_call(connection, edited.invocation_id)
@@ -51,6 +53,8 @@ class Emissions(Repository):
         delivery = emit(connection, invocation_id, fields, state, now, asked_by)
         if delivery is None:
             raise Gone
+        if expected not in (None, delivery.emission):
+            raise Refused("version_conflict", "this call was started again meanwhile")
         announce(connection, DUE)
         if sample is not None:
             keep_sample(connection, delivery, sample, now)

@@ -3,6 +3,7 @@
 import os
 import re
 from inspect import isfunction
+from secrets import token_hex
 from typing import Any
 
 from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
@@ -53,6 +54,7 @@ NOTICES = {
     "gone-for-good": "Deleted for good. Its URL will never be given out again.",
     "promoted": "The second secret is now the main one.",
     "replayed": "Replayed with the recorded payload: what becomes of it is shown below.",
+    "replayed-before": "It was replayed meanwhile, and was not started once more: what became of it is shown below.",
     "replay-held": "Replayed: the webhook is on hold, so its workflow waits with the others.",
     "replayed-to-listener": "Handed to the listener: how its program answers is shown below.",
     "listener-ended": "Its calls start the workflow again. The listener's command ends and says so.",
@@ -106,7 +108,7 @@ def _environment() -> Environment:
         bytecode_cache=_compiled(),
         auto_reload=False,
     )
-    environment.globals.update(asset=asset, icon=icon, words=words)
+    environment.globals.update(asset=asset, icon=icon, words=words, token_hex=token_hex)
     filters = {name: one for name, one in vars(words).items() if isfunction(one)}
     environment.filters.update(filters, readable=bodies.readable)
     return environment

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
+from hashlib import sha256
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
@@ -21,6 +22,7 @@ from postern.surfaces.console.labels import label, message
 from postern.surfaces.session import COOKIE, SAFE, check_origin
 from postern.surfaces.streaming import HEADERS, MEDIA_TYPE
 from postern.usecases.access import accounts
+from postern.usecases.access.idempotency import KeptAnswer, once
 from postern.usecases.operations import engine
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.runtime.site import out_of_reach
@@ -44,7 +46,7 @@ class Visit:
     request: Request
     gateway: Gateway
     actor: Actor
-    _sent: "Form | None" = None
+    _sent: list[tuple[str, str]] | None = None
 
     @property
     def query(self) -> Mapping[str, str]:
@@ -94,11 +96,15 @@ class Visit:
         path = quote(path, safe=":/%#?=@[]!$&'()*+,;")  # a form may name it, line breaks and all
         return _led_to(path, self.wants_part)
 
-    async def form(self) -> "Form":
-        """It can be read once; whoever asks again is given the same."""
+    async def pairs(self) -> list[tuple[str, str]]:
+        """The fields as they were sent: a name may come more than once. They can be read once; whoever asks again is given the
+        same."""
         if self._sent is None:
-            self._sent = await read_form(self.request)
+            self._sent = await read_pairs(self.request)
         return self._sent
+
+    async def form(self) -> "Form":
+        return Form(await self.pairs())
 
 
 _is_number = re.compile(r"[-+]?[0-9]{1,20}(\.[0-9]{1,20})?", re.ASCII).fullmatch
@@ -149,7 +155,6 @@ async def read_form(request: Request, largest: int = LARGEST_FORM) -> Form:
 
 
 async def read_pairs(request: Request, largest: int = LARGEST_FORM) -> list[tuple[str, str]]:
-    """The fields as they were sent: a name may come more than once."""
     raw = b""
     try:
         async for chunk in request.stream():
@@ -194,13 +199,41 @@ def route(gateway: Gateway, method: str, path: str, view: View) -> Route:
             )
         visit = Visit(request, gateway, actor)
         try:
-            return await view(visit)
+            return await _once(visit, view)
         except Refused as refused:
             return await _refusal(visit, refused)
         except StoreUnavailable:
             return _later() if _asks_for_stream(request) else await _refusal(visit, STORE_AWAY)
 
     return Route(path, endpoint, methods=[method])
+
+
+_is_once = re.compile(r"[0-9a-f]{1,40}").fullmatch
+"""As templates make it with ``token_hex``."""
+
+
+async def _once(visit: Visit, view: View) -> Response:
+    """The view's answer. What a form with a one-time value asks for is done once: sent a second time by a double click, another
+    try or a reload, it leads where the first one led."""
+    key = (await visit.form()).get("once", "") if visit.request.method not in SAFE else ""
+    if not _is_once(key):
+        return await view(visit)
+    answers: list[Response] = []
+
+    async def work() -> KeptAnswer:
+        answers.append(await view(visit))
+        headers = answers[0].headers
+        to = (
+            headers.get("location")
+            or headers.get("hx-redirect")
+            or _page_before(visit.request, visit.gateway)
+        )
+        return answers[0].status_code, [("location", to)], b""
+
+    # What somebody has changed in the form since is something else.
+    asked = f"{visit.request.url.path} {await visit.pairs()}".encode(errors="replace")
+    (_, headers, _), _ = await visit.ask(once, f"{key} {sha256(asked).hexdigest()}", asked, work)
+    return answers[0] if answers else visit.to(headers[0][1] or "/calls")
 
 
 ASKED_AGAIN = 5

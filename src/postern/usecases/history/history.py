@@ -82,12 +82,17 @@ async def show(gateway: Gateway, actor: Actor, invocation_id: str) -> views.Invo
 
 
 async def replay(
-    gateway: Gateway, actor: Actor, invocation_id: str, fields: Values = "recorded"
+    gateway: Gateway,
+    actor: Actor,
+    invocation_id: str,
+    fields: Values = "recorded",
+    emission: int | None = None,
 ) -> views.Replayed:
     """Start the workflow again with the recorded payload, from its first step: steps that had finished run
     once more. The four fields are as they were recorded when the call was first started, or as the mapping
     finds them now. To replay a call that was never started is refused, and the detail says what to do
     instead."""
+    # A page says which start of the call it asks for, the ``emission``: two such pages start one.
     require(actor, "write")
     story = await recorded(gateway, invocation_id)
     webhook = replayable(gateway, story)
@@ -96,7 +101,9 @@ async def replay(
         raise Refused("conflict", NO_PAYLOAD)
     mapped = story.deliveries[0].fields if fields == "recorded" else webhook.mapping.apply(payload)[0]
     note = noted(gateway, actor, "invocation replayed", invocation_id)
-    return await started_again(gateway, webhook, invocation_id, mapped, payload, by=actor.name, note=note)
+    return await started_again(
+        gateway, webhook, invocation_id, mapped, payload, by=actor.name, note=note, expected=emission
+    )
 
 
 async def started_again(
@@ -109,13 +116,14 @@ async def started_again(
     by: str,
     note: AuditEntry,
     made: tuple[Invocation, EditedFrom] | None = None,
+    expected: int | None = None,
 ) -> views.Replayed:
-    """``made``: the invocation, if it is an edited copy that has to be recorded too."""
+    """``made``: the invocation, if it is an edited copy that has to be recorded too. ``expected``: which emission it is to be."""
     now, sample = gateway.clock(), None
     if webhook.recording_until > now:
         sample = sample_of(webhook.id, invocation_id, fields, payload.text)
     delivery = await gateway.store.emissions.replay(
-        invocation_id, fields, now, webhook.first_state, by, sample, note, made
+        invocation_id, fields, now, webhook.first_state, by, sample, note, made, expected
     )
     gateway.runtime.due.set()
     gateway.runtime.live.touch(invocation_id)

@@ -5,6 +5,7 @@ import { times } from "./times.js";
 import { marks } from "./marks.js";
 import { guard, inSight } from "./guard.js";
 import { keys } from "./keys.js";
+import { once } from "./once.js";
 import * as asked from "./asked.js";
 import * as calls from "./calls.js";
 import * as charts from "./charts.js";
@@ -19,6 +20,7 @@ import * as shows from "./shows.js";
 copying();
 times();
 marks();
+once();
 keys();
 
 // On a narrow screen the row of tabs goes on sideways: the one that is open is in sight.

@@ -5,12 +5,16 @@ const KEY = "postern-typed";
 const user = () => document.querySelector("[data-user]")?.dataset.user;
 
 const changed = new Set();
+let sent = [];
 
 // Something in it is not saved: it says so, and its bar comes into sight.
 export function touched(form) {
   changed.add(form);
   form.dataset.changed = "";
 }
+
+// It could not be sent: what was typed is still not saved.
+export const unsent = () => sent.forEach(touched);
 
 // Opens each folded part that the element lies in.
 export function inSight(element) {
@@ -27,6 +31,7 @@ export function guard() {
     });
   }
   document.addEventListener("submit", (event) => {
+    sent = [...changed];
     changed.clear();
     const form = of(event);
     if (form) keep(form);

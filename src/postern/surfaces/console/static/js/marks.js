@@ -1,4 +1,4 @@
-// Small manners: a form that was sent is not sent twice, and what is being fetched is busy until it is there.
+// Small manners: what is being fetched is busy until it is there.
 
 import { say } from "./copy.js";
 
@@ -6,14 +6,6 @@ const ASKED_AGAIN = 5000; // as in visit.py
 let again, asked;
 
 export function marks() {
-  document.addEventListener("submit", (event) => {
-    const form = event.target;
-    if (form.method !== "post" || event.defaultPrevented) return;
-    if (form.dataset.sent) return event.preventDefault();
-    form.dataset.sent = "yes";
-    setTimeout(() => delete form.dataset.sent, 4000);
-  });
-  window.addEventListener("pageshow", () => document.querySelectorAll("form[data-sent]").forEach((form) => delete form.dataset.sent));
 
   // Duplicates are below their first call.
   document.addEventListener("click", (event) => {

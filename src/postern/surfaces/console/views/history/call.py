@@ -75,8 +75,14 @@ def values_in(form: Form) -> Values:
 
 @staying
 async def replay(visit: Visit) -> Response:
-    values = values_in(await visit.form())
-    done = await visit.ask(history.replay, visit.at("invocation"), values)
+    form = await visit.form()
+    emission = whole_number(form.get("emission", ""))
+    try:
+        done = await visit.ask(history.replay, visit.at("invocation"), values_in(form), emission)
+    except Refused as refused:
+        if refused.code != "version_conflict":
+            raise
+        return await told(visit, "replayed-before")  # by a second click, in another tab, or by somebody else
     is_held = done.delivery.state == "held"
     return await told(visit, "replay-held" if is_held else "replayed")
 

@@ -16,7 +16,7 @@ from postern.core.problems import Refused, invalid
 from postern.identity import time_of
 from postern.surfaces.console.views.history import asked, files, sentences
 from postern.surfaces.console.views.history.volume import strip_of
-from postern.surfaces.console.visit import Visit, problem_of, read_pairs
+from postern.surfaces.console.visit import Visit, problem_of
 from postern.surfaces.streaming import while_connected
 from postern.usecases.answers import Listing, Time
 from postern.usecases.calls import readmission
@@ -233,7 +233,7 @@ async def names(visit: Visit, shown: Collection[str]) -> dict[str, str]:
 
 async def do_with_marked(visit: Visit) -> Response:
     """Actions on several calls that were marked in the list."""
-    pairs = await read_pairs(visit.request)
+    pairs = await visit.pairs()
     calls = list(dict.fromkeys(value for name, value in pairs if name == "call"))
     fields = dict(pairs)
     if not 0 < len(calls) <= MOST_MARKED:

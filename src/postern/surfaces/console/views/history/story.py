@@ -86,6 +86,8 @@ def _unlisted_proxy(visit: Visit, item: Invocation) -> str | None:
 
 FOLLOWED_FOR = 120.0
 """Seconds for which a page asks how a start goes on: longer than any caller waits for an answer."""
+RESTS = 3.0
+"""Seconds after which a call that was replayed can be replayed by the same button again: nobody double-clicks that slowly."""
 
 
 def _under_way(item: Invocation, now: float) -> bool:
@@ -95,7 +97,10 @@ def _under_way(item: Invocation, now: float) -> bool:
     if any(one.ended_at is None and now - one.at < FOLLOWED_FOR for one in item.local_runs):
         return True
     return any(
-        (one.state == "queued" and not one.attempts) or one.answer == "waiting" or one.run_state == "running"
+        (one.state == "queued" and not one.attempts)
+        or one.answer == "waiting"
+        or one.run_state == "running"
+        or (one.emission > 1 and now - one.created_at < RESTS)
         for one in begun
     )
 

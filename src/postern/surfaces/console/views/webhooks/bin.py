@@ -5,7 +5,7 @@ from starlette.responses import Response
 from postern.core.problems import Refused
 from postern.surfaces.console import words
 from postern.surfaces.console.views.confirmations import question
-from postern.surfaces.console.visit import Visit, read_pairs
+from postern.surfaces.console.visit import Visit
 from postern.usecases.runtime.gateway import require
 from postern.usecases.webhooks import bin
 
@@ -20,7 +20,7 @@ async def show(visit: Visit, result: str = "") -> Response:
 async def restore_many(visit: Visit) -> Response:
     """Restores the chosen webhooks and tells the result."""
     require(visit.actor, "write")
-    chosen = dict.fromkeys(value for name, value in await read_pairs(visit.request) if name == "chosen")
+    chosen = dict.fromkeys(value for name, value in await visit.pairs() if name == "chosen")
     restored = 0
     for webhook_id in list(chosen)[:A_PAGE]:
         try:

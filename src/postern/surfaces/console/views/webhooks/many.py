@@ -9,7 +9,7 @@ from postern.core.problems import Refused
 from postern.surfaces.console import words
 from postern.surfaces.console.views.confirmations import FOLLOWS, Question, asked
 from postern.surfaces.console.views.webhooks.listing import ACTIONS, FILTERS
-from postern.surfaces.console.visit import Visit, messages_of, problem_of, read_pairs, whole_number
+from postern.surfaces.console.visit import Visit, messages_of, problem_of, whole_number
 from postern.usecases.runtime.gateway import require
 from postern.usecases.shapes import validated
 from postern.usecases.webhooks import many
@@ -58,7 +58,7 @@ class Chosen(Struct, frozen=True):
 
 
 async def _chosen(visit: Visit) -> Chosen:
-    pairs = await read_pairs(visit.request)
+    pairs = await visit.pairs()
     fields = dict(pairs)
     back = fields.get("back", "")
     return Chosen(

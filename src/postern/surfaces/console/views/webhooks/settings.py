@@ -332,8 +332,9 @@ async def change(visit: Visit, patch: Patch, form: Form) -> str:
         raise Refused("version_conflict", errors=errors)
     if mine:
         await visit.ask(webhooks.change, webhook_id, mine, present.version)
-    # What was changed elsewhere, like whether it is enabled, is nothing that this form could have undone.
-    return "merged" if has_moved(seen, now) else "saved"
+    # What was changed elsewhere, like whether it is enabled, is nothing that this form could have undone. The same form, sent
+    # twice, has met itself.
+    return "merged" if has_moved(_with(seen, mine), now) else "saved"
 
 
 def _seen(form: Form) -> Document | None:

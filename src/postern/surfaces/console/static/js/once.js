@@ -1,0 +1,100 @@
+// A form that acts is sent once: its buttons rest while it is asked, and a second press does not land on what has just come in
+// the place of the first. What could not be done is said beside the button that was pressed.
+
+import { unsent } from "./guard.js";
+
+const LONGEST_WAIT = 30_000; // a page that somebody has stopped tells nobody
+const DOUBLE_CLICK = 600;
+const AWAY = "The gateway did not answer. Nothing that you typed is lost: try again.";
+
+let pressed, came;
+const isPost = (form) => form?.matches?.("form[method=post]"); // a field may be called method
+const buttonsOf = (form) => [...form.elements].filter((one) => one.type === "submit" && !one.disabled);
+
+export function once() {
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("button:not([type=button])");
+    if (button && came && Date.now() - came.at < DOUBLE_CLICK && came.place.contains(button)) event.preventDefault();
+  }, true);
+
+  document.addEventListener("submit", (event) => {
+    if (![...event.target.elements].some((one) => "rests" in one.dataset)) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  }, true);
+
+  document.addEventListener("submit", (event) => {
+    pressed = event.submitter;
+    const form = event.target;
+    if (!isPost(form) || event.defaultPrevented) return;
+    // After the browser has read which button it was. A file that is taken along leaves the page as it is.
+    const wait = pressed?.value === "export" ? 2000 : LONGEST_WAIT;
+    setTimeout(() => setTimeout(rest(form), wait));
+  });
+  window.addEventListener("pageshow", () => document.querySelectorAll("[data-rests]").forEach(wake));
+
+  const asked = (event, then) => isPost(event.detail?.ctx?.sourceElement) && then(event.detail.ctx.sourceElement, event.detail.ctx);
+  document.addEventListener("htmx:before:request", (event) => asked(event, (form, ctx) => {
+    unsay(form);
+    ctx.pressed = pressed;
+    ctx.wake = rest(form);
+  }));
+  document.addEventListener("htmx:after:swap", (event) => asked(event, (_, { target }) => {
+    const place = target?.isConnected ? target : document.getElementById(target?.id);
+    if (place) came = { at: Date.now(), place };
+  }));
+  document.addEventListener("htmx:after:request", (event) => asked(event, (form, { response, text, pressed }) => {
+    if (response.status >= 500) return sayHere(form, pressed, whyIn(text) ?? `The gateway answered ${response.status}. Nothing that you typed is lost: try again.`);
+    // The form stays, and what it asks for next is something else.
+    if (response.status < 400 && form.elements.once) form.elements.once.value = crypto.getRandomValues(new Uint32Array(2)).reduce((text, one) => text + one.toString(16), "");
+  }));
+  document.addEventListener("htmx:error", (event) => asked(event, (form, { pressed }) => sayHere(form, pressed, AWAY)));
+  document.addEventListener("htmx:finally:request", (event) => asked(event, (_, { wake }) => wake?.()));
+}
+
+// Returns what ends the rest. The focus comes back, which a disabled button loses.
+function rest(form) {
+  const focused = document.activeElement;
+  const resting = buttonsOf(form);
+  for (const one of resting) {
+    one.disabled = true;
+    one.dataset.rests = "";
+  }
+  return () => {
+    resting.forEach(wake);
+    if (document.activeElement === document.body && resting.includes(focused)) focused.focus();
+  };
+}
+
+function wake(button) {
+  if (!("rests" in button.dataset)) return;
+  button.disabled = false;
+  delete button.dataset.rests;
+}
+
+// A page that was not put in place says it.
+function whyIn(text) {
+  const said = new DOMParser().parseFromString(text, "text/html").querySelectorAll("main [role=alert]:not([hidden])");
+  return [...said].at(-1)?.textContent.trim();
+}
+
+function sayHere(form, button, text) {
+  unsay(form);
+  unsent();
+  const bar = form.querySelector(".save-bar");
+  const line = bar?.querySelector("p") ?? document.createElement("p");
+  line.textContent = text;
+  line.dataset.inVain = "";
+  line.setAttribute("role", "alert");
+  line.classList.add(bar ? "unsaved" : "wrong");
+  if (bar) bar.classList.add("said");
+  else (button?.isConnected ? button : form).after(line);
+}
+
+function unsay(form) {
+  const bar = form.querySelector(".save-bar");
+  for (const line of document.querySelectorAll("[data-in-vain]")) {
+    if (line.closest(".save-bar") === bar && bar) line.textContent = "";
+    else if (!line.closest(".save-bar")) line.remove();
+  }
+}
