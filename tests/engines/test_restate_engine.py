@@ -114,6 +114,15 @@ async def test_a_call_ends_as_its_runs_do_and_nobody_waits_for_one_that_is_not_t
         await engine.close()
 
 
+async def test_a_proxy_s_error_is_not_the_end_of_a_run() -> None:
+    for status in (500, 502):
+        async with stand_in(lambda _, status=status: Reply(status, body=b"Bad gateway")) as server:
+            engine = RestateEngine(server.url, targets=[ECHO])
+            with pytest.raises(EngineUnavailable, match=f"Restate answered {status}: Bad gateway"):
+                await engine._end(ECHO, "inv.1")
+            await engine.close()
+
+
 async def test_a_service_that_is_not_registered_loses_nothing_and_health_says_so(
     harness: RestateHarness,
 ) -> None:

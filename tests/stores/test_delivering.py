@@ -11,7 +11,9 @@ from postern.core.answer import WorkflowResponse
 from postern.core.deliveries.delivery import Started, State, delivery_key
 from postern.core.history.invocation import Delivery, Entry
 from postern.core.problems import Gone, Refused
+from postern.stores.deliveries import deliveries
 from postern.stores.sql import writer
+from postern.stores.sql.wake import DUE
 from postern.stores.store import Store
 from stores.conftest import NOW, WEBHOOK, HeldUp, deletion, entry, recorded, webhook
 
@@ -78,6 +80,28 @@ async def test_a_postponed_delivery_comes_back_with_what_went_wrong(store: Store
     assert (current.state, current.attempts, current.error) == ("queued", 30, "down é 30")
     assert len(current.log) == 20
     assert current.log[-1]["detail"] == "down é 30"
+
+
+async def test_what_another_process_has_claimed_is_not_brought_forward(
+    store: Store, second_store: Store
+) -> None:
+    """It may be about to start it."""
+    await recorded(store, entry())
+    (claimed,) = await store.deliveries.claim(NOW, LEASE, 9)
+    assert await second_store.deliveries.bring_forward(NOW, NOW, [], 9) == 0
+    assert await second_store.deliveries.claim(NOW, LEASE, 9) == []
+    await store.deliveries.again(claimed, NOW + 600, "connection refused", NOW)
+    assert await second_store.deliveries.bring_forward(NOW, NOW, [], 9) == 1
+
+
+async def test_other_workers_are_woken_for_what_is_released(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(deliveries, "announce", lambda _, what: told.append(what))
+    for state, woken in (("dropped", []), ("queued", [DUE])):
+        await store.deliveries.unhold(WEBHOOK, state, NOW, 9)
+        assert told == woken
 
 
 async def test_replays_at_the_same_time_are_each_their_own(store: Store, second_store: Store) -> None:

@@ -207,3 +207,28 @@ def test_a_search_says_how_far_it_is_and_can_be_stopped(console: Console) -> Non
     page.unroute("**/calls?*after=*")
     console.click("Continue from here", "link")
     expect(page.get_by_text("No call matches")).to_be_visible()
+
+
+def test_a_call_opened_beside_its_list_is_there_after_a_reload_and_never_beside_another_address(
+    console: Console, orders: dict[str, Any]
+) -> None:
+    page, panel = console.page, console.page.locator("[data-panel]")
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(f"{console.program.url}/calls?webhook={orders['id']}")
+    links = page.locator("table.calls a.opens")
+    first, second = [links.nth(place).get_attribute("href") for place in (0, 1)]
+    links.nth(0).click()
+    expect(panel.locator(f"[data-id={str(first)[7:]}]")).to_be_visible()
+    page.reload()
+    expect(panel.locator(f"[data-id={str(first)[7:]}]")).to_be_visible()
+    assert f"webhook={orders['id']}#call-" in page.url
+    expect(page.locator("tr[aria-current]")).to_have_count(1)
+    page.route(re.compile(f"{second}$"), lambda route: route.fulfill(status=503, body="away"))
+    links.nth(1).click()
+    expect(panel).to_have_text("This call cannot be shown now: open it again in a moment.")
+    assert page.url.endswith(f"#call-{str(second)[7:]}")
+    assert console.violations() == []
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.reload()
+    page.wait_for_url(re.compile(f"/calls/{str(second)[7:]}$"))
+    console.notes.check(but="the server responded with a status of 503")

@@ -17,11 +17,12 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.types import Message
 
+from postern.core.deliveries.delivery import Started
 from postern.core.problems import Refused
 from postern.identity import time_of
 from postern.settings import Settings
-from postern.surfaces.console.views.history import files, listing, replays
-from postern.surfaces.console.visit import Form, View, Visit
+from postern.surfaces.console.views.history import beside, files, listing, live, replays
+from postern.surfaces.console.visit import View, Visit
 from postern.usecases.answers import Time
 from postern.usecases.deliveries import replays as plans
 from postern.usecases.deliveries.views import ReplayedCalls
@@ -110,6 +111,7 @@ async def asked(desk: Desk, view: View, query: dict[str, str]) -> str:
         ({"header": "x-topic=orders"}, ""),
         ({"search": "A-"}, "second first"),
         ({"webhook": "Orders", "status": "rejected"}, ""),
+        ({"search": "No TOKEN"}, "rejected"),
     ],
 )
 async def test_a_filter_finds_what_it_says(
@@ -129,6 +131,122 @@ async def test_a_filter_finds_what_it_says(
         assert f"format=csv&amp;{escape(urlencode(query))}" in page
 
 
+async def test_a_tab_keeps_the_webhook(desk: Desk, ids: dict[str, str]) -> None:
+    page = await asked(desk, listing.listing, {"webhook": ids["orders"], "status": "failed"})
+    both = f"/calls?status=failed&amp;webhook={ids['orders']}"
+    assert f'href="{both}" aria-current="page">Failed' in page
+    assert f"/calls/count?status=failed&amp;webhook={ids['orders']}&amp;short" in page
+    assert f'href="/calls?webhook={ids["orders"]}">All' in page
+
+
+async def test_a_part_that_is_typed_twice_is_refused_and_not_the_last_one_taken(desk: Desk) -> None:
+    with pytest.raises(Refused) as refusal:
+        await asked(desk, listing.listing, {"q": "status:failed status:rejected"})
+    assert [(one.field, one.message[:14]) for one in refusal.value.errors] == [("status", "is there twice")]
+
+
+async def test_what_no_workflow_wanted_was_not_delivered(desk: Desk) -> None:
+    wanted, alone = await desk.numbered(await desk.webhook(), 2)
+    for call, runs in ((wanted, 1), (alone, 0)):
+        delivery = await desk.store.deliveries.get(f"{call}.1")
+        await desk.store.deliveries.started(delivery, Started(runs), desk.gateway.clock())
+    for status, found in (("delivered", [wanted]), ("started", [alone, wanted])):
+        page = await history.listing(desk.gateway, ACTOR, filter_of(status=status))
+        assert [one.id for one in page.items] == found
+
+
+async def marked(desk: Desk, **form: str) -> str:
+    """Where the bar of the marked calls leads."""
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/",
+        "headers": [],
+        "query_string": b"",
+        "path_params": {},
+    }
+    calls = [("call", one) for one in form.pop("calls").split()]
+    answer = await listing.do_with_marked(Visit(Request(scope), desk.gateway, ACTOR, [*calls, *form.items()]))
+    return answer.headers.get("location") or bytes(answer.body).decode()
+
+
+async def test_marked_calls_are_asked_for_and_told_on_the_page_of_a_replay(
+    desk: Desk, ids: dict[str, str]
+) -> None:
+    desk.gateway.clock = time.time
+    first, third, rejected = ids["first"], ids["third"], ids["rejected"]
+    led = await marked(desk, do="replay", calls=f"{first} {third} {rejected}")
+    planned = (await plans.listing(desk.gateway, ACTOR)).items[0]
+    assert (led, planned.state, planned.count) == (f"/replays/{planned.id}", "planned", 2)
+
+    async def page(view: View) -> tuple[int, str]:
+        scope = {"type": "http", "method": "POST", "path": "/", "headers": [], "query_string": b""}
+        request = Request(scope | {"path_params": {"replay": planned.id}})
+        answer = await view(Visit(request, desk.gateway, ACTOR, []))
+        return answer.status_code, bytes(answer.body).decode()
+
+    asks = (await page(replays.show))[1]
+    assert "Replay 2 calls?" in asks and "3 marked calls" in asks
+    assert [(await page(replays.begin))[0] for _ in range(2)] == [303, 303], "pressed twice"
+    await plans.Replayer(desk.gateway).round()
+    now = desk.gateway.clock()
+    for call in (first, third):
+        delivery = await desk.store.deliveries.get(f"{call}.2")
+        await desk.store.deliveries.failed(delivery, "ERP said 503", now)
+    told = (await page(replays.show))[1]
+    assert "2 failed" in told and "Replay those that failed" in told
+    assert re.findall(r'class="opens" href="/calls/(inv_\w+)"', told) == [third, first]
+
+
+@pytest.mark.parametrize(
+    ("back", "led"),
+    [
+        ("/calls?status=rejected", "/calls?status=rejected"),
+        ("/webhooks/wh_1/calls", "/webhooks/wh_1/calls"),
+        ("https://evil.example/calls", "/calls"),
+        ("//evil.example", "/calls"),
+        ("javascript:alert(1)", "/calls"),
+    ],
+)
+async def test_the_way_back_leads_to_our_own_pages_alone(
+    desk: Desk, ids: dict[str, str], back: str, led: str
+) -> None:
+    page = await marked(desk, do="admit", calls=ids["rejected"], back=back)
+    assert f'href="{led}">Back to the calls' in page
+
+
+async def test_an_older_row_that_moves_does_not_set_the_place_to_resume_from_back(
+    desk: Desk, ids: dict[str, str]
+) -> None:
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/",
+        "headers": [],
+        "query_string": b"",
+        "path_params": {},
+    }
+    page = live.LivePage(Visit(Request(scope), desk.gateway, ACTOR), filter_of(), 9)
+    items = {one.id: one for one in (await history.listing(desk.gateway, ACTOR, filter_of())).items}
+    rows = [await page._row(kind, items[ids[one]]) for kind, one in (("call", "third"), ("moved", "first"))]
+    assert [row.partition("\n")[0] for row in rows] == [f"id: {ids['third']}", "event: moved"]
+
+
+@pytest.mark.parametrize(
+    ("shown", "typed", "stored"),
+    [
+        ("a\r\nb", "a\r\nc", "a\r\nc"),
+        ("a\nb", "a\r\nc", "a\nc"),
+        ("a\r\nb\nc", "a\r\nc", "a\nc"),
+        ("a", "a\r\nc", "a\nc"),
+        ("a\r\nb", "a\r\nb", None),
+        ("a\rb", "a\r\nb", None),
+    ],
+)
+def test_an_edited_body_keeps_its_line_ends(shown: str, typed: str, stored: str | None) -> None:
+    assert beside._as_edited(typed, shown) == stored
+
+
 def test_no_part_of_a_replays_filter_is_left_out_on_its_page() -> None:
     parts = dict.fromkeys(ReplayedCalls.__struct_fields__, "x") | {"bookmarked": True}
     parts |= {"since": Time(0.0), "until": Time(60.0)}
@@ -146,7 +264,7 @@ async def test_the_number_of_many_calls_is_typed_before_they_are_replayed(
     scope = {"type": "http", "method": "POST", "path": "/", "headers": [], "query_string": b""}
     request = Request(scope | {"path_params": {"replay": planned.id}})
     for typed, status in ((planned.count - 1, 422), (planned.count, 303)):
-        visit = Visit(request, desk.gateway, ACTOR, Form({"typed": str(typed)}))
+        visit = Visit(request, desk.gateway, ACTOR, [("typed", str(typed))])
         assert (await replays.begin(visit)).status_code == status
 
 

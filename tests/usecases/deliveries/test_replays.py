@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import pytest
 from msgspec.structs import replace
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from postern.core.answer import WorkflowResponse
 from postern.core.deliveries.delivery import End, Started
@@ -234,6 +234,14 @@ async def test_a_replay_tells_what_became_of_what_it_started(desk: Desk) -> None
         ("…1042%", []),
     ):
         assert await found(error=error) == those, error
+    for text, those in (
+        ("erp SAID 503", [ids[3]]),
+        ("job 10_42%", [ids[3]]),
+        ("job 10?42%", []),
+        ("ERP said 504", []),
+    ):
+        assert await found(search=text) == those, text
+    assert await found(value=",".join(failed)) == failed
     again = await run(desk, replay=replay.id, status="failed")
     assert (again.count, str(again.outcomes)) == (2, "2 waiting")
     assert await found(replay=again.id) == failed
@@ -270,6 +278,35 @@ async def test_what_has_completed_is_replayed_only_where_that_is_asked_for(desk:
     assert (await run(desk, include_completed=True)).done == 4
     await end(desk, f"{ids[0]}.2", "failed")
     assert await planned(False) == (4, 0), "one has failed since, and three wait"
+
+
+async def test_of_two_plans_for_the_same_calls_the_second_starts_none_of_them_again(desk: Desk) -> None:
+    """Two tabs, or two people, have begun with the same list."""
+    ids = await desk.numbered(await desk.webhook(), 3)
+    clock = HeldClock(desk.gateway, desk.gateway.clock() + 1)
+    one, other = [await replays.plan(desk.gateway, ACTOR, HistoryFilter(), True) for _ in range(2)]
+    clock.now += 1
+    for plan in (one, other):
+        await replays.begin(desk.gateway, ACTOR, plan.id)
+        await Replayer(desk.gateway).round()
+    assert await emissions(desk) == Counter(ids)
+    left_out = await replays.show(desk.gateway, ACTOR, other.id)
+    assert (left_out.state, left_out.count, left_out.done, left_out.skipped) == ("done", 3, 0, 3)
+    assert (await run(desk)).done == 3, "a later plan means it"
+
+
+async def test_a_replay_of_many_leaves_an_array_out_that_was_divided(desk: Desk) -> None:
+    """Its elements are calls of their own."""
+    whole, usual = await desk.numbered(await desk.webhook(), 2)
+    divided = (
+        update(deliveries)
+        .where(deliveries.c.invocation_id == whole)
+        .values(state="completed", started_at=None)
+    )
+    await desk.store.writer.write(lambda connection: connection.execute(divided).rowcount)
+    replay = await run(desk, include_completed=True)
+    assert (replay.done, replay.skipped) == (1, 1)
+    assert await emissions(desk) == Counter([usual])
 
 
 async def take_away(desk: Desk, webhook: str, is_deleted: bool) -> None:

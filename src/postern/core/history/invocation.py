@@ -250,7 +250,8 @@ class HistoryFilter(msgspec.Struct, frozen=True):
     answer: str | None = None
     """What the caller heard: a status like 504, all of a kind like 5xx, or ``gone`` if it had left."""
     value: str | None = None
-    """A mapped value or event name, in capitals or not; with a ``*`` at its end, the beginning of one."""
+    """A mapped value or event name, in capitals or not; with a ``*`` at its end, the beginning of one. Or ids of calls, with
+    commas between them."""
     address: str | None = None
     bookmarked: bool = False
     header: str | None = None

@@ -11,7 +11,7 @@ from postern.core.history.invocation import HistoryFilter
 from postern.core.history.replay import Replay, ReplayState, Values
 from postern.stores.access.audit import changed_one, write_note
 from postern.stores.calls.recorder import emit
-from postern.stores.history.filtering import conditions_of, has_completed, was_started
+from postern.stores.history.filtering import conditions_of, has_completed, started_by, was_started
 from postern.stores.history.looking import last_looked_at, look_up
 from postern.stores.sql.bulk import Parameters
 from postern.stores.sql.moments import milliseconds, row_of, value_of
@@ -138,6 +138,8 @@ class Replays(Repository):
         def query(connection: Connection) -> tuple[list[str], str | None]:
             after = invocations.c.id > replay.position
             not_meant = [] if replay.include_completed else [~has_completed()]
+            # What another plan, made of the same list, has started meanwhile is not started once more.
+            not_meant.append(started_by(milliseconds(replay.created_at)))
             ids = select(invocations.c.id).order_by(invocations.c.id)
             if replay.wanted.webhook_id is not None:
                 ids = ids.where(invocations.c.webhook_id == replay.wanted.webhook_id)

@@ -83,7 +83,7 @@ def _received(connection: Connection, wanted: HistoryFilter) -> Iterator[Conditi
     if wanted.since is not None or wanted.until is not None:
         yield from ((condition, True) for condition in _between(connection, wanted.since, wanted.until))
     if wanted.value and wanted.value.startswith("inv_"):
-        yield invocations.c.id == wanted.value, True
+        yield invocations.c.id.in_(wanted.value.split(",")), True
     if wanted.bookmarked:
         yield invocations.c.id.in_(select(bookmarks.c.invocation_id)), True
     if wanted.replay:
@@ -119,6 +119,8 @@ def _with_status(connection: Connection, wanted: HistoryFilter, all_of_them: boo
     there = union_all(*(select(deliveries.c.invocation_id).where(_in_state(one)) for one in states))
     few = _USUAL.isdisjoint(states) and (all_of_them or not _more_than(connection, FEW, there))
     yield _newest_state().in_(states), few
+    if status == "delivered":  # and not to nobody
+        yield func.coalesce(_value_of_newest(deliveries.c.runs), 1) > 0, False
     if few:
         yield invocations.c.id.in_(there), True
 
@@ -195,7 +197,8 @@ def _containing(connection: Connection, wanted: HistoryFilter) -> Iterator[Condi
         entered = bool(keys_of(wanted) or _beginnings(wanted))
         yield holds(_value_of_newest(deliveries.c.fields), in_fields(part_of(wanted.field)).decode()), entered
     if wanted.search:
-        columns = (invocations.c.body, invocations.c.headers, invocations.c.query)
+        reasons = invocations.c.detail, _value_of_newest(deliveries.c.error)
+        columns = invocations.c.body, invocations.c.headers, invocations.c.query, *reasons
         found = [holds(column, wanted.search) for column in columns]
         yield or_(invocations.c.id == wanted.search, *found), False
 
@@ -213,6 +216,9 @@ def _in_postgres(column: ColumnElement[Any], text: str) -> ColumnElement[bool]:
     def within(where: ColumnElement[Any], sought: str | bytes) -> ColumnElement[bool]:
         return func.position(literal(sought).op("IN")(where)) > 0
 
+    if isinstance(column.type, Text):
+        letters = func.lower(collate(column, "C"))
+        return or_(*(within(letters, one) for one in spellings(text)))
     small = func.lower(collate(func.convert_from(column, "LATIN1"), "C"))
     as_latin = (one.encode().decode("latin-1") for one in spellings(text))
     return case(
@@ -260,6 +266,11 @@ def was_started() -> ColumnElement[bool]:
 def has_completed() -> ColumnElement[bool]:
     """Its newest delivery: one that failed when it was replayed has not."""
     return _value_of_newest(deliveries.c.state) == "completed"
+
+
+def started_by(at: int) -> ColumnElement[bool]:
+    """The newest delivery was made by then."""
+    return _value_of_newest(deliveries.c.created_at) <= at
 
 
 def _newest_state() -> ScalarSelect[str]:

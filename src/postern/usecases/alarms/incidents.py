@@ -244,9 +244,8 @@ def _of_incident(incident: Incident) -> Iterator[HistoryFilter]:
         case "rejected":
             for code in incident.reasons:
                 yield HistoryFilter(code=code, **about)  # type: ignore[arg-type]
-        case "not_started":
-            yield HistoryFilter(status="failed", **about)  # type: ignore[arg-type]
-        case "runs_failed":
+        case "not_started" | "runs_failed":
+            # However early they came: what failed is what is replayed.
             yield HistoryFilter(status="failed", webhook_id=incident.webhook_id)
         case "answers":
             yield HistoryFilter(answer="5xx", **about)  # type: ignore[arg-type]

@@ -21,6 +21,7 @@ _ANSWER = re.compile(r"[1-5](xx|\d\d)|gone")
 Id = Annotated[str, Field(max_length=80)]
 Moment = Annotated[str, Field(max_length=40)]
 Text = Annotated[str, Field(max_length=200)]
+Value = Annotated[str, Field(max_length=4000)]
 Part = Annotated[str, Field(max_length=300)]
 
 
@@ -30,7 +31,7 @@ class FilterRequest(Shape):
     webhook_id: Id | None = Field(default=None, description="Only calls to this webhook.")
     status: StatusFilter | None = Field(
         default=None,
-        description="Only invocations in this status. delivered: started, responded or completed. waiting: accepted or held.",
+        description="Only invocations in this status. delivered: started, responded or completed, where a workflow wanted it. waiting: accepted or held.",
     )
     code: Id | None = Field(default=None, description="Only this reason, like signature_mismatch.")
     since: Moment | None = Field(
@@ -43,16 +44,16 @@ class FilterRequest(Shape):
     )
     search: Text | None = Field(
         default=None,
-        description="Only calls whose headers, query or body hold this text, in capitals or not.",
+        description="Only calls whose headers, query or body hold this text, in capitals or not, or the reason why they were rejected or failed.",
     )
     answer: Annotated[str, Field(max_length=4)] | None = Field(
         default=None,
         description="Only calls whose caller heard this: a status like 504, all of a kind like 5xx, or gone, where it had left.",
     )
-    value: Text | None = Field(
+    value: Value | None = Field(
         default=None,
         description="Only calls with this whole mapped value or event name, in capitals or not, or, with a * at its end, its "
-        "beginning. Quick in a history of any length; found some seconds after the call. A rejected call has the values that the mapping found then, where its body is an object of 16 KiB at most.",
+        "beginning; or the calls with these IDs, with commas between them. Quick in a history of any length; found some seconds after the call. A rejected call has the values that the mapping found then, where its body is an object of 16 KiB at most.",
     )
     address: Id | None = Field(
         default=None, description="Only calls from this address. Found some seconds after the call."

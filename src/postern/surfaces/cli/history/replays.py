@@ -105,7 +105,7 @@ def _watched(replay: str) -> Replay:
 
 
 def _report(replay: Replay, watched: bool = False) -> None:
-    why = "their webhook is disabled or deleted, they are no longer kept, or they have completed meanwhile"
+    why = "their webhook is disabled or deleted, they are no longer kept, or they have completed or were started again meanwhile"
     skipped = f", {replay.skipped} skipped because {why}" if replay.skipped else ""
     became = f": {replay.outcomes}" if replay.done else ""
     failed = (

@@ -22,6 +22,7 @@ export function start() {
   window.addEventListener("popstate", () => location.reload());
   document.addEventListener("pointerdown", draw);
   document.addEventListener("htmx:after:swap", follow);
+  reopen();
 }
 
 // A row says what became of its call beside it.
@@ -43,13 +44,35 @@ function open(row) {
   current()?.removeAttribute("aria-current");
   row.setAttribute("aria-current", "true");
   if (list) {
-    if (list.classList.contains("with-panel")) history.replaceState(history.state, "", href);
-    else history.pushState({ call: true }, "", href);
-    list.classList.add("with-panel");
+    const here = `${list.dataset.calls}#${row.id}`;
+    if (list.classList.contains("with-panel")) history.replaceState(history.state, "", here);
+    else history.pushState({ call: true }, "", here);
   }
-  htmx.ajax("GET", href, { target: panel, select: "#call", swap: "innerHTML" });
+  show(panel, href);
   row.scrollIntoView({ block: "nearest" });
   return true;
+}
+
+// The call before goes at once: its buttons must not stand beside the address of another one.
+function show(panel, href) {
+  panel.closest(".calls-page")?.classList.add("with-panel");
+  panel.dataset.about = href;
+  const told = Object.assign(document.createElement("p"), { className: "soft", textContent: "Loading…" });
+  told.setAttribute("role", "status");
+  panel.replaceChildren(told);
+  htmx.ajax("GET", href, { target: panel, select: "#call", swap: "innerHTML" }).catch(() => {}).then(() => {
+    if (told.isConnected && panel.dataset.about === href) told.textContent = "This call cannot be shown now: open it again in a moment.";
+  });
+}
+
+// An address that was reloaded, or handed on, opens its call beside the list, or by itself where there is no room.
+function reopen() {
+  const id = location.hash.match(/^#call-(inv_[0-9a-f]{32})$/)?.[1];
+  const panel = id && document.querySelector(".calls-page [data-panel]");
+  if (!panel) return;
+  if (!WIDE.matches) return location.replace(`/calls/${id}`);
+  document.getElementById(`call-${id}`)?.setAttribute("aria-current", "true");
+  show(panel, `/calls/${id}`);
 }
 
 function close() {

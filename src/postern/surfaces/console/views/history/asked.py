@@ -48,6 +48,8 @@ def read(text: str) -> dict[str, str]:
     for found in _WORD.finditer(text):
         name, value = (found[1] or "").lower(), found[2] if found[2] is not None else found[3]
         if name in TOKENS and value:
+            if TOKENS[name] in parts:
+                raise invalid(name, "is there twice; a call has to meet all parts, so write it once")
             parts[TOKENS[name]] = value.lower() if name in _OF_A_LIST else value
         else:
             left.append(found[0] if found[2] is None else value)
@@ -82,13 +84,22 @@ def chips(chosen: Mapping[str, str], meant: HistoryFilter, named: Mapping[str, s
     return [
         Chip(
             token,
-            named.get(chosen[part], chosen[part]),
+            named.get(chosen[part], _shortened(chosen[part])),
             query_of({name: value for name, value in chosen.items() if name != part}),
             moments.get(part) if chosen[part][4:5] == "-" else None,
         )
         for token, part in TOKENS.items()
         if chosen.get(part)
     ]
+
+
+def _shortened(value: str) -> str:
+    """Ids of marked calls are counted."""
+    return (
+        words.plural(value.count(",") + 1, "marked call")
+        if value.startswith("inv_") and "," in value
+        else value
+    )
 
 
 def offered() -> dict[str, list[str]]:

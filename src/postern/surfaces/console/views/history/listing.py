@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import AsyncIterator, Collection
 from typing import Any
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,6 +20,7 @@ from postern.surfaces.console.visit import Visit, problem_of
 from postern.surfaces.streaming import while_connected
 from postern.usecases.answers import Listing, Time
 from postern.usecases.calls import readmission
+from postern.usecases.deliveries import replays
 from postern.usecases.history import findable, history, saved_views
 from postern.usecases.history.filters import filter_of
 from postern.usecases.summary import InvocationSummary
@@ -172,8 +173,10 @@ class Tab(Struct, frozen=True):
 
 async def _tabs(visit: Visit, chosen: dict[str, str]) -> list[Tab]:
     here = asked.query_of(chosen)
-    built_in = [("All", {}), ("Failed", {"status": "failed"}), ("Rejected", {"status": "rejected"})]
-    tabs = [Tab(title, urlencode(parts), urlencode(parts) == here) for title, parts in built_in]
+    tabs = []
+    for title, status in (("All", ""), ("Failed", "failed"), ("Rejected", "rejected")):
+        query = asked.query_of({"status": status, "webhook": chosen["webhook"]})
+        tabs.append(Tab(title, query, query == here))
     own = await visit.ask(saved_views.listing)
     return [*tabs, *(Tab(one.name, one.query, one.query == here, one.id) for one in own)]
 
@@ -242,10 +245,10 @@ async def do_with_marked(visit: Visit) -> Response:
         case "export":
             return files.list_as_file("csv", "", _lines_of(visit, calls))
         case "replay":
-            done, refused = await _replayed(visit, calls)
+            made = await visit.ask(replays.plan, filter_of(value=",".join(calls)))
+            return visit.to(f"/replays/{made.id}")
         case "admit":
             found = await visit.ask(readmission.admit, calls)
-            done = found.admitted
             refused = Counter(
                 one.reason or "it was started already" for one in found.items if not one.admitted
             )
@@ -254,22 +257,11 @@ async def do_with_marked(visit: Visit) -> Response:
     back = fields.get("back", "")
     return visit.page(
         "calls/done.html",
-        what="replayed" if fields["do"] == "replay" else "admitted",
-        done=done,
+        done=found.admitted,
         of=len(calls),
         refused=refused.most_common(),
         back=back if back.startswith(("/calls", "/webhooks/")) else "/calls",
     )
-
-
-async def _replayed(visit: Visit, calls: list[str]) -> tuple[int, Counter[str]]:
-    refused: Counter[str] = Counter()
-    for one in calls:
-        try:
-            await visit.ask(history.replay, one)
-        except Refused as problem:
-            refused[problem.detail or problem.problem.title] += 1
-    return len(calls) - refused.total(), refused
 
 
 async def _lines_of(visit: Visit, calls: list[str]) -> AsyncIterator[str]:

@@ -90,7 +90,8 @@ async def begin(visit: Visit) -> Response:
     replay = await visit.ask(replays.show, visit.at("replay"))
     if replay.count > MOST_UNTYPED and whole_number(form.text("typed")) != replay.count:
         return await _page(visit, replay, 422, f"Type the number of calls, {replay.count}.")
-    await visit.ask(replays.begin, replay.id, values_in(form))
+    if replay.state == "planned":  # else another click, or another tab, was first
+        await visit.ask(replays.begin, replay.id, values_in(form))
     return visit.to(f"/replays/{visit.at('replay')}")
 
 
