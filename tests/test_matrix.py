@@ -74,7 +74,7 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
     "findable.behind": of_the_console(FOR_PAGES),
     "history.oldest": of_the_console(FOR_PAGES),
     "samples.payload_types": {"console": "it is a file beside the workflow files, which an editor reads"},
-    "idempotency.once": {"mcp": OWN_MEANS, "cli": OWN_MEANS, "console": OWN_MEANS},
+    "idempotency.once": {"mcp": OWN_MEANS, "cli": OWN_MEANS},
     "listeners.answer": dict.fromkeys(("mcp", "console"), BY_A_LISTENER),
     "listeners.ask": dict.fromkeys(("mcp", "console"), BY_A_LISTENER),
     "listeners.enter": dict.fromkeys(("mcp", "console"), BY_A_LISTENER),
