@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, get_args, overload
 from urllib.parse import urlsplit
 
-from postern.core.address import Allowlist, InvalidRanges
+from postern.core.address import Allowlist
 from postern.core.alarms import ALARMS, AlarmKind
 from postern.core.channels import ADDRESSES, SERVER, read_channels, read_mail_server
 from postern.core.names import is_header_name
 from postern.core.operations.shown_setting import ShownSetting
+from postern.core.problems import FieldsRefused
 from postern.core.visible import can_be_stored
 from postern.extras import missing
 
@@ -127,7 +128,7 @@ def _dates(text: str) -> frozenset[date]:
 def _ranges(text: str) -> Allowlist:
     try:
         return Allowlist.parse(_list(text))
-    except InvalidRanges as error:
+    except FieldsRefused as error:
         raise ValueError(f"addresses or ranges: {next(iter(error.errors.values()))}") from None
 
 

@@ -24,6 +24,8 @@ X-B3-TraceId X-Cloud-Trace-Context X-Datadog-Trace-Id X-ARR-LOG-ID X-Nf-Client-C
 X-Client-Data X-Accel-Redirect Ali-Cdn-Real-Ip X-Scheme X-Request-Start X-Iinfo X-ImForwards Remote-Addr X-Forward-For
 X-Coming-From DO-Connecting-IP X-Sendfile X-Amzn-Trace-Id X-Postern-Test X-Url-Scheme Front-End-Https X-Country-Code
 X-Azure-ClientIP X-Akamai-Edgescape X-FD-HealthProbe X-SSL-Client-Cert Tailscale-User-Login X-Heroku-Dynos
+X-Edge-Location X-Render-Origin-Server Surrogate-Capability Surrogate-Key CloudFront-Viewer-Country CDN-RequestId X-Amz-Cf-Pop
+X-AppEngine-City X-Azure-SocketIP X-MS-Client-Principal
 """
 
 

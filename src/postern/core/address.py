@@ -20,6 +20,8 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from postern.core.problems import FieldsRefused
+
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
@@ -61,14 +63,6 @@ def networks_of(address: str) -> tuple[str, ...]:
     return tuple(str(ip_network((found, length), strict=False)) for length in lengths)
 
 
-class InvalidRanges(ValueError):
-    """``errors``: what is wrong, by the entry's place in the list."""
-
-    def __init__(self, errors: dict[int, str]) -> None:
-        super().__init__("; ".join(errors.values()))
-        self.errors = errors
-
-
 class Allowlist(Struct, frozen=True):
     """Addresses and ranges. An empty list is false, and allows nobody. *No restriction* is None."""
 
@@ -78,11 +72,11 @@ class Allowlist(Struct, frozen=True):
 
     @staticmethod
     def parse(entries: Iterable[str]) -> "Allowlist":
-        """Raises ``InvalidRanges`` with a message for every wrong entry."""
+        """Raises ``FieldsRefused`` with a message for every wrong entry."""
         read = [UNIX if entry.strip() == UNIX else _read_range(entry.strip()) for entry in entries]
-        errors = {place: one.message for place, one in enumerate(read) if isinstance(one, _NoRange)}
+        errors = {str(place): one.message for place, one in enumerate(read) if isinstance(one, _NoRange)}
         if errors:
-            raise InvalidRanges(errors)
+            raise FieldsRefused(errors)
         networks: list[Network] = [
             *collapse_addresses(one for one in read if isinstance(one, IPv4Network)),
             *collapse_addresses(one for one in read if isinstance(one, IPv6Network)),

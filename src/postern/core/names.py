@@ -18,12 +18,14 @@ _RESERVED = {
     "x-request-start", "x-iinfo", "x-imforwards", "remote-addr", "x-coming-from", "x-sendfile", "x-accel-redirect", "x-original-url",
     "x-url-scheme", "front-end-https", "x-country-code", "cdn-loop", "x-client-data", "x-azure-clientip", "x-akamai-edgescape",
     "x-fd-healthprobe", "x-ssl-client-cert", "ssl-client-verify", "x-tailscale-user", "tailscale-user-login", "x-sucuri-clientip", "x-trace-id",
-    "x-edge-id", "x-render-id", "x-heroku-dynos", "x-railway-edge", "akamai-origin-hop", "edge-control", "surrogate-key", "eagleeye-traceid", "x-remote-addr", "x-remote-user", "x-amz-cf-id", "x-amzn-trace-id", "x-azure-ref",
+    "x-edge-id", "x-render-id", "x-heroku-dynos", "x-railway-edge", "akamai-origin-hop", "edge-control", "x-edge-location", "x-edge-request-id", "x-render-origin-server", "x-amz-cf-pop",
+    "x-azure-socketip", "x-azure-requestchain", "x-ms-client-principal", "eagleeye-traceid", "x-remote-addr", "x-remote-user", "x-amz-cf-id", "x-amzn-trace-id", "x-azure-ref",
     "x-azure-fdid", "x-vercel-id", "x-cloud-trace-context", "x-appengine-country", "x-arr-log-id", "x-arr-ssl", "true-client-ip",
     "x-nf-request-id", "x-datadog-trace-id", "x-datadog-parent-id",
 }  # fmt: skip
 _RESERVED_PREFIXES = (
     "x-forwarded-", "x-webhook-", "cf-", "content-", "proxy-", "sec-", "accept", "access-control-", "x-invocation-", "if-", "x-envoy-", "x-b3-", "x-postern-",
+    "surrogate-", "cloudfront-", "cdn-", "x-appengine-",
 )  # fmt: skip
 _RESERVED_SUFFIXES = ("-ip", "-for", "-host", "-proto", "-port", "-scheme", "-addr")
 """Proxies write the client and its request into headers like these."""

@@ -143,11 +143,19 @@ class FieldError(Struct, frozen=True):
     message: str
 
 
-class FieldRefused(ValueError):
-    """Names the wrong field, or the place in a list, within the checked value."""
+class FieldsRefused(ValueError):
+    """``errors``: what is wrong within the checked value, by field or by place in a list."""
+
+    def __init__(self, errors: dict[str, str]) -> None:
+        super().__init__("; ".join(errors.values()))
+        self.errors = errors
+
+
+class FieldRefused(FieldsRefused):
+    """One wrong field."""
 
     def __init__(self, field: str, message: str) -> None:
-        super().__init__(message)
+        super().__init__({field: message})
         self.field = field
 
 

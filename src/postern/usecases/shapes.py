@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
-from postern.core.problems import FieldError, FieldRefused, Refused, invalid
+from postern.core.problems import FieldError, FieldsRefused, Refused, invalid
 from postern.core.webhooks.settings import Method
 
 
@@ -60,10 +60,12 @@ _KINDS_OF_VALUE = {"str", "int", "function-before[secret_length(), str]"}
 _GENERATE = "Generate"
 
 
-def validated(shape: type[Shape], data: object) -> Any:
+def validated(shape: type[Shape], data: object, context: object = None) -> Any:
     """Reads a request. Raises ``Refused`` with a message for every wrong field."""
     try:
-        return shape.model_validate(data, strict=True)  # "5" is no number, and "yes" no truth value
+        return shape.model_validate(
+            data, strict=True, context=context
+        )  # "5" is no number, and "yes" no truth value
     except ValidationError as error:
         raise Refused("invalid_request", errors=field_errors(error, shape)) from None
 
@@ -84,8 +86,12 @@ def field_errors(error: ValidationError, asked: Any = None) -> list[FieldError]:
         while path and path[-1] in _KINDS_OF_VALUE:
             path.pop()
         cause = one.get("ctx", {}).get("error")
-        if isinstance(cause, FieldRefused):
-            path.append(to_camel(cause.field) if "_" in cause.field else cause.field)
+        if isinstance(cause, FieldsRefused):
+            for within, wrong in cause.errors.items():
+                found.setdefault(".".join([*path, within]), wrong)
+            continue
+        if one["type"].startswith("union_tag"):
+            path.append("method")
         message = str(cause) if isinstance(cause, ValueError) else _in_words(one)
         quoted = _QUOTED.get(one["type"])
         if quoted and isinstance(one["input"], str) and quoted.fullmatch(one["input"]):

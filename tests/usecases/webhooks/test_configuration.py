@@ -166,8 +166,8 @@ def test_a_list_has_its_longest() -> None:
         ({"name": " "}, "name", "printable text on one line"),
         ({"name": "a\nb"}, "name", "printable text on one line"),
         ({"name": None}, "name", ""),
-        ({"authentication": {}}, "authentication", "none, token or hmac"),
-        ({"authentication": {"method": "magic"}}, "authentication", "none, token or hmac"),
+        ({"authentication": {}}, "authentication.method", "none, token or hmac"),
+        ({"authentication": {"method": "magic"}}, "authentication.method", "none, token or hmac"),
         ({"authentication": {**TOKEN, "token": ""}}, "authentication.token", "1 to 1024 bytes"),
         ({"authentication": {**TOKEN, "token": 7}}, "authentication.token", ""),
         ({"authentication": BASIC}, "authentication.username", "needs a username"),
@@ -178,7 +178,7 @@ def test_a_list_has_its_longest() -> None:
             ({"authentication": {**HMAC, "publicUrl": url}}, "authentication.publicUrl", "https://")
             for url in ("hooks.example.com", *(f"https://{rest}" for rest in ("a b", "[", "/w", "é", "a\n")))
         ),
-        ({"authentication": {"method": "hmac"}}, "authentication.provider", "is required"),
+        ({"authentication": {"method": "hmac", "secret": "s"}}, "authentication.provider", "is required"),
         ({"fieldMapping": {"fieldOne": "a..b"}}, "fieldMapping.fieldOne", ""),
         ({"fieldMapping": {"fieldFive": "a"}}, "fieldMapping.fieldFive", "is not a known setting"),
         ({"duplicateProtection": {"key": "a..b"}}, "duplicateProtection.key", ""),
@@ -231,13 +231,75 @@ def test_every_wrong_field_is_reported_at_once_and_none_twice() -> None:
     assert validated(WebhookRequest, {"name": "n", "authentication": {"method": "none"}}).enabled is True
 
 
+NOT_A_HEADER = "two words\n"
+SPACED = {**TOKEN, "token": NOT_A_HEADER, "secondToken": NOT_A_HEADER}
+LATER = {
+    "url": "ftp://a",
+    "every": 7,
+    "cron": "* * * *",
+    "timeZone": "Mars",
+    "headers": {"Host": "a", "b_c": "", "d": ""},
+}
+
+
+@pytest.mark.parametrize(
+    ("settings", "fields"),
+    [
+        (
+            {"name": "", "authentication": {"method": "hmac", "provider": "nope"}},
+            "name authentication.provider authentication.secret",
+        ),
+        (
+            {
+                "name": "a\nb",
+                "authentication": {**CUSTOM, "scheme": {"signature": "X", "encoding": "morse", "foo_bar": 1}},
+            },
+            "name authentication.scheme.signature authentication.scheme.encoding authentication.scheme.foo_bar",
+        ),
+        (
+            {"name": "", "authentication": {**CUSTOM, "scheme": None, "secret": ""}},
+            "name authentication.scheme authentication.secret",
+        ),
+        ({"name": "", "authentication": SPACED}, "name authentication.token authentication.secondToken"),
+        (
+            {"name": "", "authentication": {"method": "token", "placement": "basic"}},
+            "name authentication.username authentication.token",
+        ),
+        (
+            {"cors": {"origins": ["a", "*", "b"]}, "tags": ["a,b", "c", ""]},
+            "cors.origins.0 cors.origins.2 tags.0 tags.2",
+        ),
+        (
+            {"ipAllowlist": ["a", "b", "10.0.0.1", "c"], "payloadLimitBytes": 0},
+            "ipAllowlist.0 ipAllowlist.1 ipAllowlist.3 payloadLimitBytes",
+        ),
+        (
+            {"schedule": LATER},
+            "schedule.url schedule.every schedule.cron schedule.timeZone schedule.headers.Host schedule.headers.b_c schedule.headers.d",
+        ),
+        (
+            {"schedule": {"url": "a", "headers": {"A": None}}, "sendAgain": {}},
+            "schedule.url schedule.cron schedule.headers.A sendAgain.token",
+        ),
+        (
+            {"tags": [""], "arrays": "each", "synchronousResponse": {"enabled": True}, "handshake": "meta"},
+            "tags.0 arrays handshake",
+        ),
+    ],
+)
+def test_no_wrong_field_hides_another(settings: dict[str, Any], fields: str) -> None:
+    assert sorted(wrong(**settings)) == sorted(fields.split())
+
+
 @pytest.mark.parametrize("placement", ["header", "bearer", "basic", "url"])
 def test_only_a_token_in_a_header_is_printable_ascii(placement: str) -> None:
     how = {**TOKEN, "placement": placement, "username": "ada"}
     for token in (" a", "a ", "ä", "a\x7f"):
         for given in ({"token": token}, {"secondToken": token}):
             if placement in ("header", "bearer"):
-                assert wrong(authentication={**how, **given}).keys() == {"authentication.token"}
+                assert wrong(authentication={**how, **given}).keys() == {
+                    f"authentication.{one}" for one in given
+                }
             else:
                 request(authentication={**how, **given})
     request(authentication={**how, "token": "a b"})

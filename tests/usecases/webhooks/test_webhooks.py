@@ -58,7 +58,7 @@ async def test_without_its_main_secret_none_is_made(house: House) -> None:
         ({"method": "token", "secondToken": "a second one"}, "authentication.token"),
         ({"method": "hmac", "provider": "stripe"}, "authentication.secret"),
     ):
-        expected = {field: 'is required; {"generate": true} has a strong one made'}
+        expected = {field: 'is required; for a webhook, {"generate": true} has a strong one made'}
         assert await fields_refused(house.webhook(authentication=authentication)) == expected
         assert await fields_refused(change(house, made, {"authentication": authentication})) == expected
 

@@ -13,7 +13,11 @@ _HEADER_NAMES = re.compile(rb"[A-Za-z0-9!#$%&'*+.^_`|~, -]{0,1000}")
 def origin_problem(origin: str) -> str | None:
     if origin == "*" or _EXACT.fullmatch(origin.lower()) or _WILD.fullmatch(origin.lower()):
         return None
-    return "write an origin like https://shop.example.com, https://*.example.com or *; no path, no trailing slash"
+    shown = "".join(one if one.isprintable() else "?" for one in origin[:60])
+    return (
+        f'"{shown}" is no origin: write an origin like https://shop.example.com, https://*.example.com or *; '
+        "no path, no trailing slash"
+    )
 
 
 class Cors:

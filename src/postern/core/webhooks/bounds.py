@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from postern.core.address import Allowlist, InvalidRanges
+from postern.core.address import Allowlist
 from postern.core.calls.cors import origin_problem
 from postern.core.calls.paths import path_problem
-from postern.core.problems import FieldRefused
+from postern.core.problems import FieldsRefused
 from postern.core.rhythm import row_of
 from postern.core.schedules import parse_schedule
 from postern.core.visible import on_one_line
@@ -46,9 +46,9 @@ def without(problem: Problem) -> Callable[[str], str]:
 
 def each_without(problem: Problem) -> Callable[[list[str]], list[str]]:
     def check(values: list[str]) -> list[str]:
-        for place, value in enumerate(values):
-            if found := problem(value):
-                raise FieldRefused(str(place), found)
+        wrong = {str(place): found for place, value in enumerate(values) if (found := problem(value))}
+        if wrong:
+            raise FieldsRefused(wrong)
         return values
 
     return check
@@ -98,23 +98,22 @@ origins = each_without(origin_problem)
 
 
 def rhythm_rows(written: list[str]) -> list[str]:
-    found = []
+    found: list[str] = []
+    wrong: dict[str, str] = {}
     for place, one in enumerate(written):
         try:
             found.append(str(row_of(one)))
         except ValueError as error:
-            raise FieldRefused(str(place), str(error)) from None
+            wrong[str(place)] = str(error)
+    if wrong:
+        raise FieldsRefused(wrong)
     if not found:
         raise ValueError("write at least one row, like Mon-Fri 8-18: 90")
     return found
 
 
 def ranges(written: list[str]) -> list[str]:
-    try:
-        Allowlist.parse(written)
-    except InvalidRanges as error:
-        place, message = next(iter(error.errors.items()))
-        raise FieldRefused(str(place), message) from None
+    Allowlist.parse(written)
     # Kept as it was written: a program may compare the answer with what it sent.
     return [entry.strip() for entry in written]
 

@@ -285,15 +285,10 @@ def changed(value: Any) -> str:
 
 
 def under(errors: dict[str, str], prefix: str) -> str | None:
-    """The first error of a list or of one of its entries."""
-    return next(
-        (
-            message
-            for field, message in errors.items()
-            if field.split(".")[: prefix.count(".") + 1] == prefix.split(".")
-        ),
-        None,
-    )
+    """The errors of a list and of its entries."""
+    depth = prefix.count(".") + 1
+    found = [message for field, message in errors.items() if field.split(".")[:depth] == prefix.split(".")]
+    return "; ".join(found) or None
 
 
 def zipped(first: Any, second: Any) -> list[tuple[Any, Any]]:

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from postern.core.address import METADATA, Allowlist, closed, read_address
 from postern.core.documents import Document, Patch
-from postern.core.problems import FieldError, invalid, refuse_wrong
+from postern.core.problems import FieldError, Refused, invalid, refuse_wrong
 from postern.core.signatures.keys import ALGORITHMS, is_shared, new_private_key
 from postern.core.webhooks.announced import FIELD as ANNOUNCED
 from postern.core.webhooks.settings import (
@@ -25,6 +25,7 @@ from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.shapes import validated
 from postern.usecases.webhooks.compiling import compile_webhook
 from postern.usecases.webhooks.requests import (
+    NO_SECRET,
     SECRET_PREFIX,
     SECRETS,
     SEND_AGAIN,
@@ -64,7 +65,7 @@ def altered(gateway: Gateway, webhook: StoredWebhook, patch: Patch) -> dict[str,
         method = webhook.settings.authentication.method
         if given.get("method", method) != method:
             del asked["authentication"]  # the new method has none of the old one's settings
-    request: WebhookRequest = validated(WebhookRequest, _merged(asked, patch))
+    request: WebhookRequest = validated(WebhookRequest, _merged(asked, patch), webhook)
     return replaced(gateway, webhook, request, removed)
 
 
@@ -88,15 +89,22 @@ def replaced(
     if changes.get("main") and ANNOUNCED in webhook.secret_fields:
         changes[ANNOUNCED] = None  # it is decided which one is the sender's
     brought = {field for field, value in changes.items() if value}
-    changes |= _header_changes(settings.schedule, brought, webhook)
-    changes |= _token_change(settings.send_again, brought, webhook)
+    wrong: list[FieldError] = []
+    changes |= _header_changes(settings.schedule, brought, webhook, wrong)
+    changes |= _token_change(settings.send_again, brought, webhook, wrong)
     if how.method != "none" and "main" not in (webhook.secret_fields - changes.keys() | brought):
         field = "authentication.token" if how.method == "token" else "authentication.secret"
-        raise invalid(field, 'is required; {"generate": true} has a strong one made')
-    _check_address(gateway.outbound.allowed, settings.schedule, webhook.settings.schedule)
+        wrong.append(FieldError(field, NO_SECRET))
+    _check_address(gateway.outbound.allowed, settings.schedule, webhook.settings.schedule, wrong)
     asked, saved = request.authentication, webhook.resolved if keeps else None
-    webhook.resolved = resolved(asked, saved) if isinstance(asked, SignatureAuthentication) else Resolved()
-    webhook.settings, webhook.enabled = settings, request.enabled
+    judged_by = Resolved()
+    try:
+        if isinstance(asked, SignatureAuthentication):
+            judged_by = resolved(asked, saved)
+    except Refused as refused:
+        wrong += refused.errors
+    refuse_wrong(wrong)
+    webhook.resolved, webhook.settings, webhook.enabled = judged_by, settings, request.enabled
     compiles(webhook, changes)
     return changes
 
@@ -168,7 +176,10 @@ def _merged(target: Any, patch: Any) -> Any:
 
 
 def _check_address(
-    opened: Allowlist | None, schedule: ScheduleSetting | None, before: ScheduleSetting | None
+    opened: Allowlist | None,
+    schedule: ScheduleSetting | None,
+    before: ScheduleSetting | None,
+    wrong: list[FieldError],
 ) -> None:
     """Refuses a new URL with a private address, from which nothing is fetched. A name is judged at each fetch. ``opened`` is
     None in a process that does not fetch and so cannot know."""
@@ -178,11 +189,12 @@ def _check_address(
     literal = "127.0.0.1" if host == "localhost" else host
     if read_address(literal) is not None and (reason := closed(literal, opened)):
         unless = "" if reason == METADATA else " unless POSTERN_OUTBOUND_ALLOWED opens it"
-        raise invalid("schedule.url", f"{host} is {reason}; nothing is fetched from there{unless}")
+        said = f"{host} is {reason}; nothing is fetched from there{unless}"
+        wrong.append(FieldError("schedule.url", said))
 
 
 def _header_changes(
-    schedule: ScheduleSetting | None, sent: set[str], before: StoredWebhook
+    schedule: ScheduleSetting | None, sent: set[str], before: StoredWebhook, wrong: list[FieldError]
 ) -> dict[str, None]:
     """The stored header values to delete. Refuses a named header that has no value, or one that was given for another
     site: whoever may change the URL must not learn it thereby."""
@@ -191,16 +203,17 @@ def _header_changes(
     saved = before.settings.schedule
     moved = saved is not None and schedule is not None and _site(saved.url) != _site(schedule.url)
     why = "send its value again: the URL is another site's" if moved else "is required"
-    errors = [
+    wrong += [
         FieldError(f"schedule.headers.{name}", why)
         for field, name in wanted.items()
         if field not in sent and (moved or field not in before.secrets)
     ]
-    refuse_wrong(errors)
     return dict.fromkeys(kept - wanted.keys())
 
 
-def _token_change(setting: SendAgainSetting | None, sent: set[str], before: StoredWebhook) -> dict[str, None]:
+def _token_change(
+    setting: SendAgainSetting | None, sent: set[str], before: StoredWebhook, wrong: list[FieldError]
+) -> dict[str, None]:
     """Deletes the token if nothing is asked any more. Refuses a setting without a token for its address."""
     saved = before.settings.send_again
     if setting is None:
@@ -208,7 +221,7 @@ def _token_change(setting: SendAgainSetting | None, sent: set[str], before: Stor
     moved = saved is not None and saved.api != setting.api
     if SEND_AGAIN not in sent and (moved or SEND_AGAIN not in before.secret_fields):
         why = "send it again: the address is another one" if moved else "is required"
-        raise invalid("sendAgain.token", why)
+        wrong.append(FieldError("sendAgain.token", why))
     return {}
 
 

@@ -21,12 +21,23 @@ from typing import (
 
 import msgspec
 from msgspec.structs import replace
-from pydantic import AfterValidator, BeforeValidator, Field, create_model, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    create_model,
+    field_validator,
+)
 from pydantic.alias_generators import to_snake
 
+from postern import presets
+from postern.core.documents import Document
 from postern.core.names import sent_header_problem
-from postern.core.problems import FieldRefused
-from postern.core.schedules import InvalidSchedule
+from postern.core.problems import FieldsRefused
+from postern.core.schedules import parse_schedule
+from postern.core.signatures import scheme as schemes
 from postern.core.signatures.handshake import OF_A_SCHEME
 from postern.core.webhooks import settings
 from postern.core.webhooks.bounds import Bounds
@@ -46,8 +57,10 @@ SECRET_PREFIX = settings.ScheduleSetting.secrets["headers"]
 
 
 class SettingRequest(Shape):
-    """A request for one setting. ``asks_for`` makes its fields."""
+    """A request for one setting. ``asks_for`` makes its fields. Each check belongs to one field, after those it looks at,
+    and counts for defaults too: so no wrong field hides another."""
 
+    model_config = ConfigDict(validate_default=True)
     kind: ClassVar[type[Setting]]
 
     def setting(self) -> Any:
@@ -133,6 +146,16 @@ def _at_most(longest: int) -> BeforeValidator:
     return BeforeValidator(secret_length)
 
 
+NO_SECRET = 'is required; for a webhook, {"generate": true} has a strong one made'
+
+
+def _brought(value: Any, info: ValidationInfo, otherwise: str = NO_SECRET) -> Any:
+    """A new webhook brings its secrets along. The context of a change is the stored webhook."""
+    if value is None and info.context is None:
+        raise ValueError(otherwise)
+    return value
+
+
 Secret = Annotated[str, _at_most(LONGEST_TOKEN)] | Generate | None
 SigningSecret = Annotated[str, _at_most(LONGEST_SIGNING_SECRET)] | Generate | None
 
@@ -147,27 +170,22 @@ class TokenAuthentication(SettingRequest):
     token: Secret = Field(default=None, repr=False)
     second_token: Secret = Field(default=None, repr=False)
 
-    @model_validator(mode="after")
-    def _can_be_sent(self) -> "TokenAuthentication":
-        how: settings.TokenAuthentication = self.setting()
-        match how.placement:
-            case "basic":
-                if not how.username:
-                    message = "the Basic placement needs a username; the token is the password"
-                    raise FieldRefused("username", message)
-            case "header" | "bearer":
-                if not all(_fits_a_header(one) for one in (self.token, self.second_token)):
-                    message = "a token that travels in a header is printable ASCII without spaces at its ends"
-                    raise FieldRefused("token", message)
-            case "url" | "body":
-                pass
-        return self
+    @field_validator("username", check_fields=False)
+    @classmethod
+    def _named(cls, username: str | None, info: ValidationInfo) -> str | None:
+        if info.data.get("placement") == "basic" and not username:
+            raise ValueError("the Basic placement needs a username; the token is the password")
+        return username
 
-
-def _fits_a_header(secret: Secret) -> bool:
-    if not isinstance(secret, str):
-        return True
-    return secret == secret.strip() and secret.isascii() and secret.isprintable()
+    @field_validator("token", "second_token")
+    @classmethod
+    def _can_be_sent(cls, token: Secret, info: ValidationInfo) -> Any:
+        fits = not isinstance(token, str) or (
+            token == token.strip() and token.isascii() and token.isprintable()
+        )
+        if info.data.get("placement") in ("header", "bearer") and not fits:
+            raise ValueError("a token that travels in a header is printable ASCII without spaces at its ends")
+        return token if info.field_name == "second_token" else _brought(token, info)
 
 
 @asks_for(settings.SignatureAuthentication)
@@ -176,6 +194,30 @@ class SignatureAuthentication(SettingRequest):
     second_secret: SigningSecret = Field(default=None, repr=False)
     verify_token: Secret = Field(default=None, repr=False)
     preset_version: Annotated[int, WHOLE] | None = None
+
+    @field_validator("provider", check_fields=False)
+    @classmethod
+    def _known(cls, provider: str) -> str:
+        known = [*presets.names(), "custom"]
+        if provider not in known:
+            meant = "".join(f"did you mean {one}? " for one in presets.nearest(provider)[:1])
+            raise ValueError(f"{meant}choose one of: {', '.join(known)}")
+        return provider
+
+    @field_validator("scheme", check_fields=False)
+    @classmethod
+    def _readable(cls, scheme: Document | None, info: ValidationInfo) -> Document | None:
+        if info.data.get("provider") == "custom":
+            if scheme is None:
+                raise ValueError("is required for a custom scheme")
+            if wrong := schemes.problems(scheme):
+                raise FieldsRefused({one.field: one.message for one in wrong})
+        return scheme
+
+    @field_validator("secret")
+    @classmethod
+    def _given(cls, secret: SigningSecret, info: ValidationInfo) -> Any:
+        return _brought(secret, info)
 
 
 Authentication = NoAuthentication | TokenAuthentication | SignatureAuthentication
@@ -197,25 +239,33 @@ class ScheduleRequest(SettingRequest):
 
     @field_validator("headers")
     @classmethod
-    def _headers(cls, headers: dict[str, str | None]) -> dict[str, str | None]:
+    def _headers(cls, headers: dict[str, str | None], info: ValidationInfo) -> dict[str, str | None]:
         if len({name.lower() for name in headers}) < len(headers):
             raise ValueError("a header is named twice")
+        wrong = {}
         for name, value in headers.items():
             if problem := sent_header_problem(name):
-                raise FieldRefused(name, problem)
-            if value is not None and not (
+                wrong[name] = problem
+            elif value is not None and not (
                 1 <= len(value) <= LONGEST_HEADER and value.isascii() and value.isprintable()
             ):
-                raise FieldRefused(name, f"a value has 1 to {LONGEST_HEADER} printable ASCII characters")
+                wrong[name] = f"a value has 1 to {LONGEST_HEADER} printable ASCII characters"
+            elif value is None and info.context is None:
+                wrong[name] = "is required"
+        if wrong:
+            raise FieldsRefused(wrong)
         return headers
 
-    @model_validator(mode="after")
-    def _when(self) -> "ScheduleRequest":
-        try:
-            self.setting().times(0.0)
-        except InvalidSchedule as error:
-            raise FieldRefused(error.field, str(error)) from None
-        return self
+    @field_validator("every", "cron", "time_zone", check_fields=False)
+    @classmethod
+    def _when(cls, value: Any, info: ValidationInfo) -> Any:
+        if info.field_name == "time_zone":
+            parse_schedule("1d", time_zone=value)
+        elif info.field_name == "every" and value is not None:
+            parse_schedule(value)
+        elif info.field_name == "cron" and (value is not None or "every" in info.data):
+            parse_schedule(info.data.get("every"), value)
+        return value
 
     def stored(self, name: str) -> Any:
         return sorted(self.headers) if name == "headers" else super().stored(name)
@@ -224,6 +274,11 @@ class ScheduleRequest(SettingRequest):
 @asks_for(settings.SendAgainSetting)
 class SendAgainSettingRequest(SettingRequest):
     token: Annotated[str, _at_most(LONGEST_SIGNING_SECRET)] | None = Field(default=None, repr=False)
+
+    @field_validator("token")
+    @classmethod
+    def _given(cls, token: str | None, info: ValidationInfo) -> Any:
+        return _brought(token, info, "is required")
 
 
 @asks_for(WebhookSettings)
@@ -235,15 +290,21 @@ class WebhookRequest(SettingRequest):
     schedule: ScheduleRequest | None = None
     send_again: SendAgainSettingRequest | None = None
 
-    @model_validator(mode="after")
-    def _go_together(self) -> "WebhookRequest":
-        made: WebhookSettings = self.setting()
-        if made.arrays == "each" and made.synchronous_response.enabled:
-            message = "a caller who waits hears one workflow: read arrays whole, or answer at once"
-            raise FieldRefused("arrays", message)
-        if made.handshake in OF_A_SCHEME and made.authentication.method != "hmac":
-            raise FieldRefused("handshake", "belongs to a sender that signs: choose the method hmac")
-        return self
+    @field_validator("arrays", check_fields=False)
+    @classmethod
+    def _one_answer(cls, arrays: str | None, info: ValidationInfo) -> str | None:
+        waits: Any = info.data.get("synchronous_response")
+        if arrays == "each" and waits and waits.enabled:
+            raise ValueError("a caller who waits hears one workflow: read arrays whole, or answer at once")
+        return arrays
+
+    @field_validator("handshake", check_fields=False)
+    @classmethod
+    def _signs(cls, handshake: str | None, info: ValidationInfo) -> str | None:
+        how: Any = info.data.get("authentication")
+        if handshake in OF_A_SCHEME and how and how.method != "hmac":
+            raise ValueError("belongs to a sender that signs: choose the method hmac")
+        return handshake
 
     def parts(self) -> tuple[WebhookSettings, dict[str, str | Generate]]:
         """The settings to store, and the secrets that were sent along, by their field in the vault."""

@@ -137,7 +137,7 @@ def create(
     authentication: Document = {"method": auth}
     if auth in SECRETS:
         main, second = SECRETS[auth]
-        how = {"placement": placement} if auth == "token" else {"provider": provider or "generic"}
+        how = {"placement": placement} if auth == "token" else {"provider": provider} if provider else {}
         authentication |= {**how, main: read_secret(secret) if secret else {"generate": True}}
         if second_secret:
             authentication[second] = read_secret(second_secret)

@@ -8,7 +8,6 @@ from postern.core.documents import Document
 from postern.core.problems import FieldError, Refused, invalid, refuse_wrong
 from postern.core.webhooks.settings import (
     NoAuthentication,
-    SignatureAuthentication,
     WebhookSettings,
     as_document,
 )
@@ -20,7 +19,6 @@ from postern.usecases.shapes import validated
 from postern.usecases.webhooks.file.references import References, SecretOf
 from postern.usecases.webhooks.preparing import prepared, replaced
 from postern.usecases.webhooks.requests import SECRET_PREFIX, WebhookRequest
-from postern.usecases.webhooks.resolving import provider_errors
 
 VERSION = 1
 
@@ -157,14 +155,11 @@ def _one(
 ) -> Change:
     settings = references.settings()
     try:
-        request: WebhookRequest = validated(WebhookRequest, settings)
+        request: WebhookRequest = validated(WebhookRequest, settings, before)
     except Refused as refused:
-        raise Refused("invalid_request", errors=[*refused.errors, *references.errors]) from None
-    errors = list(references.errors)
-    how = request.authentication.setting()
-    if isinstance(how, SignatureAuthentication):
-        errors += provider_errors(how.provider)
-    refuse_wrong(errors)
+        told = {one.field: one for one in [*refused.errors, *references.errors]}
+        raise Refused("invalid_request", errors=list(told.values())) from None
+    refuse_wrong(references.errors)
     if before is None:
         after, changes = prepared(gateway, request)
         if (own := _own_id(entry)) in free:
