@@ -58,7 +58,7 @@ _ALL = [
         "The call carries no token where this webhook expects one."
     ),
     Problem("credential_mismatch", 401, "Credential does not match").says(
-        "The call carries a token that is neither the main nor the second one, or a username that is not the webhook's."
+        "The call carries a token that is neither the main nor the second one; with HTTP Basic, it may be the username that differs."
     ),
     Problem("signature_missing", 401, "Signature missing").says(
         "The call carries no signature where this webhook's scheme expects one."

@@ -52,7 +52,7 @@ STATUS_HELP: dict[Status, str] = {
     "rejected": "The call was rejected; no workflow was started.",
     "duplicate": "The same call had come before; the workflow did not run twice.",
     "handshake": "The sender tested the URL; it was answered, nothing was started.",
-    "accepted": "Stored on disk; the workflow is about to be started.",
+    "accepted": "Stored on disk; it is not started yet.",
     "held": "Stored; starting waits until the webhook is released.",
     "started": "The workflow engine has taken the trigger; whether its runs have ended is not known.",
     "responded": "The workflow answered the waiting caller.",
