@@ -29,6 +29,8 @@ class InvocationSummary(View, kw_only=True):
     caller_gone: bool
     bookmarked: bool
     edited_from: str | None
+    admitted_from: str | None
+    """The rejected array of which it is an element. ``httpStatus`` is what that one's caller heard."""
     webhook_name: str | UnsetType | None = UNSET
     """Only in lists, like the next two. Null if the webhook is deleted."""
     event: str | UnsetType = UNSET
@@ -65,7 +67,8 @@ def summary_of(story: recorded.Story) -> InvocationSummary:
         answered_at=Time(story.answered.at) if story.answered else None,
         caller_gone=story.answered is not None and not story.answered.reached,
         bookmarked=story.bookmark is not None,
-        edited_from=story.edited.invocation_id if story.edited else None,
+        edited_from=story.edited.invocation_id if story.edited and invocation.outcome == "edited" else None,
+        admitted_from=story.edited.invocation_id if story.edited and invocation.outcome != "edited" else None,
         runs=newest.runs if newest else UNSET,
         nobody_listens=newest.state == "started" and newest.runs == 0 if newest else UNSET,
         run_state=run_state_of(newest) if newest else UNSET,

@@ -80,6 +80,21 @@ async def test_an_array_of_calls_is_admitted_as_each_of_its_elements(house: Hous
     assert (shown.count, shown.done, shown.skipped) == (3, 2, 1)
 
 
+async def test_an_admitted_element_says_what_the_caller_of_its_array_heard(house: House) -> None:
+    webhook, (call,) = await rejected(house, (b'[{"n":1},{"n":2},7]',), arrays="each")
+    await readmission.admit(house.gateway, OWNER, [call])
+    elements = [one for one in await house.history() if one.id != call]
+    assert [(one.http_status, one.admitted_from, one.edited_from) for one in elements] == [
+        (401, call, None)
+    ] * 3
+    shown = await history.show(house.gateway, OWNER, elements[0].id)
+    assert shown.uncalled == f"admitted from {call}; its caller heard 401"
+    assert set((await history.show(house.gateway, OWNER, call)).edited_replays) == {
+        one.id for one in elements
+    }
+    assert (await webhooks.show(house.gateway, OWNER, webhook.id)).call_count == 1, "one call came"
+
+
 async def test_what_would_pass_is_reported_with_its_values_the_oldest_first(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import FetchTrouble
 from postern.usecases import schedules
 from postern.usecases.access import audit
+from postern.usecases.calls import readmission
 from postern.usecases.history import history
 from postern.usecases.history.views.calls import Invocation
 from postern.usecases.schedules import LEASE, Scheduler
@@ -119,6 +120,10 @@ async def test_what_is_no_answer_is_recorded_as_a_failure(house: House) -> None:
         assert (call.status, call.code, call.detail) == ("rejected", "fetch_failed", reason)
         assert (call.method, call.path) == ("GET", "https://api.example.com/orders")
         assert (call.address, call.body_size, call.http_status) == ("api.example.com", 0, status)
+        heard = f"the source answered {status}" if status else "the source gave no answer"
+        assert call.uncalled == f"fetched by the schedule; {heard}"
+        cannot = ("cannot_be_admitted", "nobody sent it: a schedule could not fetch it")
+        assert await readmission.standing(house.gateway, OWNER, call.id) == cannot
         (step,) = call.trace
         assert (step.step, step.ok) == ("schedule", False)
         assert step.detail == f"fetched https://api.example.com/orders: {reason}"

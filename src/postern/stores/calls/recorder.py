@@ -54,7 +54,7 @@ _WITHIN = tuple(f"within_{bound}" for bound in LATENCY_BOUNDS_MS)
 _BOUNDS_US = tuple(bound * 1000 for bound in LATENCY_BOUNDS_MS)
 
 
-def record_all(connection: Connection, entries: list[Entry]) -> list[Receipt]:
+def record_all(connection: Connection, entries: list[Entry], counted: bool = True) -> list[Receipt]:
     """Inserts everything; whoever's duplicate key was taken already becomes a duplicate and starts nothing.
 
     The entries themselves are left as they are: when the commit fails, each is tried again alone, and may be
@@ -99,10 +99,11 @@ def record_all(connection: Connection, entries: list[Entry]) -> list[Receipt]:
         insert_rows(connection, deliveries, _DELIVERY_COLUMNS, starting)
     for call in to_listeners:
         _answered_by_listener(connection, call)
-    _count(
-        connection,
-        [(invocation, entry.secret_id) for invocation, entry in zip(recorded, entries, strict=True)],
-    )
+    if counted:
+        _count(
+            connection,
+            [(invocation, entry.secret_id) for invocation, entry in zip(recorded, entries, strict=True)],
+        )
     return (
         [Receipt(_first_of(entry, firsts), entry.invocation.id in listener_gone) for entry in asked]
         if firsts or listener_gone

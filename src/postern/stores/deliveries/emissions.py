@@ -99,7 +99,9 @@ class Emissions(Repository):
         if first := claim_keys(connection, [entry]).get(invocation.id):
             return first
         if entry.others:
-            record_all(connection, list(entry.others))
+            record_all(connection, list(entry.others), counted=False)  # the array was counted when it came
+            for element in entry.others:
+                insert_edited(connection, element.invocation.id, EditedFrom(invocation.id, note.actor, []))
             delivery.state = "completed"
         insert_delivery(connection, delivery)
         announce(connection, DUE)

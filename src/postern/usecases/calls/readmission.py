@@ -270,6 +270,8 @@ async def _admit_one(gateway: Gateway, actor: Actor, webhook: Webhook | None, on
     for part, judged in verdict.elements:
         element = entry_of(gateway, webhook, part, judged)
         element.duplicate_until = until
+        # Nobody heard an answer to an element: the array's caller heard one.
+        element.invocation.status, element.invocation.duration_us = invocation.status, invocation.duration_us
         if element.delivery is not None:
             element.delivery.asked_by = actor.name
         elements.append(element)

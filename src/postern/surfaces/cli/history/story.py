@@ -11,7 +11,7 @@ def show_story(call: Invocation) -> None:
     """Prints the call. Text from outside stays on one line, whatever it holds."""
     out.print(plain(f"{call.method} {call.path}{'?' if call.query else ''}{call.query}"), "bold")
     out.print(
-        f"{call.received_at}  from {call.address}  {call.id}  to {call.webhook_id}, version {call.config_version}"
+        f"{call.received_at}  from {call.address or 'nobody'}  {call.id}  to {call.webhook_id}, version {call.config_version}"
     )
     admitted = bool(call.deliveries) and call.code not in ("accepted", "edited", "duplicate", "handshake")
     status = f"{call.status}, admitted after it was rejected" if admitted else call.status
@@ -48,6 +48,8 @@ def _section(title: str, lines: Iterable[str]) -> None:
 
 
 def _heard(call: Invocation) -> str:
+    if call.uncalled:
+        return f"{call.uncalled[:1].upper()}{call.uncalled[1:]}."
     if call.http_status is None:
         return "The caller waits for its answer."
     left = " The caller had left by then." if call.caller_gone else ""

@@ -110,6 +110,17 @@ class Invocation(InvocationSummary, kw_only=True):
     edited: EditedFrom | None
     edited_replays: list[str]
 
+    @property
+    def uncalled(self) -> str:
+        """What is said in place of what the caller heard, where nobody called."""
+        if self.edited_from:
+            return f"nobody sent it: it was made of {self.edited_from}"
+        if self.admitted_from:
+            return f"admitted from {self.admitted_from}; its caller heard {self.http_status}"
+        if self.trace and self.trace[0].step == "schedule":
+            return f"fetched by the schedule; {f'the source answered {self.http_status}' if self.http_status else 'the source gave no answer'}"
+        return ""
+
 
 class Replayed(View):
     invocation_id: str
@@ -135,7 +146,7 @@ def invocation_of(
         judged_at=None if story.edited else Time(invocation.received_at + invocation.duration_us / 1_000_000),
         bookmark=story.bookmark,
         notes=marks.notes,
-        edited=story.edited,
+        edited=story.edited if invocation.outcome == "edited" else None,
         edited_replays=marks.edited,
     )
 

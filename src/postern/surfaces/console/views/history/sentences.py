@@ -56,6 +56,8 @@ def _ran(item: InvocationSummary) -> str:
 
 def caller(item: Invocation) -> str:
     """The answer that the caller got and when, as far as it is known."""
+    if item.uncalled:
+        return item.uncalled
     first = item.deliveries[0] if item.deliveries and item.deliveries[0].emission == 1 else None
     if item.caller_gone:
         return (
