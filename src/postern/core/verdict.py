@@ -21,7 +21,7 @@ NEVER_READ = (
     "payload_too_large",
     "origin_not_allowed",
 )
-"""Codes of calls that are rejected without reading the body: nothing is kept that could be judged again."""
+"""Codes of calls that are rejected without the body. Often it is read all the same, so that the call can be admitted."""
 
 UNPROVEN = frozenset(
     {*NEVER_READ, "signing_keys_unavailable", *(one.code for one in PROBLEMS.values() if one.status == 401)}

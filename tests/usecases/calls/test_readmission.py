@@ -343,3 +343,38 @@ async def test_whoever_asks_while_many_are_judged_hears_how_far_it_has_come(
     whole = await readmission.recheck(house.gateway, OWNER, webhook.id)
     assert (whole.under_way, whole.judged, whole.counted) == (False, 12, "12 calls")
     assert house.gateway.runtime.rechecks == {}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right", "status"),
+    [
+        ({"ipAllowlist": ["203.0.113.0/24"]}, {"ipAllowlist": []}, 403),
+        ({"cors": {"enabled": True, "origins": ["https://a.example"]}}, {"cors": {"enabled": False}}, 403),
+        ({"enabled": False}, {"enabled": True}, 403),
+    ],
+)
+async def test_what_a_setting_turned_away_is_admitted_when_it_is_corrected(
+    house: House, wrong: dict[str, Any], right: dict[str, Any], status: int
+) -> None:
+    webhook = await house.webhook(**{name: value for name, value in wrong.items() if name != "enabled"})
+    if "enabled" in wrong:
+        await webhooks.switch(house.gateway, OWNER, webhook.id, False)
+    page = {"origin": "https://b.example"}
+    assert (await house.call(webhook, b'{"n":1}', headers=page)).status == status
+    big = await house.call(webhook, b"x" * 2**21, headers=page | {"content-length": str(2**21)})
+    assert (big.status, big.json["code"]) == (status, (await house.history())[0].code), (
+        "heard as without a body"
+    )
+    assert (await readmission.recheck(house.gateway, OWNER, webhook.id)).calls == 0
+    if "enabled" in right:
+        await webhooks.switch(house.gateway, OWNER, webhook.id, True)
+    else:
+        await webhooks.change(house.gateway, OWNER, webhook.id, right)
+    found = await readmission.recheck(house.gateway, OWNER, webhook.id)
+    assert (found.counted, [one.reason for one in found.cannot_because]) == (
+        "1 call",
+        ["its body was never read"],
+    )
+    assert (await readmission.admit_all(house.gateway, OWNER, webhook.id, 1)).admitted == 1
+    await house.deliver()
+    assert len(house.engine.started) == 1

@@ -57,6 +57,8 @@ class Call(msgspec.Struct, eq=False):
     _query_pairs: list[tuple[bytes, bytes]] | None = None
     _objects: dict[Any, Any] | None = None
     """The results of ``read_object``: the check of a signature and the mapping ask for the same."""
+    unread: bool = False
+    """It had a body that nobody has read."""
     fetched: Mapping[str, bytes] | None = None
     """The senders' key sets that are at hand, by their addresses. A check needs them."""
 

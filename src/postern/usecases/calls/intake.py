@@ -12,7 +12,7 @@ from postern.core.address import ClientAddresses, limit_key, networks_of
 from postern.core.admit import admit, admit_head, too_large
 from postern.core.calls.arriving import ArrivingBytes, Body
 from postern.core.calls.call import Call, Headers
-from postern.core.verdict import Verdict
+from postern.core.verdict import NEVER_READ, Verdict
 from postern.core.webhooks.webhook import Webhook
 from postern.observe.logs import log
 from postern.observe.metrics import Numbers
@@ -21,6 +21,7 @@ from postern.usecases.runtime.gateway import Gateway
 
 PREFIX = b"/webhook/"
 GUESSING = "guessing"
+READ_ANYWAY = frozenset({"webhook_disabled", "ip_not_allowed", "origin_not_allowed"})
 LARGEST_WAITING = 256 * 1024
 """Bytes of a body that is kept while the sender's keys are fetched. A larger one has to be sent again."""
 LOG_EVERY = 10.0
@@ -52,7 +53,7 @@ class IncomingCall:
     """One call. It is answered once: after its head, a piece of its body or its end."""
 
     __slots__ = (
-        *("_answer", "_body", "_call", "_intake", "_pieces", "_promised", "_webhook"),
+        *("_answer", "_body", "_call", "_intake", "_pieces", "_promised", "_turned_away", "_webhook"),
         *("settled", "unread"),
     )
 
@@ -63,6 +64,8 @@ class IncomingCall:
         self._body: Body | None = None
         """Its part of the memory that all bodies share."""
         self._promised = -1
+        self._turned_away: Verdict | None = None
+        """Decided by the head alone. The body is read all the same."""
         self._webhook: Webhook
         self._call: Call
         self.settled = False
@@ -109,13 +112,16 @@ class IncomingCall:
             call.from_proxy = self._intake.addresses.is_proxy(peer)
         self._webhook, self._call = webhook, call
         verdict = admit_head(webhook, call)
+        if verdict is not None and verdict.code in READ_ANYWAY and call.first_header(b"expect") is None:
+            # Whoever corrects the setting can admit it then, so it is read: within what a call that may come in has.
+            self._turned_away, verdict = verdict, None
         if verdict is None:
             # A promised length proves nothing, but there is no need to wait for one that is too large.
             promised = call.first_header(b"content-length")
             if promised is not None and promised.isdigit():
                 self._promised = int(promised[:19])
                 if self._promised > webhook.payload_limit:
-                    verdict = too_large(webhook)
+                    verdict = self._turned_away or too_large(webhook)
         if verdict is not None:
             self.unread = True
             self._settle(verdict)
@@ -125,7 +131,7 @@ class IncomingCall:
         size, body = len(piece), self._body
         if size + (body.size if body else 0) > self._webhook.payload_limit:
             self.unread = True
-            self._settle(too_large(self._webhook))
+            self._settle(self._turned_away or too_large(self._webhook))
             return False
         if size == self._promised:  # the whole body, which waits for nothing
             self._pieces.append(piece)
@@ -140,6 +146,9 @@ class IncomingCall:
     def end(self) -> None:
         pieces = self._pieces
         self._call.body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        if self._turned_away is not None:
+            self._settle(self._turned_away)
+            return
         webhook, runtime = self._webhook, self._intake.gateway.runtime
         address = webhook.credential.keys_at(self._call) if webhook.credential.fetches_keys else ""
         if address:
@@ -190,12 +199,21 @@ class IncomingCall:
 
     def _give_way(self) -> None:
         self._intake.log_shortage(self._webhook, self._call.address)
-        self._turn_away("temporarily_unavailable")
+        if self._turned_away is not None:
+            self.unread = True
+            self._settle(self._turned_away)
+        else:
+            self._turn_away("temporarily_unavailable")
 
     def _settle(self, verdict: Verdict) -> None:
         self.settled = True
         self.drop()
         call = self._call
+        if self.unread and verdict.code in NEVER_READ:
+            # Not by its promised size, which a stranger may invent.
+            call.unread = call.first_header(b"content-length") not in (None, b"0") or bool(
+                call.header(b"transfer-encoding")
+            )
         del self._call  # frees it: only what is recorded is needed from now on
         receive(self._intake.gateway, self._webhook, call, verdict, self._answer)
 

@@ -444,7 +444,9 @@ def _cannot_be_judged(invocation: Invocation) -> str:
         return "it was not rejected"
     if invocation.code == "fetch_failed":
         return "nobody sent it: a schedule could not fetch it"
-    if invocation.code in NEVER_READ:
+    if invocation.code == "method_not_allowed":
+        return "only POST starts a workflow"
+    if invocation.body is None and invocation.code in NEVER_READ:
         return "its body was never read"
     if invocation.body is None:
         return "its body is no longer kept"

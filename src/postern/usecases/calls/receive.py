@@ -238,7 +238,7 @@ class Reception:
 def entry_of(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict) -> Entry:
     """What the store records of a call and its verdict."""
     now = gateway.clock()
-    body = webhook.credential.body_without_token(call)
+    body = None if call.unread else webhook.credential.body_without_token(call)
     assert verdict.outcome != "preflight", "no preflight is recorded"
     accepted = verdict.outcome == "accepted"
     if verdict.handshake is not None and verdict.handshake.announced:

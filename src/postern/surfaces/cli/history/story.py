@@ -58,7 +58,7 @@ def _heard(call: Invocation) -> str:
 
 def _body(call: Invocation) -> list[str]:
     if call.body is None:
-        return ["not kept any more"] if call.body_size else []
+        return ["never read, or not kept any more"]
     if call.body_truncated or not call.body.lstrip().startswith(("{", "[")):
         return [*call.body.splitlines(), *(["… and more, which is not kept"] if call.body_truncated else [])]
     try:
