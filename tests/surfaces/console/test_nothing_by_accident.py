@@ -269,7 +269,7 @@ def test_what_a_locked_database_kept_from_being_saved_stays_where_it_was_typed(c
     try:
         database.execute("BEGIN IMMEDIATE")
         console.click("Save")
-        expect(console.page.get_by_text("The database cannot be used now.")).to_be_visible()
+        expect(console.page.locator(".save-bar")).to_contain_text("The database cannot be used now.")
         refused = console.api.patch(f"webhooks/{webhook['id']}", {"name": "Other"})
         assert refused.status == 503
         assert refused.json["detail"] == "The database cannot be used now; nothing was changed."

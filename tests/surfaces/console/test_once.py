@@ -219,6 +219,9 @@ def test_settings_that_could_not_be_saved_say_so_where_one_stands(
     is_away[0] = False
     console.save()
     assert console.settings_of(webhook)["name"] == "Typed with care"
+    page.get_by_label("Name", exact=True).fill("And again")  # its button is awake
+    console.click("Save")
+    wait_until(lambda: console.settings_of(webhook)["name"] == "And again", what="the second save")
     console.notes.check(but="Failed to load resource")
 
 

@@ -32,7 +32,7 @@ export function marks() {
     const { sourceElement, response } = event.detail?.ctx ?? {};
     const isAway = response?.status === 503;
     const line = document.getElementById("away");
-    if (line) line.hidden = !isAway;
+    if (line) line.hidden = !isAway || sourceElement?.matches?.("form[method=post]"); // beside its button it is said already
     if (isAway && sourceElement?.matches?.("form.filters, form.asked")) {
       clearTimeout(again);
       again = setTimeout(() => (sourceElement.id === "asked" ? sourceElement.requestSubmit() : htmx.trigger(sourceElement, "input")), ASKED_AGAIN);

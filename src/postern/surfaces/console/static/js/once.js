@@ -7,18 +7,21 @@ const LONGEST_WAIT = 30_000; // a page that somebody has stopped tells nobody
 const DOUBLE_CLICK = 600;
 const AWAY = "The gateway did not answer. Nothing that you typed is lost: try again.";
 
-let pressed, came;
+let pressed, came, at;
+const resting = new Set(); // a mark on the button would not outlive a page that is put in its place
 const isPost = (form) => form?.matches?.("form[method=post]"); // a field may be called method
 const buttonsOf = (form) => [...form.elements].filter((one) => one.type === "submit" && !one.disabled);
 
 export function once() {
   document.addEventListener("click", (event) => {
     const button = event.target.closest("button:not([type=button])");
-    if (button && came && Date.now() - came.at < DOUBLE_CLICK && came.place.contains(button)) event.preventDefault();
+    const isThere = event.detail && at && Math.hypot(event.clientX - at.x, event.clientY - at.y) < 8;
+    if (button && button !== pressed && isThere && came && Date.now() - came.at < DOUBLE_CLICK && came.place.contains(button)) event.preventDefault();
+    at = { x: event.clientX, y: event.clientY };
   }, true);
 
   document.addEventListener("submit", (event) => {
-    if (![...event.target.elements].some((one) => "rests" in one.dataset)) return;
+    if (![...event.target.elements].some((one) => resting.has(one))) return;
     event.preventDefault();
     event.stopImmediatePropagation();
   }, true);
@@ -31,7 +34,7 @@ export function once() {
     const wait = pressed?.value === "export" ? 2000 : LONGEST_WAIT;
     setTimeout(() => setTimeout(rest(form), wait));
   });
-  window.addEventListener("pageshow", () => document.querySelectorAll("[data-rests]").forEach(wake));
+  window.addEventListener("pageshow", () => resting.forEach(wake));
 
   const asked = (event, then) => isPost(event.detail?.ctx?.sourceElement) && then(event.detail.ctx.sourceElement, event.detail.ctx);
   document.addEventListener("htmx:before:request", (event) => asked(event, (form, ctx) => {
@@ -55,21 +58,19 @@ export function once() {
 // Returns what ends the rest. The focus comes back, which a disabled button loses.
 function rest(form) {
   const focused = document.activeElement;
-  const resting = buttonsOf(form);
-  for (const one of resting) {
+  const own = buttonsOf(form);
+  for (const one of own) {
     one.disabled = true;
-    one.dataset.rests = "";
+    resting.add(one);
   }
   return () => {
-    resting.forEach(wake);
-    if (document.activeElement === document.body && resting.includes(focused)) focused.focus();
+    own.forEach(wake);
+    if (document.activeElement === document.body && own.includes(focused)) focused.focus();
   };
 }
 
 function wake(button) {
-  if (!("rests" in button.dataset)) return;
-  button.disabled = false;
-  delete button.dataset.rests;
+  if (resting.delete(button)) button.disabled = false;
 }
 
 // A page that was not put in place says it.

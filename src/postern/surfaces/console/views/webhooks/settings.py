@@ -331,7 +331,7 @@ async def change(visit: Visit, patch: Patch, form: Form) -> str:
         errors = [FieldError(one.field, both(one.field, one.theirs, one.mine)) for one in collisions]
         raise Refused("version_conflict", errors=errors)
     if mine:
-        await visit.ask(webhooks.change, webhook_id, mine, present.version)
+        now = as_plain(await visit.ask(webhooks.change, webhook_id, mine, present.version))
     # What was changed elsewhere, like whether it is enabled, is nothing that this form could have undone. The same form, sent
     # twice, has met itself.
     return "merged" if has_moved(_with(seen, mine), now) else "saved"
