@@ -18,7 +18,7 @@ from postern.core.deliveries.delivery import delivery_key
 from postern.core.history.invocation import Delivery, Entry, Invocation
 from postern.core.limits import Limits
 from postern.core.problems import PROBLEMS, Gone, Refused, invalid
-from postern.core.verdict import NEVER_READ, Step, Verdict
+from postern.core.verdict import NEVER_READ, Verdict
 from postern.core.webhooks.webhook import DuplicateKey, Webhook
 from postern.stores.deliveries.emissions import Attempt
 from postern.usecases.access.audit import noted
@@ -421,7 +421,7 @@ async def _judge(gateway: Gateway, webhook: Webhook | None, invocation: Invocati
 
 async def _verdict_now(gateway: Gateway, webhook: Webhook, invocation: Invocation) -> Verdict:
     call = invocation.as_call(gateway.site.base_url)
-    step = msgspec.json.decode(invocation.trace, type=list[Step])[:1]
+    step = invocation.steps[:1]
     if step and step[0][0] == "schedule":
         return admit_fetched(webhook, call, step[0])
     if turned_away := admit_head(webhook, call):
