@@ -51,3 +51,10 @@ def test_a_moment_has_passed_once_it_is_here(monkeypatch: pytest.MonkeyPatch) ->
 def test_the_body_of_an_answer_keeps_its_blanks() -> None:
     form = Form({"acceptedAnswer.status": "202", "acceptedAnswer.body": " taken\r\n\r\n"})
     assert request_of(form) == {"acceptedAnswer": {"status": 202, "body": " taken\n\n"}}
+
+
+def test_a_field_without_an_error_has_none_under_it() -> None:
+    assert words.under({"headers": None}, "headers") is None
+    assert words.under({"cors.origins.0": "no site", "cors.origins.1": "none either"}, "cors.origins") == (
+        "no site; none either"
+    )

@@ -284,11 +284,11 @@ def changed(value: Any) -> str:
     return shown(value)
 
 
-def under(errors: dict[str, str], prefix: str) -> str | None:
+def under(errors: dict[str, str | None], prefix: str) -> str | None:
     """The errors of a list and of its entries."""
     depth = prefix.count(".") + 1
     found = [message for field, message in errors.items() if field.split(".")[:depth] == prefix.split(".")]
-    return "; ".join(found) or None
+    return "; ".join(filter(None, found)) or None
 
 
 def zipped(first: Any, second: Any) -> list[tuple[Any, Any]]:

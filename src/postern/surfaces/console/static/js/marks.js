@@ -54,10 +54,10 @@ export function marks() {
   });
 
   // A question that was asked for opens as a dialog; its way back closes it.
-  document.addEventListener("htmx:after:swap", () => {
+  document.addEventListener("htmx:after:swap", (event) => {
     const dialog = document.getElementById("question");
     if (!dialog?.firstElementChild || dialog.open) return;
-    asked = document.activeElement;
+    asked = event.detail?.ctx?.pressed ?? document.activeElement; // a button that rests has lost the focus
     dialog.showModal();
   });
   document.addEventListener("click", (event) => {

@@ -21,13 +21,12 @@ export function once() {
   }, true);
 
   document.addEventListener("submit", (event) => {
-    if (![...event.target.elements].some((one) => resting.has(one))) return;
+    if (![...event.target.elements].some((one) => resting.has(one))) return void (pressed = event.submitter);
     event.preventDefault();
     event.stopImmediatePropagation();
   }, true);
 
   document.addEventListener("submit", (event) => {
-    pressed = event.submitter;
     const form = event.target;
     if (!isPost(form) || event.defaultPrevented) return;
     // After the browser has read which button it was. A file that is taken along leaves the page as it is.
