@@ -181,7 +181,7 @@ async def test_what_is_not_admitted_says_why(house: House) -> None:
         return one.reason
 
     assert (await house.call(webhook, peer="198.51.100.1")).status == 403
-    assert await reason() == "its body was never read"
+    assert await reason() == "198.51.100.1 is not on the allowlist"
     assert (await house.call(webhook, b"[]", peer="192.0.2.1")).status == 400
     assert await reason() == "the body is an array, and arrays are refused"
 
