@@ -16,6 +16,7 @@ from postern.usecases.signatures import remedies, senders, signatures
 from postern.usecases.signatures.signatures import SignatureTest
 from postern.usecases.signatures.views import SignatureResult
 from postern.usecases.webhooks import webhooks
+from postern.usecases.webhooks.requests import NO_SECRET
 from postern.usecases.webhooks.views import Webhook
 from support.clock import HeldClock
 from support.house import OWNER, House
@@ -77,7 +78,7 @@ async def test_a_test_needs_the_secrets_themselves(house: House) -> None:
     generate = {"generate": True}
     for given, field, why in (
         ({"secret": generate}, "secret", "is required for a test"),
-        ({"secret": None}, "secret", "is required for a test"),
+        ({"secret": None}, "secret", NO_SECRET),
         ({"secondSecret": generate}, "secondSecret", "a test needs the secret itself"),
     ):
         errors = await wrong(house, authentication=how(**given), call=call())
