@@ -140,7 +140,7 @@ async def test_what_retention_has_taken_meanwhile_is_neither_replayed_nor_admitt
     with pytest.raises(Gone):
         await store.emissions.replay(gone.invocation.id, {}, NOW, "queued", "admin", note=NOTE)
     with pytest.raises(Gone):
-        await store.emissions.admit(admitted(rejected, "queued"), NOTE)
+        await store.emissions.admit(admitted(rejected, "queued"), [b"event"], NOW + 9, NOTE)
     assert await store.deliveries.claim(NOW + 1, LEASE, 9) == []
     assert await store.audit.page(9) == []
 
@@ -149,7 +149,9 @@ async def test_a_call_admitted_while_its_hold_ends_does_not_wait_for_the_next_on
     await webhook(store)
     rejected = entry("rejected")
     await recorded(store, rejected)
-    await store.emissions.admit(admitted(rejected, "held"), NOTE)  # it was held when somebody looked
+    await store.emissions.admit(
+        admitted(rejected, "held"), [b"event"], NOW + 9, NOTE
+    )  # it was held when somebody looked
     (claimed,) = await store.deliveries.claim(NOW, LEASE, 9)
     assert claimed.invocation_id == rejected.invocation.id
 
