@@ -74,7 +74,8 @@ async def actor_of_key(gateway: Gateway, secret: str) -> Actor:
         raise Refused("not_authenticated", "the API key is not valid")
     now = gateway.clock()
     if key.last_used_at is None or now - key.last_used_at > LAST_USED_EVERY:
-        await gateway.store.api_keys.used(key.id, now)
+        with suppress(StoreUnavailable):  # reading goes on while nothing can be written
+            await gateway.store.api_keys.used(key.id, now)
     return Actor(key.name, key.level, key.id)
 
 
@@ -163,7 +164,8 @@ async def actor_of_session(gateway: Gateway, secret: str) -> Actor:
         raise Refused("not_authenticated", "The session is over. Sign in again.")
     session, user = found
     if now - session.seen_at > LAST_USED_EVERY:
-        await gateway.store.people.seen(session.id, now)
+        with suppress(StoreUnavailable):  # as above
+            await gateway.store.people.seen(session.id, now)
     return Actor(user.name, user.level, user.id, session.id)
 
 
