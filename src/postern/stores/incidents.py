@@ -28,9 +28,8 @@ from postern.core.channels import Told
 from postern.core.history.volume import ANSWER, OUTCOMES
 from postern.identity import first_id_at, new_id, time_of
 from postern.stores.access.audit import changed_one
-from postern.stores.activity import called_since
 from postern.stores.deliveries.deliveries import waiting_longest
-from postern.stores.history.volumes import QUARTER, parts
+from postern.stores.history.volumes import QUARTER, called_since, parts
 from postern.stores.sql.bulk import Parameters
 from postern.stores.sql.moments import milliseconds, row_of, seconds, stored, value_of
 from postern.stores.sql.repository import Repository, reads, writes

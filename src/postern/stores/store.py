@@ -11,7 +11,6 @@ from postern.core.history.invocation import StoreUnavailable
 from postern.stores.access.api_keys import ApiKeys
 from postern.stores.access.audit import Audit
 from postern.stores.access.people import People
-from postern.stores.activity import Activities
 from postern.stores.calls.recorder import record_all
 from postern.stores.chores import Chores
 from postern.stores.condition import Condition
@@ -75,7 +74,6 @@ class Store:
         self.audit = Audit(self.database, self.writer)
         self.listeners = ListenerStore(self.database, self.writer)
         self.volumes = Volumes(self.database, self.writer)
-        self.activities = Activities(self.database, self.writer)
         self.incidents = Incidents(self.database, self.writer)
         self.sender_keys = SenderKeys(self.database, self.writer)
         self._alone_lock: wake.AloneLock | None = None

@@ -52,18 +52,6 @@ def test_pages_follow_each_other_in_the_order_that_was_chosen(console: Console) 
     assert names(console)[0] == f"Paged {OF_A_PAGE + 1}"
 
 
-def test_what_fails_stands_first(console: Console) -> None:
-    token = {"method": "token", "token": "0123456789abcdef"}
-    failing = console.webhook(name="Rejects", tags=["order"], authentication=token)
-    console.webhook(name="Newer and quiet", tags=["order"])
-    assert console.call(failing["url"], b"[]", X_Api_Key=token["token"])[0] == 400
-    console.open("/webhooks?tag=order")
-    assert names(console) == ["Rejects", "Newer and quiet"]
-    console.click("1 failing", "link")
-    expect(console.page.get_by_text("Newer and quiet")).to_be_hidden()
-    assert names(console) == ["Rejects"]
-
-
 def test_folders_open_and_close_and_count(console: Console) -> None:
     many(console, "Grouped", OF_A_PAGE + 1, folder="Big", tags=["grouped"])
     many(console, "Grouped too", 2, folder="Big/Small", tags=["grouped"])

@@ -1,13 +1,13 @@
 """Pages without a browser and without a socket: what is made before anybody asks, and what the list of
 webhooks says."""
 
-import time
 from pathlib import Path
 
 import pytest
 from starlette.requests import Request
 
 from postern.core.access.accounts import Actor
+from postern.core.alarms import Found
 from postern.core.problems import Refused
 from postern.surfaces.console import rehearsal
 from postern.surfaces.console.labels import LABELS
@@ -47,20 +47,18 @@ async def entries(house: House) -> int:
     return len(await house.gateway.store.audit.page(100))
 
 
-async def test_a_webhook_whose_calls_cannot_be_started_is_marked_as_failing(tmp_path: Path) -> None:
+async def test_a_webhook_with_an_incident_is_marked_with_it_and_counted_as_failing(tmp_path: Path) -> None:
     async with a_house(tmp_path) as house:
-        webhook = await house.webhook(name="Orders")
-        await house.call(webhook)
-        await house.deliver()
-        assert ">Failing</a>" not in await listed(house)
-        house.engine.down = True
-        await house.call(webhook)
-        await house.deliver()
-        assert ">Failing</a>" not in await listed(house)  # it may have come before the engine was ready
-        house.gateway.clock = lambda: time.time() + 60
-        await house.deliver()
+        quiet, webhook = await house.webhook(name="Quiet"), await house.webhook(name="Orders")
         page = await listed(house)
-        assert "Failing" in page and "1 call could not be started, or the workflow failed" in page
+        assert "state=failing" not in page and page.index(f">{webhook.name}<") < page.index(f">{quiet.name}<")
+        incidents = house.gateway.store.incidents
+        incident = await incidents.begin(quiet.id, "rejected", Found(1.0, 1.0, 3, {}), 1.0)
+        house.gateway.runtime.incidents = await incidents.open()
+        page = await listed(house)
+        assert f'<a class="badge bad" href="/incidents/{incident}">Calls rejected</a>' in page
+        assert 'state=failing">1 failing</a>' in page
+        assert page.index(f">{quiet.name}<") < page.index(f">{webhook.name}<"), "it stands first"
 
 
 async def test_a_trouble_of_the_gateway_leads_to_its_calls_and_replays_them(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from postern.core.history.volume import LATENCY_BOUNDS_MS, Volume, answer_name, end_name
-from postern.core.webhooks.listing import Lately
 from postern.usecases.answers import as_plain
 from postern.usecases.history import volumes
 from support.house import OWNER, House
@@ -24,7 +23,7 @@ def within(ms: float, count: int) -> list[int]:
 @pytest.fixture
 def asked(house: House, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What the counts are asked for, and what they answer."""
-    stored: dict[str, Any] = {"buckets": {}, "calls": {}, "lately": Lately()}
+    stored: dict[str, Any] = {"buckets": {}, "calls": {}}
 
     async def buckets(webhook_id: str | None, since: int, until: int, step: int) -> dict[int, Volume]:
         stored["range"] = (webhook_id, since, until, step)
@@ -35,14 +34,8 @@ def asked(house: House, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         stored["range"] = (ids, since, until, step)
         return stored["calls"]
 
-    async def lately(day: int, recent: int, until: int, ids: list[str]) -> Lately:
-        stored["since"] = day, recent, until, ids
-        found: Lately = stored["lately"]
-        return found
-
     monkeypatch.setattr(house.gateway.store.volumes, "buckets", buckets)
     monkeypatch.setattr(house.gateway.store.volumes, "calls", calls)
-    monkeypatch.setattr(house.gateway.store.activities, "all", lately)
     house.gateway.clock = lambda: NOW
     return stored
 

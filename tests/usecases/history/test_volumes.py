@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 
-from postern.core.deliveries.delivery import Started, delivery_key
-from postern.core.history.invocation import Delivery, Entry, Invocation
+from postern.core.history.invocation import Entry, Invocation
 from postern.core.problems import Refused
-from postern.core.webhooks.listing import Activity
-from postern.identity import first_id_at, new_id
+from postern.identity import new_id
 from postern.usecases.history import volumes
 from postern.usecases.operations import retention
 from postern.usecases.runtime.gateway import Gateway
@@ -64,31 +62,8 @@ async def test_all_webhooks_together_and_each_by_itself(room: tuple[Gateway, Clo
     await record(gateway, second, clock.now - 60, "malformed_json")
     assert (await volumes.chart(gateway, ADMIN, None, "hour")).total.calls == 2
     days = await volumes.last_day(gateway, ADMIN, [first, second])
-    assert len(days[first].hours) == 24 and days[first].calls == 1
-    assert (days[first].lately.rejecting, days[second].lately.rejecting) == (False, True)
-
-
-async def test_deliveries_that_cannot_be_started_are_reported_with_their_webhook(
-    room: tuple[Gateway, Clock],
-) -> None:
-    gateway, clock = room
-    names = ("Given up", "Tried again", "Tried once", "Well", "Long ago")
-    made = [await a_webhook(gateway, name) for name in names]
-    ids = []
-    for webhook, ago, tries in zip(made, (60, 60, 60, 60, 90_000), (0, 1, 0, 0, 0), strict=True):
-        at = clock.now - ago
-        ids.append(id := first_id_at("inv", at)[:-4] + f"{len(ids):04x}")
-        delivery = Delivery(delivery_key(id, 1), id, webhook, 1, "queued", tries, at, {}, clock.now)
-        await kept(gateway.store, Entry(invocation(id, webhook, at), delivery))
-    claimed = {one.invocation_id: one for one in await gateway.store.deliveries.claim(clock.now, 30, 10)}
-    given_up, again, once, well, long_ago = (claimed[id] for id in ids)
-    await gateway.store.deliveries.failed(given_up, "the engine refused it", clock.now)
-    for one in (again, once):
-        await gateway.store.deliveries.again(one, clock.now + 60, "the engine is away", clock.now)
-    await gateway.store.deliveries.started(well, Started(1, ()), clock.now)
-    await gateway.store.deliveries.failed(long_ago, "the engine refused it", clock.now)
-    days = await volumes.last_day(gateway, ADMIN, made)
-    assert [days[webhook].lately.not_started for webhook in made] == [1, 1, 0, 0, 0]
+    assert (len(days[first]), sum(days[first]), sum(days[second])) == (24, 1, 1)
+    assert await volumes.last_day_of_all(gateway) == {first: 1, second: 1}
 
 
 async def test_what_was_summed_up_is_reported_as_what_was_counted(room: tuple[Gateway, Clock]) -> None:
@@ -146,12 +121,3 @@ async def test_what_is_counted_late_is_seen_although_its_minute_is_summed_up(
 async def test_a_range_that_is_none_is_refused(room: tuple[Gateway, Clock]) -> None:
     with pytest.raises(Refused, match="invalid_request"):
         await volumes.chart(room[0], ADMIN, None, "century")
-
-
-@pytest.mark.parametrize(
-    ("accepted", "rejected", "rejecting"), [(0, 0, False), (1, 1, True), (2, 1, False), (0, 1, True)]
-)
-def test_a_webhook_that_rejects_half_of_its_latest_calls_is_failing(
-    accepted: int, rejected: int, rejecting: bool
-) -> None:
-    assert Activity(recent_calls=accepted + rejected, recent_rejected=rejected).rejecting == rejecting

@@ -1,17 +1,16 @@
 """The list of webhooks however many there are: filtered, in order, page by page."""
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from postern.core.alarms import Found
 from postern.core.problems import Refused
 from postern.core.webhooks.listing import WebhookFilter
 from postern.usecases import stored_webhook
 from postern.usecases.access import audit
-from postern.usecases.history import volumes
 from postern.usecases.shapes import validated
 from postern.usecases.webhooks import listing, many, webhooks
 from postern.usecases.webhooks.listing import WebhookFilterRequest, WebhooksPage
@@ -21,8 +20,8 @@ from support.refusals import fields_of, refused
 from support.stored import NEWER, overwrite
 
 
-async def listed(desk: Desk, **wanted: Any) -> list[str]:
-    page = await listing.listing(desk.gateway, ACTOR, 200, wanted=WebhookFilter(**wanted), sort="name")
+async def listed(of: Desk | House, **wanted: Any) -> list[str]:
+    page = await listing.listing(of.gateway, ACTOR, 200, wanted=WebhookFilter(**wanted), sort="name")
     return [one.name for one in page.items]
 
 
@@ -56,48 +55,35 @@ async def test_a_page_goes_on_after_a_webhook_that_was_deleted_meanwhile(desk: D
     assert "begin again" in refusal.errors[0].message
 
 
-GUARDED = {"method": "token", "token": "0123456789abcdef"}
-RIGHT = (b"x-api-key", b"0123456789abcdef")
-WRONG = (b"x-api-key", b"guessed by a stranger")
+async def opens_incident(house: House, webhook_id: str) -> None:
+    await house.gateway.store.incidents.begin(webhook_id, "rejected", Found(1.0, 1.0, 3, {}), 1.0)
+    house.gateway.runtime.incidents = await house.gateway.store.incidents.open()
 
 
-@pytest.mark.parametrize(
-    ("calls", "every", "failing"),
-    [
-        ([WRONG] * 3, 120, 0),  # nobody ever got through: there is nothing that has stopped
-        ([WRONG, WRONG, WRONG, RIGHT], 120, 0),
-        ([RIGHT, WRONG, WRONG], 120, 2),  # as when the sender has another secret now
-        ([WRONG, RIGHT, RIGHT, WRONG], 120, 0),
-        ([RIGHT, WRONG, WRONG], 0, 0),  # in one minute: nobody knows which came first
-    ],
-)
-async def test_strangers_do_not_make_a_webhook_fail_that_its_sender_reaches(
-    desk: Desk, calls: list[tuple[bytes, bytes]], every: int, failing: int
-) -> None:
-    webhook, now = await desk.webhook("Guarded", authentication=GUARDED), desk.gateway.clock()
-    for ago, header in enumerate(reversed(calls)):
-        await desk.call(webhook, {}, header, at=now - 60 - every * ago)
-    assert (await listing.activities(desk.gateway)).of(webhook).failing == failing
-    day = (await volumes.last_day(desk.gateway, ACTOR, [webhook]))[webhook]
-    assert day.lately.failing == failing, "the page says the same"
-    assert day.calls == len(calls)
-    assert await listed(desk, state="failing") == (["Guarded"] if failing else [])
-
-
-async def test_what_fails_stands_first_and_is_found_by_its_state(desk: Desk) -> None:
-    fine, guarded = await desk.webhook("Fine"), await desk.webhook("Guarded", authentication=GUARDED)
-    quiet = await desk.webhook("Quiet")
-    await desk.accepted(fine, {})
-    assert (await desk.call(guarded, [], RIGHT)).status == 400
-    page = await numbered(desk, listing.EVERYTHING, sort="failing")
-    assert (page.order, page.failing) == ([guarded, quiet, fine], 1)
-    assert await listed(desk, state="failing") == ["Guarded"]
-    assert await listed(desk, state="never_called") == ["Quiet"]
-    now = desk.gateway.clock()
-    assert await listed(desk, not_called_since=now - 60) == ["Quiet"]
-    assert await listed(desk, not_called_since=now + 60) == ["Fine", "Guarded", "Quiet"]
-    by_calls = await listing.listing(desk.gateway, ACTOR, 1, sort="last_call")
-    assert by_calls.items[0].id == guarded
+async def test_what_has_an_incident_stands_first_and_is_found_by_its_state(house: House) -> None:
+    fine, guarded = await house.webhook(name="Fine"), await house.webhook(name="Guarded")
+    quiet = await house.webhook(name="Quiet")
+    await house.call(fine)
+    assert (await house.call(guarded, b"not JSON")).status == 400
+    assert (await numbered(house, listing.EVERYTHING)).failing == 0, "one bad call is no incident"
+    await opens_incident(house, guarded.id)
+    page = await numbered(house, listing.EVERYTHING, sort="failing")
+    assert (page.order, page.failing) == ([guarded.id, quiet.id, fine.id], 1)
+    assert await listed(house, state="failing") == ["Guarded"]
+    assert await listed(house, state="never_called") == ["Quiet"]
+    now = house.gateway.clock()
+    assert await listed(house, not_called_since=now - 60) == ["Quiet"]
+    assert await listed(house, not_called_since=now + 60) == ["Fine", "Guarded", "Quiet"]
+    house.gateway.clock = lambda: now + 1
+    await house.call(fine)
+    for sort in ("last_call", "last_day"):
+        assert (await numbered(house, listing.EVERYTHING, sort=sort)).order == [fine.id, guarded.id, quiet.id]
+    asked: many.ManyRequest = validated(many.ManyRequest, {"action": "disable", "filter": {}})
+    house.gateway.runtime.last_day_until = float("inf")
+    await house.call(fine)
+    assert (await many.effects(house.gateway, OWNER, asked)).last_day == 3, "as it was counted before"
+    house.gateway.runtime.last_day_until = 0.0
+    assert (await many.effects(house.gateway, OWNER, asked)).last_day == 4
 
 
 async def test_the_list_knows_at_once_what_another_process_changed(desk: Desk) -> None:
@@ -128,7 +114,7 @@ async def test_a_page_by_its_number_is_never_beyond_the_end(house: House, tmp_pa
     assert await page(2, 3) == (["A", "B", "C"], 1, 1), "a page that is just full is the last one"
     found = await numbered(house, WebhookFilter(search="b"))
     assert (found.total, found.failing, found.groups.folders) == (1, 0, {"Shops": 2, "Shops/Europe": 1})
-    assert (await house.call(found.items[0], b"not JSON")).status == 400
+    await opens_incident(house, found.items[0].id)
     found = await numbered(house, listing.EVERYTHING, size=1)
     assert (found.total, found.failing) == (4, 1), "of all that match, not of this page alone"
 
@@ -142,7 +128,7 @@ async def test_folders_tell_how_many_are_in_them_and_how_many_of_these_fail(
         for name, folder in (("A", "Shops"), ("B", "shops"), ("C", "Shops/Europe"), ("D", "Alone"))
     ]
     for one in made[:2]:
-        assert (await house.call(one, b"not JSON")).status == 400
+        await opens_incident(house, one.id)
 
     async def counts(**wanted: Any) -> list[tuple[str | None, int, int]]:
         found = await listing.folders(house.gateway, OWNER, WebhookFilter(**wanted))
@@ -192,48 +178,3 @@ async def test_a_sender_that_nobody_knows_is_refused_and_not_a_list_of_none(
     assert wrong.keys() == {"sender"} and "shopify" in wrong["sender"]
     asked: many.ManyRequest = validated(many.ManyRequest, {"action": "hold", "filter": {"sender": sender}})
     assert (await refused(many.change(house.gateway, OWNER, asked))).errors[0].field == "filter.sender"
-
-
-# --- what came to them lately ----------------------------------------------------------------------------------------
-
-
-class Counting:
-    """Counts how often the database is asked, at a time that the test says; and how long it takes."""
-
-    def __init__(self, house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.house, self.times, self.now, self.takes = house, 0, 1_000_000.0, 0.0
-        count = house.gateway.store.activities.all
-
-        async def counted(*given: Any) -> Any:
-            self.times += 1
-            self.now += self.takes
-            return await count(*given)
-
-        monkeypatch.setattr(house.gateway.store.activities, "all", counted)
-        monkeypatch.setattr(listing, "time", SimpleNamespace(monotonic=lambda: self.now))
-
-    async def asked(self, after: float) -> int:
-        """How often it has been counted when somebody asks so long after."""
-        self.now += after
-        await listing.activities(self.house.gateway)
-        if (task := self.house.gateway.runtime.counted.task) is not None:
-            await task
-        return self.times
-
-
-async def test_what_was_counted_long_ago_is_waited_for(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is told about it would be wrong, however many webhooks there are."""
-    monkeypatch.setattr(listing, "EXACT_UP_TO", 0)
-    counting = Counting(house, monkeypatch)
-    webhook = await house.webhook()
-    await counting.asked(0)
-    await house.call(webhook)
-    counting.now += 60
-    assert (await listing.activities(house.gateway)).of(webhook.id).last_day == 0, "counted behind it"
-    task = house.gateway.runtime.counted.task
-    assert task is not None
-    await task
-    await house.call(webhook)
-    counting.now += 61
-    assert (await listing.activities(house.gateway)).of(webhook.id).last_day == 2
-    assert house.gateway.runtime.counted.task is task

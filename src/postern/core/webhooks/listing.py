@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Literal, get_args
@@ -64,49 +64,17 @@ class Listed:
         object.__setattr__(self, "text", "\n".join((self.name, folder, *self.tags)).casefold())
 
 
-class Activity(Struct, frozen=True):
-    """What came to a webhook lately. Recent is this hour and the one before, without the tries of strangers."""
+class Lately(Struct, frozen=True):
+    """Facts about webhooks that their settings do not hold, by id: only those that a list needs."""
 
-    last_call_at: float | None = None
-    last_day: int = 0
-    recent_calls: int = 0
-    recent_rejected: int = 0
-    not_started: int = 0
-
-    @property
-    def rejecting(self) -> bool:
-        """Whether so many recent calls were rejected that somebody should look."""
-        return self.recent_rejected > 0 and self.recent_rejected * 2 >= self.recent_calls
-
-    @property
-    def failing(self) -> int:
-        """How many calls had trouble."""
-        return self.not_started + (self.recent_rejected if self.rejecting else 0)
+    incidents: Mapping[str, int] = {}
+    """How many are open."""
+    last_calls: Mapping[str, float] = {}
+    last_day: Mapping[str, int] = {}
+    """Calls of the last 24 hours."""
 
 
-NOTHING = Activity()
-
-
-@dataclass(frozen=True, slots=True)
-class Lately:
-    """The activity of each webhook that was ever called."""
-
-    activities: Mapping[str, Activity] = field(default_factory=dict)
-    incidents: Collection[str] = ()
-    """The ids of webhooks with an incident."""
-    failing: Mapping[str, int] = field(init=False)
-    """How many calls had trouble, only of webhooks where some had. Few, and asked for at every comparison."""
-
-    def __post_init__(self) -> None:
-        failing = {webhook_id: one.failing for webhook_id, one in self.activities.items() if one.failing}
-        object.__setattr__(self, "failing", dict.fromkeys(self.incidents, 1) | failing)
-
-    def of(self, webhook_id: str) -> Activity:
-        return self.activities.get(webhook_id, NOTHING)
-
-
-NOT_COUNTED = Lately()
-"""For lists that do not depend on what came lately."""
+NOTHING_KNOWN = Lately()
 
 
 class WebhookFilter(Struct, frozen=True):
@@ -123,8 +91,8 @@ class WebhookFilter(Struct, frozen=True):
     alone: bool = False
 
     @property
-    def needs_activity(self) -> bool:
-        return self.not_called_since is not None or self.state in ("failing", "never_called")
+    def needs_last_calls(self) -> bool:
+        return self.not_called_since is not None or self.state == "never_called"
 
 
 def listed(stored: StoredWebhook, served: bool = True) -> Listed:
@@ -155,7 +123,9 @@ def sender_of(settings: WebhookSettings) -> str:
     return how.provider if isinstance(how, SignatureAuthentication) else how.method
 
 
-def matching(all_of_them: Iterable[Listed], wanted: WebhookFilter, lately: Lately) -> list[Listed]:
+def matching(
+    all_of_them: Iterable[Listed], wanted: WebhookFilter, lately: Lately = NOTHING_KNOWN
+) -> list[Listed]:
     found = list(all_of_them)
     if wanted.sender == SCHEDULE:
         found = [one for one in found if one.fetches]
@@ -182,7 +152,7 @@ def matching(all_of_them: Iterable[Listed], wanted: WebhookFilter, lately: Latel
             one for one in found if text in one.text or text == one.id.casefold() or plain == one.short_code
         ]
     if wanted.not_called_since is not None:
-        found = [one for one in found if (lately.of(one.id).last_call_at or 0.0) < wanted.not_called_since]
+        found = [one for one in found if lately.last_calls.get(one.id, 0.0) < wanted.not_called_since]
     match wanted.state:
         case "enabled":
             found = [one for one in found if one.enabled]
@@ -191,9 +161,9 @@ def matching(all_of_them: Iterable[Listed], wanted: WebhookFilter, lately: Latel
         case "held":
             found = [one for one in found if one.held]
         case "failing":
-            found = [one for one in found if trouble(one, lately)]
+            found = [one for one in found if is_failing(one, lately)]
         case "never_called":
-            found = [one for one in found if lately.of(one.id).last_call_at is None]
+            found = [one for one in found if one.id not in lately.last_calls]
         case None:
             pass
     return found
@@ -213,12 +183,13 @@ def _is_like(text: str, pattern: str) -> bool:
     return True
 
 
-def trouble(one: Listed, lately: Lately) -> int:
-    """How much trouble a webhook has. One that is not served has the most."""
-    return lately.failing.get(one.id, 0) if one.served else 1_000_000_000
+def is_failing(one: Listed, lately: Lately) -> bool:
+    return not one.served or one.id in lately.incidents
 
 
-def in_order(found: list[Listed], sort: Sort, lately: Lately, reverse: bool = False) -> list[Listed]:
+def in_order(
+    found: list[Listed], sort: Sort, lately: Lately = NOTHING_KNOWN, reverse: bool = False
+) -> list[Listed]:
     """Equal webhooks stand in the same order, the newest first, whichever way round the list is."""
     newest = sorted(found, key=_ID, reverse=True)
     if sort == "created":
@@ -226,11 +197,11 @@ def in_order(found: list[Listed], sort: Sort, lately: Lately, reverse: bool = Fa
     if sort == "folder":
         newest.sort(key=_NAME)
     keys: dict[str, Any] = {
-        "failing": lambda one: -trouble(one, lately),
+        "failing": lambda one: (one.served, -lately.incidents.get(one.id, 0)),
         "name": _NAME,
         "folder": lambda one: (one.folder is None, one.folder_in_order),
-        "last_call": lambda one: -(lately.of(one.id).last_call_at or 0.0),
-        "last_day": lambda one: -lately.of(one.id).last_day,
+        "last_call": lambda one: -lately.last_calls.get(one.id, 0.0),
+        "last_day": lambda one: -lately.last_day.get(one.id, 0),
     }
     return sorted(newest, key=keys[sort], reverse=reverse)
 

@@ -5,16 +5,27 @@ The sums are made afterwards, when nothing is counted into them any more: counti
 way, summing is not.
 """
 
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 
-from sqlalchemy import ColumnElement, Connection, Table, delete, func, insert, literal, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    Table,
+    delete,
+    func,
+    insert,
+    literal,
+    select,
+    update,
+)
 
 from postern.core.history.volume import Volume, is_call
 from postern.stores.calls.recorder import count_unrecorded
 from postern.stores.sql.moments import milliseconds
 from postern.stores.sql.repository import Repository, reads, writes
-from postern.stores.sql.tables import LATENCY_BOUNDS_MS, chores, volume_rollups, volumes, webhooks
+from postern.stores.sql.tables import LATENCY_BOUNDS_MS, chores, tallies, volume_rollups, volumes, webhooks
 from postern.stores.sql.upsert import insert_first
 
 QUARTER = 15
@@ -59,12 +70,13 @@ class Volumes(Repository):
 
     @reads
     def calls(
-        self, connection: Connection, webhook_ids: list[str], since: int, until: int, step: int
+        self, connection: Connection, webhook_ids: Sequence[str] | None, since: int, until: int, step: int
     ) -> dict[str, Counter[int]]:
-        """Returns by webhook how many calls came, by the bucket's first minute."""
-        found = {webhook_id: Counter[int]() for webhook_id in webhook_ids}
+        """Returns by webhook how many calls came, by the bucket's first minute. ``webhook_ids``: None for all that were called."""
+        found = defaultdict[str, Counter[int]](Counter)
+        among = called_since(since) if webhook_ids is None else webhook_ids
         for table, first, end in parts(connection, since, until, step):
-            wanted = table.c.webhook_id.in_(webhook_ids)
+            wanted = table.c.webhook_id.in_(among)
             bucket = table.c.minute - table.c.minute % step
             statement = select(table.c.webhook_id, bucket, table.c.code, func.sum(table.c.calls))
             statement = statement.where(wanted, table.c.minute >= first, table.c.minute < end)
@@ -114,6 +126,12 @@ def take_sums_back(connection: Connection, minute: int) -> int:
             connection.execute(delete(volume_rollups).where(of, volume_rollups.c.minute >= over))
         connection.execute(update(chores).where(_ROLL_UP).values(reached=str(over)))
     return over
+
+
+def called_since(minute: int) -> Select[tuple[str]]:
+    """The webhooks with a call since then."""
+    last = tallies.c.last_at >= milliseconds(minute * 60)
+    return select(tallies.c.webhook_id).where(tallies.c.name == "calls", last)
 
 
 def parts(connection: Connection, since: int, until: int, step: int) -> list[tuple[Table, int, int]]:

@@ -193,6 +193,13 @@ class WebhookStore(Repository):
             found[webhook_id][name] = Tally(int(count), seconds(last_at))
         return found
 
+    @reads
+    def last_calls(self, connection: Connection) -> dict[str, float]:
+        """When the last call came, by webhook."""
+        last = select(tallies.c.webhook_id, func.max(tallies.c.last_at)).where(tallies.c.name == "calls")
+        found = connection.execute(last.group_by(tallies.c.webhook_id))
+        return {webhook_id: seconds(last_at) for webhook_id, last_at in found}
+
     @writes
     def announce(self, connection: Connection, webhook_id: str, one: announced.Announcement) -> bool:
         """Keeps a secret that a caller announced. Returns False if there is no room for it: it is counted then. One that

@@ -42,7 +42,7 @@ PATCH = {
 class WebhookQuery(OnePage, WebhookFilterRequest):
     sort: Sort = Field(
         default="created",
-        description="created: the newest first; failing: those with most trouble; name, folder: A to Z; last_call: the "
+        description="created: the newest first; failing: those that cannot be served, then those with an incident; name, folder: A to Z; last_call: the "
         "last called; last_day: those with most calls in the last 24 hours.",
     )
     reverse: bool = Field(default=False, description="The other way round.")

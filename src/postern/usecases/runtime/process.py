@@ -16,7 +16,6 @@ from postern.core.history.invocation import Status
 from postern.core.limits import Limits
 from postern.core.listeners import Listener
 from postern.core.operations.retention import REJECTED_BYTES
-from postern.core.webhooks.listing import Lately
 from postern.observe.calls import CallLog
 from postern.usecases.runtime.directory import Directory
 from postern.usecases.runtime.endings import Endings
@@ -86,15 +85,6 @@ class Waiters:
 
     def __len__(self) -> int:
         return sum(len(waiting) for waiting in self._events.values())
-
-
-class CountedRejections(msgspec.Struct):
-    """The last count of what came to each webhook lately; see ``usecases/webhooks/listing.py``."""
-
-    lately: Lately = msgspec.field(default_factory=Lately)
-    at: float = float("-inf")
-    took: float = 0.0
-    task: asyncio.Task[Lately] | None = None
 
 
 class EngineAway(msgspec.Struct, frozen=True):
@@ -214,8 +204,12 @@ class Runtime:
     """The looks through rejected calls that are under way, by webhook (``usecases/calls/readmission.py``)."""
     exporting: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while a page of an export is made: eight at once kept callers waiting."""
+    counting: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while the calls of all webhooks are counted."""
+    last_day: dict[str, int] = field(default_factory=dict)
+    """What was counted, which need not be counted again before ``last_day_until``, by ``time.monotonic``."""
+    last_day_until: float = float("-inf")
     endings: Endings = field(default_factory=Endings)
-    counted: CountedRejections = field(default_factory=CountedRejections)
     troubles: list[GatewayTrouble] = field(default_factory=list)
     well_from: float | None = None
     """The earliest moment at which the log may say that all troubles are over; None if it has said so."""

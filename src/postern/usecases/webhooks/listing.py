@@ -1,6 +1,5 @@
 """The list of webhooks: filtered, in order, page by page."""
 
-import time
 from collections import Counter
 from typing import Annotated
 
@@ -12,7 +11,6 @@ from postern.core.access.accounts import Actor
 from postern.core.problems import invalid
 from postern.core.webhooks.grouping import NO_FOLDER
 from postern.core.webhooks.listing import (
-    NOT_COUNTED,
     SCHEDULE,
     Groups,
     Lately,
@@ -21,13 +19,13 @@ from postern.core.webhooks.listing import (
     State,
     WebhookFilter,
     in_order,
+    is_failing,
     matching,
-    trouble,
 )
 from postern.core.webhooks.stored import StoredWebhook, UnreadableWebhook
 from postern.usecases.answers import UNSET, page_size
 from postern.usecases.history.filters import Moment, moment
-from postern.usecases.history.volumes import last_hours
+from postern.usecases.history.volumes import last_day_of_all
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.shapes import Shape
 from postern.usecases.webhooks import views
@@ -47,8 +45,7 @@ class WebhookFilterRequest(Shape):
     )
     state: State | None = Field(
         default=None,
-        description="failing: calls of the last two hours could not be started, or most of them were rejected, or it "
-        "cannot be served.",
+        description="failing: it has an open incident, or cannot be served.",
     )
     tag: Annotated[str, Field(max_length=80)] | None = Field(default=None, description="With this tag.")
     folder: Annotated[str, Field(max_length=200)] | None = Field(
@@ -96,7 +93,7 @@ async def listing(
     """The webhooks that match, the newest first or in another order."""
     require(actor, "read")
     limit = page_size(limit)
-    found = await _found(gateway, wanted, sort, reverse)
+    found, _ = await _found(gateway, wanted, sort, reverse)
     begin = 0
     if cursor is not None and sort == "created":
         # By the id alone: the last webhook of the page before may be gone.
@@ -144,18 +141,17 @@ async def page(
 ) -> WebhooksPage:
     """One page of the webhooks that match, by its number; beyond the end it is the last page."""
     require(actor, "read")
-    found = await _found(gateway, wanted, sort, reverse, counted=True)
+    found, lately = await _found(gateway, wanted, sort, reverse)
     pages = max(1, -(-len(found) // size))
     number = max(1, min(number, pages))
     here = found[(number - 1) * size : number * size]
     items, unread = await _shown(gateway, here)
-    lately = gateway.runtime.counted.lately
     return WebhooksPage(
         items,
         unread,
         [one.id for one in here],
         len(found),
-        sum(1 for one in found if trouble(one, lately)),
+        sum(is_failing(one, lately) for one in found),
         number,
         pages,
         gateway.runtime.directory.groups(),
@@ -172,10 +168,9 @@ async def folders(gateway: Gateway, actor: Actor, wanted: WebhookFilter) -> list
     """The folders of the webhooks that match, by name, each with the number of webhooks in the folder itself. Those that are
     in none come last."""
     require(actor, "read")
-    found = await _found(gateway, wanted, "created", False, counted=True)
-    lately = gateway.runtime.counted.lately
+    found, lately = await _found(gateway, wanted, "created", False)
     counts = Counter(one.folded_folder for one in found)
-    failing = Counter(one.folded_folder for one in found if trouble(one, lately))
+    failing = Counter(one.folded_folder for one in found if is_failing(one, lately))
     named = [
         Folder(name, counts[name.casefold()], failing[name.casefold()])
         for name in gateway.runtime.directory.groups().folders
@@ -189,23 +184,27 @@ async def with_own_retention(gateway: Gateway, actor: Actor) -> list[Listed]:
     require(actor, "read")
     among = gateway.runtime.directory.listed()
     own = [one for one in among if one.history_days is not None or one.body_days is not None]
-    return in_order(own, "name", NOT_COUNTED)
+    return in_order(own, "name")
 
 
 async def all_that_match(gateway: Gateway, wanted: WebhookFilter) -> list[Listed]:
     """The oldest first."""
-    return await _found(gateway, wanted, "created", True)
+    return (await _found(gateway, wanted, "created", True))[0]
 
 
 async def _found(
-    gateway: Gateway, wanted: WebhookFilter, sort: Sort, reverse: bool, counted: bool = False
-) -> list[Listed]:
+    gateway: Gateway, wanted: WebhookFilter, sort: Sort, reverse: bool
+) -> tuple[list[Listed], Lately]:
     # So that the answer has what another process has just changed. This reads one number.
     await gateway.runtime.directory.refresh()
-    needed = counted or wanted.needs_activity or sort in ("failing", "last_call", "last_day")
-    lately = await activities(gateway) if needed else NOT_COUNTED
+    by_last_call = wanted.needs_last_calls or sort == "last_call"
+    lately = Lately(
+        Counter(one.webhook_id for one in gateway.runtime.incidents),
+        await gateway.store.webhooks.last_calls() if by_last_call else {},
+        await last_day_of_all(gateway) if sort == "last_day" else {},
+    )
     found = matching(gateway.runtime.directory.listed(), wanted, lately)
-    return in_order(found, sort, lately, reverse)
+    return in_order(found, sort, lately, reverse), lately
 
 
 async def _shown(gateway: Gateway, found: list[Listed]) -> tuple[list[views.Webhook], list[views.Unreadable]]:
@@ -214,31 +213,3 @@ async def _shown(gateway: Gateway, found: list[Listed]) -> tuple[list[views.Webh
     there = [stored[one] for one in ids if one in stored]
     readable = await presented(gateway, [one for one in there if isinstance(one, StoredWebhook)])
     return readable, [unreadable(gateway, one) for one in there if isinstance(one, UnreadableWebhook)]
-
-
-EXACT_UP_TO = 500
-"""Up to so many webhooks, each page counts anew. With more, it shows what was counted some seconds ago."""
-KEPT_FOR = 5.0
-SHARE = 20
-"""Counting takes a twentieth of the time at most."""
-TOO_OLD = 60.0
-
-
-async def activities(gateway: Gateway) -> Lately:
-    counted = gateway.runtime.counted
-    age = time.monotonic() - counted.at
-    if len(gateway.runtime.directory.listed()) <= EXACT_UP_TO or age > max(TOO_OLD, counted.took * SHARE):
-        return await _count(gateway)
-    if age > max(KEPT_FOR, counted.took * SHARE) and (counted.task is None or counted.task.done()):
-        # Whoever asks now need not wait for it.
-        counted.task = gateway.runtime.background(_count(gateway))
-    return counted.lately
-
-
-async def _count(gateway: Gateway) -> Lately:
-    began = time.monotonic()
-    counted_now = await gateway.store.activities.all(*last_hours(gateway.clock()))
-    found = Lately(counted_now.activities, [one.webhook_id for one in gateway.runtime.incidents])
-    counted = gateway.runtime.counted
-    counted.lately, counted.at, counted.took = found, time.monotonic(), time.monotonic() - began
-    return found

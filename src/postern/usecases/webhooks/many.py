@@ -17,11 +17,12 @@ from postern.core.webhooks.stored import StoredWebhook, UnreadableWebhook
 from postern.usecases.access.audit import noted, webhook_noted
 from postern.usecases.answers import UNSET
 from postern.usecases.deliveries.holds import move
+from postern.usecases.history.volumes import last_day_of_all
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.shapes import Shape
 from postern.usecases.stored_webhook import NO_WEBHOOK
 from postern.usecases.webhooks import views
-from postern.usecases.webhooks.listing import WebhookFilterRequest, activities, all_that_match
+from postern.usecases.webhooks.listing import WebhookFilterRequest, all_that_match
 from postern.usecases.webhooks.picking import names
 from postern.usecases.webhooks.preparing import compiles
 
@@ -112,14 +113,14 @@ async def effects(gateway: Gateway, actor: Actor, request: ManyRequest) -> Effec
     """How many webhooks a change is about, and who would notice."""
     require(actor, "write")
     ids = await _meant(gateway, request)
-    lately = await activities(gateway)
+    last_day = await last_day_of_all(gateway)
     waiting = 0
     for start in range(0, len(ids) if request.action == "release" else 0, 500):
         waiting += sum((await gateway.store.deliveries.held(ids[start : start + 500])).values())
     return Effects(
         len(ids),
         list((await names(gateway, actor, ids[:MOST_SHOWN], deleted=True)).values()),
-        sum(lately.of(one).last_day for one in ids),
+        sum(last_day.get(one, 0) for one in ids),
         waiting,
     )
 

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from postern.core.access.accounts import Actor
 from postern.core.problems import invalid
-from postern.core.webhooks.listing import NOT_COUNTED, WebhookFilter, matching
+from postern.core.webhooks.listing import WebhookFilter, matching
 from postern.usecases.runtime.gateway import Gateway, require
 
 MOST = 20
@@ -34,7 +34,7 @@ async def choices(
     directory = gateway.runtime.directory
     among = [one for one in directory.listed() if one.signs] if signed else directory.listed()
     if text:
-        found = matching(among, WebhookFilter(text), NOT_COUNTED)
+        found = matching(among, WebhookFilter(text))
         as_words = re.compile(rf"(?<!\w){re.escape(wanted)}(?!\w)")
         shown = nsmallest(
             MOST, found, key=lambda one: (_distance(one.folded_name, wanted, as_words), one.name_in_order)

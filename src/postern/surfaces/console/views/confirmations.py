@@ -61,10 +61,9 @@ async def question(visit: Visit, action: str) -> Response | None:
     webhook_id, for_good = visit.at("webhook"), action == "delete-for-good"
     webhook = await or_none(visit.ask(webhooks.show, webhook_id))  # one in the bin has no callers to lose
     lately = []
-    if webhook is not None:
-        day = (await visit.ask(volumes.last_day, [webhook_id]))[webhook_id]
-        lately = [came_lately(webhook, day)] if day.calls else []
-        lately += ["Calls that wait behind its hold stay there."] if day.calls and webhook.held else []
+    if webhook is not None and (calls := await calls_lately(visit, webhook_id)):
+        lately.append(came_lately(webhook, calls))
+        lately += ["Calls that wait behind its hold stay there."] if webhook.held else []
     if not lately and not for_good:
         return None
     name = await _name(visit, webhook_id)
@@ -91,9 +90,13 @@ async def _name(visit: Visit, webhook_id: str) -> str:
     return name
 
 
-def came_lately(webhook: Webhook, day: volumes.Day) -> str:
-    if day.calls:
-        return f"{words.plural(day.calls, 'call')} came in the last 24 hours."
+async def calls_lately(visit: Visit, webhook_id: str) -> int:
+    return sum((await visit.ask(volumes.last_day, [webhook_id]))[webhook_id])
+
+
+def came_lately(webhook: Webhook, calls: int) -> str:
+    if calls:
+        return f"{words.plural(calls, 'call')} came in the last 24 hours."
     if webhook.last_call_at is not None:
         return f"No call came in the last 24 hours; the last one came {words.ago(webhook.last_call_at)}."
     return "It has never been called."

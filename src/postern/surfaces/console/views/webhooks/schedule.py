@@ -19,14 +19,13 @@ EMPTY: Document = as_plain(ScheduleSetting(url="", every="15m"))
 
 
 async def show(visit: Visit, status: int = 200, **context: Any) -> Response:
-    head = await loaded(visit)
-    webhook = head.webhook
+    webhook = await loaded(visit)
     setting = context.pop("setting", None) or as_plain(webhook.schedule) or EMPTY
     amount, unit = _every(setting.get("every"))
     return tab(
         visit,
         "schedule",
-        head,
+        webhook,
         status,
         setting=setting,
         said=next_runs(visit, setting.get("cron") or "", setting.get("timeZone") or "UTC"),
@@ -59,7 +58,7 @@ async def store(visit: Visit) -> Response:
     setting = None if form.get("remove") else request_of(form)
     wish: Patch = {}
     try:
-        saved = (await loaded(visit)).webhook.schedule
+        saved = (await loaded(visit)).schedule
         patch = setting and setting | {
             "headers": _header_changes(setting["headers"], saved.headers if saved else [])
         }
@@ -68,7 +67,7 @@ async def store(visit: Visit) -> Response:
     except Refused as refused:
         if refused.code == "version_conflict" and isinstance(wish.get("schedule"), dict):
             # What somebody else has saved meanwhile, and over it what was changed in this form.
-            mine, theirs = wish["schedule"], as_plain((await loaded(visit)).webhook.schedule) or {}
+            mine, theirs = wish["schedule"], as_plain((await loaded(visit)).schedule) or {}
             written = {"headers": setting["headers"]} if setting and "headers" in mine else {}
             setting = theirs | mine | written
         return await show(visit, refused.problem.status, setting=EMPTY | (setting or {}), **told_of(refused))

@@ -14,7 +14,7 @@ from postern.core.webhooks.merging import has_moved, merged
 from postern.surfaces.console import senders, snippets, tree
 from postern.surfaces.console.labels import both
 from postern.surfaces.console.pages import NOTICES
-from postern.surfaces.console.views.confirmations import came_lately
+from postern.surfaces.console.views.confirmations import calls_lately, came_lately
 from postern.surfaces.console.views.history.sent import FIELD_LABELS, json_object
 from postern.surfaces.console.views.webhooks import authentication
 from postern.surfaces.console.views.webhooks.authentication import GENERATE, SECRET_NAMES, made_here
@@ -52,8 +52,8 @@ async def show(
 ) -> Response:
     """``wanted``: what the form shows where it is not saved. ``secrets``: shown by the one answer that has them, to which no
     address leads."""
-    head, secrets = await loaded(visit, webhook_id), secrets or {}
-    webhook, saved = head.webhook, head.webhook.authentication
+    webhook, secrets = await loaded(visit, webhook_id), secrets or {}
+    saved = webhook.authentication
     form = _with(as_plain(webhook), wanted or {})
     how = form["authentication"]
     start = visit.query.get("start", "")
@@ -75,7 +75,7 @@ async def show(
     return tab(
         visit,
         "settings",
-        head,
+        webhook,
         status,
         form=form,
         sections={place: title for place, (title, _) in SECTIONS.items()},
@@ -88,7 +88,7 @@ async def show(
         full_url=snippets.target(webhook, secrets["main"])[0] if is_in_url and "main" in secrets else "",
         senders=senders.offered(),
         generic=senders.about("generic") if "generic" in names() else None,
-        lately=came_lately(webhook, head.day),
+        lately=came_lately(webhook, await calls_lately(visit, webhook.id)),
         start=start,
         rule=visit.ask(retention.rule),
         **authentication.scheme_context(
@@ -193,7 +193,7 @@ async def store(visit: Visit) -> Response:
 async def save_secret(visit: Visit) -> Response:
     """The main secret, the second one, or the second one's end."""
     form = await visit.form()
-    is_token = (await loaded(visit)).webhook.authentication.method == "token"
+    is_token = (await loaded(visit)).authentication.method == "token"
     patch: Patch = {}
     for field, name in (
         ("secret", "token" if is_token else "secret"),
@@ -241,7 +241,7 @@ async def _save(visit: Visit, patch: Patch, form: Form) -> Response:
             raise Refused("invalid_request", errors=[nobody])
         made = {}
         if "authentication" in patch and visit.actor.may("write"):  # whoever may not do it hears that
-            webhook = (await loaded(visit)).webhook
+            webhook = await loaded(visit)
             is_awaited = senders.awaited(webhook) is not None
             authentication.costs(patch["authentication"], webhook.authentication, is_awaited, form)
             made = made_here(patch["authentication"], webhook.authentication)

@@ -3,7 +3,6 @@
 from collections import Counter
 from typing import Any
 
-from msgspec import Struct
 from starlette.responses import Response
 
 from postern.core.history.invocation import HistoryFilter
@@ -18,7 +17,7 @@ from postern.surfaces.console.visit import Context, Visit, problem_of
 from postern.usecases.answers import as_plain
 from postern.usecases.calls import readmission
 from postern.usecases.calls.views import Admitted
-from postern.usecases.history import history, volumes
+from postern.usecases.history import history
 from postern.usecases.sending_again import asking
 from postern.usecases.shapes import validated
 from postern.usecases.webhooks import webhooks
@@ -31,45 +30,36 @@ TABS = [("", "Overview"), ("calls", "Calls"), ("settings", "Settings"), ("schedu
 """The last one where there is a schedule, or one is being made."""
 
 
-class Head(Struct, frozen=True):
-    """The webhook and its last day, as the head of every tab shows them."""
-
-    webhook: Webhook
-    day: volumes.Day
+async def loaded(visit: Visit, webhook_id: str = "") -> Webhook:
+    return await visit.ask(webhooks.show, webhook_id or visit.at("webhook"))
 
 
-async def loaded(visit: Visit, webhook_id: str = "") -> Head:
-    webhook = await visit.ask(webhooks.show, webhook_id or visit.at("webhook"))
-    days = await visit.ask(volumes.last_day, [webhook.id])
-    return Head(webhook, days[webhook.id])
-
-
-def tab(visit: Visit, name: str, head: Head, status: int = 200, shown: str = "", **context: Any) -> Response:
+def tab(
+    visit: Visit, name: str, webhook: Webhook, status: int = 200, shown: str = "", **context: Any
+) -> Response:
     """The tab's page, or one that is reached from it. ``form`` fills its form, in the words of the API."""
-    form = {"form": as_plain(head.webhook)}
+    form = {"form": as_plain(webhook)}
     return visit.page(
-        f"webhook/{shown or name or 'overview'}.html", status, **head_of(head, name) | form | context
+        f"webhook/{shown or name or 'overview'}.html", status, **head_of(webhook, name) | form | context
     )
 
 
-def head_of(head: Head, name: str) -> Context:
+def head_of(webhook: Webhook, name: str) -> Context:
     return {
-        "webhook": head.webhook,
-        "day": head.day,
+        "webhook": webhook,
         "tab": name,
         "webhook_tabs": [
-            one for one in TABS if one[0] != "schedule" or head.webhook.schedule or name == "schedule"
+            one for one in TABS if one[0] != "schedule" or webhook.schedule or name == "schedule"
         ],
         "titles": senders.titles(),
-        "awaited": senders.awaited(head.webhook),
-        "sender": senders.of(head.webhook),
-        "rotation": getattr(head.webhook.authentication, "rotation", None),
+        "awaited": senders.awaited(webhook),
+        "sender": senders.of(webhook),
+        "rotation": getattr(webhook.authentication, "rotation", None),
     }
 
 
 async def overview(visit: Visit) -> Response:
-    head = await loaded(visit)
-    webhook = head.webhook
+    webhook = await loaded(visit)
     latest = await visit.ask(history.listing, HistoryFilter(webhook.id), 10)
     waiting = (
         await visit.ask(history.listing, HistoryFilter(webhook.id, "held"), 200) if webhook.held else None
@@ -77,7 +67,7 @@ async def overview(visit: Visit) -> Response:
     return tab(
         visit,
         "",
-        head,
+        webhook,
         strip=await strip_of(visit, HistoryFilter(webhook.id)),
         rows=rows_of(latest.items),
         reason=sentences.reason,
@@ -87,30 +77,26 @@ async def overview(visit: Visit) -> Response:
 
 async def calls(visit: Visit) -> Response:
     """The list of calls of this webhook, and sending it one."""
-    head = await loaded(visit)
-    more = head_of(head, "calls") | await test_call.context(visit, head.webhook.id)
-    return await page_of_calls(visit, "webhook/calls.html", f"/webhooks/{head.webhook.id}/calls", **more)
+    webhook = await loaded(visit)
+    more = head_of(webhook, "calls") | await test_call.context(visit, webhook.id)
+    return await page_of_calls(visit, "webhook/calls.html", f"/webhooks/{webhook.id}/calls", **more)
 
 
 async def rejected(visit: Visit, result: Admitted | None = None) -> Response:
     """Rejected calls, checked again with the settings as they are now: after a corrected secret nothing need be sent
     again."""
-    head = await loaded(visit)
-    found = await visit.ask(readmission.recheck_within, head.webhook.id, LOOKS_FOR)
+    webhook = await loaded(visit)
+    found = await visit.ask(readmission.recheck_within, webhook.id, LOOKS_FOR)
     passing = set() if found.under_way else {one.invocation_id for one in found.would_pass}
-    every = (
-        await visit.ask(history.count, HistoryFilter(head.webhook.id, "rejected"))
-        if found.under_way
-        else None
-    )
+    every = await visit.ask(history.count, HistoryFilter(webhook.id, "rejected")) if found.under_way else None
     # From the newest of them on: many that do not pass may have come since.
     until = time_of(found.would_pass[-1].invocation_id) + 1 if passing else None
-    page = await visit.ask(history.listing, HistoryFilter(head.webhook.id, "rejected", until=until), 200)
+    page = await visit.ask(history.listing, HistoryFilter(webhook.id, "rejected", until=until), 200)
     refused = [one for one in result.items if not one.admitted] if result else []
     return tab(
         visit,
         "calls",
-        head,
+        webhook,
         shown="rejected",
         found=found,
         every=every,
@@ -135,19 +121,19 @@ async def send_again(visit: Visit) -> Response:
 
 
 async def _undelivered(visit: Visit, since: str, dry_run: bool) -> Response:
-    head = await loaded(visit)
+    webhook = await loaded(visit)
     told, errors, problem, status = None, {}, None, 200
     if since:
         try:
             asked = validated(asking.SendAgainRequest, {"since": since, "dryRun": dry_run})
-            told = await visit.ask(asking.send_again, head.webhook.id, asked)
+            told = await visit.ask(asking.send_again, webhook.id, asked)
         except Refused as refused:
             errors = {error.field: error.message for error in refused.errors}
             problem, status = None if errors else problem_of(refused), refused.problem.status
     return tab(
         visit,
         "calls",
-        head,
+        webhook,
         status,
         shown="send_again",
         told=told,
