@@ -94,7 +94,7 @@ def everything_done(api: Client, webhooks: list[str], accepted: list[str]) -> No
     ):
         done(api.patch(f"webhooks/{webhooks[number]}", settings))
     api.post(f"webhooks/{webhooks[3]}/schedule/run")
-    done(api.post(f"webhooks/{webhooks[2]}/promote"))
+    done(api.post(f"webhooks/{webhooks[2]}/promote?now=true"))
     for verb in ("disable", "enable", "hold", "release"):
         done(api.post(f"webhooks/{webhooks[0]}/{verb}"))
     done(api.post(f"invocations/{accepted[0]}/replay"))

@@ -134,6 +134,8 @@ def test_a_secret_is_changed_over_and_promoted(console: Console) -> None:
     wait = r"Wait until no call has used the main one for an hour: in (1 hour|5\d minutes) at the earliest\."
     expect(console.page.get_by_text(re.compile(wait))).to_be_visible()
     expect(console.page.get_by_text("safe to promote")).to_be_hidden()
+    console.click("Promote the second secret now")
+    expect(console.page.get_by_text("the main secret was used or set within the last hour")).to_be_visible()
     passed(console, hours=3)
     assert console.call(webhook["url"], {}, X_Api_Key="the new token")[0] == 200
     console.open(f"/webhooks/{webhook['id']}/settings#secrets")
@@ -143,6 +145,12 @@ def test_a_secret_is_changed_over_and_promoted(console: Console) -> None:
     expect(console.page.get_by_text("The second secret is now the main one.")).to_be_visible()
     assert console.call(webhook["url"], {}, X_Api_Key="the old token")[0] == 401
     assert console.call(webhook["url"], {}, X_Api_Key="the new token")[0] == 200
+
+    at_once = console.webhook(name="At once", authentication={"method": "token", "token": "a", "secondToken": "b"})
+    console.open(f"/webhooks/{at_once['id']}/settings#secrets")
+    console.page.get_by_label("Calls with the main secret are rejected from then on").check()
+    console.click("Promote the second secret now")
+    expect(console.page.get_by_text("The second secret is now the main one.")).to_be_visible()
 
 
 def passed(console: Console, hours: int) -> None:

@@ -299,7 +299,7 @@ async def test_an_old_second_secret_is_told_until_it_is_gone(desk: Desk) -> None
     await clock.passes(0)
     (incident,) = await clock.open()
     assert (incident.webhook_id, incident.kind) == (webhook_id, "gateway")
-    await webhooks.promote(desk.gateway, ACTOR, webhook_id)
+    await webhooks.promote(desk.gateway, ACTOR, webhook_id, now=True)
     await clock.passes(HOUR)
     assert await clock.open() == []
 

@@ -84,7 +84,7 @@ async def test_a_secret_that_the_sender_makes_is_awaited_until_it_is_set(house: 
     assert await seen(webhook, secret="whsec_right") == (False, False)
     assert await seen(webhook, secret=generated) == (True, True)
     assert await seen(webhook, secondSecret="whsec_new") == (False, False)
-    await webhooks.promote(house.gateway, OWNER, webhook.id)
+    await webhooks.promote(house.gateway, OWNER, webhook.id, now=True)
     assert await seen(webhook) == (False, False)
     (exported,) = (await as_code.export(house.gateway, OWNER)).webhooks
     assert set(exported["authentication"]["secret"]) == {"env"}
@@ -104,7 +104,7 @@ async def test_promote_moves_the_second_secret_with_its_count_and_loses_no_call(
     shown = (await webhooks.show(house.gateway, OWNER, webhook.id)).authentication
     assert (shown.secret_use.match_count, shown.second_secret_use.match_count) == (1, 2)
 
-    promoted = (await webhooks.promote(house.gateway, OWNER, webhook.id)).authentication
+    promoted = (await webhooks.promote(house.gateway, OWNER, webhook.id, now=True)).authentication
     assert (promoted.secret_use.match_count, promoted.second_secret_set) == (2, False)
     assert (await house.call(webhook, BODY, headers=stripe("whsec_new"))).status == 200
     assert (await house.call(webhook, BODY, headers=stripe("whsec_old"))).status == 401

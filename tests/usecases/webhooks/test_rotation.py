@@ -52,7 +52,7 @@ async def test_a_rotation_under_load_loses_no_call(house: House, how: dict[str, 
         await until_more_came_in()
         sends_with = "new-new-new"
         await until_more_came_in()
-        await webhooks.promote(house.gateway, OWNER, webhook.id)
+        await webhooks.promote(house.gateway, OWNER, webhook.id, now=True)
         await until_more_came_in()
     finally:
         over = True
@@ -70,10 +70,16 @@ async def test_promoting_is_safe_only_when_the_main_secret_has_rested_for_an_hou
         rotation = (await webhooks.show(house.gateway, OWNER, webhook.id)).authentication.rotation
         return rotation.safe_to_promote, rotation.safe_from is not None
 
+    async def promoting() -> str:
+        refusal = await refused(webhooks.promote(house.gateway, OWNER, webhook.id))
+        assert refusal.code == "conflict"
+        return refusal.detail
+
     async def call(token: str) -> None:
         assert (await house.call(webhook, headers={"X-Api-Key": token})).status == 200
 
     assert await state() == (False, True)
+    assert "main secret was used or set within the last hour" in await promoting()
     await call("old")
     await call("new")
     assert await state() == (False, True)
@@ -84,6 +90,7 @@ async def test_promoting_is_safe_only_when_the_main_secret_has_rested_for_an_hou
     assert await state() == (False, True)
     clock.now += 1
     assert await state() == (False, False)  # nobody has used the second one since
+    assert "no call has used the second secret since" in await promoting()
     await call("new")
     assert await state() == (True, False)
     await webhooks.promote(house.gateway, OWNER, webhook.id)

@@ -145,7 +145,7 @@ async def test_who_saw_an_older_version_changes_nothing(house: House) -> None:
     actions: list[Callable[[str, int], Awaitable[Any]]] = [
         lambda webhook_id, seen: webhooks.change(gateway, OWNER, webhook_id, {"name": "N"}, seen),
         lambda webhook_id, seen: webhooks.switch(gateway, OWNER, webhook_id, False, seen),
-        lambda webhook_id, seen: webhooks.promote(gateway, OWNER, webhook_id, seen),
+        lambda webhook_id, seen: webhooks.promote(gateway, OWNER, webhook_id, True, seen),
         lambda webhook_id, seen: webhooks.adopt(gateway, OWNER, webhook_id, None, seen),
         lambda webhook_id, seen: webhooks.remove(gateway, OWNER, webhook_id, seen),
     ]
@@ -219,7 +219,7 @@ async def test_where_there_is_no_second_or_announced_secret_none_takes_the_mains
         refusal = await refused(asked)
         assert (refusal.code, refusal.detail) == ("conflict", expected)
     await change(house, made, {"authentication": {"secondSecret": "whsec_second"}})
-    promoted = await webhooks.promote(house.gateway, OWNER, made.id)
+    promoted = await webhooks.promote(house.gateway, OWNER, made.id, now=True)
     assert await kept(house, made) == {"main": "whsec_second"}
     assert await house.noted() == ("secret promoted", made.id, {})
     await announce(house, made, b"whsec_announced")

@@ -178,7 +178,7 @@ TOOLS = {
             Action("change_many_webhooks", destructive=True),
         ),
         Tool("change_secret", "Promote or take a secret, confirm a subscription").does(
-            """promote ends a rotation: the second secret becomes the main one; wait until authentication.rotation.safeToPromote.
+            """promote ends a rotation: the second secret becomes the main one; refused until authentication.rotation.safeToPromote, but with now.
             adopt takes a secret that a sender (Notion, Asana) announced in its handshake: show the user authentication.announced
             first and ask whether they were setting it up just then, since anybody can announce one. confirm_subscription agrees
             to what a call of Amazon SNS asks for, a handshake in the history: ask the user first, likewise.""",

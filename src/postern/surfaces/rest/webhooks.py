@@ -52,6 +52,12 @@ class BinQuery(OnePage):
     limit: Limit = 200
 
 
+class PromoteQuery(Shape):
+    now: bool = Field(
+        default=False, description="Even if calls may still carry the main secret: they are rejected then."
+    )
+
+
 class AnnouncedQuery(Shape):
     invocation_id: Text | None = Field(
         default=None, description="The call that announced it. Needed where callers announced different ones."
@@ -104,7 +110,7 @@ async def disable_webhook(
 
 row.of(
     webhooks.promote, "promote_secret", "POST", "/webhooks/{webhook_id}/promote",
-    "Make the second secret the main one", versioned=True, refuses=("conflict",),
+    "Make the second secret the main one", query=PromoteQuery, versioned=True, refuses=("conflict",),
 )  # fmt: skip
 row.of(
     webhooks.adopt, "adopt_secret", "POST", "/webhooks/{webhook_id}/adopt-secret",

@@ -13,7 +13,7 @@ from postern.usecases.stored_webhook import NO_WEBHOOK, check_secrets, check_ver
 from postern.usecases.webhooks import views
 from postern.usecases.webhooks.preparing import TAKES_OURS, altered, compiles, prepared
 from postern.usecases.webhooks.requests import WebhookRequest
-from postern.usecases.webhooks.showing import presented
+from postern.usecases.webhooks.showing import presented, rotation
 
 
 async def create(gateway: Gateway, actor: Actor, request: WebhookRequest) -> views.Webhook:
@@ -56,13 +56,21 @@ async def switch(
 
 
 async def promote(
-    gateway: Gateway, actor: Actor, webhook_id: str, seen_version: int | None = None
+    gateway: Gateway, actor: Actor, webhook_id: str, now: bool = False, seen_version: int | None = None
 ) -> views.Webhook:
-    """The second valid secret becomes the main one, and the second is cleared."""
+    """The second valid secret becomes the main one, and the second is cleared. Refused while calls may still carry the
+    main one (authentication.rotation.safeToPromote is false), unless now is asked for."""
     require(actor, "write")
     webhook = await stored(gateway, webhook_id, seen_version)
     if "second" not in webhook.secrets:
         raise Refused("conflict", "there is no second secret to promote")
+    tallies = (await gateway.store.webhooks.tallies([webhook.id]))[webhook.id]
+    changing = rotation(webhook.secrets, tallies, gateway.clock())
+    if changing and not (now or changing.safe_to_promote):
+        used = "the main secret was used or set within the last hour"
+        unused = "no call has used the second secret since the main one was used or set"
+        why = used if changing.safe_from else unused
+        raise Refused("conflict", f"nothing was changed: {why}. With now, calls with the main one are rejected from then on")
     await save(gateway, webhook, {}, noted(gateway, actor, "secret promoted", webhook.id), promote=True)
     return await show(gateway, actor, webhook_id)
 

@@ -15,7 +15,6 @@ from postern.surfaces.cli.filters import which_webhooks
 from postern.surfaces.cli.gateway.api import Declined, api, camel
 from postern.surfaces.cli.options import Choice, Given, Group, limit_option
 from postern.surfaces.cli.run import (
-    CONFLICT,
     FAILED,
     NOT_FOUND,
     confirm,
@@ -253,16 +252,7 @@ def disable(webhook: str) -> None:
 )
 def promote(webhook: str, now: bool) -> None:
     """Make the second valid secret the main one, and clear the second."""
-    how = api.get(Webhook, "webhooks", webhook).authentication
-    rotation = how.rotation if isinstance(how, WithToken | WithSignature) else None
-    if rotation and not rotation.safe_to_promote and not now:
-        end(
-            "Nothing was changed: the main secret was used or set within the last hour, or nothing has used the second one "
-            "yet. With --now, calls that still carry the main one are rejected from then on.",
-            CONFLICT,
-            "conflict",
-        )
-    done = api.post(Webhook, "webhooks", webhook, "promote")
+    done = api.post(Webhook, "webhooks", webhook, "promote", now=now)
     report(done, f"The second secret of {done.name} is now the main one.")
 
 

@@ -223,7 +223,7 @@ async def reveal(visit: Visit) -> Response:
 
 
 async def promote(visit: Visit) -> Response:
-    await visit.ask(webhooks.promote, visit.at("webhook"))
+    await visit.ask(webhooks.promote, visit.at("webhook"), (await visit.form()).on("now"))
     return await _told(visit, "promoted")
 
 
