@@ -358,7 +358,9 @@ def asked_over_rest(everything: Everything, webhooks: dict[str, dict[str, Any]])
             for one in ids.get(name, [""]):
                 everything.ask("GET", path.replace(f"{{{name}}}", one or "none_0"), headers=KEY)
     everything.ask("PATCH", f"/api/v1/webhooks/{ids['webhook_id'][0]}", json={"name": "Renamed"}, headers=KEY)
-    promoted = everything.ask("POST", f"/api/v1/webhooks/{ids['webhook_id'][3]}/promote?now=true", headers=KEY)
+    promoted = everything.ask(
+        "POST", f"/api/v1/webhooks/{ids['webhook_id'][3]}/promote?now=true", headers=KEY
+    )
     assert promoted.json()["authentication"]["secondSecretSet"] is False
     everything.ask("GET", "/api/v1/audit?limit=200", headers=KEY)
 

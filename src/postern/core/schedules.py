@@ -86,6 +86,11 @@ def _cron(text: str, zone: str) -> str:
     try:
         next(CronSim(expression, datetime(2024, 1, 1, tzinfo=_zone(zone))))
     except CronSimError as error:
+        minute, hour, day, month, weekday = expression.split()
+        if "day-of-month" in str(error) and month != "*":
+            # Refused as well, unless another month has such a day.
+            _cron(f"{minute} {hour} {day} * {weekday}", zone)
+            raise InvalidSchedule("cron", "this date never comes") from error
         raise InvalidSchedule(
             "cron", f"{str(error).lower()}; write five fields: minute hour day month weekday"
         ) from error
@@ -207,6 +212,12 @@ def explain(schedule: Schedule) -> str:
         return f"{words[:1].lower()}{words[1:]} ({schedule.time_zone})"
     assert schedule.every is not None
     return f"every {duration(schedule.every).removeprefix('1 ')}"
+
+
+def hours(seconds: int) -> str:
+    """The shortest number of hours that is read as so many seconds again."""
+    written = (f"{seconds / 3600:.{digits}f}" for digits in range(9))
+    return next((one for one in written if round(float(one) * 3600) == seconds), f"{seconds / 3600:.10g}")
 
 
 def duration(seconds: int) -> str:

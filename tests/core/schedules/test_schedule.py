@@ -1,4 +1,5 @@
 from datetime import datetime
+from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -15,6 +16,7 @@ from postern.core.schedules import (
     changed,
     conditions,
     explain,
+    hours,
     jitter_of,
     next_run,
     parse_schedule,
@@ -63,6 +65,34 @@ def test_what_is_wrong_is_named_by_its_field(given: dict[str, Any], field: str) 
     with pytest.raises(InvalidSchedule) as caught:
         parse_schedule(**given)
     assert caught.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("cron", "message"),
+    [
+        ("0 0 31 2 *", "this date never comes"),
+        ("0 0 31 4,6 *", "this date never comes"),
+        ("0 0 32 2 *", "bad day-of-month; write five fields: minute hour day month weekday"),
+        ("0 0 31 13 *", "bad month; write five fields: minute hour day month weekday"),
+    ],
+)
+def test_a_date_that_never_comes_is_told_from_one_that_cannot_be_read(cron: str, message: str) -> None:
+    with pytest.raises(InvalidSchedule) as caught:
+        parse_schedule(cron=cron)
+    assert str(caught.value) == message
+
+
+@given(st.integers(0, 8_000_000) | st.integers())
+def test_hours_are_read_as_the_seconds_that_they_are_written_for(seconds: int) -> None:
+    written = hours(seconds)
+    if 0 <= seconds <= 8_000_000:
+        assert round(Decimal(written) * 3600) == seconds
+        assert len(written.partition(".")[2]) <= 4
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(4, "0.001"), (60, "0.0167"), (5400, "1.5"), (36000, "10")])
+def test_hours_are_written_as_short_as_they_can_be(seconds: int, text: str) -> None:
+    assert hours(seconds) == text
 
 
 def test_either_every_or_cron_is_given() -> None:

@@ -146,7 +146,9 @@ def test_a_secret_is_changed_over_and_promoted(console: Console) -> None:
     assert console.call(webhook["url"], {}, X_Api_Key="the old token")[0] == 401
     assert console.call(webhook["url"], {}, X_Api_Key="the new token")[0] == 200
 
-    at_once = console.webhook(name="At once", authentication={"method": "token", "token": "a", "secondToken": "b"})
+    at_once = console.webhook(
+        name="At once", authentication={"method": "token", "token": "a", "secondToken": "b"}
+    )
     console.open(f"/webhooks/{at_once['id']}/settings#secrets")
     console.page.get_by_label("Calls with the main secret are rejected from then on").check()
     console.click("Promote the second secret now")

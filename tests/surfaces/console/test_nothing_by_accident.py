@@ -152,13 +152,21 @@ def test_a_tab_that_is_saved_as_it_is_changes_no_number(console: Console) -> Non
         "schedule": {"url": "https://example.com/", "every": "90m", "timeoutSeconds": 7.5, "enabled": False},
     }
     webhook = console.webhook(name="Fractions", **numbers)
-    for page, form in (("settings", "#settings"), ("schedule", "form.card")):
+
+    def save(page: str, form: str) -> None:
         console.open(f"/webhooks/{webhook['id']}/{page}")
         console.page.locator(form).evaluate("form => form.requestSubmit()")
         expect(console.page.get_by_text("Saved").first).to_be_visible()
+
+    save("settings", "#settings")
+    save("schedule", "form.card")
     saved = console.settings_of(webhook)
     assert {name: saved[name] for name in numbers} == {**numbers, "schedule": saved["schedule"]}
     assert (saved["schedule"]["every"], saved["schedule"]["timeoutSeconds"]) == ("90m", 7.5)
+    for every in (90, "2 H"):
+        console.api.patch(f"webhooks/{webhook['id']}", {"schedule": {"every": every}})
+        save("schedule", "form.card")
+        assert console.settings_of(webhook)["schedule"]["every"] == every
     console.open(f"/webhooks/{webhook['id']}/settings#keeping")
     console.page.get_by_label("Keep calls for days").fill("1.5")
     console.click("Save")

@@ -26,6 +26,33 @@ async def test_cors_without_an_origin_is_reported(house: House) -> None:
         assert any(one.startswith("CORS is on and names no origin") for one in made.warnings) is expected
 
 
+async def test_bodies_that_should_outlive_their_calls_are_reported(house: House) -> None:
+    for kept, bodies, expected in (
+        (5, 9, True),
+        (5, 5, False),
+        (None, 31, True),
+        (None, 30, False),
+        (5, None, False),
+    ):
+        made = await house.webhook(historyRetentionDays=kept, bodyRetentionDays=bodies)
+        assert (
+            any(one.startswith(f"Bodies should be kept for {bodies} days") for one in made.warnings)
+            is expected
+        )
+
+
+@pytest.mark.parametrize(("how", "second"), [
+    ({"method": "token", "token": "a token of the tests"}, "secondToken"),
+    ({"method": "hmac", "provider": "generic", "secret": "a token of the tests"}, "secondSecret"),
+])  # fmt: skip
+async def test_a_second_secret_that_is_the_main_one_is_reported(
+    house: House, how: dict[str, str], second: str
+) -> None:
+    for other, expected in (("a token of the tests", True), ("another of the tests", False)):
+        made = await house.webhook(authentication=how | {second: other})
+        assert any(one.startswith("The second secret is the same") for one in made.warnings) is expected
+
+
 async def test_blanks_around_a_secret_are_reported(house: House) -> None:
     (warning,) = await warned(house, "stripe", "whsec_0123456789\n")
     assert warning.startswith("The signing secret has blanks around it")

@@ -66,7 +66,7 @@ def _presented(
         last_call_at=Time(calls.last_at) if calls else None,
         schedule_state=schedule,
         answered_by=listener,
-        warnings=warnings(webhook, schedule),
+        warnings=warnings(webhook, schedule, gateway.retention.history_days),
     )
 
 

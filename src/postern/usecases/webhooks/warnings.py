@@ -1,6 +1,7 @@
 """Warnings about settings that are allowed, but probably not what the owner wants."""
 
 from postern import presets
+from postern.core.schedules import hours
 from postern.core.signatures.encoding import is_stand_in
 from postern.core.signatures.signed_content import neighbours
 from postern.core.webhooks.settings import (
@@ -23,7 +24,7 @@ def awaits_secret(webhook: StoredWebhook) -> bool:
     return bool(known) and all(is_stand_in(secret.value) for secret in known)
 
 
-def warnings(webhook: StoredWebhook, schedule: ScheduleState | None) -> list[str]:
+def warnings(webhook: StoredWebhook, schedule: ScheduleState | None, history_days: int) -> list[str]:
     authentication = webhook.settings.authentication
     unreadable = dict.fromkeys(webhook.unreadable_secrets.values())
     found = [f"Every call is rejected with 503: {why}." for why in unreadable]
@@ -34,6 +35,13 @@ def warnings(webhook: StoredWebhook, schedule: ScheduleState | None) -> list[str
         )
     if webhook.settings.cors.enabled and not webhook.settings.cors.origins:
         found.append("CORS is on and names no origin: every call of a page is rejected. * is every origin.")
+    kept = webhook.settings.history_retention_days or history_days
+    bodies = webhook.settings.body_retention_days
+    if bodies is not None and bodies > kept:
+        found.append(f"Bodies should be kept for {bodies} days, but their calls are deleted after {kept}.")
+    main, second = (webhook.secrets.get(name) for name in NAMES)
+    if main and second and main.value == second.value and not is_stand_in(main.value):
+        found.append("The second secret is the same as the main one: paste the new one, or remove it.")
     match authentication:
         case SignatureAuthentication():
             found += _about_signatures(webhook, authentication)
@@ -81,7 +89,7 @@ def _about_duplicates(webhook: StoredWebhook, provider: str) -> list[str]:
         return []
     return [
         f"{sender.title} may send a call again for {sender.sender.retry_hours} hours, and a duplicate is known for"
-        f" {setting.window_seconds / 3600:.3g}: one that comes later starts the workflow again. Make the window longer."
+        f" {hours(setting.window_seconds)}: one that comes later starts the workflow again. Make the window longer."
     ]
 
 

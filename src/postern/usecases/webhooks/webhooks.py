@@ -70,7 +70,10 @@ async def promote(
         used = "the main secret was used or set within the last hour"
         unused = "no call has used the second secret since the main one was used or set"
         why = used if changing.safe_from else unused
-        raise Refused("conflict", f"nothing was changed: {why}. With now, calls with the main one are rejected from then on")
+        raise Refused(
+            "conflict",
+            f"nothing was changed: {why}. With now, calls with the main one are rejected from then on",
+        )
     await save(gateway, webhook, {}, noted(gateway, actor, "secret promoted", webhook.id), promote=True)
     return await show(gateway, actor, webhook_id)
 

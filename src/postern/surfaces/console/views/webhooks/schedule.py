@@ -59,6 +59,8 @@ async def store(visit: Visit) -> Response:
     wish: Patch = {}
     try:
         saved = (await loaded(visit)).schedule
+        if setting and saved and saved.every and _every(saved.every) == _every(setting["every"]):
+            setting["every"] = saved.every  # as it was written, like 90 for 90s
         patch = setting and setting | {
             "headers": _header_changes(setting["headers"], saved.headers if saved else [])
         }
@@ -117,5 +119,5 @@ def _header_changes(written: dict[str, str | None], saved: list[str]) -> dict[st
 
 def _every(every: Any) -> tuple[str, str]:
     """The number and the unit, as they were written."""
-    text = str(every or "15m")
-    return (text[:-1], text[-1]) if text[-1] in UNITS else (text, "s")
+    text = str(every or "15m").lower()
+    return (text[:-1].strip(), text[-1]) if text[-1] in UNITS else (text, "s")
