@@ -20,7 +20,7 @@ import msgspec
 
 from postern import presets, usecases
 from postern.core.problems import PROBLEMS
-from postern.core.signatures.keys import ALGORITHM_KINDS
+from postern.core.signatures.algorithms import ALGORITHM_KINDS
 from postern.core.webhooks import settings as webhook_settings
 from postern.core.webhooks.bounds import Bounds
 from postern.observe.metrics import REGISTRY

@@ -12,7 +12,7 @@ import pytest
 
 from postern import presets
 from postern.core.calls.paths import parse_path, walk
-from postern.core.signatures.keys import is_token
+from postern.core.signatures.algorithms import is_token
 from postern.core.signatures.select import parse_ref
 from postern.core.signatures.signature import Reading, SignatureCredential
 from postern.core.webhooks.making import Draft, Occasion, signed

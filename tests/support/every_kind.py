@@ -5,7 +5,8 @@ from functools import cache
 from typing import Any
 
 from postern import presets
-from postern.core.signatures.keys import is_shared, new_private_key
+from postern.core.signatures.algorithms import is_shared
+from postern.core.signatures.keys.public import new_private_key
 
 SECRET = "a secret of 0123456789"
 

@@ -12,7 +12,7 @@ from typing import Literal
 from msgspec import Struct, convert, field, to_builtins
 
 from postern.core.documents import Document
-from postern.core.signatures.keys import is_pair
+from postern.core.signatures.algorithms import is_pair
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.signatures.secret_form import MistakenSecret, SecretForm
 

@@ -25,7 +25,7 @@ from postern.core.signatures.diagnosis.diagnose import (
 from postern.core.signatures.diagnosis.guesses import other_schemes
 from postern.core.signatures.diagnosis.sightings import ids, moments, shapes
 from postern.core.signatures.diagnosis.variants import SenderSetup
-from postern.core.signatures.keys import KeyOfPair, new_private_key
+from postern.core.signatures.keys.public import KeyOfPair, new_private_key, read_key
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.signatures.signature import SignatureCredential
 from support import calls
@@ -167,7 +167,7 @@ class TestVerdicts:
 
     def test_of_a_public_key_its_other_algorithms_are_tried_and_no_signature_is_expected(self) -> None:
         pair = new_private_key("rsa_sha256").encode()
-        made = KeyOfPair("rsa_sha512", pair).sign(BODY)
+        made = KeyOfPair("rsa_sha512", *read_key(pair)).sign(BODY)
         document = {"signature": "header:X-Sig", "encoding": "base64", "algorithm": "rsa_sha256"}
         scheme = SignatureScheme.from_document(document)
         found = diagnosed(scheme, call({"X-Sig": base64.b64encode(made).decode()}), pair)

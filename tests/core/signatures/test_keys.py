@@ -19,18 +19,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postern.core.calls.call import Call
+from postern.core.signatures.algorithms import ALGORITHM_KINDS, ALGORITHMS, Algorithm, is_pair
 from postern.core.signatures.credential import Unproven
 from postern.core.signatures.encoding import STAND_IN
-from postern.core.signatures.keys import (
-    ALGORITHM_KINDS,
-    ALGORITHMS,
-    Algorithm,
-    is_pair,
-    key_of,
-    new_private_key,
-)
+from postern.core.signatures.keys.key import MOST_OF_PAIRS, Key
+from postern.core.signatures.keys.public import new_private_key
 from postern.core.signatures.scheme import SignatureScheme
-from postern.core.signatures.signature import MOST_OF_PAIRS, SignatureCredential
+from postern.core.signatures.signature import SignatureCredential
 from support.calls import call
 
 NOW = 1_700_000_000
@@ -48,6 +43,10 @@ def scheme(**document: object) -> SignatureScheme:
 def code(document: dict[str, object], request: Call) -> str:
     verdict = SignatureCredential(scheme(**document), SECRET).check(request)
     return verdict.code if isinstance(verdict, Unproven) else f"verified by {verdict.matched}"
+
+
+def key_of(algorithm: Algorithm, secret: bytes) -> Key:
+    return SignatureCredential(scheme(algorithm=algorithm), secret).keys["main"]
 
 
 def hexed(content: bytes) -> str:
@@ -69,9 +68,9 @@ def der(key: ed25519.Ed25519PublicKey) -> bytes:
 
 @pytest.mark.parametrize("algorithm", PAIRS)
 def test_a_public_key_takes_what_its_private_half_made_and_nothing_else(algorithm: Algorithm) -> None:
-    signature = key_of(algorithm, PRIVATE[algorithm], "utf8", "").sign(CONTENT)
+    signature = key_of(algorithm, PRIVATE[algorithm]).sign(CONTENT)
     assert len(signature) in ALGORITHM_KINDS[algorithm].sizes
-    key = key_of(algorithm, pem(public(algorithm)), "utf8", "")
+    key = key_of(algorithm, pem(public(algorithm)))
     assert key.matches(CONTENT, [bytes(len(signature)), signature])
     assert not key.matches(CONTENT + b" ", [signature]) and not key.matches(CONTENT, [signature[:-1]])
     assert not key.can_sign
@@ -79,7 +78,7 @@ def test_a_public_key_takes_what_its_private_half_made_and_nothing_else(algorith
         key.sign(CONTENT)
     for other in PAIRS:
         try:
-            found = key_of(other, PRIVATE[algorithm], "utf8", "").matches(CONTENT, [signature])
+            found = key_of(other, PRIVATE[algorithm]).matches(CONTENT, [signature])
         except ValueError:
             continue
         assert found == (other == algorithm)
@@ -101,13 +100,13 @@ OF_ED25519: dict[str, Callable[[bytes], bytes]] = {
 
 def test_a_key_is_read_in_every_form_in_which_it_is_copied() -> None:
     for algorithm in PAIRS:
-        signature = key_of(algorithm, PRIVATE[algorithm], "utf8", "").sign(CONTENT)
+        signature = key_of(algorithm, PRIVATE[algorithm]).sign(CONTENT)
         for form, write in WRITTEN.items():
-            assert key_of(algorithm, write(public(algorithm)), "utf8", "").matches(CONTENT, [signature]), form
-    signature = key_of("ed25519", PRIVATE["ed25519"], "utf8", "").sign(CONTENT)
+            assert key_of(algorithm, write(public(algorithm))).matches(CONTENT, [signature]), form
+    signature = key_of("ed25519", PRIVATE["ed25519"]).sign(CONTENT)
     for form, of_raw in OF_ED25519.items():
         raw = public("ed25519").public_bytes(Encoding.Raw, PublicFormat.Raw)
-        assert key_of("ed25519", of_raw(raw), "utf8", "").matches(CONTENT, [signature]), form
+        assert key_of("ed25519", of_raw(raw)).matches(CONTENT, [signature]), form
 
 
 def test_the_key_of_a_certificate_is_taken() -> None:
@@ -117,7 +116,7 @@ def test_the_key_of_a_certificate_is_taken() -> None:
         name, name, private.public_key(), 7, SOME_DAY, SOME_DAY + timedelta(days=1)
     )
     text = made.sign(private, hashes.SHA256()).public_bytes(Encoding.PEM)
-    assert not key_of("rsa_sha256", text, "utf8", "").can_sign
+    assert not key_of("rsa_sha256", text).can_sign
 
 
 @pytest.mark.parametrize("algorithm", PAIRS)
@@ -127,20 +126,20 @@ def test_what_is_no_key_of_the_algorithm_is_refused_in_words(algorithm: Algorith
     empty = b"-----BEGIN PUBLIC KEY-----\n-----END PUBLIC KEY-----"
     for text in (b"", b"whsec_abc", empty, b"%" * 64, b"00" * 31, der(weak), der(curve)):  # type: ignore[arg-type]
         with pytest.raises(ValueError, match=r"public key|is wanted"):
-            key_of(algorithm, text, "utf8", "")
+            key_of(algorithm, text)
 
 
 @given(st.binary(max_size=200), st.sampled_from(PAIRS))
 def test_no_text_is_more_than_refused(text: bytes, algorithm: Algorithm) -> None:
     try:
-        key_of(algorithm, text, "utf8", "")
+        key_of(algorithm, text)
     except ValueError:
         return
 
 
 @pytest.mark.parametrize("algorithm", PAIRS)
 def test_while_the_key_is_not_known_nothing_is_taken(algorithm: Algorithm) -> None:
-    key = key_of(algorithm, STAND_IN.encode() + b"abc", "utf8", "")
+    key = key_of(algorithm, STAND_IN.encode() + b"abc")
     assert not key.can_sign and not key.matches(CONTENT, [bytes(64)])
 
 
@@ -149,7 +148,7 @@ def test_a_public_key_is_not_masked_as_if_it_were_a_secret() -> None:
 
 
 def test_only_some_signatures_are_checked_with_a_public_key() -> None:
-    right = key_of("ed25519", PRIVATE["ed25519"], "utf8", "").sign(CONTENT).hex()
+    right = key_of("ed25519", PRIVATE["ed25519"]).sign(CONTENT).hex()
     checked = SignatureCredential(scheme(algorithm="ed25519", itemSeparator=","), PRIVATE["ed25519"])
     for more, verdict in ((MOST_OF_PAIRS - 1, ""), (MOST_OF_PAIRS, "signature_malformed")):
         request = call(CONTENT, ("X-Signature", ",".join([*["00" * 64] * more, right])))

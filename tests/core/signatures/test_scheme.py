@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from postern.core.calls.call import Call
 from postern.core.signatures.credential import Unproven, VerifiedCall
 from postern.core.signatures.freshness import parse_timestamp
+from postern.core.signatures.keys.shared import MOST_CANDIDATES
 from postern.core.signatures.scheme import FIELDS, InvalidScheme, SignatureScheme, problems
-from postern.core.signatures.signature import MOST_CANDIDATES, SignatureCredential
+from postern.core.signatures.signature import SignatureCredential
 
 NOW = 1_700_000_000
 SECRET = b"it is no secret here"

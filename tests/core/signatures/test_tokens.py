@@ -13,10 +13,11 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import given
 from hypothesis import strategies as st
 
+from postern.core.signatures.algorithms import LONGEST_TOKEN
 from postern.core.signatures.credential import Unproven
+from postern.core.signatures.keys.token import keys_in, read_token
 from postern.core.signatures.scheme import SignatureScheme, problems
 from postern.core.signatures.signature import SignatureCredential
-from postern.core.signatures.tokens import LONGEST_TOKEN, keys_in, read_token
 from support.calls import call
 
 NOW = 1_700_000_000
@@ -284,4 +285,4 @@ def test_a_token_covers_the_body_only_by_a_claim() -> None:
 @given(st.binary(max_size=300))
 def test_no_text_and_no_key_set_is_more_than_refused(text: bytes) -> None:
     assert read_token(text) is None or text.count(b".") == 2
-    assert keys_in(text, "jwt_rs256") == ()
+    assert keys_in(text, "RS256") == ()

@@ -14,8 +14,8 @@ import pytest
 from postern import presets
 from postern.core.calls.call import Call
 from postern.core.problems import PROBLEMS
+from postern.core.signatures.algorithms import is_certificate, is_token
 from postern.core.signatures.credential import VerifiedCall
-from postern.core.signatures.keys import is_certificate, is_token
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.signatures.signature import SignatureCredential
 

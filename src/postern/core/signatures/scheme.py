@@ -12,10 +12,10 @@ import msgspec
 
 from postern.core.documents import Document
 from postern.core.problems import FieldError
+from postern.core.signatures.algorithms import ALGORITHMS, Algorithm, is_certificate, is_pair, is_token
 from postern.core.signatures.encoding import ENCODINGS, SECRET_ENCODINGS, Encoding, SecretEncoding
 from postern.core.signatures.freshness import TIMESTAMP_FORMATS, TimestampFormat
 from postern.core.signatures.handshake import HANDSHAKES, HandshakeKind
-from postern.core.signatures.keys import ALGORITHMS, Algorithm, is_certificate, is_pair, is_token
 from postern.core.signatures.select import InvalidReference, Ref, covers, parse_ref
 from postern.core.signatures.signed_content import SIGNS_BODY, InvalidTemplate, parse_template
 

@@ -14,10 +14,10 @@ from urllib.parse import quote_plus
 
 from postern.core.calls.call import Call, query_pairs
 from postern.core.calls.paths import Path, parse_path, walk
+from postern.core.signatures.algorithms import Algorithm, is_certificate, is_token
 from postern.core.signatures.credential import Unproven
 from postern.core.signatures.encoding import write_digest
 from postern.core.signatures.freshness import TimestampFormat, write_timestamp
-from postern.core.signatures.keys import Algorithm, is_certificate, is_token
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.signatures.select import Ref, covers, parse_ref
 from postern.core.signatures.signature import SignatureCredential

@@ -16,9 +16,9 @@ from postern.core.calls.paths import InvalidPath, parse_path
 from postern.core.documents import BodyChanges, read_kept
 from postern.core.fetched import Fetched
 from postern.core.problems import PROBLEMS, FetchTrouble, Refused, invalid
+from postern.core.signatures.algorithms import is_shared
 from postern.core.signatures.credential import Credential
 from postern.core.signatures.encoding import is_stand_in
-from postern.core.signatures.keys import is_shared
 from postern.core.signatures.redact import TEST_CALL
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.signatures.signature import SignatureCredential

@@ -12,10 +12,10 @@ from postern.core.access.accounts import Actor
 from postern.core.calls.call import Call
 from postern.core.calls.content import LARGEST_PAYLOAD_LIMIT
 from postern.core.problems import PROBLEMS, Refused, invalid
+from postern.core.signatures.algorithms import is_token
 from postern.core.signatures.diagnosis.diagnose import Diagnosis, diagnose, resembles, sentence
 from postern.core.signatures.diagnosis.variants import SenderSetup
 from postern.core.signatures.encoding import is_stand_in
-from postern.core.signatures.keys import is_token
 from postern.core.signatures.redact import MASK, TEST_CALL
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.webhooks import settings

@@ -7,7 +7,8 @@ from urllib.parse import urlsplit
 from postern.core.address import METADATA, Allowlist, closed, read_address
 from postern.core.documents import Document, Patch
 from postern.core.problems import FieldError, Refused, invalid, refuse_wrong
-from postern.core.signatures.keys import ALGORITHMS, is_shared, new_private_key
+from postern.core.signatures.algorithms import ALGORITHMS, is_shared
+from postern.core.signatures.keys.public import new_private_key
 from postern.core.webhooks.announced import FIELD as ANNOUNCED
 from postern.core.webhooks.settings import (
     Authentication,

@@ -12,6 +12,7 @@ from msgspec import structs
 
 from postern.core.calls.call import Call
 from postern.core.documents import Patch
+from postern.core.signatures.algorithms import ALGORITHM_KINDS, DIGESTS, is_pair, is_shared, is_token
 from postern.core.signatures.credential import Matched, Unproven, VerifiedCall
 from postern.core.signatures.diagnosis.guesses import other_schemes
 from postern.core.signatures.diagnosis.sightings import other_digests
@@ -26,7 +27,6 @@ from postern.core.signatures.diagnosis.variants import (
     changed_urls,
 )
 from postern.core.signatures.encoding import STAND_IN, write_digest
-from postern.core.signatures.keys import ALGORITHM_KINDS, DIGESTS, is_pair, is_shared, is_token
 from postern.core.signatures.scheme import SignatureScheme
 from postern.core.signatures.select import finder, parse_ref
 from postern.core.signatures.signature import Reading, SignatureCredential
@@ -230,19 +230,17 @@ def _steps(
     )
     matches = False
     shared = is_shared(credential.scheme.algorithm)
-    for which, key in credential.keys().items():
+    for which, key in credential.keys.items():
         made = key.matches(credential.content_of(which, reading, call), reading.candidates, fetched)
         matches |= made
         if is_token(credential.scheme.algorithm):
             words = "the token proves it" if made else "the token does not prove it"
-            yield (f"compare with the {which} {'secret' if shared else 'audience'}", made, words)
         elif shared:
-            yield (f"compare with the {which} secret", made, "the same" if made else "another signature")
+            words = "the same" if made else "another signature"
         else:
-            words = (
-                "made with its private half" if made else "not made with its private half over these bytes"
-            )
-            yield (f"compare with the {which} key", made, words)
+            words = "made with its private half"
+            words = words if made else f"not {words} over these bytes"
+        yield (f"compare with the {which} {key.noun}", made, words)
     if matches and isinstance(verdict, Unproven):
         yield ("check time and body digest", False, verdict.detail)
     elif matches and reading.signed_at is not None and credential.tolerance:
@@ -252,7 +250,7 @@ def _steps(
 def _expected(credential: SignatureCredential, content: bytes) -> Iterator[tuple[Matched, str]]:
     scheme = credential.scheme
     before = scheme.signature_key + scheme.key_separator if scheme.signature_key else ""
-    for which, key in credential.keys().items():
+    for which, key in credential.keys.items():
         if scheme.algorithm in DIGESTS:  # of a pair of keys nobody but the sender can say it
             yield which, before + write_digest(key.sign(content), scheme.encoding)
 

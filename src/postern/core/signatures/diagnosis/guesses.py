@@ -6,6 +6,15 @@ from dataclasses import replace
 from msgspec import structs
 
 from postern.core.calls.call import Call
+from postern.core.signatures.algorithms import (
+    ALGORITHM_KINDS,
+    ALGORITHMS,
+    DIGESTS,
+    Algorithm,
+    is_pair,
+    is_shared,
+    is_token,
+)
 from postern.core.signatures.diagnosis.sightings import ids, moments, shapes
 from postern.core.signatures.diagnosis.variants import (
     SenderSetup,
@@ -14,15 +23,6 @@ from postern.core.signatures.diagnosis.variants import (
     custom_patch,
     secret_forms,
     secret_words,
-)
-from postern.core.signatures.keys import (
-    ALGORITHM_KINDS,
-    ALGORITHMS,
-    DIGESTS,
-    Algorithm,
-    is_pair,
-    is_shared,
-    is_token,
 )
 from postern.core.signatures.scheme import InvalidScheme, SignatureScheme
 from postern.core.signatures.select import finder, in_words, parse_ref

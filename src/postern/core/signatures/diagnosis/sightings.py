@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from postern.core.calls.call import Call
+from postern.core.signatures.algorithms import ALGORITHM_KINDS, ALGORITHMS, DIGESTS, Algorithm
 from postern.core.signatures.encoding import ENCODINGS, Encoding, decoder
 from postern.core.signatures.freshness import TIMESTAMP_FORMATS, TimestampFormat, parse_timestamp
-from postern.core.signatures.keys import ALGORITHM_KINDS, ALGORITHMS, DIGESTS, Algorithm
 from postern.core.signatures.select import in_words
 
 _LONGEST_VALUE = 2000

@@ -14,10 +14,10 @@ import msgspec
 
 from postern.core.calls.call import Call
 from postern.core.documents import Patch
+from postern.core.signatures.algorithms import DIGESTS
 from postern.core.signatures.credential import Unproven
 from postern.core.signatures.encoding import SECRET_ENCODINGS, signing_key
 from postern.core.signatures.freshness import FORMAT_WORDS, TIMESTAMP_FORMATS
-from postern.core.signatures.keys import DIGESTS
 from postern.core.signatures.scheme import LONGEST_TOLERANCE, InvalidScheme, SignatureScheme
 from postern.core.signatures.signature import Reading, SignatureCredential
 from postern.core.signatures.signed_content import MOST_TOKENS, parse_template

@@ -10,22 +10,18 @@ import re
 from base64 import b64decode
 from binascii import Error
 from functools import lru_cache
-from typing import Any, Literal, get_args
+from typing import Any
 
 import msgspec
 
-from postern.core.signatures.key import Key
-from postern.core.signatures.tokens import RSA_BITS
-
-CertificateAlgorithm = Literal["certificate_sha1", "certificate_sha256"]
-CERTIFICATES: tuple[CertificateAlgorithm, ...] = get_args(CertificateAlgorithm)
+from postern.core.calls.call import Call
+from postern.core.calls.paths import parse_path
+from postern.core.signatures.algorithms import RSA_BITS
+from postern.core.signatures.keys.key import Key
+from postern.core.signatures.scheme import LONGEST_ADDRESS, SignatureScheme
+from postern.core.signatures.select import finder, in_body, parse_ref
 
 _FIRST = re.compile(rb"-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]{1,20000})-----END CERTIFICATE-----")
-
-
-def pattern_of(text: str) -> re.Pattern[str]:
-    """Reads an address or a name. A * stands for letters, digits, - and _: no dot and no slash, so no other host."""
-    return re.compile(re.escape(text).replace(r"\*", "[A-Za-z0-9_-]+"))
 
 
 class Certificate(msgspec.Struct):
@@ -65,15 +61,30 @@ def read_certificate(text: bytes) -> Certificate | None:
     return Certificate(key, tuple(names), begins.timestamp(), ends.timestamp())
 
 
+def _pattern_of(text: str) -> re.Pattern[str]:
+    """Reads an address or a name. A * stands for letters, digits, - and _: no dot and no slash, so no other host."""
+    return re.compile(re.escape(text).replace(r"\*", "[A-Za-z0-9_-]+"))
+
+
 class CertificateKey(Key):
     """Checks with a certificate. ``secret``: the sender's own name for this receiver, which nobody else can have it sign; it is
     a part of what is signed."""
 
-    def __init__(self, algorithm: CertificateAlgorithm, secret: bytes, names: tuple[str, ...]) -> None:
+    def __init__(self, scheme: SignatureScheme, secret: bytes) -> None:
         if not secret.strip(b"\0 \t\r\n"):
             raise ValueError("this is empty; what the sender calls this receiver by is needed")
-        self._algorithm = algorithm
-        self._names = [pattern_of(name) for name in names]
+        self._scheme = scheme
+        self._secret = secret
+        self._address = [finder(parse_ref(text)) for text in scheme.certificate_from]
+        self._addresses = [_pattern_of(text) for text in scheme.certificate_addresses]
+        self._names = [_pattern_of(name) for name in scheme.certificate_names]
+        self._field = parse_path(scheme.secret_claim) if scheme.secret_claim != "aud" else None
+
+    def keys_at(self, call: Call) -> str:
+        said = [value.decode("latin-1") for find in self._address for value in find(call)]
+        is_one = len(said) == 1 and len(said[0]) <= LONGEST_ADDRESS
+        is_allowed = is_one and any(one.fullmatch(said[0]) for one in self._addresses)
+        return said[0] if is_allowed else ""
 
     def matches(self, content: bytes, signatures: list[bytes], fetched: bytes = b"") -> bool:
         return not self.trouble(content, signatures, fetched)
@@ -91,7 +102,7 @@ class CertificateKey(Key):
             names = ", ".join(certificate.names)[:200]
             return f"the certificate that the call names is not its sender's, but that of {names or 'nobody'}"
         # The signature itself says which digest it is of, so none can be taken for the other.
-        digests = (SHA256(), SHA1()) if self._algorithm == "certificate_sha1" else (SHA256(),)
+        digests = (SHA256(), SHA1()) if self._scheme.algorithm == "certificate_sha1" else (SHA256(),)
         for signature in signatures:
             for digest in digests:
                 try:
@@ -101,10 +112,14 @@ class CertificateKey(Key):
                 return ""
         return "it was not made with the key of the certificate that the call names over these bytes"
 
-
-def certificate_out_of_time(fetched: bytes, now: float) -> str:
-    """Returns why the certificate was not valid at that time, or an empty text if it was."""
-    certificate = read_certificate(fetched)
-    if certificate is not None and not certificate.begins <= now <= certificate.ends:
-        return "the certificate that the call names was not valid when the call arrived"
-    return ""
+    def rejected(self, call: Call, signature: bytes, fetched: bytes) -> tuple[str, str] | None:
+        """The certificate's time; and the body's own field must be what was signed in its place."""
+        certificate = read_certificate(fetched)
+        if certificate is not None and not certificate.begins <= call.received_at <= certificate.ends:
+            return (
+                "signature_mismatch",
+                "the certificate that the call names was not valid when the call arrived",
+            )
+        if self._field is None or in_body(call, self._field) == [self._secret]:
+            return None
+        return "signature_mismatch", f"{self._scheme.secret_claim} in the body is not what is set here"
