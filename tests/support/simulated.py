@@ -22,6 +22,7 @@ from postern import identity
 from postern.core.deliveries.delivery import End, EngineUnavailable
 from postern.core.history.invocation import HistoryFilter, StoreUnavailable
 from postern.core.problems import Refused
+from postern.stores.history import volumes as stored_volumes
 from postern.usecases.alarms.judging import AlarmLoop
 from postern.usecases.calls import readmission
 from postern.usecases.deliveries import dispatch, holds, replays
@@ -410,6 +411,10 @@ async def a_world(seed: int, folder: Path, url: str = "", stores: int = 1) -> As
         patch.setattr(identity, "clock", clock)
         patch.setattr(retention, "monotonic", lambda: clock.steady)
         patch.setattr(watching, "steady", lambda: clock.steady)
+        # A step of forty days is summed up at once, and nobody waits for callers or an engine that only this world has.
+        patch.setattr(stored_volumes, "STEP", 40 * 1440)
+        patch.setattr(retention, "gently", lambda step: step)
+        patch.setattr(dispatch, "LONGEST_PAUSE", 0.001)
         stacks = [AsyncExitStack() for _ in range(stores)]
 
         async def moved_in(place: int, number: int) -> House:
