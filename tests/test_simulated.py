@@ -8,7 +8,7 @@ import pytest
 from support.simulated import what_a_seed_finds
 
 
-@pytest.mark.parametrize("seed", range(1, 9))
+@pytest.mark.parametrize("seed", [*range(1, 7), 1056, 1063])  # the last two have found something
 async def test_a_simulated_world_keeps_every_promise(seed: int, tmp_path: Path) -> None:
     assert await what_a_seed_finds(seed, tmp_path) == []
 

@@ -53,7 +53,9 @@ class Ahead(Repository):
         newest = _unnoticed(connection, now)
         if newest is not None:
             put_down(connection, CHORE, newest, now)
-        _make_findable_again(connection, first_id_at("inv", since), first_id_at("inv", now) if newest else "")
+        # Also if one that is further ahead was noticed before.
+        are_ahead = times_ahead(connection) is not None
+        _make_findable_again(connection, first_id_at("inv", since), first_id_at("inv", now) if are_ahead else "")
         for column, ahead in _NOT_LATER:
             later = update(column.table).where(column > milliseconds(now + ahead))
             connection.execute(later.values({column.name: milliseconds(now)}))
@@ -73,7 +75,7 @@ def _make_findable_again(connection: Connection, since: str, later: str) -> None
     asked = select(chores.c.reached, chores.c.summary).where(chores.c.name == FINDABLE).with_for_update()
     found = connection.execute(asked).one()
     left_at = min(found.summary or found.reached or "inv_", since)
-    values = {"reached": max(found.reached, later), "summary": left_at} if later else {"reached": left_at}
+    values = {"reached": later, "summary": left_at} if later else {"reached": left_at}
     if later or found.reached > left_at:
         connection.execute(update(chores).where(chores.c.name == FINDABLE).values(values))
 
