@@ -88,8 +88,6 @@ class Store:
         except BaseException:
             self.database.close()
             raise
-        if self.database.file is not None:
-            self.database.file.note_log()
         self.writer.start()
         if self._checkpoints is not None:
             self._checkpoints.start()

@@ -169,6 +169,8 @@ async def opened(
             gateway.runtime.listeners.take_in(await store.listeners.all())
         if runs_workflows or (serving_on is not None and settings.is_sqlite):
             # This process is alone: what one that died had claimed need not wait for its lease to run out.
+            if store.database.file is not None:
+                store.database.file.note_log()
             await store.deliveries.release(gateway.clock(), LEASE)
             await store.schedules.release(gateway.clock())
             await store.replays.release(gateway.clock())

@@ -112,7 +112,7 @@ class Journal:
             self._connection.close()
             raise
         self._files = {path: path.stat() for path in (file, file.with_name(f"{file.name}-wal"))}
-        note_log(file, lock)
+        note_log(self._connection, file, lock)
         self._reader = _connect(file)
         self._reading = threading.Lock()
         self._thread = threading.Thread(target=self._write_all, name="journal", daemon=True)

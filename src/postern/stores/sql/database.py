@@ -6,6 +6,7 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -200,7 +201,8 @@ class DatabaseFile:
         self._identity = _identity(path)
 
     def note_log(self) -> None:
-        note_log(self._path.resolve(), self._lock)
+        with closing(self.connect()) as connection:
+            note_log(connection, self._path.resolve(), self._lock)
 
     def lost(self) -> str | None:
         try:
