@@ -21,6 +21,8 @@ import msgspec
 from postern import presets, usecases
 from postern.core.problems import PROBLEMS
 from postern.core.signatures.algorithms import ALGORITHM_KINDS
+from postern.core.signatures.scheme import SignatureScheme, json_schema
+from postern.core.signatures.signed_content import TOKEN_WORDS
 from postern.core.webhooks import settings as webhook_settings
 from postern.core.webhooks.bounds import Bounds
 from postern.observe.metrics import REGISTRY
@@ -33,6 +35,7 @@ from postern.usecases.answers import as_plain
 from postern.usecases.webhooks.file import schema as file_schema
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
+COMMON = SignatureScheme().to_document()
 MADE = "<!-- Made from the code by `make reference`; change it there. -->"
 
 
@@ -100,11 +103,13 @@ def settings_of(shape: type[webhook_settings.Setting], path: str) -> list[list[s
         fallback = "required" if field.required else default_of(webhook_settings.default_of(field))
         name = path + field.encode_name
         sections = [
-            (title, f"{title.lower().replace(' ', '-')}")
+            (title, f"#{title.lower().replace(' ', '-')}")
             for title, _, of in WEBHOOK_SETTINGS
             if of == f"{name}."
         ]
-        meanings = [*bounds_of(hints[field.name]), *(f"[{title}](#{anchor})." for title, anchor in sections)]
+        if field.name == "scheme":
+            sections.append(("Its members", "custom-scheme.md"))
+        meanings = [*bounds_of(hints[field.name]), *(f"[{title}]({anchor})." for title, anchor in sections)]
         rows.append([f"`{name}`", fallback, " ".join(meanings)])
     return rows
 
@@ -155,6 +160,65 @@ def senders_page() -> str:
     )
 
 
+def custom_scheme_page() -> str:
+    in_use: dict[str, list[tuple[str, str]]] = {}
+    for preset in presets.load().values():
+        for name, value in preset.scheme.to_document().items():
+            if value != COMMON[name] and shown(value).strip():
+                in_use.setdefault(name, []).append(
+                    (shown(value), f"[{preset.title}](senders/{preset.name}.md)")
+                )
+    examples = {
+        name: "`{}` ({})".format(*min(found, key=lambda one: len(one[0]))) for name, found in in_use.items()
+    }
+    members = [
+        [
+            f"`{name}`",
+            one["description"].partition(" The tokens:")[0],
+            values_of(one),
+            f"`{shown(COMMON[name])}`" if COMMON[name] not in ("", []) else "",
+            examples.get(name, ""),
+        ]
+        for name, one in json_schema()["properties"].items()
+    ]
+    places = [
+        ["`header:Name`", "the header's value; `header:Name-*` is every header whose name begins so"],
+        ["`query:name`", "the URL parameter's value"],
+        ["`body:path`", "the value at that path of the body, like `body:data.items[0].id`"],
+        [
+            "`item:name`",
+            "the part of the signature's own value with that key, like `t` in `t=1700000000,v1=5f1d…`; of a list without keys its number, like `item:1`; of a signed token the claim",
+        ],
+    ]
+    return page(
+        "Custom scheme",
+        "A sender that is not built in is described by these members, under `authentication.scheme` with the provider `custom`, in the API, MCP and "
+        "YAML. The console has a form of it. [Worked examples](../how-to/custom-scheme.md).",
+        table(["Member", "Meaning", "Values", "Default", "Example"], members),
+        "## Places\n\n" + table(["Place", "What is there"], places),
+        "## Tokens of `signedContent`\n\n"
+        + table(["Token", "Stands for"], [[f"`{one}`", words] for one, words in TOKEN_WORDS.items()])
+        + "\n\nA brace itself is written twice.",
+        "## Algorithms\n\n"
+        + table(["Algorithm", "Is"], [[f"`{one}`", kind.words] for one, kind in ALGORITHM_KINDS.items()]),
+    )
+
+
+def values_of(member: dict[str, Any]) -> str:
+    """The values that a member may have, in words."""
+    if member.get("enum"):
+        return ", ".join(f"`{one}`" for one in member["enum"] if one.replace("_", "").isalnum())
+    if "anyOf" in member:
+        return f"A list of up to {member['anyOf'][0]['maxItems']}, or one."
+    match member["type"]:
+        case "integer":
+            return f"{member['minimum']} to {member['maximum']}."
+        case "boolean":
+            return "`true`, `false`"
+        case _:
+            return f"Up to {member['maxLength']} characters." if "maxLength" in member else "One place."
+
+
 def send_again_facts(how: presets.SendAgain | None) -> list[list[str]]:
     if how is None:
         return []
@@ -194,7 +258,7 @@ def sender_page(name: str) -> str:
         preset.title,
         steps,
         table(["", ""], [fact for fact in facts if fact[1]]),
-        "How it signs, in the fields of a [custom scheme](../senders.md):",
+        "How it signs, in the members of a [custom scheme](../custom-scheme.md):",
         table(["Field", ""], scheme),
     )
 
@@ -271,6 +335,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "settings.md": settings_page,
     "problems.md": problems_page,
     "senders.md": senders_page,
+    "custom-scheme.md": custom_scheme_page,
     "commands.md": commands_page,
     "metrics.md": metrics_page,
     "use-cases.md": use_cases_page,
@@ -332,7 +397,13 @@ def default(parameter: click.Parameter) -> str:
 
 
 def shown(value: Any) -> str:
-    return ", ".join(value) if isinstance(value, list) else str(value)
+    return (
+        ", ".join(value)
+        if isinstance(value, list)
+        else value
+        if isinstance(value, str)
+        else json.dumps(value)
+    )
 
 
 if __name__ == "__main__":

@@ -8,12 +8,14 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
+from postern import presets
 from postern.core.calls.call import Call
 from postern.core.signatures.credential import Unproven, VerifiedCall
 from postern.core.signatures.freshness import parse_timestamp
 from postern.core.signatures.keys.shared import MOST_CANDIDATES
-from postern.core.signatures.scheme import FIELDS, InvalidScheme, SignatureScheme, problems
+from postern.core.signatures.scheme import FIELDS, InvalidScheme, SignatureScheme, json_schema, problems
 from postern.core.signatures.signature import SignatureCredential
 
 NOW = 1_700_000_000
@@ -303,6 +305,22 @@ class TestDeliveryIds:
 
 
 class TestDocuments:
+    def test_the_schema_takes_what_a_scheme_is_and_names_every_member_with_its_meaning(self) -> None:
+        schema = json_schema()
+        assert tuple(schema["properties"]) == FIELDS
+        assert all(len(one["description"]) > 20 for one in schema["properties"].values())
+        takes = Draft202012Validator(schema)
+        for preset in presets.load().values():
+            assert takes.is_valid(preset.scheme.to_document()), preset.name
+        assert takes.is_valid({**STRIPE, "itemSeparator": "comma"})
+        for wrong in (
+            {"encodings": "hex"},
+            {"encoding": "rot13"},
+            {"signature": 5},
+            {"keySeparator": "dash"},
+        ):
+            assert not takes.is_valid(wrong) and problems(wrong), wrong
+
     def test_a_document_and_its_scheme_say_the_same(self) -> None:
         document = scheme(**STRIPE).to_document()
         assert tuple(document) == FIELDS

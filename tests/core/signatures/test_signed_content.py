@@ -1,6 +1,7 @@
 """The template of what is signed, and the places in a call that it names."""
 
 from hashlib import sha256
+from typing import get_args
 
 import msgspec
 import pytest
@@ -12,9 +13,11 @@ from postern.core.signatures.select import InvalidReference, finder, parse_ref
 from postern.core.signatures.signed_content import (
     LONGEST,
     MOST_TOKENS,
+    TOKEN_WORDS,
     InvalidTemplate,
     Missing,
     SignedContent,
+    TokenKind,
     neighbours,
     parse_template,
 )
@@ -106,6 +109,12 @@ def test_what_is_no_template_is_reported_and_one_of_the_longest_kind_is_taken(te
     with pytest.raises(InvalidTemplate):
         parse_template(template)
     assert parse_template("{body}" * MOST_TOKENS) and parse_template("{body}" + "x" * (LONGEST - 6))
+
+
+def test_every_token_has_its_words() -> None:
+    named = {token.kind for text in TOKEN_WORDS for token in parse_template(text)}
+    assert named == {*get_args(get_args(TokenKind)[0]), *get_args(get_args(TokenKind)[1])} - {"literal"}
+    assert all(TOKEN_WORDS.values())
 
 
 def test_a_place_in_a_call_is_read() -> None:

@@ -211,6 +211,7 @@ def tell(way: Story) -> None:
         ("signatures", "propose", "zzzzz"),
         ("signatures", "propose"),
         ("signatures", "providers"),
+        ("signatures", "scheme"),
         ("signatures", "test", "--webhook", signed, "--invocation", refused_one(way)),
         ("signatures", "test", *SIGNED[2:], "--header", "X-Hub-Signature-256: x"),
         ("signatures", "test", "--provider", "nobody", "--secret", "env:SECRET", "--header", "X: x"),

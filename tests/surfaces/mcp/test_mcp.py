@@ -351,6 +351,10 @@ async def test_a_model_finds_out_why_a_call_was_rejected_mends_it_and_admits_the
         assert http.call(made["url"], body, **signed(body)).status == 401
         (found,) = (await done(client, "search_calls", webhookId=made["id"], status="rejected"))["items"]
         proposed = await done(client, "show_senders", what="propose", invocationId=found["id"])
+        assert (
+            "{timestamp}"
+            in (await done(client, "show_senders", what="scheme"))["members"]["signedContent"]["description"]
+        )
         assert proposed["items"][0]["name"] == "github"
         explained = await done(client, "explain_call", invocationId=found["id"])
         assert explained["code"] == "signature_missing"

@@ -17,6 +17,7 @@ from support.house import OWNER, a_house
 VALIDATOR = Draft202012Validator(schema())
 TOKEN: dict[str, Any] = {"method": "token", "token": {"generate": True}}
 HMAC = {"method": "hmac", "provider": "stripe"}
+CUSTOM = {"method": "hmac", "provider": "custom", "secret": {"env": "SECRET"}}
 
 
 def one(**settings: Any) -> dict[str, Any]:
@@ -40,6 +41,7 @@ GOOD = [
     one(authentication={**HMAC, "secret": {"env": "SECRET"}, "secondSecret": {"file": "second.secret"}}),
     one(authentication={**HMAC, "secret": {"env": "S"}, "secondSecret": {"file": "s"}}),
     one(schedule={"url": "https://example.com/", "every": "5m", "headers": {"X-Key": {"env": "KEY"}}}),
+    one(authentication={**CUSTOM, "scheme": {"signature": "header:X-S", "encoding": "base64"}}),
 ]
 BAD = [
     {},
@@ -49,6 +51,8 @@ BAD = [
     {"version": 1, "webhooks": [], "more": 1},
     {"version": 1, "webhooks": [{"name": "Orders"}]},
     one(fieldMaping={}),
+    one(authentication={**CUSTOM, "scheme": {"signatur": "header:X-S"}}),
+    one(authentication={**CUSTOM, "scheme": {"encoding": "base32"}}),
     one(enabled="perhaps"),
     one(payloadLimitBytes=0),
     one(authentication={"method": "magic"}),

@@ -17,7 +17,8 @@ from postern.core.signatures.encoding import ENCODINGS, SECRET_ENCODINGS, Encodi
 from postern.core.signatures.freshness import TIMESTAMP_FORMATS, TimestampFormat
 from postern.core.signatures.handshake import HANDSHAKES, HandshakeKind
 from postern.core.signatures.select import InvalidReference, Ref, covers, parse_ref
-from postern.core.signatures.signed_content import SIGNS_BODY, InvalidTemplate, parse_template
+from postern.core.signatures.signed_content import LONGEST as LONGEST_CONTENT
+from postern.core.signatures.signed_content import SIGNS_BODY, TOKEN_WORDS, InvalidTemplate, parse_template
 
 USUAL_TOLERANCE = 300
 LONGEST_TOLERANCE = 30 * 24 * 3600
@@ -25,7 +26,8 @@ _MOST_REFS = 8
 _MOST_TEXTS = 16
 _LONGEST_TEXT = 64
 LONGEST_ADDRESS = 300
-_HTTPS = re.compile(r"https://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[!-~]*)?")
+TITLE = "CustomScheme"
+_ADDRESS = re.compile(r"https://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[!-~]*)?")
 _PATTERN = re.compile(r"[A-Za-z0-9*.:/_-]{3,300}")
 
 # What a form or a person may write for a separator; the character itself is what is kept.
@@ -46,8 +48,19 @@ class _Wrong(ValueError):
     """One field's value cannot be used; the message says why."""
 
 
-Reader = Callable[[Any], Any]
-"""Reads a field as a person writes it. Raises ``_Wrong``."""
+class Reader(msgspec.Struct, frozen=True):
+    """Reads a field as a person writes it, and raises ``_Wrong``. ``schema``: the JSON Schema of what it takes."""
+
+    read: Callable[[Any], Any]
+    schema: Document
+
+
+_REF_SCHEMA: Document = {"type": "string", "examples": ["header:X-Signature"]}
+
+
+def _list_of(most: int, one: Document) -> Document:
+    """A list, for which one text may stand alone."""
+    return {"anyOf": [{"type": "array", "items": one, "maxItems": most}, one]}
 
 
 def _refs(*kinds: str, needed: bool = False) -> Reader:
@@ -70,17 +83,17 @@ def _refs(*kinds: str, needed: bool = False) -> Reader:
                 raise _Wrong(f"{text!r} cannot be used here; use {', '.join(kinds)}")
         return texts
 
-    return read
+    return Reader(read, _list_of(_MOST_REFS, _REF_SCHEMA))
 
 
 def _ref(*kinds: str) -> Reader:
     def read(value: Any) -> str:
-        texts = _refs(*kinds)(value)
+        texts = _refs(*kinds).read(value)
         if len(texts) > 1:
             raise _Wrong("one place")
         return str(parse_ref(texts[0])) if texts else ""
 
-    return read
+    return Reader(read, _REF_SCHEMA)
 
 
 def _one_of(choices: tuple[str, ...], default: str) -> Reader:
@@ -91,17 +104,19 @@ def _one_of(choices: tuple[str, ...], default: str) -> Reader:
             raise _Wrong(f"one of {', '.join(choices)}")
         return cast(str, value)
 
-    return read
+    return Reader(read, {"type": "string", "enum": list(choices)})
 
 
-def _separator(characters: str, words: str) -> Reader:
+def _separator(characters: str) -> Reader:
+    words = [word for word, character in _SEPARATOR_WORDS.items() if character in characters]
+
     def read(value: Any) -> str:
         character = _SEPARATOR_WORDS.get(value, value) if isinstance(value, str) else None
         if character is None or len(character) > 1 or character not in characters:
-            raise _Wrong(f"one of {words}, or the character itself")
+            raise _Wrong(f"one of {', '.join(words)}, or the character itself")
         return character
 
-    return read
+    return Reader(read, {"type": "string", "enum": [*words, "", *characters]})
 
 
 def _text(value: Any) -> str:
@@ -125,7 +140,7 @@ def _template(value: Any) -> str:
 
 def _https(value: Any) -> str:
     text = value.strip() if isinstance(value, str) else None
-    if text is None or len(text) > LONGEST_ADDRESS or (text and not _HTTPS.fullmatch(text)):
+    if text is None or len(text) > LONGEST_ADDRESS or (text and not _ADDRESS.fullmatch(text)):
         raise _Wrong(f"an address that begins with https://, of at most {LONGEST_ADDRESS} characters")
     return text
 
@@ -135,10 +150,6 @@ def _patterns(value: Any) -> tuple[str, ...]:
     if any(not _PATTERN.fullmatch(text) for text in texts):
         raise _Wrong("addresses or names, in which a * is letters, digits, - and _")
     return texts
-
-
-def _claim(value: Any) -> str:
-    return _text(value) or "aud"
 
 
 def _texts(value: Any) -> tuple[str, ...]:
@@ -172,62 +183,84 @@ def _escapes(value: Any) -> str:
     return text
 
 
+_TEXT = Reader(_text, {"type": "string", "maxLength": _LONGEST_TEXT})
+_TEXTS = Reader(_texts, _list_of(_MOST_TEXTS, {"type": "string", "maxLength": LONGEST_ADDRESS}))
+_PATTERNS = Reader(_patterns, _TEXTS.schema)
+_HTTPS = Reader(
+    _https,
+    {"type": "string", "maxLength": LONGEST_ADDRESS, "examples": ["https://keys.example.com/jwks.json"]},
+)
+
+
+_WORDS = {
+    "signature": "The places of signatures. The call is genuine if any signature there is right.",
+    "item_separator": "Divides a value into several items.",
+    "key_separator": "Divides an item, at its first occurrence, into key and value.",
+    "signature_key": "Only items with this key count: v1 of t=1700000000,v1=5f1d…. A prefix such as sha256= is the key sha256 before the separator =.",
+    "algorithm": "The algorithm that makes the signatures: with a shared secret, the sender's private key, or the key of its certificate.",
+    "keys_from": "For signed tokens: the address of the sender's public keys, a key set (JWKS).",
+    "secret_claim": "For tokens with a key set: the claim that must equal the secret that is set. If it is not the audience (aud), the audience must be one of audiences, or without such the webhook's URL. For signatures with a certificate: the field of the body that must equal it.",
+    "issuers": "For signed tokens: the issuers (iss) that are accepted.",
+    "audiences": "For signed tokens: the audiences (aud) that are accepted, for example the webhook's URL.",
+    "body_claim": "For signed tokens: the claim that has the body's SHA-256, in hex, like payload_hash.",
+    "certificate_from": "For signatures with a certificate: the place where the call says the certificate's address.",
+    "certificate_addresses": "The addresses from which a certificate may be fetched. A * stands for letters, digits, - and _.",
+    "certificate_names": "The names for which the certificate may be issued, common or alternative. A * stands for the same.",
+    "encoding": "The form in which a signature is written. auto: hex or base64, told by its length.",
+    "signed_content": "The bytes that are signed: tokens in braces, and the text between them exactly as it is written here.",
+    "free_value": "The one value within what is signed that may hold the text by which it is divided from its neighbours, like a line break in a message between lines. A call in which another value holds it is rejected: the border could be moved.",
+    "secret_encoding": "The way in which the pasted secret becomes the key's bytes: as text, decoded, or (sha1) as the digest of the text.",
+    "secret_prefix": "Removed before decoding, where the secret has it, like whsec_.",
+    "timestamp": "The places of the time of signing. The first one that the call has counts.",
+    "timestamp_format": "The form in which that time is written: seconds or milliseconds since 1970, or a date.",
+    "tolerance_seconds": f"The seconds by which that time may differ from the time of receipt, in both directions. 0 checks nothing. Left out: {USUAL_TOLERANCE} with a timestamp.",
+    "timestamp_required": "Whether a call without that time is rejected. One whose time is signed always is.",
+    "body_digest": "The places of the body's SHA-256, for schemes that sign headers. A value that is there must be right.",
+    "delivery_id": "The places of the sender's own id of this delivery, for {id} and for duplicate protection.",
+    "url_unescape": "Characters whose percent escapes are decoded in {url}.",
+    "handshake": "The test of the URL that the sender makes before it sends anything. It is no part of verifying.",
+}
+"""What each member of a scheme means."""
+
+
 class SignatureScheme(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """How one sender signs. Beside each field's type stands the function that reads what a person writes."""
+    """How one sender signs. Beside each field's type stands what reads the words of a person; ``_WORDS`` has its meaning."""
 
     signature: Annotated[tuple[str, ...], _refs("header", "query", "body", needed=True)] = (
         "header:X-Signature",
     )
-    """The places of signatures. The call is genuine if any signature there is right."""
-    item_separator: Annotated[str, _separator(",; &", "none, comma, semicolon, space, ampersand")] = ""
-    """Divides a value into several items."""
-    key_separator: Annotated[str, _separator("=,|", "none, equals, comma, bar")] = ""
-    """Divides an item, at its first occurrence, into key and value."""
-    signature_key: Annotated[str, _text] = ""
-    """Only items with this key count. A prefix such as ``sha256=`` is the key ``sha256`` before the separator
-    ``=``."""
+    item_separator: Annotated[str, _separator(",; &")] = ""
+    key_separator: Annotated[str, _separator("=,|")] = ""
+    signature_key: Annotated[str, _TEXT] = ""
     algorithm: Annotated[Algorithm, _one_of(ALGORITHMS, "hmac_sha256")] = "hmac_sha256"
-    """The algorithm that makes the signatures: with a shared secret, the sender's private key, or the key of its certificate."""
-    keys_from: Annotated[str, _https] = ""
-    """For signed tokens: the address of the sender's public keys, a key set (JWKS)."""
-    secret_claim: Annotated[str, _claim] = "aud"
-    """For tokens with a key set: the claim that must equal the secret that is set. If it is not the audience (aud), the audience
-    must be one of ``audiences``, or without such the webhook's URL. For signatures with a certificate: the field of the body that must equal it."""
-    issuers: Annotated[tuple[str, ...], _texts] = ()
-    """For signed tokens: the issuers that are accepted."""
-    audiences: Annotated[tuple[str, ...], _texts] = ()
-    """For signed tokens: the audiences (aud) that are accepted, for example the webhook's URL."""
-    body_claim: Annotated[str, _text] = ""
-    """For signed tokens: the claim that has the body's SHA-256, in hex."""
+    keys_from: Annotated[str, _HTTPS] = ""
+    secret_claim: Annotated[str, Reader(lambda value: _text(value) or "aud", _TEXT.schema)] = "aud"
+    issuers: Annotated[tuple[str, ...], _TEXTS] = ()
+    audiences: Annotated[tuple[str, ...], _TEXTS] = ()
+    body_claim: Annotated[str, _TEXT] = ""
     certificate_from: Annotated[tuple[str, ...], _refs("header", "body")] = ()
-    """For signatures with a certificate: the place where the call says the certificate's address."""
-    certificate_addresses: Annotated[tuple[str, ...], _patterns] = ()
-    """The addresses from which a certificate may be fetched. A * stands for letters, digits, - and _."""
-    certificate_names: Annotated[tuple[str, ...], _patterns] = ()
-    """The names for which the certificate may be issued, common or alternative. A * stands for the same."""
+    certificate_addresses: Annotated[tuple[str, ...], _PATTERNS] = ()
+    certificate_names: Annotated[tuple[str, ...], _PATTERNS] = ()
     encoding: Annotated[Encoding, _one_of(ENCODINGS, "hex")] = "hex"
-    signed_content: Annotated[str, _template] = "{body}"
+    signed_content: Annotated[
+        str,
+        Reader(
+            _template, {"type": "string", "maxLength": LONGEST_CONTENT, "examples": ["{timestamp}.{body}"]}
+        ),
+    ] = "{body}"
     free_value: Annotated[str, _ref("header", "query", "body")] = ""
-    """The one value within what is signed that may hold the text by which it is divided from its neighbours, like a line break
-    in a message between lines. A call in which another value holds it is rejected: the border could be moved."""
     secret_encoding: Annotated[SecretEncoding, _one_of(SECRET_ENCODINGS, "utf8")] = "utf8"
-    """The way in which the pasted secret becomes the key's bytes."""
-    secret_prefix: Annotated[str, _text] = ""
-    """Removed before decoding, where the secret has it."""
+    secret_prefix: Annotated[str, _TEXT] = ""
     timestamp: Annotated[tuple[str, ...], _refs("header", "query", "body", "item")] = ()
-    """The places of the time of signing. The first one that the call has counts."""
     timestamp_format: Annotated[TimestampFormat, _one_of(TIMESTAMP_FORMATS, "unix")] = "unix"
-    tolerance_seconds: Annotated[int, _seconds] = 0
-    """The seconds by which that time may differ from the time of receipt, in both directions. 0 checks nothing."""
-    timestamp_required: Annotated[bool, _switch] = True
+    tolerance_seconds: Annotated[
+        int, Reader(_seconds, {"type": "integer", "minimum": 0, "maximum": LONGEST_TOLERANCE})
+    ] = 0
+    timestamp_required: Annotated[bool, Reader(_switch, {"type": "boolean"})] = True
     body_digest: Annotated[tuple[str, ...], _refs("header", "query", "body")] = ()
-    """The places of the body's SHA-256, for schemes that sign headers. A value that is there must be right."""
     delivery_id: Annotated[tuple[str, ...], _refs("header", "query", "body", "item")] = ()
-    """The places of the sender's own id of this delivery."""
-    url_unescape: Annotated[str, _escapes] = ""
-    """Characters whose percent escapes are decoded in ``{url}``."""
+    url_unescape: Annotated[str, Reader(_escapes, _TEXT.schema | {"examples": [":/?@"]})] = ""
     handshake: Annotated[HandshakeKind, _one_of(HANDSHAKES, "none")] = "none"
-    """The test of the URL that the sender makes before it sends anything. It is no part of verifying."""
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> "SignatureScheme":
@@ -266,16 +299,32 @@ _FIELDS = {field.encode_name: field for field in msgspec.structs.fields(Signatur
 FIELDS = tuple(_FIELDS)
 
 
+def json_schema() -> Document:
+    """What a person may write, for OpenAPI, editors and assistants."""
+    members = {
+        name: {
+            "description": _WORDS[field.name],
+            **field.type.__metadata__[0].schema,
+            "default": field.default,
+        }
+        for name, field in _FIELDS.items()
+    }
+    tokens = "; ".join(f"{token} {words}" for token, words in TOKEN_WORDS.items())
+    members["signedContent"]["description"] += f" The tokens: {tokens}."
+    del members["toleranceSeconds"]["default"]  # it depends on whether there is a timestamp
+    return {"title": TITLE, "type": "object", "properties": members, "additionalProperties": False}
+
+
 def _read(document: Mapping[str, Any]) -> tuple[SignatureScheme, list[FieldError]]:
     values: Document = {}
-    unknown = f"a scheme has no such field; it has {', '.join(FIELDS)}"
+    unknown = f"a scheme has no such member; it has {', '.join(FIELDS)}"
     errors = [FieldError(str(name)[:60], unknown) for name in document if name not in _FIELDS]
     for name, field in _FIELDS.items():
         value = document.get(name)
         if value is None:
             continue
         try:
-            values[field.name] = field.type.__metadata__[0](value)
+            values[field.name] = field.type.__metadata__[0].read(value)
         except _Wrong as wrong:
             errors.append(FieldError(name, str(wrong)))
     if not errors and document.get("toleranceSeconds") is None and values.get("timestamp"):

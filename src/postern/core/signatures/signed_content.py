@@ -39,13 +39,24 @@ SIGNS_BODY: frozenset[TokenKind] = frozenset({"body", "body_sha256", "form"})
 """A CRC-32 is not among them: another body with the same one is found at once."""
 _HAS_BORDERS: frozenset[TokenKind] = frozenset({"header", "query", "bodyfield", "fieldline", "id"})
 """Values of any length and characters, so that something has to say where each ends."""
-NAMED_EXAMPLES = (
-    "{header:Name}",
-    "{headers:Prefix-*}",
-    "{query:name}",
-    "{bodyfield:path}",
-    "{fieldline:name}",
-)
+TOKEN_WORDS: dict[str, str] = {
+    "{body}": "the body, byte for byte",
+    "{body_sha256}": "its SHA-256, in hex",
+    "{body_crc32}": "its CRC-32, as a decimal number",
+    "{form}": "the names and values of a form, decoded and in order, with nothing between them",
+    "{timestamp}": "the time of signing, as it was sent",
+    "{id}": "the delivery id",
+    "{method}": "the method, like POST",
+    "{url}": "the URL as the sender knows it: the webhook's publicUrl, or the one that was called",
+    "{path}": "that URL's path",
+    "{secret}": "the secret that is set, for signatures with a certificate",
+    "{header:Name}": "the header's value, which is sent once",
+    "{headers:Prefix-*}": "the values of all headers that begin so, in the order of their names, one a line",
+    "{query:name}": "the URL parameter's value, which is sent once",
+    "{bodyfield:path}": "the value at that path of the body, or nothing",
+    "{fieldline:name}": "a line with the name and a line with its value in the body, or nothing",
+}
+"""Each token, and what it stands for."""
 _PART = re.compile(r"(?P<brace>\{\{|\}\})|\{(?P<token>[^{}]*)\}|(?P<literal>[^{}]+)")
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
 
@@ -113,8 +124,7 @@ def _token(text: str) -> Token:
             return Token("bodyfield" if kind == "bodyfield" else "fieldline", ref=parse_ref(f"body:{name}"))
     except InvalidReference as error:
         raise InvalidTemplate(f"{{{text}}}: {error}") from None
-    known = ", ".join([*(f"{{{name}}}" for name in PLAIN_TOKENS), *NAMED_EXAMPLES])
-    raise InvalidTemplate(f"{{{text[:40]}}} is not known; the tokens are {known}")
+    raise InvalidTemplate(f"{{{text[:40]}}} is not known; the tokens are {', '.join(TOKEN_WORDS)}")
 
 
 def neighbours(template: str) -> list[str]:

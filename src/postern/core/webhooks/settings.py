@@ -19,7 +19,7 @@ from postern.core.names import header_name_problem, parameter_name_problem, user
 from postern.core.schedules import Schedule, parse_schedule
 from postern.core.signatures.credential import Placement
 from postern.core.signatures.handshake import HandshakeKind
-from postern.core.signatures.scheme import SignatureScheme
+from postern.core.signatures.scheme import SignatureScheme, json_schema
 from postern.core.webhooks import bounds
 from postern.core.webhooks.bounds import Bounds, without
 from postern.core.webhooks.grouping import LONGEST_FOLDER, folder_of
@@ -62,7 +62,16 @@ class SignatureAuthentication(Setting, frozen=True, tag_field="method", tag="hma
     provider: str
     public_url: Annotated[str, Bounds(check=without(bounds.public_url_problem))] | None = None
     tolerance_seconds: Annotated[int, Bounds(ge=0, le=30 * 86400)] | None = None
-    scheme: Document | None = None
+    scheme: (
+        Annotated[
+            Document,
+            Meta(
+                description="For the provider custom: how it signs.",
+                extra_json_schema=json_schema(),
+            ),
+        ]
+        | None
+    ) = None
     """A custom scheme as its owner wrote it. Calls are judged by ``Resolved.scheme``."""
     require_timestamp_and_digest: bool = False
 

@@ -25,7 +25,7 @@ from postern.surfaces.cli.run import (
     time_of,
 )
 from postern.usecases.answers import Listing
-from postern.usecases.signatures.views import Explanation, Provider, SignatureResult
+from postern.usecases.signatures.views import CustomScheme, Explanation, Provider, SignatureResult
 
 LONGEST_SHOWN = 500
 
@@ -42,6 +42,15 @@ secret_commands = Group("secrets", help="The encryption of stored secrets.")
 def providers() -> None:
     """List the senders that Postern knows: what to paste and where to find it."""
     show_page(api.get(Listing[Provider], "providers"), "", _SENDER)
+
+
+@commands.command("scheme")
+def scheme() -> None:
+    """Show the members of a custom scheme, for a sender that is not built in."""
+    found = api.get(CustomScheme, "custom-scheme")
+    for_programs(found)
+    for name, member in found.members.items():
+        out.print(f"{name}: {member['description']}")
 
 
 @commands.command("test")

@@ -52,10 +52,11 @@ TOOLS = {
         Tool("show_senders", "Show senders that sign").does(
             """The senders whose signatures Postern knows, by the name to use as provider. one: how it signs, what to set up
             there, what to paste as the secret, how it retries. propose: which fits, by a description or by a recorded call.
-            One that is not among them: provider custom with a scheme, or generic.""",
+            One that is not among them: provider custom with a scheme, whose members scheme explains, or generic.""",
             {
                 "list": Action("list_providers", shown=SENDER_ROW),
                 "one": Action("show_provider"),
+                "scheme": Action("show_scheme"),
                 "propose": Action("propose_provider", shown=SENDER_ROW),
             },
         ),

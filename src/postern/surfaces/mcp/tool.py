@@ -11,6 +11,7 @@ from pydantic.alias_generators import to_camel
 from postern.core.access.accounts import Actor, Level
 from postern.core.documents import Document, Patch
 from postern.core.problems import FieldError, Refused, invalid
+from postern.core.signatures.scheme import TITLE as SCHEME
 from postern.surfaces.mcp.shown import Shown
 from postern.surfaces.rest.framework.document import followed
 from postern.surfaces.rest.framework.operation import Arguments, Operation
@@ -177,6 +178,8 @@ def _short(schema: Any, shapes: Schema) -> Any:
         return schema
     schema = followed(schema, shapes)
     choices = [one for one in schema.get("anyOf", ()) if one != {"type": "null"}]
+    if any(one.get("title") == SCHEME for one in choices):
+        return {"type": "object", "description": "Its members: show_senders, scheme."}
     if len(choices) == 1:
         schema = {**choices[0], **{name: one for name, one in schema.items() if name != "anyOf"}}
         return _short(schema, shapes)

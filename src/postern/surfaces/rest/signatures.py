@@ -32,6 +32,7 @@ EXAMPLE = {
 
 row.of(signatures.providers, "list_providers", "GET", "/providers", "List the senders Postern knows")
 row.of(signatures.provider, "show_provider", "GET", "/providers/{name}", "Show a sender")
+row.of(signatures.scheme, "show_scheme", "GET", "/custom-scheme", "Show the members of a custom scheme")
 row.of(
     signatures.propose, "propose_provider", "GET", "/proposals", "Propose a scheme",
     query=ProposalQuery, refuses=("not_found",),

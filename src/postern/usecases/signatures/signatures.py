@@ -17,7 +17,7 @@ from postern.core.signatures.diagnosis.diagnose import Diagnosis, diagnose, rese
 from postern.core.signatures.diagnosis.variants import SenderSetup
 from postern.core.signatures.encoding import is_stand_in
 from postern.core.signatures.redact import MASK, TEST_CALL
-from postern.core.signatures.scheme import SignatureScheme
+from postern.core.signatures.scheme import SignatureScheme, json_schema
 from postern.core.webhooks import settings
 from postern.core.webhooks.stored import StoredWebhook
 from postern.usecases.answers import shown
@@ -88,6 +88,12 @@ async def provider(gateway: Gateway, actor: Actor, name: str) -> views.Provider:
     if name not in known:
         raise Refused("not_found", f"there is no provider of this name; there are {', '.join(known)}")
     return senders.about(name)
+
+
+async def scheme(gateway: Gateway, actor: Actor) -> views.CustomScheme:
+    """The members of a custom scheme, which describes how a sender signs that is not built in."""
+    require(actor, "read")
+    return views.CustomScheme(members=json_schema()["properties"])
 
 
 async def propose(

@@ -49,6 +49,12 @@ class Provider(View):
     samples: tuple[SampleCall, ...]
 
 
+class CustomScheme(View):
+    """The JSON Schema of each member, with its meaning."""
+
+    members: Document
+
+
 class Expected(View):
     secret: Literal["main", "second"]
     signature: str

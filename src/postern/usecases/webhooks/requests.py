@@ -119,6 +119,10 @@ def _asked(kind: Any) -> Any:
         stated = {
             name: value for one in said for name in _STATED if (value := getattr(one, name, None)) is not None
         }
+        if more := [
+            one.extra_json_schema for one in said if isinstance(one, msgspec.Meta) and one.extra_json_schema
+        ]:
+            stated["json_schema_extra"] = more[0]
         check = [AfterValidator(one.check) for one in said if isinstance(one, Bounds) and one.check]
         return Annotated[_asked(inner), Field(**stated), *check, *([WHOLE] if inner is int else [])]
     if get_origin(kind) in (UnionType, Union):

@@ -272,6 +272,8 @@ def patch_schema(whole: Schema, shapes: dict[str, Schema]) -> Schema:
     if "oneOf" in whole:
         # Without its method, an authentication's settings are those of any method.
         return {"type": "object", "anyOf": [patch_schema(one, shapes) for one in whole["oneOf"]]}
+    if "anyOf" in whole:
+        return whole | {"anyOf": [patch_schema(one, shapes) for one in whole["anyOf"]]}
     if whole.get("type") != "object" or "properties" not in whole:
         return whole
     patch = {
