@@ -14,20 +14,23 @@ def counts(within: list[int], slower: int = 0) -> Counts:
 
 
 @pytest.mark.parametrize(
-    ("within", "slower", "share", "milliseconds"),
+    ("within", "slower", "percent", "milliseconds"),
     [
-        ([4], 0, 0.5, 0.5),  # evenly spread below the first bound
-        ([4], 0, 1.0, 1.0),
-        ([2, 2], 0, 0.5, 1.0),
-        ([2, 2], 0, 0.75, 1.5),
-        ([0, 0, 4], 0, 0.5, 3.5),
-        ([1], 9, 0.95, 30_000.0),  # all that is known of the slowest
+        ([4], 0, 50, 1),
+        ([2, 2], 0, 50, 1),
+        ([2, 2], 0, 75, 2),
+        ([19, 1], 0, 95, 1),
+        ([19, 2], 0, 95, 2),
+        ([0, 0, 4, 0], 0, 99, 5),
+        ([1], 9, 10, 1),
+        ([1], 9, 11, None),
+        ([], 0, 50, None),
     ],
 )
-def test_a_percentile_is_exact_to_its_bucket(
-    within: list[int], slower: int, share: float, milliseconds: float
+def test_a_percentile_says_no_more_than_the_bound_that_was_counted(
+    within: list[int], slower: int, percent: int, milliseconds: int | None
 ) -> None:
-    assert counts(within, slower).percentile(share) == milliseconds
+    assert counts(within, slower).percentile(percent) == milliseconds
 
 
 def test_what_is_added_is_summed_up() -> None:

@@ -55,7 +55,7 @@ def test_how_long_a_caller_waited_is_said_where_it_is_noted(console: Console) ->
     expect(console.page.get_by_text("heard 200 at once")).to_be_visible()
     expect(console.page.locator(".call-head").get_by_text(" after ")).to_have_count(0)
     console.open(f"/volume?webhook={one['id']}")
-    expect(console.page.locator("#charts .strip").get_by_text("about")).to_have_count(2)
+    expect(console.page.locator("#charts .strip").get_by_text("at most")).to_have_count(2)
 
 
 def test_times_are_in_one_named_zone(console: Console, shop: str) -> None:

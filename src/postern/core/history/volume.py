@@ -52,19 +52,14 @@ class Counts(Struct):
             self.by_name[name] = self.by_name.get(name, 0) + count
         self.within = [mine + more for mine, more in zip(self.within, other.within, strict=True)]
 
-    def percentile(self, share: float) -> float | None:
-        """The milliseconds within which that share was done. Inside a bucket, durations count as evenly spread."""
-        if not self.total:
-            return None
-        wanted = share * self.total
+    def percentile(self, percent: int) -> int | None:
+        """The first bound within which so many of a hundred were done: no more is known. None if none is."""
         seen = 0
-        lower = 0.0
         for bound, count in zip(LATENCY_BOUNDS_MS, self.within, strict=True):
-            if count and seen + count >= wanted:
-                return round(lower + (bound - lower) * (wanted - seen) / count, 2)
             seen += count
-            lower = bound
-        return float(LATENCY_BOUNDS_MS[-1])
+            if seen and seen * 100 >= percent * self.total:
+                return bound
+        return None
 
 
 class Volume(Struct):

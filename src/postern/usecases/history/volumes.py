@@ -52,7 +52,7 @@ async def chart(gateway: Gateway, actor: Actor, webhook_id: str | None = None, s
                 calls=volume.calls.total,
                 outcomes=Outcomes(**volume.outcomes()),
                 failed_runs=volume.ends.by_name.get("failed", 0),
-                latency_ms=_latency(volume),
+                latency_ms=_percentiles(volume.answers),
             )
             for minute in range(since, until, chosen.step)
             for volume in [found.get(minute) or Volume()]
@@ -61,7 +61,7 @@ async def chart(gateway: Gateway, actor: Actor, webhook_id: str | None = None, s
             calls=total.calls.total,
             codes=_most_first(total.calls),
             outcomes=Outcomes(**total.outcomes()),
-            latency_ms=_latency(total),
+            latency_ms=_percentiles(total.answers),
             answers=_most_first(total.answers),
             runs=_most_first(total.ends),
             run_ms=_percentiles(total.ends),
@@ -98,13 +98,9 @@ def last_hours(now: float) -> tuple[int, int]:
     return minute - minute % SPARKLINE_STEP - 23 * SPARKLINE_STEP, minute + 1
 
 
-def _latency(volume: Volume) -> Latency:
-    """How long callers waited. Old volumes do not have that; then how long judging took."""
-    return _percentiles(volume.answers if volume.answers.total else volume.calls)
-
-
 def _percentiles(counts: Counts) -> Latency:
-    return Latency(p50=counts.percentile(0.5), p95=counts.percentile(0.95), p99=counts.percentile(0.99))
+    p50, p95, p99 = map(counts.percentile, (50, 95, 99))
+    return Latency(count=counts.total, p50=p50, p95=p95, p99=p99)
 
 
 def _most_first(counts: Counts) -> dict[str, int]:

@@ -216,9 +216,13 @@ class Outcomes(View):
 
 
 class Latency(View):
-    p50: float | None
-    p95: float | None
-    p99: float | None
+    """``p50``: half of ``count`` took at most so many milliseconds, rounded up to 1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 1500,
+    2500, 5000, 10000 or 30000. null: longer than that, or ``count`` is 0."""
+
+    count: int
+    p50: int | None
+    p95: int | None
+    p99: int | None
 
 
 class Point(View):

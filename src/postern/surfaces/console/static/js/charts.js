@@ -23,7 +23,7 @@ function plot(box) {
   box.replaceChildren();
   const rows = [...document.getElementById(box.dataset.table).tBodies[0].rows];
   const at = rows.map((row) => new Date(row.querySelector("time").dateTime) / 1000);
-  const cells = rows.map((row) => [...row.cells].slice(1).map((cell) => (cell.textContent === "" ? null : Number(cell.textContent))));
+  const cells = rows.map((row) => [...row.cells].slice(1).map((cell) => (cell.textContent === "" ? null : Number(cell.textContent.replace(">30000", "30001")))));
   const isVolume = box.dataset.chart === "outcomes";
   const names = isVolume ? OUTCOMES : LATENCIES;
   const values = names.map((_, index) => cells.map((row) => row[index + (isVolume ? 0 : 4)]));
@@ -104,6 +104,9 @@ function bars() {
 
 const WORDS = { accepted: "Accepted", duplicate: "Duplicate", handshake: "Handshake", rejected: "Rejected", p50: "Median", p95: "95th", p99: "99th" };
 
+// Durations are counted within bounds; the last one is 30 s.
+const waited = (bound) => (bound > 30000 ? "> 30,000 ms" : `≤ ${bound.toLocaleString()} ms`);
+
 function tip(box, names, values, isVolume) {
   const bubble = document.createElement("div");
   bubble.className = "tip";
@@ -123,7 +126,7 @@ function tip(box, names, values, isVolume) {
         for (const [name, value] of lines.length ? lines : [["", null]]) {
           const row = document.createElement("span");
           row.className = name;
-          row.textContent = name ? `${WORDS[name]} ${value.toLocaleString()}${isVolume ? "" : " ms"}` : "No calls";
+          row.textContent = name ? `${WORDS[name]} ${isVolume ? value.toLocaleString() : waited(value)}` : "No calls";
           bubble.append(row);
         }
         const flip = left > chart.over.clientWidth / 2;
