@@ -66,8 +66,8 @@ PARTIAL: dict[str, tuple[str, str]] = {
         "has no field of its own",
     ),
     "surfaces/console/templates/workflows.html": ("unknown", "is no state of a run in the embedded engine"),
-    "usecases/calls/readmission.py: FoundSoFar.__init__.because": ("came_again starts", "need no reason"),
-    "usecases/calls/readmission.py: FoundSoFar.in_words": (
+    "usecases/calls/found.py: FoundSoFar.__init__.because": ("came_again starts", "need no reason"),
+    "usecases/calls/found.py: FoundSoFar.in_words": (
         "came_again starts",
         "have sentences of their own",
     ),

@@ -1,0 +1,109 @@
+"""What was found of a webhook's rejected calls, in three numbers and in words."""
+
+import asyncio
+
+from postern.core.problems import PROBLEMS
+from postern.core.webhooks.webhook import Webhook
+from postern.usecases.calls import views
+from postern.usecases.calls.judging_again import Judged
+
+MOST_ADMITTED = 1_000
+"""Events that are started at once."""
+MOST_NAMED = 20
+
+
+class FoundSoFar:
+    """What was found of a webhook's rejected calls so far, the oldest first."""
+
+    def __init__(self, webhook: Webhook | None) -> None:
+        self.webhook = webhook
+        self.judged = self.calls = self.events = self.came_again = 0
+        self.all_judged = False
+        self.passing: list[views.Passing] = []
+        self.again: list[views.CameAgain] = []
+        self.because: dict[views.Standing, dict[str, views.Why]] = {
+            "still_rejected": {},
+            "cannot_be_admitted": {},
+        }
+        self.task: asyncio.Task[None]
+        self._seen: dict[bytes, views.Passing] = {}
+
+    def add(self, one: Judged) -> None:
+        self.judged += 1
+        match one.standing:
+            case "starts":
+                self._add_attempt(one)
+            case "came_again":
+                self.came_again += 1
+                if len(self.again) < MOST_ADMITTED:
+                    self.again.append(views.CameAgain(one.invocation.id, one.accepted_as))
+            case standing:
+                reason = _lower(PROBLEMS[one.code].title) if one.code in PROBLEMS else one.reason
+                why = self.because[standing].setdefault(reason, views.Why(reason, 0, []))
+                why.calls += 1
+                if len(why.invocation_ids) < MOST_NAMED:
+                    why.invocation_ids.append(one.invocation.id)
+
+    def _add_attempt(self, one: Judged) -> None:
+        self.calls += 1
+        known = next((self._seen[key] for key in one.event if key in self._seen), None)
+        if known is None:
+            assert one.verdict is not None
+            known = views.Passing(one.invocation.id, one.invocation.code, one.verdict.fields, 0)
+            self.events += 1
+            if len(self.passing) < MOST_ADMITTED:
+                self.passing.append(known)
+        known.attempts += 1
+        for key in one.event:
+            self._seen.setdefault(key, known)
+
+    def number(self, standing: views.Standing) -> int:
+        return sum(why.calls for why in self.because[standing].values())
+
+    @property
+    def at_least(self) -> str:
+        return "" if self.all_judged else "at least "
+
+    @property
+    def counted(self) -> str:
+        """Like *at least 606 calls, 102 events*."""
+        events = f", {number_of(self.events, 'event')}" if self.events != self.calls else ""
+        return f"{self.at_least}{number_of(self.calls, 'call')}{events}"
+
+    def in_words(self) -> list[str]:
+        """The three numbers, each with its reasons, and what else is to be known."""
+        told = [sentence(f"{self.counted} would start now")]
+        for standing, words in (
+            ("still_rejected", "would still be rejected"),
+            ("cannot_be_admitted", "cannot be admitted"),
+        ):
+            why = sorted(self.because[standing].values(), key=lambda one: -one.calls)  # type: ignore[index]
+            reasons = "; ".join(f"{one.reason} ({one.calls:,})" for one in why)
+            number = f"{self.at_least}{number_of(self.number(standing), 'call')}"  # type: ignore[arg-type]
+            told.append(sentence(f"{number} {words}{': ' if why else ''}{reasons}"))
+        if self.came_again:
+            told.append(
+                f"{number_of(self.came_again, 'call')} came again and {were(self.came_again)} accepted: nothing to admit."
+            )
+        if self.calls and self.webhook is not None and self.webhook.duplicates is None:
+            told.append(
+                "Duplicate protection is off: calls with the same delivery id or the same body count as one event here, and"
+                " what the sender still sends again by itself starts its workflow once more."
+            )
+        return told
+
+
+def number_of(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+def sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def were(count: int) -> str:
+    return "was" if count == 1 else "were"

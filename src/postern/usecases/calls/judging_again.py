@@ -1,0 +1,144 @@
+"""Judges rejected calls again, with the current settings and at the time when each was received."""
+
+import asyncio
+from dataclasses import replace as changed
+from hashlib import sha256
+
+import msgspec
+from msgspec.structs import replace
+
+from postern.core.admit import admit as judge
+from postern.core.admit import admit_fetched, admit_head
+from postern.core.history.invocation import Invocation
+from postern.core.limits import Limits
+from postern.core.problems import PROBLEMS
+from postern.core.verdict import NEVER_READ, Verdict
+from postern.core.webhooks.webhook import DuplicateKey, Webhook
+from postern.usecases.calls import views
+from postern.usecases.history.history import recorded
+from postern.usecases.runtime.gateway import Gateway
+
+FIRST_ELEMENTS = 20
+
+
+class Judged(msgspec.Struct):
+    """What would become of a rejected call now, and why nothing would."""
+
+    invocation: Invocation
+    standing: views.Standing
+    reason: str = ""
+    code: str = ""
+    verdict: Verdict | None = None
+    event: list[bytes] = []
+    """By one of these another attempt at the same event is recognized."""
+    accepted_as: str = ""
+
+
+async def judged_of(gateway: Gateway, invocation_id: str) -> tuple[Webhook | None, Judged]:
+    story = await recorded(gateway, invocation_id)
+    webhook = gateway.runtime.directory.by_id(story.invocation.webhook_id)
+    if story.deliveries and story.invocation.outcome == "rejected":
+        return webhook, Judged(story.invocation, "came_again", "it has been admitted before")
+    (one,) = await judged_now(gateway, webhook, [story.invocation])
+    return webhook, one
+
+
+async def judged_now(gateway: Gateway, webhook: Webhook | None, found: list[Invocation]) -> list[Judged]:
+    """Judges calls of one webhook, the oldest first."""
+    # Where nothing is protected, an event is recognized as protection does by default, or by its body.
+    asked = changed(webhook, duplicates=webhook.duplicates or DuplicateKey(0)) if webhook else None
+    protected = webhook is not None and webhook.duplicates is not None
+    judged = []
+    for invocation in found:
+        await asyncio.sleep(0)  # callers are answered while many are judged
+        judged.append(await _judge(gateway, asked, invocation))
+    starting = [one for one in judged if one.standing == "starts"]
+    claimed: list[tuple[Invocation, list[bytes]]] = []
+    for one in starting:
+        own = [one.verdict.duplicate_key] if one.verdict and one.verdict.duplicate_key else []
+        body = [] if protected and own else [sha256(one.invocation.body or b"").digest()]
+        one.event = [sha256(b"admitted\0" + key).digest() for key in own + body]
+        claimed.append((one.invocation, one.event + (own if protected else [])))
+    again = await gateway.store.history.came_again([one.invocation for one in starting])
+    before = await gateway.store.emissions.came_before(claimed)
+    for one in starting:
+        if accepted := again.get(one.invocation.id) or await _elements_again(gateway, one):
+            _left_out(one, f"the sender sent it again, and it was accepted as {accepted}", accepted)
+        elif first := before.get(one.invocation.id):
+            _left_out(one, f"it is another attempt at the event of {first}, which came in", first)
+    return judged
+
+
+def _left_out(one: Judged, reason: str, accepted: str) -> None:
+    one.standing, one.reason, one.accepted_as = "came_again", reason, accepted
+
+
+async def _elements_again(gateway: Gateway, one: Judged) -> str:
+    """The accepted call that brought an array's first element again, if its next ones came again too."""
+    assert one.verdict is not None
+    first = ""
+    for part, _ in one.verdict.elements[:FIRST_ELEMENTS]:
+        element = replace(one.invocation, body=part.body, body_size=len(part.body))
+        found = (await gateway.store.history.came_again([element])).get(element.id, "")
+        if not found:
+            return ""
+        first = first or found
+    return first
+
+
+async def _judge(gateway: Gateway, webhook: Webhook | None, invocation: Invocation) -> Judged:
+    """Judges a call with the current settings, at the time of its receipt."""
+
+    def cannot(reason: str) -> Judged:
+        return Judged(invocation, "cannot_be_admitted", reason)
+
+    if webhook is None:
+        return cannot("its webhook has been deleted")
+    if not webhook.enabled:
+        return Judged(invocation, "still_rejected", "its webhook is disabled and starts nothing")
+    if reason := _cannot_be_judged(invocation):
+        return cannot(reason)
+    verdict = await _verdict_now(gateway, webhook, invocation)
+    match verdict.outcome:
+        case "accepted":
+            return Judged(invocation, "starts", verdict=verdict)
+        case "handshake" | "preflight":
+            return cannot("it is a set-up handshake of the sender, which starts no workflow")
+        case "rejected" if webhook.method == "token" and PROBLEMS[verdict.code].status == 401:
+            return cannot("its token was masked and cannot be checked again")
+        case "rejected":
+            return Judged(invocation, "still_rejected", verdict.detail, verdict.code)
+
+
+async def _verdict_now(gateway: Gateway, webhook: Webhook, invocation: Invocation) -> Verdict:
+    call = invocation.as_call(gateway.site.base_url)
+    step = invocation.steps[:1]
+    if step and step[0][0] == "schedule":
+        return admit_fetched(webhook, call, step[0])
+    if turned_away := admit_head(webhook, call):
+        return turned_away
+    # With unused limits: the call has come already, and must not slow down others.
+    verdict = judge(webhook, call, Limits(lambda: 0.0))
+    if webhook.credential.fetches_keys:
+        key_sets = gateway.runtime.key_sets
+        call.fetched = key_sets.look(webhook.credential.keys_at(call))
+        verdict = judge(webhook, call, Limits(lambda: 0.0))
+        if verdict.wanted and await key_sets.wait(verdict.wanted, webhook.id):
+            call.fetched = key_sets.at_hand
+            verdict = judge(webhook, call, Limits(lambda: 0.0))
+    return verdict
+
+
+def _cannot_be_judged(invocation: Invocation) -> str:
+    """The reason, or an empty text if it can."""
+    if invocation.outcome != "rejected":
+        return "it was not rejected"
+    if invocation.code == "fetch_failed":
+        return "nobody sent it: a schedule could not fetch it"
+    if invocation.code == "method_not_allowed":
+        return "only POST starts a workflow"
+    if invocation.body is None and invocation.code in NEVER_READ:
+        return "its body was never read"
+    if invocation.body is None:
+        return "its body is no longer kept"
+    return ""
