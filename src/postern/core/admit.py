@@ -17,7 +17,7 @@ from postern.core.calls.content import (
 )
 from postern.core.calls.cors import is_preflight
 from postern.core.limits import Limits
-from postern.core.signatures.credential import Matched, OwnRequest, Unproven, VerifiedCall
+from postern.core.signatures.credential import Matched, Proven, Unproven, VerifiedCall
 from postern.core.signatures.handshake import HandshakeAnswer
 from postern.core.verdict import Step, Verdict, rejected
 from postern.core.webhooks.webhook import Webhook
@@ -77,7 +77,7 @@ def admit(webhook: Webhook, call: Call, limits: Limits) -> Verdict:
 
 def admit_fetched(webhook: Webhook, call: Call, step: Step) -> Verdict:
     """Asks about content, mapping and duplicate key: the gateway has fetched this, so nobody has to prove anything."""
-    return _understood(webhook, OwnRequest(step[2]).check(call), [step])
+    return _understood(webhook, Proven(step[2]).check(call), [step])
 
 
 def _understood(

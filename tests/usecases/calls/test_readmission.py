@@ -4,12 +4,15 @@ import asyncio
 import base64
 import hmac
 import time
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 
 from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import Refused
+from postern.core.signatures.credential import Placement, TokenCredential
+from postern.stores.secrets.vault import Vault
 from postern.usecases.access import audit
 from postern.usecases.calls import readmission
 from postern.usecases.deliveries import holds, replays
@@ -206,14 +209,14 @@ async def test_why_a_call_is_not_admitted_is_reported(house: House) -> None:
     webhook = await house.webhook(authentication=TOKEN)
     await house.call(webhook)
     await house.call(webhook, b'{"n":1}', headers={"x-api-key": TOKEN["token"]})
-    accepted, masked = [one.id for one in await house.history()]
+    accepted, bare = [one.id for one in await house.history()]
 
     async def reasons() -> list[str]:
-        done = await readmission.admit(house.gateway, OWNER, [accepted, masked])
+        done = await readmission.admit(house.gateway, OWNER, [accepted, bare])
         assert done.admitted == 0
         return [one.reason for one in done.items]
 
-    assert await reasons() == ["it was not rejected", "its token was masked and cannot be checked again"]
+    assert await reasons() == ["it was not rejected", "no token was sent in the header X-Api-Key"]
     await webhooks.switch(house.gateway, OWNER, webhook.id, False)
     assert await reasons() == ["its webhook is disabled and starts nothing"] * 2
     await webhooks.remove(house.gateway, OWNER, webhook.id)
@@ -378,3 +381,135 @@ async def test_what_a_setting_turned_away_is_admitted_when_it_is_corrected(
     assert (await readmission.admit_all(house.gateway, OWNER, webhook.id, 1)).admitted == 1
     await house.deliver()
     assert len(house.engine.started) == 1
+
+
+async def test_a_call_that_was_too_large_says_that_its_body_was_not_kept(house: House) -> None:
+    webhook = await house.webhook(payloadLimitBytes=1024)
+    bodies = ((b"x" * 2000, {"content-length": "2000"}), (b"x" * 2000, {"transfer-encoding": "chunked"}))
+    for body, headers in bodies:
+        assert (await house.call(webhook, body, headers=headers)).status == 413
+    await webhooks.change(house.gateway, OWNER, webhook.id, {"payloadLimitBytes": 4096})
+    found = await readmission.recheck(house.gateway, OWNER, webhook.id)
+    assert found.in_words[:3] == [
+        "0 calls would start now.",
+        "0 calls would still be rejected.",
+        "2 calls cannot be admitted: its body was larger than the payload limit, so it was not kept (2).",
+    ]
+
+
+RIGHT, WRONG = "whk_the_right_token_0123456789", "whk_a_wrong_token_0123456789"
+
+
+def carrying(placement: str, token: str) -> dict[str, Any]:
+    """A call with the token in that place."""
+    basic = base64.b64encode(f"shop:{token}".encode()).decode()
+    return {
+        "header": {"headers": {"X-Api-Key": token}},
+        "bearer": {"headers": {"Authorization": f"Bearer {token}"}},
+        "basic": {"headers": {"Authorization": f"Basic {basic}"}},
+        "url": {"query": f"token={token}"},
+        "body": {"body": b'{"token":"%s"}' % token.encode()},
+    }[placement]
+
+
+def standings(found: Any) -> dict[str, dict[str, int]]:
+    """How many calls would start, and the reasons why the others would not."""
+    return {
+        "starts": {"": found.calls} if found.calls else {},
+        "still": {one.reason: one.calls for one in found.still_rejected_because},
+        "cannot": {one.reason: one.calls for one in found.cannot_because},
+    }
+
+
+MISMATCH, MISSING = "credential does not match", "credential missing"
+
+
+@pytest.mark.parametrize("placement", get_args(Placement))
+async def test_calls_of_a_wrong_token_start_once_it_was_corrected(
+    house: House, placement: str, tmp_path: Path
+) -> None:
+    how = {"method": "token", "placement": placement, "username": "shop" if placement == "basic" else None}
+    webhook = await house.webhook(authentication={**how, "token": WRONG})
+    for sent in (carrying(placement, RIGHT), carrying(placement, "whk_of_a_stranger_9876543210"), {}):
+        assert (await house.call(webhook, **sent)).status == 401
+    before = standings(await readmission.recheck(house.gateway, OWNER, webhook.id))
+    assert before == {"starts": {}, "still": {MISMATCH: 2, MISSING: 1}, "cannot": {}}
+    await webhooks.change(house.gateway, OWNER, webhook.id, {"authentication": {"token": RIGHT}})
+    found = await readmission.recheck(house.gateway, OWNER, webhook.id)
+    assert standings(found) == {"starts": {"": 1}, "still": {MISMATCH: 1, MISSING: 1}, "cannot": {}}
+    # As the second token it is right as well.
+    await webhooks.change(house.gateway, OWNER, webhook.id, {"authentication": {"token": WRONG}})
+    await webhooks.change(house.gateway, OWNER, webhook.id, {"authentication": {"secondToken": RIGHT}})
+    assert (await readmission.admit_all(house.gateway, OWNER, webhook.id, 1)).admitted == 1
+    await house.deliver()
+    (started,) = house.engine.started.values()
+    assert RIGHT.encode() not in started.payload
+    assert not [one for one in (tmp_path / "data").glob("*.db*") if RIGHT.encode() in one.read_bytes()]
+
+
+async def test_what_came_in_the_wrong_place_starts_once_the_place_was_corrected(house: House) -> None:
+    webhook = await house.webhook(authentication={"method": "token", "token": RIGHT})
+    for token in (RIGHT, WRONG):
+        assert (await house.call(webhook, **carrying("bearer", token))).status == 401
+    place = {"authentication": {"placement": "bearer"}}
+    await webhooks.change(house.gateway, OWNER, webhook.id, place)
+    found = standings(await readmission.recheck(house.gateway, OWNER, webhook.id))
+    # A token in a place where nobody looked, and that was not the right one, left nothing to compare.
+    masked = {"its token was masked and cannot be checked again": 1}
+    assert found == {"starts": {"": 1}, "still": {}, "cannot": masked}
+    await webhooks.change(house.gateway, OWNER, webhook.id, {"authentication": {"placement": "url"}})
+    found = standings(await readmission.recheck(house.gateway, OWNER, webhook.id))
+    assert found == {"starts": {}, "still": {MISSING: 2}, "cannot": {}}
+
+
+async def test_a_wrong_name_of_basic_and_a_setting_that_turned_a_token_away_are_corrected(
+    house: House,
+) -> None:
+    how = {"method": "token", "placement": "basic", "username": "shp", "token": RIGHT}
+    webhook = await house.webhook(authentication=how, ipAllowlist=["127.0.0.1"])
+    assert (await house.call(webhook, **carrying("basic", RIGHT))).status == 401
+    await webhooks.change(house.gateway, OWNER, webhook.id, {"ipAllowlist": ["203.0.113.0/24"]})
+    for token in (RIGHT, WRONG):
+        assert (await house.call(webhook, b'{"n":1}', **carrying("basic", token))).status == 403
+    corrected = {"ipAllowlist": [], "authentication": {"username": "shop"}}
+    await webhooks.change(house.gateway, OWNER, webhook.id, corrected)
+    found = standings(await readmission.recheck(house.gateway, OWNER, webhook.id))
+    assert found == {"starts": {"": 2}, "still": {MISMATCH: 1}, "cannot": {}}
+
+
+async def test_a_fingerprint_is_compared_with_its_own_key_and_for_its_own_call(
+    house: House, tmp_path: Path
+) -> None:
+    webhook = await house.webhook(authentication={"method": "token", "token": WRONG})
+    for _ in range(2):
+        await house.call(webhook, **carrying("header", RIGHT))
+    store = house.gateway.store
+    one, other = [one.id for one in await house.history()]
+    kept = await store.history.masked_tokens([one, other])
+    assert len(set(kept.values())) == 2, "the same token, and nothing says so"
+    await webhooks.change(house.gateway, OWNER, webhook.id, {"authentication": {"token": RIGHT}})
+    old = (tmp_path / "data" / "secret.key").read_text().strip()
+    for keys, calls in ((["new", old], 2), (["new"], 0)):
+        store.vault = Vault(keys)
+        found = await readmission.recheck(house.gateway, OWNER, webhook.id)
+        assert (found.calls, found.cannot_be_admitted) == (calls, 2 - calls)
+    vault = Vault(["new"])
+    mark = vault.fingerprint(b"x", one)
+    assert (vault.has_fingerprint(b"x", one, mark), vault.has_fingerprint(b"x", other, mark)) == (True, False)
+    assert RIGHT.encode() != vault.fingerprint(RIGHT.encode(), one).encode() and len(mark) <= 80
+
+
+async def test_a_body_is_looked_through_for_its_token_once(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[bytes] = []
+    look = TokenCredential._masked_body
+
+    def noting(self: TokenCredential, call: Any) -> bytes | None:
+        looked.append(call.body)
+        return look(self, call)
+
+    monkeypatch.setattr(TokenCredential, "_masked_body", noting)
+    webhook = await house.webhook(authentication={"method": "token", "placement": "body", "token": RIGHT})
+    call = await house.recorded(webhook, **carrying("body", RIGHT))
+    assert len(looked) == 1 and RIGHT.encode() not in ((await house.story(call)).invocation.body or b"")

@@ -57,6 +57,8 @@ class Call(msgspec.Struct, eq=False):
     _query_pairs: list[tuple[bytes, bytes]] | None = None
     _objects: dict[Any, Any] | None = None
     """The results of ``read_object``: the check of a signature and the mapping ask for the same."""
+    without_token: "tuple[object, bytes | None] | None" = None
+    """Whose token is not in this body, and the body: it is looked for once (``TokenCredential.body_without_token``)."""
     unread: bool = False
     """It had a body that nobody has read."""
     fetched: Mapping[str, bytes] | None = None
@@ -105,4 +107,4 @@ class Call(msgspec.Struct, eq=False):
 
     def but(self, **changes: Any) -> "Call":
         """A changed copy, without what was looked up in this one."""
-        return replace(self, _by_name=None, _query_pairs=None, _objects=None, **changes)
+        return replace(self, _by_name=None, _query_pairs=None, _objects=None, without_token=None, **changes)

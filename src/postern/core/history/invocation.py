@@ -214,6 +214,8 @@ class Entry(msgspec.Struct):
     """The finished trigger as JSON, if Record Events is armed."""
     handed: Handed | None = None
     """To the listener that answers in the place of the engine."""
+    token_fingerprint: str = ""
+    """Of the token that a rejected call has shown."""
     others: "Sequence[Entry]" = ()
     """The other elements of an array. These have no others."""
     size: int = 0

@@ -6,7 +6,7 @@ rely on the caller being genuine. Everything after authentication takes a ``Veri
 
 import binascii
 import hmac
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from itertools import islice
@@ -93,6 +93,10 @@ class Credential:
         """The body as it may be stored and handed on; None where a credential in it cannot be found."""
         return call.body
 
+    def presented(self, call: Call) -> bytes:
+        """What a call shows as its token, with the place where; empty where it shows none, or several. It is not to be kept."""
+        return b""
+
 
 class NoCredential(Credential):
     """Method None: anybody may call."""
@@ -101,14 +105,15 @@ class NoCredential(Credential):
         return VerifiedCall(call, "", "no authentication is asked for")
 
 
-class OwnRequest(NoCredential):
-    """For what a schedule fetched: the gateway itself asked, at the URL that the webhook's owner wrote."""
+class Proven(NoCredential):
+    """For what a schedule fetched: the gateway itself asked, at the URL that the webhook's owner wrote. And for a recorded call
+    whose token was compared by its fingerprint."""
 
-    def __init__(self, step: str) -> None:
-        self._step = step
+    def __init__(self, step: str, matched: Matched = "") -> None:
+        self._step, self._matched = step, matched
 
     def check(self, call: Call) -> VerifiedCall:
-        return VerifiedCall(call, "", self._step)
+        return VerifiedCall(call, self._matched, self._step)
 
 
 class TokenCredential(Credential):
@@ -177,6 +182,32 @@ class TokenCredential(Credential):
         return VerifiedCall(call, matched, self._steps[matched])
 
     def body_without_token(self, call: Call) -> bytes | None:
+        known = call.without_token
+        if known is None or known[0] is not self:
+            known = call.without_token = (self, self._masked_body(call))
+        return known[1]
+
+    def presented(self, call: Call) -> bytes:
+        found = self._authorization(call, b"basic") if self.placement == "basic" else self._find(call)
+        if isinstance(found, Unproven) or len(found) > 1:
+            return b""
+        if found:
+            return _shown_in(self._place, found[0])
+        return next((_shown_in(place, value) for _, place, value in self._right_elsewhere(call)), b"")
+
+    @property
+    def proofs(self) -> dict[Matched, bytes]:
+        """What a call shows that has the main or the second token in the right place."""
+        shown = [b64encode(self._username + b":" + one) for one in self.secrets]
+        values = shown if self.placement == "basic" else self.secrets
+        names: tuple[Matched, ...] = ("main", "second")
+        return {name: _shown_in(self._place, value) for name, value in zip(names, values, strict=False)}
+
+    def may_hide_token(self, recorded: Call) -> bool:
+        """Whether a recorded call may have had a token in this place, which is masked."""
+        return bool(recorded.header(b"authorization") if self.challenge else self._find(recorded))
+
+    def _masked_body(self, call: Call) -> bytes | None:
         if self.placement != "body":
             body = call.body  # a sender that was set up for another place may write it there
             for secret in self.secrets:
@@ -202,10 +233,15 @@ class TokenCredential(Credential):
 
     def _elsewhere(self, call: Call) -> str:
         """Says where else the call carries the right token, for the webhook's owner. The caller hears none of it."""
+        found = (
+            f"; the {which} token was sent in {place}" for which, place, _ in self._right_elsewhere(call)
+        )
+        return next(found, "")
+
+    def _right_elsewhere(self, call: Call) -> Iterator[tuple[Matched, str, bytes]]:
         for place, value in islice(_places(call), _MOST_PLACES):
             if matched := self._match(value):
-                return f"; the {matched} token was sent in {place}"
-        return ""
+                yield matched, place, value
 
     def _nearly(self, token: bytes) -> str:
         if self._match(token.strip(b" \t\"'")):
@@ -251,6 +287,10 @@ class TokenCredential(Credential):
             if name.lower() == scheme and rest.strip():
                 found.append(rest.strip())
         return found
+
+
+def _shown_in(place: str, value: bytes) -> bytes:
+    return place.lower().encode() + b"\0" + value
 
 
 def _missing(detail: str) -> Unproven:

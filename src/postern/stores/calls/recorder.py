@@ -32,6 +32,7 @@ from postern.stores.sql.tables import (
     handed,
     invocations,
     listeners,
+    masked_tokens,
     samples,
     tallies,
     volumes,
@@ -97,6 +98,10 @@ def record_all(connection: Connection, entries: list[Entry], counted: bool = Tru
     )
     if starting:
         insert_rows(connection, deliveries, _DELIVERY_COLUMNS, starting)
+    if shown := [
+        (entry.invocation.id, entry.token_fingerprint) for entry in entries if entry.token_fingerprint
+    ]:
+        insert_rows(connection, masked_tokens, ("invocation_id", "fingerprint"), shown)
     for call in to_listeners:
         _answered_by_listener(connection, call)
     if counted:

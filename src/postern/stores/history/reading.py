@@ -36,7 +36,14 @@ from postern.stores.history.marks import shown_marks
 from postern.stores.sql.bulk import among, in_the_driver
 from postern.stores.sql.moments import seconds, value_of
 from postern.stores.sql.repository import Repository, reads
-from postern.stores.sql.tables import UNUSUAL_INVOCATIONS, answers, belongs, deliveries, invocations
+from postern.stores.sql.tables import (
+    UNUSUAL_INVOCATIONS,
+    answers,
+    belongs,
+    deliveries,
+    invocations,
+    masked_tokens,
+)
 
 MOST_COUNTED = 10_000
 
@@ -113,6 +120,12 @@ class History(Repository):
             return []
         there = select(*_WHOLE).where(*wanted, invocations.c.id <= last).order_by(invocations.c.id)
         return [_whole(row) for row in connection.execute(there)]
+
+    @reads
+    def masked_tokens(self, connection: Connection, invocation_ids: list[str]) -> dict[str, str]:
+        """The fingerprints of the tokens that these calls have shown."""
+        theirs = select(masked_tokens).where(masked_tokens.c.invocation_id.in_(invocation_ids))
+        return {row.invocation_id: row.fingerprint for row in connection.execute(theirs)}
 
     @reads
     def came_again(self, connection: Connection, rejected: list[Invocation]) -> dict[str, str]:

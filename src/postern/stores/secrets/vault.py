@@ -6,6 +6,7 @@ one encrypts.
 
 import base64
 import hashlib
+import hmac
 import os
 import tempfile
 from pathlib import Path
@@ -34,7 +35,8 @@ class Vault:
     def __init__(self, keys: list[str]) -> None:
         if not keys:
             raise VaultError("no key to encrypt secrets with")
-        self._keys = {_fingerprint(key): AESGCM(_derive(key)) for key in keys}
+        self._keys = {_fingerprint(key): AESGCM(_derive(key, b"postern secrets v1")) for key in keys}
+        self._for_fingerprints = {_fingerprint(key): _derive(key, b"postern fingerprints v1") for key in keys}
         self.current = _fingerprint(keys[0])
         self.fingerprints = frozenset(self._keys)
 
@@ -58,6 +60,21 @@ class Vault:
         except (InvalidTag, ValueError) as error:
             raise VaultError(f"the stored {field} of {row} has been altered") from error
 
+    def fingerprint(self, value: bytes, row: str) -> str:
+        """By this somebody who has the key knows the value again in this row. Nobody gets the value back from it, and the same
+        value in another row has another one."""
+        return f"{self.current}.{self._fingerprint_with(self.current, value, row)}"
+
+    def has_fingerprint(self, value: bytes, row: str, fingerprint: str) -> bool | None:
+        """None: it was made with a key that is not known here."""
+        key, _, rest = fingerprint.partition(".")
+        if key not in self._for_fingerprints:
+            return None
+        return hmac.compare_digest(self._fingerprint_with(key, value, row), rest)
+
+    def _fingerprint_with(self, key: str, value: bytes, row: str) -> str:
+        return hmac.digest(self._for_fingerprints[key], row.encode() + b"\0" + value, "sha256").hex()
+
     def sealed_with_current(self, envelope: str) -> bool:
         return envelope.startswith(envelopes_of(self.current))
 
@@ -66,8 +83,8 @@ def _bound_to(row: str, field: str) -> bytes:
     return f"secrets:{row}:{field}".encode()
 
 
-def _derive(key: str) -> bytes:
-    return HKDF(algorithm=SHA256(), length=32, salt=None, info=b"postern secrets v1").derive(key.encode())
+def _derive(key: str, what_for: bytes) -> bytes:
+    return HKDF(algorithm=SHA256(), length=32, salt=None, info=what_for).derive(key.encode())
 
 
 def _fingerprint(key: str) -> str:

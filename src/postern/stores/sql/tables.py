@@ -219,6 +219,13 @@ edited_calls = _keyed_table(
     Index("edited_calls_from", "made_from"),
 )
 
+# By what a rejected call's token is known again when the webhook's has been corrected (`Vault.fingerprint`): it is masked.
+masked_tokens = _keyed_table(
+    "masked_tokens",
+    Column("invocation_id", Ascii(40), primary_key=True),
+    Column("fingerprint", Ascii(80), nullable=False),
+)
+
 duplicate_keys = _keyed_table(
     "duplicate_keys",
     Column("webhook_id", Ascii(40), primary_key=True),
@@ -460,7 +467,7 @@ saved_views = _table(
     Index("saved_views_of_owner", "owner", "id"),
 )
 
-OF_A_CALL = (answers, call_values, handed, bookmarks, call_notes, edited_calls)
+OF_A_CALL = (answers, call_values, handed, bookmarks, call_notes, edited_calls, masked_tokens)
 """What is deleted with its call, besides the deliveries."""
 
 

@@ -12,6 +12,7 @@ from postern.core.admit import admit_fetched, admit_head
 from postern.core.history.invocation import Invocation
 from postern.core.limits import Limits
 from postern.core.problems import PROBLEMS
+from postern.core.signatures.credential import Matched, Proven, TokenCredential
 from postern.core.verdict import NEVER_READ, Verdict
 from postern.core.webhooks.webhook import DuplicateKey, Webhook
 from postern.usecases.calls import views
@@ -49,9 +50,11 @@ async def judged_now(gateway: Gateway, webhook: Webhook | None, found: list[Invo
     asked = changed(webhook, duplicates=webhook.duplicates or DuplicateKey(0)) if webhook else None
     protected = webhook is not None and webhook.duplicates is not None
     judged = []
+    is_token = webhook is not None and webhook.method == "token"
+    tokens = await gateway.store.history.masked_tokens([one.id for one in found]) if is_token else {}
     for invocation in found:
         await asyncio.sleep(0)  # callers are answered while many are judged
-        judged.append(await _judge(gateway, asked, invocation))
+        judged.append(await _judge(gateway, asked, invocation, tokens.get(invocation.id, "")))
     starting = [one for one in judged if one.standing == "starts"]
     claimed: list[tuple[Invocation, list[bytes]]] = []
     for one in starting:
@@ -86,8 +89,10 @@ async def _elements_again(gateway: Gateway, one: Judged) -> str:
     return first
 
 
-async def _judge(gateway: Gateway, webhook: Webhook | None, invocation: Invocation) -> Judged:
-    """Judges a call with the current settings, at the time of its receipt."""
+async def _judge(
+    gateway: Gateway, webhook: Webhook | None, invocation: Invocation, fingerprint: str
+) -> Judged:
+    """Judges a call with the current settings, at the time of its receipt. ``fingerprint``: of the token that it has shown."""
 
     def cannot(reason: str) -> Judged:
         return Judged(invocation, "cannot_be_admitted", reason)
@@ -98,16 +103,39 @@ async def _judge(gateway: Gateway, webhook: Webhook | None, invocation: Invocati
         return Judged(invocation, "still_rejected", "its webhook is disabled and starts nothing")
     if reason := _cannot_be_judged(invocation):
         return cannot(reason)
+    token = webhook.credential if isinstance(webhook.credential, TokenCredential) else None
+    which = _token_shown(gateway, token, invocation, fingerprint) if token else None
+    if which:
+        step = f"the {which} token was sent: it was known by its fingerprint"
+        webhook = changed(webhook, credential=Proven(step, which))
     verdict = await _verdict_now(gateway, webhook, invocation)
     match verdict.outcome:
         case "accepted":
             return Judged(invocation, "starts", verdict=verdict)
         case "handshake" | "preflight":
             return cannot("it is a set-up handshake of the sender, which starts no workflow")
-        case "rejected" if webhook.method == "token" and PROBLEMS[verdict.code].status == 401:
-            return cannot("its token was masked and cannot be checked again")
+        case "rejected" if (
+            token
+            and not which
+            and PROBLEMS[verdict.code].status == 401
+            and token.may_hide_token(invocation.as_call())
+        ):  # masked, it looks like none or a wrong one, whatever it was
+            if which is None:
+                return cannot("its token was masked and cannot be checked again")
+            return Judged(
+                invocation, "still_rejected", "its token is not the right one", "credential_mismatch"
+            )
         case "rejected":
             return Judged(invocation, "still_rejected", verdict.detail, verdict.code)
+
+
+def _token_shown(
+    gateway: Gateway, token: TokenCredential, invocation: Invocation, fingerprint: str
+) -> Matched | None:
+    """Which token the call has shown: an empty text if it is neither, None if that is not known."""
+    vault, row = gateway.store.vault, invocation.id
+    same = {name: vault.has_fingerprint(proof, row, fingerprint) for name, proof in token.proofs.items()}
+    return None if None in same.values() else next((name for name, is_same in same.items() if is_same), "")
 
 
 async def _verdict_now(gateway: Gateway, webhook: Webhook, invocation: Invocation) -> Verdict:
@@ -137,8 +165,10 @@ def _cannot_be_judged(invocation: Invocation) -> str:
         return "nobody sent it: a schedule could not fetch it"
     if invocation.code == "method_not_allowed":
         return "only POST starts a workflow"
+    if invocation.body is None and invocation.code == "payload_too_large":
+        return "its body was larger than the payload limit, so it was not kept"
     if invocation.body is None and invocation.code in NEVER_READ:
         return "its body was never read"
     if invocation.body is None:
-        return "its body is no longer kept"
+        return "its body is not kept"
     return ""

@@ -268,6 +268,8 @@ def entry_of(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict) -
         trace=_encode(verdict.trace),
     )
     entry = Entry(invocation, secret_id=webhook.secret_ids.get(verdict.matched))
+    if verdict.outcome == "rejected" and (shown := webhook.credential.presented(call)):
+        entry.token_fingerprint = gateway.store.vault.fingerprint(shown, invocation.id)
     if accepted:
         listener = gateway.runtime.listeners.answering(webhook.id, now) if waits else None
         entry.delivery = Delivery(

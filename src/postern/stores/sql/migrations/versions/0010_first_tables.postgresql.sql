@@ -146,6 +146,12 @@ CREATE TABLE edited_calls (
 
 CREATE INDEX edited_calls_from ON edited_calls (made_from);
 
+CREATE TABLE masked_tokens (
+  invocation_id VARCHAR(40) COLLATE "C" NOT NULL,
+  fingerprint VARCHAR(80) COLLATE "C" NOT NULL,
+  PRIMARY KEY (invocation_id)
+);
+
 CREATE TABLE duplicate_keys (
   webhook_id VARCHAR(40) COLLATE "C" NOT NULL,
   key BYTEA NOT NULL,

@@ -151,6 +151,13 @@ CREATE TABLE edited_calls (
 
 CREATE INDEX edited_calls_from ON edited_calls (made_from);
 
+CREATE TABLE masked_tokens (
+  invocation_id VARCHAR(40) NOT NULL,
+  fingerprint VARCHAR(80) NOT NULL,
+  PRIMARY KEY (invocation_id)
+)
+ WITHOUT ROWID;
+
 CREATE TABLE duplicate_keys (
   webhook_id VARCHAR(40) NOT NULL,
   "key" BLOB NOT NULL,
