@@ -19,6 +19,7 @@ from postern.usecases.deliveries import holds, replays
 from postern.usecases.history import history
 from postern.usecases.operations import retention
 from postern.usecases.webhooks import webhooks
+from support.clock import later
 from support.house import OWNER, House
 from support.refusals import fields_refused, refused
 
@@ -81,6 +82,30 @@ async def test_an_array_of_calls_is_admitted_as_each_of_its_elements(house: Hous
     await replays.Replayer(house.gateway).round()
     shown = await replays.show(house.gateway, OWNER, plan.id)
     assert (shown.count, shown.done, shown.skipped) == (3, 2, 1)
+
+
+async def test_elements_of_an_array_with_a_signed_delivery_id_all_start(
+    house: House,
+) -> None:
+    """Of those that come, and of those that are admitted: all have the signed delivery id of their array."""
+    protected = {"arrays": "each", "duplicateProtection": {"enabled": True}}
+    how = {"method": "hmac", "provider": "generic", "secret": SECRET}
+    webhook = await house.webhook(authentication=how, **protected)
+    for started, secret in ((2, SECRET), (4, "mistyped")):
+        await webhooks.change(house.gateway, OWNER, webhook.id, {"authentication": {"secret": secret}})
+        await house.call(webhook, b'[{"n":%d},{"n":%d}]' % (started, started + 1), headers=generic())
+        await webhooks.change(house.gateway, OWNER, webhook.id, {"authentication": {"secret": SECRET}})
+        await readmission.admit_all(house.gateway, OWNER, webhook.id)
+        await house.deliver()
+        assert len(house.engine.started) == started
+
+
+async def test_elements_that_were_admitted_late_are_the_first_ones_for_their_duplicates(house: House) -> None:
+    array, protection = b'[{"n":1},{"n":2}]', {"enabled": True, "windowSeconds": 3600}
+    webhook, _ = await rejected(house, (array,), arrays="each", duplicateProtection=protection)
+    later(house.gateway, 7200)
+    assert (await readmission.admit_all(house.gateway, OWNER, webhook.id)).admitted == 1
+    assert (await house.call(webhook, array, headers=signed(array))).json["status"] == "duplicate"
 
 
 async def test_an_admitted_element_says_what_the_caller_of_its_array_heard(house: House) -> None:

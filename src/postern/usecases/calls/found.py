@@ -38,7 +38,8 @@ class FoundSoFar:
                 if len(self.again) < MOST_ADMITTED:
                     self.again.append(views.CameAgain(one.invocation.id, one.accepted_as))
             case standing:
-                reason = _lower(PROBLEMS[one.code].title) if one.code in PROBLEMS else one.reason
+                title = PROBLEMS[one.code].title if one.code in PROBLEMS else ""
+                reason = f"{title[:1].lower()}{title[1:]}" or one.reason
                 why = self.because[standing].setdefault(reason, views.Why(reason, 0, []))
                 why.calls += 1
                 if len(why.invocation_ids) < MOST_NAMED:
@@ -72,7 +73,7 @@ class FoundSoFar:
 
     def in_words(self) -> list[str]:
         """The three numbers, each with its reasons, and what else is to be known."""
-        told = [sentence(f"{self.counted} would start now")]
+        told = [f"{self.counted} would start now."]
         for standing, words in (
             ("still_rejected", "would still be rejected"),
             ("cannot_be_admitted", "cannot be admitted"),
@@ -80,7 +81,8 @@ class FoundSoFar:
             why = sorted(self.because[standing].values(), key=lambda one: -one.calls)  # type: ignore[index]
             reasons = "; ".join(f"{one.reason} ({one.calls:,})" for one in why)
             number = f"{self.at_least}{number_of(self.number(standing), 'call')}"  # type: ignore[arg-type]
-            told.append(sentence(f"{number} {words}{': ' if why else ''}{reasons}"))
+            told.append(f"{number} {words}{': ' if why else ''}{reasons}.")
+        told = [f"{one[:1].upper()}{one[1:]}" for one in told]
         if self.came_again:
             told.append(
                 f"{number_of(self.came_again, 'call')} came again and {were(self.came_again)} accepted: nothing to admit."
@@ -95,14 +97,6 @@ class FoundSoFar:
 
 def number_of(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
-def _lower(text: str) -> str:
-    return text[:1].lower() + text[1:]
-
-
-def sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
 
 
 def were(count: int) -> str:

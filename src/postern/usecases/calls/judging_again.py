@@ -146,14 +146,13 @@ async def _verdict_now(gateway: Gateway, webhook: Webhook, invocation: Invocatio
     if turned_away := admit_head(webhook, call):
         return turned_away
     # With unused limits: the call has come already, and must not slow down others.
-    verdict = judge(webhook, call, Limits(lambda: 0.0))
+    key_sets, limits = gateway.runtime.key_sets, Limits(lambda: 0.0)
     if webhook.credential.fetches_keys:
-        key_sets = gateway.runtime.key_sets
         call.fetched = key_sets.look(webhook.credential.keys_at(call))
-        verdict = judge(webhook, call, Limits(lambda: 0.0))
-        if verdict.wanted and await key_sets.wait(verdict.wanted, webhook.id):
-            call.fetched = key_sets.at_hand
-            verdict = judge(webhook, call, Limits(lambda: 0.0))
+    verdict = judge(webhook, call, limits)
+    if verdict.wanted and await key_sets.wait(verdict.wanted, webhook.id):
+        call.fetched = key_sets.at_hand
+        verdict = judge(webhook, call, limits)
     return verdict
 
 
