@@ -240,7 +240,7 @@ class Scheduler:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._running: dict[asyncio.Task[None], ScheduleState] = {}
-        self._loop = Loop("schedules", self.round, self._pause, lambda: catch_up(gateway))
+        self._loop = Loop("schedules", self.round, LOOK_EVERY, self._room, catch_up=lambda: catch_up(gateway))
         self.stop = self._loop.stop
 
     async def run(self) -> None:
@@ -249,11 +249,12 @@ class Scheduler:
         finally:
             await self._hand_on()
 
-    async def _pause(self) -> None:
-        # If every place is taken, the next one that becomes free ends the wait.
-        full = len(self._running) >= AT_ONCE
-        places = [asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)] if full else []
-        await self._loop.rest(LOOK_EVERY, *places)
+    async def _room(self) -> None:
+        """If every place is taken, the next one that becomes free ends the pause."""
+        if len(self._running) >= AT_ONCE:
+            await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
+        else:
+            await asyncio.sleep(LOOK_EVERY)
 
     async def round(self) -> int:
         """Begins as many due runs as there are places. Returns how many."""

@@ -37,7 +37,6 @@ from postern.usecases.listeners.listeners import ListenersLoop
 from postern.usecases.operations import readiness
 from postern.usecases.operations.example import example_curl
 from postern.usecases.operations.retention import RetentionLoop
-from postern.usecases.runtime import notifications
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.runtime.site import out_of_reach
 from postern.usecases.schedules import Scheduler
@@ -81,7 +80,7 @@ async def serve(settings: Settings, slot: WorkerSlot | None = None, lines: DevLi
             # These are cut off at the end, wherever they are.
             watching = [
                 going_on(gateway.runtime.follow_changes()),
-                going_on(notifications.follow(gateway)),
+                going_on(gateway.store.listen(gateway.runtime.hear)),
                 going_on(readiness.watch(gateway)),
                 going_on(_stay_alone(gateway)),
                 going_on(RetentionLoop(gateway).run()),

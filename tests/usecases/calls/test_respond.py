@@ -17,7 +17,7 @@ from postern.usecases.calls.respond import delivery_of_token, report_end
 from postern.usecases.deliveries import dispatch, holds
 from postern.usecases.history import history
 from postern.usecases.history.endings import EndingsLoop
-from postern.usecases.runtime import notifications
+from postern.usecases.runtime import process
 from postern.usecases.webhooks import webhooks
 from postern.usecases.webhooks.views import Webhook
 from support.house import OWNER, House, a_house
@@ -299,9 +299,9 @@ async def test_a_caller_is_woken_by_an_answer_that_comes_in_at_another_gateway_a
     shared = {"POSTERN_DATABASE_URL": migrated_url, "POSTERN_SECRET_KEYS": "a-key-of-both-long-enough"}
     async with a_house(tmp_path / "1", **shared) as here, a_house(tmp_path / "2", **shared) as there:
         waiters = here.gateway.runtime.waiters
-        following = asyncio.create_task(notifications.follow(here.gateway))
+        following = asyncio.create_task(here.gateway.store.listen(here.gateway.runtime.hear))
         async with asyncio.timeout(PATIENCE):
-            await until(lambda: waiters.look_every == notifications.RARELY)
+            await until(lambda: waiters.look_every == process.RARELY)
             webhook = await waiting_webhook(here)
             here.lets_callers_wait(webhook, 3600.0)
             waiters.look_every = 3600.0

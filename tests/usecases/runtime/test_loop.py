@@ -15,7 +15,7 @@ async def nothing() -> None: ...
 
 @pytest.mark.parametrize("steps", range(12))
 async def test_a_loop_that_is_cut_off_ends_wherever_it_is(steps: int) -> None:
-    loop = Loop("test", nothing, lambda: loop.rest(0, asyncio.sleep(0)))
+    loop = Loop("test", nothing, 0.0, lambda: asyncio.sleep(0))
     running = asyncio.create_task(loop.run())
     for _ in range(steps):
         await asyncio.sleep(0)
@@ -39,7 +39,7 @@ async def test_a_round_that_fails_is_not_the_last_one() -> None:
         loop.stop()
         return True
 
-    loop = Loop("test", work, nothing)
+    loop = Loop("test", work, 0.0)
     loop.rest = lambda *_: nothing()  # type: ignore[method-assign,assignment]
     await asyncio.wait_for(loop.run(), 5)
     assert rounds == 2
@@ -55,10 +55,10 @@ async def test_no_pause_follows_a_round_that_left_something_and_one_every_other(
             loop.stop()
         return left.pop(0)
 
-    async def pause() -> None:
+    async def news() -> None:
         done.append("pause")
 
-    loop = Loop("test", work, pause)
+    loop = Loop("test", work, 3600.0, news)
     await asyncio.wait_for(loop.run(), 5)
     assert done == ["round", "round", "round", "pause", "round"]
     assert loop.stopping
@@ -81,7 +81,7 @@ async def test_what_no_round_would_come_upon_is_looked_for_first_and_then_once_a
             loop.stop()
         return True
 
-    loop = Loop("test", work, nothing, catch_up)
+    loop = Loop("test", work, 0.0, catch_up=catch_up)
     await asyncio.wait_for(loop.run(), 5)
     assert done == [1000.0, 1060.0, 1120.0]
 
@@ -99,7 +99,7 @@ async def test_that_the_store_is_away_is_said_once_a_minute(monkeypatch: pytest.
             loop.stop()
 
     monkeypatch.setattr(module.time, "monotonic", lambda: now)
-    loop = Loop("deliveries", work, nothing)
+    loop = Loop("deliveries", work, 0.0)
     loop.rest = rest  # type: ignore[method-assign,assignment]
     with capture_logs() as lines:
         await asyncio.wait_for(loop.run(), 5)
@@ -108,7 +108,7 @@ async def test_that_the_store_is_away_is_said_once_a_minute(monkeypatch: pytest.
 
 
 async def test_a_rest_ends_when_there_is_news_or_when_the_loop_is_to_stop() -> None:
-    loop, news = Loop("test", nothing, nothing), asyncio.Event()
+    loop, news = Loop("test", nothing, 0.0), asyncio.Event()
     for wakes in (news.set, loop.stop):
         news.clear()
         resting = asyncio.create_task(loop.rest(3600.0, news.wait()))

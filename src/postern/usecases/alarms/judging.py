@@ -67,18 +67,13 @@ class AlarmLoop:
         self._place = ""
         self._seldom_at = 0.0
         self._nearly_full: dict[str, str] = {}
-        self._took = 0.0
-        self._loop = Loop("alarms", self._work, lambda: self._loop.rest(self._pause))
+        self._loop = Loop("alarms", self._work, EVERY)
         self.run, self.stop = self._loop.run, self._loop.stop
 
     async def _work(self) -> None:
         began = time.monotonic()
         await self.round()
-        self._took = time.monotonic() - began
-
-    @property
-    def _pause(self) -> float:
-        return min(max(EVERY, self._took * SHARE), LONGEST_PAUSE)
+        self._loop.every = min(max(EVERY, (time.monotonic() - began) * SHARE), LONGEST_PAUSE)
 
     async def round(self) -> None:
         store, now = self._gateway.store, self._gateway.clock()

@@ -57,8 +57,8 @@ class Notice(Struct, frozen=True):
 class TellLoop:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self._loop = Loop("telling", self.round, lambda: self._loop.rest(EVERY))
-        self.run, self.stop = self._loop.run, self._loop.stop
+        loop = Loop("telling", self.round, EVERY)
+        self.run, self.stop = loop.run, loop.stop
 
     async def round(self) -> bool:
         gateway = self._gateway

@@ -64,7 +64,8 @@ class Dispatcher:
         self._unavailable = False
         self._more = False
         """Something was due the last time, so there may be more."""
-        self._loop = Loop("deliveries", self.round, self._idle, lambda: catch_up(gateway))
+        due = gateway.runtime.due.wait
+        self._loop = Loop("deliveries", self._work, LOOK_EVERY, due, catch_up=lambda: catch_up(gateway))
         self._calls_first = CallsFirst(self._loop.rest)
         self.stop = self._loop.stop
 
@@ -192,9 +193,11 @@ class Dispatcher:
             return "unavailable"
         return "started"
 
-    async def _idle(self) -> None:
-        await measure(self._gateway)
-        await self._loop.rest(LOOK_EVERY, self._gateway.runtime.due.wait())
+    async def _work(self) -> int:
+        started = await self.round()
+        if not started:
+            await measure(self._gateway)
+        return started
 
 
 async def measure(gateway: Gateway) -> None:

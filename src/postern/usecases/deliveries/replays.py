@@ -154,7 +154,7 @@ class Replayer:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self._loop = Loop("replays", self.round, self._pause)
+        self._loop = Loop("replays", self.round, LOOK_EVERY)
         self.run, self.stop = self._loop.run, self._loop.stop
 
     async def round(self) -> bool:
@@ -166,7 +166,7 @@ class Replayer:
         now: Replay | None = replay
         while now is not None and not self._loop.stopping:
             if (await gateway.store.deliveries.backlog(gateway.clock()))[0] >= MOST_QUEUED:
-                await self._pause()
+                await self._loop.rest(LOOK_EVERY)
                 # Renews the lease, and notices if the replay was cancelled.
                 if not await gateway.store.replays.step(now, [], 0, now.position, gateway.clock(), LEASE):
                     return True
@@ -175,6 +175,3 @@ class Replayer:
         if now is not None:  # this process ends: the next one need not wait for the lease
             await gateway.store.replays.step(now, [], 0, now.position, gateway.clock(), 0.0)
         return True
-
-    async def _pause(self) -> None:
-        await self._loop.rest(LOOK_EVERY)

@@ -1,6 +1,5 @@
 """Writes down what callers heard and how runs ended, and asks the engine about runs of which nothing was heard."""
 
-import asyncio
 import time
 
 from postern.core.deliveries.delivery import EngineUnavailable, State, invocation_of_key
@@ -28,8 +27,8 @@ class EndingsLoop:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._ask_at = 0.0
-        self._loop = Loop("endings", self._work, self._pause)
-        self.run, self.stop = self._loop.run, self._loop.stop
+        loop = Loop("endings", self._work, LOOK_EVERY, gateway.runtime.endings.news.wait, gather=GATHER)
+        self.run, self.stop = loop.run, loop.stop
 
     async def _work(self) -> bool:
         await self.write()
@@ -39,11 +38,6 @@ class EndingsLoop:
         more = await self.ask()
         self._ask_at = now if more else now + LOOK_EVERY
         return more
-
-    async def _pause(self) -> None:
-        endings = self._gateway.runtime.endings
-        await self._loop.rest(LOOK_EVERY, endings.news.wait())
-        await asyncio.sleep(GATHER)
 
     async def write(self) -> None:
         gateway = self._gateway

@@ -53,7 +53,7 @@ async def behind(gateway: Gateway, actor: Actor) -> Time | None:
 class FindableLoop:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self._loop = Loop("findable", self._work, lambda: self._loop.rest(LOOK_EVERY))
+        self._loop = Loop("findable", self._work, LOOK_EVERY)
         self.run, self.stop = self._loop.run, self._loop.stop
 
     async def _work(self) -> bool:

@@ -346,14 +346,10 @@ class ListenersLoop:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self._loop = Loop("listeners", self._work, self._pause)
-        self.run, self.stop = self._loop.run, self._loop.stop
+        loop = Loop("listeners", self._work, LOOK_EVERY, gateway.runtime.listeners.changed.wait)
+        self.run, self.stop = loop.run, loop.stop
 
-    async def _work(self) -> bool:
+    async def _work(self) -> None:
         self._gateway.runtime.listeners.changed.clear()
         await sweep(self._gateway)
         await refresh(self._gateway)
-        return False
-
-    async def _pause(self) -> None:
-        await self._loop.rest(LOOK_EVERY, self._gateway.runtime.listeners.changed.wait())

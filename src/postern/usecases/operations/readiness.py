@@ -151,8 +151,7 @@ async def watch(gateway: Gateway) -> None:
             await clock.round()
         await _look(gateway)
 
-    loop = Loop("readiness", look, lambda: loop.rest(LOOK_EVERY))
-    await loop.run()
+    await Loop("readiness", look, LOOK_EVERY).run()
 
 
 async def _look(gateway: Gateway) -> None:

@@ -238,7 +238,7 @@ class RetentionLoop:
         self._next_look = gateway.clock() + FIRST_AFTER
         self._next_sum = 0.0
         self._clock = SteadyClock()
-        self._loop = Loop("retention", self.round, self._pause)
+        self._loop = Loop("retention", self.round, LOOK_EVERY, gateway.runtime.rejections.any_full.wait)
 
     async def run(self) -> None:
         try:
@@ -246,9 +246,6 @@ class RetentionLoop:
         finally:
             with suppress(StoreUnavailable):
                 await write_counts(self._gateway)
-
-    async def _pause(self) -> None:
-        await self._loop.rest(LOOK_EVERY, self._gateway.runtime.rejections.any_full.wait())
 
     async def round(self) -> None:
         await write_counts(self._gateway)

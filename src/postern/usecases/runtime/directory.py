@@ -120,8 +120,7 @@ class Directory:
 
     async def follow(self) -> None:
         """Runs as long as the gateway serves."""
-        loop = Loop("webhooks", self._refresh_or_log, lambda: loop.rest(LOOK_EVERY, self._changed.wait()))
-        await loop.run()
+        await Loop("webhooks", self._refresh_or_log, LOOK_EVERY, self._changed.wait).run()
 
     async def _refresh_or_log(self) -> None:
         self._changed.clear()

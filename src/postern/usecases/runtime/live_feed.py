@@ -134,12 +134,7 @@ class LiveFeed:
                 self._touched.clear()
                 self._publish(await self._history.some(touched))
 
-        async def pause() -> None:
-            await loop.rest(LOOK_EVERY, self._news.wait())
-            await asyncio.sleep(GATHER)
-
-        loop = Loop("live", look, pause)
-        await loop.run()
+        await Loop("live", look, LOOK_EVERY, self._news.wait, gather=GATHER).run()
 
     async def _look_at_newest(self, began: float, first: bool) -> None:
         rows = (await self._history.page(HistoryFilter(), LOOKED_AT)).rows

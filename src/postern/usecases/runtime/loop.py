@@ -23,13 +23,19 @@ class Loop:
         self,
         name: str,
         work: Callable[[], Awaitable[object]],
-        pause: Callable[[], Awaitable[object]],
+        every: float,
+        until: Callable[[], Awaitable[object]] | None = None,
+        *,
+        gather: float = 0.0,
         catch_up: Callable[[], Awaitable[object]] | None = None,
     ) -> None:
-        """``work``: one round. If it returns something true, no pause follows. ``catch_up``: called at first and each minute."""
+        """``work``: one round. If it returns something true, no pause follows. A pause lasts ``every`` seconds, or until news has
+        come, and ``gather`` seconds more, for what comes with it. ``catch_up``: called at first and each minute."""
         self._name = name
         self._work = work
-        self._pause = pause
+        self.every = every
+        self._until = until
+        self._gather = gather
         self._catch_up = catch_up
         self._catch_up_at = 0.0
         self._say_again_at = 0.0
@@ -49,9 +55,9 @@ class Loop:
                 if self._catch_up is not None and time.monotonic() >= self._catch_up_at:
                     self._catch_up_at = time.monotonic() + CATCH_UP_EVERY
                     await self._catch_up()
-                more = await self._work()
-                if not more:
-                    await self._pause()
+                if not await self._work():
+                    await self.rest(self.every, *([self._until()] if self._until else []))
+                    await asyncio.sleep(self._gather)
             except StoreUnavailable as trouble:
                 if time.monotonic() >= self._say_again_at:
                     self._say_again_at = time.monotonic() + AGAIN_AFTER

@@ -17,6 +17,7 @@ from postern.core.limits import Limits
 from postern.core.listeners import Listener
 from postern.core.operations.retention import REJECTED_BYTES
 from postern.observe.calls import CallLog
+from postern.stores.sql import wake
 from postern.usecases.runtime.directory import Directory
 from postern.usecases.runtime.endings import Endings
 from postern.usecases.runtime.key_sets import KeySets
@@ -26,6 +27,10 @@ T = TypeVar("T")
 
 PATIENCE = 22.0
 """Seconds that callers may still wait when the process is asked to end, before the server closes their connections."""
+
+
+RARELY, OFTEN = 2.0, 0.25
+"""Seconds after which a waiting caller's row is read without a wake-up, while other processes are heard and while not."""
 
 
 class CallerWait(asyncio.Event):
@@ -51,8 +56,8 @@ class Waiters:
 
     def __init__(self) -> None:
         self._events: dict[str, set[CallerWait]] = {}
-        self.look_every = 0.25
-        """Seconds after which a waiting caller's row is read without a wake-up; see `notifications.py`."""
+        self.look_every = OFTEN
+        """Seconds after which a waiting caller's row is read without a wake-up."""
         self.time_is_up = False
         """The process ends: nobody may go on waiting."""
 
@@ -240,6 +245,31 @@ class Runtime:
     """Deliveries whose start is over and not yet written down because the store is away, with the number of tries."""
     _background: set[asyncio.Task[Any]] = field(init=False, default_factory=set)
     _patient_until: float = field(init=False, default=0.0)
+
+    def hear(self, announcement: str) -> None:
+        """Wakes whom it concerns what another process has announced."""
+        word, _, about = announcement.partition(":")
+        match word:
+            case wake.CONFIGURATION:
+                self.directory.refresh_soon()
+            case wake.DUE:
+                self.due.set()
+            case wake.ANSWER:
+                self.waiters.wake(about)
+            case wake.LISTENERS:
+                self.listeners.changed.set()
+            case wake.HANDED:
+                self.listeners.wake(about)
+            case wake.LISTENING:
+                self.listeners.changed.set()
+                self.waiters.look_every = RARELY
+                self.directory.refresh_soon()
+                self.due.set()
+                self.waiters.wake_all()
+            case wake.DEAF:
+                self.waiters.look_every = OFTEN
+            case _:
+                pass  # a newer version of the program announced it
 
     async def follow_changes(self) -> None:
         """Takes in webhooks that other processes change, for as long as this is awaited."""

@@ -1,10 +1,7 @@
 """What another process announces wakes whoever waits for it here."""
 
-from collections.abc import Callable
-
 import pytest
 
-from postern.usecases.runtime import notifications
 from support.house import House
 
 ANNOUNCED = ("configuration", "due", "answer:inv_1.1", "listeners", "handed:lsn_1", "listening", "deaf")
@@ -20,24 +17,9 @@ WOKEN = {
 }
 
 
-async def hearing(house: House, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """What the store calls with each word."""
-    callbacks: list[Callable[[str], None]] = []
-
-    async def listen(on_word: Callable[[str], None]) -> None:
-        callbacks.append(on_word)
-
-    monkeypatch.setattr(house.gateway.store, "listen", listen)
-    await notifications.follow(house.gateway)
-    return callbacks[0]
-
-
 @pytest.mark.parametrize("word", ANNOUNCED)
-async def test_a_word_wakes_whom_it_concerns(
-    house: House, monkeypatch: pytest.MonkeyPatch, word: str
-) -> None:
+async def test_a_word_wakes_whom_it_concerns(house: House, word: str) -> None:
     runtime = house.gateway.runtime
-    on_word = await hearing(house, monkeypatch)
     runtime.due.clear()
     callers = runtime.waiters.waiting
     with (
@@ -53,16 +35,15 @@ async def test_a_word_wakes_whom_it_concerns(
             "listeners": runtime.listeners.changed,
             "a listener": handed,
         }
-        on_word(word)
+        runtime.hear(word)
         assert {name for name, event in events.items() if event.is_set()} == WOKEN[word]
 
 
-async def test_who_hears_nothing_looks_more_often(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    waiters = house.gateway.runtime.waiters
+async def test_who_hears_nothing_looks_more_often(house: House) -> None:
+    runtime, waiters = house.gateway.runtime, house.gateway.runtime.waiters
     alone = waiters.look_every
-    on_word = await hearing(house, monkeypatch)
-    on_word("listening")
+    runtime.hear("listening")
     assert waiters.look_every > alone
-    on_word("deaf")
+    runtime.hear("deaf")
     assert waiters.look_every == alone
-    on_word("a word of a later version")
+    runtime.hear("a word of a later version")
