@@ -55,7 +55,9 @@ class Ahead(Repository):
             put_down(connection, CHORE, newest, now)
         # Also if one that is further ahead was noticed before.
         are_ahead = times_ahead(connection) is not None
-        _make_findable_again(connection, first_id_at("inv", since), first_id_at("inv", now) if are_ahead else "")
+        _make_findable_again(
+            connection, first_id_at("inv", since), first_id_at("inv", now) if are_ahead else ""
+        )
         for column, ahead in _NOT_LATER:
             later = update(column.table).where(column > milliseconds(now + ahead))
             connection.execute(later.values({column.name: milliseconds(now)}))
