@@ -104,6 +104,8 @@ def test_a_preflight_needs_no_credential_and_a_foreign_one_is_rejected() -> None
     assert asked(rules, "https://shop.example.com").outcome == "preflight"
     assert asked(rules, "https://evil.example.com").code == "origin_not_allowed"
     assert asked(protected(), "https://shop.example.com").code == "method_not_allowed"
+    events = protected(handshake=Handshake("cloudevents"))
+    assert asked(events, "https://shop.example.com").code == "method_not_allowed"
 
 
 def test_a_simple_call_from_a_page_that_is_not_listed_is_rejected_before_its_body_is_read() -> None:

@@ -215,7 +215,9 @@ def test_a_sender_of_cloudevents_is_told_that_it_may_send() -> None:
     told = dict(answered(before("cloudevents", asked)).answer.headers)
     assert (told[b"webhook-allowed-origin"], told[b"webhook-allowed-rate"]) == (b"*", b"*")
     assert told[b"allow"] == b"POST"
-    assert isinstance(before("cloudevents", call("OPTIONS")), Unproven)
+    origin = ("webhook-request-origin", b"a.example")
+    twice = calls.call(b"", origin, origin, method="OPTIONS")
+    assert isinstance(before("cloudevents", twice), Unproven)
 
 
 @pytest.mark.parametrize(
@@ -258,14 +260,42 @@ def test_a_subscription_is_confirmed_at_amazon_alone(address: str, is_amazons: b
     assert (confirmation_at(asked) == address) is is_amazons
 
 
-@pytest.mark.parametrize("kind", ["challenge", "graph", "reachable", "x", "cloudevents"])
+def test_a_subscription_without_a_verify_token_is_confirmed_and_its_end_is_not() -> None:
+    asked = b"hub.mode=subscribe&hub.challenge=15f7d1a9&hub.topic=https%3A%2F%2Fa.example%2Ffeed"
+    strava = answered(before("strava", call("GET", query=asked)))
+    assert json.loads(strava.answer.body) == {"hub.challenge": "15f7d1a9"}
+    assert answered(before("websub", call("GET", query=asked))).answer.body == b"15f7d1a9"
+    kinds: tuple[HandshakeKind, ...] = ("strava", "websub")
+    for kind in kinds:
+        for refused in (
+            asked.replace(b"=subscribe", b"=unsubscribe"),
+            asked + b"&hub.mode=subscribe",
+            asked + b"&hub.challenge=1",
+            asked.replace(b"15f7d1a9", b"%3Cscript%3E"),
+            b"hub.mode=subscribe",
+        ):
+            assert isinstance(before(kind, call("GET", query=refused)), Unproven), refused
+        assert before(kind, call("GET")) is None and before(kind, call(query=asked)) is None
+
+
+def test_the_challenge_in_smartsheet_s_header_is_answered_once() -> None:
+    challenge = ("smartsheet-hook-challenge", b"d78dd1d3-01ce-4481")
+    found = answered(before("smartsheet", calls.call(b"", challenge)))
+    assert json.loads(found.answer.body) == {"smartsheetHookResponse": "d78dd1d3-01ce-4481"}
+    assert isinstance(before("smartsheet", calls.call(b"", challenge, challenge)), Unproven)
+    assert before("smartsheet", call()) is None
+
+
+@pytest.mark.parametrize(
+    "kind", ["challenge", "graph", "reachable", "x", "cloudevents", "websub", "smartsheet"]
+)
 def test_events_are_no_probes(kind: HandshakeKind) -> None:
     event = call(body=b'{"value":[{"id":1}],"a":1,"b":2,"challenge":"x"}')
     assert before(kind, event) is None and after(kind, event) is None
 
 
 def test_few_handshakes_come_otherwise_than_by_post() -> None:
-    by_get = {"braintree", "meta", "dropbox", "okta", "x", "reachable"}
+    by_get = {"braintree", "meta", "dropbox", "okta", "x", "reachable", "strava", "websub"}
     assert {kind for kind in HANDSHAKES if "GET" in WAYS[kind].methods} == by_get
     assert {kind for kind in HANDSHAKES if WAYS[kind].methods} == {*by_get, "cloudevents"}
 

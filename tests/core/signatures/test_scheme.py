@@ -4,6 +4,7 @@ import base64
 import hmac
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from hashlib import sha256
 
 import pytest
 from hypothesis import given
@@ -142,6 +143,52 @@ class TestSignatures:
     def test_more_candidates_than_anybody_honest_sends_are_rejected(self) -> None:
         value = ",".join(["v1=" + hexed(b"")] * MOST_CANDIDATES)
         assert code(STRIPE, call([("Stripe-Signature", f"{stripe()},{value}")])) == "signature_malformed"
+
+    def test_text_around_a_signature_has_to_be_there(self) -> None:
+        made = hexed(BODY)
+        for form, right, wrong in (
+            ("*:{signature}", [f"7:{made}", f":{made}"], [made, f"7:8:{made}", f"7{made}"]),
+            (":{signature}:", [f":{made}:"], [made, f":{made}", f"{made}:", ":", f"::{made}:"]),
+            ("k*/{signature}.", [f"k/{made}.", f"k1/{made}."], [f"1/{made}.", f"k{made}.", f"k/{made}"]),
+        ):
+            for value in right:
+                assert code({"signatureForm": form}, call([("X-Signature", value)])) == "verified by main"
+            for value in wrong:
+                found = code({"signatureForm": form}, call([("X-Signature", value)]))
+                assert found == "signature_malformed", (form, value)
+        assert (
+            scheme(signatureForm="*:{signature}", signatureKey="v1", keySeparator="=").item("x") == "v1=1:x"
+        )
+
+    def test_the_signed_digest_of_a_body_binds_it(self) -> None:
+        document = {
+            "signedContent": "{method} {header:Content-Digest}",
+            "bodyDigest": "header:content-digest",
+        }
+        assert scheme(**document).signs_body
+        assert not scheme(**{**document, "bodyDigest": ["header:Content-Digest", "header:Other"]}).signs_body
+        assert not scheme(signedContent="{headers:X-*}", bodyDigest="header:X-Digest").signs_body
+        plain = base64.b64encode(sha256(BODY).digest()).decode()
+        for value, expected in (
+            (f"sha-256=:{plain}:", "verified by main"),
+            (f"sha-512=:AAAA:,SHA-256=:{plain}:", "verified by main"),
+            (f"SHA-256={plain}", "verified by main"),
+            (sha256(BODY).hexdigest(), "verified by main"),
+            (f"sha-256=:{plain[:-2]}A=:", "signature_mismatch"),
+            ("sha-512=:AAAA:", "signature_malformed"),
+            (f"xsha-256=:{plain}:", "signature_malformed"),
+            ("", "signature_malformed"),
+        ):
+            signed = [("Content-Digest", value), ("X-Signature", hexed(f"POST {value}".encode()))]
+            assert code(document, call(signed)) == expected, value
+
+    def test_fields_of_a_form_are_signed_and_another_body_is_none(self) -> None:
+        form, signed = ("Content-Type", "application/x-www-form-urlencoded"), ("X-Signature", hexed(b"a1b2"))
+        document = {"signedContent": "{form}"}
+        assert code(document, call([form, signed], b"b=2&a=1")) == "verified by main"
+        assert code(document, call([form, signed], b"b=2&a=3")) == "signature_mismatch"
+        empty = ("X-Signature", hexed(b""))
+        assert code(document, call([empty], b"{}")) == "signature_malformed"
 
 
 class TestSecrets:
@@ -359,6 +406,12 @@ class TestDocuments:
             ({"signatureKey": "v1"}, "keySeparator"),
             ({"itemSeparator": ",", "keySeparator": ","}, "keySeparator"),
             ({"timestamp": "item:t"}, "keySeparator"),
+            ({"signatureForm": "v1"}, "signatureForm"),
+            ({"signatureForm": "*{signature}"}, "signatureForm"),
+            ({"signatureForm": "{signature}*"}, "signatureForm"),
+            ({"signatureForm": "*:*:{signature}"}, "signatureForm"),
+            ({"signatureForm": "{signature}{signature}"}, "signatureForm"),
+            ({"algorithm": "jwt_hs256", "signatureForm": "x{signature}"}, "signedContent"),
             ({"encoding": "base32"}, "encoding"),
             ({"encoding": ["hex"]}, "encoding"),
             ({"signedContent": ""}, "signedContent"),

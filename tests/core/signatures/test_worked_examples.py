@@ -42,6 +42,16 @@ def token(key: str, claims: dict[str, Any]) -> str:
     return (signed + b"." + made).decode()
 
 
+def message_signature(key: str, body: bytes, at: int) -> Headers:
+    digest = f"sha-256=:{base64.b64encode(sha256(body).digest()).decode()}:"
+    signed = f'("@method" "@target-uri" "content-digest");created={at};keyid="shop"'
+    lines = ['"@method": POST', f'"@target-uri": {URL}', f'"content-digest": {digest}']
+    base = "\n".join([*lines, f'"@signature-params": {signed}'])
+    made = based(key.encode(), base.encode(), "sha256")
+    headers = {"Content-Digest": digest, "Signature-Input": f"sig1={signed}"}
+    return {**headers, "Signature": f"sig1=:{made}:"}
+
+
 Signer = Callable[[str, bytes, int], Headers]
 
 SIGNERS: dict[str, Signer] = {
@@ -75,15 +85,27 @@ SIGNERS: dict[str, Signer] = {
         "Authorization": "Bearer "
         + token(key, {"iss": "Vonage", "iat": at, "jti": "j", "payload_hash": sha256(body).hexdigest()})
     },
+    "Worldpay (Access)": lambda key, body, at: {
+        "Event-Signature": f"1/SHA256/{'0' * 64},2/SHA256/{hexed(key, body)}"
+    },
+    "Paystack, with a time": lambda key, body, at: {
+        "x-paystack-signature": f"t={at},v1=key_1:{hexed(key, f'{at}.'.encode() + body, 'sha512')}"
+    },
+    "Mandrill (Mailchimp Transactional)": lambda key, body, at: {
+        "X-Mandrill-Signature": based(key.encode(), f"{URL}events[17]x1".encode(), "sha1"),
+        "Content-Type": "application/x-www-form-urlencoded",
+    },
+    "HTTP Message Signatures (RFC 9421)": lambda key, body, at: message_signature(key, body, at),
 }
+FORM = b"x=1&events=%5B17%5D"
 SIGNS_NO_BODY = {"Mercado Pago"}
 
 
-def call(headers: Headers, body: bytes, query: bytes = b"data.id=17&type=payment") -> Call:
+def call(headers: Headers, body: bytes, query: bytes = b"") -> Call:
     pairs = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-    form = b"application/x-www-form-urlencoded" if body.startswith(b"events=") else b"application/json"
+    if "Content-Type" not in headers:
+        pairs.append((b"content-type", b"application/json"))
     at, base = float(NOW), "https://hooks.example.com"
-    pairs.append((b"content-type", form))
     return Call("POST", b"/webhook/abc", query, tuple(pairs), body, "192.0.2.1", at, base)
 
 
@@ -95,24 +117,27 @@ def test_every_example_has_a_signer() -> None:
 def test_an_example_takes_its_sender_s_calls_and_no_others(name: str) -> None:
     scheme = SignatureScheme.from_document(json.loads(SCHEMES[name]))
     credential = SignatureCredential(scheme, SECRET.encode(), public_url=URL)
-    body, sign = b'{"id": "17", "event_id": "17"}', SIGNERS[name]
+    body, sign = b'{"id": "17", "event_id": "17", "eventId": "17"}', SIGNERS[name]
+    if "{form}" in scheme.signed_content:
+        body = FORM
+    query = b"data.id=17" if name in SIGNS_NO_BODY else b""
 
     def verdict(sent: Call) -> str:
         found = credential.check(sent)
         return found.code if isinstance(found, Unproven) else "verified"
 
-    genuine = call(sign(SECRET, body, NOW), body)
+    genuine = call(sign(SECRET, body, NOW), body, query)
     assert verdict(genuine) == "verified"
     if scheme.delivery_id:
         checked = credential.check(genuine)
         assert isinstance(checked, VerifiedCall) and checked.delivery_id
-    altered = call(sign(SECRET, body, NOW), body.replace(b"17", b"18"), b"data.id=18&type=payment")
+    altered = call(sign(SECRET, body, NOW), body.replace(b"17", b"18"), query.replace(b"17", b"18"))
     assert verdict(altered) == "signature_mismatch"
-    only_body = call(sign(SECRET, body, NOW), body + b" ")
+    only_body = call(sign(SECRET, body, NOW), body + b" ", query)
     assert verdict(only_body) == ("verified" if name in SIGNS_NO_BODY else "signature_mismatch")
     other = base64.b64encode(b"another key of thirty-two bytes.").decode()
-    assert verdict(call(sign(other, body, NOW), body)) == "signature_mismatch"
+    assert verdict(call(sign(other, body, NOW), body, query)) == "signature_mismatch"
     assert verdict(call({}, body)) == "signature_missing"
     if scheme.timestamp:
-        stale = call(sign(SECRET, body, NOW - scheme.tolerance_seconds - 1), body)
+        stale = call(sign(SECRET, body, NOW - scheme.tolerance_seconds - 1), body, query)
         assert verdict(stale) == "timestamp_expired"

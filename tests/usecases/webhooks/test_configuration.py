@@ -180,6 +180,7 @@ def test_a_list_has_its_longest() -> None:
         ),
         ({"authentication": {"method": "hmac", "secret": "s"}}, "authentication.provider", "is required"),
         ({"fieldMapping": {"fieldOne": "a..b"}}, "fieldMapping.fieldOne", ""),
+        ({"fieldMapping": {"fieldOne": "Header:ce-type"}}, "fieldMapping.fieldOne", "out of the body"),
         ({"fieldMapping": {"fieldFive": "a"}}, "fieldMapping.fieldFive", "is not a known setting"),
         ({"duplicateProtection": {"key": "a..b"}}, "duplicateProtection.key", ""),
         ({"duplicateProtection": {"key": "body:a..b"}}, "duplicateProtection.key", ""),

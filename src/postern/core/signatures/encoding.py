@@ -2,11 +2,13 @@
 
 import base64
 import binascii
+import re
 import unicodedata
 from collections.abc import Callable
 from hashlib import sha1, sha256
 from typing import Literal, get_args
 
+Decode = Callable[[bytes], bytes | None]
 Encoding = Literal["hex", "base64", "base64url", "auto"]
 SecretEncoding = Literal["utf8", "utf8_nfkd", "base64", "hex", "sha1"]
 """NFKD takes letters and their accents apart, as EasyPost does with its secret; Braintree's key is the SHA-1 of the text."""
@@ -51,7 +53,7 @@ def signing_key(secret: bytes, encoding: SecretEncoding = "utf8", prefix: str = 
     return text
 
 
-def decoder(encoding: Encoding, sizes: range = _DIGEST_SIZES) -> Callable[[bytes], bytes | None]:
+def decoder(encoding: Encoding, sizes: range = _DIGEST_SIZES) -> Decode:
     """Reads digests and signatures of that many bytes; None for what is none. One can be spelt in more than one way."""
 
     def hexadecimal(text: bytes) -> bytes | None:
@@ -85,8 +87,32 @@ def decoder(encoding: Encoding, sizes: range = _DIGEST_SIZES) -> Callable[[bytes
             return lambda text: hexadecimal(text) if fewest <= len(text) <= most else base_64(text)
 
 
-decode_digest = decoder("auto")
-"""A SHA-256 digest in hex or base64, told apart by its length."""
+_plain_digest = decoder("auto")
+_CONTENT_DIGEST = re.compile(rb"(?:^|,)\s*sha-256=:?([A-Za-z0-9+/=]+):?\s*(?:,|$)", re.IGNORECASE)
+
+
+def decode_digest(text: bytes) -> bytes | None:
+    """A SHA-256 digest in hex or base64, told apart by its length, or that of a ``Content-Digest`` (RFC 9530)."""
+    member = _CONTENT_DIGEST.search(text)
+    return _plain_digest(member[1] if member else text)
+
+
+def within(form: str, decode: Decode) -> Decode:
+    """Decodes what stands in the place of ``{signature}`` in this form. A * there is any text, up to what follows it."""
+    before, _, after = form.encode().partition(b"{signature}")
+    head, star, tail = before.partition(b"*")
+
+    def read(text: bytes) -> bytes | None:
+        if not (text.startswith(head) and text.endswith(after)):
+            return None
+        inner = text[len(head) : len(text) - len(after)]
+        if star:
+            _, found, inner = inner.partition(tail)
+            if not found:
+                return None
+        return decode(inner)
+
+    return read
 
 
 def encoding_words(encoding: Encoding, sizes: range) -> str:

@@ -22,6 +22,7 @@ from postern.core.signatures.select import in_body
 HandshakeKind = Literal[
     "none", "slack", "meta", "xero", "woocommerce_ping", "zoom", "notion", "asana", "twitch", "dropbox",
     "reachable", "challenge", "graph", "cloudevents", "event_grid", "okta", "discord", "x", "braintree", "sns",
+    "strava", "websub", "smartsheet",
 ]  # fmt: skip
 HANDSHAKES: tuple[HandshakeKind, ...] = get_args(HandshakeKind)
 OF_A_SCHEME: frozenset[HandshakeKind] = frozenset(
@@ -220,9 +221,7 @@ def _cloudevents(call: Call, _: Handshake) -> Reply:
     if call.method != "OPTIONS":
         return None
     if len(origins) != 1:
-        return Unproven(
-            "credential_missing", "an OPTIONS call without WebHook-Request-Origin asks for nothing"
-        )
+        return Unproven("credential_missing", "WebHook-Request-Origin was sent more than once")
     headers = [(b"webhook-allowed-origin", b"*"), (b"allow", b"POST"), _NO_STORE]
     if call.header(b"webhook-request-rate"):
         headers.append((b"webhook-allowed-rate", b"*"))
@@ -323,6 +322,24 @@ def _xero(call: Call, _: Handshake) -> Reply:
     return _empty("the sender's intent to receive was answered") if is_none else None
 
 
+def _subscribed(call: Call, member: str = "") -> Reply:
+    """Echoed without a verify token, to anybody: calls are proven by themselves. Who ends a subscription nobody can tell."""
+    modes, challenges = _parameters(call, b"hub.mode"), _parameters(call, b"hub.challenge")
+    if call.method != "GET" or not modes:
+        return None
+    if modes != [b"subscribe"] or len(challenges) != 1:
+        return Unproven("credential_missing", "only a subscription is confirmed without a verify token")
+    return _answered(challenges[0], "hub.challenge", member)
+
+
+def _smartsheet(call: Call, _: Handshake) -> Reply:
+    challenges = call.header(b"smartsheet-hook-challenge")
+    if call.method != "POST" or not challenges:
+        return None
+    challenge = challenges[0] if len(challenges) == 1 else b""
+    return _answered(challenge, "challenge", "smartsheetHookResponse")
+
+
 def _dropbox(call: Call, _: Handshake) -> Reply:
     challenges = _parameters(call, b"challenge")
     return _answered(challenges[0], "challenge") if call.method == "GET" and len(challenges) == 1 else None
@@ -370,6 +387,9 @@ WAYS: dict[HandshakeKind, Way] = {
     "asana": Way(_asana),
     "twitch": Way(after=_twitch),
     "dropbox": Way(_dropbox, methods=_GET),
+    "strava": Way(lambda call, _: _subscribed(call, "hub.challenge"), methods=_GET),
+    "websub": Way(lambda call, _: _subscribed(call), methods=_GET),
+    "smartsheet": Way(_smartsheet),
     "reachable": Way(_reachable, methods=_GET | {"HEAD"}),
     "challenge": Way(_challenge),
     "graph": Way(_graph),

@@ -125,6 +125,14 @@ def _text(value: Any) -> str:
     return value
 
 
+def _form(value: Any) -> str:
+    before, signature, after = _text(value).partition("{signature}")
+    star, rest = before.partition("*")[1:]
+    if value and (not signature or "*" in rest + after or "{signature}" in after or (star and not rest)):
+        raise _Wrong("{signature} once, with text around it; one * before it may stand for any text")
+    return f"{before}{signature}{after}"
+
+
 def _template(value: Any) -> str:
     if not isinstance(value, str):
         raise _Wrong("a text, for example {timestamp}.{body}")
@@ -197,6 +205,7 @@ _WORDS = {
     "item_separator": "Divides a value into several items.",
     "key_separator": "Divides an item, at its first occurrence, into key and value.",
     "signature_key": "Only items with this key count: v1 of t=1700000000,v1=5f1d…. A prefix such as sha256= is the key sha256 before the separator =.",
+    "signature_form": "The text around the signature within an item, like :{signature}: of RFC 9421. A * before it stands for any text, up to what follows the *: *:{signature} takes 7:5f1d….",
     "algorithm": "The algorithm that makes the signatures: with a shared secret, the sender's private key, or the key of its certificate.",
     "keys_from": "For signed tokens: the address of the sender's public keys, a key set (JWKS).",
     "secret_claim": "For tokens with a key set: the claim that must equal the secret that is set. If it is not the audience (aud), the audience must be one of audiences, or without such the webhook's URL. For signatures with a certificate: the field of the body that must equal it.",
@@ -232,6 +241,7 @@ class SignatureScheme(msgspec.Struct, frozen=True, rename="camel", forbid_unknow
     item_separator: Annotated[str, _separator(",; &")] = ""
     key_separator: Annotated[str, _separator("=,|")] = ""
     signature_key: Annotated[str, _TEXT] = ""
+    signature_form: Annotated[str, Reader(_form, _TEXT.schema | {"examples": ["*:{signature}"]})] = ""
     algorithm: Annotated[Algorithm, _one_of(ALGORITHMS, "hmac_sha256")] = "hmac_sha256"
     keys_from: Annotated[str, _HTTPS] = ""
     secret_claim: Annotated[str, Reader(lambda value: _text(value) or "aud", _TEXT.schema)] = "aud"
@@ -283,7 +293,24 @@ class SignatureScheme(msgspec.Struct, frozen=True, rename="camel", forbid_unknow
     def signs_body(self) -> bool:
         if is_token(self.algorithm):
             return bool(self.body_claim)
-        return any(token.kind in SIGNS_BODY for token in parse_template(self.signed_content))
+        tokens = parse_template(self.signed_content)
+        return any(token.kind in SIGNS_BODY for token in tokens) or self.signs_digest
+
+    @property
+    def signs_digest(self) -> bool:
+        """Returns whether each place of the body's digest is signed, so that none can be left out."""
+        tokens = parse_template(self.signed_content)
+        signed = {token.ref for token in tokens if token.kind in ("header", "query")}
+        by_fields = any(token.kind == "form" for token in tokens)  # they bind a body, too
+        places = map(parse_ref, self.body_digest)
+        return bool(self.body_digest) and not by_fields and all(place in signed for place in places)
+
+    def item(self, signature: str) -> str:
+        """The item that carries this signature, as the sender writes it."""
+        key = f"{self.signature_key}{self.key_separator}" if self.signature_key else ""
+        return key + (self.signature_form or "{signature}").replace("*", "1").replace(
+            "{signature}", signature
+        )
 
     def signs(self, ref: Ref) -> bool:
         return (ref.kind == "body" and self.signs_body) or any(
@@ -377,7 +404,12 @@ def _disagreements(scheme: SignatureScheme) -> list[FieldError]:
             token
             and (
                 scheme.signed_content != "{body}"
-                or bool(scheme.item_separator or scheme.key_separator or scheme.body_digest)
+                or bool(
+                    scheme.item_separator
+                    or scheme.key_separator
+                    or scheme.signature_form
+                    or scheme.body_digest
+                )
             ),
             "signedContent",
             "a token says itself what it signs: leave this and the separators",
@@ -421,11 +453,6 @@ def _disagreements(scheme: SignatureScheme) -> list[FieldError]:
             "timestamp" in kinds and not scheme.timestamp_required,
             "timestampRequired",
             "{timestamp} is signed, so it is always required",
-        ),
-        (
-            "form" in kinds and not scheme.body_digest,
-            "bodyDigest",
-            "{form} is signed, so say where the digest of a body is that is no form",
         ),
         (
             bool(scheme.free_value) and scheme.free_value not in map(str, scheme.covered_refs),

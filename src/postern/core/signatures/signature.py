@@ -15,7 +15,14 @@ from postern.core.calls.call import Call
 from postern.core.calls.content import is_form
 from postern.core.signatures.algorithms import ALGORITHM_KINDS, DIGESTS, is_certificate, is_shared, is_token
 from postern.core.signatures.credential import Credential, Matched, Unproven, VerifiedCall
-from postern.core.signatures.encoding import decode_digest, decoder, encoding_words, is_stand_in, signing_key
+from postern.core.signatures.encoding import (
+    decode_digest,
+    decoder,
+    encoding_words,
+    is_stand_in,
+    signing_key,
+    within,
+)
 from postern.core.signatures.freshness import FORMAT_WORDS, out_of_window, parse_timestamp
 from postern.core.signatures.keys.certificate import CertificateKey
 from postern.core.signatures.keys.key import Key, SignatureValues
@@ -91,12 +98,15 @@ class SignatureCredential(Credential):
         self._item_separator = scheme.item_separator.encode()
         self._key_separator = scheme.key_separator.encode()
         self._key = scheme.signature_key.encode()
-        self._decode = (
-            (lambda text: text) if is_token(scheme.algorithm) else decoder(scheme.encoding, self.sizes)
-        )
+        decode = decoder(scheme.encoding, self.sizes)
+        self._decode = within(scheme.signature_form, decode) if scheme.signature_form else decode
+        if is_token(scheme.algorithm):
+            self._decode = lambda text: text
         self._timestamp = _located(scheme.timestamp)
         self._digest = _located(scheme.body_digest)
-        self._needs_digest = bool(scheme.body_digest) and require_timestamp_and_digest
+        self._needs_digest = scheme.signs_digest or (
+            bool(scheme.body_digest) and require_timestamp_and_digest
+        )
         digest_binds = self._needs_digest and all(scheme.signs(place.ref) for place in self._digest)
         self.body_is_signed = scheme.signs_body or digest_binds
         self._signs_id = "id" in self.content.kinds
@@ -147,7 +157,7 @@ class SignatureCredential(Credential):
         if not matching:
             return self._mismatch(reading, fetched)
         matched = matching[0]
-        rejected = self._digest_rejected(call) if self._digest else None
+        rejected = self._digest_rejected(call) if self._digest or self._signs_form else None
         if rejected is None and reading.signed_at is not None:
             rejected = out_of_window(reading.signed_at, call.received_at, self.tolerance)
         if rejected is None:
@@ -295,7 +305,10 @@ class SignatureCredential(Credential):
 
     def _digest_rejected(self, call: Call) -> tuple[str, str] | None:
         digests = [(place.ref, value) for place in self._digest for value in place.find(call) if value]
-        if not digests and (self._needs_digest or (self._signs_form and call.body and not is_form(call))):
+        is_no_form = self._signs_form and bool(call.body) and not is_form(call)
+        if is_no_form and not self._digest:
+            return "signature_malformed", "the fields of a form are signed, and the body is no form"
+        if not digests and (self._needs_digest or is_no_form):
             return (
                 "signature_malformed",
                 f"the SHA-256 of the body is required in {in_words(*self.scheme.body_digest)}, and was not sent",

@@ -66,6 +66,8 @@ def account_problem(account: str) -> str | None:
 
 
 def mapped_path(path: str) -> str | None:
+    if path.lower().startswith("header:"):
+        raise ValueError("a field is taken out of the body; no header is mapped")
     return without(path_problem)(path) if path else None
 
 

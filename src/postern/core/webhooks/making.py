@@ -280,7 +280,7 @@ def _signature_value(scheme: SignatureScheme) -> str:
         for text in places
         if text.startswith("item:")
     ]
-    parts.append(f"{scheme.signature_key}{between}{_SIGNATURE}" if scheme.signature_key else _SIGNATURE)
+    parts.append(scheme.item(_SIGNATURE))
     if len(parts) > 1 and not scheme.item_separator:
         raise CannotMake("the scheme does not say what divides the parts of its signature")
     return scheme.item_separator.join(parts)

@@ -249,10 +249,9 @@ def _steps(
 
 def _expected(credential: SignatureCredential, content: bytes) -> Iterator[tuple[Matched, str]]:
     scheme = credential.scheme
-    before = scheme.signature_key + scheme.key_separator if scheme.signature_key else ""
     for which, key in credential.keys.items():
         if scheme.algorithm in DIGESTS:  # of a pair of keys nobody but the sender can say it
-            yield which, before + write_digest(key.sign(content), scheme.encoding)
+            yield which, scheme.item(write_digest(key.sign(content), scheme.encoding))
 
 
 def _received(scheme: SignatureScheme, call: Call) -> tuple[str, ...]:

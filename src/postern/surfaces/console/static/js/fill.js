@@ -1,9 +1,9 @@
 // The custom scheme's three shapes: each fills in the fields that make it up.
 
 const SHAPES = {
-  header: { itemSeparator: "", keySeparator: "", signatureKey: "", signedContent: "{body}", timestamp: "" },
-  prefixed: { itemSeparator: "", keySeparator: "equals", signatureKey: "sha256", signedContent: "{body}", timestamp: "" },
-  listed: { itemSeparator: "comma", keySeparator: "equals", signatureKey: "v1", signedContent: "{timestamp}.{body}", timestamp: "item:t", toleranceSeconds: "300" },
+  header: { itemSeparator: "", keySeparator: "", signatureForm: "", signatureKey: "", signedContent: "{body}", timestamp: "" },
+  prefixed: { itemSeparator: "", keySeparator: "equals", signatureForm: "", signatureKey: "sha256", signedContent: "{body}", timestamp: "" },
+  listed: { itemSeparator: "comma", keySeparator: "equals", signatureForm: "", signatureKey: "v1", signedContent: "{timestamp}.{body}", timestamp: "item:t", toleranceSeconds: "300" },
 };
 
 export function start() {

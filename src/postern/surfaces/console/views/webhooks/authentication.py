@@ -19,7 +19,7 @@ SHAPES = {
 """Nearly every scheme has one of three shapes; the rest of its form follows from that."""
 
 SECRET_NAMES = ("token", "secondToken", "secret", "secondSecret", "verifyToken")
-_LISTS = ("signature", "timestamp", "deliveryId", "issuers")
+_LISTS = ("signature", "timestamp", "deliveryId", "issuers", "audiences")
 
 
 def made_here(patch: Document, saved: Authentication | None = None) -> dict[str, str]:
@@ -92,6 +92,8 @@ _TEXTS = (
     "secretEncoding",
     "secretPrefix",
     "signatureKey",
+    "signatureForm",
+    "freeValue",
     "timestampFormat",
     "itemSeparator",
     "keySeparator",
