@@ -4,7 +4,7 @@ import asyncio
 
 from structlog.testing import capture_logs
 
-from postern.wiring.serving import going_on
+from postern.wiring.serving import Service
 
 
 async def follows_nothing() -> None:
@@ -21,7 +21,7 @@ async def never_ends() -> None:
 
 async def test_an_end_by_an_error_is_in_the_log_at_once_and_no_other_end_is() -> None:
     with capture_logs() as lines:
-        tasks = [going_on(one()) for one in (ends, follows_nothing, never_ends)]
+        tasks = [Service(one).begin() for one in (ends, follows_nothing, never_ends)]
         tasks[2].cancel()
         await asyncio.wait(tasks)
         await asyncio.sleep(0)

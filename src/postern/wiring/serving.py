@@ -6,10 +6,10 @@ import gc
 import os
 import signal
 import socket
-from collections.abc import Coroutine
-from contextlib import nullcontext, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager, nullcontext, suppress
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from postern.core.address import ClientAddresses
 from postern.core.history.invocation import StoreUnavailable
@@ -49,8 +49,6 @@ from postern.wiring.workers.worker import Lifeline, WorkerMetrics, WorkerSlot
 
 LOOK_EVERY = 1.0
 
-Worker = Scheduler | Replayer | FindableLoop | ListenersLoop | AlarmLoop | TellLoop | EndingsLoop
-
 
 async def serve(settings: Settings, slot: WorkerSlot | None = None, lines: DevLines | None = None) -> None:
     """``slot``: in a worker, what its parent has given it. The parent holds the data folder and has greeted the
@@ -77,31 +75,7 @@ async def serve(settings: Settings, slot: WorkerSlot | None = None, lines: DevLi
                 if lifeline:
                     lifeline.serving()
 
-            # These are cut off at the end, wherever they are.
-            watching = [
-                going_on(gateway.runtime.follow_changes()),
-                going_on(gateway.store.listen(gateway.runtime.hear)),
-                going_on(readiness.watch(gateway)),
-                going_on(_stay_alone(gateway)),
-                going_on(RetentionLoop(gateway).run()),
-                going_on(rehearse(gateway)),
-                *([going_on(lines.follow(gateway))] if lines else []),
-            ]
-            endings = EndingsLoop(gateway)
-            # These are asked to end, and waited for: a round of theirs writes more than once, and a half of it would stay.
-            workers: list[Worker] = [
-                Scheduler(gateway),
-                Replayer(gateway),
-                FindableLoop(gateway),
-                ListenersLoop(gateway),
-                AlarmLoop(gateway),
-                TellLoop(gateway),
-                endings,
-            ]
-            working = [going_on(worker.run()) for worker in workers]
-            dispatcher = Dispatcher(gateway)
-            dispatching = [going_on(dispatcher.run())] if gateway.engine is not None else []
-            try:
+            async with _services(gateway, lines):
                 addresses = ClientAddresses(settings.trusted_proxies, settings.client_header)
                 app = make_app(gateway, addresses, worker_metrics.all if worker_metrics else None)
                 if not slot:  # last of all: its password is shown once it serves, and a moment in between would be too long
@@ -118,28 +92,54 @@ async def serve(settings: Settings, slot: WorkerSlot | None = None, lines: DevLi
                             when_up,
                             gateway.runtime.begin_to_end,
                         )
-            finally:
-                for task in watching:
-                    task.cancel()
-                for worker in workers:
-                    worker.stop()
-                await asyncio.gather(*watching, *working, return_exceptions=True)
-                dispatcher.stop()
-                # A start that is cut off here may have reached the engine, and would be asked for again by
-                # the next process.
-                await asyncio.wait(
-                    [asyncio.create_task(gateway.runtime.finish(START_TIMEOUT)), *dispatching],
-                    timeout=START_TIMEOUT,
-                )
-                with suppress(StoreUnavailable):
-                    await endings.write()
 
 
-def going_on(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-    """What goes on until the process ends. Where it ends before by an error, the log says so then."""
-    task = asyncio.create_task(work)
-    task.add_done_callback(_say_if_it_failed)
-    return task
+Work = Callable[[], Coroutine[Any, Any, None]]
+
+
+class Service(NamedTuple):
+    """What goes on while the gateway serves. Where it ends before by an error, the log says so then."""
+
+    run: Work
+    stop: Callable[[], None] | None = None
+    """Asks it to end, which is waited for: a round of it writes more than once, and a half of it would stay. Without this it is
+    cut off, wherever it is."""
+
+    def begin(self) -> asyncio.Task[None]:
+        task = asyncio.create_task(self.run())
+        task.add_done_callback(_say_if_it_failed)
+        return task
+
+
+@asynccontextmanager
+async def _services(gateway: Gateway, lines: DevLines | None) -> AsyncIterator[None]:
+    watches: list[Work] = [
+        gateway.runtime.follow_changes,
+        partial(gateway.store.listen, gateway.runtime.hear),
+        partial(readiness.watch, gateway),
+        partial(_stay_alone, gateway),
+        RetentionLoop(gateway).run,
+        partial(rehearse, gateway),
+        *([partial(lines.follow, gateway)] if lines else []),
+    ]
+    loops = (Scheduler, Replayer, FindableLoop, ListenersLoop, AlarmLoop, TellLoop)
+    endings, dispatcher = EndingsLoop(gateway), Dispatcher(gateway)
+    workers = [endings, *(one(gateway) for one in loops)]
+    services = [*map(Service, watches), *(Service(one.run, one.stop) for one in workers)]
+    running = {one.begin(): one.stop for one in services}
+    starting = [Service(dispatcher.run).begin()] if gateway.engine is not None else []
+    try:
+        yield
+    finally:
+        for task, stop in running.items():
+            (stop or task.cancel)()
+        await asyncio.gather(*running, return_exceptions=True)
+        dispatcher.stop()
+        # A start that is cut off here may have reached the engine, and would be asked for again by the next process.
+        finishing = asyncio.create_task(gateway.runtime.finish(START_TIMEOUT))
+        await asyncio.wait([finishing, *starting], timeout=START_TIMEOUT)
+        with suppress(StoreUnavailable):
+            await endings.write()
 
 
 def _say_if_it_failed(task: asyncio.Task[None]) -> None:
