@@ -77,6 +77,7 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
     "idempotency.once": {"mcp": OWN_MEANS, "cli": OWN_MEANS},
     "listeners.answer": dict.fromkeys(("mcp", "console"), BY_A_LISTENER),
     "listeners.ask": dict.fromkeys(("mcp", "console"), BY_A_LISTENER),
+    "listeners.end": {"console": "it hinders nobody there, and `postern listeners end` does it"},
     "listeners.enter": dict.fromkeys(("mcp", "console"), BY_A_LISTENER),
     "live.follow": {"mcp": IS_A_STREAM, "cli": IS_A_STREAM, "console": IS_FOR_EYES},
     "live.watch": of_the_console(IS_FOR_EYES),

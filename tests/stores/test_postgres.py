@@ -4,18 +4,15 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
-from msgspec.structs import replace
-from sqlalchemy import Connection, event, text, update
+from sqlalchemy import Connection, text, update
 
 from postern.core.access.audit import AuditEntry
 from postern.core.deliveries.delivery import Started, delivery_key
 from postern.core.history.invocation import HistoryFilter, StoreUnavailable
 from postern.core.history.replay import Replay
-from postern.core.listeners import LEASE, AlreadyAnswered, GoneListener, Listener
 from postern.stores.history.retention import Retention
 from postern.stores.sql import schema
 from postern.stores.sql.tables import deliveries
@@ -138,26 +135,3 @@ def test_ids_are_compared_byte_by_byte_whatever_the_server_was_set_up_with(migra
         asked = "SELECT DISTINCT collation_name FROM information_schema.columns WHERE table_schema = 'public' AND table_name <> 'alembic_version'"
         found = connection.execute(f"{asked} AND data_type = 'character varying'".encode()).fetchall()
         assert found == [("C",)]
-
-
-async def test_a_listener_takes_the_place_of_one_that_another_process_ends_just_then(
-    migrated_url: str,
-) -> None:
-    loop = asyncio.get_running_loop()
-    holder = Listener("lsn_1", "ada@laptop", "usr_1", "ada", "", NOW, NOW + LEASE, "wh_1")
-    successor = replace(holder, id="lsn_2", name="bob@desk")
-    gone: list[GoneListener | None] = []
-
-    def ends(_: Any, __: Any, statement: str, *___: Any) -> None:
-        if statement.startswith("INSERT INTO listeners") and not gone:
-            ending = other.listeners.end(holder, "ada", NOW, None)
-            gone.append(asyncio.run_coroutine_threadsafe(ending, loop).result(PATIENCE))
-
-    async with opened(migrated_url) as store, opened(migrated_url) as other:
-        await store.listeners.enter(holder, None)
-        event.listen(store.database.writer, "after_cursor_execute", ends)
-        await store.listeners.enter(successor, None)
-        assert gone[0] is not None and gone[0].listener == holder
-        with pytest.raises(AlreadyAnswered) as refused:
-            await store.listeners.enter(replace(holder, id="lsn_3", name="eve@desk"), None)
-        assert refused.value.holder == successor

@@ -9,11 +9,8 @@ from structlog.testing import capture_logs
 
 from postern.core.access.accounts import Actor
 from postern.settings import Settings
-from postern.usecases.listeners import listeners
-from postern.usecases.listeners.listeners import EnterRequest
 from postern.wiring import gateway as gateway_module
 from postern.wiring.gateway import opened
-from support.desk import Desk
 from support.program import clean_environment, run_command
 
 ADA = Actor("ada", "write", "usr_ada", "ses_1")
@@ -31,18 +28,6 @@ def test_what_is_derived_from_the_key_stays_what_it_was() -> None:
     """Another way would end every response token and forget every browser with an upgrade."""
     (derived,) = gateway_module._derived(["key"], b"postern known browsers")
     assert derived.hex() == "8b138286a23c2085d1db7504f0c26d97d0674d7f3fe4b12bab6afadab571ee81"
-
-
-async def test_it_knows_who_listens(settings: Settings) -> None:
-    async with opened(settings, ADDRESS) as gateway:
-        webhook = await Desk(gateway).webhook(synchronousResponse={"enabled": True, "timeoutSeconds": 20})
-        entered = await listeners.enter(
-            gateway, ADA, EnterRequest(name="ada@laptop", answers=webhook), "192.0.2.7"
-        )
-    async with opened(settings, ADDRESS) as gateway:
-        answering = gateway.runtime.listeners.answering(webhook, gateway.clock())
-        assert answering is not None
-        assert answering.id == entered.id
 
 
 async def test_one_that_cannot_start_leaves_no_database_open(settings: Settings, tmp_path: Path) -> None:

@@ -3,8 +3,7 @@
 from msgspec import Struct
 
 LEASE = 10.0
-"""Seconds that a silent listener counts as there: longer than a gateway takes to restart, and short, because callers may
-be waiting for a dead one."""
+"""Seconds that a silent listener counts as there: longer than a gateway takes to restart."""
 ENDED_KEPT = 300.0
 """Seconds for which an ended listener can still ask who has ended it."""
 
@@ -19,8 +18,6 @@ class Listener(Struct, frozen=True):
     address: str
     since: float
     lease_until: float
-    answers: str | None = None
-    """The webhook whose calls it answers in the place of the engine. One listener at a time can."""
     ended_by: str | None = None
 
     def is_there(self, now: float) -> bool:
@@ -28,7 +25,7 @@ class Listener(Struct, frozen=True):
 
 
 class Handed(Struct, frozen=True):
-    """A recorded call that was given to a listener."""
+    """A recorded call that was given to a listener, to be seen again."""
 
     id: str
     invocation_id: str
@@ -37,27 +34,10 @@ class Handed(Struct, frozen=True):
     """The listener's name."""
     owner: str
     at: float
-    delivery_key: str | None = None
-    """The delivery whose caller waits for the answer; None for a replay, for which nobody waits."""
-    asked_by: str | None = None
-    """Who had it replayed."""
+    asked_by: str
+    """The person who had it replayed."""
     ended_at: float | None = None
     status: int | None = None
     """The status that the listener's program answered."""
     duration_us: int | None = None
     error: str = ""
-
-
-class GoneListener(Struct, frozen=True):
-    """A listener that has gone, and the keys of the deliveries whose callers waited for it."""
-
-    listener: Listener
-    unanswered: tuple[str, ...]
-
-
-class AlreadyAnswered(Exception):
-    """Another listener, the holder, answers the calls of this webhook."""
-
-    def __init__(self, holder: Listener) -> None:
-        super().__init__(holder.name)
-        self.holder = holder

@@ -1,6 +1,6 @@
 """A call in one line, as lists and the live feed show it."""
 
-from typing import Any, Literal
+from typing import Literal
 
 from postern.core.history import invocation as recorded
 from postern.core.history.invocation import Status, status_of
@@ -43,8 +43,6 @@ class InvocationSummary(View, kw_only=True):
     ended_at: Time | UnsetType | None = UNSET
     error: str | UnsetType | None = UNSET
     workflows: list[str] | UnsetType | None = UNSET
-    listener: str | UnsetType | None = UNSET
-    """The `postern listen` that the call was handed to in the place of the engine."""
 
     @property
     def other_values(self) -> list[str]:
@@ -74,19 +72,12 @@ def summary_of(story: recorded.Story) -> InvocationSummary:
         run_state=run_state_of(newest) if newest else UNSET,
         ended_at=Time.maybe(newest.ended_at) if newest else UNSET,
         error=newest.error or None if newest else UNSET,
-        workflows=_last_logged(newest, "workflows") if newest else UNSET,
-        listener=listener_of(newest) if newest else UNSET,
+        workflows=_workflows_of(newest) if newest else UNSET,
     )
 
 
-def listener_of(delivery: recorded.Delivery) -> str | None:
-    """The listener that it was handed to in the place of the engine."""
-    found: str | None = _last_logged(delivery, "listener")
-    return found
-
-
-def _last_logged(delivery: recorded.Delivery, name: Literal["workflows", "listener"]) -> Any:
-    return next((entry[name] for entry in reversed(delivery.log) if name in entry), None)
+def _workflows_of(delivery: recorded.Delivery) -> list[str] | None:
+    return next((entry["workflows"] for entry in reversed(delivery.log) if "workflows" in entry), None)
 
 
 def run_state_of(delivery: recorded.Delivery) -> RunState | None:
@@ -99,8 +90,7 @@ def run_state_of(delivery: recorded.Delivery) -> RunState | None:
         case "lost":
             return "unknown"
         case "started" if delivery.runs:
-            # A listener tells the end, or is ended itself.
-            return "running" if delivery.ask_at is not None or listener_of(delivery) else "unknown"
+            return "running" if delivery.ask_at is not None else "unknown"
         case "queued" | "held" | "started" | "dropped":
             return None
 

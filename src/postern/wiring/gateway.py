@@ -165,8 +165,6 @@ async def opened(
         )
         if serving_on is not None:
             gateway.runtime.key_sets.fetch = outside.fetch_keys
-            # Before the first call: one that a listener answers must not go to the engine meanwhile.
-            gateway.runtime.listeners.take_in(await store.listeners.all())
         if runs_workflows or (serving_on is not None and settings.is_sqlite):
             # This process is alone: what one that died had claimed need not wait for its lease to run out.
             if store.database.file is not None:

@@ -191,7 +191,7 @@ def test_who_listens_beside_a_gateway_waits_there_and_looks_into_a_database_by_i
     local = SimpleNamespace(ask=ask, is_served=is_served, close=lambda: None)
     monkeypatch.setattr(api, "open_local", lambda: local, raising=False)
     monkeypatch.setattr(presence, "LOOK_EVERY", 0.0)
-    listener = presence.Presence("ada@laptop", None, LocalTarget("http://127.0.0.1:1", None, 1.0), Lines())
+    listener = presence.Presence("ada@laptop", LocalTarget("http://127.0.0.1:1", None, 1.0), Lines())
     try:
         listener.enter()
         assert listener._asked() == []

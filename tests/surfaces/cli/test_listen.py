@@ -287,7 +287,7 @@ def test_a_command_that_ends_says_nothing_of_the_question_it_cuts(
 ) -> None:
     with no_certificates_read():
         target = LocalTarget(checked("http://127.0.0.1:9"), None, 1)
-    presence = Presence("ada@laptop", None, target, Lines())
+    presence = Presence("ada@laptop", target, Lines())
 
     def cut() -> list[HandedCall]:
         presence.close()

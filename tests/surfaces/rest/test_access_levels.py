@@ -85,8 +85,8 @@ PERSONS_ONLY = {"/api/v1/sessions", "/api/v1/sessions/{session_id}", "/api/v1/me
 
 
 def test_whatever_changes_something_needs_more_than_reading() -> None:
-    """The exceptions concern nobody but the one who asks, or keep nothing. Of listeners: whoever reads may listen;
-    to answer a caller, or to end somebody else's, takes more (tests/usecases/listeners)."""
+    """The exceptions concern nobody but the one who asks, or keep nothing. Whoever reads may listen; to end somebody
+    else's listener takes more (tests/usecases/listeners)."""
     own = {
         ("DELETE", "/api/v1/sessions/{session_id}"),
         ("POST", "/api/v1/me/password"),

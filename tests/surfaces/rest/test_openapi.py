@@ -56,7 +56,7 @@ def test_no_two_answers_share_a_name(document: dict[str, Any]) -> None:
 # them. Only Amazon's servers let a subscription be confirmed: tests/usecases/signatures/test_key_sets.py stands in for them.
 OF_AN_ENGINE = {
     *("confirm-subscription", "list-workflows", "list-runs", "answer-invocation", "end-invocation"),
-    *("Attempt.detail", "Attempt.listener", "Attempt.runs", "Attempt.workflows"),
+    *("Attempt.detail", "Attempt.runs", "Attempt.workflows"),
 }
 
 

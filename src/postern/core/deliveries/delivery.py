@@ -24,7 +24,6 @@ class Logged(TypedDict, total=False):
     runs: int
     workflows: list[str]
     detail: str
-    listener: str
 
 
 FIRST_WAIT = 1.0

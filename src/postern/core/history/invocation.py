@@ -11,7 +11,6 @@ from postern.core.calls.content import RECORDED, Payload, UnreadableContent, rea
 from postern.core.deliveries.delivery import Logged, State
 from postern.core.documents import DAMAGED, read_kept
 from postern.core.history.marks import Bookmark, EditedFrom
-from postern.core.listeners import Handed
 
 Json = bytes
 _PAIRS = list[tuple[str, str]]
@@ -212,8 +211,6 @@ class Entry(msgspec.Struct):
     secret_id: str | None = None
     sample: bytes | None = None
     """The finished trigger as JSON, if Record Events is armed."""
-    handed: Handed | None = None
-    """To the listener that answers in the place of the engine."""
     token_fingerprint: str = ""
     """Of the token that a rejected call has shown."""
     others: "Sequence[Entry]" = ()
@@ -236,8 +233,6 @@ class Receipt(msgspec.Struct, frozen=True):
     """The call is on disk. ``first``: the earlier invocation of which it is a duplicate."""
 
     first: str | None = None
-    listener_gone: bool = False
-    """The listener has gone, so the call is the engine's."""
 
 
 class HistoryFilter(msgspec.Struct, frozen=True):

@@ -13,25 +13,22 @@ from typing import Any
 
 import msgspec
 from msgspec.structs import astuple, replace
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, func, select, update
 
 from postern.core.answer import WorkflowResponse
 from postern.core.deliveries.delivery import Logged, State, delivery_key
 from postern.core.documents import DAMAGED, read_kept
 from postern.core.history.invocation import Delivery, Entry, Invocation, Receipt
 from postern.core.history.volume import UNKEPT
-from postern.core.listeners import Handed
 from postern.stores.calls.claims import claim_keys
 from postern.stores.sql.bulk import execute_for_each, insert_rows
-from postern.stores.sql.moments import milliseconds, row_of, seconds
+from postern.stores.sql.moments import milliseconds, seconds
 from postern.stores.sql.tables import (
     ALIVE,
     LATENCY_BOUNDS_MS,
     belongs,
     deliveries,
-    handed,
     invocations,
-    listeners,
     masked_tokens,
     samples,
     tallies,
@@ -39,7 +36,6 @@ from postern.stores.sql.tables import (
     webhooks,
 )
 from postern.stores.sql.upsert import insert_into
-from postern.stores.sql.wake import HANDED, announce
 
 _INVOCATION_COLUMNS = Invocation.__struct_fields__
 _DELIVERY_COLUMNS = (
@@ -71,8 +67,6 @@ def record_all(connection: Connection, entries: list[Entry], counted: bool = Tru
     released = no_longer_held(connection, waiting) if waiting else set()
     recorded = []
     starting = []
-    to_listeners = []
-    listener_gone = set()
     for entry in entries:
         invocation, delivery = entry.invocation, entry.delivery
         first = firsts.get(invocation.id)
@@ -81,12 +75,6 @@ def record_all(connection: Connection, entries: list[Entry], counted: bool = Tru
             as_one = {"outcome": "duplicate", "code": "duplicate", "status": status, "duplicate_of": first}
             invocation = replace(invocation, **as_one)
         if delivery is not None:
-            if entry.handed is not None:
-                if is_there(connection, entry.handed.listener_id):
-                    to_listeners.append(entry.handed)
-                else:
-                    listener_gone.add(invocation.id)
-                    delivery = replace(delivery, state="queued")
             starting.append(
                 _delivery_row(delivery if delivery.key not in released else replace(delivery, state="queued"))
             )
@@ -102,18 +90,12 @@ def record_all(connection: Connection, entries: list[Entry], counted: bool = Tru
         (entry.invocation.id, entry.token_fingerprint) for entry in entries if entry.token_fingerprint
     ]:
         insert_rows(connection, masked_tokens, ("invocation_id", "fingerprint"), shown)
-    for call in to_listeners:
-        _answered_by_listener(connection, call)
     if counted:
         _count(
             connection,
             [(invocation, entry.secret_id) for invocation, entry in zip(recorded, entries, strict=True)],
         )
-    return (
-        [Receipt(_first_of(entry, firsts), entry.invocation.id in listener_gone) for entry in asked]
-        if firsts or listener_gone
-        else [_RECORDED] * len(asked)
-    )
+    return [Receipt(_first_of(entry, firsts)) for entry in asked] if firsts else [_RECORDED] * len(asked)
 
 
 def _first_of(entry: Entry, firsts: dict[str, str]) -> str | None:
@@ -139,14 +121,6 @@ def _delivery_row(delivery: Delivery) -> tuple[Any, ...]:
         milliseconds(delivery.next_at), _encode(delivery.fields), milliseconds(delivery.created_at),
         None if delivery.deadline is None else milliseconds(delivery.deadline), delivery.asked_by, delivery.replay_id,
     )  # fmt: skip
-
-
-def _answered_by_listener(connection: Connection, call: Handed) -> None:
-    """It counts as started from the beginning, so that nobody gives it to the engine as well."""
-    attempt = {"at": call.at, "outcome": "started", "runs": 1, "listener": call.listener}
-    of_it = update(deliveries).where(deliveries.c.key == call.delivery_key)
-    connection.execute(of_it.values(started_at=milliseconds(call.at), runs=1, log=_encode([attempt])))
-    hand_over(connection, call)
 
 
 def no_longer_held(connection: Connection, waiting: list[Delivery]) -> set[str]:
@@ -335,15 +309,3 @@ def _volume_statement(dialect_name: str) -> Any:
         index_elements=["webhook_id", "minute", "code", "shard"],
         set_={column: volumes.c[column] + statement.excluded[column] for column in added},
     )
-
-
-def hand_over(connection: Connection, call: Handed) -> None:
-    connection.execute(insert(handed).values(row_of(call)))
-    announce(connection, HANDED, call.listener_id)
-
-
-def is_there(connection: Connection, listener_id: str) -> bool:
-    """Locked: whoever ends it waits, and then sees what was handed to it."""
-    there = listeners.c.id == listener_id, listeners.c.ended_by.is_(None)
-    asked = select(listeners.c.id).where(*there).with_for_update(read=True)
-    return connection.execute(asked).first() is not None

@@ -276,10 +276,9 @@ listeners = _table(
     Column("since", BigInteger, nullable=False),
     Column("lease_until", BigInteger, nullable=False),
     Column("ended_by", Text),
-    Column("answers", Ascii(40), unique=True),  # the webhook whose calls it answers: the index lets one do so
 )
 
-# Calls that were given to a listener: to answer, or to look at again.
+# Recorded calls that were given to a listener.
 handed = _table(
     "handed",
     Column("id", Ascii(40), primary_key=True),
@@ -288,8 +287,7 @@ handed = _table(
     Column("listener", Text, nullable=False),
     Column("owner", Text, nullable=False),
     Column("at", BigInteger, nullable=False),
-    Column("delivery_key", Ascii(48)),
-    Column("asked_by", Text),
+    Column("asked_by", Text, nullable=False),
     Column("ended_at", BigInteger),
     Column("status", SmallInteger),
     Column("duration_us", BigInteger),

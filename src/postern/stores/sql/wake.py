@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 CHANNEL = "postern"
 CONFIGURATION, DUE, ANSWER = "configuration", "due", "answer"
 """``ANSWER`` comes with the delivery's key: its row says now what the caller hears."""
-LISTENERS, HANDED = "listeners", "handed"
-"""Somebody came or went who listens; with a listener's id: something is there for it."""
+HANDED = "handed"
+"""With a listener's id: something is there for it."""
 LISTENING, DEAF = "listening", "deaf"
 """No process announces these: from now on what others announce is heard here, or is not."""
 LONGEST_PAUSE = 5.0

@@ -57,7 +57,6 @@ NOTICES = {
     "replayed-before": "It was replayed meanwhile, and was not started once more: what became of it is shown below.",
     "replay-held": "Replayed: the webhook is on hold, so its workflow waits with the others.",
     "replayed-to-listener": "Handed to the listener: how its program answers is shown below.",
-    "listener-ended": "Its calls start the workflow again. The listener's command ends and says so.",
     "replayed-edited": "Made: what becomes of it is shown below. The call that it was made of stays as it came.",
     "replayed-edited-held": "Made. The webhook is on hold, so its workflow waits with the others.",
     "marked": "Bookmarked. The list shows bookmarked calls with its filter.",

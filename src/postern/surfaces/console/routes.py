@@ -103,7 +103,6 @@ VIEWS: list[tuple[str, str, View]] = [
     ("POST", "/webhooks/{webhook}/hold", webhooks.hold),
     ("POST", "/webhooks/{webhook}/release", webhooks.release),
     ("POST", "/webhooks/{webhook}/drop", webhooks.drop),
-    ("POST", "/webhooks/{webhook}/listener/end", webhooks.end_listener),
     ("GET", "/incidents", incidents.listing),
     ("POST", "/incidents/test", incidents.test),
     ("GET", "/incidents/{incident}", incidents.show),

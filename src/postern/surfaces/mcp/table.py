@@ -140,8 +140,7 @@ TOOLS = {
             },
         ),
         Tool("list_listeners", "List who listens").does(
-            """Each `postern listen` that is connected now. answers names the webhook whose calls it answers in the place of the
-            workflow.""",
+            """Each `postern listen` that is connected now.""",
             Action("list_listeners"),
         ),
         # --- writing ---------------------------------------------------------------------------------------------------
@@ -249,8 +248,7 @@ TOOLS = {
             },
         ),
         Tool("end_listener", "End a listener").does(
-            """Its webhook is the workflow's again, and callers that wait for its answer hear a failure. Somebody works with it:
-            ask first.""",
+            """Its command ends and says so. Somebody works with it: ask first.""",
             Action("end_listener"),
         ),
     )

@@ -22,15 +22,13 @@ row.of(listeners.listing, "list_listeners", "GET", "/listeners", "List who liste
 
 @row(
     "POST", "/listeners", "Be there as a listener",
-    level="read", status=201, place="listeners", refuses=("conflict", "not_found", "rate_limited"),
+    level="read", status=201, place="listeners", refuses=("rate_limited",),
     body_example={"name": "ada@thinkpad"},
 )  # fmt: skip
 async def enter_listener(
     gateway: Gateway, request: Request, actor: Actor, body: listeners.EnterRequest
 ) -> Entered:
-    """The listener is there as long as it goes on asking for calls. With `answers` it answers the calls of that
-    webhook in the place of the workflow. That needs the access level write, and only one listener at a time can
-    do it."""
+    """The listener is there as long as it goes on asking for calls."""
     return await listeners.enter(gateway, actor, body, address_of(request) if request.client else "")
 
 
@@ -40,8 +38,8 @@ row.of(
 )  # fmt: skip
 row.of(
     listeners.answer, "answer_call", "POST", "/listeners/{listener_id}/calls/{handed_id}",
-    "Answer a call as a listener", level="read", refuses=("conflict",),
-    body_example={"status": 200, "headers": [["Content-Type", "text/plain"]], "bodyBase64": "b2s=", "ms": 12.5},
+    "Tell how a listener's program answered", level="read", refuses=("conflict",),
+    body_example={"status": 200, "ms": 12.5},
 )  # fmt: skip
 row.of(
     listeners.replay, "replay_to_listener", "POST", "/listeners/{listener_id}/replays", "Replay a call to a listener",

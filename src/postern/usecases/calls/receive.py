@@ -20,7 +20,6 @@ from postern.core.history.invocation import (
     StoreUnavailable,
 )
 from postern.core.history.sample import sample_of
-from postern.core.listeners import Handed
 from postern.core.operations.retention import ROW_SIZE
 from postern.core.problems import PROBLEMS
 from postern.core.signatures.handshake import wants_empty_answers
@@ -32,7 +31,7 @@ from postern.identity import new_id
 from postern.observe.calls import CallLine, call_counts
 from postern.observe.logs import log
 from postern.observe.metrics import Numbers
-from postern.usecases.calls.waiting import LOOK_FOR_LISTENER, await_answer, await_first_answer, wait
+from postern.usecases.calls.waiting import await_answer, await_first_answer
 from postern.usecases.deliveries.dispatch import LEASE
 from postern.usecases.runtime.gateway import Gateway
 
@@ -148,9 +147,6 @@ class Reception:
                 self._wait_for(self._keep(self._announced, self._at_once), waited=False)
             else:
                 self._answer(self._at_once)
-        elif entry.handed is not None and not receipt.listener_gone:
-            gateway.runtime.listeners.wake(entry.handed.listener_id)
-            self._wait_for(wait(gateway, delivery, None, LOOK_FOR_LISTENER))
         elif delivery.deadline is None or delivery.state == "held":
             gateway.runtime.due.set()
             self._answer(self._at_rest("accepted", invocation.id))
@@ -271,13 +267,12 @@ def entry_of(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict) -
     if verdict.outcome == "rejected" and (shown := webhook.credential.presented(call)):
         entry.token_fingerprint = gateway.store.vault.fingerprint(shown, invocation.id)
     if accepted:
-        listener = gateway.runtime.listeners.answering(webhook.id, now) if waits else None
         entry.delivery = Delivery(
             key=delivery_key(invocation.id, 1),
             invocation_id=invocation.id,
             webhook_id=webhook.id,
             emission=1,
-            state="held" if webhook.held else "queued" if listener is None else "started",
+            state="held" if webhook.held else "queued",
             attempts=0,
             # If a caller waits, this process starts the workflow itself, at once, under its own lease.
             next_at=now + LEASE if waits else now,
@@ -286,16 +281,6 @@ def entry_of(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict) -
             deadline=call.received_at + webhook.answer_timeout if waits and webhook.answer_timeout else None,
             traceparent=call.traceparent,
         )
-        if listener is not None:
-            entry.handed = Handed(
-                new_id("hnd"),
-                invocation.id,
-                listener.id,
-                listener.name,
-                listener.owner,
-                now,
-                entry.delivery.key,
-            )
         if webhook.recording_until > now:
             entry.sample = sample_of(webhook.id, invocation.id, verdict.fields, verdict.payload)
         if webhook.duplicates is not None:

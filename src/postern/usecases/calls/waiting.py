@@ -1,7 +1,6 @@
 """A caller waits until there is an answer, all runs have ended, or the time is over. The delivery's row decides."""
 
 import asyncio
-import math
 import time
 
 from postern.core import answer as answers
@@ -17,9 +16,6 @@ from postern.usecases.runtime.gateway import Gateway
 CODE_OF_END = {"completed": "completed", "failed": "workflow_failed"}
 """The code that a caller who still waits hears when all runs have ended."""
 
-LOOK_FOR_LISTENER = 0.25
-"""Seconds. A listener may answer through another process, of which nothing is heard here."""
-
 
 async def await_answer(gateway: Gateway, delivery: Delivery, payload: bytes) -> CallerAnswer:
     if gateway.engine is None:
@@ -33,10 +29,8 @@ async def await_answer(gateway: Gateway, delivery: Delivery, payload: bytes) -> 
         ended.cancel()
 
 
-async def wait(
-    gateway: Gateway, delivery: Delivery, runs: "asyncio.Task[str | None] | None", pause: float = math.inf
-) -> CallerAnswer:
-    """``runs`` tells how the runs ended. ``pause``: the longest time between two looks at the row."""
+async def wait(gateway: Gateway, delivery: Delivery, runs: "asyncio.Task[str | None] | None") -> CallerAnswer:
+    """``runs`` tells how the runs ended."""
     assert delivery.deadline is not None
     # The deadline is a time of day, for the workflow and other processes. Here a clock counts that nobody sets.
     allowed = delivery.deadline - delivery.created_at
@@ -49,7 +43,7 @@ async def wait(
             while True:
                 left = until - time.monotonic()
                 if left > 0:
-                    await woken.within(min(left, pause, waiters.look_every))
+                    await woken.within(min(left, waiters.look_every))
                 if woken.answer is not None:
                     return answers.responded(woken.answer, delivery.invocation_id)
                 woken.clear()

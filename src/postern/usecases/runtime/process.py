@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
@@ -14,7 +14,6 @@ from postern.core.alarms import Incident
 from postern.core.answer import WorkflowResponse
 from postern.core.history.invocation import Status
 from postern.core.limits import Limits
-from postern.core.listeners import Listener
 from postern.core.operations.retention import REJECTED_BYTES
 from postern.observe.calls import CallLog
 from postern.stores.sql import wake
@@ -125,22 +124,12 @@ class GatewayTrouble(msgspec.Struct, frozen=True):
 
 
 class Listeners:
-    """The listener that answers each webhook's calls, and who is to be woken: a copy of the rows, at most a second old."""
+    """Listeners that ask this process for calls."""
 
     def __init__(self) -> None:
-        self._answering: dict[str, Listener] = {}
         self._waiting = Waiters()
         self.wake, self.waiting = self._waiting.wake, self._waiting.waiting
-        self.changed = asyncio.Event()
-        """A listener came or went: look now, not at the next round."""
         self.closed = False
-
-    def answering(self, webhook_id: str, now: float) -> Listener | None:
-        found = self._answering.get(webhook_id)
-        return found if found is not None and found.is_there(now) else None
-
-    def take_in(self, listeners: Iterable[Listener]) -> None:
-        self._answering = {one.answers: one for one in listeners if one.answers is not None}
 
     def close(self) -> None:
         """Sends everybody away, because the process is about to end."""
@@ -256,12 +245,9 @@ class Runtime:
                 self.due.set()
             case wake.ANSWER:
                 self.waiters.wake(about)
-            case wake.LISTENERS:
-                self.listeners.changed.set()
             case wake.HANDED:
                 self.listeners.wake(about)
             case wake.LISTENING:
-                self.listeners.changed.set()
                 self.waiters.look_every = RARELY
                 self.directory.refresh_soon()
                 self.due.set()

@@ -14,8 +14,6 @@ from postern.core.webhooks.settings import (
 )
 from postern.core.webhooks.stored import StoredSecret, StoredWebhook, Tally, UnreadableWebhook
 from postern.usecases.answers import UNSET, Time, UnsetType, shown
-from postern.usecases.listeners.listeners import answering
-from postern.usecases.listeners.views import Listener
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.webhooks import views
 from postern.usecases.webhooks.compiling import answer_timeout
@@ -31,11 +29,7 @@ async def presented(gateway: Gateway, webhooks: list[StoredWebhook]) -> list[vie
     tallies = await gateway.store.webhooks.tallies([one.id for one in webhooks])
     scheduled = [one.id for one in webhooks if one.settings.schedule]
     states = await gateway.store.schedules.states(scheduled) if scheduled else {}
-    listeners = await answering(gateway)
-    return [
-        _presented(gateway, one, tallies[one.id], states.get(one.id), listeners.get(one.id))
-        for one in webhooks
-    ]
+    return [_presented(gateway, one, tallies[one.id], states.get(one.id)) for one in webhooks]
 
 
 def _presented(
@@ -43,7 +37,6 @@ def _presented(
     webhook: StoredWebhook,
     tallies: dict[str, Tally],
     state: ScheduleState | None,
-    listener: Listener | None,
 ) -> views.Webhook:
     settings, calls = webhook.settings, tallies.get("calls")
     is_recording = webhook.armed_until is not None and webhook.armed_until > gateway.clock()
@@ -65,7 +58,6 @@ def _presented(
         call_count=calls.count if calls else 0,
         last_call_at=Time(calls.last_at) if calls else None,
         schedule_state=schedule,
-        answered_by=listener,
         warnings=warnings(webhook, schedule, gateway.retention.history_days),
     )
 

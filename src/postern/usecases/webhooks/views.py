@@ -7,7 +7,6 @@ from postern.core.signatures.credential import Placement
 from postern.core.webhooks import settings
 from postern.core.webhooks.settings import WebhookSettings
 from postern.usecases.answers import UNSET, Listing, Time, UnsetType, View
-from postern.usecases.listeners.views import Listener
 
 
 class SecretUse(View):
@@ -131,8 +130,6 @@ class Webhook(WebhookSettings, frozen=True, kw_only=True):
     call_count: int
     last_call_at: Time | None
     schedule_state: ScheduleState | None
-    answered_by: Listener | None
-    """The listener that answers its calls in the place of the workflow."""
     warnings: list[str]
 
 

@@ -64,12 +64,6 @@ from postern.usecases.webhooks.views import Webhook
 @click.option(
     "--timeout", type=click.FloatRange(0.1, 3600), default=30, help="Seconds for each local answer."
 )
-@click.option(
-    "--answer",
-    is_flag=True,
-    help="What the local program answers is what the caller hears, in the place of the workflow, which is not started. "
-    "One webhook, and one listener at a time.",
-)
 @click.option("--name", help="What others see of this listener. Default: who and where, like ada@thinkpad.")
 def listen(
     *,
@@ -85,7 +79,6 @@ def listen(
     token: str | None,
     retry: bool,
     timeout: float,
-    answer: bool,
     name: str | None,
 ) -> None:
     """Let calls of a gateway arrive at a program on this machine, as they come in: method, query, headers and body as
@@ -98,15 +91,11 @@ def listen(
 
       postern listen --to http://localhost:3000/hooks
 
-      postern listen wh_… --to http://localhost:3000/hooks --answer
-
       postern listen wh_… --print --last 5
     """
     if (to is None) != only_print:
         end("say --to URL, or --print")
     wanted = _wanted(outcome, where)
-    if answer:
-        _check_answering(webhooks, to, sender, outcome, where, since, last, keep, retry)
     masked = token_for_header(token) if token else None
     begin = None if since is None else time_of(since, "--since")
     target = None if to is None else LocalTarget(checked(to), masked, timeout)
@@ -116,15 +105,12 @@ def listen(
     for webhook in webhooks:
         api.get(Webhook, "webhooks", webhook)
     announced = name or own_name()
-    if answer and target is not None:
-        _answer(announced, webhooks[0], to or "", target)
-        return
     kept = None if keep is None else _kept_place(keep, since, last)
     shown = Lines()
     calls = Calls(
         webhooks, lambda why: shown.say(f"{why} It goes on as soon as it can."), kept.place if kept else None
     )
-    presence = Presence(announced, None, target, shown) if target else None
+    presence = Presence(announced, target, shown) if target else None
     if not out.as_json:
         to_whom = f"Listening for {announced}, to {to}" if to else "Waiting for calls"
         shown.say(f"{to_whom}. Ctrl-C ends it.", "")
@@ -172,35 +158,6 @@ def _each_kept(
     finally:
         if calls.begun and not retry:
             kept.write(calls.place)
-
-
-def _answer(name: str, webhook: str, to: str, target: LocalTarget) -> None:
-    presence = Presence(name, webhook, target, Lines())
-    presence.enter()
-    api.patient = True
-    if not out.as_json:
-        presence.shown.say(
-            f"{name} answers {webhook} with {to}, and it starts no workflow meanwhile. Ctrl-C gives it back to the workflow.",
-            "",
-        )
-    try:
-        presence.follow()
-    except KeyboardInterrupt:
-        pass
-    finally:
-        presence.close()
-        target.close()
-    note(f"{counted(presence.count, 'call')}.")
-
-
-def _check_answering(webhooks: tuple[str, ...], to: str | None, *others: object) -> None:
-    if to is None or len(webhooks) != 1:
-        end("--answer: name one webhook, and say --to URL")
-    if any(others):
-        end(
-            "--answer takes the calls whose callers wait now, all of them: --since, --last, --keep, --retry, --sender, "
-            "--outcome and --where say nothing"
-        )
 
 
 def _of_sender(webhooks: tuple[str, ...], sender: str) -> tuple[str, ...]:

@@ -14,20 +14,17 @@ commands = Group("listeners", help="Who listens with `postern listen` now, and e
 @commands.command("list")
 def listing() -> None:
     """List each `postern listen` that is connected, the oldest first."""
-    columns = ["id", "name", "by", "address", "since", "answers"]
+    columns = ["id", "name", "by", "address", "since"]
     show_page(api.get(Listing[Listener], "listeners"), "Nobody listens: postern listen --to URL", columns)
 
 
 @commands.command("end")
 @click.argument("name", metavar="NAME", help="The listener's name, or its id (lsn_…).")
 def end_one(name: str) -> None:
-    """End a listener. A webhook that it has answered is the workflow's again; its command ends and says so."""
+    """End a listener. Its command ends and says so."""
     one = named(name)
     api.delete("listeners", one.id)
-    text = f"{plain(one.name)} is ended."
-    if one.answers:
-        text += f" Calls of {one.answers} start its workflow again."
-    report({"id": one.id}, text)
+    report({"id": one.id}, f"{plain(one.name)} is ended.")
 
 
 def named(name: str) -> Listener:

@@ -8,18 +8,18 @@ import getpass
 import socket
 import threading
 import time
-from base64 import b64encode
 from typing import Any
 
 from postern.core.deliveries.delivery import FIELD_NAMES
-from postern.surfaces.cli.develop.target import LARGEST_ANSWER, LocalTarget, TargetAnswer
+from postern.surfaces.cli.develop.target import LocalTarget, TargetAnswer
 from postern.surfaces.cli.gateway.api import Declined, api
 from postern.surfaces.cli.gateway.source import Away
 from postern.surfaces.cli.run import CONFLICT, end, err, out, plain, show_json_line
 from postern.surfaces.cli.terminal import Style
 from postern.usecases.answers import UNSET, Time, UnsetType, View
+from postern.usecases.history.views.calls import LocalRun
 from postern.usecases.history.views.requests import RecordedRequest
-from postern.usecases.listeners.views import Entered, HandedCall, HandedCalls, Taken
+from postern.usecases.listeners.views import Entered, HandedCall, HandedCalls
 
 AT_ONCE = 16
 """Calls at the program at the same time, so that a slow one does not hold up the others."""
@@ -29,8 +29,6 @@ ANSWER_WITHIN = 10.0
 LOOK_EVERY = 0.4
 """Seconds between two questions to the database of this machine, which answers at once."""
 AGAIN_AFTER = 0.5
-READABLE = {"", "identity", "gzip", "x-gzip", "deflate"}
-"""Compressions that are undone before the caller gets the answer."""
 
 
 class ListenedCall(View):
@@ -43,11 +41,10 @@ class ListenedCall(View):
     outcome: str | UnsetType = UNSET
     code: str | UnsetType = UNSET
     kind: str | UnsetType = UNSET
-    """``answer``: the caller waits for this program. ``replay``: somebody has sent it here again."""
+    """``replay``: somebody has sent it here again."""
     asked_by: str | UnsetType | None = UNSET
     local_status: int | UnsetType | None = UNSET
     local_ms: float | UnsetType = UNSET
-    caller_heard: bool | UnsetType = UNSET
     error: str | UnsetType = UNSET
     request: RecordedRequest | UnsetType = UNSET
 
@@ -62,22 +59,20 @@ class Lines:
     def __init__(self) -> None:
         self._turn = threading.Lock()
 
-    def show(self, call: RecordedRequest, line: ListenedCall, answer: TargetAnswer, detail: str = "") -> None:
-        """``detail`` says why the caller has not heard the program's answer."""
+    def show(self, call: RecordedRequest, line: ListenedCall, answer: TargetAnswer) -> None:
         with self._turn:
             if out.as_json:
                 line.local_status, line.local_ms = answer.status, round(answer.milliseconds, 1)
-                line.error = answer.error or detail or UNSET
+                line.error = answer.error or UNSET
                 show_json_line(line)
                 return
             style: Style = "green" if answer.status is not None and answer.status < 400 else "red"
             text = out.styled(plain(answer.error) if answer.status is None else str(answer.status), style)
-            became = "answered the caller" if line.caller_heard is True else detail or "not heard"
             words = [
                 *(str(line.received_at), line.id, line.webhook_id, plain(line.method)),
                 *(text, f"{answer.milliseconds:.0f} ms"),
                 *map(plain, [call.event, *(call.fields.get(name, "") for name in FIELD_NAMES)]),
-                {"replay": "replay", "answer": plain(became)}.get(line.kind or "", ""),
+                line.kind or "",
             ]
             out.print("  ".join(filter(None, words)))
             out.stream.flush()
@@ -95,8 +90,8 @@ def own_name() -> str:
 
 
 class Presence:
-    def __init__(self, name: str, answers: str | None, target: LocalTarget, shown: Lines) -> None:
-        self._wanted = {"name": name, "answers": answers}
+    def __init__(self, name: str, target: LocalTarget, shown: Lines) -> None:
+        self._name = name
         self._target = target
         self.shown = shown
         self._known: set[str] = set()
@@ -108,9 +103,8 @@ class Presence:
         self._listener: Entered | None = None
         self.count = 0
 
-    def enter(self, declines: bool = False) -> None:
-        """Ends the command if it is refused; with ``declines`` the refusal is raised."""
-        self._listener = api.post(Entered, "listeners", body=self._wanted, declines=declines)
+    def enter(self) -> None:
+        self._listener = api.post(Entered, "listeners", body={"name": self._name}, declines=True)
 
     def follow(self) -> None:
         away = False
@@ -138,7 +132,7 @@ class Presence:
         threading.Thread(target=self._quietly, name="presence", daemon=True).start()
 
     def close(self) -> None:
-        """Ends the listener. Callers that wait for it hear so at once."""
+        """Ends the listener."""
         self._ended.set()
         listener = self._listener
         if listener is not None:
@@ -153,7 +147,7 @@ class Presence:
         while not self._ended.is_set():
             try:
                 if self._listener is None:
-                    self.enter(declines=True)
+                    self.enter()
                 self.follow()
             except Away:
                 self._ended.wait(AGAIN_AFTER)
@@ -194,7 +188,7 @@ class Presence:
         if why.code != "not_found":
             self._stop(str(why))
         try:
-            self.enter(declines=True)
+            self.enter()
         except Declined as refused:
             self._stop(str(refused))
         self.shown.say("It was not there for a moment, and is again.")
@@ -205,42 +199,25 @@ class Presence:
 
     def _take(self, call: HandedCall) -> None:
         try:
-            if call.kind == "answer":
-                line = listened(call.request, kind="answer", outcome="accepted", code="accepted")
-            else:
-                line = listened(call.request, kind="replay", asked_by=call.asked_by)
-            answer = self._target.send(call.request, is_replay=call.kind == "replay")
-            taken = self._report_answer(call, answer)
-            if call.kind == "answer":
-                line.caller_heard = taken.heard
-            self.shown.show(call.request, line, answer, taken.detail)
+            line = listened(call.request, kind="replay", asked_by=call.asked_by)
+            answer = self._target.send(call.request, is_replay=True)
+            self._report_answer(call, answer)
+            self.shown.show(call.request, line, answer)
         except SystemExit:
             pass
         finally:
             self._known.discard(call.id)
 
-    def _report_answer(self, call: HandedCall, answer: TargetAnswer) -> Taken:
+    def _report_answer(self, call: HandedCall, answer: TargetAnswer) -> None:
         listener = self._listener
         if listener is None:  # ended meanwhile
-            return Taken(heard=False, detail="too late: the listener was ended")
-        cannot_be_sent = _why_not(answer) if call.kind == "answer" else ""
-        given = {
-            "status": answer.status,
-            "headers": [[name, value] for name, value in answer.headers][:200],
-            # The console does not show the body of a replay's answer.
-            "bodyBase64": b64encode(answer.body).decode()
-            if call.kind == "answer" and not cannot_be_sent
-            else "",
-            "ms": answer.milliseconds,
-            "error": f"its answer cannot be sent: {cannot_be_sent}"
-            if cannot_be_sent
-            else answer.error[:1000],
-        }
+            return
+        given = {"status": answer.status, "ms": answer.milliseconds, "error": answer.error[:1000]}
         until = time.monotonic() + ANSWER_WITHIN
         while True:
             try:
-                return api.post(
-                    Taken,
+                api.post(
+                    LocalRun,
                     "listeners",
                     listener.id,
                     "calls",
@@ -249,18 +226,10 @@ class Presence:
                     within=ANSWER_WITHIN,
                     declines=True,
                 )
-            except Declined as why:
-                return Taken(heard=False, detail=str(why))
-            except Away as away:
+                return
+            except Declined:
+                return
+            except Away:
                 if time.monotonic() > until or self._ended.is_set():
-                    return Taken(heard=False, detail=str(away))
+                    return
                 time.sleep(AGAIN_AFTER)
-
-
-def _why_not(answer: TargetAnswer) -> str:
-    """Says why an answer cannot be sent, before the gateway looks at it."""
-    if len(answer.body) > LARGEST_ANSWER:
-        return "the body may have 1 MiB"
-    named = ",".join(value for name, value in answer.headers if name.lower() == "content-encoding")
-    unreadable = [one for coding in named.split(",") if (one := coding.strip().lower()) not in READABLE]
-    return f"it is compressed as {plain(unreadable[0])}; gzip and deflate can be undone" if unreadable else ""

@@ -4,7 +4,6 @@ import socket
 import ssl
 import threading
 import time
-import zlib
 from base64 import b64decode
 from contextlib import suppress
 from http.client import HTTPConnection, HTTPException
@@ -12,7 +11,6 @@ from string import punctuation
 from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
-from postern.core.calls.content import unpacked
 from postern.core.names import OF_THE_CONNECTION
 from postern.core.signatures.redact import MASK
 from postern.surfaces.cli.files import read_secret
@@ -24,7 +22,6 @@ ASK_AGAIN = 1.0
 LARGEST_ANSWER = 1024 * 1024
 """Bytes. No more is read, because an answer may have no end."""
 LATE, CLOSED = "no answer in time", "it had not answered when the command ended"
-ONE_LINE = dict.fromkeys(map(ord, "\r\n"))
 
 
 class TargetAnswer(NamedTuple):
@@ -33,9 +30,6 @@ class TargetAnswer(NamedTuple):
     status: int | None
     error: str
     milliseconds: float
-    headers: list[tuple[str, str]] = []
-    body: bytes = b""
-    """Only the beginning of a body that is larger than an answer may be."""
 
 
 def checked(url: str) -> str:
@@ -109,14 +103,16 @@ class LocalTarget:
             request.end(CLOSED)
         line = line_to(where, self._trusted)
         began = time.perf_counter()
-        answer: tuple[int, list[tuple[str, str]], bytes] | None = None
+        status: int | None = None
         error = ""
         try:
             request.connect(line, self._timeout, self._trusted if where.scheme == "https" else None)
             with suppress(ConnectionError):  # it may have answered before it had read all
                 _send(line, call, target, headers)
-            answer = _answer(line)
-        except (*FAILURES, EOFError, zlib.error) as failure:
+            with line.getresponse() as heard:
+                body_of(heard, LARGEST_ANSWER)
+                status = heard.status
+        except FAILURES as failure:
             error = plain(_in_words(failure))
         finally:
             deadline.cancel()
@@ -125,10 +121,9 @@ class LocalTarget:
             request.close()
         lasted = (time.perf_counter() - began) * 1000
         # The end of the connection is the end of an answer without a length, whoever has closed it.
-        if answer is None or request.ended_by:
+        if status is None or request.ended_by:
             return TargetAnswer(None, request.ended_by or error, lasted)
-        status, heard, body = answer
-        return TargetAnswer(status, "", lasted, heard, body)
+        return TargetAnswer(status, "", lasted)
 
     def _open(self, text: str) -> str:
         """Puts the token in the place of the masked credential; a query's parameter cannot be left out."""
@@ -197,24 +192,9 @@ def _send(line: HTTPConnection, call: RecordedRequest, target: str, headers: lis
     line.endheaders(body)
 
 
-def _answer(line: HTTPConnection) -> tuple[int, list[tuple[str, str]], bytes]:
-    with line.getresponse() as heard:
-        body = body_of(heard, LARGEST_ANSWER)
-    codings = [
-        one for name in heard.headers.get_all("content-encoding", []) for one in name.lower().split(",")
-    ]
-    for coding in reversed([one.strip() for one in codings]):
-        if coding in ("gzip", "x-gzip", "deflate") and len(body) <= LARGEST_ANSWER:
-            body = unpacked(body, coding.encode(), LARGEST_ANSWER)
-    # A header that is folded to several lines is one line.
-    return heard.status, [(name, value.translate(ONE_LINE)) for name, value in heard.getheaders()], body
-
-
 def _in_words(error: BaseException) -> str:
     if isinstance(error, TimeoutError):
         return LATE
     if isinstance(error, HTTPException):
         return f"it hung up, or does not speak HTTP: {reason(error)}"
-    if isinstance(error, EOFError | zlib.error):
-        return f"its answer cannot be decompressed: {error}"
     return reason(error)

@@ -90,4 +90,4 @@ def _delivery(one: Delivery) -> Iterable[str]:
 
 def _local_run(one: LocalRun) -> str:
     ended = one.error or (f"answered {one.status} in {one.ms or 0:.0f} ms" if one.status else "no answer yet")
-    return f"{one.at}  {one.kind} at {one.listener}: {ended}"
+    return f"{one.at}  replay at {one.listener}: {ended}"

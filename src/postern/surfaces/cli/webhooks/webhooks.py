@@ -341,8 +341,6 @@ def _authentication(webhook: Webhook) -> str:
 def _state(webhook: Webhook) -> str:
     if webhook.enabled and needs_secret(webhook):
         return "needs its secret"
-    if webhook.answered_by is not None:
-        return f"answered by {plain(webhook.answered_by.name)}"
     return "held" if webhook.held else "enabled" if webhook.enabled else "disabled"
 
 

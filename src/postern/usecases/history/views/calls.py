@@ -10,7 +10,7 @@ from postern.core.history.compare import Difference, Differences
 from postern.core.history.marks import Bookmark, EditedFrom, Marks, Note
 from postern.core.listeners import Handed
 from postern.usecases.answers import UNSET, Time, UnsetType, View, shown
-from postern.usecases.summary import InvocationSummary, RunState, listener_of, run_state_of, summary_of
+from postern.usecases.summary import InvocationSummary, RunState, run_state_of, summary_of
 
 
 class Count(View):
@@ -40,18 +40,16 @@ class Attempt(View):
     runs: int | UnsetType = UNSET
     workflows: list[str] | UnsetType = UNSET
     detail: str | UnsetType = UNSET
-    listener: str | UnsetType = UNSET
 
 
 class Delivery(View):
     """``asked_by``: who admitted the call or had it replayed, and ``replay_id`` the replay of many that did; null if the
-    call itself started it. ``listener``: the `postern listen` that was given it in the place of the engine."""
+    call itself started it."""
 
     key: str
     emission: int
     asked_by: str | None
     replay_id: str | None
-    listener: str | None
     state: State
     fields: dict[str, str]
     created_at: Time
@@ -78,14 +76,13 @@ PayloadText = Annotated[
 
 
 class LocalRun(View):
-    """A call that was handed to a listener's program. ``status`` is null if that has not answered; once ``endedAt`` is there,
+    """A call that was replayed to a listener's program. ``status`` is null if that has not answered; once ``endedAt`` is there,
     ``error`` says why."""
 
     id: str
-    kind: Literal["answer", "replay"]
     listener: str
     by: str
-    asked_by: str | None
+    asked_by: str
     at: Time
     ended_at: Time | None
     status: int | None
@@ -103,7 +100,7 @@ class Invocation(InvocationSummary, kw_only=True):
     trace: list[Step]
     deliveries: list[Delivery]
     local_runs: list[LocalRun]
-    """The listeners that it was handed to, to be answered, or as a replay."""
+    """The replays to listeners."""
     judged_at: Time | None
     bookmark: Bookmark | None
     notes: list[Note]
@@ -156,7 +153,6 @@ def delivery_of(one: recorded.Delivery) -> Delivery:
     return shown(
         Delivery,
         one,
-        listener=listener_of(one),
         released_at=None if one.state == "dropped" else Time.maybe(one.released_at),
         next_attempt_at=Time(one.next_at) if one.state == "queued" else None,
         log=msgspec.convert(one.log, list[Attempt], dec_hook=lambda _, seconds: Time(seconds)),
@@ -176,9 +172,8 @@ def delivery_of(one: recorded.Delivery) -> Delivery:
 
 
 def run_of(one: Handed) -> LocalRun:
-    kind = "replay" if one.delivery_key is None else "answer"
     ms = None if one.duration_us is None else one.duration_us / 1000
-    return shown(LocalRun, one, kind=kind, by=one.owner, ms=ms)
+    return shown(LocalRun, one, by=one.owner, ms=ms)
 
 
 class BodyComparison(View):

@@ -201,9 +201,7 @@ CREATE TABLE listeners (
   since BIGINT NOT NULL,
   lease_until BIGINT NOT NULL,
   ended_by TEXT,
-  answers VARCHAR(40) COLLATE "C",
-  PRIMARY KEY (id),
-  UNIQUE (answers)
+  PRIMARY KEY (id)
 );
 
 CREATE TABLE handed (
@@ -213,8 +211,7 @@ CREATE TABLE handed (
   listener TEXT NOT NULL,
   owner TEXT NOT NULL,
   at BIGINT NOT NULL,
-  delivery_key VARCHAR(48) COLLATE "C",
-  asked_by TEXT,
+  asked_by TEXT NOT NULL,
   ended_at BIGINT,
   status SMALLINT,
   duration_us BIGINT,

@@ -208,9 +208,7 @@ CREATE TABLE listeners (
   since BIGINT NOT NULL,
   lease_until BIGINT NOT NULL,
   ended_by TEXT,
-  answers VARCHAR(40),
-  PRIMARY KEY (id),
-  UNIQUE (answers)
+  PRIMARY KEY (id)
 );
 
 CREATE TABLE handed (
@@ -220,8 +218,7 @@ CREATE TABLE handed (
   listener TEXT NOT NULL,
   owner TEXT NOT NULL,
   at BIGINT NOT NULL,
-  delivery_key VARCHAR(48),
-  asked_by TEXT,
+  asked_by TEXT NOT NULL,
   ended_at BIGINT,
   status SMALLINT,
   duration_us BIGINT,

@@ -13,8 +13,6 @@ def reason(item: InvocationSummary) -> str:
         return f"{why[:1].upper()}{why[1:]}."
     if item.status == "started" and item.nobody_listens:
         return "Accepted, and no workflow was started: none wants the calls of this webhook."
-    if item.listener:
-        return f"{_at_listener(item, item.listener)}."
     if item.status == "failed" and item.run_state != "failed":
         why = (item.error or "no reason was given").rstrip(".")
         return f"Accepted, but its workflow could not be started: {why}{_answered(item)}."
@@ -24,16 +22,6 @@ def reason(item: InvocationSummary) -> str:
     if item.runs:
         return f"{_ran(item)}{_answered(item)}."
     return words.STATUS_HELP.get(item.status, "")
-
-
-def _at_listener(item: InvocationSummary, listener: str) -> str:
-    if item.run_state == "failed":
-        return f"{listener}, in the place of the workflow, failed: {(item.error or '').rstrip('.')}{_answered(item)}"
-    if item.status == "responded":
-        return f"{listener} answered, in the place of the workflow{_answered(item)}"
-    if item.run_state == "completed":
-        return f"{listener}, in the place of the workflow, answered too late{_answered(item)}"
-    return f"It was handed to {listener}, in the place of the workflow{_answered(item)}"
 
 
 def _ran(item: InvocationSummary) -> str:
@@ -67,7 +55,7 @@ def caller(item: Invocation) -> str:
     if item.answered_at is not None:
         return f"heard {item.http_status} after {words.milliseconds(item.duration_ms)}"
     if first is not None and first.answer == "waiting":
-        return f"waits for the answer of {first.listener or 'the workflow'}"
+        return "waits for the answer of the workflow"
     if first is not None and first.answer is not None:
         return f"was answered {item.http_status}; whether it was still connected is not known"
     return f"heard {item.http_status} at once" if item.http_status else "what it heard is not known"
@@ -78,8 +66,6 @@ def started_by(item: Invocation, delivery: Delivery) -> str:
     by = f", by {delivery.asked_by}" if delivery.asked_by else ""
     if delivery.emission > 1:
         return f"Replay {delivery.emission - 1}{by}"
-    if delivery.listener:
-        return f"{delivery.listener}, in the place of the workflow"
     return (
         f"Workflow engine{by}" if item.code in ("accepted", "edited") else f"Checked again and admitted{by}"
     )

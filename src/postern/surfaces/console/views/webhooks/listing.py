@@ -18,7 +18,6 @@ from postern.surfaces.console.visit import Context, Visit, whole_number
 from postern.surfaces.console.words import PROVIDER_TITLES
 from postern.usecases.deliveries import holds
 from postern.usecases.history import volumes
-from postern.usecases.listeners import listeners
 from postern.usecases.shapes import validated
 from postern.usecases.webhooks import bin, webhooks
 from postern.usecases.webhooks import listing as use_case
@@ -207,12 +206,6 @@ async def release(visit: Visit) -> Response:
 async def drop(visit: Visit) -> Response:
     await visit.ask(holds.drop, visit.at("webhook"))
     return visit.to(f"/webhooks/{visit.at('webhook')}", "dropped")
-
-
-async def end_listener(visit: Visit) -> Response:
-    form = await visit.form()
-    await visit.ask(listeners.end, form.text("listener"))
-    return visit.to(f"/webhooks/{visit.at('webhook')}", "listener-ended")
 
 
 async def delete(visit: Visit) -> Response:
