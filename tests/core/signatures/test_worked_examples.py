@@ -141,3 +141,21 @@ def test_an_example_takes_its_sender_s_calls_and_no_others(name: str) -> None:
     if scheme.timestamp:
         stale = call(sign(SECRET, body, NOW - scheme.tolerance_seconds - 1), body, query)
         assert verdict(stale) == "timestamp_expired"
+
+
+def test_a_token_that_covers_the_body_is_made_here_with_the_claims_that_are_asked_for() -> None:
+    asked = {
+        "algorithm": "jwt_hs256",
+        "bodyClaim": "sha256",
+        "issuers": ["netlify", "x"],
+        "audiences": "shop",
+    }
+    credential = SignatureCredential(SignatureScheme.from_document(asked), SECRET.encode())
+    made = credential.sign(b"{}").decode()
+    claims = {"sha256": sha256(b"{}").hexdigest(), "iss": "netlify", "aud": "shop"}
+    assert json.loads(base64.urlsafe_b64decode(made.split(".")[1] + "==")) == claims
+    assert isinstance(credential.check(call({"X-Signature": made}, b"{}")), VerifiedCall)
+    assert isinstance(credential.check(call({"X-Signature": made}, b"[]")), Unproven)
+    for more in ({"bodyClaim": ""}, {"timestamp": "item:iat"}):
+        other = SignatureScheme.from_document(asked | more)
+        assert not SignatureCredential(other, SECRET.encode()).can_sign

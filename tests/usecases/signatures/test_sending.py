@@ -80,7 +80,6 @@ def signed_by(provider: str, **more: Any) -> dict[str, Any]:
 
 
 ONLY_BY_THE_SENDER = {
-    "netlify": "tokens that its sender",
     "pubsub": "tokens that its sender",
     "sns": "key of its certificate",
     "paypal": "key of its certificate",

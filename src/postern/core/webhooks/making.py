@@ -181,12 +181,17 @@ def signed(
         fields = draft.body.split(b"&") if _is_form(draft) else [draft.body]
         body = b"&".join(one for one in fields if _SIGNATURE.encode() not in one or len(fields) == 1)
         return _finished(replace(draft, headers=headers, query=query, body=body), occasion, "")
-    stand_in = write_digest(bytes(credential.sizes[0]), scheme.encoding)
+    in_token = is_token(scheme.algorithm)
+    stand_in = (
+        credential.sign(b"").decode()
+        if in_token
+        else write_digest(bytes(credential.sizes[0]), scheme.encoding)
+    )
     content = _content(credential, draft, occasion, stand_in)
     to_sign = content + (other if scheme.signs_body else b"")
     # With another secret every bit is another one, as it is over other bytes.
     signature = credential.sign(occasion.chance + to_sign if wrong == "secret" else to_sign)
-    text = write_digest(signature, scheme.encoding)
+    text = signature.decode() if in_token else write_digest(signature, scheme.encoding)
     if _content(credential, draft, occasion, text) != content:
         raise CannotMake("by this scheme the signature is a part of what it signs")
     return _finished(draft, occasion, text)
