@@ -244,7 +244,6 @@ def code(value: str) -> str:
 
 STEPS = {
     "edited": "Made by editing",
-    "content": "Content is a JSON object",
     "credential": "Authentication",
     "duplicate key": "Duplicate protection",
 }
