@@ -406,6 +406,7 @@ class TestDocuments:
             ({"signatureKey": "v1"}, "keySeparator"),
             ({"itemSeparator": ",", "keySeparator": ","}, "keySeparator"),
             ({"timestamp": "item:t"}, "keySeparator"),
+            ({"certificateFrom": "header:X-Cert"}, "certificateFrom"),
             ({"signatureForm": "v1"}, "signatureForm"),
             ({"signatureForm": "*{signature}"}, "signatureForm"),
             ({"signatureForm": "{signature}*"}, "signatureForm"),
