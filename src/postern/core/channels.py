@@ -1,7 +1,8 @@
 """Channels, which are told of incidents: their addresses, and what each has been told."""
 
 import re
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Literal, get_args
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -45,10 +46,13 @@ class Channel:
     after: str = field(default="", repr=False)
     """After the # of an address: the signing secret, the chat, or the token."""
 
+    place: str = ""
+    """Which address of POSTERN_TELL it is, where its kind and host are those of another one, too."""
+
     @property
     def name(self) -> str:
-        """The kind and host. The rest of the address is a secret."""
-        return f"mail to {self.host}" if self.kind == "mailto" else f"{self.kind} at {self.host}"
+        """The kind, host and place. The rest of the address is a secret."""
+        return f"{'mail to' if self.kind == 'mailto' else f'{self.kind} at'} {self.host}{self.place}"
 
     @property
     def key(self) -> str:
@@ -74,9 +78,16 @@ class MailServer:
 def read_channels(text: str) -> tuple[Channel, ...]:
     """Raises ``ValueError``, which says what addresses look like and quotes none of these."""
     try:
-        return tuple(dict.fromkeys(map(_channel, text.split())))
+        written = list(map(_channel, text.split()))
     except ValueError:
         raise ValueError(ADDRESSES) from None
+    times = Counter(one.name for one in dict.fromkeys(written))
+    return tuple(
+        replace(
+            one, place=f" (address {written.index(one) + 1} of POSTERN_TELL)" if times[one.name] > 1 else ""
+        )
+        for one in dict.fromkeys(written)
+    )
 
 
 def _channel(text: str) -> Channel:

@@ -39,7 +39,7 @@ _ALL = [
         "The page's origin is not on this webhook's CORS list."
     ),
     Problem("payload_too_large", 413, "Payload too large").says(
-        "The body is larger than this webhook's payload limit."
+        "The body is larger than this webhook's payload limit, or an array of more than 2,000 elements."
     ),
     Problem("headers_too_large", 431, "Headers too large").says(
         "The request line and the headers are larger than 32 KiB together."

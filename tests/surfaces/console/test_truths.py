@@ -343,6 +343,7 @@ def test_a_workflow_that_failed_and_a_caller_without_its_answer_are_red_wherever
     failed = "order_in failed: no order 1001 in the shop; the caller heard 502."
     expect(rows).to_contain_text(["order_in completed; the caller heard 504.", failed])
     expect(rows.nth(2)).to_contain_text("Failed")
+    expect(rows.nth(1).locator(".badge.bad")).to_have_text("Heard 504")
     rows.nth(2).locator("a.opens").click()
     expect(page.locator("[data-panel] .trace")).to_contain_text("order_in failed: no order 1001 in the shop")
     words, controls = console.said("#call")

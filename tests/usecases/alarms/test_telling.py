@@ -55,6 +55,19 @@ def at(server: StandIn, kind: str, rest: str) -> str:
     return f"{kind}+{server.url}/{rest}"
 
 
+def test_channels_at_one_host_are_told_apart_without_a_secret() -> None:
+    team, other, mail = (
+        "slack+https://hooks.example/T1/secret",
+        "slack+https://hooks.example/T2/secret",
+        "mailto:ops@shop.example",
+    )
+    assert [one.name for one in read_channels(f"{team} {team} {mail} {other}")] == [
+        "slack at hooks.example (address 1 of POSTERN_TELL)",
+        "mail to shop.example",
+        "slack at hooks.example (address 4 of POSTERN_TELL)",
+    ]
+
+
 async def test_every_kind_of_channel_hears_of_it_once_when_it_opens_and_once_when_it_closes(
     desk: Desk,
 ) -> None:
