@@ -20,7 +20,7 @@ from postern.core.history.invocation import HistoryFilter
 from postern.core.history.marks import Bookmark, Note, SavedView
 from postern.core.history.replay import Replay
 from postern.core.history.sample import Sample
-from postern.core.listeners import Handed, Listener
+from postern.core.listeners import Listener, ListenerCall
 from postern.core.problems import PROBLEMS
 from postern.core.schedules import ScheduleState
 from postern.core.signatures import handshake
@@ -239,7 +239,7 @@ READ: list[tuple[Table, Any, set[str]]] = [
     (tables.sessions, Session, {"digest"}),
     (tables.audit, AuditEntry, set()),
     (tables.listeners, Listener, set()),
-    (tables.handed, Handed, set()),
+    (tables.handed, ListenerCall, set()),
     (tables.schedules, ScheduleState, {"fingerprint"}),
     (tables.incidents, Incident, set()),
 ]

@@ -20,7 +20,10 @@ from support.webhooks import TOKEN, UNLIMITED, make_webhook
 
 BACKUPS = 2
 FOUND_AT_ONCE = impatient(
-    **{"postern.usecases.history.findable.SETTLED": 0.2, "postern.usecases.history.findable.LOOK_EVERY": 0.1}
+    **{
+        "postern.usecases.history.findable.SETTLED": 0.2,
+        "postern.usecases.history.findable.CHECK_CALLS_EVERY": 0.1,
+    }
 )
 """Seconds after which calls can be found by their values."""
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from postern.core.channels import Channel, Told
+from postern.core.channels import Channel, ChannelState
 from postern.core.history.volume import ANSWER, end_name, is_call
 
 AlarmKind = Literal["rejected", "not_started", "runs_failed", "answers", "gateway", "silence"]
@@ -90,7 +90,7 @@ class Incident(Struct, frozen=True):
     acknowledged_by: str = ""
     tell_at: float | None = None
     """When a channel is to be told next; while a process tells them, the end of its lease."""
-    told: dict[str, Told] = field(default_factory=dict)
+    told: dict[str, ChannelState] = field(default_factory=dict)
     """By the channel's key."""
 
 

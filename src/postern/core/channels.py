@@ -23,7 +23,7 @@ SHORTEST_HIDDEN = 6
 _is_mailbox = re.compile(r"[!-+\--;=?A-~]+@[A-Za-z0-9.-]+").fullmatch
 
 
-class Told(Struct, frozen=True):
+class ChannelState(Struct, frozen=True):
     """What a channel has been told of one incident."""
 
     channel: str

@@ -24,7 +24,7 @@ class Listener(Struct, frozen=True):
         return self.lease_until > now and self.ended_by is None
 
 
-class Handed(Struct, frozen=True):
+class ListenerCall(Struct, frozen=True):
     """A recorded call that was given to a listener, to be seen again."""
 
     id: str

@@ -24,7 +24,7 @@ from sqlalchemy import (
 
 from postern.core.access.audit import AuditEntry
 from postern.core.alarms import REFUSED, RUN_FAILED, AlarmKind, Found, Incident, Minutes
-from postern.core.channels import Told
+from postern.core.channels import ChannelState
 from postern.core.history.volume import ANSWER, OUTCOMES
 from postern.identity import first_id_at, new_id, time_of
 from postern.stores.access.audit import changed_one
@@ -58,7 +58,7 @@ TELL_LEASE = 60.0
 """Seconds after which another process may tell an incident that this one has begun to tell."""
 
 _OPEN = incidents.c.closed_at.is_(None)
-_TOLD = msgspec.json.Decoder(dict[str, Told])
+_TOLD = msgspec.json.Decoder(dict[str, ChannelState])
 _GOOD = volumes.c.code.in_(["accepted", "duplicate"])
 
 
@@ -152,7 +152,12 @@ class Incidents(Repository):
 
     @writes
     def have_told(
-        self, connection: Connection, one: Incident, told: dict[str, Told], next_at: float | None, now: float
+        self,
+        connection: Connection,
+        one: Incident,
+        told: dict[str, ChannelState],
+        next_at: float | None,
+        now: float,
     ) -> None:
         """``one`` is the incident as it was claimed. If it was closed or has another reason meanwhile, that is told next."""
         next_one = None if next_at is None else milliseconds(next_at)

@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, insert, select, update
 
 from postern.core.access.audit import AuditEntry
-from postern.core.listeners import ENDED_KEPT, Handed, Listener
+from postern.core.listeners import ENDED_KEPT, Listener, ListenerCall
 from postern.stores.access.audit import changed_one, write_note
 from postern.stores.history.locking import lock_call
 from postern.stores.sql.moments import all_of, first_of, milliseconds, row_of
@@ -57,7 +57,7 @@ class ListenerStore(Repository):
         _give_up(connection, list(connection.execute(over).scalars()), now)
 
     @writes
-    def hand(self, connection: Connection, call: Handed, note: AuditEntry) -> bool:
+    def hand(self, connection: Connection, call: ListenerCall, note: AuditEntry) -> bool:
         """False where the listener is there no more. Raises ``Gone`` where retention has taken the call."""
         lock_call(connection, call.invocation_id)
         # Locked: whoever ends it waits, and then sees what was handed to it.
@@ -72,32 +72,32 @@ class ListenerStore(Repository):
         write_note(connection, note)
         return True
 
-    async def under_way(self, listener_id: str) -> list[Handed]:
+    async def under_way(self, listener_id: str) -> list[ListenerCall]:
         """Returns the calls that it was given and has not answered, the oldest first."""
         mine = handed.c.listener_id == listener_id, handed.c.ended_at.is_(None)
         return await self._handed(select(handed).where(*mine).order_by(handed.c.id))
 
-    async def one_handed(self, handed_id: str) -> Handed | None:
+    async def one_handed(self, handed_id: str) -> ListenerCall | None:
         found = await self._handed(select(handed).where(handed.c.id == handed_id))
         return found[0] if found else None
 
-    async def of_call(self, invocation_id: str) -> list[Handed]:
+    async def of_call(self, invocation_id: str) -> list[ListenerCall]:
         return (await self.of_calls(invocation_id, invocation_id)).get(invocation_id, [])
 
-    async def of_calls(self, oldest: str, newest: str) -> dict[str, list[Handed]]:
+    async def of_calls(self, oldest: str, newest: str) -> dict[str, list[ListenerCall]]:
         """Returns the calls in this range of ids that were ever handed to a listener."""
         of_them = select(handed).where(handed.c.invocation_id.between(oldest, newest))
-        found: dict[str, list[Handed]] = {}
+        found: dict[str, list[ListenerCall]] = {}
         for one in await self._handed(of_them.order_by(handed.c.id)):
             found.setdefault(one.invocation_id, []).append(one)
         return found
 
     @reads
-    def _handed(self, connection: Connection, statement: Any) -> list[Handed]:
-        return all_of(Handed, connection, statement)
+    def _handed(self, connection: Connection, statement: Any) -> list[ListenerCall]:
+        return all_of(ListenerCall, connection, statement)
 
     @writes
-    def ended(self, connection: Connection, call: Handed) -> Handed:
+    def ended(self, connection: Connection, call: ListenerCall) -> ListenerCall:
         """Writes down how its program answered, unless that is known already, and returns what is known."""
         assert call.ended_at is not None
         open_ = update(handed).where(handed.c.id == call.id, handed.c.ended_at.is_(None))
@@ -109,7 +109,7 @@ class ListenerStore(Repository):
                 error=call.error,
             )
         )
-        return first_of(Handed, connection, select(handed).where(handed.c.id == call.id)) or call
+        return first_of(ListenerCall, connection, select(handed).where(handed.c.id == call.id)) or call
 
 
 def _give_up(connection: Connection, listener_ids: list[str], now: float) -> None:

@@ -38,8 +38,8 @@ from postern.usecases.webhooks.compiling import compile_webhook
 from postern.usecases.webhooks.requests import SECRET_PREFIX
 from postern.usecases.webhooks.webhooks import show
 
-AT_ONCE = 20
-LOOK_EVERY = 1.0
+FETCHES_AT_ONCE = 20
+CHECK_SCHEDULES_EVERY = 1.0
 LEASE = 120.0
 """Seconds, more than the longest time-out. After them another process takes over a run whose process died."""
 
@@ -240,7 +240,9 @@ class Scheduler:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._running: dict[asyncio.Task[None], ScheduleState] = {}
-        self._loop = Loop("schedules", self.round, LOOK_EVERY, self._room, catch_up=lambda: catch_up(gateway))
+        self._loop = Loop(
+            "schedules", self.round, CHECK_SCHEDULES_EVERY, self._room, catch_up=lambda: catch_up(gateway)
+        )
         self.stop = self._loop.stop
 
     async def run(self) -> None:
@@ -251,14 +253,14 @@ class Scheduler:
 
     async def _room(self) -> None:
         """If every place is taken, the next one that becomes free ends the pause."""
-        if len(self._running) >= AT_ONCE:
+        if len(self._running) >= FETCHES_AT_ONCE:
             await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
         else:
-            await asyncio.sleep(LOOK_EVERY)
+            await asyncio.sleep(CHECK_SCHEDULES_EVERY)
 
     async def round(self) -> int:
         """Begins as many due runs as there are places. Returns how many."""
-        free = AT_ONCE - len(self._running)
+        free = FETCHES_AT_ONCE - len(self._running)
         now = self._gateway.clock()
         if free <= 0 or not await self._gateway.store.schedules.any_due(now):
             return 0

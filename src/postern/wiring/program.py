@@ -21,7 +21,7 @@ from postern.surfaces.cli.run import end
 if TYPE_CHECKING:
     from postern.wiring.machine import OnThisMachine
 
-LOOK_EVERY = 1.0
+ASK_DATABASE_EVERY = 1.0
 
 
 def check_owner(settings: Settings) -> None:
@@ -66,7 +66,7 @@ class LocalApi:
     def news(self, webhook: str | None) -> Iterator[bytes | None]:
         while True:
             yield None
-            time.sleep(LOOK_EVERY)
+            time.sleep(ASK_DATABASE_EVERY)
 
     def settings(self) -> list[ShownSetting]:
         return self._settings.listed()

@@ -47,7 +47,7 @@ from postern.wiring.starting import CannotStart
 from postern.wiring.workers.parent import Workers
 from postern.wiring.workers.worker import Lifeline, WorkerMetrics, WorkerSlot
 
-LOOK_EVERY = 1.0
+CHECK_ALONE_EVERY = 1.0
 
 
 async def serve(settings: Settings, slot: WorkerSlot | None = None, lines: DevLines | None = None) -> None:
@@ -152,7 +152,7 @@ async def _stay_alone(gateway: Gateway) -> None:
     while True:
         if not await gateway.store.still_alone():
             break
-        await asyncio.sleep(LOOK_EVERY)
+        await asyncio.sleep(CHECK_ALONE_EVERY)
     log.error("another Postern with the embedded engine serves this database now: this one ends")
     os.kill(os.getpid(), signal.SIGTERM)
 

@@ -35,7 +35,7 @@ from support.waiting import wait_until
 
 BY_ITSELF_NEVER = impatient(
     **{
-        "postern.usecases.runtime.directory.LOOK_EVERY": 3600.0,
+        "postern.usecases.runtime.directory.CHECK_WEBHOOKS_EVERY": 3600.0,
         "postern.surfaces.console.rehearsal.AFTER": 3600.0,  # its pages look as well
     }
 )
@@ -190,7 +190,7 @@ def test_who_listens_beside_a_gateway_waits_there_and_looks_into_a_database_by_i
 
     local = SimpleNamespace(ask=ask, is_served=is_served, close=lambda: None)
     monkeypatch.setattr(api, "open_local", lambda: local, raising=False)
-    monkeypatch.setattr(presence, "LOOK_EVERY", 0.0)
+    monkeypatch.setattr(presence, "ASK_DATABASE_EVERY", 0.0)
     listener = presence.Presence("ada@laptop", LocalTarget("http://127.0.0.1:1", None, 1.0), Lines())
     try:
         listener.enter()

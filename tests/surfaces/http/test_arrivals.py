@@ -14,7 +14,7 @@ from uvicorn.server import ServerState
 
 from postern.core.address import NOBODY, ClientAddresses
 from postern.surfaces.http import app_exchange
-from postern.surfaces.http.app_exchange import AT_ONCE, AppExchange, AppTurns
+from postern.surfaces.http.app_exchange import REQUESTS_AT_ONCE, AppExchange, AppTurns
 from postern.surfaces.http.call_exchange import CallExchange
 from postern.surfaces.http.connection import Connection, Connections
 from postern.surfaces.http.reader import Request
@@ -162,23 +162,23 @@ async def test_few_requests_of_the_application_are_worked_on_at_a_time(
             return (await reader.readline()).startswith(b"HTTP/1.1 200")
 
         async with server:
-            asked = [await ask("POST /slow", "{") for _ in range(AT_ONCE + 3)]
+            asked = [await ask("POST /slow", "{") for _ in range(REQUESTS_AT_ONCE + 3)]
             may_end.set()
             assert await is_answered(
                 await ask("POST /slow")
             )  # those whose bodies are to come do not keep it waiting
             may_end.clear()
-            for writer in writers[: AT_ONCE + 3]:
+            for writer in writers[: REQUESTS_AT_ONCE + 3]:
                 writer.write(b"}")
             assert await is_answered(await ask(f"POST {path}"))
-            assert begun == 1 + AT_ONCE
+            assert begun == 1 + REQUESTS_AT_ONCE
             asked.append(await ask("POST /slow"))
             writers[-1].close()
             assert await is_answered(await ask(f"POST {path}"))
             may_end.set()
             assert all([await is_answered(one) for one in asked[:-1]])
-            assert begun == 1 + AT_ONCE + 3  # and not for the one who has left
-            for _ in range(AT_ONCE):
+            assert begun == 1 + REQUESTS_AT_ONCE + 3  # and not for the one who has left
+            for _ in range(REQUESTS_AT_ONCE):
                 assert await is_answered(await ask("POST /much"))
             assert await is_answered(
                 await ask("POST /slow")
@@ -186,8 +186,8 @@ async def test_few_requests_of_the_application_are_worked_on_at_a_time(
             may_end.clear()
             monkeypatch.setattr(app_exchange, "LONGEST_TURN", 0.0)
             begun = 0
-            asked = [await ask("POST /slow") for _ in range(AT_ONCE + 3)]
-            while begun < AT_ONCE + 3:
+            asked = [await ask("POST /slow") for _ in range(REQUESTS_AT_ONCE + 3)]
+            while begun < REQUESTS_AT_ONCE + 3:
                 await asyncio.sleep(0.01)
             may_end.set()
             assert all([await is_answered(one) for one in asked])

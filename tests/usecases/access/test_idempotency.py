@@ -81,7 +81,7 @@ async def test_a_key_whose_process_died_is_free_after_a_minute(
 async def test_who_comes_second_waits_ten_seconds_for_the_answer_of_the_first(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(idempotency, "LOOK_EVERY", 2.5)
+    monkeypatch.setattr(idempotency, "CHECK_ANSWER_EVERY", 2.5)
     create, looked, slept = Creation(house), asyncio.Event(), []
 
     async def sleep(seconds: float) -> None:

@@ -59,7 +59,7 @@ async def test_a_slow_start_does_not_hold_up_the_next_ones_and_only_so_many_are_
     desk: Desk, engine: SlowEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dispatch, "BATCH", 1)
-    monkeypatch.setattr(dispatch, "AT_ONCE", 2)
+    monkeypatch.setattr(dispatch, "DELIVERIES_AT_ONCE", 2)
     await desk.numbered(await desk.webhook(), 5)
     dispatcher = Dispatcher(desk.gateway)
     running = asyncio.create_task(dispatcher.run())

@@ -318,7 +318,7 @@ async def take_away(desk: Desk, webhook: str, is_deleted: bool) -> None:
 
 async def test_it_waits_while_much_is_queued(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replays, "MOST_QUEUED", 1)
-    monkeypatch.setattr(replays, "LOOK_EVERY", 0.01)
+    monkeypatch.setattr(replays, "CHECK_REPLAYS_EVERY", 0.01)
     replay = await begun(desk, 1)
     replayer = Replayer(desk.gateway)
     waiting = asyncio.create_task(replayer.round())

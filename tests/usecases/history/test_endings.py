@@ -183,7 +183,7 @@ async def test_what_could_not_be_written_down_is_kept_and_what_was_is_reported_t
 async def test_the_loop_wakes_for_news_and_stops_when_it_is_asked(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(endings_module, "LOOK_EVERY", 3600.0)
+    monkeypatch.setattr(endings_module, "CHECK_ENDS_EVERY", 3600.0)
     monkeypatch.setattr(endings_module, "GATHER", 0.0)
     loop, endings = EndingsLoop(desk.gateway), desk.gateway.runtime.endings
     running = asyncio.create_task(loop.run())

@@ -154,7 +154,7 @@ async def numbered(house: House, count: int) -> str:
 async def test_a_large_body_is_not_read_and_after_so_many_bytes_it_is_enough(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(payload_types_module, "AT_ONCE", 1)
+    monkeypatch.setattr(payload_types_module, "CALLS_AT_ONCE", 1)
     webhook = await numbered(house, 4)  # of 16 bytes each
     with monkeypatch.context() as patched:
         patched.setattr(payload_types_module, "MOST_BYTES", 2 * 16)

@@ -114,7 +114,7 @@ async def test_webhooks_that_are_not_served_are_named_up_to_ten(house: House) ->
 async def test_what_is_wrong_is_an_alarm_and_a_metric_until_it_is_over(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(readiness, "LOOK_EVERY", 0.01)
+    monkeypatch.setattr(readiness, "CHECK_STORE_EVERY", 0.01)
     gateway, trouble = house.gateway, "the disk is full"
 
     async def full() -> str | None:

@@ -15,7 +15,7 @@ from support.waiting import PATIENCE, until
 
 @pytest.fixture(autouse=True)
 def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live_feed, "LOOK_EVERY", 0.01)
+    monkeypatch.setattr(live_feed, "CHECK_CALLS_EVERY", 0.01)
     monkeypatch.setattr(live_feed, "GATHER", 0.0)
 
 

@@ -247,7 +247,7 @@ async def due(house: House, source: Source, many: int = 1) -> list[Webhook]:
 async def test_no_more_runs_are_under_way_than_there_are_places(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(schedules, "AT_ONCE", 3)
+    monkeypatch.setattr(schedules, "FETCHES_AT_ONCE", 3)
     source, going = Source(house), asyncio.Event()
 
     async def slow(*given: Any, **more: Any) -> Answer:
@@ -270,8 +270,8 @@ async def test_a_run_that_is_due_begins_as_soon_as_a_place_is_free(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not when the loop looks again, which is in ten minutes here."""
-    monkeypatch.setattr(schedules, "AT_ONCE", 1)
-    monkeypatch.setattr(schedules, "LOOK_EVERY", 600)
+    monkeypatch.setattr(schedules, "FETCHES_AT_ONCE", 1)
+    monkeypatch.setattr(schedules, "CHECK_SCHEDULES_EVERY", 600)
     source = Source(house)
     await due(house, source, 3)
     scheduler = Scheduler(house.gateway)

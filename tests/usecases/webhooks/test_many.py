@@ -128,7 +128,7 @@ async def test_what_is_not_clear_is_refused(house: House, asked: dict[str, Any],
 async def test_more_than_one_transaction_takes_them_all(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(many, "AT_ONCE", 2)
+    monkeypatch.setattr(many, "WEBHOOKS_AT_ONCE", 2)
     for number in range(5):
         await house.webhook(name=f"Number {number}")
     assert (await do(house, "hold", filter={})).done == 5

@@ -9,7 +9,7 @@ from msgspec import Struct
 MOST_ARRIVING = 256 * 1024 * 1024
 ONE_CALLER = 8
 """A caller gets an eighth of what a webhook gets, so that a greedy caller leaves room for the webhook's others."""
-AT_ONCE = 64
+FREED_AT_ONCE = 64
 """Choosing who gives way looks at every body, so it frees a sixty-fourth of all the memory at once."""
 
 
@@ -73,7 +73,7 @@ class ArrivingBytes:
         most_first = [(-held[caller], place, caller) for place, caller in enumerate(of_caller)]
         heapq.heapify(most_first)
         going: list[Body] = []
-        wanted = max(size, self._most // AT_ONCE)
+        wanted = max(size, self._most // FREED_AT_ONCE)
         while wanted > 0 and most_first:
             has, place, caller = most_first[0]
             one = of_caller[caller].popleft()

@@ -68,7 +68,7 @@ Reply = HandshakeAnswer | Unproven | None
 Step = Callable[[Call, "Handshake"], Reply]
 
 
-class Way(msgspec.Struct, frozen=True):
+class HandshakeSteps(msgspec.Struct, frozen=True):
     """The questions to a call before its credential is checked and after, and the methods beside POST by which it comes."""
 
     before: Step | None = None
@@ -376,28 +376,28 @@ def _asana(call: Call, _: Handshake) -> Reply:
 
 
 _GET = frozenset({"GET"})
-WAYS: dict[HandshakeKind, Way] = {
-    "none": Way(),
-    "slack": Way(_slack_ssl_check, _slack),
-    "meta": Way(_meta, methods=_GET),
-    "xero": Way(after=_xero),
-    "woocommerce_ping": Way(_woocommerce_ping),
-    "zoom": Way(after=_zoom),
-    "notion": Way(_notion),
-    "asana": Way(_asana),
-    "twitch": Way(after=_twitch),
-    "dropbox": Way(_dropbox, methods=_GET),
-    "strava": Way(lambda call, _: _subscribed(call, "hub.challenge"), methods=_GET),
-    "websub": Way(lambda call, _: _subscribed(call), methods=_GET),
-    "smartsheet": Way(_smartsheet),
-    "reachable": Way(_reachable, methods=_GET | {"HEAD"}),
-    "challenge": Way(_challenge),
-    "graph": Way(_graph),
-    "cloudevents": Way(_cloudevents, methods=frozenset({"OPTIONS"})),
-    "event_grid": Way(after=_event_grid),
-    "okta": Way(after=_okta, methods=_GET),
-    "discord": Way(after=_discord),
-    "x": Way(_x, _x_signed_again, _GET),
-    "braintree": Way(_braintree, _braintree_signed_again, _GET),
-    "sns": Way(after=_sns),
+WAYS: dict[HandshakeKind, HandshakeSteps] = {
+    "none": HandshakeSteps(),
+    "slack": HandshakeSteps(_slack_ssl_check, _slack),
+    "meta": HandshakeSteps(_meta, methods=_GET),
+    "xero": HandshakeSteps(after=_xero),
+    "woocommerce_ping": HandshakeSteps(_woocommerce_ping),
+    "zoom": HandshakeSteps(after=_zoom),
+    "notion": HandshakeSteps(_notion),
+    "asana": HandshakeSteps(_asana),
+    "twitch": HandshakeSteps(after=_twitch),
+    "dropbox": HandshakeSteps(_dropbox, methods=_GET),
+    "strava": HandshakeSteps(lambda call, _: _subscribed(call, "hub.challenge"), methods=_GET),
+    "websub": HandshakeSteps(lambda call, _: _subscribed(call), methods=_GET),
+    "smartsheet": HandshakeSteps(_smartsheet),
+    "reachable": HandshakeSteps(_reachable, methods=_GET | {"HEAD"}),
+    "challenge": HandshakeSteps(_challenge),
+    "graph": HandshakeSteps(_graph),
+    "cloudevents": HandshakeSteps(_cloudevents, methods=frozenset({"OPTIONS"})),
+    "event_grid": HandshakeSteps(after=_event_grid),
+    "okta": HandshakeSteps(after=_okta, methods=_GET),
+    "discord": HandshakeSteps(after=_discord),
+    "x": HandshakeSteps(_x, _x_signed_again, _GET),
+    "braintree": HandshakeSteps(_braintree, _braintree_signed_again, _GET),
+    "sns": HandshakeSteps(after=_sns),
 }

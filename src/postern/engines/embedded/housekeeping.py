@@ -21,7 +21,7 @@ BLAME_FOR_CRASH, BLAME_FOR_KILL = 3, 1
 """A process that crashed or hung did so by a run; one that was killed from outside perhaps not."""
 LONGEST_SUSPENSION = 5.0
 PRUNED_AT_ONCE = 500
-LOOK_EVERY = 1.0
+CHECK_RUNS_EVERY = 1.0
 CATCH_UP_EVERY = 60.0
 AHEAD = 60.0
 """Seconds: a run that fell asleep so long after now did so before the clock was set back."""
@@ -58,7 +58,7 @@ class Housekeeping:
 
     def join(self) -> None:
         if self._thread.is_alive():
-            self._thread.join(LOOK_EVERY)
+            self._thread.join(CHECK_RUNS_EVERY)
 
     def expect(self, wake_at: float) -> None:
         """A run sleeps until then."""
@@ -111,7 +111,7 @@ class Housekeeping:
         while not self._stopping:
             with self._sleep:
                 # Not for longer than this: the clock may be set meanwhile.
-                self._sleep.wait(max(0.0, min(self._next_wake - time.time(), LOOK_EVERY)))
+                self._sleep.wait(max(0.0, min(self._next_wake - time.time(), CHECK_RUNS_EVERY)))
             try:
                 if time.monotonic() >= next_catch_up:
                     next_catch_up = time.monotonic() + CATCH_UP_EVERY
@@ -119,7 +119,7 @@ class Housekeeping:
                 if self._next_wake <= time.time():
                     self._wake()
                 if time.monotonic() >= next_look:
-                    next_look = time.monotonic() + LOOK_EVERY
+                    next_look = time.monotonic() + CHECK_RUNS_EVERY
                     # A file that is gone is noticed without anybody's call.
                     self._journal.submit(lambda _: None)
                     self._turns.look_again()
@@ -129,7 +129,7 @@ class Housekeeping:
                     next_prune = time.monotonic() + (0.1 if deleted == PRUNED_AT_ONCE else prune_every)
             except Exception as error:
                 log.warning("housekeeping will try again", exc_info=error)
-                time.sleep(LOOK_EVERY)
+                time.sleep(CHECK_RUNS_EVERY)
 
     def _catch_up(self) -> None:
         """Wakes runs that fell asleep at a time that is yet to come: the clock was set back. They sleep anew from now

@@ -19,7 +19,7 @@ from postern.core.deliveries.delivery import LONGEST_ERROR, End, RunStep, Starte
 from postern.core.deliveries.delivery import Run as RunShown
 from postern.engines.embedded.at_work import AtWork
 from postern.engines.embedded.frames import RunOver, Start
-from postern.engines.embedded.housekeeping import LOOK_EVERY, Housekeeping, delete_runs
+from postern.engines.embedded.housekeeping import CHECK_RUNS_EVERY, Housekeeping, delete_runs
 from postern.engines.embedded.journal import Journal, JournalUnavailable
 from postern.engines.embedded.printing import printing_for
 from postern.engines.embedded.turns import RunAtWork, Turns
@@ -227,7 +227,7 @@ class WorkflowRuns:
                 return self._recorded(run.seq)
             except JournalUnavailable as error:
                 log.warning("run %s waits for the journal: %s", run.id, error)
-                time.sleep(LOOK_EVERY)
+                time.sleep(CHECK_RUNS_EVERY)
 
     def _record(
         self, run: RunAtWork, position: int, step: Recorded, wake_at: float | None, awaited: bool

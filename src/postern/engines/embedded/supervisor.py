@@ -24,7 +24,7 @@ from postern.observe.logs import log
 from postern.observe.watching import Watch
 from postern.workflows.load import workflow_files
 
-LOOK_EVERY = 0.5
+CHECK_FILES_EVERY = 0.5
 GRACE = 10.0
 STEADY_AFTER = 30.0
 LONGEST_PAUSE = 30.0
@@ -242,7 +242,7 @@ class Supervisor:
                 return await asyncio.to_thread(_stamps, self._path, set[Path]())
             except OSError as error:
                 self.trouble = f"the workflows cannot be read: {error}"
-                await asyncio.sleep(LOOK_EVERY)
+                await asyncio.sleep(CHECK_FILES_EVERY)
 
     async def _look(self) -> Stamps:
         try:

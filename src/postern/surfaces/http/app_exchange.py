@@ -15,7 +15,7 @@ from postern.surfaces.http.reader import Request
 
 App = Callable[..., Any]
 
-AT_ONCE = 8
+REQUESTS_AT_ONCE = 8
 LONGEST_TURN = 0.025
 """Seconds: a stream, or a request that waits, keeps nobody else waiting for longer."""
 
@@ -26,7 +26,7 @@ class AppTurns:
     """Few requests are worked on at a time: a call at a webhook must not wait for a step of each of those that are sent at once."""
 
     def __init__(self) -> None:
-        self._free = asyncio.Semaphore(AT_ONCE)
+        self._free = asyncio.Semaphore(REQUESTS_AT_ONCE)
 
     async def take(self) -> Callable[[], None]:
         """Waits for a turn, and returns what ends it. It ends by itself if it takes long."""

@@ -20,7 +20,7 @@ from postern.core import answer as answers
 from postern.core.address import limit_key
 from postern.core.answer import CallerAnswer
 from postern.observe.logs import log
-from postern.surfaces.http.crowding import AT_ONCE, Progress, Standing, give_up
+from postern.surfaces.http.crowding import CLOSED_AT_ONCE, Progress, Standing, give_up
 from postern.surfaces.http.reader import Request, RequestReader
 from postern.surfaces.http.states import LONGEST, TABLE, ConnectionEvent, Do, State, Wait
 from postern.usecases.calls.intake import PREFIX
@@ -170,7 +170,7 @@ class Connection(asyncio.BufferedProtocol):
         connections: set[Any] = self._server_state.connections
         connections.add(self)
         if len(connections) > self._shared.most:
-            make_place(list(connections), max(1, self._shared.most // AT_ONCE), self._loop.time())
+            make_place(list(connections), max(1, self._shared.most // CLOSED_AT_ONCE), self._loop.time())
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._server_state.connections.discard(self)

@@ -15,7 +15,7 @@ ENOUGH_DESCRIPTORS = 65_536
 MOST_CONNECTIONS = 10_000
 JUST_NOW = 1.0
 """Seconds: for so long a connection may be quiet and still be one that is about to send something."""
-AT_ONCE = 32
+CLOSED_AT_ONCE = 32
 """A look at all connections makes place for a thirty-second of them, so that it is not needed for each caller."""
 
 

@@ -15,7 +15,7 @@ KEPT = 24 * 3600.0
 LEASE = 60.0
 """Seconds after which a key is free again if the process of its first request died."""
 LONGEST_WAIT = 10.0
-LOOK_EVERY = 0.1
+CHECK_ANSWER_EVERY = 0.1
 
 KeptAnswer = tuple[int, list[tuple[str, str]], bytes]
 """Status, headers and body."""
@@ -43,8 +43,8 @@ async def once(
                 "conflict",
                 "The first request with this Idempotency-Key is still at work; try again in a moment.",
             )
-        await asyncio.sleep(LOOK_EVERY)
-        waited += LOOK_EVERY
+        await asyncio.sleep(CHECK_ANSWER_EVERY)
+        waited += CHECK_ANSWER_EVERY
     try:
         answered = await work()
     except BaseException:

@@ -45,7 +45,7 @@ LONGEST_GAP = 120.0
 """Seconds without a judge after which a silence proves nothing: perhaps no gateway was there to take calls."""
 RECENT = 5
 """Minutes: a webhook with no bad call in these and no incident is not looked at."""
-AT_ONCE, STEP = 100, 25
+WEBHOOKS_AT_ONCE, STEP = 100, 25
 """Webhooks judged in one round, and read by one query. Where more are in trouble, the others come in the next rounds."""
 SELDOM = 3600.0
 """Seconds between two looks at the disk, the size of the history and second secrets."""
@@ -199,9 +199,9 @@ class AlarmLoop:
 
     def _next_ones(self, in_trouble: Iterable[str]) -> list[list[str]]:
         everyone = sorted(in_trouble)
-        if len(everyone) > AT_ONCE:
+        if len(everyone) > WEBHOOKS_AT_ONCE:
             later = [one for one in everyone if one > self._place]
-            everyone = [*later, *everyone[: len(everyone) - len(later)]][:AT_ONCE]
+            everyone = [*later, *everyone[: len(everyone) - len(later)]][:WEBHOOKS_AT_ONCE]
             self._place = everyone[-1]
         return [everyone[place : place + STEP] for place in range(0, len(everyone), STEP)]
 
@@ -296,8 +296,8 @@ class AlarmLoop:
             is_same = depends_on == (webhook.alarms.rhythm, max(webhook.changed_at, since))
             if not is_same or minute > due or (one.id, "silence") in self._open:
                 asked.append(webhook)
-        for place in range(0, len(asked), AT_ONCE):
-            step = asked[place : place + AT_ONCE]
+        for place in range(0, len(asked), WEBHOOKS_AT_ONCE):
+            step = asked[place : place + WEBHOOKS_AT_ONCE]
             last_calls = await self._gateway.store.incidents.last_calls([one.id for one in step])
             for webhook in step:
                 await self._judge_last_call(webhook, last_calls.get(webhook.id), since, now)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from postern.core.access.accounts import Actor
 from postern.core.alarms import Incident, reasons_to_tell
-from postern.core.channels import Channel, ChannelKind, Told
+from postern.core.channels import Channel, ChannelKind, ChannelState
 from postern.core.choices import complete
 from postern.core.documents import Document
 from postern.core.problems import FetchTrouble, Refused
@@ -28,7 +28,7 @@ from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.runtime.loop import Loop
 
 EVERY = 5.0
-AT_ONCE = 20
+MESSAGES_AT_ONCE = 20
 FIRST_WAIT, LONGEST_WAIT = 10.0, 3600.0
 MOST_TRIES = 32
 """They take a little more than a day."""
@@ -64,13 +64,15 @@ class TellLoop:
         gateway = self._gateway
         if not gateway.alarms.channels:
             return False
-        mine = await gateway.store.incidents.claim_to_tell(gateway.clock(), AT_ONCE)
+        mine = await gateway.store.incidents.claim_to_tell(gateway.clock(), MESSAGES_AT_ONCE)
         await asyncio.gather(*(self._tell(one) for one in mine))
-        return len(mine) == AT_ONCE
+        return len(mine) == MESSAGES_AT_ONCE
 
     async def _tell(self, incident: Incident) -> None:
         gateway = self._gateway
-        known = {one.key: incident.told.get(one.key, Told(one.name)) for one in gateway.alarms.channels}
+        known = {
+            one.key: incident.told.get(one.key, ChannelState(one.name)) for one in gateway.alarms.channels
+        }
         done = await asyncio.gather(
             *(self._tell_one(one, known[one.key], incident) for one in gateway.alarms.channels)
         )
@@ -78,7 +80,7 @@ class TellLoop:
         waits = [one.next_at for one in done if _to_tell(incident, one) is not None]
         await gateway.store.incidents.have_told(incident, told, min(waits, default=None), gateway.clock())
 
-    async def _tell_one(self, channel: Channel, told: Told, incident: Incident) -> Told:
+    async def _tell_one(self, channel: Channel, told: ChannelState, incident: Incident) -> ChannelState:
         gateway, moment, now = self._gateway, _to_tell(incident, told), self._gateway.clock()
         if moment is None or told.next_at > now:
             return told
@@ -117,7 +119,7 @@ async def test(gateway: Gateway, actor: Actor) -> Listing[views.TriedChannel]:
     )
 
 
-def _to_tell(incident: Incident, told: Told) -> Moment | None:
+def _to_tell(incident: Incident, told: ChannelState) -> Moment | None:
     """What the channel has still to be told, if anything. The end is told only to a channel that was told the opening."""
     if told.tries >= MOST_TRIES:
         return None

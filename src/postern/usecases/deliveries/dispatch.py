@@ -33,14 +33,14 @@ from postern.usecases.runtime.loop import Loop
 
 LEASE = 30.0
 BATCH = 100
-AT_ONCE = 200
+DELIVERIES_AT_ONCE = 200
 BYTES_AT_ONCE = 64 * 1024 * 1024
 """Bodies of the starts that are under way. At more, no other start begins: each body is in memory several times."""
 LONGEST_BATCH = 0.5
-"""Seconds. A slower start does not hold up those behind it, as long as fewer than ``AT_ONCE`` are under way."""
+"""Seconds. A slower start does not hold up those behind it, as long as fewer than ``DELIVERIES_AT_ONCE`` are under way."""
 BROUGHT_FORWARD = 1_000
 """Deliveries in one step: calls are stored between the steps."""
-LOOK_EVERY = 1.0
+CHECK_DELIVERIES_EVERY = 1.0
 LONGEST_PAUSE = 15.0
 
 
@@ -65,7 +65,9 @@ class Dispatcher:
         self._more = False
         """Something was due the last time, so there may be more."""
         due = gateway.runtime.due.wait
-        self._loop = Loop("deliveries", self._work, LOOK_EVERY, due, catch_up=lambda: catch_up(gateway))
+        self._loop = Loop(
+            "deliveries", self._work, CHECK_DELIVERIES_EVERY, due, catch_up=lambda: catch_up(gateway)
+        )
         self._calls_first = CallsFirst(self._loop.rest)
         self.stop = self._loop.stop
 
@@ -145,7 +147,8 @@ class Dispatcher:
     async def _wait_for_room(self) -> None:
         """Waits until another batch may begin: there is room, and after a failure it is known how the others went."""
         while not self._unavailable and (
-            len(self._under_way) > AT_ONCE - BATCH or sum(self._under_way.values()) >= BYTES_AT_ONCE
+            len(self._under_way) > DELIVERIES_AT_ONCE - BATCH
+            or sum(self._under_way.values()) >= BYTES_AT_ONCE
         ):
             await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
         if self._unavailable:

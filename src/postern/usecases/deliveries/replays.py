@@ -26,7 +26,7 @@ FIRST = 5
 """Calls that a plan shows."""
 MOST_QUEUED = 200
 LEASE = 30.0
-LOOK_EVERY = 1.0
+CHECK_REPLAYS_EVERY = 1.0
 
 
 async def plan(
@@ -154,7 +154,7 @@ class Replayer:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self._loop = Loop("replays", self.round, LOOK_EVERY)
+        self._loop = Loop("replays", self.round, CHECK_REPLAYS_EVERY)
         self.run, self.stop = self._loop.run, self._loop.stop
 
     async def round(self) -> bool:
@@ -166,7 +166,7 @@ class Replayer:
         now: Replay | None = replay
         while now is not None and not self._loop.stopping:
             if (await gateway.store.deliveries.backlog(gateway.clock()))[0] >= MOST_QUEUED:
-                await self._loop.rest(LOOK_EVERY)
+                await self._loop.rest(CHECK_REPLAYS_EVERY)
                 # Renews the lease, and notices if the replay was cancelled.
                 if not await gateway.store.replays.step(now, [], 0, now.position, gateway.clock(), LEASE):
                     return True

@@ -9,7 +9,7 @@ from postern.observe.metrics import counter_of_ends
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.runtime.loop import Loop
 
-LOOK_EVERY = 1.0
+CHECK_ENDS_EVERY = 1.0
 GATHER = 0.1
 """Seconds. What becomes known within them is written down together."""
 ASKED_AT_ONCE = 200
@@ -27,7 +27,7 @@ class EndingsLoop:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._ask_at = 0.0
-        loop = Loop("endings", self._work, LOOK_EVERY, gateway.runtime.endings.news.wait, gather=GATHER)
+        loop = Loop("endings", self._work, CHECK_ENDS_EVERY, gateway.runtime.endings.news.wait, gather=GATHER)
         self.run, self.stop = loop.run, loop.stop
 
     async def _work(self) -> bool:
@@ -36,7 +36,7 @@ class EndingsLoop:
         if now < self._ask_at:
             return False  # woken to write, which happens many times a second
         more = await self.ask()
-        self._ask_at = now if more else now + LOOK_EVERY
+        self._ask_at = now if more else now + CHECK_ENDS_EVERY
         return more
 
     async def write(self) -> None:

@@ -13,7 +13,7 @@ from postern.usecases.runtime.loop import Loop
 
 SETTLED = 5.0
 """Seconds in which another process may still commit a call with an earlier id."""
-LOOK_EVERY = 2.0
+CHECK_CALLS_EVERY = 2.0
 USUAL = 10.0
 """Seconds after which a call can be found, if the gateway has time for it."""
 STEP = 200
@@ -53,7 +53,7 @@ async def behind(gateway: Gateway, actor: Actor) -> Time | None:
 class FindableLoop:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self._loop = Loop("findable", self._work, LOOK_EVERY)
+        self._loop = Loop("findable", self._work, CHECK_CALLS_EVERY)
         self.run, self.stop = self._loop.run, self._loop.stop
 
     async def _work(self) -> bool:

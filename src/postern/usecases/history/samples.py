@@ -136,7 +136,7 @@ MOST_BYTES = 32 * 1024 * 1024
 """Of all bodies together. After them no more is read."""
 MOST_LOOKED_AT = 5_000
 """Calls. Many may have no body that can be read."""
-AT_ONCE = 50
+CALLS_AT_ONCE = 50
 
 
 async def payload_types(gateway: Gateway, actor: Actor, webhook_id: str, calls: int = CALLS) -> PayloadTypes:
@@ -149,7 +149,7 @@ async def payload_types(gateway: Gateway, actor: Actor, webhook_id: str, calls: 
     shape, read, looked_at, size, before = JsonShape(), 0, 0, 0, None
     wanted = HistoryFilter(webhook_id=webhook_id, code="accepted")
     while read < calls and size < MOST_BYTES and looked_at < MOST_LOOKED_AT:
-        page = await gateway.store.history.page(wanted, AT_ONCE, before)
+        page = await gateway.store.history.page(wanted, CALLS_AT_ONCE, before)
         ids = [row.invocation.id for row in page.rows][: calls - read]
         looked_at += len(ids)
         stories = await gateway.store.history.brief(ids, LARGEST_BODY)

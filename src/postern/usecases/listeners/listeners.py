@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from pydantic import Field
 
 from postern.core.access.accounts import Actor
-from postern.core.listeners import LEASE, Handed, Listener
+from postern.core.listeners import LEASE, Listener, ListenerCall
 from postern.core.problems import Refused, existing, invalid
 from postern.identity import new_id
 from postern.usecases.access.audit import noted
@@ -147,7 +147,7 @@ async def replay(gateway: Gateway, actor: Actor, listener_id: str, invocation_id
         raise Refused("conflict", "the call's body is not kept whole")
     present = {one.id: one for one in await _present(gateway)}
     listener = existing(present.get(listener_id), NOT_THERE)
-    call = Handed(
+    call = ListenerCall(
         new_id("hnd"),
         invocation_id,
         listener.id,
@@ -196,7 +196,7 @@ async def _own(gateway: Gateway, actor: Actor, listener_id: str) -> Listener:
     return listener
 
 
-async def _with_request(gateway: Gateway, call: Handed) -> views.HandedCall:
+async def _with_request(gateway: Gateway, call: ListenerCall) -> views.HandedCall:
     story = await recorded(gateway, call.invocation_id)
     return views.HandedCall(
         id=call.id,

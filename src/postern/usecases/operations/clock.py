@@ -9,7 +9,7 @@ from postern.identity import time_of
 from postern.observe.logs import log
 from postern.usecases.runtime.gateway import Gateway
 
-LOOK_EVERY = 60.0
+CHECK_CLOCK_EVERY = 60.0
 SMALL = 0.5
 """Seconds by which a clock may be set back without harm."""
 SETTLED = 60.0
@@ -54,4 +54,4 @@ class ClockWatch:
         if back > JUMP:
             self._said_until = moment + SAID_FOR
             runtime.clock_set_back = f"{timedelta(seconds=round(back))} or more"
-        self._back, self._since, self._look_at = 0.0, float("inf"), moment + LOOK_EVERY
+        self._back, self._since, self._look_at = 0.0, float("inf"), moment + CHECK_CLOCK_EVERY

@@ -13,7 +13,7 @@ from postern import __version__
 from postern.core.access.accounts import Actor
 from postern.core.history.invocation import Story
 from postern.core.history.marks import Marks
-from postern.core.listeners import Handed
+from postern.core.listeners import ListenerCall
 from postern.usecases.access import accounts, audit
 from postern.usecases.answers import UNSET, Listing, as_json, as_plain, iso
 from postern.usecases.deliveries import replays
@@ -98,7 +98,7 @@ async def _calls(gateway: Gateway) -> AsyncIterator[list[bytes]]:
             return
 
 
-def _call(story: Story, local_runs: list[Handed], marks: Marks) -> bytes:
+def _call(story: Story, local_runs: list[ListenerCall], marks: Marks) -> bytes:
     """Puts the line together as text: reading the JSON and writing it again takes as long as all the rest."""
     call = invocation_of(story, None, local_runs, marks)
     for name in ("body", "payload"):

@@ -20,7 +20,7 @@ from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.runtime.loop import Loop
 from postern.usecases.runtime.process import GatewayTrouble, TroubleKind
 
-LOOK_EVERY = 1.0
+CHECK_STORE_EVERY = 1.0
 MOST_NAMED = 10
 ASK_EVERY = 5.0
 ASK_WITHIN = 3.0
@@ -151,7 +151,7 @@ async def watch(gateway: Gateway) -> None:
             await clock.round()
         await _look(gateway)
 
-    await Loop("readiness", look, LOOK_EVERY).run()
+    await Loop("readiness", look, CHECK_STORE_EVERY).run()
 
 
 async def _look(gateway: Gateway) -> None:

@@ -28,7 +28,7 @@ from postern.usecases.webhooks import bin
 
 EVERY = 600.0
 FIRST_AFTER = 30.0
-LOOK_EVERY = 15.0
+CHECK_AGES_EVERY = 15.0
 SUM_EVERY = 300.0
 STILL_GOING = ("running", "waiting", "sleeping")
 REPORTED = ("invocations", "bodies", "rejected")
@@ -238,7 +238,7 @@ class RetentionLoop:
         self._next_look = gateway.clock() + FIRST_AFTER
         self._next_sum = 0.0
         self._clock = SteadyClock()
-        self._loop = Loop("retention", self.round, LOOK_EVERY, gateway.runtime.rejections.any_full.wait)
+        self._loop = Loop("retention", self.round, CHECK_AGES_EVERY, gateway.runtime.rejections.any_full.wait)
 
     async def run(self) -> None:
         try:

@@ -12,8 +12,8 @@ from postern.observe.logs import log
 from postern.stores.webhooks.webhooks import WebhookStore
 from postern.usecases.runtime.loop import Loop
 
-LOOK_EVERY = 0.4
-AT_ONCE = 100
+CHECK_WEBHOOKS_EVERY = 0.4
+WEBHOOKS_AT_ONCE = 100
 
 
 class Directory:
@@ -86,7 +86,7 @@ class Directory:
                 self._not_served(unreadable, listing.unreadable(unreadable))
             for place, stored in enumerate(changed.stored, 1):
                 self._take(stored)
-                if place % AT_ONCE == 0:
+                if place % WEBHOOKS_AT_ONCE == 0:
                     await asyncio.sleep(0)  # calls are answered while thousands are taken in
             self._epoch = changed.epoch
 
@@ -120,7 +120,7 @@ class Directory:
 
     async def follow(self) -> None:
         """Runs as long as the gateway serves."""
-        await Loop("webhooks", self._refresh_or_log, LOOK_EVERY, self._changed.wait).run()
+        await Loop("webhooks", self._refresh_or_log, CHECK_WEBHOOKS_EVERY, self._changed.wait).run()
 
     async def _refresh_or_log(self) -> None:
         self._changed.clear()

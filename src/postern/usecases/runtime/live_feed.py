@@ -21,7 +21,7 @@ from postern.usecases.summary import InvocationSummary, summary_of
 MOST_WATCHERS = 200
 MOST_OF_ONE = 20
 LONGEST_QUEUE = 500
-LOOK_EVERY = 1.0
+CHECK_CALLS_EVERY = 1.0
 GATHER = 0.05
 """Seconds. What comes in within them is read together."""
 LOOKED_AT = 200
@@ -128,13 +128,13 @@ class LiveFeed:
             self._news.clear()
             if now() >= next_look:
                 await self._look_at_newest(began, first=next_look == 0.0)
-                next_look = now() + LOOK_EVERY
+                next_look = now() + CHECK_CALLS_EVERY
             if self._touched:
                 touched = list(self._touched)
                 self._touched.clear()
                 self._publish(await self._history.some(touched))
 
-        await Loop("live", look, LOOK_EVERY, self._news.wait, gather=GATHER).run()
+        await Loop("live", look, CHECK_CALLS_EVERY, self._news.wait, gather=GATHER).run()
 
     async def _look_at_newest(self, began: float, first: bool) -> None:
         rows = (await self._history.page(HistoryFilter(), LOOKED_AT)).rows

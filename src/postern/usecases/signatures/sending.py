@@ -48,7 +48,7 @@ MINIMAL = "minimal"
 MOST_CALLS = 100
 SLOWEST = 0.01
 """Calls a second."""
-AT_ONCE = 20
+CALLS_AT_ONCE = 20
 ANSWER_WITHIN = 15.0
 LONGEST_ANSWER = 2000
 SKEW = 2.0
@@ -168,7 +168,7 @@ class _Sender:
         rest = self._request.count - 1
         if self._request.rate is None:
             return [first, *[await self._send_on() for _ in range(rest)]]
-        room = asyncio.Semaphore(AT_ONCE)
+        room = asyncio.Semaphore(CALLS_AT_ONCE)
         pause = 1 / self._request.rate
 
         async def one(number: int) -> views.SentCall:

@@ -26,7 +26,7 @@ from postern.usecases.webhooks.listing import WebhookFilterRequest, all_that_mat
 from postern.usecases.webhooks.picking import names
 from postern.usecases.webhooks.preparing import compiles
 
-AT_ONCE = 100
+WEBHOOKS_AT_ONCE = 100
 """Webhooks in one transaction. Calls are stored between two."""
 MOST_REASONS = 100
 MOST_NAMED = 1000
@@ -76,8 +76,8 @@ async def change(gateway: Gateway, actor: Actor, request: ManyRequest) -> views.
         )
         raise Refused("conflict", detail)
     result = _Result()
-    for start in range(0, len(ids), AT_ONCE):
-        await _do(gateway, actor, request, ids[start : start + AT_ONCE], of=len(ids), result=result)
+    for start in range(0, len(ids), WEBHOOKS_AT_ONCE):
+        await _do(gateway, actor, request, ids[start : start + WEBHOOKS_AT_ONCE], of=len(ids), result=result)
     released, would = 0, {}
     if request.dry_run:
         would = await names(gateway, actor, result.done[:MOST_REASONS])

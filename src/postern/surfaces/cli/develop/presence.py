@@ -21,12 +21,12 @@ from postern.usecases.history.views.calls import LocalRun
 from postern.usecases.history.views.requests import RecordedRequest
 from postern.usecases.listeners.views import Entered, HandedCall, HandedCalls
 
-AT_ONCE = 16
+CALLS_AT_ONCE = 16
 """Calls at the program at the same time, so that a slow one does not hold up the others."""
 ASK_WITHIN = 8.0
 """Seconds. The gateway answers within four, so a silent network is noticed before the lease ends."""
 ANSWER_WITHIN = 10.0
-LOOK_EVERY = 0.4
+ASK_DATABASE_EVERY = 0.4
 """Seconds between two questions to the database of this machine, which answers at once."""
 AGAIN_AFTER = 0.5
 
@@ -98,7 +98,7 @@ class Presence:
         # Every command loads this file, and this takes `logging` along.
         from concurrent.futures import ThreadPoolExecutor
 
-        self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="listener")
+        self._pool = ThreadPoolExecutor(CALLS_AT_ONCE, thread_name_prefix="listener")
         self._ended = threading.Event()
         self._listener: Entered | None = None
         self.count = 0
@@ -178,7 +178,7 @@ class Presence:
             self._listener = None
             raise
         if not kept and not found.calls:
-            self._ended.wait(LOOK_EVERY)
+            self._ended.wait(ASK_DATABASE_EVERY)
         return found.calls
 
     def _enter_again(self, why: Declined) -> None:

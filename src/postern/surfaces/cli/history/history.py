@@ -40,7 +40,7 @@ from postern.usecases.signatures.views import ConfirmedSubscription
 from postern.usecases.summary import InvocationSummary
 
 LOCAL_ANSWER_WITHIN = 30.0
-LOOK_EVERY = 0.3
+CHECK_RUN_EVERY = 0.3
 
 commands = Group("history", help="Look at what was called, and at what became of it.")
 
@@ -267,7 +267,7 @@ def _send_to_listener(invocation: str, name: str) -> None:
     begun = api.post(LocalRun, "listeners", listener.id, "replays", body={"invocationId": invocation})
     until = time.monotonic() + LOCAL_ANSWER_WITHIN
     while begun.ended_at is None and time.monotonic() < until:
-        time.sleep(LOOK_EVERY)
+        time.sleep(CHECK_RUN_EVERY)
         runs = api.get(Invocation, "invocations", invocation).local_runs
         begun = next((one for one in runs if one.id == begun.id), begun)
     if begun.status is None or begun.error:

@@ -19,7 +19,7 @@ watch_option = click.option(
     help="Stay and show the progress until it is done and nothing moves any more. Ctrl-C leaves it running.",
 )
 
-LOOK_EVERY = 0.5
+CHECK_REPLAY_EVERY = 0.5
 
 
 @commands.command("plan")
@@ -101,7 +101,7 @@ def _watched(replay: str) -> Replay:
         # What is queued is started soon after, where an engine is there; and then it ends, if it is one that tells.
         if now.state != "running" and now == before:
             return now
-        time.sleep(LOOK_EVERY)
+        time.sleep(CHECK_REPLAY_EVERY)
 
 
 def _report(replay: Replay, watched: bool = False) -> None:

@@ -8,7 +8,7 @@ from postern.core.deliveries.delivery import State
 from postern.core.history import invocation as recorded
 from postern.core.history.compare import Difference, Differences
 from postern.core.history.marks import Bookmark, EditedFrom, Marks, Note
-from postern.core.listeners import Handed
+from postern.core.listeners import ListenerCall
 from postern.usecases.answers import UNSET, Time, UnsetType, View, shown
 from postern.usecases.summary import InvocationSummary, RunState, run_state_of, summary_of
 
@@ -125,7 +125,7 @@ class Replayed(View):
 
 
 def invocation_of(
-    story: recorded.Story, payload: msgspec.Raw | None, local_runs: list[Handed], marks: Marks
+    story: recorded.Story, payload: msgspec.Raw | None, local_runs: list[ListenerCall], marks: Marks
 ) -> Invocation:
     invocation = story.invocation
     body = invocation.body
@@ -171,7 +171,7 @@ def delivery_of(one: recorded.Delivery) -> Delivery:
     )
 
 
-def run_of(one: Handed) -> LocalRun:
+def run_of(one: ListenerCall) -> LocalRun:
     ms = None if one.duration_us is None else one.duration_us / 1000
     return shown(LocalRun, one, by=one.owner, ms=ms)
 

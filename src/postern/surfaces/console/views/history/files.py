@@ -24,7 +24,7 @@ from postern.usecases.history.views.requests import as_file, file_name
 from postern.usecases.summary import InvocationSummary
 
 MOST = 10_000
-AT_ONCE = 50
+CALLS_AT_ONCE = 50
 """Calls of a list: in all, and read at a time."""
 _FORMULA = re.compile(r"\A(?=\s*[=+\-@＝＋－＠])|(?<=[;\t\r\n])(?=[^\S\t\r\n]*[=+\-@＝＋－＠])")
 """The places where a formula would begin."""
@@ -87,7 +87,7 @@ async def lines_of_list(visit: Visit, wanted: HistoryFilter, form: str) -> Async
     left, cursor = MOST, None
     while left > 0:
         async with visit.gateway.runtime.exporting:
-            page = await visit.ask(history.listing, wanted, min(AT_ONCE, left), cursor)
+            page = await visit.ask(history.listing, wanted, min(CALLS_AT_ONCE, left), cursor)
             text = "".join(_line(item, form) for item in page.items)
         yield text
         left, cursor = left - len(page.items), page.next_cursor
