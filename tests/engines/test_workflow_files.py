@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from postern.engines.embedded import supervisor
 from postern.workflows import Rehearsal, rehearse, respond, skeleton, step, workflow
-from postern.workflows.load import load
+from postern.workflows.load import load, place_of
 from postern.workflows.testing import make_event
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -170,6 +170,25 @@ def test_a_broken_file_keeps_no_other_from_its_workflows(tmp_path: Path, broken:
         assert [one.name for one in again.workflows] == ["a", "b"]
         assert [str(one) for one in again.broken] == [f"{error}; the last good version of b.py goes on"]
         assert again.sources == good
+
+
+def test_an_error_of_the_last_good_version_shows_the_line_that_ran(tmp_path: Path) -> None:
+    def failed_at() -> str:
+        with pytest.raises(ZeroDivisionError) as caught:
+            loaded.workflows[0].function({})
+        place = place_of(caught.value, tmp_path)
+        return f"{place}: {place.text}" if place else ""
+
+    file = tmp_path / "w.py"
+    good = "from postern.workflows import workflow\n@workflow()\ndef w(event):\n    1 / 0\n"
+    file.write_text(good)
+    sources = load(tmp_path).sources
+    file.write_text("# one line more\n" + good.replace("1 / 0", "respond(a(") + "\n")
+    loaded = load(tmp_path, sources)
+    assert failed_at() == "w.py, line 4: 1 / 0"
+    file.write_text("# one line more\n" + good.replace("1 / 0", "2 / 0"))
+    loaded = load(tmp_path, sources)
+    assert failed_at() == "w.py, line 5: 2 / 0"
 
 
 def test_a_file_that_others_import_goes_on_with_its_last_good_version_too(tmp_path: Path) -> None:

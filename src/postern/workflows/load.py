@@ -187,7 +187,13 @@ class _Source(SourceFileLoader):
     """Loads a file without its cached compilation, which may be of another version."""
 
     def get_code(self, fullname: str) -> CodeType:
-        return self.source_to_code(self.get_data(self.path), self.path)
+        source, path = self.get_data(self.path), self.path
+        code = self.source_to_code(source, path)
+        linecache.cache.pop(path, None)
+        if path in _instead:  # Tracebacks quote the lines that run, and not those that the file has now.
+            lines = importlib.util.decode_source(source).splitlines(keepends=True)
+            linecache.cache[path] = (len(source), None, lines, path)
+        return code
 
     def get_data(self, path: str) -> bytes:
         return _instead[path] if path in _instead else super().get_data(path)
