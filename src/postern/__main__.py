@@ -31,7 +31,7 @@ def main() -> None:
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)
         code = 130
-    # Whoever presses Ctrl-C once more has waited long enough, and is told nothing of where Python was.
+    # A person who presses Ctrl-C once more has waited long enough, and is told nothing of where Python was.
     for number in (signal.SIGINT, *_ended_by):
         signal.signal(number, signal.SIG_DFL)
     if _ended_by and code == 130:

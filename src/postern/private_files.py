@@ -19,7 +19,7 @@ def make_folder(folder: Path) -> None:
 
 
 def private_folder(folder: Path) -> None:
-    """Made, or closed to others where it is there already."""
+    """Creates it, or makes it private."""
     make_folder(folder)
     if not folder.stat().st_mode & stat.S_ISVTX:  # /tmp, which is everybody's
         _close_to_others(folder)
@@ -35,7 +35,7 @@ def sync(path: Path) -> None:
 
 
 class Openness(Struct, frozen=True):
-    """Says what is wrong with who may write into a folder."""
+    """Unsafe permissions of a folder."""
 
     problem: str
     is_lost: bool = False

@@ -43,7 +43,7 @@ def admit_head(webhook: Webhook, call: Call) -> Verdict | None:
 
 
 def too_large(webhook: Webhook) -> Verdict:
-    """Whoever reads the body asks for this as soon as one byte too many has come."""
+    """The reader of the body asks for this as soon as one byte too many has come."""
     detail = f"the body is larger than {webhook.payload_limit} bytes"
     return rejected([], "body size", "payload_too_large", detail)
 

@@ -89,7 +89,7 @@ class Incident(Struct, frozen=True):
     acknowledged_at: float | None = None
     acknowledged_by: str = ""
     tell_at: float | None = None
-    """When a channel is to be told next; while a process tells them, the end of its lease."""
+    """The time of the next message; while a process tells them, the end of its lease."""
     told: dict[str, ChannelState] = field(default_factory=dict)
     """By the channel's key."""
 

@@ -24,7 +24,7 @@ _is_mailbox = re.compile(r"[!-+\--;=?A-~]+@[A-Za-z0-9.-]+").fullmatch
 
 
 class ChannelState(Struct, frozen=True):
-    """What a channel has been told of one incident."""
+    """The messages of one incident that a channel has got."""
 
     channel: str
     opened_at: float = 0.0

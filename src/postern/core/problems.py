@@ -194,7 +194,7 @@ def refuse_wrong(errors: list[FieldError]) -> None:
 
 
 def existing(found: T | None, otherwise: str) -> T:
-    """What was found. Raises ``Refused``, with these words, if there is nothing."""
+    """Returns the value. Raises ``Refused``, with these words, if there is nothing."""
     if found is None:
         raise Refused("not_found", otherwise)
     return found

@@ -146,7 +146,7 @@ def _next_on_grid(schedule: Schedule, after: float) -> float:
 
 
 class Next(Struct, frozen=True):
-    """What follows from a run. ``at`` is None if the schedule pauses itself."""
+    """The consequences of a run. ``at`` is None if the schedule pauses itself."""
 
     at: float | None
     failures: int
@@ -179,7 +179,7 @@ def after_run(
 
 
 class Seen(Struct, frozen=True):
-    """What is remembered of an answer, to compare the next one with it."""
+    """The parts of an answer that are remembered, to compare the next one with it."""
 
     etag: str = ""
     last_modified: str = ""

@@ -239,7 +239,7 @@ def _masked(text: str, secrets: list[str]) -> str:
 
 def _unavailable(failed: FetchFailed, secrets: list[str]) -> EngineUnavailable:
     """Wrong settings included: while the operator puts them right, nothing is lost."""
-    # What is no HTTP is quoted, and may be the request that is sent back.
+    # A reply that is not HTTP is quoted, and may be the request that is sent back.
     detail = _masked(failed.detail, secrets)
     if failed.reason_code == "no_room":
         return EngineUnavailable(detail)

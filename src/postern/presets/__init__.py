@@ -42,7 +42,7 @@ class Sender(Struct, frozen=True, forbid_unknown_fields=True):
     retry_hours: int = 0
     """The time during which it may send a call again; 0 if its documents say nothing, or it is less than an hour."""
     then: str = ""
-    """What it does with the webhook when all tries have failed. The text follows the sender's name."""
+    """The sender's act on the webhook when all tries have failed. The text follows the sender's name."""
     source: str = ""
     """The documents that say how long it waits, how often it sends again and what it does then."""
     reactions: str = ""

@@ -36,7 +36,7 @@ class Condition:
         found = await self._found()
         if found is None:
             return None
-        # Whoever asks for /readyz is a stranger: the log has the server's address, this has not.
+        # A stranger may ask for /readyz: the server's address is in the log, and not here.
         return (
             "the database server cannot be reached"
             if "connection to server" in found

@@ -187,7 +187,7 @@ class Incidents(Repository):
         )
         counted = select(volumes.c.webhook_id).where(volumes.c.minute >= since).distinct()
         in_trouble = set(connection.scalars(counted.where(volumes.c.webhook_id.in_(called), bad)))
-        # Runs may last for days. Naming each webhook makes it as many short ranges.
+        # Runs may last for days. Naming each webhook makes it one short range a webhook.
         ended = volumes.c.webhook_id.in_(select(webhooks.c.id)), name == RUN_FAILED
         in_trouble |= set(connection.scalars(counted.where(*ended)))
         refused = _refused(since).where(deliveries.c.webhook_id.in_(called)).distinct()

@@ -23,13 +23,13 @@ class ListenerStore(Repository):
 
     @writes
     def renew(self, connection: Connection, listener_id: str, until: float) -> bool:
-        """False where it is there no more. One whose time is over and whose row is still there goes on."""
+        """False where it has gone. An expired one whose row is still there is renewed."""
         longer = update(listeners).where(listeners.c.id == listener_id, listeners.c.ended_by.is_(None))
         return changed_one(connection, longer.values(lease_until=milliseconds(until)))
 
     @reads
     def all(self, connection: Connection) -> list[Listener]:
-        """The oldest first, those whose time is over among them."""
+        """The oldest first, expired ones among them."""
         return all_of(Listener, connection, select(listeners).order_by(listeners.c.id))
 
     @reads
@@ -52,7 +52,7 @@ class ListenerStore(Repository):
 
     @writes
     def sweep(self, connection: Connection, now: float) -> None:
-        """Deletes listeners whose time is over."""
+        """Deletes expired listeners."""
         over = delete(listeners).where(listeners.c.lease_until <= milliseconds(now)).returning(listeners.c.id)
         _give_up(connection, list(connection.execute(over).scalars()), now)
 

@@ -1,4 +1,4 @@
-"""What use cases need besides the database. Engines and fetchers have these methods without importing this."""
+"""The things that use cases need besides the database. Engines and fetchers have these methods without importing this."""
 
 from collections.abc import Mapping
 from typing import Literal, Protocol

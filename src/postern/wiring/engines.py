@@ -89,5 +89,5 @@ async def open_engine(engine: Engine, gateway: Gateway, settings: Settings) -> N
         if settings.example == "on":
             engine.environment |= await example_environment(gateway)
     else:
-        gateway.runtime.engine_back.set()  # as far as is known here: one that is away is asked by a start
+        gateway.runtime.engine_back.set()  # it is assumed to be up; a start finds out
     await engine.open()

@@ -80,7 +80,7 @@ async def serve(settings: Settings, slot: WorkerSlot | None = None, lines: DevLi
                 app = make_app(gateway, addresses, worker_metrics.all if worker_metrics else None)
                 if not slot:  # last of all: its password is shown once it serves, and a moment in between would be too long
                     greeting = await _greeting(gateway, settings, address)
-                # Of several workers none is the one that commands could ask.
+                # Workers do not answer commands.
                 async with nullcontext() if slot else answering(gateway, settings):
                     with greeting.whatever_comes() if greeting else nullcontext():
                         await serve_http(
@@ -98,7 +98,7 @@ Work = Callable[[], Coroutine[Any, Any, None]]
 
 
 class Service(NamedTuple):
-    """What goes on while the gateway serves. Where it ends before by an error, the log says so then."""
+    """Work that goes on while the gateway serves. Where it ends before by an error, the log says so then."""
 
     run: Work
     stop: Callable[[], None] | None = None

@@ -49,7 +49,7 @@ class EndSlot:
 
 
 class Trigger(Struct, frozen=True):
-    """What the engine is given. Starting the same ``key``, the delivery's, twice starts once."""
+    """The trigger and its delivery, as the engine gets them. Starting the same ``key``, the delivery's, twice starts once."""
 
     key: str
     webhook_id: str
@@ -168,7 +168,7 @@ class EngineHealth(Struct, frozen=True):
     cannot_start: bool = False
     """It was tried again and again: somebody has to help."""
     problems: tuple[str, ...] = ()
-    """What keeps a part of a running engine from working, as a broken workflow file does."""
+    """A trouble that keeps a part of a running engine from working, as a broken workflow file does."""
 
 
 class RunStep(Struct, frozen=True):

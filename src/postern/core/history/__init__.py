@@ -1,1 +1,1 @@
-"""What is kept of a call."""
+"""The parts of a call that are kept."""

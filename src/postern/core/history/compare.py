@@ -17,10 +17,10 @@ MOST = 300
 """Differences that are shown; more are counted."""
 LONGEST_TEXT = 300
 LARGEST_READ = 2 * 1024 * 1024
-"""Bytes. Of larger bodies it is only said whether they differ."""
+"""Bytes. For larger bodies it is only said whether they differ."""
 DEEPEST = 200
 MOST_LINES = 400
-"""From the first line that differs to the last. Of more lines it is only said that they differ."""
+"""From the first line that differs to the last. For more lines it is only said that they differ."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -202,7 +202,7 @@ class Delivery(msgspec.Struct):
 
 
 class Entry(msgspec.Struct):
-    """What the recorder writes for one call, all or nothing."""
+    """Everything that the recorder writes for one call, all or nothing."""
 
     invocation: Invocation
     delivery: Delivery | None = None
@@ -212,7 +212,7 @@ class Entry(msgspec.Struct):
     sample: bytes | None = None
     """The finished trigger as JSON, if Record Events is armed."""
     token_fingerprint: str = ""
-    """Of the token that a rejected call has shown."""
+    """The fingerprint of the token that a rejected call has shown."""
     others: "Sequence[Entry]" = ()
     """The other elements of an array. These have no others."""
     size: int = 0
@@ -220,7 +220,7 @@ class Entry(msgspec.Struct):
 
 
 class AnswerHeard(msgspec.Struct, frozen=True):
-    """What a caller heard, noted after it was sent. Only for answers that came late, or differ from the invocation's."""
+    """The answer that a caller heard, noted after it was sent. Only for answers that came late, or differ from the invocation's."""
 
     invocation_id: str
     status: int

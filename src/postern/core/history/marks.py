@@ -1,4 +1,4 @@
-"""What people add to the history: bookmarks, notes, edited copies of calls, saved views. The calls stay as they came."""
+"""Marks that people add to the history: bookmarks, notes, edited copies of calls, saved views. The calls stay as they came."""
 
 from msgspec import Struct
 

@@ -1,1 +1,1 @@
-"""What keeps the gateway tidy."""
+"""Rules that keep the gateway tidy."""

@@ -30,7 +30,7 @@ TITLE = "CustomScheme"
 _ADDRESS = re.compile(r"https://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[!-~]*)?")
 _PATTERN = re.compile(r"[A-Za-z0-9*.:/_-]{3,300}")
 
-# What a form or a person may write for a separator; the character itself is what is kept.
+# Words that a form or a person may write for a separator; the character itself is what is kept.
 _SEPARATOR_WORDS = {
     "none": "", "space": " ", "comma": ",", "semicolon": ";", "equals": "=", "ampersand": "&", "bar": "|"
 }  # fmt: skip

@@ -121,7 +121,7 @@ class SignatureCredential(Credential):
             ref.name.encode() for ref in refs if ref.kind == "header" and not ref.is_glob
         )
         self.read_parameters = frozenset(ref.name.encode() for ref in refs if ref.kind == "query")
-        # Of several headers whose names begin alike, the one that a test call carries (`making.py`).
+        # If several headers have names that begin alike: the one that a test call carries (`making.py`).
         if is_token(scheme.algorithm) and "header:authorization" in map(str, signatures):
             self.masked_headers = frozenset({b"authorization"})  # good for other calls until it ends
             self.read_headers -= self.masked_headers

@@ -165,7 +165,7 @@ class SignedContent:
         ]
         times = [number for number, token in enumerate(self.tokens) if token.kind == "timestamp"]
         self.time_borders = frozenset(border for number in times for border, _ in self._around(number))
-        """What no time may hold that is not written in its format."""
+        """A time that is not written in its format may hold none of these."""
         self._is_body = self.kinds == {"body"} and len(self.tokens) == 1
 
     def of(self, call: Call, timestamp: bytes, delivery_id: bytes) -> bytes | Missing:

@@ -1,1 +1,1 @@
-"""What a webhook is."""
+"""A webhook and its settings."""

@@ -18,7 +18,7 @@ Sort = Literal["created", "failing", "name", "folder", "last_call", "last_day"]
 """First come: the newest; those with most trouble; A; by folder, then name; the last called; the most called."""
 SORTS: tuple[Sort, ...] = get_args(Sort)
 Action = Literal["enable", "disable", "hold", "release", "tag", "untag", "move", "delete"]
-"""What can be done with many webhooks at once."""
+"""The actions on many webhooks at once."""
 ACTIONS: tuple[Action, ...] = get_args(Action)
 
 SCHEDULE = "schedule"

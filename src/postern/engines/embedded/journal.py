@@ -380,7 +380,7 @@ def _bring_up_to_date(connection: sqlite3.Connection) -> None:
 
 
 MOST_LOOKS = 4
-"""So many times a thread looks whether others have brought more. One of them may hold the interpreter for long."""
+"""The number of times that a thread looks for more before it stops. One of them may hold the interpreter for long."""
 
 others_first: Callable[[], None] = getattr(os, "sched_yield", lambda: None)
 """Let go of the interpreter and the core. Waits for nobody: it comes back at once where no other thread is ready."""

@@ -45,7 +45,7 @@ class EndingsWritten(NamedTuple):
     early: set[str]
     """Not written, because the start is not written yet: the end is to be noted again."""
     now: set[str]
-    """Written now. What is in neither set had ended before, or was never started."""
+    """Written now. A delivery in neither set had ended before, or was never started."""
 
 
 class EndingStore(Repository):

@@ -46,7 +46,7 @@ class Volumes(Repository):
         self, connection: Connection, webhook_id: str | None, since: int, until: int, step: int
     ) -> dict[int, Volume]:
         """Volumes by the bucket's first minute, without empty buckets. ``webhook_id``: None for all webhooks."""
-        # The key begins with the webhook: naming each makes it as many short ranges instead of one look at
+        # The key begins with the webhook: naming each makes it one short range a webhook instead of one look at
         # everything.
         one = (
             volumes.c.webhook_id == webhook_id

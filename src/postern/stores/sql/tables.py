@@ -191,7 +191,7 @@ call_values = _keyed_table(
     Index("call_values_of_call", "invocation_id"),
 )
 
-# What people add to calls. All of it goes with its call.
+# Marks that people add to calls. All of it goes with its call.
 bookmarks = _keyed_table(
     "bookmarks",
     Column("invocation_id", Ascii(40), primary_key=True),
@@ -295,7 +295,7 @@ handed = _table(
     _partial("handed_under_way", "listener_id", where="ended_at IS NULL"),
 )
 
-# What alarms have found. Of each webhook and kind one is open at most; without a webhook it is the gateway's own.
+# Problems that alarms have found. Of each webhook and kind one is open at most; without a webhook it is the gateway's own.
 incidents = _table(
     "incidents",
     Column("id", Ascii(40), primary_key=True),
@@ -466,7 +466,7 @@ saved_views = _table(
 )
 
 OF_A_CALL = (answers, call_values, handed, bookmarks, call_notes, edited_calls, masked_tokens)
-"""What is deleted with its call, besides the deliveries."""
+"""The tables whose rows are deleted with their call, besides the deliveries."""
 
 
 def for_migrations() -> MetaData:

@@ -116,7 +116,7 @@ class WebhookStore(Repository):
     def update_each(
         self, connection: Connection, changed: list[tuple[StoredWebhook, AuditEntry]]
     ) -> list[bool]:
-        """Each one version on, its secrets as they are; False for each where somebody else was faster. In one
+        """Saves each as its next version, secrets unchanged; False for each where somebody else was faster. In one
         transaction: not too many at once, for calls wait behind it."""
         there = versions(connection, [webhook.id for webhook, _ in changed])
         done = [there.get(webhook.id) == webhook.version - 1 for webhook, _ in changed]

@@ -153,7 +153,7 @@ def cut_text(text: str) -> tuple[str, bool]:
 
 def pretty(body: bytes) -> str:
     """JSON with line breaks; what would not be seen, or would turn the text around it, is escaped, and every other
-    character is as it was sent. Empty where that is no difference."""
+    character is as it was sent. Empty if nothing is changed by it."""
     try:
         text = body.decode()
         indented = msgspec.json.format(text, indent=2)

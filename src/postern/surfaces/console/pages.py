@@ -36,7 +36,7 @@ HEADERS = {
     "cache-control": "no-store",
 }
 
-# What a page may say after it did something. The URL carries the word, never the sentence: nobody else writes
+# Sentences that a page says after it did something. The URL carries the word, never the sentence: nobody else writes
 # on our pages.
 NOTICES = {
     "saved": "Saved. It applies from the next call on.",

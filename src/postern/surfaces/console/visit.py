@@ -371,7 +371,7 @@ def messages_of(refused: Refused) -> dict[str, str]:
 
 
 def told_of(refused: Refused) -> Context:
-    """What was wrong with a form, beside its fields and above them all."""
+    """The errors of a form, beside its fields and above them all."""
     return {"errors": messages_of(refused), "problem": problem_of(refused)}
 
 

@@ -43,7 +43,7 @@ MOST_DISCARDED = 64 * 1024 * 1024
 READS_ON = 15.0
 """Seconds: a caller who has taken some of its answer so recently is reading it, however slowly."""
 
-# Of what each request needs: Python 3.11 takes ten times as long to find an enum's member as a name.
+# Each request needs these: Python 3.11 takes ten times as long to find an enum's member as a name.
 _IDLE, _ANSWERING, _HOLDING = State.IDLE, State.ANSWERING, State.HOLDING
 _LINGERING, _CLOSED = State.LINGERING, State.CLOSED
 _HEAD_WHOLE, _ANSWERED, _FINAL_ANSWER = (
@@ -239,7 +239,7 @@ class Connection(asyncio.BufferedProtocol):
         self._discarded = 0
         self._event(_HEAD_WHOLE)
 
-    # What an exchange needs
+    # For an exchange
 
     @property
     def default_headers(self) -> list[tuple[bytes, bytes]]:

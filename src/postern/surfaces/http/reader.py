@@ -82,7 +82,7 @@ def read_head(
         path, query = target.path or b"", target.query or b""
     if not path or not path.isascii():
         return "malformed_request"
-    # Whoever speaks HTTP/1.0 knows no 100 Continue, and would take it for the answer.
+    # A client of HTTP/1.0 knows no 100 Continue, and would take it for the answer.
     asks_first = by_name.get(b"expect", b"").lower() == b"100-continue" and version != "1.0"
     keep_alive = keep_alive and version != "1.0"
     return Request(method, path, query, tuple(headers), by_name, version, keep_alive, chunked, asks_first)
@@ -204,7 +204,7 @@ class RequestReader:
                 # As much as a head, and as much again as the body.
                 return "too_much_around_chunks" if self._around_chunks > LARGEST_HEAD else None
 
-    # What the parser calls
+    # Called by the parser
 
     def on_message_begin(self) -> None:
         self._url = b""

@@ -156,7 +156,7 @@ def clock_of(preset: presets.Preset | None, incident: Incident, now: float) -> s
         return f"{name} gave the first of them up at {Time(given_up)}{then}.{still}"
     if now < incident.last_at + lasts:
         since = max(incident.first_at, now - lasts)
-        return f"Those since {Time(since)} {name} still sends by itself, until {Time(incident.last_at + lasts)}. Admit what is kept here; have earlier ones sent again."
+        return f"{name} sends calls since {Time(since)} again by itself, until {Time(incident.last_at + lasts)}. Admit what is kept here; have earlier ones sent again."
     return f"{name} sends none of them by itself any more. Admit what is kept here; have the rest sent again."
 
 

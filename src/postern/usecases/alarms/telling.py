@@ -120,7 +120,7 @@ async def test(gateway: Gateway, actor: Actor) -> Listing[views.TriedChannel]:
 
 
 def _to_tell(incident: Incident, told: ChannelState) -> Moment | None:
-    """What the channel has still to be told, if anything. The end is told only to a channel that was told the opening."""
+    """The message that the channel still has to get, if anything. The end is told only to a channel that was told the opening."""
     if told.tries >= MOST_TRIES:
         return None
     if incident.closed_at is not None:

@@ -1,4 +1,4 @@
-"""What was found of a webhook's rejected calls, in three numbers and in words."""
+"""The findings about a webhook's rejected calls, in three numbers and in words."""
 
 import asyncio
 

@@ -232,7 +232,7 @@ class Reception:
 
 
 def entry_of(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict) -> Entry:
-    """What the store records of a call and its verdict."""
+    """The store's record of a call and its verdict."""
     now = gateway.clock()
     body = None if call.unread else webhook.credential.body_without_token(call)
     assert verdict.outcome != "preflight", "no preflight is recorded"

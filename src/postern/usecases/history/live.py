@@ -102,7 +102,7 @@ class Stream:
         return True
 
     async def _missed(self, after: str) -> list[LiveEvent]:
-        """What was recorded since, the oldest first; if that is very much, only the newest part."""
+        """The calls that were recorded since, the oldest first; if that is very much, only the newest part."""
         wanted = HistoryFilter(
             webhook_id=self._watcher.webhook_id,
             since=max(0.0, min(time_of(after), self._gateway.clock()) - OVERLAP),

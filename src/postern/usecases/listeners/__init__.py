@@ -1,1 +1,1 @@
-"""Whoever listens to calls at their own machine: who is there, what is handed to them, what they answer."""
+"""Programs that listen to calls on people's own machines: who is there, what is handed to them, what they answer."""

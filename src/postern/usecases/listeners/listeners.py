@@ -41,7 +41,7 @@ class AskRequest(Shape):
 
 
 class LocalAnswer(Shape):
-    """What the listener's program answered; ``error`` where it gave none."""
+    """The answer of the listener's program; ``error`` where it gave none."""
 
     status: Annotated[int, Field(ge=100, le=999)] | None = None
     ms: Annotated[float, Field(ge=0, le=86_400_000)] = 0.0
@@ -80,8 +80,8 @@ async def listing(gateway: Gateway, actor: Actor) -> list[views.Listener]:
 
 async def ask(gateway: Gateway, actor: Actor, listener_id: str, request: AskRequest) -> views.HandedCalls:
     """The calls that are there for a listener; where there are none, the answer comes when there are, or
-    after a moment. Asking says that it is still there. What it was given and has not answered it is given
-    again, unless it says that it knows it."""
+    after a moment. Asking says that it is still there. Calls that it
+    has not answered come again, unless it says that it knows them."""
     require(actor, "read")
     listener = await _own(gateway, actor, listener_id)
     now = gateway.clock()

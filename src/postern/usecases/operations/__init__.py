@@ -1,1 +1,1 @@
-"""What the operator of the gateway needs."""
+"""The tools of the gateway's operator."""

@@ -26,7 +26,7 @@ FORMAT = 1
 PAGE = 200
 CALLS_AT_ONCE = 500
 MOST_AT_ONCE = 8 * 1024 * 1024
-"""Of bodies, in memory."""
+"""Bytes of bodies in memory."""
 
 T = TypeVar("T")
 

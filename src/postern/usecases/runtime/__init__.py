@@ -1,1 +1,1 @@
-"""What a running process is made of."""
+"""The parts of a running process."""

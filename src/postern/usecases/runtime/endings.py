@@ -1,4 +1,4 @@
-"""What callers heard and how runs ended, kept in memory until it is written down."""
+"""Answers that callers heard and ends of runs, kept in memory until it is written down."""
 
 import asyncio
 from collections import Counter
@@ -13,7 +13,7 @@ from postern.core.history.volume import answer_name, latency_bucket
 from postern.observe.logs import log
 
 MOST = 20_000
-"""Of each kind, while the store is away. The engine is asked again later for an end that was dropped."""
+"""The most of each kind, while the store is away. The engine is asked again later for an end that was dropped."""
 
 
 class Noticed(Struct):

@@ -47,7 +47,7 @@ class SendAgainRequest(Shape):
 
 
 class Turn(Struct):
-    """What became of the events in one request."""
+    """The result for the events in one request."""
 
     asked: list[SentEvent] = []
     under_way: int = 0

@@ -1,7 +1,7 @@
 """Signatures that are checked with a certificate which the call names by its address: the gateway fetches it, and this judges
 with it.
 
-Whoever may name the address may sign at will, so a scheme lists the addresses that are its sender's own. Checked besides: the
+A caller who may name any address may sign at will, so a scheme lists the addresses that are its sender's own. Checked besides: the
 names in the certificate, its time, and its key. Its chain is not: the certificate came over TLS from its sender's own host, and
 some senders (Amazon SNS) publish it without the intermediate ones.
 """

@@ -23,7 +23,7 @@ class Key:
     can_sign = False
     most = MOST_OF_PAIRS
     noun = "key"
-    """What was set for this webhook."""
+    """The word for the value that was set for this webhook."""
     signature_noun = "signature"
 
     def values(self, found: list[bytes]) -> SignatureValues | str | None:

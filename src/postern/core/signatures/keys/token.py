@@ -52,7 +52,7 @@ def read_token(text: bytes) -> SignedToken | None:
     except (Error, ValueError, msgspec.DecodeError, RecursionError):
         return None
     algorithm, key_id = head.get("alg"), head.get("kid")
-    # What must be understood (crit) is not understood here.
+    # Extensions that must be understood (crit) are not understood here.
     if not isinstance(algorithm, str) or not isinstance(key_id, str | None) or "crit" in head:
         return None
     return SignedToken(algorithm, key_id, said, parts[0] + b"." + parts[1], signature)

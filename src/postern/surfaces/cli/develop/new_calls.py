@@ -82,7 +82,7 @@ class Calls:
         """Older calls were there before, and are not shown when they move."""
 
     def follow(self, since: float | None, last: int) -> Iterator[InvocationSummary]:
-        """Yields the calls since then, or the last so many, and then each new one."""
+        """Yields the calls since then, or the last N, and then each new one."""
         api.patient = True
         if self._goes_on:
             since = max(0.0, self.place.newest - OVERLAP)
@@ -142,7 +142,7 @@ class Calls:
             del place.shown[oldest]
 
     def _found(self, since: float | None = None, last: int | None = None) -> list[InvocationSummary]:
-        """Returns the calls since then, or the last so many of the wanted webhooks, the oldest first."""
+        """Returns the calls since then, or the last N of the wanted webhooks, the oldest first."""
         found: list[InvocationSummary] = []
         cursor: str | None = None
         while True:

@@ -1,1 +1,1 @@
-"""What is answered about calls."""
+"""Answers about calls."""

@@ -109,7 +109,7 @@ class Invocation(InvocationSummary, kw_only=True):
 
     @property
     def uncalled(self) -> str:
-        """What is said in place of what the caller heard, where nobody called."""
+        """The words in place of the caller's answer, where nobody called."""
         if self.edited_from:
             return f"nobody sent it: it was made of {self.edited_from}"
         if self.admitted_from:

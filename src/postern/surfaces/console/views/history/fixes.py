@@ -48,7 +48,7 @@ def fix_for(item: Invocation, webhook: Webhook | None) -> Fix | None:
 
 
 def _promised(item: Invocation) -> int | None:
-    """The size that was announced. A body of any other kind was not read further than the limit of then."""
+    """The size that was announced. A body of any other kind was not read further than the limit at that time."""
     written = next((value for name, value in item.headers if name == "content-length"), "")
     return int(written) if written.isdecimal() and len(written) < 20 else None
 
