@@ -53,6 +53,7 @@ _ON_PURPOSE = ("accepted", "duplicate", "handshake", "webhook_disabled")
 _GOOD_ANSWERS = (f"{ANSWER}2", f"{ANSWER}3")
 _BAD_ANSWERS = f"{ANSWER}5"
 _STORE_REFUSED = f"{ANSWER}503"
+WORKFLOW_FAILED = f"{ANSWER}502"
 
 Minutes = Mapping[int, Mapping[str, int]]
 """By minute: the counts by name (`core/history/volume.py`)."""

@@ -19,6 +19,7 @@ from postern.usecases.alarms.incidents import acknowledge, listing, show
 from postern.usecases.alarms.judging import AlarmLoop
 from postern.usecases.calls import readmission
 from postern.usecases.history import history
+from postern.usecases.history.endings import EndingsLoop
 from postern.usecases.runtime.process import GatewayTrouble
 from postern.usecases.webhooks import webhooks
 from postern.wiring.gateway import opened
@@ -204,6 +205,25 @@ async def test_where_half_of_the_runs_fail_is_an_incident_however_long_after_the
         await end([calls.pop()], "completed")
         await clock.passes(60)
     assert 14 * 60 < clock.now - last < 17 * 60
+
+
+@pytest.mark.parametrize(("kind", "refuses"), [("runs_failed", ""), ("not_started", "no such workflow")])
+async def test_callers_who_hear_that_the_workflow_failed_are_no_second_incident(
+    house: House, kind: str, refuses: str
+) -> None:
+    webhook = await house.webhook(synchronousResponse={"enabled": True, "timeoutSeconds": 20})
+    clock = Clock(house, 0)
+    house.engine.refuses = refuses
+
+    async def ended(key: str) -> End:
+        return End("failed", clock.now, "out of stock")
+
+    house.engine.ended = ended  # type: ignore[method-assign]
+    assert [(await house.call(webhook)).status for _ in range(3)] == [502] * 3
+    await EndingsLoop(house.gateway).write()
+    await clock.passes(15)
+    await clock.passes(15)
+    assert [one.kind for one in await clock.open()] == [kind]
 
 
 async def test_starts_that_are_refused_are_counted_among_all_and_each_call_once(house: House) -> None:

@@ -17,6 +17,7 @@ from postern.core.alarms import (
     STRANGERS,
     WAITS,
     WEEK,
+    WORKFLOW_FAILED,
     AlarmKind,
     Found,
     Incident,
@@ -55,6 +56,8 @@ OPEN_FOR_LONG = 3600.0
 CALLS_AGAIN = "calls come again"
 KNOWN_FOR = 30 * 1440
 """Minutes: a reason that occurred within these is not new."""
+FAILS_CALLERS: tuple[AlarmKind, ...] = ("not_started", "runs_failed")
+"""While one of these is open, callers who hear that the workflow has failed are no incident of their own."""
 OF_CALLS = tuple(kind for kind, alarm in ALARMS.items() if alarm.is_of_calls)
 
 
@@ -108,6 +111,7 @@ class AlarmLoop:
         if made is not None:
             about = {"incident": made, "webhook": webhook_id, "kind": kind}
             log.warning("an incident has opened", **about, count=found.count, reasons=found.reasons)
+            await self._read_open()
 
     async def _close(self, incident: Incident, now: float, because: str) -> None:
         if await self._gateway.store.incidents.close(incident.id, now, because):
@@ -217,6 +221,9 @@ class AlarmLoop:
                 [webhook.id], minute - WEEK - LOOK_BACK, minute + 1
             )
             ignored, stopped = ignored_reasons(past[webhook.id], minute), stopped_at(past[webhook.id], minute)
+        because = {(webhook.id, one) for one in FAILS_CALLERS} & self._open.keys()
+        if kind == "answers" and incident is None and because:
+            ignored = frozenset({WORKFLOW_FAILED})
         minutes = without(minutes, ignored)
         if incident is None:
             first = await self._first(webhook, kind, minutes, minute)
