@@ -16,6 +16,7 @@ from structlog.testing import capture_logs
 from postern.core.history.invocation import HistoryFilter, StoreUnavailable
 from postern.stores import condition
 from postern.stores.sql import schema, writer
+from postern.stores.sql.database import Database
 from postern.stores.store import Store
 from stores.conftest import entry, opened, recorded
 from stores.test_trouble import CALL, no_more_room, tell_writer
@@ -300,3 +301,16 @@ def test_a_folder_that_is_copied_after_a_power_cut_keeps_its_log(
     program = start_program(POSTERN_ENGINE="none", POSTERN_DATA_DIR=str(tmp_path / "copy"))
     program.stop()
     assert how_many(tmp_path / "copy") == 1
+
+
+def test_the_pages_that_all_connections_keep_are_bounded(tmp_path: Path) -> None:
+    """A listener reads new calls through all of them, one after the other, so that each is filled."""
+    database = Database(f"sqlite:///{tmp_path / 'postern.db'}")
+    kept = 0
+    for engine in (database.readers, database.writer):
+        with engine.connect() as connection:
+            kept -= connection.exec_driver_sql("PRAGMA cache_size").scalar_one() * (
+                8 if engine is database.readers else 1
+            )
+    database.close()
+    assert kept == 48_000  # KiB, as docs/how-to/capacity.md says

@@ -28,6 +28,8 @@ T = TypeVar("T")
 
 READERS = 4
 SEARCHERS = 2
+READER_CACHE, WRITER_CACHE = 4_000, 16_000
+"""KiB of pages that each connection keeps in memory. Whoever reads new calls all the time fills all of them."""
 MOST_SEARCHES = 10
 """Under way and waiting."""
 LONGEST_SEARCH = 20.0
@@ -78,10 +80,10 @@ class Database:
         if self.url.get_backend_name() == "sqlite":
             ensure_sqlite()
             self.file = DatabaseFile(Path(self.url.database or ""))
-            self.readers = _sqlite_engine(self.url, self.file, begin="BEGIN")
+            self.readers = _sqlite_engine(self.url, self.file, "BEGIN", READER_CACHE)
             # IMMEDIATE: a writer that starts as a reader and then upgrades can fail with "locked" however
             # long it may wait.
-            self.writer = _sqlite_engine(self.url, self.file, begin="BEGIN IMMEDIATE")
+            self.writer = _sqlite_engine(self.url, self.file, "BEGIN IMMEDIATE", WRITER_CACHE)
         elif self.url.get_backend_name() == "postgresql":
             self.readers = _postgres_engine(self.url, READERS + SEARCHERS, _READING)
             self.writer = _postgres_engine(self.url, 1, _WRITING)
@@ -233,7 +235,7 @@ def _identity(path: Path) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def _sqlite_engine(url: URL, file: DatabaseFile, begin: str) -> Engine:
+def _sqlite_engine(url: URL, file: DatabaseFile, begin: str, cache: int) -> Engine:
     engine = create_engine(
         url,
         creator=file.connect,
@@ -257,7 +259,7 @@ def _sqlite_engine(url: URL, file: DatabaseFile, begin: str) -> Engine:
             "wal_autocheckpoint=0",
             "journal_size_limit=67108864",
             "temp_store=MEMORY",
-            "cache_size=-16000",
+            f"cache_size=-{cache}",
         ):
             connection.execute(f"PRAGMA {pragma}")
 
