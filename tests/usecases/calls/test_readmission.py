@@ -321,6 +321,17 @@ async def test_the_signed_delivery_id_of_attempts_with_other_bodies_is_one_event
         assert (await readmission.admit_all(house.gateway, OWNER, webhook.id)).admitted == events
 
 
+async def test_without_protection_the_same_body_under_another_delivery_id_is_the_same_event(
+    house: House,
+) -> None:
+    webhook, _ = await rejected(house, ())
+    await webhooks.change(house.gateway, OWNER, webhook.id, {"authentication": {"secret": "mistyped"}})
+    for name in ("evt_1", "evt_2"):
+        await house.call(webhook, b"{}", headers=signed(b"{}") | {"X-GitHub-Delivery": name})
+    await webhooks.change(house.gateway, OWNER, webhook.id, {"authentication": {"secret": SECRET}})
+    assert (await readmission.recheck(house.gateway, OWNER, webhook.id)).counted == "2 calls, 1 event"
+
+
 async def test_a_retried_array_whose_elements_came_in_is_not_admitted(house: House) -> None:
     array = b'[{"n":1},{"n":2}]'
     webhook, (call,) = await rejected(house, (array,), arrays="each")
@@ -496,6 +507,8 @@ async def test_a_wrong_name_of_basic_and_a_setting_that_turned_a_token_away_are_
     await webhooks.change(house.gateway, OWNER, webhook.id, {"ipAllowlist": ["203.0.113.0/24"]})
     for token in (RIGHT, WRONG):
         assert (await house.call(webhook, b'{"n":1}', **carrying("basic", token))).status == 403
+    found = standings(await readmission.recheck(house.gateway, OWNER, webhook.id))
+    assert found == {"starts": {}, "still": {"address not allowed": 3}, "cannot": {}}
     corrected = {"ipAllowlist": [], "authentication": {"username": "shop"}}
     await webhooks.change(house.gateway, OWNER, webhook.id, corrected)
     found = standings(await readmission.recheck(house.gateway, OWNER, webhook.id))
