@@ -44,6 +44,13 @@ GENERIC = {
 }
 
 
+CERTIFICATE = {
+    "algorithm": "certificate_sha256",
+    "certificateFrom": "header:X-Cert",
+    "certificateAddresses": "https://certs.example.com/*",
+    "certificateNames": "certs.example.com",
+    "signedContent": "{secret}{body}",
+}
 AT_THE_END = {"signedContent": "{body}{timestamp}", "timestamp": "header:X-Time"}
 
 
@@ -407,6 +414,7 @@ class TestDocuments:
             ({"itemSeparator": ",", "keySeparator": ","}, "keySeparator"),
             ({"timestamp": "item:t"}, "keySeparator"),
             ({"certificateFrom": "header:X-Cert"}, "certificateFrom"),
+            ({**CERTIFICATE, "encoding": "auto"}, "encoding"),
             ({"signatureForm": "v1"}, "signatureForm"),
             ({"signatureForm": "*{signature}"}, "signatureForm"),
             ({"signatureForm": "{signature}*"}, "signatureForm"),
