@@ -345,3 +345,13 @@ def test_an_address_that_cannot_be_told_is_refused_at_the_start_without_saying_i
     with pytest.raises(SettingError, match=r"^POSTERN_TELL") as refused:
         Settings({"POSTERN_TELL": text})
     assert text not in str(refused.value)
+
+
+async def test_an_end_does_not_wait_for_a_channel_that_is_tried_later(desk: Desk) -> None:
+    store, now = desk.store.incidents, time.time()
+    made = await store.begin("wh_1", "rejected", Found(now, now, 3, {"signature_mismatch": 3}), now)
+    (claimed,) = await store.claim_to_tell(now, 5)
+    await store.have_told(claimed, {}, now + 7200, now)
+    assert made is not None
+    assert await store.close(made, now, "calls go well again")
+    assert [one.id for one in await store.claim_to_tell(now + 300, 5)] == [made]
