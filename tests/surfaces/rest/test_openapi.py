@@ -79,7 +79,7 @@ def test_everything_that_is_described_is_answered_and_noted_and_nothing_else(ser
     api.checked("PATCH", f"users/{user}", {"level": "read"})
     api.checked("POST", "sessions", {"name": who, "password": PASSWORD})
     key = api.checked("POST", "api-keys", {"name": "Told", "level": "read"})["id"]
-    lists = "users sessions api-keys audit providers providers/github proposals?description=stripe volumes"
+    lists = "users sessions api-keys audit providers providers/github custom-scheme proposals?description=stripe volumes"
     for path in lists.split():
         api.checked("GET", path)
     api.seen |= {"Problem.errors"} if api.post("webhooks", {"name": ""}).json["errors"] else set()
@@ -90,7 +90,7 @@ def test_everything_that_is_described_is_answered_and_noted_and_nothing_else(ser
     of = f"webhooks/{webhook['id']}"
     api.checked("GET", f"{of}/test-calls")
     api.checked("POST", f"{of}/test-calls", {"changes": {"a": 1}})
-    actions = "schedule/run schedule/resume disable enable promote hold release drop record-events"
+    actions = "schedule/run schedule/resume disable enable promote?now=true hold release drop record-events"
     for action in actions.split():
         api.checked("POST", f"{of}/{action}")
     api.checked("PATCH", of, {"schedule": None, "authentication": {"method": "none"}})
