@@ -176,6 +176,7 @@ def tell(way: Story) -> None:
         ("history", "list", "--status", "gone"),
         ("history", "count", *webhook, "--status", "accepted"),
         ("history", "count", "--search", "1001"),
+        ("history", "failures", *webhook),
         ("history", "count", "--header", "content-type=application/*"),
         ("history", "list", "--field", "order.number=1001"),
         ("history", "list", "--field", "a..b"),

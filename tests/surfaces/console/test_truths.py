@@ -391,6 +391,9 @@ def test_a_workflow_that_failed_and_a_caller_without_its_answer_are_red_wherever
     console.open("/calls?status=failed")
     alike = page.get_by_role("list", name="Calls that failed with the same error")
     expect(alike.get_by_role("listitem")).to_contain_text(["2 × no order … in the shop"])
+    (group,) = console.api.get("invocations/failures").json["items"]
+    assert (group["count"], group["webhookIds"]) == (2, [webhook["id"]])
+    assert "no order … in the shop" in group["error"]
     assert console.violations() == []
     alike.get_by_role("link").click()
     expect(rows).to_have_count(2)

@@ -115,6 +115,7 @@ def test_everything_that_is_described_is_answered_and_noted_and_nothing_else(ser
     marked = api.checked("GET", accepted)
     assert marked["bookmark"] and marked["notes"] and marked["editedReplays"]
     assert api.checked("GET", "invocations/count?bookmarked=true")["calls"] == 1
+    api.checked("GET", "invocations/failures")
     listener = f"listeners/{api.checked('POST', 'listeners', {'name': 'ada@laptop'})['id']}"
     api.checked("GET", "listeners")
     wanted = {"invocationId": accepted.partition("/")[2]}

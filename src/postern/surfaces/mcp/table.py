@@ -62,8 +62,12 @@ TOOLS = {
         ),
         Tool("search_calls", "Search the calls").does(
             """The recorded calls in short, newest first, rejected ones too. nobodyListens: it was started and no workflow
-            wanted it. count: how many there are, up to 10,000.""",
-            {"list": Action("list_invocations", shown=CALL_ROW), "count": Action("count_invocations")},
+            wanted it. count: how many there are, up to 10,000. failures: the errors with which several failed alike.""",
+            {
+                "list": Action("list_invocations", shown=CALL_ROW),
+                "count": Action("count_invocations"),
+                "failures": Action("list_failures"),
+            },
         ),
         Tool("show_call", "Show a call").does(
             """story: the verdict with every step that led to it (trace), every delivery to the workflow engine with its

@@ -26,7 +26,7 @@ from postern.usecases.history.code import Language
 from postern.usecases.history.filters import FilterRequest
 from postern.usecases.history.live import Stream, follow
 from postern.usecases.history.marks import NoteText
-from postern.usecases.history.views.calls import Chart, Count
+from postern.usecases.history.views.calls import Chart, Count, Failures
 from postern.usecases.history.views.requests import Preview
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.shapes import WHOLE, Shape
@@ -93,6 +93,12 @@ async def list_invocations(gateway: Gateway, actor: Actor, query: HistoryQuery) 
 async def count_invocations(gateway: Gateway, actor: Actor, query: FilterRequest) -> Count:
     """Counts up to 10,000 calls. Where no index helps, as with a text, only the newest ones are looked at."""
     return await history.count(gateway, actor, query.wanted())
+
+
+@row("GET", "/invocations/failures", "Group failed invocations by error", may_take_long=_may_take_long)
+async def list_failures(gateway: Gateway, actor: Actor, query: FilterRequest) -> Failures:
+    """Of the newest 500 failed calls that the filter finds those that failed alike: numbers and ids in the error may differ."""
+    return await history.failures(gateway, actor, query.wanted())
 
 
 row.of(history.show, "show_invocation", "GET", "/invocations/{invocation_id}", "Show an invocation")

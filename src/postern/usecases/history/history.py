@@ -3,13 +3,14 @@
 import re
 
 import msgspec
+from msgspec.structs import replace
 
 from postern.core.access.accounts import Actor
 from postern.core.access.audit import AuditEntry
 from postern.core.calls.content import Payload
 from postern.core.calls.paths import as_text, parse_path, path_problem, walk_members
 from postern.core.documents import DAMAGED
-from postern.core.history.failures import FailureGroup, groups_of
+from postern.core.history.failures import groups_of
 from postern.core.history.invocation import NO_PAYLOAD, HistoryFilter, Invocation, Story, payload_of
 from postern.core.history.marks import EditedFrom
 from postern.core.history.replay import Values
@@ -52,16 +53,20 @@ async def count(gateway: Gateway, actor: Actor, wanted: HistoryFilter) -> views.
     )
 
 
-async def failures(gateway: Gateway, actor: Actor, wanted: HistoryFilter) -> tuple[list[FailureGroup], bool]:
-    """The errors with which several calls failed alike, and whether more calls failed than were looked at."""
+async def failures(gateway: Gateway, actor: Actor, wanted: HistoryFilter) -> views.Failures:
+    """The errors with which several of the newest failed calls failed alike, numbers and ids in them left out."""
     require(actor, "read")
-    page = await gateway.store.history.page(wanted, MOST_FAILURES)
+    page = await gateway.store.history.page(replace(wanted, status="failed"), MOST_FAILURES)
     failed = (
         (row.invocation.webhook_id, row.deliveries[-1].error, Time(row.invocation.received_at))
         for row in page.rows
         if row.deliveries and row.deliveries[-1].state == "failed"
     )
-    return groups_of(failed), page.next_before is not None
+    groups = [
+        views.FailedAlike(one.error, one.count, Time(one.since), list(one.webhook_ids))
+        for one in groups_of(failed)
+    ]
+    return views.Failures(items=groups, or_more=page.next_before is not None)
 
 
 async def oldest(gateway: Gateway, actor: Actor) -> Time | None:

@@ -34,7 +34,7 @@ from postern.surfaces.cli.run import (
 from postern.usecases.answers import Listing, as_plain
 from postern.usecases.calls.views import Admitted, Recheck
 from postern.usecases.history.code import LANGUAGES, Language
-from postern.usecases.history.views.calls import Comparison, Count, Invocation, LocalRun, Replayed
+from postern.usecases.history.views.calls import Comparison, Count, Failures, Invocation, LocalRun, Replayed
 from postern.usecases.history.views.requests import Fixture, Preview, RecordedRequest, as_file, file_name
 from postern.usecases.signatures.views import ConfirmedSubscription
 from postern.usecases.summary import InvocationSummary
@@ -81,10 +81,21 @@ def count(wanted: Given) -> None:
     report(found, f"{more}{counted(found.calls, 'call')}{among}")
 
 
+@commands.command("failures")
+@which_calls
+def failures(wanted: Given) -> None:
+    """Group the newest 500 failed calls by their errors, numbers and ids in them left out."""
+    found = api.get(Failures, "invocations", "failures", **wanted)
+    more = "+" if found.or_more else ""
+    for_programs(found)
+    rows = [[f"{one.count:,}{more}", one.since, len(one.webhook_ids), one.error] for one in found.items]
+    show_table(["calls", "since", "webhooks", "error"], rows, "No calls failed alike.")
+
+
 @commands.command("show")
 def show(invocation: str) -> None:
     """Show one call's whole story: what came, what was decided and why, what was started."""
-    if invocation == "count":  # the API has another operation at this path
+    if invocation in ("count", "failures"):  # the API has other operations at these paths
         end(PROBLEMS["not_found"].help, NOT_FOUND, "not_found")
     found = api.get(Invocation, "invocations", invocation)
     for_programs(found)

@@ -22,6 +22,23 @@ class Count(View):
     looked_back_to: Time | None
 
 
+class FailedAlike(View):
+    """Calls that failed with the same error, ``…`` in the place of what differs in it. ``since``: when the first of them came."""
+
+    error: str
+    count: int
+    since: Time
+    webhook_ids: list[str]
+
+
+class Failures(View):
+    """The errors with which several calls failed alike, the most frequent first. ``or_more``: more calls have failed than
+    the newest 500, which were looked at."""
+
+    items: list[FailedAlike]
+    or_more: bool
+
+
 class Step(View):
     step: str
     ok: bool

@@ -9,7 +9,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 from starlette.responses import Response
 
-from postern.core.history.failures import FailureGroup
 from postern.core.history.invocation import HistoryFilter
 from postern.core.history.part import looks_into_calls
 from postern.core.problems import Refused, invalid
@@ -23,6 +22,7 @@ from postern.usecases.calls import readmission
 from postern.usecases.deliveries import replays
 from postern.usecases.history import findable, history, saved_views
 from postern.usecases.history.filters import filter_of
+from postern.usecases.history.views.calls import Failures
 from postern.usecases.summary import InvocationSummary
 from postern.usecases.webhooks import picking
 
@@ -99,11 +99,12 @@ async def page_of_calls(visit: Visit, template: str, path: str, **context: Any) 
     after = visit.query.get("after")
     page, is_text = await _found(visit, wanted_calls, after)
     is_slow = looks_into_calls(wanted_calls) or is_text
-    failures: list[FailureGroup] = []
-    more_failed = False
+    failures = Failures(items=[], or_more=False)
     if chosen["status"] == "failed" and not (after or chosen["error"] or is_live):
-        failures, more_failed = await visit.ask(history.failures, wanted_calls)
-    shown_webhooks = {one.webhook_id for one in page.items}.union(*(one.webhook_ids for one in failures))
+        failures = await visit.ask(history.failures, wanted_calls)
+    shown_webhooks = {one.webhook_id for one in page.items}.union(
+        *(one.webhook_ids for one in failures.items)
+    )
     known = await names(visit, {chosen["webhook"], *shown_webhooks} - {""})
     if is_text:
         query = asked.query_of(own | {"value": "", "search": chosen["value"]})
@@ -124,7 +125,6 @@ async def page_of_calls(visit: Visit, template: str, path: str, **context: Any) 
         chips=asked.chips(own, wanted_calls, known),
         offered=asked.offered(),
         failures=failures,
-        more_failed=more_failed,
         kept=query,
         tabs=await _tabs(visit, own),
         names={} if of else known,
