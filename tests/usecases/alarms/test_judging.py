@@ -10,6 +10,7 @@ import pytest
 
 from postern.core.alarms import Incident
 from postern.core.deliveries.delivery import End
+from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import Refused
 from postern.settings import Settings
 from postern.stores.sql.tables import incidents
@@ -18,6 +19,7 @@ from postern.usecases.alarms import views
 from postern.usecases.alarms.incidents import acknowledge, listing, show
 from postern.usecases.alarms.judging import AlarmLoop
 from postern.usecases.calls import readmission
+from postern.usecases.deliveries import replays
 from postern.usecases.history import history
 from postern.usecases.history.endings import EndingsLoop
 from postern.usecases.runtime.process import GatewayTrouble
@@ -200,6 +202,8 @@ async def test_where_half_of_the_runs_fail_is_an_incident_however_long_after_the
     assert (story.samples[0].invocation_id, story.samples[0].detail) == (calls[0], "out of stock")
     assert len({one.invocation_id for one in story.samples}) == 3
     assert [(one.action, one.count) for one in story.next_actions] == [("replay", 5)]
+    of_its_button = HistoryFilter(webhook_id=incident.webhook_id, status="failed")
+    assert (await replays.plan(house.gateway, ACTOR, of_its_button)).count == 5
     last = clock.now - 15
     while await clock.open():
         await end([calls.pop()], "completed")

@@ -111,7 +111,7 @@ async def test_an_export_makes_the_same_webhooks_somewhere_else(house: House) ->
     await apply(house, exported, lambda kind, where: f"value of {where}")
     again = await export(house)
     for one in (*again["webhooks"], *exported["webhooks"]):
-        del one["id"]
+        del one["id"], one["shortCode"]
     assert again["webhooks"] == exported["webhooks"]
 
 
@@ -228,9 +228,10 @@ async def test_an_export_leaves_out_what_has_its_default(house: House) -> None:
     made = await house.webhook()
     off = await house.webhook(name="Off", enabled=False, payloadLimitBytes=10)
     none = {"authentication": {"method": "none"}}
+    codes = [{"shortCode": one.url.rpartition("/")[2]} for one in (made, off)]
     assert (await export(house))["webhooks"] == [
-        {"name": "Orders", "id": made.id, **none},
-        {"name": "Off", "id": off.id, "enabled": False, "payloadLimitBytes": 10, **none},
+        {"name": "Orders", "id": made.id, **codes[0], **none},
+        {"name": "Off", "id": off.id, **codes[1], "enabled": False, "payloadLimitBytes": 10, **none},
     ]
 
 
@@ -327,6 +328,38 @@ async def test_what_somebody_else_makes_meanwhile_is_not_made_twice(
     await apply(house, {"version": 1, "webhooks": entries})
     found = await listing.listing(house.gateway, OWNER)
     assert sorted(one.name for one in found.items) == ["A", "B", "C"]
+
+
+async def test_a_new_webhook_keeps_its_url_unless_another_one_has_it(house: House, tmp_path: Path) -> None:
+    orders = await house.webhook(name="Orders")
+    exported = await export(house)
+    code = orders.url.rpartition("/")[2]
+    async with a_house(tmp_path / "other") as other:
+        assert (await apply(other, exported))["notes"] == []
+        assert (await webhooks.show(other.gateway, OWNER, orders.id)).url == orders.url
+        assert (await apply(other, exported))["changes"] == []
+    (entry,) = exported["webhooks"]
+
+    async def noted(**entry: Any) -> list[str]:
+        return list((await apply(house, {"version": 1, "webhooks": [entry]}))["notes"])
+
+    taken = "gets a new URL: another webhook has the one of the file."
+    copy = entry | {"id": "wh_elsewhere"}
+    assert await noted(**copy | {"name": "Copy"}) == [f"Copy {taken}"]
+    assert await noted(**copy | {"shortCode": "A" * 22}) == ["Orders keeps its URL here."]
+    await webhooks.remove(house.gateway, OWNER, orders.id)
+    assert await noted(**copy | {"name": "Of one in the bin"}) == [f"Of one in the bin {taken}"]
+    both = [copy | {"name": one, "shortCode": "B" * 22} for one in ("First", "Second")]
+    assert (await apply(house, {"version": 1, "webhooks": both}))["notes"] == [f"Second {taken}"]
+    urls = [one.url for one in (await listing.listing(house.gateway, OWNER)).items]
+    assert sum(url.endswith("B" * 22) for url in urls) == 1 and not any(url.endswith(code) for url in urls)
+    wrong = "is not one that Postern has made; leave it out for a new URL"
+    for guessable in ("orders", 7, None, f"{code} "):
+        refused_fields = await fields_refused(noted(**entry | {"shortCode": guessable, "more": 1}))
+        assert refused_fields == {
+            "webhooks.0.shortCode": wrong,
+            "webhooks.0.more": "is not a known setting",
+        }
 
 
 async def test_an_id_counts_before_a_name_and_one_that_is_unknown_means_nothing(house: House) -> None:

@@ -77,4 +77,4 @@ async def test_it_takes_and_refuses_what_apply_takes_and_refuses(document: Any, 
 
 def test_every_setting_is_in_it() -> None:
     fields = {field.alias for field in WebhookRequest.model_fields.values()}
-    assert schema()["$defs"]["Webhook"]["properties"].keys() == {*fields, "id"}
+    assert schema()["$defs"]["Webhook"]["properties"].keys() == {*fields, "id", "shortCode"}

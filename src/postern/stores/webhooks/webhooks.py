@@ -142,6 +142,13 @@ class WebhookStore(Repository):
         return [(row[0], row[1], bool(row[2])) for row in connection.execute(found)]
 
     @reads
+    def taken(self, connection: Connection, ids: list[str], short_codes: list[str]) -> set[str]:
+        """Of these ids and short codes those that a webhook has, also one in the bin."""
+        found = select(webhooks.c.id, webhooks.c.short_code)
+        found = found.where(webhooks.c.id.in_(ids) | webhooks.c.short_code.in_(short_codes))
+        return {one for row in connection.execute(found) for one in row}
+
+    @reads
     def deleted_names(
         self, connection: Connection, is_meant: Callable[[str], bool], limit: int
     ) -> dict[str, str]:

@@ -18,7 +18,7 @@ from postern.core.webhooks.stored import StoredWebhook, UnreadableWebhook
 from postern.usecases.access.audit import webhook_noted
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.stored_webhook import save
-from postern.usecases.webhooks.file.planning import VERSION, Change, entries_of, free_ids, planned
+from postern.usecases.webhooks.file.planning import VERSION, Change, entries_of, free_names, planned
 from postern.usecases.webhooks.file.references import SecretOf
 from postern.usecases.webhooks.requests import SECRETS, SEND_AGAIN
 from postern.usecases.webhooks.views import Applied, AppliedChange, Configuration, Named, SettingChange
@@ -51,7 +51,7 @@ async def apply(
     require(actor, "write")
     stored, unreadable = await _all(gateway)
     entries = entries_of(document)
-    free = await free_ids(gateway, entries)
+    free = await free_names(gateway, entries)
     plan, notes = planned(gateway, stored, unreadable, entries=entries, free=free, secret_of=secret_of)
     named = {change.webhook.id for change in plan}
     others = [webhook for webhook in stored if webhook.id not in named]
@@ -137,7 +137,13 @@ def _written(webhook: StoredWebhook, taken: set[str]) -> Document:
     if SEND_AGAIN in webhook.secrets:
         settings["sendAgain"]["token"] = {"env": _variable(webhook, "SEND_AGAIN_TOKEN", taken)}
     switched_off = {} if webhook.enabled else {"enabled": False}
-    return {"name": settings.pop("name"), "id": webhook.id, **switched_off, **settings}
+    return {
+        "name": settings.pop("name"),
+        "id": webhook.id,
+        "shortCode": webhook.short_code,
+        **switched_off,
+        **settings,
+    }
 
 
 def _variable(webhook: StoredWebhook, what: str, taken: set[str]) -> str:

@@ -12,7 +12,7 @@ from postern.core.webhooks.settings import (
     as_document,
 )
 from postern.core.webhooks.stored import StoredSecret, StoredWebhook, UnreadableWebhook
-from postern.identity import is_id
+from postern.identity import is_id, is_short_code
 from postern.usecases.access.audit import differences
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.shapes import validated
@@ -51,7 +51,7 @@ def planned(
     free: set[str],
     secret_of: SecretOf,
 ) -> tuple[list[Change], list[str]]:
-    """The changes, and notes about them. ``free``: ids that new webhooks may have."""
+    """The changes, and notes about them. ``free``: ids and short codes that new webhooks may have."""
     plan: list[Change] = []
     notes: list[str] = []
     errors: list[FieldError] = []
@@ -67,6 +67,15 @@ def planned(
             if taken & _taken_by(entry, before):
                 raise invalid("name", "an entry before this one is the same webhook")
             change = _one(gateway, entry, before, free, References(entry, before, secret_of, notes))
+            code = _own_code(entry)
+            if code and change.webhook.short_code != code:
+                was = (
+                    "keeps its URL here"
+                    if before
+                    else "gets a new URL: another webhook has the one of the file"
+                )
+                notes.append(f"{change.webhook.name} {was}.")
+            free -= {change.webhook.id, change.webhook.short_code}
             plan.append(change)
             taken |= {("id", change.webhook.id), ("name", change.webhook.name)}
             if not _own_id(entry):
@@ -99,18 +108,23 @@ def entries_of(document: Any) -> list[Document]:
     return entries
 
 
-async def free_ids(gateway: Gateway, entries: list[Document]) -> set[str]:
-    """The ids of entries that no webhook of this gateway has or ever had."""
-    asked = [own for entry in entries if (own := _own_id(entry))]
-    given: set[str] = set()
+async def free_names(gateway: Gateway, entries: list[Document]) -> set[str]:
+    """The ids and short codes of entries that no webhook of this gateway has, also none in the bin."""
+    asked = [(_own_id(entry), _own_code(entry)) for entry in entries]
+    taken = {""}
     for start in range(0, len(asked), 500):
-        given |= {row[0] for row in await gateway.store.webhooks.names(asked[start : start + 500])}
-    return set(asked) - given
+        taken |= await gateway.store.webhooks.taken(*map(list, zip(*asked[start : start + 500], strict=True)))
+    return {one for names in asked for one in names} - taken
 
 
 def _own_id(entry: Document) -> str:
     _, own = _key("id", entry)
     return own if is_id("wh", own) else ""
+
+
+def _own_code(entry: Document) -> str:
+    _, code = _key("shortCode", entry)
+    return code if is_short_code(code) else ""
 
 
 def _taken_by(entry: Document, before: StoredWebhook | None) -> set[tuple[str, Any]]:
@@ -154,6 +168,9 @@ def _one(
     gateway: Gateway, entry: Document, before: StoredWebhook | None, free: set[str], references: References
 ) -> Change:
     settings = references.settings()
+    if "shortCode" in entry and not _own_code(entry):
+        wrong = "is not one that Postern has made; leave it out for a new URL"
+        references.errors.append(FieldError("shortCode", wrong))
     try:
         request: WebhookRequest = validated(WebhookRequest, settings, before)
     except Refused as refused:
@@ -164,6 +181,8 @@ def _one(
         after, changes = prepared(gateway, request)
         if (own := _own_id(entry)) in free:
             after.id = own
+        if (code := _own_code(entry)) in free:
+            after.short_code = code
     else:
         after = replace(before)
         changes = replaced(gateway, after, request, references.removed)

@@ -27,7 +27,7 @@ class References:
         self._notes = notes
 
     def settings(self) -> Document:
-        settings = {name: value for name, value in self._entry.items() if name != "id"}
+        settings = {name: value for name, value in self._entry.items() if name not in ("id", "shortCode")}
         if isinstance(authentication := settings.get("authentication"), dict):
             settings["authentication"] = authentication = dict(authentication)
             was = as_document(self._before.settings.authentication) if self._before else {}

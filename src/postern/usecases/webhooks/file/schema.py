@@ -51,7 +51,12 @@ def schema() -> Schema:
         "id": {
             "type": "string",
             "description": "Of the webhook that is meant. Without it, the name is. A new webhook keeps it.",
-        }
+        },
+        "shortCode": {
+            "type": "string",
+            "pattern": "^[0-9A-Za-z]{22}$",
+            "description": "The end of its URL. A new webhook keeps it if no other one has it; without it, the URL is new.",
+        },
     } | webhook["properties"]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
