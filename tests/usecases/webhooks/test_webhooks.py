@@ -44,7 +44,7 @@ async def test_a_new_webhook_is_enabled_and_holds_nothing(house: House) -> None:
     now = HeldClock(house.gateway).now
     made = await house.webhook(authentication=BOTH)
     assert (made.enabled, made.held, made.version, made.call_count) == (True, False, 1, 0)
-    assert (made.last_call_at, made.recording_until, made.answered_by) == (None, None, None)
+    assert (made.last_call_at, made.recording_until) == (None, None)
     assert (made.created_at, made.updated_at) == (now, now)
     changes = {"name": "Orders", "secret.main": "set", "secret.second": "set"}
     assert await house.noted() == ("webhook created", made.id, changes)
