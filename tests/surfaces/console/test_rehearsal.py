@@ -18,6 +18,7 @@ from postern.surfaces.console.views.operations import settings
 from postern.surfaces.console.views.webhooks import listing as webhooks
 from postern.surfaces.console.views.webhooks import schedule
 from postern.surfaces.console.views.webhooks import settings as own_settings
+from postern.surfaces.console.views.webhooks import webhook as webhook_page
 from postern.surfaces.console.visit import Visit, problem_of
 from postern.usecases.history.history import replay
 from postern.usecases.runtime.process import GatewayTrouble
@@ -59,6 +60,9 @@ async def test_a_webhook_with_an_incident_is_marked_with_it_and_counted_as_faili
         assert f'<a class="badge bad" href="/incidents/{incident}">Calls rejected</a>' in page
         assert 'state=failing">1 failing</a>' in page
         assert page.index(f">{quiet.name}<") < page.index(f">{webhook.name}<"), "it stands first"
+        request: Request = rehearsal._request({"webhook": quiet.id})
+        overview = bytes((await webhook_page.overview(Visit(request, house.gateway, OWNER))).body).decode()
+        assert f'<a href="/incidents/{incident}">What can be done</a>' in overview
 
 
 async def test_a_trouble_of_the_gateway_leads_to_its_calls_and_replays_them(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from playwright.sync_api import Page, Route, expect
 
 from support.client import PASSWORD
 from support.program import StartProgram
-from support.stored import open_incident
 from support.waiting import wait_until
 from surfaces.console.conftest import Console, sign_in
 
@@ -607,17 +606,3 @@ def test_a_secret_that_did_not_sign_the_call_is_not_saved(console: Console) -> N
     console.click("Save it as the second, and admit")
     expect(console.page.locator("#call [role=alert]")).to_contain_text("does not verify either")
     assert not console.settings_of(webhook)["authentication"]["secondSecretSet"]
-
-
-def test_the_overview_begins_with_what_is_wrong(console: Console) -> None:
-    webhook = console.webhook(name="Wrong bodies")
-    incident = open_incident(console.program.data_dir, webhook["id"], "malformed_json")
-    told = console.page.get_by_role("link", name="What can be done")
-
-    def is_told() -> bool:  # with the next round of the alarms
-        console.open(f"/webhooks/{webhook['id']}")
-        return told.count() == 1
-
-    wait_until(is_told, what="the incident on the page")
-    told.click()
-    expect(console.page).to_have_url(re.compile(f"/incidents/{incident}$"))
