@@ -38,7 +38,7 @@ quick: .venv/.test ## the tests of the decision and the use cases, without progr
 # What was drawn once is found out by then: another seed each time.
 N ?= 60
 SEED ?= $(shell date +%N)
-mutants: .venv/.test ## make random mistakes and look whether tests notice (N=60 SEED=7 FILES="core/alarms.py usecases/")
+mutants: .venv/.test ## make random mistakes and look whether tests notice (N=60 SEED=7 FILES="core/watch/alarms.py usecases/")
 	$(BIN)/python scripts/mutants.py $(LANES) $(N) $(SEED) $(FILES)
 
 simulate: .venv/.test ## try random worlds with crashes, lost commits and wrong clocks against what was promised (N=200 SEED=1)

@@ -13,7 +13,7 @@ from statistics import median
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-from postern.core.rhythm import DAYS, REMEMBERED, Proposal, propose
+from postern.core.watch.rhythm import DAYS, REMEMBERED, Proposal, propose
 
 BERLIN, UTC, NEW_YORK = "Europe/Berlin", "UTC", "America/New_York"
 HOLIDAYS = frozenset(

@@ -1,7 +1,7 @@
 """Draws places of `src/postern` at random, makes one mistake at each in a copy, and runs the tests that are nearest to it.
 
-    python scripts/mutants.py 2 60 7                             two lanes, 60 mistakes: always the same ones for seed 7
-    python scripts/mutants.py 2 20 7 core/alarms.py usecases/    only in these files and folders of src/postern
+    python scripts/mutants.py 2 60 7                                   two lanes, 60 mistakes: always the same ones for seed 7
+    python scripts/mutants.py 2 20 7 core/watch/alarms.py usecases/    only in these files and folders of src/postern
 
 The reader judges one that survives: a test is lacking, or it changes nothing, or a test that was not run notices it.
 """

@@ -18,15 +18,15 @@ def test_what_is_drawn_can_be_run_and_differs_and_is_the_same_for_the_same_seed(
 
 
 def test_only_in_the_files_that_are_asked_for() -> None:
-    drawn = draw(10, 7, "src/postern/core/rhythm.py", "usecases/alarms/")
+    drawn = draw(10, 7, "src/postern/core/watch/rhythm.py", "usecases/alarms/")
     folders = {str(Path(one.file).parent) for one in drawn}
-    assert len(drawn) == 10 and folders == {"core", "usecases/alarms"}
+    assert len(drawn) == 10 and folders == {"core/watch", "usecases/alarms"}
 
 
 @pytest.mark.parametrize(
     ("file", "test"),
     [
-        ("core/rhythm.py", "core/test_rhythm.py"),
+        ("core/watch/rhythm.py", "core/watch/test_rhythm.py"),
         ("usecases/alarms/judging.py", "usecases/alarms/test_judging.py"),
         ("surfaces/console/words.py", "surfaces/console/test_words.py"),
     ],

@@ -15,7 +15,6 @@ from sqlalchemy import Table
 from postern import presets
 from postern.core.access.accounts import ApiKey, Session, User
 from postern.core.access.audit import AuditEntry
-from postern.core.alarms import Incident
 from postern.core.history.invocation import HistoryFilter
 from postern.core.history.marks import Bookmark, Note, SavedView
 from postern.core.history.replay import Replay
@@ -25,6 +24,7 @@ from postern.core.problems import PROBLEMS
 from postern.core.schedules import ScheduleState
 from postern.core.signatures import handshake
 from postern.core.signatures.scheme import FIELDS
+from postern.core.watch.alarms import Incident
 from postern.observe import metrics
 from postern.settings import ENGINES, Settings
 from postern.stores.calls import recorder

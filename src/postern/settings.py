@@ -9,12 +9,12 @@ from typing import Any, Generic, Literal, TypeVar, get_args, overload
 from urllib.parse import urlsplit
 
 from postern.core.address import Allowlist
-from postern.core.alarms import ALARMS, AlarmKind
-from postern.core.channels import ADDRESSES, SERVER, read_channels, read_mail_server
 from postern.core.names import is_header_name
 from postern.core.operations.shown_setting import ShownSetting
 from postern.core.problems import FieldsRefused
 from postern.core.visible import can_be_stored
+from postern.core.watch.alarms import ALARMS, AlarmKind
+from postern.core.watch.channels import ADDRESSES, SERVER, read_channels, read_mail_server
 from postern.extras import missing
 
 PREFIX = "POSTERN_"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from postern.core.address import Allowlist
-from postern.core.channels import read_mail_server
+from postern.core.watch.channels import read_mail_server
 from postern.outbound import mail
 from postern.outbound.guard import FetchFailed, Guard
 from support.certificates import certificate

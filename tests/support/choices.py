@@ -20,7 +20,7 @@ Values = frozenset[str]
 
 class Choice(NamedTuple):
     where: str
-    """``core/alarms.py: AlarmKind``."""
+    """``core/watch/alarms.py: AlarmKind``."""
     values: Values
 
 

@@ -9,7 +9,7 @@ from email.message import EmailMessage
 from email.utils import formatdate
 from typing import Any
 
-from postern.core.channels import MailServer
+from postern.core.watch.channels import MailServer
 from postern.outbound.client import trusted_by_system
 from postern.outbound.guard import FetchFailed, Guard
 

@@ -23,9 +23,9 @@ from sqlalchemy import (
 )
 
 from postern.core.access.audit import AuditEntry
-from postern.core.alarms import REFUSED, RUN_FAILED, AlarmKind, Found, Incident, Minutes
-from postern.core.channels import ChannelState
 from postern.core.history.volume import ANSWER, OUTCOMES
+from postern.core.watch.alarms import REFUSED, RUN_FAILED, AlarmKind, Found, Incident, Minutes
+from postern.core.watch.channels import ChannelState
 from postern.identity import first_id_at, new_id, time_of
 from postern.stores.access.audit import changed_one
 from postern.stores.deliveries.deliveries import waiting_longest

@@ -20,12 +20,12 @@ from sqlalchemy.engine import make_url
 
 from postern import identity
 from postern.core.address import Allowlist
-from postern.core.alarms import AlarmPolicy
 from postern.core.answer import LARGEST_RESPONSE
-from postern.core.channels import MailServer
 from postern.core.deliveries.delivery import EngineUnavailable, Workflow
 from postern.core.fetched import Fetched
 from postern.core.operations.retention import RetentionPolicy
+from postern.core.watch.alarms import AlarmPolicy
+from postern.core.watch.channels import MailServer
 from postern.observe.calls import CallLog
 from postern.observe.logs import log
 from postern.observe.watching import Watch

@@ -7,8 +7,8 @@ import pytest
 from starlette.requests import Request
 
 from postern.core.access.accounts import Actor
-from postern.core.alarms import Found
 from postern.core.problems import Refused
+from postern.core.watch.alarms import Found
 from postern.surfaces.console import rehearsal
 from postern.surfaces.console.labels import LABELS
 from postern.surfaces.console.pages import FOLDER

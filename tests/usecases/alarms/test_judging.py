@@ -8,10 +8,10 @@ from typing import Literal
 
 import pytest
 
-from postern.core.alarms import Incident
 from postern.core.deliveries.delivery import End
 from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import Refused
+from postern.core.watch.alarms import Incident
 from postern.settings import Settings
 from postern.stores.sql.tables import incidents
 from postern.usecases.alarms import incidents as incidents_use

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from postern import presets
-from postern.core.alarms import Incident
+from postern.core.watch.alarms import Incident
 from postern.usecases.alarms.incidents import clock_of
 
 AT = 1_800_000_000.0

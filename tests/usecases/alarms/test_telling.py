@@ -14,8 +14,8 @@ from sqlalchemy import update
 from standardwebhooks import Webhook
 
 from postern.core.address import NOBODY, Allowlist
-from postern.core.alarms import Found
-from postern.core.channels import read_channels, read_mail_server
+from postern.core.watch.alarms import Found
+from postern.core.watch.channels import read_channels, read_mail_server
 from postern.outbound.fetch import Fetcher
 from postern.outbound.guard import Guard
 from postern.outbound.mail import send_mail

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from postern.core.alarms import Found
 from postern.core.problems import Refused
+from postern.core.watch.alarms import Found
 from postern.core.webhooks.listing import WebhookFilter
 from postern.usecases import stored_webhook
 from postern.usecases.access import audit

@@ -12,9 +12,9 @@ from postern.core.address import Allowlist
 from postern.core.calls.cors import origin_problem
 from postern.core.calls.paths import path_problem
 from postern.core.problems import FieldsRefused
-from postern.core.rhythm import row_of
 from postern.core.schedules import parse_schedule
 from postern.core.visible import on_one_line
+from postern.core.watch.rhythm import row_of
 from postern.core.webhooks.grouping import MOST_TAGS, distinct, tag_problem
 
 LONGEST_URL = 2000

@@ -8,12 +8,12 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from postern.core.alarms import ALARMS as ALARMS
 from postern.core.history.invocation import Status
 from postern.core.history.volume import OUTCOMES as OUTCOMES
 from postern.core.schedules import hours as hours
 from postern.core.signatures.credential import Placement
 from postern.core.signatures.secret_form import SecretForm
+from postern.core.watch.alarms import ALARMS as ALARMS
 from postern.core.webhooks.settings import AlarmSettings, Method
 from postern.settings import EngineName
 from postern.usecases.alarms.incidents import sentence_of as sentence_of

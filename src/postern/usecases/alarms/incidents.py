@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator, Iterator
 
 from postern import presets
 from postern.core.access.accounts import Actor
-from postern.core.alarms import ALARMS, AlarmKind, Incident
 from postern.core.history.invocation import HistoryFilter
 from postern.core.problems import PROBLEMS, Refused, existing
-from postern.core.rhythm import DAY, DAYS, Proposal, propose
 from postern.core.schedules import InvalidSchedule
 from postern.core.verdict import UNPROVEN
+from postern.core.watch.alarms import ALARMS, AlarmKind, Incident
+from postern.core.watch.rhythm import DAY, DAYS, Proposal, propose
 from postern.usecases.access.audit import noted
 from postern.usecases.alarms import views
 from postern.usecases.answers import Listing, Time, first_page, page_size, shown

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from postern.core.alarms import (
+from postern.core.operations.retention import DAY
+from postern.core.watch.alarms import (
     ALARMS,
     IN_A_ROW,
     LATELY,
@@ -31,8 +32,7 @@ from postern.core.alarms import (
     stopped_at,
     without,
 )
-from postern.core.operations.retention import DAY
-from postern.core.rhythm import REMEMBERED, rhythm_of
+from postern.core.watch.rhythm import REMEMBERED, rhythm_of
 from postern.core.webhooks.webhook import Webhook
 from postern.observe.logs import log
 from postern.usecases.runtime.gateway import Gateway

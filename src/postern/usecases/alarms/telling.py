@@ -13,12 +13,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from postern.core.access.accounts import Actor
-from postern.core.alarms import Incident, reasons_to_tell
-from postern.core.channels import Channel, ChannelKind, ChannelState
 from postern.core.choices import complete
 from postern.core.documents import Document
 from postern.core.problems import FetchTrouble, Refused
 from postern.core.signatures.outgoing import signature, signing_key
+from postern.core.watch.alarms import Incident, reasons_to_tell
+from postern.core.watch.channels import Channel, ChannelKind, ChannelState
 from postern.identity import new_id
 from postern.observe.logs import log
 from postern.observe.metrics import Numbers

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from postern.core.alarms import AlarmKind
+from postern.core.watch.alarms import AlarmKind
 from postern.usecases.answers import Time, View
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from postern import identity
 from postern.core.access.accounts import Actor, Level
 from postern.core.address import Allowlist
-from postern.core.alarms import AlarmPolicy
 from postern.core.deliveries.delivery import Workflow
 from postern.core.fetched import Fetched
 from postern.core.operations.retention import RetentionPolicy
 from postern.core.operations.shown_setting import ShownSetting
 from postern.core.problems import Refused
+from postern.core.watch.alarms import AlarmPolicy
 from postern.stores.store import Store
 from postern.usecases.ports import Engine, Fetch
 from postern.usecases.runtime.process import Runtime

@@ -10,11 +10,11 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from postern.core.alarms import Incident
 from postern.core.answer import WorkflowResponse
 from postern.core.history.invocation import Status
 from postern.core.limits import Limits
 from postern.core.operations.retention import REJECTED_BYTES
+from postern.core.watch.alarms import Incident
 from postern.observe.calls import CallLog
 from postern.stores.sql import wake
 from postern.usecases.runtime.directory import Directory

@@ -2,7 +2,7 @@
 
 import pytest
 
-from postern.core.alarms import AlarmKind, Incident, has_recovered, incident_start, reasons_to_tell
+from postern.core.watch.alarms import AlarmKind, Incident, has_recovered, incident_start, reasons_to_tell
 
 
 @pytest.mark.parametrize(

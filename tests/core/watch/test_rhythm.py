@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from bench.year import BERLIN, HOLIDAYS, begins_of, calls_of, live, minute_of
 
-from postern.core.rhythm import propose, rhythm_of
+from postern.core.watch.rhythm import propose, rhythm_of
 from postern.core.webhooks.settings import RhythmSetting
 
 OFFICE = ("Mon-Fri 8-18: 90",)

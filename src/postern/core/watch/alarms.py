@@ -8,8 +8,8 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from postern.core.channels import Channel, ChannelState
 from postern.core.history.volume import ANSWER, end_name, is_call
+from postern.core.watch.channels import Channel, ChannelState
 
 AlarmKind = Literal["rejected", "not_started", "runs_failed", "answers", "gateway", "silence"]
 

@@ -1,0 +1,1 @@
+"""Watching webhooks: alarms, the usual rhythm of calls, the channels by which people are told."""
