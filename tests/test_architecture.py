@@ -286,9 +286,26 @@ def a_class_name_means_one_thing(package: Path) -> list[str]:
     return found
 
 
+def sentences_begin_plainly(package: Path) -> list[str]:
+    """Sentences of comments and messages begin with what they are about, or with what it does. Questions may begin with *What*."""
+    begins = re.compile(r'(?:^\s*|# |"""|[.:!] )(?:Of|What|Whoever) (?![^.]*\?)')
+    return [
+        f"{file.relative_to(package).as_posix()}:{number} begins a sentence so: {line.strip()}"
+        for file in sorted(package.rglob("*.py"))
+        for number, line in enumerate(file.read_text("utf-8").splitlines(), 1)
+        if begins.search(line)
+    ]
+
+
 PLANTED: dict[Rule, list[tuple[str, str]]] = {
     a_folder_loads_none_of_its_files: [
         ("surfaces/console/__init__.py", "from postern.surfaces.console.routes import console_routes"),
+    ],
+    sentences_begin_plainly: [
+        ("core/planted.py", '"""Whoever calls."""'),
+        ("core/planted.py", "x = 1  # Of a call, the last one"),
+        ("core/planted.py", '"""Reads a call.\n\n    What is left is dropped.\n"""'),
+        ("core/planted.py", '"""Reads. What is left is dropped."""'),
     ],
     a_class_name_means_one_thing: [
         ("usecases/planted.py", "class Step: ...\nclass Other:\n    class Step: ..."),
@@ -346,7 +363,7 @@ PLANTED: dict[Rule, list[tuple[str, str]]] = {
         ("surfaces/planted.py", "from ..stores import tables"),
     ],
 }
-"""Of each rule files and code that break it."""
+"""Rule -> files and code that break it."""
 
 
 @pytest.mark.parametrize("rule", PLANTED, ids=lambda rule: rule.__name__)

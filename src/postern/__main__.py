@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """What asks for the end does what Ctrl-C does: no half backup stays behind, and a gateway is told that its listener leaves."""
+    """Makes signals that ask for the end act like Ctrl-C: no half backup stays behind, and a listener says goodbye to its gateway."""
     _ended_by.append(number)
     interrupted = signal.getsignal(signal.SIGINT)
     if callable(interrupted):
@@ -66,7 +66,7 @@ def _begin_again_in_utf8() -> None:
 
 def _open_what_is_closed() -> None:
     """After `>&-` the first file that is opened would be the standard output: the database, into which a workflow would
-    then print. What is written goes nowhere, as whoever closed it wants."""
+    then print. Output goes nowhere instead, as intended by closing it."""
     for number in range(3):
         try:
             os.fstat(number)

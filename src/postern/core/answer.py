@@ -23,7 +23,7 @@ class CallerAnswer(msgspec.Struct):
 
 
 def stored(status: Literal["accepted", "duplicate", "completed"], invocation_id: str) -> CallerAnswer:
-    """It is on disk. Of a duplicate, the id is that of the first one."""
+    """It is on disk. A duplicate has the id of the first call."""
     name = invocation_id.encode()
     return CallerAnswer(
         200,

@@ -1,4 +1,4 @@
-"""JSON that is handed on as it was written. What has a fixed form is a type of its own instead."""
+"""JSON that is handed on as it was written. Documents of a fixed form have a type of their own instead."""
 
 from typing import Any
 

@@ -38,7 +38,7 @@ SHORTEST_WAIT = 0.2
 STATUS_HEADER = "x-postern-status"
 
 SHORTEST_SECRET = 8
-"""Characters. What is shorter, like the word Basic, stands in many sentences."""
+"""Characters. Shorter values, like the word Basic, stand in many sentences."""
 
 _NEVER_REACHED = {"address_not_allowed", "bad_request", "connection_failed", "name_not_found", "tls"}
 _TRY_AGAIN = {408, 425, 429, 500, 502, 503, 504}

@@ -232,7 +232,7 @@ def _errors_of_the_port() -> Iterator[None]:
             f"Temporal did not take the trigger: {error.status.name.lower()}: {error.message}"
         ) from error
     except RuntimeError as error:
-        # What a client that has never been connected raises when the server is down.
+        # A client that has never been connected raises this when the server is down.
         raise EngineUnavailable(f"Temporal cannot be reached: {error}") from error
 
 

@@ -1,5 +1,5 @@
-"""The senders Postern knows and the generic scheme: one TOML file each, and the loader. What their calls look like
-lies in a file of the same name in ``samples/`` and is read when somebody asks for it.
+"""The senders Postern knows and the generic scheme: one TOML file each, and the loader. Their sample calls
+lie in a file of the same name in ``samples/``, which is read when somebody asks for it.
 
 A preset is data. When a webhook is saved, the preset's scheme is written into it, so that a newer preset never changes how an existing webhook judges its calls.
 """

@@ -1,8 +1,8 @@
 """Moving everything from one database to another: in small steps, each committed with how far it got, and
 checked at the end.
 
-Rows go over as they are, secrets still encrypted. What is half done is told from what belongs to somebody
-else by a note in the target, which is there from the first step to the last.
+Rows go over as they are, secrets still encrypted. A half-done copy is told from somebody else's data
+by a note in the target, which is there from the first step to the last.
 """
 
 from base64 import b64decode

@@ -231,8 +231,8 @@ class Incidents(Repository):
     def exactly(
         self, connection: Connection, webhook_id: str, kind: AlarmKind, found: Found, waits: Sequence[float]
     ) -> Found:
-        """The finding with the times of its first and last call, as far as they are kept, instead of their minutes. Of
-        failed runs it counts the calls. ``waits``: since when deliveries wait."""
+        """The finding with the times of its first and last call, as far as they are kept, instead of their minutes. Failed
+        runs count by their calls. ``waits``: since when deliveries wait."""
         call, came = invocations.c.id, invocations.c.received_at
         asked = select(came).where(invocations.c.webhook_id == webhook_id).limit(1)
         match kind:

@@ -34,9 +34,9 @@ class InvocationSummary(View, kw_only=True):
     webhook_name: str | UnsetType | None = UNSET
     """Only in lists, like the next two. Null if the webhook is deleted."""
     event: str | UnsetType = UNSET
-    """What has happened at the sender; empty if the call does not say."""
+    """The sender's name of the event; empty if the call does not say."""
     fields: dict[str, str] | UnsetType = UNSET
-    """The mapped values, shortened. Of a call that started nothing, what the mapping finds now."""
+    """The mapped values, shortened. If the call started nothing: what the mapping finds now."""
     runs: int | UnsetType | None = UNSET
     nobody_listens: bool | UnsetType = UNSET
     run_state: RunState | UnsetType | None = UNSET

@@ -230,7 +230,7 @@ def _assembled(
 
 
 def load_workflows(path: Path) -> Loaded:
-    # What a file prints is no part of what a command says.
+    # A file's own prints are no part of a command's output.
     with ends_at_ctrl_c(), redirect_stdout(sys.stderr):
         return load(path)
 

@@ -66,7 +66,7 @@ async def serve(settings: Settings, slot: WorkerSlot | None = None, lines: DevLi
             def when_up() -> None:
                 if greeting:
                     greeting.show()
-                # What the start made stays for ever: collections need not look through it again. With
+                # Objects made by the start stay for ever: collections need not look through it again. With
                 # Python's own thresholds a busy gateway stops for 50 to 100 ms every second or so, and that
                 # was the slowest hundredth of all answers.
                 gc.collect()

@@ -1,4 +1,4 @@
-"""What a workflow file imports: ``from postern.workflows import workflow, respond, step, sleep``.
+"""The words that a workflow file imports: ``from postern.workflows import workflow, respond, step, sleep``.
 
 A workflow is a function that takes the event. The words mean the same wherever the function runs: in
 the embedded engine, where steps, sleeps and the answer survive a crash, and in a rehearsal, where nothing

@@ -1,6 +1,6 @@
 """The five words of a workflow: workflow, step, sleep, respond, and the event it is given.
 
-Nothing here knows an engine. Whoever runs a workflow puts a ``Runner`` into the context; the words ask that
+Nothing here knows an engine. An engine puts a ``Runner`` into the context before it runs a workflow; the words ask that
 one.
 """
 
@@ -90,8 +90,8 @@ class Runner(Protocol):
     """Runs a workflow, and decides what its words do."""
 
     def once(self, name: str) -> AbstractContextManager[Once]:
-        """Around a step: its result is recorded at the end, and so is a ``StepFailed`` from within. What is recorded
-        already is handed out, or raised."""
+        """Around a step: its result is recorded at the end, and so is a ``StepFailed`` from within. A recorded
+        one is handed out, or raised."""
 
     def sleep(self, seconds: float) -> None: ...
 
@@ -170,7 +170,7 @@ def step(
 ) -> Any:
     """Declare a step: its result is kept, so that a run taken up again after a crash does not do it again.
 
-    What it returns must be JSON. With ``retries`` it is tried again that often, after ``wait`` seconds, then
+    Its result must be JSON. With ``retries`` it is tried again that often, after ``wait`` seconds, then
     twice as long, …
     """
     _nothing_more("@step", more, "retries", "wait", "name")

@@ -50,7 +50,7 @@ class StepReplay:
     recorded: list[Recorded]
     record: Callable[[int, Recorded, float | None, bool], Callable[[], None]]
     """Has the step at this position put on disk; with a time, the run is asleep until then; at once, if the last says
-    that the run waits for it. What is returned waits until it is there, and may raise ``Forgotten``."""
+    that the run waits for it. The returned function waits until it is there, and may raise ``Forgotten``."""
     answer: Callable[[str], bool]
     now: Callable[[], float] = time.time
     wait: Callable[[float], None] = time.sleep
@@ -105,7 +105,7 @@ class StepReplay:
         if self.busy:
             raise RuntimeError(
                 f"{name} was begun while another step of this run was at work: a run takes its steps one after the other,"
-                " or it could not be taken up again. What is to happen at the same moment belongs into one step"
+                " or it could not be taken up again. Things that happen at the same moment belong into one step"
             )
         self._wait_until_on_disk()
         position, self.position = self.position, self.position + 1

@@ -36,13 +36,13 @@ from postern.workflows import respond, step, workflow
 
 @step(retries=3)
 def {function}_step(value: str) -> None:
-    """What reaches outside, a mail or an ERP, goes into a step: it is tried again when it fails, and not done again after a crash."""
+    """Calls to the outside, a mail or an ERP, go into a step: it is tried again when it fails, and not done again after a crash."""
     print("called with", value)
 
 
 @workflow({declared})
 def {function}(event: {event}) -> None:
-    """What this workflow is for."""
+    """Say here what this workflow is for."""
     {function}_step(event["{shown}"])
     respond({{"ok": True}})
 '''

@@ -1,4 +1,4 @@
-"""What a test of a workflow file imports::
+"""The words that a test of a workflow file imports::
 
     from postern.workflows.testing import load_event, run
 
@@ -84,7 +84,7 @@ def run(
     every try ends with, ``in_turn(…)``, or else what the step returns; ``REAL`` is its own function. A step that is not
     named there fails the test, so that none reaches out by mistake. Without ``steps`` all of them really run.
 
-    What the workflow raises is raised here, unless ``raises`` names it: then a run that ends otherwise fails the test.
+    An error of the workflow is raised here, unless ``raises`` names it: then a run that ends otherwise fails the test.
     ``somebody_waits=False``: no caller waits for the answer, and ``respond`` returns False.
     """
     rehearsing = Rehearsing(steps, clock or Clock(), somebody_waits)

@@ -60,7 +60,7 @@ def test_a_closed_output_is_no_trace_and_no_file_that_is_opened_later(closed: st
 def test_an_output_without_room_is_reported_in_a_sentence(words: tuple[str, ...], tmp_path: Path) -> None:
     command = ("sh", "-c", 'exec "$0" "$@" > /dev/full', sys.executable, "-m", "postern", *words)
     done = run_command(*command, environment=clean_environment({"POSTERN_DATA_DIR": str(tmp_path)}))
-    printed = "What the command says cannot be written: No space left on device.\n"
+    printed = "The command's output cannot be written: No space left on device.\n"
     assert (done.returncode, done.stderr) == (FAILED, printed)
 
 

@@ -158,7 +158,7 @@ def test_what_is_marked_is_done_together_and_a_row_follows_its_call(console: Con
     expect(last.locator(".badge")).to_have_text("Rejected")
     last.locator("a.opens").click()
     console.click("Check again and admit")
-    expect(page.get_by_text("What becomes of it is shown below")).to_be_visible()
+    expect(page.get_by_text("Its progress is shown below")).to_be_visible()
     expect(last.locator(".state")).not_to_contain_text("Rejected")
 
 

@@ -84,7 +84,7 @@ def test_an_admitted_call_says_who_admitted_it(console: Console) -> None:
     console.open(f"/calls/{call}")
     console.click("Check again and admit")
     expect(console.page.locator(trace).get_by_text("Checked again and admitted, by admin")).to_be_visible()
-    expect(console.page.get_by_text("What becomes of it is shown below")).to_be_visible()
+    expect(console.page.get_by_text("Its progress is shown below")).to_be_visible()
     assert console.api.get(f"invocations/{call}").json["payload"] == {"id": 1042}
     expect(console.page.get_by_text("The mapping finds other values now")).to_be_hidden()
     console.choose("Replay")
@@ -108,7 +108,7 @@ def test_a_schedules_headers_stay_go_and_change_as_the_page_says(console: Consol
         if kept is None:
             expect(console.page.locator("#wrong-headers")).to_be_visible()
         else:
-            expect(console.page.get_by_text("Saved. What is fetched from now on goes by it.")).to_be_visible()
+            expect(console.page.get_by_text("Saved. The next fetch goes by it.")).to_be_visible()
             assert list(console.settings_of(webhook)["schedule"]["headers"]) == kept
 
 
@@ -130,7 +130,7 @@ def test_a_cron_expression_says_its_next_runs_while_it_is_typed_and_once_it_is_s
     cron.press_sequentially(" SUN")
     expect(said).to_have_text(three)
     console.click("Save the schedule")
-    expect(console.page.get_by_text("Saved. What is fetched from now on goes by it.")).to_be_visible()
+    expect(console.page.get_by_text("Saved. The next fetch goes by it.")).to_be_visible()
     expect(said).to_have_text(three)
 
 

@@ -37,7 +37,7 @@ def unquote_plus(text: bytes) -> bytes:
 
 
 class Call(msgspec.Struct, eq=False):
-    """What arrived: header names in lower case, every other byte untouched. ``address``: the client's address as the trusted
+    """A call as it arrived: header names in lower case, every other byte untouched. ``address``: the client's address as the trusted
     proxies tell it, or the beginning of what is no address, in quotes. ``body`` is empty until it has been read.
 
     Like everything that is made for every call this is a Struct: making a dataclass takes ten times as long.

@@ -161,8 +161,8 @@ def _unpacked(body: bytes, coding: bytes, largest: int) -> bytes | UnreadableCon
 
 
 def unpacked(body: bytes, coding: bytes, most: int) -> bytes:
-    """Unpacks gzip or deflate. Of what is larger than ``most`` it returns one byte more: a few bytes may stand for gigabytes. Raises
-    EOFError and zlib's errors."""
+    """Unpacks gzip or deflate. If the result is larger than ``most``, it returns one byte more: a few bytes may stand for
+    gigabytes. Raises EOFError and zlib's errors."""
     # Deflate means zlib's format, and some send it without its head.
     is_bare = coding == b"deflate" and body[:1] and (body[0] & 0x0F != 8 or int.from_bytes(body[:2]) % 31)
     text, at = bytearray(), 0
@@ -215,7 +215,7 @@ _HALF = re.compile(
 
 def _without_half_characters(text: bytes) -> bytes:
     """Senders that cut a text may cut an emoji in two. Half a surrogate pair is valid grammar and no character: it becomes the
-    replacement character. What was received is stored as it came."""
+    replacement character. The stored body stays as it came."""
     if b"\0" in text:
         return text  # no JSON, whatever becomes of it
     # An escaped backslash begins no other escape, so it is out of the way meanwhile. All of it without a step
@@ -285,7 +285,7 @@ def _depth(text: bytes) -> int:
     while brackets and levels < USUAL_DEPTH:
         brackets = brackets.replace(b"[]", b"")  # the innermost pairs
         levels += 1
-    # Nearly always nothing is left. What is left is deep, and to take it away level by level would take as
+    # Nearly always nothing is left. Otherwise the rest is deep, and to take it away level by level would take as
     # often as it is deep.
     here = deepest = 0
     for run in _ALIKE.finditer(brackets):

@@ -1,4 +1,4 @@
-"""What the history keeps: invocations (calls with their verdicts, never rewritten) and their deliveries, which move."""
+"""The history's rows: invocations (calls with their verdicts, never rewritten) and their deliveries, which move."""
 
 from collections.abc import Sequence
 from typing import Literal, get_args
@@ -178,7 +178,7 @@ class Delivery(msgspec.Struct):
     released_at: float | None = None
     """When the hold ended during which it waited."""
     answer_code: str = ""
-    """What the waiting caller is told: accepted (the workflow's answer), completed, workflow_failed, response_timeout."""
+    """The answer to the waiting caller: accepted (the workflow's answer), completed, workflow_failed, response_timeout."""
     ended_at: float | None = None
     """When the last of its runs ended."""
     ask_at: float | None = None
@@ -245,7 +245,7 @@ class HistoryFilter(msgspec.Struct, frozen=True):
     until: float | None = None
     search: str | None = None
     answer: str | None = None
-    """What the caller heard: a status like 504, all of a kind like 5xx, or ``gone`` if it had left."""
+    """The answer that the caller got: a status like 504, all of a kind like 5xx, or ``gone`` if it had left."""
     value: str | None = None
     """A mapped value or event name, in capitals or not; with a ``*`` at its end, the beginning of one. Or ids of calls, with
     commas between them."""

@@ -93,7 +93,7 @@ def _may_be_in(part: ContentPart, headers: bytes, body: bytes) -> bool:
 
 @lru_cache(maxsize=100)
 def _written_as_it_is(part: ContentPart) -> tuple[list[bytes], bytes]:
-    """What a body without escapes must hold: the keys byte for byte, and the value in lower case."""
+    """A body without escapes holds this if it has the part: the keys byte for byte, and the value in lower case."""
     keys = [step for step in parse_path(part.name) if isinstance(step, str) and not step.isdigit()]
     if keys[:1] == ["items"]:
         del keys[0]  # an array that is read as an object gets this name

@@ -80,7 +80,7 @@ def _json_in(text: Any) -> Any:
 
 
 def _inside(value: Any, steps: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Every named place within. Of an array its first element: the others are alike."""
+    """Every named place within. An array shows its first element: the others are alike."""
     items: list[tuple[str | int, Any]] = []
     if isinstance(value, dict):
         items = list(value.items())

@@ -90,7 +90,7 @@ class Volume(Struct):
 
 
 def outcome_of(status: Status) -> CountedOutcome:
-    """What was decided about the call, whatever has become of it since."""
+    """The decision about the call, whatever has become of it since."""
     match status:
         case "rejected" | "duplicate" | "handshake":
             return status

@@ -11,7 +11,7 @@ from postern.core.address import limit_key
 
 DAY = 86_400.0
 REJECTED_BYTES = 64 * 1024 * 1024
-"""Of each webhook: strangers can neither fill the disk, nor push out accepted calls."""
+"""Rejected calls kept for each webhook: strangers can neither fill the disk, nor push out accepted calls."""
 ROW_SIZE = 1_000
 """Bytes that a recorded call takes besides what was sent, in columns and indexes."""
 VOLUMES_KEPT = 90 * DAY
@@ -36,7 +36,7 @@ class Rejected(NamedTuple):
 
 def rejected_to_delete(oldest_first: list[Rejected], room: int) -> list[Rejected]:
     """The rejected calls for which there is no room. The room is divided equally among callers, and each caller's among its
-    reasons. What one does not need, the others get; whoever has too much loses its oldest."""
+    reasons. A share that one does not need goes to the others; a caller with too many loses its oldest."""
     of_caller: Counter[str] = Counter()
     of_reason: dict[str, Counter[str]] = {}
     for one in oldest_first:

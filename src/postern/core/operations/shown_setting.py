@@ -6,7 +6,7 @@ import msgspec
 class ShownSetting(msgspec.Struct, frozen=True, rename="camel"):
     variable: str
     value: str
-    """Of a secret, only whether it is set."""
+    """A secret shows only whether it is set."""
     default: str
     source: str | None
     """The variable or the file that it came from; None for the default."""

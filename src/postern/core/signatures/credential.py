@@ -94,7 +94,7 @@ class Credential:
         return call.body
 
     def presented(self, call: Call) -> bytes:
-        """What a call shows as its token, with the place where; empty where it shows none, or several. It is not to be kept."""
+        """The token that a call shows, with its place; empty where it shows none, or several. It is not to be kept."""
         return b""
 
 
@@ -197,7 +197,7 @@ class TokenCredential(Credential):
 
     @property
     def proofs(self) -> dict[Matched, bytes]:
-        """What a call shows that has the main or the second token in the right place."""
+        """Says that the main or the second token is in the right place."""
         shown = [b64encode(self._username + b":" + one) for one in self.secrets]
         values = shown if self.placement == "basic" else self.secrets
         names: tuple[Matched, ...] = ("main", "second")

@@ -126,7 +126,7 @@ def encoding_words(encoding: Encoding, sizes: range) -> str:
 
 
 def write_digest(digest: bytes, encoding: Encoding) -> str:
-    """Writes a digest in the encoding of a sender. Of *auto* that is hex."""
+    """Writes a digest in the encoding of a sender. *auto* writes hex."""
     if encoding == "base64":
         return base64.b64encode(digest).decode()
     if encoding == "base64url":

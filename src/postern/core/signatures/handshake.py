@@ -89,7 +89,7 @@ class Handshake:
         self.methods, self._before, self._after = way.methods, way.before, way.after
 
     def before_authentication(self, call: Call) -> Reply:
-        """Some senders cannot sign yet. What they are answered, any stranger may know."""
+        """Some senders cannot sign yet. Any stranger may know their answer."""
         return self._before(call, self) if self._before else None
 
     def after_authentication(self, verified: VerifiedCall) -> Reply:

@@ -107,7 +107,7 @@ class Mask:
         return known
 
     def query(self, query: bytes, is_test: bool = False) -> bytes:
-        """The query string as stored. What is not masked keeps every byte: a signature may cover it."""
+        """The query string as stored. Unmasked parts keep every byte: a signature may cover them."""
         if not query:
             return query
         masked = self._parameters | self._signature_parameters if is_test else self._parameters

@@ -229,7 +229,7 @@ _WORDS = {
     "url_unescape": "Characters whose percent escapes are decoded in {url}.",
     "handshake": "The test of the URL that the sender makes before it sends anything. It is no part of verifying.",
 }
-"""What each member of a scheme means."""
+"""The meaning of each member of a scheme."""
 
 
 class SignatureScheme(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -327,7 +327,7 @@ FIELDS = tuple(_FIELDS)
 
 
 def json_schema() -> Document:
-    """What a person may write, for OpenAPI, editors and assistants."""
+    """The members that a person may write, for OpenAPI, editors and assistants."""
     members = {
         name: {
             "description": _WORDS[field.name],

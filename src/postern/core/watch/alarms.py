@@ -96,7 +96,7 @@ class Incident(Struct, frozen=True):
 
 
 class Found(Struct, frozen=True):
-    """What went wrong at one webhook, since when and how often: it opens an incident, or updates it."""
+    """A problem of one webhook, since when and how often: it opens an incident, or updates it."""
 
     first_at: float
     last_at: float

@@ -218,7 +218,7 @@ class Groups(Struct, frozen=True):
 
 
 def groups_of(found: Iterable[Listed]) -> Groups:
-    """The most used first; folders by name. What is written in two ways is shown as it was met first."""
+    """The most used first; folders by name. A name written in two ways is shown as it was met first."""
     senders: Counter[str] = Counter()
     tags: Counter[str] = Counter()
     folders: Counter[str] = Counter()

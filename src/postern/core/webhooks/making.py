@@ -1,6 +1,6 @@
 """A call as its sender would make it: the other side of ``signature.py``, from the same scheme.
 
-What is signed is read from the finished call by the verifier itself, with a stand-in where the signature will be: so
+The verifier itself reads the signed content from the finished call, with a stand-in where the signature will be: so
 the two cannot disagree. Words in braces are filled in, the same everywhere in one call; ``PLACEHOLDERS`` lists them.
 """
 

@@ -31,7 +31,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_
     """Snake case in Python, camel case in documents."""
 
     secrets: ClassVar[dict[str, str]] = {}
-    """What requests have besides, and nobody is shown: its name, and the field of the vault that keeps it."""
+    """Fields of requests that nobody is shown: the name of each, and the field of the vault that keeps it."""
 
 
 class NoAuthentication(Setting, frozen=True, tag_field="method", tag="none"):
@@ -266,7 +266,7 @@ class WebhookSettings(Setting, frozen=True):
 
 
 class Resolved(Setting, frozen=True):
-    """What the chosen sender's preset said when the webhook was saved."""
+    """The chosen sender's preset as it was when the webhook was saved."""
 
     scheme: SignatureScheme | None = None
     preset_version: int | None = None

@@ -33,7 +33,7 @@ class Housekeeping:
         self._turns = turns
         self._at_work = at_work
         self._keep = keep_seconds
-        # Of before this process: its own may have ended by a clock that is wrong.
+        # The last end before this process: its own runs may have ended by a clock that is wrong.
         ((self._last_end,),) = journal.read("SELECT max(ended_at) FROM runs WHERE ended_at IS NOT NULL")
         self._sleep = threading.Condition()
         self._next_wake = 0.0
@@ -68,8 +68,9 @@ class Housekeeping:
                 self._sleep.notify()
 
     def _blame(self, blame: int, connection: sqlite3.Connection) -> list[str]:
-        """The deliveries whose runs were put aside. Whoever was working when the last process died may have ended it. They come back one by one and
-        after the others, but for the first time that it was killed from outside; one that does so again and again is put aside."""
+        """The deliveries whose runs were put aside. Any run that was at work when the last process died may have ended it. They
+        come back one by one and after the others, but for the first time that it was killed from outside; one that does so
+        again and again is put aside."""
         suspects = []
         for seq in self._at_work.left_behind:
             found = connection.execute(
@@ -173,7 +174,7 @@ class Housekeeping:
             for name in self._turns.workflows
         ]
         with self._sleep:
-            # What found no room is asked for again soon.
+            # Runs that found no room are asked for again soon.
             self._next_wake = min(
                 [self._next_wake, *(max(at, now + 0.1) for at in soonest if at is not None)]
             )

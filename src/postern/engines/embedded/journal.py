@@ -1,8 +1,8 @@
 """The embedded engine's journal: one SQLite file, and the one thread that writes it.
 
 A *change* is a function that is given the open transaction. The changes that arrive while a commit is under
-way share the next one, so that a hundred of them cost one fsync. What somebody waits for is never kept back to collect
-more: only threads that are ready at that moment go first. What nobody waits for goes with the next of those, or soon. A
+way share the next one, so that a hundred of them cost one fsync. A change that somebody waits for is never kept back to collect
+more: only threads that are ready at that moment go first. The others go with the next of those, or soon. A
 change counts, and its ``done`` is called, when it is on disk.
 """
 
@@ -141,7 +141,7 @@ class Journal:
     def write_soon(
         self, change: Callable[[sqlite3.Connection], T], *, urgent: bool = False
     ) -> Callable[[], T]:
-        """Have the change made, and go on. What is returned waits until it is on disk."""
+        """Queues the change, and goes on. The returned function waits until it is on disk."""
         # A lock, not a Future: each step of each run waits here, and a Future's condition costs several times as much.
         finished = threading.Lock()
         finished.acquire()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("postern.print")
 
 LONGEST_LINE = 32 * 1024
-"""Characters. What goes on longer is continued in the next line."""
+"""Characters. A longer line is continued in the next one."""
 
 _run: ContextVar[tuple[str, str] | None] = ContextVar("run", default=None)
 """The workflow's name and the run's id."""

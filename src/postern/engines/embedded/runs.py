@@ -287,7 +287,7 @@ def _recording(
 ) -> Callable[[sqlite3.Connection], bool]:
     """Returns the change that records a step. It returns False if the run is not in the journal any more."""
 
-    # Of a sleep the last time counts: it may be shorter, where the clock was set back.
+    # A sleep counts with its last time: it may be shorter, where the clock was set back.
     known = "IGNORE" if wake_at is None else "REPLACE"
 
     def change(connection: sqlite3.Connection) -> bool:

@@ -66,7 +66,7 @@ class Emissions(Repository):
     def came_before(
         self, connection: Connection, calls: Sequence[tuple[Invocation, Sequence[bytes]]]
     ) -> dict[str, str]:
-        """Of one webhook's calls, those of which a key is another invocation's, and that one."""
+        """Returns one webhook's calls that share a key with another invocation, and that one."""
         keys = {key for _, keys in calls for key in keys}
         if not keys:
             return {}
@@ -85,7 +85,7 @@ class Emissions(Repository):
         self, connection: Connection, entry: Entry, event: Sequence[bytes], until: float, note: AuditEntry
     ) -> Delivery | Attempt | str | None:
         """Starts a call that was rejected once. A text names the invocation that came in its place; None: it has a delivery.
-        ``event``: keys of the event that it brought. Whoever has one of them was another attempt at it, and they are kept until
+        ``event``: keys of the event that it brought. Another call with one of them was another attempt at it, and they are kept until
         then, also where the webhook has no duplicate protection. The others of the entry are the elements of an array, each of
         which is a call of its own and is started in its place."""
         invocation, delivery = entry.invocation, entry.delivery

@@ -138,7 +138,7 @@ class Replays(Repository):
         def query(connection: Connection) -> tuple[list[str], str | None]:
             after = invocations.c.id > replay.position
             not_meant = [] if replay.include_completed else [~has_completed()]
-            # What another plan, made of the same list, has started meanwhile is not started once more.
+            # Calls that another plan, made of the same list, has started meanwhile are not started once more.
             not_meant.append(started_by(milliseconds(replay.created_at)))
             ids = select(invocations.c.id).order_by(invocations.c.id)
             if replay.wanted.webhook_id is not None:

@@ -1,4 +1,4 @@
-"""What a clock leaves behind that was ahead: calls with ids of a time that is yet to come, and times for which nobody may wait.
+"""The traces of a clock that was ahead: calls with ids of a time that is yet to come, and times for which nobody may wait.
 
 Calls stay as they are recorded. Until their time has come, they count as received when it was noticed.
 """

@@ -204,7 +204,7 @@ def _containing(connection: Connection, wanted: HistoryFilter) -> Iterator[Condi
 
 
 def _in_sqlite(column: ColumnElement[Any], text: str) -> ColumnElement[bool]:
-    """Compares without regard to case. Of bytes only the letters A to Z are made small."""
+    """Compares without regard to case. In bytes only the letters A to Z are made small."""
     small = func.lower(cast(column, Text))
     return or_(*(func.instr(small, one) > 0 for one in spellings(text)))
 

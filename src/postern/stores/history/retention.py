@@ -166,7 +166,7 @@ class Retention(Repository):
     @staticmethod
     def _let_go(connection: Connection, invocation_ids: list[str]) -> tuple[set[str], list[str]]:
         """Returns the invocations that must stay because something is still to be started, and the keys of the others'
-        deliveries. Notes those that the engine has seen. Whoever adds a replay or a note to one of them meanwhile waits,
+        deliveries. Notes those that the engine has seen. A request that adds a replay or a note to one of them meanwhile waits,
         and then finds it gone."""
         lock_calls(connection, invocation_ids)
         asked = select(

@@ -90,7 +90,7 @@ class Volumes(Repository):
     @writes
     def count(self, connection: Connection, counted: Mapping[tuple[str, int, str], int], now: float) -> None:
         """Counts calls that are not in the history, by webhook, minute and code. All were answered at once."""
-        # What could not be written in time is counted late: the minutes before are summed up already.
+        # Counts that could not be written in time are counted late: the minutes before are summed up already.
         earliest = int(now // 60) - SETTLED_AFTER + 1
         summed: Counter[tuple[str, int, str]] = Counter()
         for (webhook_id, minute, code), calls in counted.items():

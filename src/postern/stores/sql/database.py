@@ -29,7 +29,7 @@ T = TypeVar("T")
 READERS = 4
 SEARCHERS = 2
 READER_CACHE, WRITER_CACHE = 4_000, 16_000
-"""KiB of pages that each connection keeps in memory. Whoever reads new calls all the time fills all of them."""
+"""KiB of pages that each connection keeps in memory. A connection that reads new calls all the time fills all of them."""
 MOST_SEARCHES = 10
 """Under way and waiting."""
 LONGEST_SEARCH = 20.0
@@ -273,7 +273,7 @@ def _sqlite_engine(url: URL, file: DatabaseFile, begin: str, cache: int) -> Engi
 
 _READING = ("SET default_transaction_read_only = on", "SET statement_timeout = '20s'")
 _WRITING = (
-    # What a stopped process or a lost lock would make callers wait for ends in a 503 instead.
+    # A stopped process or a lost lock would make callers wait: a 503 ends that.
     "SET statement_timeout = '10s'",
     f"SET lock_timeout = '{BUSY_TIMEOUT_SECONDS:.0f}s'",
     "SET idle_in_transaction_session_timeout = '30s'",

@@ -1,6 +1,6 @@
 """The tables, one per concept. Times are milliseconds since 1970; ids are time-ordered, so inserts append.
 
-What strangers send is kept as bytes: Postgres refuses a NUL in text, and one such call must not fail its
+Values that strangers send are kept as bytes: Postgres refuses a NUL in text, and one such call must not fail its
 neighbours' commit.
 """
 
@@ -153,7 +153,7 @@ deliveries = _keyed_table(
     ),
 )
 
-# What callers heard that waited, or had gone, or were answered late: what the rows above cannot know when they are
+# Answers to callers that waited, or had gone, or were answered late: the rows above cannot know them when they are
 # written.
 answers = _keyed_table(
     "answers",
@@ -247,7 +247,7 @@ samples = _table(
 schedules = _table(
     "schedules",
     Column("webhook_id", Ascii(40), primary_key=True),
-    # Of what is fetched and when: another one starts afresh.
+    # The fetched address and its times: another one starts afresh.
     Column("fingerprint", Ascii(64), nullable=False),
     Column("anchor", BigInteger, nullable=False),
     Column("next_run_at", BigInteger),  # none while it is switched off or paused
@@ -295,7 +295,7 @@ handed = _table(
     _partial("handed_under_way", "listener_id", where="ended_at IS NULL"),
 )
 
-# Problems that alarms have found. Of each webhook and kind one is open at most; without a webhook it is the gateway's own.
+# Problems that alarms have found. Each webhook and kind has one open at most; without a webhook it is the gateway's own.
 incidents = _table(
     "incidents",
     Column("id", Ascii(40), primary_key=True),
@@ -326,7 +326,7 @@ sender_keys = _table(
     Column("content", LargeBinary, nullable=False),
 )
 
-# What the database knows about itself: the fingerprints of its keys, and from where it was copied.
+# Facts of the database about itself: the fingerprints of its keys, and from where it was copied.
 meta = _table("meta", Column("name", Ascii(60), primary_key=True), Column("value", Text, nullable=False))
 
 # How far what is done now and then has come: when retention last went round and what it did, up to which
@@ -421,7 +421,7 @@ audit = _table(
     Index("audit_of_subject", "subject", "id"),
 )
 
-# What a creation with an Idempotency-Key was answered, so that a client that tries again hears the same and
+# The answers to creations with an Idempotency-Key, so that a client that tries again hears the same and
 # makes nothing twice.
 idempotency = _keyed_table(
     "idempotency",

@@ -154,8 +154,8 @@ class Writer:
     def share(
         self, run: Callable[[Connection, list[Item]], list[T]], item: Item, urgent: bool = True
     ) -> "asyncio.Future[T]":
-        """Like ``write``, for what many do at once: ``run`` is given every item that waits, and says what came of each. What
-        is not urgent goes with the next commit that somebody waits for, if there is one soon."""
+        """Like ``write``, for what many do at once: ``run`` is given every item that waits, and says what came of each. Items
+        that are not urgent go with the next commit that somebody waits for, if there is one soon."""
         if self._closing:
             raise StoreUnavailable("the store is closing")
         return self._submit(Share(run, item), urgent)

@@ -143,7 +143,7 @@ class WebhookStore(Repository):
 
     @reads
     def taken(self, connection: Connection, ids: list[str], short_codes: list[str]) -> set[str]:
-        """Of these ids and short codes those that a webhook has, also one in the bin."""
+        """Returns those of the ids and short codes that a webhook has, also one in the bin."""
         found = select(webhooks.c.id, webhooks.c.short_code)
         found = found.where(webhooks.c.id.in_(ids) | webhooks.c.short_code.in_(short_codes))
         return {one for row in connection.execute(found) for one in row}

@@ -29,7 +29,7 @@ def run_typed(arguments: list[str]) -> int:
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # it is flushed once more at the end
         if error.errno in NO_ROOM:  # else `| head` has seen enough
-            print(f"What the command says cannot be written: {error.strerror}.", file=sys.stderr)
+            print(f"The command's output cannot be written: {error.strerror}.", file=sys.stderr)
         return FAILED
     except click.exceptions.Exit as end:
         return end.exit_code

@@ -89,8 +89,8 @@ def written(to: Path, mode: int = 0o666) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def written_whole(to: Path, mode: int = 0o666) -> Iterator[IO[bytes]]:
-    """Gives the file its name when it is whole; an older file stays until then, and a link is followed. Whoever
-    could not open the older file cannot open the new one."""
+    """Gives the file its name when it is whole; an older file stays until then, and a link is followed. Its access
+    rights are those of the older file."""
     place = Path(os.path.realpath(to))
     # A name of its own: `x.part` may be a file of the user's.
     unfinished = place.with_name(f".postern-{secrets.token_hex(8)}.part")

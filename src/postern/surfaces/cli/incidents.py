@@ -13,7 +13,7 @@ incident_argument = click.argument("incident", metavar="INCIDENT", help="The inc
 
 
 @commands.command("list")
-@click.option("--webhook", help="Of this webhook, by its id; `gateway`: its own alone.")
+@click.option("--webhook", help="Only those of this webhook, by its id; `gateway`: its own alone.")
 @click.option("--open", "only_open", is_flag=True, help="Only those that are not over.")
 @limit_option(50)
 def listing(*, webhook: str | None, only_open: bool, limit: int, cursor: str | None) -> None:

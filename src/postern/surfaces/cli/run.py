@@ -59,7 +59,7 @@ def show_json(value: Any, stream: TextIO | None = None) -> None:
     with suppress(UnicodeEncodeError):
         value = as_plain(value)
     text = json.dumps(value, ensure_ascii=False, indent=2)
-    # What cannot be seen can still move a terminal, and strangers write into the history.
+    # Characters that cannot be seen can still move a terminal, and strangers write into the history.
     stream.write("".join(char if char.isprintable() or char == "\n" else _escaped(char) for char in text))
     stream.write("\n")
 

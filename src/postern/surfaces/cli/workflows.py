@@ -239,8 +239,8 @@ def try_one(name: str, sample: str) -> None:
     "what",
     nargs=-1,
     metavar="[FILE|FOLDER]...",
-    help="Tests, or folders of them. Default: the folder tests in POSTERN_WORKFLOWS, or beside it. What follows "
-    "-- is handed to pytest.",
+    help="Tests, or folders of them. Default: the folder tests in POSTERN_WORKFLOWS, or beside it. Words after "
+    "-- are handed to pytest.",
 )
 def test(what: tuple[str, ...]) -> None:
     """Run the tests of workflow files, with pytest. A test imports the workflow by its file's name and runs it with

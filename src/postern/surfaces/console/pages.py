@@ -41,7 +41,7 @@ HEADERS = {
 NOTICES = {
     "saved": "Saved. It applies from the next call on.",
     "merged": "Saved, together with what somebody else changed meanwhile: you changed different things.",
-    "scheduled": "Saved. What is fetched from now on goes by it.",
+    "scheduled": "Saved. The next fetch goes by it.",
     "created": "The webhook is ready.",
     "to-schedule": "The webhook is there. Say when it fetches, and which headers it sends.",
     "enabled": "The webhook accepts calls again.",
@@ -64,7 +64,7 @@ NOTICES = {
     "mapped": "Mapped. The next call carries the value.",
     "subscribed": "The subscription is confirmed. The topic's messages come here from now on.",
     "fixed": "The fix is applied. Calls are judged by it from now on.",
-    "admitted": "Admitted: the call was checked again and accepted. What becomes of it is shown below.",
+    "admitted": "Admitted: the call was checked again and accepted. Its progress is shown below.",
     "admitted-held": "Admitted: the call was checked again and accepted. The webhook is on hold, so its workflow waits.",
     "key-deleted": "The API key is deleted and no longer opens anything.",
     "user-added": "The user can sign in now.",
@@ -75,7 +75,7 @@ NOTICES = {
     "view-deleted": "The view is deleted.",
     "ran": "The source was fetched. The result is below.",
     "acknowledged": "Acknowledged: nobody is reminded of it any more. It closes by itself when all is well.",
-    "cancelled": "Cancelled. What was replayed before stays replayed.",
+    "cancelled": "Cancelled. Calls replayed before stay replayed.",
 }
 
 UNDO = {

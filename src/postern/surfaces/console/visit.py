@@ -213,7 +213,7 @@ _is_once = re.compile(r"[0-9a-f]{1,40}").fullmatch
 
 
 async def _once(visit: Visit, view: View) -> Response:
-    """The view's answer. What a form with a one-time value asks for is done once: sent a second time by a double click, another
+    """The view's answer. A form with a one-time value is done once: sent a second time by a double click, another
     try or a reload, it leads where the first one led."""
     key = (await visit.form()).get("once", "") if visit.request.method not in SAFE else ""
     if not _is_once(key):
@@ -230,7 +230,7 @@ async def _once(visit: Visit, view: View) -> Response:
         )
         return answers[0].status_code, [("location", to)], b""
 
-    # What somebody has changed in the form since is something else.
+    # A form that was changed since is another one.
     asked = f"{visit.request.url.path} {await visit.pairs()}".encode(errors="replace")
     (_, headers, _), _ = await visit.ask(once, f"{key} {sha256(asked).hexdigest()}", asked, work)
     return answers[0] if answers else visit.to(headers[0][1] or "/calls")
@@ -325,7 +325,7 @@ async def _refusal(visit: Visit, refused: Refused) -> Response:
             problem.status,
         )
     is_away = refused is STORE_AWAY
-    # What was to be put in place is not there: the page says so instead.
+    # The part to be put in place is not there: the page says so instead.
     whole = {"hx-retarget": "#main", "hx-reselect": "#main", "hx-reswap": "outerHTML"}
     return visit.page(
         "refusal.html",

@@ -1,4 +1,4 @@
-"""One connection: bytes in, exchanges made of them, answers out. What it may do when is in `states.py`.
+"""One connection: bytes in, exchanges made of them, answers out. Its states are in `states.py`.
 
 Calls at webhooks are answered without ASGI (`call_exchange.py`), everything else by the application
 (`app_exchange.py`). uvicorn's server is around it, which leaves to a proxy in front what a public address needs:

@@ -42,7 +42,7 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         loop = asyncio.get_running_loop()
         end = loop.time() + DRAIN_SECONDS
-        # What waiting callers wait for comes in over this same listener, so it stays open until they have it.
+        # The answers to waiting callers come in over this same listener, so it stays open until they have them.
         while self._still_waiting() and not self.force_exit and loop.time() < end:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
         self.config.timeout_graceful_shutdown = max(1, int(end - loop.time()))

@@ -1,4 +1,4 @@
-"""What a connection may do, and when: for every state and every event the next state and the one thing to do.
+"""The states of a connection: for every state and every event the next state and the one thing to do.
 
 Nothing here does anything: the table decides, `connection.py` acts. A connection reads one request and owes one
 answer at a time. Callers may send the next request before they have that answer: it is kept, nothing more is taken
@@ -165,7 +165,7 @@ _ROWS: dict[State, dict[ConnectionEvent, Transition]] = {
         E.ENDING: _CLOSE,
     },
     S.LINGERING: {
-        # Of the piece with whose beginning the last answer was given.
+        # The rest of a piece whose beginning was answered.
         E.BODY_PIECE: Transition(S.LINGERING, Do.DISCARD),
         E.REQUEST_WHOLE: Transition(S.LINGERING),
         E.INVALID: Transition(S.LINGERING),

@@ -103,7 +103,7 @@ TOOLS = {
             Action("test_signature", shown=SIGNATURE),
         ),
         Tool("try_mapping", "Try a field mapping").does(
-            """What field paths take out of a recorded call, before change_webhook saves them as its fieldMapping. Null: nothing
+            """Shows what field paths take out of a recorded call, before change_webhook saves them as its fieldMapping. Null: nothing
             there.""",
             Action("preview_mapping", shown=Shown(outside=FIELD_NAMES)),
         ),
@@ -134,7 +134,7 @@ TOOLS = {
             {"list": Action("list_replays"), "one": Action("show_replay")},
         ),
         Tool("incidents", "Show incidents").does(
-            """What alarms have found: rejected calls, starts in vain, failed runs, bad answers, silence, the gateway's troubles.
+            """Problems that alarms have found: rejected calls, starts in vain, failed runs, bad answers, silence, the gateway's troubles.
             list: newest first, open alone with open. one: with calls, what would make them verify, and nextActions. rhythm:
             when calls come, with evidence; if the user agrees, save it by change_webhook.""",
             {

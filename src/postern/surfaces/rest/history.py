@@ -97,7 +97,7 @@ async def count_invocations(gateway: Gateway, actor: Actor, query: FilterRequest
 
 @row("GET", "/invocations/failures", "Group failed invocations by error", may_take_long=_may_take_long)
 async def list_failures(gateway: Gateway, actor: Actor, query: FilterRequest) -> Failures:
-    """Of the newest 500 failed calls that the filter finds those that failed alike: numbers and ids in the error may differ."""
+    """Groups the newest 500 failed calls that the filter finds by their error: numbers and ids in it may differ."""
     return await history.failures(gateway, actor, query.wanted())
 
 
@@ -254,8 +254,8 @@ class ReplayRequest(Shape):
 
 @row("POST", "/replays", "Plan a replay of many", status=201, place="replays", idempotent=True)
 async def plan_replay(gateway: Gateway, actor: Actor, body: ReplayRequest) -> Replay:
-    """Counts what the filter finds; nothing is started yet. What comes in later is not part of it, and what has
-    completed already only with `includeCompleted`."""
+    """Counts what the filter finds; nothing is started yet. Later calls are not part of it, and completed
+    ones only with `includeCompleted`."""
     return await replays.plan(gateway, actor, body.filter.wanted("filter."), body.include_completed)
 
 

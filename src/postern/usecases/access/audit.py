@@ -16,7 +16,7 @@ LONGEST_VALUE = 500
 
 
 def noted(gateway: Gateway, actor: Actor, action: str, subject: str, **changes: Any) -> AuditEntry:
-    """The entry for the transaction of a change. Of a secret it is given only that it was set."""
+    """The entry for the transaction of a change. About a secret it is told only that it was set."""
     at = Time(gateway.clock())
     return AuditEntry(new_id("aud"), at, actor.name, actor.level, action, subject[:80], changes)
 
@@ -34,7 +34,7 @@ def webhook_noted(
     before: StoredWebhook | None = None,
     secrets: dict[str, bytes | None] | None = None,
 ) -> AuditEntry:
-    """The entry for a change of a webhook. Of secrets it names those that were set or removed."""
+    """The entry for a change of a webhook. It names the secrets that were set or removed, without their values."""
     changes = differences(_settings(before), _settings(after)) if before is not None else {"name": after.name}
     changes |= {
         f"secret.{field}": "removed" if value is None else "set" for field, value in (secrets or {}).items()

@@ -24,7 +24,7 @@ from postern.usecases.summary import InvocationSummary
 
 SAMPLES = 3
 LOOKS_FOR = 1.0
-"""Seconds for which rejected calls are judged once more. What was found by then is at least what would start."""
+"""Seconds for which rejected calls are judged once more. At least the calls found by then would start."""
 WEEK = 7 * DAY
 GATEWAY = "gateway"
 """Given instead of a webhook's id, it selects the gateway's own incidents."""
@@ -140,7 +140,7 @@ def view_of(gateway: Gateway, incident: Incident) -> views.Incident:
 
 
 def clock_of(preset: presets.Preset | None, incident: Incident, now: float) -> str | None:
-    """What happens to the failed calls at the sender, by its own rules, counted from the first of them."""
+    """Says what the sender does with the failed calls, by its own rules, counted from the first of them."""
     if preset is None or not preset.sender.retry_hours or not ALARMS[incident.kind].is_heard:
         return None
     lasts = preset.sender.retry_hours * 3600
@@ -152,7 +152,7 @@ def clock_of(preset: presets.Preset | None, incident: Incident, now: float) -> s
             f"{_rounded(now - incident.last_at)} ago."
         )
     if incident.closed_at is None:
-        still = f" What failed since {Time(now - lasts)} it may still send by itself."
+        still = f" It may still retry calls since {Time(now - lasts)} by itself."
         return f"{name} gave the first of them up at {Time(given_up)}{then}.{still}"
     if now < incident.last_at + lasts:
         since = max(incident.first_at, now - lasts)
@@ -186,7 +186,7 @@ def _in_words(kind: AlarmKind, reason: str) -> str:
 
 
 def sentence_of(incident: Incident) -> str:
-    """What has happened, in one sentence with nothing in it that a caller sent."""
+    """Says what has happened in one sentence, with nothing in it that a caller sent."""
     why = ", ".join(
         f"{_in_words(incident.kind, name)} ({count:,})" for name, count in incident.reasons.items()
     )

@@ -13,7 +13,7 @@ MOST_NAMED = 20
 
 
 class FoundSoFar:
-    """What was found of a webhook's rejected calls so far, the oldest first."""
+    """The findings about a webhook's rejected calls so far, the oldest first."""
 
     def __init__(self, webhook: Webhook | None) -> None:
         self.webhook = webhook

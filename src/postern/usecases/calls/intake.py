@@ -113,7 +113,7 @@ class IncomingCall:
         self._webhook, self._call = webhook, call
         verdict = admit_head(webhook, call)
         if verdict is not None and verdict.code in READ_ANYWAY and call.first_header(b"expect") is None:
-            # Whoever corrects the setting can admit it then, so it is read: within what a call that may come in has.
+            # It can be admitted after the setting is corrected, so it is read: within the limits of a call that may come in.
             self._turned_away, verdict = verdict, None
         if verdict is None:
             # A promised length proves nothing, but there is no need to wait for one that is too large.

@@ -23,7 +23,7 @@ FIRST_ELEMENTS = 20
 
 
 class Judged(msgspec.Struct):
-    """What would become of a rejected call now, and why nothing would."""
+    """The verdict that a rejected call would get now, and the reason if it could not start."""
 
     invocation: Invocation
     standing: views.Standing

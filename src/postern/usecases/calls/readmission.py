@@ -37,15 +37,15 @@ RESULTS: dict[views.Standing, views.Result] = {
 
 
 async def recheck(gateway: Gateway, actor: Actor, webhook_id: str) -> views.Recheck:
-    """What would become of a webhook's rejected calls with its current settings, each at the time it was received: what would
-    start now, what would still be rejected, and what cannot be admitted, with the reasons. Nothing is started."""
+    """Check a webhook's rejected calls with its current settings, each at the time it was received: which would
+    start now, which would still be rejected, and which cannot be admitted, with the reasons. Nothing is started."""
     return await recheck_within(gateway, actor, webhook_id)
 
 
 async def recheck_within(
     gateway: Gateway, actor: Actor, webhook_id: str, seconds: float | None = None
 ) -> views.Recheck:
-    """What has been found after these seconds; whoever asks again hears how it has gone on."""
+    """The findings after these seconds; to ask again says how it has gone on."""
     require(actor, "read")
     found_so_far, ended = await _looked_through(gateway, webhook_id, seconds)
     not_kept = await _not_kept(gateway, webhook_id)
@@ -74,14 +74,14 @@ async def recheck_within(
 
 
 async def standing(gateway: Gateway, actor: Actor, invocation_id: str) -> tuple[views.Standing, str]:
-    """What would become of a rejected call now, and the reason why nothing would."""
+    """Say what would become of a rejected call now, with the reason if it would not start."""
     require(actor, "read")
     _, one = await judged_of(gateway, invocation_id)
     return one.standing, one.reason
 
 
 async def admit(gateway: Gateway, actor: Actor, invocation_ids: list[str]) -> views.Admitted:
-    """Start rejected calls that pass now. What has been started meanwhile, in whatever way, is left alone."""
+    """Start rejected calls that pass now. Calls that have been started meanwhile, in whatever way, are left alone."""
     require(actor, "write")
     if len(invocation_ids) > MOST_ADMITTED:
         raise invalid("invocationIds", f"at most {MOST_ADMITTED} at once")

@@ -7,10 +7,10 @@ from msgspec import Meta, field
 from postern.usecases.answers import UNSET, UnsetType, View
 
 Standing = Literal["starts", "still_rejected", "cannot_be_admitted", "came_again"]
-"""What would become of a rejected call now."""
+"""The fate of a rejected call if it were checked now."""
 
 Result = Literal["admitted", "still_rejected", "cannot_be_admitted", "left_out"]
-"""What an admission has done with a call. ``left_out``: its event has come in by another call."""
+"""The result of a call's admission. ``left_out``: its event has come in by another call."""
 
 
 class Passing(View):

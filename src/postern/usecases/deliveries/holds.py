@@ -38,7 +38,7 @@ async def release(
 
 
 async def drop(gateway: Gateway, actor: Actor, webhook_id: str) -> views.Dropped:
-    """What waits will not be started, unless it is replayed. The hold goes on."""
+    """The waiting calls will not be started, unless they are replayed. The hold goes on."""
     require(actor, "write")
     await stored(gateway, webhook_id)
     await note_down(gateway, actor, "held deliveries dropped", webhook_id)

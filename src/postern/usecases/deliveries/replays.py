@@ -32,7 +32,7 @@ CHECK_REPLAYS_EVERY = 1.0
 async def plan(
     gateway: Gateway, actor: Actor, wanted: HistoryFilter, include_completed: bool = False
 ) -> views.Replay:
-    """How many calls that would be. What comes in from now on is not among them, and what has completed only where that
+    """How many calls that would be. Later calls are not among them, and completed ones only where that
     is asked for."""
     require(actor, "write")
     if path_of(wanted) is not None:
@@ -73,7 +73,7 @@ async def begin(gateway: Gateway, actor: Actor, replay_id: str, fields: Values =
 
 
 async def cancel(gateway: Gateway, actor: Actor, replay_id: str) -> views.Replay:
-    """What has been queued by then is started; the rest is not."""
+    """The calls queued by then are started; the rest are not."""
     require(actor, "write")
     found = await _found(gateway, replay_id)
     note = noted(gateway, actor, "replay cancelled", replay_id)

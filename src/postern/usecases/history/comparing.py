@@ -24,7 +24,7 @@ line = OneAtATime("comparisons", 20, "Many calls are being compared. Try again i
 
 
 async def compared(gateway: Gateway, actor: Actor, invocation_id: str, to: str | None = None) -> Comparison:
-    """What differs between a call and another one, or, without one, the last call to the same webhook before it that
+    """Say what differs between a call and another one, or, without one, the last call to the same webhook before it that
     went well: method, path, query, headers, mapped values and body. JSON is compared by path, whatever the order of its
     keys."""
     require(actor, "read")

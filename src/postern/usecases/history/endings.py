@@ -11,7 +11,7 @@ from postern.usecases.runtime.loop import Loop
 
 CHECK_ENDS_EVERY = 1.0
 GATHER = 0.1
-"""Seconds. What becomes known within them is written down together."""
+"""Seconds. Ends that become known within them are written down together."""
 ASKED_AT_ONCE = 200
 LEASE = 60.0
 LONGEST_WAIT = 120.0

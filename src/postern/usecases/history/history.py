@@ -186,7 +186,7 @@ async def as_code(gateway: Gateway, actor: Actor, invocation_id: str, language: 
 
 
 async def preview(gateway: Gateway, actor: Actor, invocation_id: str, paths: dict[str, str]) -> Preview:
-    """What these paths would take out of a recorded call. None where there is nothing; a path that is none is
+    """Show what these paths would take out of a recorded call. None where there is nothing; a path that is none is
     refused by name."""
     require(actor, "read")
     invocation = (await recorded(gateway, invocation_id)).invocation

@@ -43,7 +43,7 @@ def fields_of(gateway: Gateway, invocation: Invocation) -> dict[str, str]:
 
 
 def sender_event_of(gateway: Gateway, invocation: Invocation) -> str:
-    """What has happened at the sender; empty if the call does not say."""
+    """The sender's name of the event; empty if the call does not say."""
     webhook = gateway.runtime.directory.by_id(invocation.webhook_id)
     preset = presets.load().get(webhook.provider if webhook else "") or presets.get(presets.GENERIC)
     call = invocation.as_call()

@@ -133,7 +133,7 @@ MOST_CALLS = 1_000
 LARGEST_BODY = 512 * 1024
 """Bytes. Larger bodies are not read."""
 MOST_BYTES = 32 * 1024 * 1024
-"""Of all bodies together. After them no more is read."""
+"""Bytes of all bodies together. After them no more is read."""
 MOST_LOOKED_AT = 5_000
 """Calls. Many may have no body that can be read."""
 CALLS_AT_ONCE = 50

@@ -78,7 +78,7 @@ async def last_day(gateway: Gateway, actor: Actor, webhook_ids: list[str]) -> di
 
 
 async def last_day_of_all(gateway: Gateway) -> dict[str, int]:
-    """The calls of the last 24 hours by webhook, of those that were called. Of ten thousand webhooks this takes seconds, so it
+    """The calls of the last 24 hours by webhook, of those that were called. With ten thousand webhooks this takes seconds, so it
     is kept for twenty times as long as it took."""
     runtime = gateway.runtime
     async with runtime.counting:

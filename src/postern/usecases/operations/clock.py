@@ -13,7 +13,7 @@ CHECK_CLOCK_EVERY = 60.0
 SMALL = 0.5
 """Seconds by which a clock may be set back without harm."""
 SETTLED = 60.0
-"""Seconds. What was recorded before a restart is looked at once more."""
+"""Seconds. Calls recorded this long before a restart are looked at once more."""
 SAID_FOR = 600.0
 """Seconds, so that an incident is opened of it, and is over soon."""
 

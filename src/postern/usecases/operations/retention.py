@@ -45,7 +45,7 @@ def _nobody(_what: str, _so_far: int) -> None:
 
 
 async def plan(gateway: Gateway, actor: Actor) -> dict[str, int]:
-    """What pruning now would delete. Numbers may overlap: an old call that was rejected is counted as old."""
+    """Count what pruning now would delete. Numbers may overlap: an old call that was rejected is counted as old."""
     require(actor, "admin")
     now, policy, store = gateway.clock(), gateway.retention, gateway.store.retention
     found: Counter[str] = Counter(invocations=0, bodies=0, rejected=0)

@@ -3,7 +3,7 @@
 Nobody who calls decides how often something is fetched: each address is asked once in a while, only so many calls wait for an
 answer at a time, and of the addresses that calls name themselves (all of them the sender's own) only so many are asked for each
 network of callers. A host whose keys have proven a call has a share of its own, which invented hosts do not take. If a set is
-at hand no accepted call waits for it: it is renewed beside. What has proven a call is kept in the database, for the next start.
+at hand no accepted call waits for it: it is renewed beside. A set that has proven a call is kept in the database, for the next start.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ KEPT_FOR = 24 * 3600.0
 ASKED_EVERY = 60.0
 """Seconds between two requests to an address, whatever callers send and whatever it answers."""
 MOST_NAMED = 5
-"""Addresses that the calls of one network can have asked within that time. What is at hand is asked anyway."""
+"""Addresses that the calls of one network can have asked within that time. Addresses whose set is at hand are asked anyway."""
 MOST_OF_ALL = 100
 """The same for all networks together."""
 MOST_WAITING = 100

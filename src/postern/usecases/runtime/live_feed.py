@@ -1,6 +1,6 @@
 """The live feed: tells those who watch calls as they come in.
 
-What has happened is read from the database. Whoever records or moves something only says which invocation to look at,
+Every event is read from the database. The code that records or moves something only says which invocation to look at,
 which costs nothing while nobody watches. Once a second the newest ones are read anyway, for what other processes did.
 """
 
@@ -23,7 +23,7 @@ MOST_OF_ONE = 20
 LONGEST_QUEUE = 500
 CHECK_CALLS_EVERY = 1.0
 GATHER = 0.05
-"""Seconds. What comes in within them is read together."""
+"""Seconds. Calls that come in within them are read together."""
 LOOKED_AT = 200
 REMEMBERED = 5_000
 
@@ -45,7 +45,7 @@ class Watcher(Struct, eq=False):
     """By invocation, so that one which moves again before it was sent is sent once."""
     news: asyncio.Event = field(default_factory=asyncio.Event)
     lost: bool = False
-    """It was too slow. What it missed is read from the history."""
+    """It was too slow. It reads what it missed from the history."""
     skips: bool = False
     """It wants the newest only. If it is too slow, the oldest events are left out."""
     skipped: int = 0

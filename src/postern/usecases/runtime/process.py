@@ -51,7 +51,7 @@ class CallerWait(asyncio.Event):
 
 class Waiters:
     """Callers of this process who wait for a workflow's answer, by their delivery's key, or listeners who wait for calls, by
-    their ids. What is handed on here was written to the database before."""
+    their ids. Everything handed on here was written to the database before."""
 
     def __init__(self) -> None:
         self._events: dict[str, set[CallerWait]] = {}
@@ -201,7 +201,7 @@ class Runtime:
     counting: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while the calls of all webhooks are counted."""
     last_day: dict[str, int] = field(default_factory=dict)
-    """What was counted, which need not be counted again before ``last_day_until``, by ``time.monotonic``."""
+    """The last counts, which need not be counted again before ``last_day_until``, by ``time.monotonic``."""
     last_day_until: float = float("-inf")
     endings: Endings = field(default_factory=Endings)
     troubles: list[GatewayTrouble] = field(default_factory=list)
@@ -262,7 +262,7 @@ class Runtime:
         await self.directory.follow()
 
     def background(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Begins work that outlives the call that it is done for. Whoever awaits it hears what it raises."""
+        """Begins work that outlives the call that it is done for. To await it raises its errors."""
         task = asyncio.create_task(work)
         self._background.add(task)  # the event loop keeps no reference to it
         task.add_done_callback(self._finished)

@@ -1,6 +1,6 @@
 """The APIs of senders that list their deliveries and can send one again.
 
-What they send again is judged like any call. With duplicate protection it starts its workflow once.
+A call that they send again is judged like any other. With duplicate protection it starts its workflow once.
 """
 
 import asyncio
@@ -29,10 +29,10 @@ from postern.usecases.ports import Fetch
 MOST_PAGES, MOST_ROWS = 250, 25_000
 LARGEST_PAGE = 8 * 1024 * 1024
 MOST_VALUES = 400_000
-"""Of one page, counted by its commas before it is read: 8 MiB of small ones would take hundreds of MiB."""
+"""Members of one page, counted by its commas before it is read: 8 MiB of small ones would take hundreds of MiB."""
 LONGEST_TEXT = 200
 LONGEST_LIST = 60.0
-"""Seconds. What is older is left for the next time."""
+"""Seconds. Older deliveries are left for the next time."""
 PAUSES = (0.5, 1.0, 2.0, 4.0)
 """Seconds between the tries of a request that only reads."""
 MINUTE = 60.0

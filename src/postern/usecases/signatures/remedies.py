@@ -59,7 +59,7 @@ async def take_second_secret(gateway: Gateway, actor: Actor, invocation_id: str,
 async def effects(
     gateway: Gateway, actor: Actor, webhook_id: str, patches: list[Patch | None]
 ) -> list[Effect | None]:
-    """Of the last accepted calls, how many each of these changes would reject: one call that was signed in
+    """Counts how many of the last accepted calls each of these changes would reject: one call that was signed in
     another way must not cost all the others. None where a change cannot be tried."""
     require(actor, "read")
     page = await gateway.store.history.page(HistoryFilter(webhook_id, code="accepted"), LAST_CALLS)

@@ -93,7 +93,7 @@ async def send(gateway: Gateway, actor: Actor, webhook_id: str, request: SendReq
     webhook = await stored(gateway, webhook_id)
     _check_can_be_made(webhook)
     draft = draft_of(await _samples(gateway, webhook), request)
-    # Whoever may not be shown what a stored secret signs (`signatures.test`) must not read it in the history.
+    # Actors who may not see what a stored secret signs (`signatures.test`) must not read it in the history.
     if actor.is_key:
         draft = replace(draft, headers=(*draft.headers, (TEST_CALL.decode(), "signature not kept")))
     url = gateway.site.webhook_url(webhook.short_code)

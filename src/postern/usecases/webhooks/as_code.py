@@ -25,8 +25,8 @@ from postern.usecases.webhooks.views import Applied, AppliedChange, Configuratio
 
 
 async def export(gateway: Gateway, actor: Actor) -> Configuration:
-    """Every webhook as configuration that can be kept and applied again, as `postern export` writes it. Of
-    secrets it holds references to where they are looked for, never values."""
+    """Every webhook as configuration that can be kept and applied again, as `postern export` writes it. It
+    holds references to secrets, where they are looked for, never values."""
     require(actor, "read")
     taken: set[str] = set()
     stored, unreadable = await _all(gateway)

@@ -39,7 +39,7 @@ def scheme_of(resolved: Resolved) -> SignatureScheme:
 
 
 def preset_update(provider: str, saved: Resolved) -> PresetUpdate | None:
-    """What the present version of the preset would change. None if that version is saved, or the scheme is custom."""
+    """The changes that the present version of the preset would make. None if that version is saved, or the scheme is custom."""
     if provider == "custom":
         return None
     present = presets.get(provider)

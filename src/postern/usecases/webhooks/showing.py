@@ -1,4 +1,4 @@
-"""Webhooks as every surface shows them. Of secrets: whether they are set, how often each matched, and when last."""
+"""Webhooks as every surface shows them. Secrets show whether they are set, how often each matched, and when last."""
 
 from collections.abc import Mapping
 

@@ -39,7 +39,7 @@ PLACED: dict[Placement, str] = {
 
 
 class WithToken(settings.TokenAuthentication, frozen=True, kw_only=True):
-    """Of secrets: whether they are set, how often each matched, and when last."""
+    """Secrets show whether they are set, how often each matched, and when last."""
 
     token_set: bool
     token_use: SecretUse | UnsetType = UNSET
@@ -55,7 +55,7 @@ class SchemeChange(View):
 
 
 class PresetUpdate(View):
-    """What taking over the present version of the sender's scheme would change."""
+    """The changes that taking over the present version of the sender's scheme would make."""
 
     version: int
     changes: list[SchemeChange]
@@ -70,7 +70,7 @@ class AnnouncedSecret(View):
 
 
 class WithSignature(settings.SignatureAuthentication, frozen=True, kw_only=True):
-    """Of secrets: whether they are set, how often each matched, and when last."""
+    """Secrets show whether they are set, how often each matched, and when last."""
 
     scheme: Document
     preset_version: int | None
@@ -116,7 +116,7 @@ class ScheduleRun(View):
 
 
 class Webhook(WebhookSettings, frozen=True, kw_only=True):
-    """The settings and the state. Of a schedule's headers, only the names."""
+    """The settings and the state. A schedule's headers show only their names."""
 
     authentication: Authentication
     id: str
@@ -162,7 +162,7 @@ class Named(View):
 
 
 class Many(View):
-    """What was done with many webhooks, or would be: then ``webhooks`` has the first hundred. ``unchanged``: they were so
+    """A change of many webhooks, done or planned: then ``webhooks`` has the first hundred. ``unchanged``: they were so
     already. ``reasons``: why it was not done, for the first hundred."""
 
     action: str

@@ -1,9 +1,9 @@
 """A backup of everything in one file, made while the gateway serves.
 
-The database is copied first and the engine's journal second. What the database calls started is then in the
+The database is copied first and the engine's journal second. Deliveries that the database calls started are then in the
 journal: the other way round, a call that was handed to the engine between the two copies would be called
-started by the one and be unknown to the other, and its workflow would never run. What the journal has in
-addition are runs that were begun between the two copies; they are taken out again, for the calls that they
+started by the one and be unknown to the other, and its workflow would never run. The journal may have
+in addition runs that were begun between the two copies; they are taken out again, for the calls that they
 belong to are not in the database either.
 """
 

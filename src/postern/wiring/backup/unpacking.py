@@ -32,7 +32,7 @@ class Unpacked(msgspec.Struct):
 
 @contextmanager
 def unpacked(file: Path, places: dict[str, Path]) -> Iterator[Unpacked]:
-    """Checked. What is still beside its place afterwards is deleted."""
+    """Checked. Files still beside their place afterwards are deleted."""
     waiting = {name: place.with_name(f"{place.name}.restoring") for name, place in places.items()}
     try:
         # Forwards only: a pipe cannot be read otherwise, and of a file everything would be unpacked twice.

@@ -13,7 +13,7 @@ with engine.connect() as connection:
         connection.exec_driver_sql(
             f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"
         )  # two at once would both begin at the same revision
-        # Whoever comes after a statement that waits for a table waits behind it: calls, too.
+        # Every statement after one that waits for a table waits behind it: those of calls, too.
         connection.exec_driver_sql("SET lock_timeout = '5s'")
     context.configure(connection=connection, target_metadata=for_migrations(), render_as_batch=True)
     with context.begin_transaction():

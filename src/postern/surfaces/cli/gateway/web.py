@@ -109,7 +109,7 @@ def line_to(where: SplitResult, trusted: ssl.SSLContext, proxy: SplitResult | No
 
 
 def body_of(answer: HTTPResponse, most: int) -> bytes:
-    """Of a body that is larger than ``most`` it returns the beginning, which is larger, too."""
+    """Returns the body; of one larger than ``most`` only a beginning, which is larger, too."""
     body = bytearray()
     while len(body) <= most and (part := answer.read(PART)):
         body += part
@@ -152,7 +152,7 @@ def trusted(url: str) -> ssl.SSLContext:
 
 
 def reason(error: BaseException) -> str:
-    """Says in a few words why a request failed: the innermost error knows best. What a server has sent may be in it."""
+    """Says in a few words why a request failed: the innermost error knows best. Words that a server has sent may be in it."""
     chain: list[BaseException] = []
     inner: BaseException | None = error
     while inner is not None and inner not in chain:

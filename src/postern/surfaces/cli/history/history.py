@@ -321,7 +321,7 @@ def recheck(webhook: str, admit: bool) -> None:
 @click.option("--replace", is_flag=True, help="Write over a file that is there.")
 def save(*, invocation: str, folder: Path, name: str | None, replace: bool) -> None:
     """Save a recorded call as a fixture: a JSON file on which tests of workflows run. It holds the event as a workflow
-    gets it, and the headers without credentials and signatures. What the payload holds is in it, whatever that is.
+    gets it, and the headers without credentials and signatures. The payload is in it as it is, with all that it holds.
 
     Example:
 

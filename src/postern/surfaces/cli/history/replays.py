@@ -98,7 +98,7 @@ def _watched(replay: str) -> Replay:
         if line != shown:
             err.print(line.ljust(len(shown)), end="\r" if err.is_terminal else "\n")
             shown = line
-        # What is queued is started soon after, where an engine is there; and then it ends, if it is one that tells.
+        # Queued calls are started soon after, where an engine is there; and then they end, if it is one that tells.
         if now.state != "running" and now == before:
             return now
         time.sleep(CHECK_REPLAY_EVERY)

@@ -10,7 +10,7 @@ from postern.surfaces.cli.options import PATH, command
 from postern.surfaces.cli.run import end, for_programs, note, out, plain
 
 passphrase_option = click.option(
-    "--passphrase", metavar="SOURCE", help="Of the sealed keys: env:NAME, file:PATH or -."
+    "--passphrase", metavar="SOURCE", help="The passphrase of the sealed keys: env:NAME, file:PATH or -."
 )
 
 
@@ -56,7 +56,7 @@ def restore(file: Path, passphrase: str | None, replace: bool) -> None:
         f"{sum(rows.values()):,} rows in all."
     )
     for path in done.moved_aside:
-        out.print(f"What was there before is {path} now.")
+        out.print(f"The earlier data is {path} now.")
     if done.keys_file:
         out.print(f"Its keys are in {done.keys_file}.")
         if done.keys_file.endswith("secret-keys"):

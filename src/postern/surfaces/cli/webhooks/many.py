@@ -14,7 +14,7 @@ from postern.usecases.webhooks.views import Many
 
 LOSES = {
     "delete": "Their URLs will answer 404; for seven days each can be restored from the bin.",
-    "disable": "Whoever calls them will hear 403.",
+    "disable": "Their callers will hear 403.",
 }
 DONE = {
     "enable": "Enabled",
@@ -73,7 +73,7 @@ def many(
         if done.done and not dry_run:
             out.print(f"{action.capitalize()}: {done.done} of {counted(done.matched, 'webhook')} that match.")
             click.confirm(f"{LOSES.get(action, '')} Go on?".strip(), abort=True)
-            # What matches meanwhile was not agreed to.
+            # Webhooks that match only since then were not agreed to.
             request["expected"], done = done.matched, None
     done = done or api.post(Many, "webhooks", "many", body=request)
     _report(done)

@@ -361,7 +361,7 @@ def release(webhook: str) -> None:
 def drop(webhook: str, yes: bool) -> None:
     """Give up the deliveries that wait behind a hold. The calls stay in the history and can be replayed. The
     hold goes on."""
-    confirm("What waits now will not be started. Drop it?", yes)
+    confirm("The calls that wait now will not be started. Drop them?", yes)
     done = api.post(Dropped, "webhooks", webhook, "drop")
     report(done, f"Dropped {counted(done.dropped, 'delivery', 'deliveries')}.")
 

@@ -50,7 +50,7 @@ def schema() -> Schema:
     webhook["properties"] = {
         "id": {
             "type": "string",
-            "description": "Of the webhook that is meant. Without it, the name is. A new webhook keeps it.",
+            "description": "The webhook's id. Without it, the name says which webhook is meant. A new webhook keeps it.",
         },
         "shortCode": {
             "type": "string",
@@ -63,7 +63,7 @@ def schema() -> Schema:
         "title": "Postern's webhooks",
         "type": "object",
         "properties": {
-            "version": {"const": VERSION, "description": "Of this kind of file."},
+            "version": {"const": VERSION, "description": "The version of this kind of file."},
             "webhooks": {"type": "array", "items": {"$ref": "#/$defs/Webhook"}},
         },
         "required": ["version", "webhooks"],

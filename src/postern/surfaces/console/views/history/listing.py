@@ -70,7 +70,7 @@ async def export(visit: Visit) -> Response:
     chosen = asked.chosen_in(visit.query)
     chosen["webhook"] = await visit.ask(picking.meant, chosen["webhook"])
     lines = files.lines_of_list(visit, wanted(visit, chosen), form)
-    # What is wrong with the filter is said now, and not in a file.
+    # Mistakes in the filter are said now, and not in a file.
     first = await anext(lines)
     return files.list_as_file(form, first, lines)
 

@@ -159,7 +159,7 @@ class LivePage:
         is_meant = (status is None or item.status in statuses_of(status)) and address in (None, item.address)
         if item.id in self._seen or not is_meant:
             return False
-        # Whoever waits for those that fail waits for old ones, too.
+        # A filter for failed calls waits for old ones, too.
         return self.wanted.status is not None or item.id > self._oldest
 
     async def _row(self, event: str, item: InvocationSummary, is_new: bool = False) -> str:

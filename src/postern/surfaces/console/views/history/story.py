@@ -91,8 +91,8 @@ RESTS = 3.0
 
 
 def _under_way(item: Invocation, now: float) -> bool:
-    """The end is near and not yet there: a first start, or the answer to a caller who waits. What is tried
-    again and again may take days, and nobody watches it at a page's pace."""
+    """The end is near and not yet there: a first start, or the answer to a caller who waits. Repeated
+    tries may take days, and nobody watches it at a page's pace."""
     begun = [one for one in item.deliveries if now - one.created_at < FOLLOWED_FOR]
     if any(one.ended_at is None and now - one.at < FOLLOWED_FOR for one in item.local_runs):
         return True

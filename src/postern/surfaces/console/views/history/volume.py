@@ -53,8 +53,8 @@ class Strip(Struct, frozen=True):
 
 
 async def strip_of(visit: Visit, wanted: HistoryFilter) -> Strip:
-    """The last day, or what of the last hour, week or month the filter is about. Of its other parts, the strip knows the
-    webhook alone."""
+    """The last day, or the last hour, week or month if the filter is about that. Other parts of the filter than the webhook
+    are left out."""
     back = {"hour": 3_600, "day": 86_400, "week": 7 * 86_400}
     ago = 86_400 if wanted.since is None else visit.gateway.clock() - wanted.since
     span = next((name for name, seconds in back.items() if ago <= seconds + 1), "month")

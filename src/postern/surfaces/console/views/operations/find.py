@@ -90,7 +90,7 @@ async def _found(visit: Visit, wanted: str) -> list[FoundItem]:
         aside = f"{words.since_then(behind or visit.gateway.clock() - findable.USUAL)} aside"
         title = f"No call has the value “{wanted}”: search the text of every call"
         found_calls.insert(0, FoundItem(title, in_text.href, in_text.kind, aside))
-    # Whoever pastes a whole id or value has its call in mind, whoever types a word its webhook.
+    # A pasted whole id or value means its call, a typed word its webhook.
     found = [*found_calls, *saved, *found_webhooks] if is_whole else [*saved, *found_webhooks, *found_calls]
     found += pages[:EACH]
     if visit.actor.may("admin"):

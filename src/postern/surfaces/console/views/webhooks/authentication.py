@@ -24,7 +24,7 @@ _LISTS = ("signature", "timestamp", "deliveryId", "issuers", "audiences")
 
 def made_here(patch: Document, saved: Authentication | None = None) -> dict[str, str]:
     """Generates what the form asks for, and tells it by its field: the answer to this form shows it, and after that only
-    *Reveal* does. What stands in for a sender's own secret is not shown."""
+    *Reveal* does. A stand-in for a sender's own secret is not shown."""
     method = patch.get("method") or (saved.method if saved else "")
     provider = patch.get("provider") or (saved.provider if isinstance(saved, WithSignature) else "")
     scheme = patch.get("scheme") or (saved.scheme if isinstance(saved, WithSignature) else None)
@@ -64,7 +64,7 @@ def request_of(form: Form) -> Document:
             provider = form.text("provider") or "generic"
             made = {"method": "hmac", "provider": provider}
             stays = form.get("was") == f"hmac {provider}"
-            # What this sender has no field for stays as it is, and another sender begins without it.
+            # Settings without a field for this sender stay as they are, and another sender begins without them.
             if "publicUrl" in form or not stays:
                 made["publicUrl"] = form.given("publicUrl")
             if "toleranceSeconds" in form or not stays:

@@ -68,7 +68,7 @@ async def store(visit: Visit) -> Response:
         done = await change(visit, wish, form)
     except Refused as refused:
         if refused.code == "version_conflict" and isinstance(wish.get("schedule"), dict):
-            # What somebody else has saved meanwhile, and over it what was changed in this form.
+            # Somebody else has saved meanwhile: theirs stays, except for the fields changed in this form.
             mine, theirs = wish["schedule"], as_plain((await loaded(visit)).schedule) or {}
             written = {"headers": setting["headers"]} if setting and "headers" in mine else {}
             setting = theirs | mine | written

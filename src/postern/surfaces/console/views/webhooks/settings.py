@@ -165,7 +165,7 @@ READ: dict[str, Callable[[Form, str], Any]] = {
 
 
 def request_of(form: Form) -> Patch:
-    """The settings of which the form has a field. What is empty goes back to its default."""
+    """The settings of which the form has a field. Empty ones go back to their default."""
     wanted: Patch = {}
     for name, read in READ.items():
         if name in form:
@@ -332,8 +332,7 @@ async def change(visit: Visit, patch: Patch, form: Form) -> str:
         raise Refused("version_conflict", errors=errors)
     if mine:
         now = as_plain(await visit.ask(webhooks.change, webhook_id, mine, present.version))
-    # What was changed elsewhere, like whether it is enabled, is nothing that this form could have undone. The same form, sent
-    # twice, has met itself.
+    # This form cannot undo changes of other settings, like whether it is enabled. The same form, sent twice, has met itself.
     return "merged" if has_moved(_with(seen, mine), now) else "saved"
 
 

@@ -108,7 +108,7 @@ async def rejected(visit: Visit, result: Admitted | None = None) -> Response:
 
 
 async def admit_rejected(visit: Visit) -> Response:
-    """All that pass now, the oldest first. What has been admitted meanwhile, or came again, is left alone."""
+    """All that pass now, the oldest first. Calls that have been admitted meanwhile, or came again, are left alone."""
     return await rejected(visit, await visit.ask(readmission.admit_all, visit.at("webhook")))
 
 
