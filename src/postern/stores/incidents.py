@@ -242,9 +242,8 @@ class Incidents(Repository):
                 rejected = invocations.c.outcome == "rejected", UNUSUAL_INVOCATIONS
                 asked = asked.where(*rejected, invocations.c.code.in_(found.reasons))
             case "answers":
-                call = answers.c.invocation_id
-                asked = asked.join(answers, call == invocations.c.id).where(UNUSUAL_ANSWERS)
-                asked = asked.where(answers.c.status.in_(map(int, found.reasons)))
+                ids = select(answers.c.invocation_id).where(UNUSUAL_ANSWERS)
+                asked = asked.where(call.in_(ids.where(answers.c.status.in_(map(int, found.reasons)))))
             case "not_started":
                 ids = _refused(int(found.first_at // 60)).with_only_columns(deliveries.c.invocation_id)
                 asked = asked.where(call.in_(ids.where(deliveries.c.webhook_id == webhook_id)))

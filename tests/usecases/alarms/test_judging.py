@@ -230,6 +230,18 @@ async def test_callers_who_hear_that_the_workflow_failed_are_no_second_incident(
     assert [one.kind for one in await clock.open()] == [kind]
 
 
+async def test_callers_who_hear_that_the_time_is_over_are_an_incident(house: House) -> None:
+    webhook = await house.webhook(synchronousResponse={"enabled": True, "timeoutSeconds": 20})
+    house.lets_callers_wait(webhook)
+    clock = Clock(house, 0)
+    assert [(await house.call(webhook)).status for _ in range(3)] == [504] * 3
+    await EndingsLoop(house.gateway).write()
+    first = min(one.received_at for one in await house.history())
+    await clock.passes(15)
+    (incident,) = await clock.open()
+    assert (incident.kind, incident.reasons, incident.first_at) == ("answers", {"504": 3}, first)
+
+
 async def test_starts_that_are_refused_are_counted_among_all_and_each_call_once(house: House) -> None:
     webhook = await house.webhook()
     clock = Clock(house, 0)
