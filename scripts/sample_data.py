@@ -183,7 +183,7 @@ async def _one(
     headers, body = _signed(name, kind, number, moment)
     call = Call(
         "POST",
-        f"/webhook/{webhook.short_code}".encode(),
+        f"/webhook/{webhook.addresses[0]}".encode(),
         b"",
         headers,
         body,

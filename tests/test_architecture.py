@@ -345,7 +345,7 @@ PLANTED: dict[Rule, list[tuple[str, str]]] = {
     surfaces_ask_use_cases: [
         ("surfaces/rest/planted.py", "def f(gateway):\n    return gateway.store.webhooks"),
         ("surfaces/console/planted.py", "x = visit.gateway.engine"),
-        ("surfaces/mcp/planted.py", "self._gateway.runtime.directory.by_code(b'')"),
+        ("surfaces/mcp/planted.py", "self._gateway.runtime.directory.by_address(b'')"),
     ],
     imports_stand_at_the_top: [
         ("usecases/planted.py", "def f():\n    from postern.core import call"),
@@ -431,7 +431,7 @@ def test_little_is_a_dictionary_of_anything() -> None:
     assert len(lines) <= 30, "\n".join(lines)
 
 
-MOST_LINES = {"src": 54_614, "tests": 53_500}
+MOST_LINES = {"src": 54_750, "tests": 53_500}
 """Of Python, as many as there are, up to the next 250. A commit that needs more raises its number here and says in its message
 what the lines are for and why none could go instead; one that takes lines away lowers it."""
 

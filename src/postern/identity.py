@@ -51,9 +51,6 @@ def new_short_code() -> str:
     return "".join(secrets.choice(_BASE62) for _ in range(22))
 
 
-is_short_code = re.compile(r"[0-9A-Za-z]{22}").fullmatch
-
-
 def new_token() -> str:
     return "whk_" + secrets.token_urlsafe(32)
 

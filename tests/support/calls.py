@@ -32,7 +32,7 @@ def webhook(
     credential = credential or NoCredential()
     return Webhook(
         id="wh_1",
-        short_code="abc",
+        addresses=["abc"],
         name="Orders",
         version=1,
         enabled=settings.pop("enabled", True),

@@ -54,7 +54,7 @@ class Desk:
         given = ((b"content-type", b"application/json"), *headers)
         call = Call(
             method,
-            f"/webhook/{webhook.short_code}".encode(),
+            f"/webhook/{webhook.addresses[0]}".encode(),
             b"",
             given,
             text,

@@ -141,7 +141,11 @@ class House:
         )
         call = AnsweredCall(Intake(self.gateway, ClientAddresses(NOBODY, "X-Forwarded-For")))
         call.head(
-            method, b"/webhook/" + webhook.url.rpartition("/")[2].encode(), query.encode(), given, peer=peer
+            method,
+            b"/webhook/" + webhook.url.partition("/webhook/")[2].encode(),
+            query.encode(),
+            given,
+            peer=peer,
         )
         for arrives in (lambda: call.piece(body), call.end):
             if not call.settled:

@@ -19,7 +19,7 @@ from postern.core.webhooks.listing import (
 
 
 def one(number: int, name: str = "", **more: Any) -> Listed:
-    return Listed(f"wh_{number:032x}", f"code{number}", name or f"Webhook {number}", **more)
+    return Listed(f"wh_{number:032x}", [f"code{number}"], name or f"Webhook {number}", **more)
 
 
 SHOP = one(1, "Shop orders", folder="Shops/Europe", tags=("EU", "paid"), sender="shopify", signs=True)

@@ -109,6 +109,8 @@ def test_released_defaults_stay_as_they_are() -> None:
             "parameterName": "token",
             "tokenPath": "token",
         },
+        "path": None,
+        "onlyPath": False,
         "folder": None,
         "tags": [],
         "fieldMapping": {"fieldOne": None, "fieldTwo": None, "fieldThree": None, "fieldFour": None},

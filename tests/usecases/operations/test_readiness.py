@@ -102,7 +102,7 @@ async def test_webhooks_that_are_not_served_are_named_up_to_ten(house: House) ->
     directory = house.gateway.runtime.directory
     for number in range(MOST_NAMED + 2):
         id, why = f"wh_{number:02}", "its secret cannot be read"
-        directory.not_served[id] = UnreadableWebhook(id, f"code{number}", "Orders", 1, why)
+        directory.not_served[id] = UnreadableWebhook(id, [f"code{number}"], "Orders", 1, why)
         is_ready, parts = await state(house)
         is_well, detail = parts["webhooks"]
         assert (is_ready, is_well) == (True, False)

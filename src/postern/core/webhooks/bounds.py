@@ -18,6 +18,9 @@ from postern.core.watch.rhythm import row_of
 from postern.core.webhooks.grouping import MOST_TAGS, distinct, tag_problem
 
 LONGEST_URL = 2000
+LONGEST_OWN_PATH = 100
+_PATH_PART = re.compile(r"[A-Za-z0-9_.-]+")
+is_short_code = re.compile(r"[0-9A-Za-z]{22}").fullmatch
 SLOWEST_RATE = 0.00001
 """Calls a second. At much smaller rates the waits are too long to be counted, and nothing would be limited."""
 
@@ -56,6 +59,24 @@ def each_without(problem: Problem) -> Callable[[list[str]], list[str]]:
 
 def name_problem(name: str) -> str | None:
     return None if on_one_line(name) else "a name is printable text on one line"
+
+
+def own_path_problem(path: str) -> str | None:
+    parts = path.split("/")
+    if (
+        not 3 <= len(path) <= LONGEST_OWN_PATH
+        or not all(map(_PATH_PART.fullmatch, parts))
+        or {".", ".."} & {*parts}
+    ):
+        return f"write 3 to {LONGEST_OWN_PATH} letters, digits, - _ . and / between them, like shop/orders"
+    if is_short_code(path):
+        return "22 letters and digits could be another webhook's short code: put a - or / between them"
+    return None
+
+
+def has_path(name: str) -> str:
+    """The reason why a webhook cannot have a path."""
+    return f"{name} has this path (a webhook in the bin keeps its own)"
 
 
 def account_problem(account: str) -> str | None:

@@ -30,7 +30,7 @@ class Listed:
     """The part of a webhook by which it is found and put in order."""
 
     id: str
-    short_code: str
+    addresses: list[str]
     name: str
     folder: str | None = None
     tags: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ class WebhookFilter(Struct, frozen=True):
     """Every part that is given must hold."""
 
     search: str = ""
-    """Part of the name, the folder or a tag, or the whole id or short code; with a * in it, the whole name."""
+    """Part of the name, the folder or a tag, or the whole id, path or short code; with a * in it, the whole name."""
     sender: str = ""
     state: State | None = None
     tag: str = ""
@@ -99,7 +99,7 @@ def listed(stored: StoredWebhook, served: bool = True) -> Listed:
     settings = stored.settings
     return Listed(
         stored.id,
-        stored.short_code,
+        stored.addresses,
         settings.name,
         settings.folder,
         tuple(settings.tags),
@@ -115,7 +115,7 @@ def listed(stored: StoredWebhook, served: bool = True) -> Listed:
 
 
 def unreadable(webhook: UnreadableWebhook) -> Listed:
-    return Listed(webhook.id, webhook.short_code, webhook.name, served=False)
+    return Listed(webhook.id, webhook.addresses, webhook.name, served=False)
 
 
 def sender_of(settings: WebhookSettings) -> str:
@@ -149,7 +149,7 @@ def matching(
     elif wanted.search:
         text, plain = wanted.search.casefold(), wanted.search
         found = [
-            one for one in found if text in one.text or text == one.id.casefold() or plain == one.short_code
+            one for one in found if text in one.text or text == one.id.casefold() or plain in one.addresses
         ]
     if wanted.not_called_since is not None:
         found = [one for one in found if lately.last_calls.get(one.id, 0.0) < wanted.not_called_since]

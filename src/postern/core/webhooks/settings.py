@@ -207,6 +207,14 @@ class WebhookSettings(Setting, frozen=True):
 
     name: Annotated[str, Bounds(check=without(bounds.name_problem), min_length=1, max_length=200)]
     authentication: Authentication
+    path: Annotated[
+        Annotated[str, Bounds(check=without(bounds.own_path_problem))] | None,
+        Meta(description="Its URL ends in this, like shop/orders, instead of the short code."),
+    ] = None
+    only_path: Annotated[
+        bool,
+        Meta(description="Calls to the URL with the short code are answered like those to an unknown URL."),
+    ] = False
     folder: Annotated[
         Annotated[str, Bounds(check=folder_of, max_length=LONGEST_FOLDER)] | None,
         Meta(description="Its place in the list, like Shops/Europe. It does not affect calls."),

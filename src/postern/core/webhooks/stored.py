@@ -37,6 +37,17 @@ class StoredWebhook:
         return self.settings.name
 
     @property
+    def address(self) -> str:
+        """The end of its URL."""
+        return self.settings.path or self.short_code
+
+    @property
+    def addresses(self) -> list[str]:
+        """Where calls find it: also the short code, until it is given up."""
+        settings = self.settings
+        return [self.address] if settings.only_path or not settings.path else [settings.path, self.short_code]
+
+    @property
     def secret_fields(self) -> set[str]:
         """The fields of all stored secrets, readable or not."""
         return {*self.secrets, *self.unreadable_secrets}
@@ -46,7 +57,8 @@ class UnreadableWebhook(msgspec.Struct, frozen=True):
     """A stored webhook that this version cannot serve. ``reason`` holds nothing secret."""
 
     id: str
-    short_code: str
+    addresses: list[str]
+    """Where calls find it."""
     name: str
     version: int
     reason: str
@@ -64,6 +76,7 @@ class BinnedWebhook(msgspec.Struct, frozen=True):
 
     id: str
     short_code: str
+    path: str | None
     name: str
     deleted_at: float
 

@@ -52,7 +52,8 @@ def _digest(*parts: bytes) -> bytes:
 @dataclass(slots=True)
 class Webhook:
     id: str
-    short_code: str
+    addresses: list[str]
+    """The ends of the URLs at which calls find it."""
     name: str
     version: int
     enabled: bool

@@ -53,6 +53,7 @@ webhooks = _table(
     Column("id", Ascii(40), primary_key=True),
     # Kept after deletion: a code is never given out again.
     Column("short_code", Ascii(40), nullable=False, unique=True),
+    Column("path", Ascii(100), unique=True),
     Column("name", Text, nullable=False),
     Column("enabled", Boolean, nullable=False),
     Column("held", Boolean, nullable=False),

@@ -77,7 +77,7 @@ class BinStore(Repository):
     def purge(self, connection: Connection, webhook_id: str, note: AuditEntry | None = None) -> bool:
         """Deletes a webhook in the bin for good. Its row stays: its short code is never given out again."""
         purging = update(webhooks).where(webhooks.c.id == webhook_id, IN_THE_BIN)
-        if not changed_one(connection, purging.values(document=NOTHING_LEFT, enabled=False)):
+        if not changed_one(connection, purging.values(document=NOTHING_LEFT, path=None, enabled=False)):
             return False
         # Nobody can release or drop them any more, and what is held is never taken by retention.
         held = update(deliveries).where(
@@ -99,7 +99,9 @@ class BinStore(Repository):
         limit: int | None = None,
     ) -> list[BinnedWebhook]:
         """The last deleted first: all, those deleted before a time, one webhook, or the next ones after a webhook."""
-        among = select(webhooks.c.id, webhooks.c.short_code, webhooks.c.name, webhooks.c.deleted_at)
+        among = select(
+            webhooks.c.id, webhooks.c.short_code, webhooks.c.path, webhooks.c.name, webhooks.c.deleted_at
+        )
         among = among.where(IN_THE_BIN).order_by(webhooks.c.deleted_at.desc(), webhooks.c.id).limit(limit)
         if before is not None:
             among = among.where(webhooks.c.deleted_at < milliseconds(before))

@@ -1,6 +1,6 @@
 """Webhooks and their secrets: configuration, kept whole and versioned."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -21,8 +21,9 @@ from sqlalchemy import (
 from sqlalchemy.exc import IntegrityError
 
 from postern.core.access.audit import AuditEntry
-from postern.core.problems import Refused
+from postern.core.problems import Refused, invalid
 from postern.core.webhooks import announced
+from postern.core.webhooks.bounds import has_path
 from postern.core.webhooks.settings import UnreadableSettings, read_document, write_document
 from postern.core.webhooks.stored import (
     ChangedWebhooks,
@@ -68,6 +69,7 @@ class WebhookStore(Repository):
 
         def job(connection: Connection) -> bool:
             row = _row(webhook, next_epoch(connection))  # from here on nobody else makes one
+            _check_path(connection, webhook)
             if known is not None:
                 same = select(webhooks.c.id).where(webhooks.c.name == webhook.name, ALIVE)
                 if not known.issuperset(connection.execute(same).scalars()):
@@ -103,6 +105,7 @@ class WebhookStore(Repository):
         """False when somebody else was faster: nothing is changed then."""
         unchanged = webhooks.c.id == webhook.id, webhooks.c.version == seen_version, ALIVE
         values = _row(webhook, next_epoch(connection))
+        _check_path(connection, webhook)
         if not changed_one(connection, update(webhooks).where(*unchanged).values(values)):
             return False
         if promote:
@@ -147,6 +150,11 @@ class WebhookStore(Repository):
         found = select(webhooks.c.id, webhooks.c.short_code)
         found = found.where(webhooks.c.id.in_(ids) | webhooks.c.short_code.in_(short_codes))
         return {one for row in connection.execute(found) for one in row}
+
+    @reads
+    def owners(self, connection: Connection, paths: list[str]) -> dict[str, tuple[str, str]]:
+        """Id and name of the webhooks with these paths, also of those in the bin."""
+        return _owners(connection, paths)
 
     @reads
     def deleted_names(
@@ -326,8 +334,21 @@ def _of(
         yield from connection.execute(found.where(column.in_(webhook_ids[start : start + 500])))
 
 
+def _owners(connection: Connection, paths: Collection[str]) -> dict[str, tuple[str, str]]:
+    found = select(webhooks.c.path, webhooks.c.id, webhooks.c.name).where(webhooks.c.path.in_(paths))
+    return {path: (id, name) for path, id, name in connection.execute(found)}
+
+
+def _check_path(connection: Connection, webhook: StoredWebhook) -> None:
+    path = webhook.settings.path
+    owner, name = _owners(connection, [path]).get(path, (webhook.id, "")) if path else (webhook.id, "")
+    if owner != webhook.id:
+        raise invalid("path", has_path(name))
+
+
 def _row(webhook: StoredWebhook, epoch: int) -> Parameters:
     return {
+        "path": webhook.settings.path,
         "name": webhook.name,
         "enabled": webhook.enabled,
         "held": webhook.held,
@@ -344,7 +365,9 @@ def _stored(
     try:
         settings, resolved = read_document(row.document)
     except UnreadableSettings as error:
-        return UnreadableWebhook(row.id, row.short_code, row.name, row.version, str(error))
+        # Whether the short code was given up cannot be read: it is answered with 503 as well.
+        addresses = [row.path, row.short_code] if row.path else [row.short_code]
+        return UnreadableWebhook(row.id, addresses, row.name, row.version, str(error))
     return value_of(
         StoredWebhook,
         row,

@@ -85,6 +85,8 @@ LABELS = {
     "acceptedAnswer.body": "Body",
     "rateLimit.callsPerSecond": "Calls a second",
     "rateLimit.burst": "At once",
+    "path": "End of the URL",
+    "onlyPath": "Give up the short code",
     "historyRetentionDays": "Keep calls for days",
     "bodyRetentionDays": "Keep bodies for days",
     "sendAgain.account": "Account at the sender",

@@ -86,24 +86,24 @@ class IncomingCall:
         """``by_name``: the headers once more, if the reader of the request has them by name already."""
         gateway = self._intake.gateway
         directory = gateway.runtime.directory
-        code = path[len(PREFIX) :].removesuffix(b"/").decode("latin-1")
-        webhook = directory.by_code(code)
+        address = path[len(PREFIX) :].removesuffix(b"/").decode("latin-1")
+        webhook = directory.by_address(address)
         if webhook is None:
-            if not directory.knows(code):
+            if not directory.knows(address):
                 Numbers.unknown_codes.inc()
-            self._turn_away("temporarily_unavailable" if directory.knows(code) else "webhook_not_found")
+            self._turn_away("temporarily_unavailable" if directory.knows(address) else "webhook_not_found")
             return
         if gateway.runtime.ending and webhook.answer_timeout is not None:
             self._turn_away("temporarily_unavailable")
             return
-        address = self._intake.addresses.client(peer, headers)
+        caller = self._intake.addresses.client(peer, headers)
         call = Call(
             method,
             path,
             query,
             headers,
             b"",
-            address,
+            caller,
             gateway.clock(),
             gateway.site.base_url,
             _by_name=by_name,

@@ -27,7 +27,7 @@ async def example_curl(gateway: Gateway) -> str | None:
     if token is None:  # it cannot be decrypted any more
         return None
     return (
-        f"curl {gateway.site.webhook_url(webhook.short_code)} \\\n"
+        f"curl {gateway.site.webhook_url(webhook.address)} \\\n"
         f"  -H 'Content-Type: application/json' -H '{authentication.header_name}: {token.value.decode()}' \\\n"
         f"  -d '{json.dumps(BODY)}'"
     )

@@ -20,11 +20,12 @@ class Directory:
     def __init__(self, store: WebhookStore, compile_webhook: Callable[[StoredWebhook], Webhook]) -> None:
         self._store = store
         self._compile = compile_webhook
-        self._by_code: dict[str, Webhook] = {}
+        self._by_address: dict[str, Webhook] = {}
+        """By short code and by path: no path looks like a short code."""
         self._by_id: dict[str, Webhook] = {}
         self.not_served: dict[str, UnreadableWebhook] = {}
         """The webhooks that are there and cannot be served, by id."""
-        self._codes_not_served: set[str] = set()
+        self._addresses_not_served: dict[str, str] = {}
         self._listed: dict[str, Listed] = {}
         self._groups: Groups | None = None
         self._by_name: dict[str, list[str]] | None = None
@@ -34,15 +35,15 @@ class Directory:
         self._lock = asyncio.Lock()
         self._changed = asyncio.Event()
 
-    def by_code(self, short_code: str) -> Webhook | None:
-        return self._by_code.get(short_code)
+    def by_address(self, address: str) -> Webhook | None:
+        return self._by_address.get(address)
 
     def by_id(self, webhook_id: str) -> Webhook | None:
         return self._by_id.get(webhook_id)
 
-    def knows(self, short_code: str) -> bool:
+    def knows(self, address: str) -> bool:
         """Also a webhook that cannot be served: its callers are to come back, not to hear that it does not exist."""
-        return short_code in self._by_code or short_code in self._codes_not_served
+        return address in self._by_address or address in self._addresses_not_served
 
     def listed(self) -> ValuesView[Listed]:
         """Every webhook, whether it can be served or not."""
@@ -95,11 +96,12 @@ class Directory:
             webhook = self._compile(stored)
         except Exception as error:
             reason = str(error) or type(error).__name__
-            unserved = UnreadableWebhook(stored.id, stored.short_code, stored.name, stored.version, reason)
+            unserved = UnreadableWebhook(stored.id, stored.addresses, stored.name, stored.version, reason)
             self._not_served(unserved, listing.listed(stored, served=False))
             return
         self._forget(stored.id)
-        self._by_code[stored.short_code] = self._by_id[stored.id] = webhook
+        self._by_id[stored.id] = webhook
+        self._by_address |= dict.fromkeys(webhook.addresses, webhook)
         self._listed[stored.id] = listing.listed(stored)
 
     def _not_served(self, webhook: UnreadableWebhook, listed: Listed) -> None:
@@ -107,16 +109,20 @@ class Directory:
         log.error("a webhook cannot be served", webhook=webhook.id, error=webhook.reason)
         self._forget(webhook.id)
         self.not_served[webhook.id] = webhook
-        self._codes_not_served.add(webhook.short_code)
+        self._addresses_not_served |= dict.fromkeys(webhook.addresses, webhook.id)
         self._listed[webhook.id] = listed
 
     def _forget(self, webhook_id: str) -> None:
         self._groups = self._by_name = None
         self._listed.pop(webhook_id, None)
         if (unserved := self.not_served.pop(webhook_id, None)) is not None:
-            self._codes_not_served.discard(unserved.short_code)
+            for address in unserved.addresses:
+                if self._addresses_not_served.get(address) == webhook_id:
+                    del self._addresses_not_served[address]
         if (known := self._by_id.pop(webhook_id, None)) is not None:
-            self._by_code.pop(known.short_code, None)
+            for address in known.addresses:
+                if self._by_address.get(address) is known:  # another webhook may have taken its path since
+                    del self._by_address[address]
 
     async def follow(self) -> None:
         """Runs as long as the gateway serves."""

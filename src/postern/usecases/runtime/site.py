@@ -47,8 +47,8 @@ class Site:
         url = f"{self.callback_url}/api/v1/invocations/{invocation_id}/end"
         return EndSlot(url, self.response_token(key))
 
-    def webhook_url(self, short_code: str) -> str:
-        return f"{self.base_url}/webhook/{short_code}"
+    def webhook_url(self, address: str) -> str:
+        return f"{self.base_url}/webhook/{address}"
 
 
 def out_of_reach(base_url: str) -> str:

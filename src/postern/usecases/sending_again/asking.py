@@ -93,10 +93,10 @@ async def send_again(gateway: Gateway, actor: Actor, webhook_id: str, request: S
         asyncio.get_running_loop().time() + senders.LONGEST_LIST,
     )
     api = SenderApi(gateway.outbound.fetch, base, headers, gateway.clock, until)
-    url = f"{gateway.site.base_url}/webhook/{webhook.short_code}"
+    urls = [gateway.site.webhook_url(address) for address in webhook.addresses]
     turn, found = Turn(), list[SentEvent]()
     try:
-        found = await senders.undelivered(how.kind, api, setting, url, since)
+        found = await senders.undelivered(how.kind, api, setting, urls, since)
     except SlowDown as slow:
         turn.wait, turn.trouble = slow.seconds, str(slow)
     except FetchTrouble as trouble:

@@ -253,23 +253,24 @@ def _address(url: object) -> tuple[str, str, int | None, str] | None:
     return parts.scheme, host, port, unquote(parts.path).rstrip("/")
 
 
-async def _hook(rows: AsyncIterator[Document], ours: str, field: str, *within: str) -> str:
-    """The sender's id of the webhook with this URL."""
+async def _hook(rows: AsyncIterator[Document], ours: list[str], field: str, *within: str) -> str:
+    """The sender's id of the webhook with one of these URLs."""
+    addresses = [*map(_address, ours)]
     async for row in rows:
-        if _address(_inside(row, *within).get(field)) == _address(ours):
+        if _address(_inside(row, *within).get(field)) in addresses:
             return _part(row.get("id"))
-    raise Refused("conflict", f"the sender knows no webhook with the URL {ours}")
+    raise Refused("conflict", f"the sender knows no webhook with the URL {' or '.join(ours)}")
 
 
 Sent = AsyncIterator[SentEvent]
 
 
-async def _github(api: SenderApi, setting: SendAgainSetting, url: str, since: float) -> Sent:
+async def _github(api: SenderApi, setting: SendAgainSetting, urls: list[str], since: float) -> Sent:
     """It lists every attempt, with an id that all attempts at an event share."""
     hook = "/app/hook"
     if not setting.account.startswith("app/"):
         hooks = f"/{setting.account}/hooks"
-        hook = f"{hooks}/{await _hook(api.pages(hooks, _GITHUB), url, 'url', 'config')}"
+        hook = f"{hooks}/{await _hook(api.pages(hooks, _GITHUB), urls, 'url', 'config')}"
     async for row in api.pages(f"{hook}/deliveries", _GITHUB):
         at, status, id = _seconds(row.get("delivered_at")), row.get("status_code"), _part(row.get("id"))
         if at is not None and at < since:
@@ -280,11 +281,11 @@ async def _github(api: SenderApi, setting: SendAgainSetting, url: str, since: fl
         yield SentEvent(_text(row.get("guid")), what, at, press, arrived, attempt=id)
 
 
-async def _gitlab(api: SenderApi, setting: SendAgainSetting, url: str, since: float) -> Sent:
+async def _gitlab(api: SenderApi, setting: SendAgainSetting, urls: list[str], since: float) -> Sent:
     """It keeps events for seven days, without their time. From an answer that is too old on, all events are."""
     kind, _, path = setting.account.partition("/")
     hooks = f"/{kind}/{quote(path, safe='')}/hooks"
-    events = f"{hooks}/{await _hook(api.pages(hooks, _GITLAB), url, 'url')}/events"
+    events = f"{hooks}/{await _hook(api.pages(hooks, _GITLAB), urls, 'url')}/events"
     async for row in api.pages(events, _GITLAB):
         answered_at = _date(_inside(row, "response_headers").get("Date"))
         if answered_at is not None and answered_at < since:
@@ -295,10 +296,10 @@ async def _gitlab(api: SenderApi, setting: SendAgainSetting, url: str, since: fl
         yield SentEvent(event, _text(row.get("trigger")), None, f"{events}/{id}/resend", arrived, attempt=id)
 
 
-async def _paddle(api: SenderApi, setting: SendAgainSetting, url: str, since: float) -> Sent:
+async def _paddle(api: SenderApi, setting: SendAgainSetting, urls: list[str], since: float) -> Sent:
     """It lists a replay as another notification of the same event, which cannot be replayed itself."""
     begin = datetime.fromtimestamp(since, UTC).isoformat().replace("+00:00", "Z")
-    of = await _hook(api.pages("/notification-settings", _PADDLE), url, "destination")
+    of = await _hook(api.pages("/notification-settings", _PADDLE), urls, "destination")
     newest: dict[str, str] = {}
     async for row in api.pages("/notifications", _PADDLE, notification_setting_id=of, **{"from": begin}):
         event, status = (
@@ -314,8 +315,8 @@ async def _paddle(api: SenderApi, setting: SendAgainSetting, url: str, since: fl
         yield SentEvent(event, what, at, press, arrived, status != "failed", attempt)
 
 
-async def _resend(api: SenderApi, setting: SendAgainSetting, url: str, since: float) -> Sent:
-    events = f"/webhooks/{await _hook(api.pages('/webhooks', _RESEND), url, 'endpoint')}/events"
+async def _resend(api: SenderApi, setting: SendAgainSetting, urls: list[str], since: float) -> Sent:
+    events = f"/webhooks/{await _hook(api.pages('/webhooks', _RESEND), urls, 'endpoint')}/events"
     async for row in api.pages(events, _RESEND):
         at, id, status = _seconds(row.get("created_at")), _part(row.get("id")), row.get("status")
         if at is not None and at < since:
@@ -324,7 +325,7 @@ async def _resend(api: SenderApi, setting: SendAgainSetting, url: str, since: fl
         yield SentEvent(id, what, at, press, status == "success", status != "failed")
 
 
-async def _stripe(api: SenderApi, setting: SendAgainSetting, url: str, since: float) -> Sent:
+async def _stripe(api: SenderApi, setting: SendAgainSetting, urls: list[str], since: float) -> Sent:
     """It lists the events that some endpoint did not take, and no program can have it send one again."""
     asked = {"delivery_success": "false", "created[gte]": str(int(since))}
     async for row in api.pages("/v1/events", _STRIPE, **asked):
@@ -332,19 +333,21 @@ async def _stripe(api: SenderApi, setting: SendAgainSetting, url: str, since: fl
         yield SentEvent(id, what, at, "", comes=bool(row.get("pending_webhooks")))
 
 
-_KINDS: dict[presets.SendAgainKind, Callable[[SenderApi, SendAgainSetting, str, float], Sent]] = complete(
-    {"github": _github, "gitlab": _gitlab, "paddle": _paddle, "resend": _resend, "stripe": _stripe},
-    presets.SendAgainKind,
+_KINDS: dict[presets.SendAgainKind, Callable[[SenderApi, SendAgainSetting, list[str], float], Sent]] = (
+    complete(
+        {"github": _github, "gitlab": _gitlab, "paddle": _paddle, "resend": _resend, "stripe": _stripe},
+        presets.SendAgainKind,
+    )
 )
 
 
 async def undelivered(
-    kind: presets.SendAgainKind, api: SenderApi, setting: SendAgainSetting, url: str, since: float
+    kind: presets.SendAgainKind, api: SenderApi, setting: SendAgainSetting, urls: list[str], since: float
 ) -> list[SentEvent]:
     """The events that no attempt has delivered, each once: as the attempt that comes by itself, or as the newest one."""
     found: dict[str, SentEvent] = {}
     arrived: set[str] = set()
-    async for one in _KINDS[kind](api, setting, url, since):
+    async for one in _KINDS[kind](api, setting, urls, since):
         if one.arrived:
             arrived.add(one.event)
         elif one.comes:

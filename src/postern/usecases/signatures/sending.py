@@ -96,7 +96,7 @@ async def send(gateway: Gateway, actor: Actor, webhook_id: str, request: SendReq
     # Actors who may not see what a stored secret signs (`signatures.test`) must not read it in the history.
     if actor.is_key:
         draft = replace(draft, headers=(*draft.headers, (TEST_CALL.decode(), "signature not kept")))
-    url = gateway.site.webhook_url(webhook.short_code)
+    url = gateway.site.webhook_url(webhook.address)
     sender = _Sender(gateway, webhook, draft, request, url)
     sender.make()  # what cannot be made is refused before anything is noted or sent
     what = {"event": draft.event, "count": request.count, "wrong": request.wrong}
@@ -157,7 +157,7 @@ class _Sender:
             self._gateway.clock(),
             token_bytes(32),
             self._gateway.site.base_url,
-            f"/webhook/{self._webhook.short_code}",
+            f"/webhook/{self._webhook.address}",
         )
         how = self._webhook.settings.authentication
         return _made(how, self._credential, self._main, self._draft, occasion, self._request)
@@ -194,7 +194,7 @@ class _Sender:
         if self._gateway.outbound.prepare_own is not None:
             await self._gateway.outbound.prepare_own()
         sent_at, began = self._gateway.clock(), time.monotonic()
-        target = f"/webhook/{self._webhook.short_code}" + (f"?{made.query}" if made.query else "")
+        target = f"/webhook/{self._webhook.address}" + (f"?{made.query}" if made.query else "")
         try:
             heard = await call_own(target, dict(made.headers), made.body, self._timeout)
         except FetchTrouble as trouble:

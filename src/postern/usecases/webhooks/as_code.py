@@ -18,7 +18,14 @@ from postern.core.webhooks.stored import StoredWebhook, UnreadableWebhook
 from postern.usecases.access.audit import webhook_noted
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.stored_webhook import save
-from postern.usecases.webhooks.file.planning import VERSION, Change, entries_of, free_names, planned
+from postern.usecases.webhooks.file.planning import (
+    VERSION,
+    Change,
+    entries_of,
+    free_names,
+    path_owners,
+    planned,
+)
 from postern.usecases.webhooks.file.references import SecretOf
 from postern.usecases.webhooks.requests import SECRETS, SEND_AGAIN
 from postern.usecases.webhooks.views import Applied, AppliedChange, Configuration, Named, SettingChange
@@ -52,7 +59,10 @@ async def apply(
     stored, unreadable = await _all(gateway)
     entries = entries_of(document)
     free = await free_names(gateway, entries)
-    plan, notes = planned(gateway, stored, unreadable, entries=entries, free=free, secret_of=secret_of)
+    owners = await path_owners(gateway, entries)
+    plan, notes = planned(
+        gateway, stored, unreadable, entries=entries, free=free, owners=owners, secret_of=secret_of
+    )
     named = {change.webhook.id for change in plan}
     others = [webhook for webhook in stored if webhook.id not in named]
     if prune:
@@ -108,7 +118,12 @@ async def _carried_out(gateway: Gateway, actor: Actor, changes: list[Change], kn
                 note = webhook_noted(gateway, actor, "webhook deleted", change.webhook)
                 await gateway.store.bin.delete(note, gateway.clock())
         except Refused as refused:
-            detail = f"{change.webhook.name} was changed by somebody else meanwhile; {done} of {len(changes)} changes are done. Apply again."
+            why = (
+                f": {refused.errors[0].message}"
+                if refused.errors
+                else " was changed by somebody else meanwhile"
+            )
+            detail = f"{change.webhook.name}{why}; {done} of {len(changes)} changes are done. Apply again."
             raise Refused(refused.code, detail) from None
     await gateway.runtime.directory.refresh()
 

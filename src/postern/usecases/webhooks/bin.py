@@ -28,7 +28,7 @@ async def listing(
         shown(
             views.Binned,
             one,
-            url=gateway.site.webhook_url(one.short_code),
+            url=gateway.site.webhook_url(one.path or one.short_code),
             gone_at=Time(one.deleted_at + KEPT_FOR),
             call_count=calls.count if (calls := tallies[one.id].get("calls")) else 0,
         )
@@ -51,8 +51,8 @@ async def restore(gateway: Gateway, actor: Actor, webhook_id: str) -> views.Webh
 
 
 async def delete_for_good(gateway: Gateway, actor: Actor, webhook_id: str) -> None:
-    """Out of the bin before its seven days are over: its settings and secrets are deleted now, and its URL is
-    never given out again. Its history stays until retention takes it."""
+    """Out of the bin before its seven days are over: its settings and secrets are deleted now, and its short
+    code is never given out again. Its history stays until retention takes it."""
     require(actor, "write")
     one = await _in_the_bin(gateway, webhook_id)
     note = noted(gateway, actor, "webhook deleted for good", webhook_id, name=one.name)

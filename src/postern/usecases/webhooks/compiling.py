@@ -34,7 +34,7 @@ def compile_webhook(stored: StoredWebhook) -> Webhook:
     arrays = arrays_of(settings, resolved)
     return Webhook(
         id=stored.id,
-        short_code=stored.short_code,
+        addresses=stored.addresses,
         name=stored.name,
         version=stored.version,
         enabled=stored.enabled,

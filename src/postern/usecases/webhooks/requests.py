@@ -294,6 +294,13 @@ class WebhookRequest(SettingRequest):
     schedule: ScheduleRequest | None = None
     send_again: SendAgainSettingRequest | None = None
 
+    @field_validator("only_path", check_fields=False)
+    @classmethod
+    def _has_a_path(cls, only_path: bool, info: ValidationInfo) -> bool:
+        if only_path and not info.data.get("path", True):
+            raise ValueError("without a path the short code is the only URL")
+        return only_path
+
     @field_validator("arrays", check_fields=False)
     @classmethod
     def _one_answer(cls, arrays: str | None, info: ValidationInfo) -> str | None:

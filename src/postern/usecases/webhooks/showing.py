@@ -48,7 +48,8 @@ def _presented(
         authentication=_authentication(webhook, tallies, gateway.clock()),
         synchronous_response=replace(settings.synchronous_response, timeout_seconds=waits),
         id=webhook.id,
-        url=gateway.site.webhook_url(webhook.short_code),
+        url=gateway.site.webhook_url(webhook.address),
+        also_url=next(map(gateway.site.webhook_url, webhook.addresses[1:]), None),
         enabled=webhook.enabled,
         held=webhook.held,
         recording_until=Time.maybe(webhook.armed_until) if is_recording else None,
@@ -127,7 +128,7 @@ def _authentication(webhook: StoredWebhook, tallies: dict[str, Tally], now: floa
 
 
 def unreadable(gateway: Gateway, webhook: UnreadableWebhook) -> views.Unreadable:
-    url = gateway.site.webhook_url(webhook.short_code)
+    url = gateway.site.webhook_url(webhook.addresses[0])
     return shown(views.Unreadable, webhook, url=url, detail=webhook.explanation)
 
 

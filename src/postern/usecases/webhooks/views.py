@@ -116,11 +116,13 @@ class ScheduleRun(View):
 
 
 class Webhook(WebhookSettings, frozen=True, kw_only=True):
-    """The settings and the state. A schedule's headers show only their names."""
+    """The settings and the state. A schedule's headers show only their names. ``alsoUrl``: the URL with the short code, where it
+    is answered beside the one with the path."""
 
     authentication: Authentication
     id: str
     url: str
+    also_url: str | None
     enabled: bool
     held: bool
     recording_until: Time | None

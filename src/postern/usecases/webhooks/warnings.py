@@ -47,6 +47,10 @@ def warnings(webhook: StoredWebhook, schedule: ScheduleState | None, history_day
             found += _about_signatures(webhook, authentication)
         case NoAuthentication():
             found.append("Anybody who knows the URL can call this webhook. Use method None for testing only.")
+            if webhook.settings.path:
+                found.append(
+                    "The path can be guessed, and nothing else proves the caller. Choose a method, or remove the path."
+                )
         case TokenAuthentication():
             if any(len(one.value) < SHORT_TOKEN for one in webhook.secrets.values()):
                 found.append(

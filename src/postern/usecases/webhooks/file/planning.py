@@ -6,13 +6,14 @@ from typing import Any, Literal
 
 from postern.core.documents import Document
 from postern.core.problems import FieldError, Refused, invalid, refuse_wrong
+from postern.core.webhooks.bounds import has_path, is_short_code
 from postern.core.webhooks.settings import (
     NoAuthentication,
     WebhookSettings,
     as_document,
 )
 from postern.core.webhooks.stored import StoredSecret, StoredWebhook, UnreadableWebhook
-from postern.identity import is_id, is_short_code
+from postern.identity import is_id
 from postern.usecases.access.audit import differences
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.shapes import validated
@@ -49,15 +50,18 @@ def planned(
     *,
     entries: list[Document],
     free: set[str],
+    owners: dict[str, tuple[str, str]],
     secret_of: SecretOf,
 ) -> tuple[list[Change], list[str]]:
-    """The changes, and notes about them. ``free``: ids and short codes that new webhooks may have."""
+    """The changes, and notes about them. ``free``: ids and short codes that new webhooks may have. ``owners``: id and name of
+    the webhook that has a path now."""
     plan: list[Change] = []
     notes: list[str] = []
     errors: list[FieldError] = []
     known = _Known(stored, {_key("id", entry)[1] for entry in entries})
     closed = {key: webhook for webhook in unreadable for key in (("id", webhook.id), ("name", webhook.name))}
     taken: set[tuple[str, Any]] = set()
+    paths: dict[str, tuple[str, str]] = {}
     for place, entry in enumerate(entries):
         try:
             before = known.meant(entry)
@@ -76,6 +80,10 @@ def planned(
                 )
                 notes.append(f"{change.webhook.name} {was}.")
             free -= {change.webhook.id, change.webhook.short_code}
+            if path := change.webhook.settings.path:
+                if path in paths:
+                    raise invalid("path", "an entry before this one has this path")
+                paths[path] = change.webhook.id, f"webhooks.{place}.path"
             plan.append(change)
             taken |= {("id", change.webhook.id), ("name", change.webhook.name)}
             if not _own_id(entry):
@@ -84,6 +92,13 @@ def planned(
             errors += [
                 FieldError(f"webhooks.{place}.{error.field}", error.message) for error in refused.errors
             ]
+    after = {change.webhook.id: change.webhook.settings.path for change in plan}
+    for path, (id, place_of_it) in paths.items():
+        owner, name = owners.get(path, (id, ""))
+        if owner != id and after.get(owner, path) == path:
+            errors.append(FieldError(place_of_it, has_path(name)))
+    # First the changes to a path that nobody has now: others may take the path that they give up.
+    plan.sort(key=lambda change: change.webhook.settings.path in owners)
     if errors:
         raise Refused("invalid_request", "Nothing was changed: the configuration is not valid.", errors)
     return plan, notes
@@ -115,6 +130,17 @@ async def free_names(gateway: Gateway, entries: list[Document]) -> set[str]:
     for start in range(0, len(asked), 500):
         taken |= await gateway.store.webhooks.taken(*map(list, zip(*asked[start : start + 500], strict=True)))
     return {one for names in asked for one in names} - taken
+
+
+async def path_owners(gateway: Gateway, entries: list[Document]) -> dict[str, tuple[str, str]]:
+    """Id and name of the webhooks that have a path of these entries, also of those in the bin."""
+    asked, owners = (
+        [path for entry in entries if (path := _key("path", entry)[1])],
+        dict[str, tuple[str, str]](),
+    )
+    for start in range(0, len(asked), 500):
+        owners |= await gateway.store.webhooks.owners(asked[start : start + 500])
+    return owners
 
 
 def _own_id(entry: Document) -> str:

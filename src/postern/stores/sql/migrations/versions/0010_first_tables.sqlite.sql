@@ -1,6 +1,7 @@
 CREATE TABLE webhooks (
   id VARCHAR(40) NOT NULL,
   short_code VARCHAR(40) NOT NULL,
+  path VARCHAR(100),
   name TEXT NOT NULL,
   enabled BOOLEAN NOT NULL,
   held BOOLEAN NOT NULL,
@@ -11,7 +12,8 @@ CREATE TABLE webhooks (
   updated_at BIGINT NOT NULL,
   deleted_at BIGINT,
   PRIMARY KEY (id),
-  UNIQUE (short_code)
+  UNIQUE (short_code),
+  UNIQUE (path)
 );
 
 CREATE INDEX ix_webhooks_epoch ON webhooks (epoch);

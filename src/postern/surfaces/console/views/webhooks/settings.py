@@ -36,7 +36,7 @@ SECTIONS = {
     "limits": ("Limits", ("payloadLimitBytes", "rateLimit")),
     "keeping": ("Keeping", ("historyRetentionDays", "bodyRetentionDays")),
     "alarms": ("Alarms", ("alarms",)),
-    "name-and-tags": ("Name", ("name", "folder", "tags")),
+    "name-and-tags": ("Name and URL", ("name", "path", "onlyPath", "folder", "tags")),
 }
 """The title of each section, and the settings in it."""
 
@@ -127,6 +127,8 @@ def _with(saved: Document, patch: Patch) -> Document:
 
 READ: dict[str, Callable[[Form, str], Any]] = {
     "name": Form.text,
+    "path": Form.given,
+    "onlyPath": Form.on,
     "folder": Form.given,
     "tags": Form.listed,
     "ipAllowlist": Form.lines,
