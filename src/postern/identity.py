@@ -72,6 +72,10 @@ def new_session_secret() -> str:
     return "ps_" + secrets.token_urlsafe(32)
 
 
+def new_invitation() -> str:
+    return secrets.token_urlsafe(32)
+
+
 def new_password() -> str:
     """Four groups that can be read aloud; 95 bits."""
     return "-".join(

@@ -215,3 +215,24 @@ def stream(person: Client) -> Iterator[HTTPResponse]:
         told = response.status, response.headers["content-type"]
         assert told == (200, "text/event-stream; charset=utf-8")
         yield response
+
+
+def test_a_link_invites_somebody_and_signs_them_in_once(visitor: Client, stranger: Client) -> None:
+    page = visitor.submit("/settings/users", {"name": "grace", "password": "", "level": "write"})
+    (link,) = set(re.findall(r"/join/[A-Za-z0-9_-]{43}", page.text))
+    assert (
+        "invited until" in visitor.get("/settings/users").text
+        and link not in visitor.get("/settings/users").text
+    )
+
+    assert "grace" in stranger.get(link).text
+    short = stranger.submit(link, {"password": "short"})
+    assert short.status == 422 and "has 8 to 256 characters" in short.text
+    joined = stranger.submit(link, {"password": "grace's own password"})
+    assert (joined.status, joined.headers["location"]) == (303, "/webhooks")
+    cookie = joined.headers["set-cookie"].partition(";")[0]
+    inside = Client(stranger.port, Cookie=cookie, Sec_Fetch_Site="same-origin")
+    assert inside.get("/webhooks").status == 200
+    for again in (stranger.get(link), stranger.submit(link, {"password": "another password"})):
+        assert again.status == 404 and "This link was used" in again.text
+    assert "location" in signed_in(stranger, "grace", "grace's own password").get("/").headers

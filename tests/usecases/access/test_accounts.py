@@ -1,5 +1,6 @@
 """Keys and users, as far as no request is needed to see it."""
 
+import asyncio
 from hashlib import sha256
 from typing import Any
 
@@ -62,7 +63,8 @@ class Clock(HeldClock):
 
 
 async def somebody(house: House, name: str = "ada", level: str = "read") -> User:
-    return await accounts.create_user(house.gateway, OWNER, name, PASSWORD, level)
+    made = await accounts.create_user(house.gateway, OWNER, name, PASSWORD, level)
+    return await accounts.user(house.gateway, OWNER, made.id)
 
 
 async def sign_in(
@@ -383,3 +385,61 @@ async def test_the_first_start_makes_an_admin_and_a_later_one_nobody(house: Hous
     assert await sign_in(house, "admin", password)
     assert await accounts.ensure_admin(house.gateway, PASSWORD) is None
     assert (await refused(sign_in(house, "admin", PASSWORD))).code == "not_authenticated"
+
+
+# --- invitations -----------------------------------------------------------------------------------------------------
+
+
+async def invite(house: House, name: str = "ada", level: str = "write") -> str:
+    """The secret in the link."""
+    made = await accounts.create_user(house.gateway, OWNER, name, None, level)
+    before, _, secret = str(made.invitation).rpartition("/")
+    assert before == f"{house.gateway.site.base_url}/join"
+    assert secret not in repr(made)
+    return secret
+
+
+async def test_who_is_invited_chooses_a_password_once(house: House, quick: None) -> None:
+    secret = await invite(house)
+    for wrong in (secret, "", f"invited:0:{secret}"):
+        assert (await refused(sign_in(house, password=wrong))).code == "not_authenticated"
+    assert (await accounts.invited(house.gateway, secret)).name == "ada"
+    assert [*await fields_refused(accounts.join(house.gateway, secret, "short"))] == ["password"]
+    both = await asyncio.gather(
+        *(accounts.join(house.gateway, secret, word) for word in (PASSWORD, "another one")),
+        return_exceptions=True,
+    )
+    assert sorted(type(one).__name__ for one in both) == ["Refused", "User"]
+    word = PASSWORD if isinstance(both[0], User) else "another one"
+    assert (
+        await accounts.actor_of_session(house.gateway, await sign_in(house, password=word))
+    ).level == "write"
+    assert (await refused(accounts.invited(house.gateway, secret))).code == "not_found"
+    assert [one.invited_until for one in await accounts.users(house.gateway, OWNER)] == [None]
+    kept = str([one.changes for one in (await audit.listing(house.gateway, OWNER)).items])
+    assert secret not in kept
+
+
+async def test_an_invitation_ends_after_seven_days_and_by_another_one(house: House, quick: None) -> None:
+    clock = Clock(house)
+    await somebody(house, "boss", "admin")
+    first, second = await invite(house, level="read"), await invite(house)
+    assert (await refused(accounts.join(house.gateway, first, PASSWORD))).code == "not_found"
+    assert (await accounts.invited(house.gateway, second)).level == "write"
+    clock.now += 7 * 86_400 - 1.5
+    assert (await accounts.invited(house.gateway, second)).invited_until == int(clock.began) + 7 * 86_400
+    clock.now += 2
+    assert (await refused(accounts.join(house.gateway, second, PASSWORD))).code == "not_found"
+    await accounts.join(house.gateway, await invite(house), PASSWORD)
+    assert "of this name already" in (await refused(invite(house))).detail
+
+
+async def test_an_invited_admin_is_not_the_one_who_stays(house: House, quick: None) -> None:
+    boss = await somebody(house, "boss", "admin")
+    secret = await invite(house, level="admin")
+    assert (await refused(accounts.delete_user(house.gateway, OWNER, boss.id))).code == "conflict"
+    assert (
+        await refused(accounts.change_user(house.gateway, OWNER, boss.id, level="read"))
+    ).code == "conflict"
+    await accounts.join(house.gateway, secret, PASSWORD)
+    await accounts.delete_user(house.gateway, OWNER, boss.id)

@@ -11,6 +11,9 @@ Level = Literal["read", "write", "admin"]
 LEVELS: tuple[Level, ...] = get_args(Level)
 
 
+INVITED = "invited"
+
+
 class ApiKey(Struct, frozen=True, rename="camel"):
     id: str
     name: str
@@ -54,6 +57,12 @@ class User:
     created_at: float
     created_by: str
     last_signed_in_at: float | None = None
+
+    @property
+    def invited_until(self) -> float | None:
+        """None if they have chosen a password. Until then the digest of an invitation stands in the place of its hash."""
+        kind, _, rest = self.password_hash.partition(":")
+        return float(rest.partition(":")[0]) if kind == INVITED else None
 
 
 class Session(Struct, frozen=True):

@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, update
 
-from postern.core.access.accounts import Level, Session, User
+from postern.core.access.accounts import INVITED, Level, Session, User
 from postern.core.access.audit import AuditEntry
 from postern.stores.access.api_keys import digest
 from postern.stores.access.audit import changed_one, write_note
@@ -124,6 +124,10 @@ class People(Repository):
 
 
 def _another_admin(connection: Connection, user_id: str) -> bool:
-    """Locked until the commit: two admins who remove each other at the same moment must not both succeed."""
-    admins = select(users.c.id).where(users.c.level == "admin").order_by(users.c.id).with_for_update()
+    """Locked until the commit: two admins who remove each other at the same moment must not both succeed. Who is invited cannot
+    sign in yet."""
+    can_sign_in = users.c.password_hash.not_like(f"{INVITED}:%")
+    admins = (
+        select(users.c.id).where(users.c.level == "admin", can_sign_in).order_by(users.c.id).with_for_update()
+    )
     return any(admin != user_id for admin in connection.scalars(admins).all())

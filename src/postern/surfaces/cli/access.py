@@ -11,7 +11,7 @@ from postern.surfaces.cli.files import read_or_ask, read_secret
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.options import Choice, Group, command, limit_option
 from postern.surfaces.cli.run import confirm, end, report, show_page
-from postern.usecases.access.views import ApiKey, AuditEntry, NewApiKey, Session, User
+from postern.usecases.access.views import ApiKey, AuditEntry, NewApiKey, NewUser, Session, User
 from postern.usecases.answers import Listing
 
 keys = Group("keys", help="API keys.")
@@ -50,7 +50,7 @@ def delete_key(key: str) -> None:
 def list_users() -> None:
     """List the users: access levels, last sign-in."""
     found = api.get(Listing[User], "users")
-    columns = ["id", "name", "level", "createdAt", "createdBy", "lastSignedInAt"]
+    columns = ["id", "name", "level", "createdAt", "createdBy", "lastSignedInAt", "invitedUntil"]
     show_page(found, "No user yet; the first start of the gateway makes one.", columns)
 
 
@@ -58,16 +58,22 @@ def list_users() -> None:
 @click.argument("name", help="What they sign in as.")
 @click.option("--level", type=Choice(LEVELS), default="read", help=A_LEVEL)
 @click.option("--password", help="env:NAME, file:PATH or -. Left out: asked for.")
-def create_user(name: str, level: str, password: str | None) -> None:
+@click.option(
+    "--invite", is_flag=True, help="Make a link by which they choose a password, once, within seven days."
+)
+def create_user(name: str, level: str, password: str | None, invite: bool) -> None:
     """Let somebody sign in to the console.
 
     Example:
 
       PASSWORD=… postern users create maria --level write --password env:PASSWORD
     """
-    secret = read_or_ask(password, "--password", "Password", twice=True)
-    made = api.post(User, "users", body={"name": name, "password": secret, "level": level})
-    report(made, f"{made.name} may sign in, with access level {made.level}: {made.id}")
+    if invite and password is not None:
+        end("say --invite or --password")
+    secret = None if invite else read_or_ask(password, "--password", "Password", twice=True)
+    made = api.post(NewUser, "users", body={"name": name, "password": secret, "level": level})
+    how = f"by this link, until {made.invited_until}: {made.invitation}" if invite else f": {made.id}"
+    report(made, f"{made.name} may sign in, with access level {made.level}{how}")
 
 
 @users.command("change")

@@ -26,7 +26,9 @@ class ApiKeyRequest(Shape):
 
 class UserRequest(Shape):
     name: str = Field(min_length=1, max_length=80)
-    password: str = Field(min_length=8, max_length=256, repr=False)
+    password: str | None = Field(
+        None, min_length=8, max_length=256, repr=False, description="Left out: they are invited by a link."
+    )
     level: Level
 
 

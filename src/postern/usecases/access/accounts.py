@@ -4,13 +4,13 @@ import hmac
 from contextlib import suppress
 from hashlib import sha256
 
-from postern.core.access.accounts import LEVELS, Actor, ApiKey, Level, Session, User
+from postern.core.access.accounts import INVITED, LEVELS, Actor, ApiKey, Level, Session, User
 from postern.core.access.audit import Changes
 from postern.core.address import limit_key
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.limits import Tries
 from postern.core.problems import FieldError, Refused, existing, invalid, refuse_wrong
-from postern.identity import new_api_key, new_id, new_password, new_session_secret
+from postern.identity import new_api_key, new_id, new_invitation, new_password, new_session_secret
 from postern.usecases.access import views
 from postern.usecases.access.audit import noted
 from postern.usecases.access.known_browsers import known_browser
@@ -18,6 +18,8 @@ from postern.usecases.access.passwords import NOBODY, check_password, hashed, ma
 from postern.usecases.answers import Time, shown
 from postern.usecases.runtime.gateway import Gateway, require
 
+INVITED_FOR = 7 * 24 * 3600.0
+"""Seconds."""
 SESSION_IDLE = 12 * 3600.0
 SESSION_LONGEST = 30 * 24 * 3600.0
 """Seconds: a session ends this long after its last use, and at the latest this long after signing in."""
@@ -29,6 +31,9 @@ These are wide, so that somebody who guesses hardly slows the name's owner, or o
 used up a name's limit, an address that has not tried it for a minute still has one try: a right password is kept out for no
 longer than that."""
 
+NO_INVITATION = (
+    "This link was used, is older than seven days, or was replaced by a newer one. Ask for another."
+)
 NOT_RIGHT = "The name or the password is not right."
 
 LAST_USED_EVERY = 60.0
@@ -89,6 +94,8 @@ async def sign_in(
     name = account_name(name)
     now = gateway.clock()
     user = await gateway.store.people.named(name)
+    if user is not None and user.invited_until is not None:
+        user = None  # they have no password yet, and nobody may see it in the time that an answer takes
     tries, rank = await _reserved(gateway, name, user, address, browser)
     try:
         right = await matches(NOBODY if user is None else user.password_hash, password, rank, address)
@@ -228,18 +235,65 @@ async def user(gateway: Gateway, actor: Actor, user_id: str) -> views.User:
     return shown(views.User, await _user(gateway, user_id))
 
 
-async def create_user(gateway: Gateway, actor: Actor, name: str, password: str, level: str) -> views.User:
-    """Add a user of the console, with an access level."""
+async def create_user(
+    gateway: Gateway, actor: Actor, name: str, password: str | None, level: str
+) -> views.NewUser:
+    """Add a user of the console, with an access level. Without a password they are invited: by a link that works once, for
+    seven days, they choose one. Who is invited again gets another link, and the first works no more."""
     require(actor, "admin")
-    name = name.strip().lower()
+    name, people, now = name.strip().lower(), gateway.store.people, gateway.clock()
     refuse_wrong([*_level_problem(level), *_name_problem(name, 80)])
+    if password is not None:
+        check_password(password)
+    secret = new_invitation()
+    kept = _invitation(secret, now + INVITED_FOR) if password is None else await hashed(password)
+    user = User(new_id("usr"), name, _known(level), kept, now, actor.name)
+    note = noted(gateway, actor, "user created", user.id, name=name, level=level)
+    if not await people.add(user, note):
+        there = await people.named(name)
+        if password is not None or there is None or there.invited_until is None:
+            raise Refused("conflict", "there is a user of this name already")
+        note = noted(gateway, actor, "user invited again", there.id, level=level)
+        if not await people.change(
+            there.id, note, level=user.level, password_hash=kept, hash_was=there.password_hash
+        ):
+            raise Refused("conflict", "they have chosen a password meanwhile")
+        user = await _user(gateway, there.id)
+    link = None if password is not None else f"{gateway.site.base_url}/join/{secret}"
+    return shown(views.NewUser, user, invitation=link)
+
+
+async def invited(gateway: Gateway, secret: str) -> views.User:
+    """The user whom this link invites."""
+    return shown(views.User, await _invited(gateway, secret))
+
+
+async def join(gateway: Gateway, secret: str, password: str) -> views.User:
+    """Choose a password by the link of an invitation. It works once."""
+    user = await _invited(gateway, secret)
     check_password(password)
-    user = User(new_id("usr"), name, _known(level), await hashed(password), gateway.clock(), actor.name)
-    if not await gateway.store.people.add(
-        user, noted(gateway, actor, "user created", user.id, name=name, level=level)
+    actor = Actor(user.name, user.level, user.id)
+    note = noted(gateway, actor, "invitation accepted", user.id, password="set")
+    new_hash = await hashed(password)
+    if not await gateway.store.people.change(
+        user.id, note, password_hash=new_hash, hash_was=user.password_hash
     ):
-        raise Refused("conflict", "there is a user of this name already")
-    return shown(views.User, user)
+        raise Refused("not_found", NO_INVITATION)
+    return shown(views.User, await _user(gateway, user.id))
+
+
+def _invitation(secret: str, until: float) -> str:
+    return f"{INVITED}:{int(until)}:{sha256(secret.encode('utf-8', 'surrogateescape')).hexdigest()}"
+
+
+async def _invited(gateway: Gateway, secret: str) -> User:
+    now = gateway.clock()
+    for user in await gateway.store.people.users():
+        until = user.invited_until
+        is_meant = until is not None and hmac.compare_digest(user.password_hash, _invitation(secret, until))
+        if until is not None and is_meant and now < until:
+            return user
+    raise Refused("not_found", NO_INVITATION)
 
 
 async def change_user(

@@ -23,6 +23,16 @@ class User(View):
     created_at: Time
     created_by: str
     last_signed_in_at: Time | None
+    invited_until: Time | None
+
+
+class NewUser(User):
+    """``invitation``: the link with which they choose a password, once. Only this answer holds it."""
+
+    invitation: str | None
+
+    def __repr__(self) -> str:
+        return f"NewUser({self.id})"
 
 
 class Me(View):

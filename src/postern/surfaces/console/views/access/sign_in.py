@@ -1,5 +1,7 @@
 """Signing in and out: the only pages for strangers."""
 
+from typing import Any
+
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
@@ -8,7 +10,13 @@ from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
 from postern.surfaces import session
 from postern.surfaces.console import pages
-from postern.surfaces.console.visit import LARGEST_FORM_OF_STRANGERS, STORE_AWAY, problem_of, read_form
+from postern.surfaces.console.visit import (
+    LARGEST_FORM_OF_STRANGERS,
+    STORE_AWAY,
+    problem_of,
+    read_form,
+    told_of,
+)
 from postern.surfaces.session import COOKIE, check_origin, forget, remember
 from postern.usecases.access import accounts
 from postern.usecases.runtime.gateway import Gateway
@@ -42,6 +50,28 @@ def routes(gateway: Gateway) -> list[Route]:
         remember(gateway, response, name, secret)
         return response
 
+    async def asked_to_join(request: Request, status: int = 200, **told: Any) -> Response:
+        try:
+            user = await accounts.invited(gateway, request.path_params["secret"])
+        except (Refused, StoreUnavailable) as trouble:
+            refused = trouble if isinstance(trouble, Refused) else STORE_AWAY
+            return pages.page(request, "stopped.html", refused.problem.status, problem=problem_of(refused))
+        return pages.page(request, "join.html", status, user=user, **({"errors": {}, "problem": None} | told))
+
+    async def join(request: Request) -> Response:
+        form = await read_form(request, LARGEST_FORM_OF_STRANGERS)
+        password = form.get("password", "")
+        try:
+            check_origin(gateway, request)
+            user = await accounts.join(gateway, request.path_params["secret"], password)
+            secret = await session.sign_in(gateway, request, user.name, password)
+        except (Refused, StoreUnavailable) as trouble:
+            refused = trouble if isinstance(trouble, Refused) else STORE_AWAY
+            return await asked_to_join(request, refused.problem.status, **told_of(refused))
+        response = RedirectResponse("/webhooks", 303, {"cache-control": "no-store"})
+        remember(gateway, response, user.name, secret)
+        return response
+
     async def sign_out(request: Request) -> Response:
         response = RedirectResponse(
             "/sign-in", 303, {"cache-control": "no-store", "clear-site-data": '"cache"'}
@@ -69,6 +99,8 @@ def routes(gateway: Gateway) -> list[Route]:
     return [
         Route("/sign-in", ask),
         Route("/sign-in", sign_in, methods=["POST"]),
+        Route("/join/{secret}", asked_to_join),
+        Route("/join/{secret}", join, methods=["POST"]),
         Route("/sign-out", sign_out, methods=["POST"]),
         Route("/theme", theme, methods=["POST"]),
     ]

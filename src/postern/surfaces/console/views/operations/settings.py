@@ -81,16 +81,19 @@ async def delete_key(visit: Visit) -> Response:
 
 
 async def users(visit: Visit, status: int = 200, **context: Any) -> Response:
-    return _page(visit, "users", status, users=await visit.ask(accounts.users), **context)
+    return _page(visit, "users", status, users=await visit.ask(accounts.users), **({"made": None} | context))
 
 
 async def add_user(visit: Visit) -> Response:
+    """The one answer that holds the link of an invitation."""
     form = await visit.form()
     try:
-        await visit.ask(accounts.create_user, form.text("name"), form.get("password", ""), form.text("level"))
+        made = await visit.ask(
+            accounts.create_user, form.text("name"), form.get("password") or None, form.text("level")
+        )
     except Refused as refused:
         return await users(visit, refused.problem.status, values=form, **told_of(refused))
-    return visit.to("/settings/users", "user-added")
+    return await users(visit, made=made) if made.invitation else visit.to("/settings/users", "user-added")
 
 
 async def change_user(visit: Visit) -> Response:
