@@ -221,7 +221,7 @@ def test_a_link_invites_somebody_and_signs_them_in_once(visitor: Client, strange
     page = visitor.submit("/settings/users", {"name": "grace", "password": "", "level": "write"})
     (link,) = set(re.findall(r"/join/[A-Za-z0-9_-]{43}", page.text))
     assert (
-        "invited until" in visitor.get("/settings/users").text
+        "the link ends" in visitor.get("/settings/users").text
         and link not in visitor.get("/settings/users").text
     )
 
