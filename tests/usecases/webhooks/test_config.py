@@ -402,3 +402,10 @@ async def test_what_a_file_may_not_have_is_named_by_its_place(house: House) -> N
         assert errors == {"webhooks.0.authentication.token": expected}, reference
     refusal = await refused(apply(house, {"version": 1, "webhooks": [{}]}))
     assert refusal.detail == "Nothing was changed: the configuration is not valid."
+
+
+async def test_what_only_the_stored_webhook_shows_to_be_wrong_is_told_with_the_rest(house: House) -> None:
+    await apply(house, DOCUMENT)
+    change = edited(tags=[""], sendAgain={"account": "repos/a/b"})
+    errors = await fields_refused(apply(house, change))
+    assert sorted(errors) == ["webhooks.0.sendAgain.token", "webhooks.0.tags.0"]

@@ -103,6 +103,34 @@ async def test_a_change_sets_what_it_names_and_null_gives_the_default_back(house
     assert await house.noted() == ("webhook changed", made.id, changes)
     assert await fields_refused(change(house, made, {"name": None})) == {"name": "is required"}
     assert list(await fields_refused(change(house, made, {"authentication": None}))) == ["authentication"]
+
+
+@pytest.mark.parametrize(
+    ("patch", "fields"),
+    [
+        ({"name": "", "sendAgain": {"account": "repos/a/b"}}, "name sendAgain.token"),
+        ({"tags": [""], "authentication": {"method": "token"}}, "authentication.token tags.0"),
+        (
+            {"tags": ["a,b"], "authentication": {"presetVersion": 99}, "handshake": "morse"},
+            "authentication.presetVersion handshake tags.0",
+        ),
+        (
+            {"schedule": {"url": "ftp://a", "headers": ["A"]}, "names": 1, "payloadLimitBytes": 0},
+            "names payloadLimitBytes schedule.cron schedule.headers.A schedule.url",
+        ),
+        # Without the wrong one the others cannot be read.
+        ({"name": None, "sendAgain": {"account": 7}}, "name sendAgain.account sendAgain.token"),
+        ({"authentication": 7, "handshake": "meta"}, "authentication"),
+    ],
+)
+async def test_what_only_the_stored_webhook_shows_to_be_wrong_is_told_with_the_rest(
+    house: House, patch: dict[str, Any], fields: str
+) -> None:
+    made = await house.webhook(authentication=signed_by("stripe"))
+    before = await kept(house, made)
+    wrong = await fields_refused(change(house, made, patch))
+    assert sorted(wrong) == fields.split()
+    assert await kept(house, made) == before
     replaced = await change(house, made, {"tags": [], "rateLimit": None})
     assert (replaced.tags, replaced.rate_limit.burst) == ([], 200)
 

@@ -254,7 +254,7 @@ class ScheduleRequest(SettingRequest):
                 1 <= len(value) <= LONGEST_HEADER and value.isascii() and value.isprintable()
             ):
                 wrong[name] = f"a value has 1 to {LONGEST_HEADER} printable ASCII characters"
-            elif value is None and info.context is None:
+            elif value is None and (info.context is None or info.context.settings.schedule is None):
                 wrong[name] = "is required"
         if wrong:
             raise FieldsRefused(wrong)
