@@ -270,14 +270,16 @@ def a_folder_loads_none_of_its_files(package: Path) -> list[str]:
     return found
 
 
-def a_class_name_means_one_thing(package: Path) -> list[str]:
-    """What is asked and answered at the edge may be called as the concept of the core that it shows."""
+def a_type_name_means_one_thing(package: Path) -> list[str]:
+    """A class or an alias. What is asked and answered at the edge may be called as the concept of the core that it shows."""
     places: dict[str, list[str]] = {}
     for file, tree in sources(package):
         for node in statements(tree):
             if isinstance(node, ast.ClassDef):
                 is_shown = {name_of(getattr(base, "value", base)) for base in node.bases} & SHOWN
                 places.setdefault(node.name, []).append("" if is_shown else f"{file}:{node.lineno}")
+            elif isinstance(node, ast.Assign) and re.match(r"_?[A-Z]\w*[a-z]", name_of(node.targets[0])):
+                places.setdefault(name_of(node.targets[0]), []).append(f"{file}:{node.lineno}")
     found = []
     for name, where in places.items():
         others = [place for place in where if place]
@@ -307,7 +309,9 @@ PLANTED: dict[Rule, list[tuple[str, str]]] = {
         ("core/planted.py", '"""Reads a call.\n\n    What is left is dropped.\n"""'),
         ("core/planted.py", '"""Reads. What is left is dropped."""'),
     ],
-    a_class_name_means_one_thing: [
+    a_type_name_means_one_thing: [
+        ("usecases/planted.py", "class Step: ...\nif True:\n    Step = tuple[str, bool]"),
+        ("usecases/planted.py", "State = Literal['on']\nState = Literal['off']"),
         ("usecases/planted.py", "class Step: ...\nclass Other:\n    class Step: ..."),
     ],
     core_is_pure: [
@@ -431,7 +435,7 @@ def test_little_is_a_dictionary_of_anything() -> None:
     assert len(lines) <= 30, "\n".join(lines)
 
 
-MOST_LINES = {"src": 54_871, "tests": 53_750}
+MOST_LINES = {"src": 54_883, "tests": 53_750}
 """Of Python, as many as there are, up to the next 250. A commit that needs more raises its number here and says in its message
 what the lines are for and why none could go instead; one that takes lines away lowers it."""
 

@@ -88,7 +88,7 @@ OPEN = {
     "surfaces/http/states.py: Do": "each is a method's name, looked up when the module is loaded",
     "surfaces/http/states.py: Wait": "which of two is asked, and the others wait alike",
     "surfaces/rest/operations.py: ReferencedSecret.kind": "is shown as it is",
-    "usecases/alarms/telling.py: Moment": "which of two",
+    "usecases/alarms/telling.py: IncidentMoment": "which of two",
     "usecases/calls/receive.py: CallerState": "is asked for the one that is meant",
     "usecases/calls/views.py: Result": "is shown with its reason",
     "usecases/history/views/calls.py: Attempt.outcome": "is shown as it is",

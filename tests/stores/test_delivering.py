@@ -8,7 +8,7 @@ from sqlalchemy import event
 
 from postern.core.access.audit import AuditEntry
 from postern.core.answer import WorkflowResponse
-from postern.core.deliveries.delivery import Started, State, delivery_key
+from postern.core.deliveries.delivery import DeliveryState, Started, delivery_key
 from postern.core.history.invocation import Delivery, Entry
 from postern.core.problems import Gone, Refused
 from postern.stores.deliveries import deliveries
@@ -126,7 +126,7 @@ async def test_replays_in_opposite_orders_all_get_through(store: Store, second_s
 NOTE = AuditEntry("aud_1", NOW, "owner", "admin", "rejected call admitted", "", {})
 
 
-def admitted(rejected: Entry, state: State) -> Entry:
+def admitted(rejected: Entry, state: DeliveryState) -> Entry:
     id = rejected.invocation.id
     return Entry(rejected.invocation, Delivery(delivery_key(id, 1), id, WEBHOOK, 1, state, 0, NOW, {}, NOW))
 

@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from postern.core.problems import FieldsRefused
 
-Address = IPv4Address | IPv6Address
+IpAddress = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
 UNIX = "unix"
@@ -32,7 +32,7 @@ _LONGEST = 64
 _MAPPED = IPv6Network("::ffff:0:0/96")
 
 
-def read_address(text: str) -> Address | None:
+def read_address(text: str) -> IpAddress | None:
     """Returns None if the text is not an address. ``::ffff:a.b.c.d`` is read as the IPv4 address in it."""
     if len(text) > _LONGEST:
         return None
@@ -255,7 +255,7 @@ _GLOBAL_UNICAST = IPv6Network("2000::/3")
 _NAT64 = IPv6Network("64:ff9b::/96")
 
 
-def forbidden(address: str | Address) -> str | None:
+def forbidden(address: str | IpAddress) -> str | None:
     """Says why the gateway must not connect to this address, or returns None if it may."""
     # Not `ipaddress.is_global`: it differs between patch releases, and calls multicast and NAT64 global.
     found = read_address(address if isinstance(address, str) else str(address))

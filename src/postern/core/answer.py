@@ -13,12 +13,12 @@ JSON = (b"content-type", b"application/json")
 PROBLEM_JSON = (b"content-type", b"application/problem+json")
 NOSNIFF = (b"x-content-type-options", b"nosniff")
 
-Header = tuple[bytes, bytes]
+HeaderPair = tuple[bytes, bytes]
 
 
 class CallerAnswer(msgspec.Struct):
     status: int
-    headers: list[Header] = msgspec.field(default_factory=list)
+    headers: list[HeaderPair] = msgspec.field(default_factory=list)
     body: bytes = b""
 
 

@@ -28,13 +28,11 @@ from postern.usecases.deliveries.dispatch import measure
 from postern.usecases.operations.readiness import offer_writer_waiting, readiness
 from postern.usecases.runtime.gateway import Gateway
 
-App = Callable[..., Any]
-
-Numbers = Callable[[], Awaitable[str]]
+MetricsText = Callable[[], Awaitable[str]]
 """Asks all workers for their metrics."""
 
 
-def health_routes(gateway: Gateway, numbers: Numbers | None = None) -> list[Route]:
+def health_routes(gateway: Gateway, numbers: MetricsText | None = None) -> list[Route]:
     async def healthz(_: Request) -> Response:
         return JSONResponse({"status": "ok"})
 
@@ -116,7 +114,7 @@ class Envelope:
         await self._app(scope, receive, enveloped)
 
 
-def make_app(gateway: Gateway, addresses: ClientAddresses, numbers: Numbers | None = None) -> App:
+def make_app(gateway: Gateway, addresses: ClientAddresses, numbers: MetricsText | None = None) -> ASGIApp:
     mcp = McpEndpoint(gateway)
     beside = [
         *health_routes(gateway, numbers),
@@ -139,7 +137,7 @@ def make_app(gateway: Gateway, addresses: ClientAddresses, numbers: Numbers | No
     return watched(app)
 
 
-def watched(app: App) -> App:
+def watched(app: ASGIApp) -> ASGIApp:
     """Logs a defect, once, and answers it as a problem unless the answer has begun. uvicorn's own log is off,
     and Starlette raises again what its handlers have answered."""
 

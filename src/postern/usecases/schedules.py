@@ -45,7 +45,7 @@ LEASE = 120.0
 
 
 @dataclass
-class Outcome:
+class FetchOutcome:
     """The result of one fetch: what is recorded, and what the schedule has to know."""
 
     result: str
@@ -131,11 +131,11 @@ async def run(gateway: Gateway, claimed: ScheduleState) -> views.ScheduleRun | N
 
 async def _fetch(
     gateway: Gateway, webhook: StoredWebhook, setting: ScheduleSetting, claimed: ScheduleState
-) -> Outcome:
+) -> FetchOutcome:
     try:
         compiled = compile_webhook(webhook)
     except ValueError as error:  # a secret cannot be decrypted any more
-        return Outcome("failed", str(error))
+        return FetchOutcome("failed", str(error))
     compiled.answer_timeout = None  # nobody waits
     url = setting.url
     shown, host = url.partition("?")[0], urlsplit(url).hostname or ""
@@ -146,11 +146,11 @@ async def _fetch(
     )
     headers = {name: webhook.secrets[SECRET_PREFIX + name.lower()].value.decode() for name in setting.headers}
 
-    def failed(reason: str, status: int = 0, asked_for: float | None = None) -> Outcome:
+    def failed(reason: str, status: int = 0, asked_for: float | None = None) -> FetchOutcome:
         step: Step = ("schedule", False, f"fetched {shown}: {reason}")
         call = Call("GET", shown.encode("ascii", "replace"), b"", (), b"", host, gateway.clock())
         entry = _entry(gateway, compiled, call, Verdict("rejected", "fetch_failed", reason, [step]), status)
-        return Outcome("failed", reason, [entry], asked_for=asked_for)
+        return FetchOutcome("failed", reason, [entry], asked_for=asked_for)
 
     if gateway.outbound.fetch is None:
         return failed("this process cannot fetch")
@@ -164,13 +164,13 @@ async def _fetch(
     except FetchTrouble as trouble:
         return failed(trouble.detail, trouble.status or 0)
     if fetched.status == 304 and before is not None:
-        return Outcome("unchanged", "the source answered 304")
+        return FetchOutcome("unchanged", "the source answered 304")
     if not 200 <= fetched.status < 300:
         wait = fetched.retry_after(gateway.clock())
         return failed(f"the source answered {fetched.status}", fetched.status, wait)
     now_seen = seen(fetched.header("etag"), fetched.header("last-modified"), fetched.body)
     if before is not None and not changed(before, now_seen):
-        return Outcome("unchanged", "the answer is the same as before", seen=now_seen)
+        return FetchOutcome("unchanged", "the answer is the same as before", seen=now_seen)
     arrived = Call(
         "GET", shown.encode("ascii", "replace"), b"", fetched.headers, fetched.body, host, gateway.clock()
     )
@@ -178,7 +178,7 @@ async def _fetch(
     if isinstance(calls, str):
         return failed(calls, fetched.status)
     if not calls:
-        return Outcome("empty", "an empty array", seen=now_seen)
+        return FetchOutcome("empty", "an empty array", seen=now_seen)
     came = f"fetched {shown}: {fetched.status}, {len(fetched.body)} bytes"
     entries = []
     for number, call in enumerate(calls, 1):
@@ -187,11 +187,11 @@ async def _fetch(
         entries.append(_entry(gateway, compiled, call, verdict, fetched.status))
     rejected = [entry for entry in entries if entry.delivery is None]
     if len(rejected) == len(entries):
-        return Outcome("failed", rejected[0].invocation.detail, entries)
+        return FetchOutcome("failed", rejected[0].invocation.detail, entries)
     reason = ""
     if rejected:
         reason = f"{len(rejected)} of {len(entries)} elements rejected: {rejected[0].invocation.detail}"
-    return Outcome("accepted", reason, entries, seen=now_seen)
+    return FetchOutcome("accepted", reason, entries, seen=now_seen)
 
 
 def _entry(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict, status: int) -> Entry:
@@ -200,7 +200,7 @@ def _entry(gateway: Gateway, webhook: Webhook, call: Call, verdict: Verdict, sta
     return entry
 
 
-def _note(webhook: StoredWebhook, run: ScheduleRun, outcome: Outcome) -> None:
+def _note(webhook: StoredWebhook, run: ScheduleRun, outcome: FetchOutcome) -> None:
     for entry in outcome.entries:
         made = entry.invocation
         call_counts.add(webhook.id, made.outcome, made.code, made.duration_us / 1_000_000, waited=False)

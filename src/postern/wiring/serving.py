@@ -94,13 +94,13 @@ async def serve(settings: Settings, slot: WorkerSlot | None = None, lines: DevLi
                         )
 
 
-Work = Callable[[], Coroutine[Any, Any, None]]
+ServiceRun = Callable[[], Coroutine[Any, Any, None]]
 
 
 class Service(NamedTuple):
     """Work that goes on while the gateway serves. Where it ends before by an error, the log says so then."""
 
-    run: Work
+    run: ServiceRun
     stop: Callable[[], None] | None = None
     """Asks it to end, which is waited for: a round of it writes more than once, and a half of it would stay. Without this it is
     cut off, wherever it is."""
@@ -113,7 +113,7 @@ class Service(NamedTuple):
 
 @asynccontextmanager
 async def _services(gateway: Gateway, lines: DevLines | None) -> AsyncIterator[None]:
-    watches: list[Work] = [
+    watches: list[ServiceRun] = [
         gateway.runtime.follow_changes,
         partial(gateway.store.listen, gateway.runtime.hear),
         partial(readiness.watch, gateway),

@@ -22,7 +22,7 @@ from postern.core.problems import Refused
 from postern.identity import time_of
 from postern.settings import Settings
 from postern.surfaces.console.views.history import beside, files, listing, live, replays
-from postern.surfaces.console.visit import View, Visit
+from postern.surfaces.console.visit import ViewFunction, Visit
 from postern.usecases.answers import Time
 from postern.usecases.deliveries import replays as plans
 from postern.usecases.deliveries.views import ReplayedCalls
@@ -71,7 +71,7 @@ async def ids(desk: Desk) -> dict[str, str]:
     return {**made, "rejected": rejected.id, "orders": orders, "guarded": guarded}
 
 
-async def asked(desk: Desk, view: View, query: dict[str, str]) -> str:
+async def asked(desk: Desk, view: ViewFunction, query: dict[str, str]) -> str:
     async def stays() -> Message:
         await asyncio.Event().wait()
         raise AssertionError
@@ -179,7 +179,7 @@ async def test_marked_calls_are_asked_for_and_told_on_the_page_of_a_replay(
     planned = (await plans.listing(desk.gateway, ACTOR)).items[0]
     assert (led, planned.state, planned.count) == (f"/replays/{planned.id}", "planned", 2)
 
-    async def page(view: View) -> tuple[int, str]:
+    async def page(view: ViewFunction) -> tuple[int, str]:
         scope = {"type": "http", "method": "POST", "path": "/", "headers": [], "query_string": b""}
         request = Request(scope | {"path_params": {"replay": planned.id}})
         answer = await view(Visit(request, desk.gateway, ACTOR, []))

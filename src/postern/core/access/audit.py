@@ -7,7 +7,7 @@ from msgspec import Struct, field
 from postern.core.access.accounts import Level
 from postern.core.moment import Time
 
-Changes = dict[str, Any]
+AuditedChanges = dict[str, Any]
 """By the name of the changed field: its value before and after; of a secret, only that it was set."""
 
 
@@ -18,4 +18,4 @@ class AuditEntry(Struct, frozen=True, rename="camel"):
     level: Level
     action: str
     subject: str
-    changes: Changes = field(default_factory=dict)
+    changes: AuditedChanges = field(default_factory=dict)

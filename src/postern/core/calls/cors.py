@@ -2,7 +2,7 @@
 
 import re
 
-from postern.core.answer import Header
+from postern.core.answer import HeaderPair
 from postern.core.calls.call import Call
 
 _EXACT = re.compile(r"https?://(\[[0-9a-f:.]+\]|[a-z0-9]([a-z0-9.-]*[a-z0-9])?)(:\d{1,5})?")
@@ -45,7 +45,7 @@ class Cors:
             or (len(origin) < 300 and any(pattern.fullmatch(origin) for pattern in self._wild))
         )
 
-    def headers(self, call: Call) -> list[Header]:
+    def headers(self, call: Call) -> list[HeaderPair]:
         """Every answer of this webhook has them, errors too: without them a page's script cannot read the reason."""
         origin = call.first_header(b"origin")
         vary = [(b"vary", b"Origin")]
@@ -60,7 +60,7 @@ class Cors:
             (b"access-control-expose-headers", b"X-Invocation-Id, Retry-After"),
         ]
 
-    def preflight(self, call: Call) -> list[Header]:
+    def preflight(self, call: Call) -> list[HeaderPair]:
         """The headers for a browser that asks before it sends."""
         asked = call.first_header(b"access-control-request-headers") or b"content-type"
         names = asked if _HEADER_NAMES.fullmatch(asked) else b"content-type"

@@ -11,7 +11,7 @@ from postern.core.answer import WorkflowResponse
 
 FIELD_NAMES = ("fieldOne", "fieldTwo", "fieldThree", "fieldFour")
 
-State = Literal["queued", "held", "started", "completed", "failed", "lost", "dropped"]
+DeliveryState = Literal["queued", "held", "started", "completed", "failed", "lost", "dropped"]
 """``started``: its runs are at work, or nobody knows how they ended. ``failed``: it could not be started, or a run failed
 (then it has a ``started_at``). ``lost``: the engine has taken it, and no longer knows it."""
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from postern.core.calls.paths import Path, extended
 
-Kind = Literal["added", "removed", "changed"]
+DifferenceKind = Literal["added", "removed", "changed"]
 
 MOST = 300
 """Differences that are shown; more are counted."""
@@ -26,7 +26,7 @@ MOST_LINES = 400
 @dataclass(frozen=True, slots=True)
 class Difference:
     place: str
-    kind: Kind
+    kind: DifferenceKind
     before: str | None = field(repr=False)
     after: str | None = field(repr=False)
 
@@ -40,7 +40,7 @@ class Differences(Struct):
     def add(self, place: str, before: str | None, after: str | None) -> None:
         self.count += 1
         if self.has_room:
-            kind: Kind = "added" if before is None else "removed" if after is None else "changed"
+            kind: DifferenceKind = "added" if before is None else "removed" if after is None else "changed"
             was, now = (None if one is None else _short(one) for one in (before, after))
             self.items.append(Difference(_short(place), kind, was, now))
 

@@ -8,7 +8,7 @@ import msgspec
 from postern.core.answer import WorkflowResponse
 from postern.core.calls.call import Call
 from postern.core.calls.content import RECORDED, Payload, UnreadableContent, read_object
-from postern.core.deliveries.delivery import Logged, State
+from postern.core.deliveries.delivery import DeliveryState, Logged
 from postern.core.documents import DAMAGED, read_kept
 from postern.core.history.marks import Bookmark, EditedFrom
 
@@ -161,7 +161,7 @@ class Delivery(msgspec.Struct):
     invocation_id: str
     webhook_id: str
     emission: int
-    state: State
+    state: DeliveryState
     attempts: int
     next_at: float
     fields: dict[str, str]

@@ -65,14 +65,14 @@ class HandshakeAnswer(msgspec.Struct):
 Reply = HandshakeAnswer | Unproven | None
 
 
-Step = Callable[[Call, "Handshake"], Reply]
+HandshakeStep = Callable[[Call, "Handshake"], Reply]
 
 
 class HandshakeSteps(msgspec.Struct, frozen=True):
     """The questions to a call before its credential is checked and after, and the methods beside POST by which it comes."""
 
-    before: Step | None = None
-    after: Step | None = None
+    before: HandshakeStep | None = None
+    after: HandshakeStep | None = None
     methods: frozenset[str] = frozenset()
 
 

@@ -15,7 +15,7 @@ from postern.core.calls.call import Call
 from postern.core.calls.content import ANYTHING, UnreadableContent, read_object
 from postern.core.calls.paths import InvalidPath, Path, as_text, parse_path, walk, walk_members
 
-Kind = Literal["header", "query", "body", "item"]
+PlaceKind = Literal["header", "query", "body", "item"]
 Find = Callable[[Call], list[bytes]]
 
 _HEADER = re.compile(r"[!#$%&'+.^_`|~0-9A-Za-z-]{1,100}\*?")
@@ -30,7 +30,7 @@ class InvalidReference(ValueError):
 class Ref(Struct, frozen=True):
     """One place in a call. ``name`` is in lower case for headers, and verbatim for all else."""
 
-    kind: Kind
+    kind: PlaceKind
     name: str
     is_glob: bool = False
     path: Path = ()

@@ -24,7 +24,7 @@ is_short_code = re.compile(r"[0-9A-Za-z]{22}").fullmatch
 SLOWEST_RATE = 0.00001
 """Calls a second. At much smaller rates the waits are too long to be counted, and nothing would be limited."""
 
-Problem = Callable[[str], str | None]
+ProblemOf = Callable[[str], str | None]
 """Says what is wrong with a text, or returns None."""
 
 
@@ -38,7 +38,7 @@ class Bounds(Struct, frozen=True, kw_only=True):
     """Gives the value as it is stored, or raises ``ValueError``."""
 
 
-def without(problem: Problem) -> Callable[[str], str]:
+def without(problem: ProblemOf) -> Callable[[str], str]:
     def check(value: str) -> str:
         if found := problem(value):
             raise ValueError(found)
@@ -47,7 +47,7 @@ def without(problem: Problem) -> Callable[[str], str]:
     return check
 
 
-def each_without(problem: Problem) -> Callable[[list[str]], list[str]]:
+def each_without(problem: ProblemOf) -> Callable[[list[str]], list[str]]:
     def check(values: list[str]) -> list[str]:
         wrong = {str(place): found for place, value in enumerate(values) if (found := problem(value))}
         if wrong:

@@ -13,13 +13,13 @@ from postern.core.webhooks.grouping import NO_FOLDER, is_inside
 from postern.core.webhooks.settings import SignatureAuthentication, WebhookSettings
 from postern.core.webhooks.stored import StoredWebhook, UnreadableWebhook
 
-State = Literal["enabled", "held", "disabled", "failing", "never_called"]
+WebhookState = Literal["enabled", "held", "disabled", "failing", "never_called"]
 Sort = Literal["created", "failing", "name", "folder", "last_call", "last_day"]
 """First come: the newest; those with most trouble; A; by folder, then name; the last called; the most called."""
 SORTS: tuple[Sort, ...] = get_args(Sort)
-Action = Literal["enable", "disable", "hold", "release", "tag", "untag", "move", "delete"]
+WebhookAction = Literal["enable", "disable", "hold", "release", "tag", "untag", "move", "delete"]
 """The actions on many webhooks at once."""
-ACTIONS: tuple[Action, ...] = get_args(Action)
+ACTIONS: tuple[WebhookAction, ...] = get_args(WebhookAction)
 
 SCHEDULE = "schedule"
 """Asked for instead of a sender: the webhooks that fetch by themselves."""
@@ -83,7 +83,7 @@ class WebhookFilter(Struct, frozen=True):
     search: str = ""
     """Part of the name, the folder or a tag, or the whole id, path or short code; with a * in it, the whole name."""
     sender: str = ""
-    state: State | None = None
+    state: WebhookState | None = None
     tag: str = ""
     folder: str = ""
     """This folder, or one inside it; with ``alone`` the folder itself."""

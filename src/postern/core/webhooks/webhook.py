@@ -9,7 +9,7 @@ from postern.core.address import Allowlist
 from postern.core.calls.content import PAYLOAD_LIMIT, PLAIN, Mapping, Payload, TakenBodies
 from postern.core.calls.cors import Cors
 from postern.core.calls.paths import Path, walk_members
-from postern.core.deliveries.delivery import State
+from postern.core.deliveries.delivery import DeliveryState
 from postern.core.signatures.credential import Credential, VerifiedCall
 from postern.core.signatures.handshake import Handshake
 from postern.core.signatures.redact import Mask
@@ -84,7 +84,7 @@ class Webhook:
     allowed_methods: frozenset[str] = field(init=False)
 
     @property
-    def first_state(self) -> State:
+    def first_state(self) -> DeliveryState:
         """The state of a delivery that is made now."""
         return "held" if self.held else "queued"
 

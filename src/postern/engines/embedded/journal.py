@@ -25,7 +25,7 @@ from postern.private_files import sync
 log = logging.getLogger("postern.engine")
 
 T = TypeVar("T")
-Change = Callable[[sqlite3.Connection], Any]
+JournalChange = Callable[[sqlite3.Connection], Any]
 
 LARGEST_GROUP = 1_000
 SOON = 0.01
@@ -73,7 +73,7 @@ class JournalLost(JournalUnavailable):
 
 
 class _Pending(Struct):
-    change: Change
+    change: JournalChange
     before_commit: Callable[[Any], None] | None
     done: Callable[[Any], None]
     insist: bool

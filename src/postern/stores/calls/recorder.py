@@ -16,7 +16,7 @@ from msgspec.structs import astuple, replace
 from sqlalchemy import Connection, func, select, update
 
 from postern.core.answer import WorkflowResponse
-from postern.core.deliveries.delivery import Logged, State, delivery_key
+from postern.core.deliveries.delivery import DeliveryState, Logged, delivery_key
 from postern.core.documents import DAMAGED, read_kept
 from postern.core.history.invocation import Delivery, Entry, Invocation, Receipt
 from postern.core.history.volume import UNKEPT
@@ -180,7 +180,7 @@ def emit(
     connection: Connection,
     invocation_id: str,
     fields: dict[str, str],
-    state: State,
+    state: DeliveryState,
     now: float,
     asked_by: str,
     replay_id: str | None = None,

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import BigInteger, Connection, bindparam, func, select, update
 
-from postern.core.deliveries.delivery import Logged, Started, State
+from postern.core.deliveries.delivery import DeliveryState, Logged, Started
 from postern.core.documents import read_kept
 from postern.core.history.invocation import Delivery
 from postern.stores.calls.recorder import delivery_of
@@ -151,7 +151,9 @@ class Deliveries(Repository):
         return await self._writer.write(lambda connection: connection.execute(due).rowcount)
 
     @writes
-    def unhold(self, connection: Connection, webhook_id: str, state: State, now: float, limit: int) -> int:
+    def unhold(
+        self, connection: Connection, webhook_id: str, state: DeliveryState, now: float, limit: int
+    ) -> int:
         """Makes the oldest of what is held due, or drops it. Returns how many. They keep their times and their order."""
         oldest = (
             select(deliveries.c.key)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, select
 
 from postern.core.access.audit import AuditEntry
-from postern.core.deliveries.delivery import State
+from postern.core.deliveries.delivery import DeliveryState
 from postern.core.history.invocation import Delivery, Entry, Invocation
 from postern.core.history.marks import EditedFrom
 from postern.core.problems import Gone, Refused
@@ -36,7 +36,7 @@ class Emissions(Repository):
         invocation_id: str,
         fields: dict[str, str],
         now: float,
-        state: State,
+        state: DeliveryState,
         asked_by: str,
         sample: bytes | None = None,
         note: AuditEntry | None = None,

@@ -6,7 +6,7 @@ import msgspec
 from sqlalchemy import ColumnElement, Connection, Row, and_, case, exists, func, insert, or_, select, update
 
 from postern.core.access.audit import AuditEntry
-from postern.core.deliveries.delivery import State
+from postern.core.deliveries.delivery import DeliveryState
 from postern.core.history.invocation import HistoryFilter
 from postern.core.history.replay import Replay, ReplayState, Values
 from postern.stores.access.audit import changed_one, write_note
@@ -21,7 +21,7 @@ from postern.stores.sql.wake import DUE, announce
 
 _filter = msgspec.json.Decoder(HistoryFilter)
 
-Start = tuple[str, dict[str, str], State]
+ReplayStart = tuple[str, dict[str, str], DeliveryState]
 
 
 class Replays(Repository):
@@ -161,7 +161,7 @@ class Replays(Repository):
         self,
         connection: Connection,
         replay: Replay,
-        starts: list[Start],
+        starts: list[ReplayStart],
         skipped: int,
         position: str,
         now: float,

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, bindparam, func, literal_column, null, select, update
 
-from postern.core.deliveries.delivery import End, State
+from postern.core.deliveries.delivery import DeliveryState, End
 from postern.core.history.invocation import AnswerHeard, HistoryFilter
 from postern.core.history.volume import LATENCY_BOUNDS_MS, end_name, latency_bucket
 from postern.stores.calls.recorder import count_volume
@@ -17,7 +17,7 @@ from postern.stores.sql.repository import Repository, reads, writes
 from postern.stores.sql.tables import answers, deliveries, invocations
 from postern.stores.sql.upsert import insert_missing
 
-Counted = Mapping[tuple[str, str, int], int]
+EndCounts = Mapping[tuple[str, str, int], int]
 """Counts by webhook, name and latency bucket."""
 
 _NOT_OVER = deliveries.c.state.in_([literal_column("'started'"), literal_column("'lost'")])
@@ -35,7 +35,7 @@ MOST_COUNTED = 1_000
 
 
 class Claimed(NamedTuple):
-    state: State
+    state: DeliveryState
     started_at: float
 
 
@@ -55,7 +55,7 @@ class EndingStore(Repository):
         connection: Connection,
         answered: list[AnswerHeard],
         ends: Mapping[str, End],
-        counted: Counted,
+        counted: EndCounts,
         now: float,
     ) -> EndingsWritten:
         if answered:
@@ -81,7 +81,7 @@ class EndingStore(Repository):
         return await self._writer.write(job)
 
     @writes
-    def ask_again(self, connection: Connection, asked: Mapping[str, tuple[State, float]]) -> None:
+    def ask_again(self, connection: Connection, asked: Mapping[str, tuple[DeliveryState, float]]) -> None:
         """Writes down that these have not ended: their states, and when the engine is asked again."""
         values = [{"of": key, "to": to, "at": milliseconds(at)} for key, (to, at) in sorted(asked.items())]
         connection.execute(_ASKED, values)
@@ -95,7 +95,7 @@ class EndingStore(Repository):
 
 
 def write_ends(
-    connection: Connection, ends: Mapping[str, End], now: float, counted: Counted | None = None
+    connection: Connection, ends: Mapping[str, End], now: float, counted: EndCounts | None = None
 ) -> EndingsWritten:
     written, ended = _end(connection, ends) if ends else (EndingsWritten(set(), set()), Counter())
     _count(connection, counted or {}, ended, int(now // 60))
@@ -139,7 +139,7 @@ def _as_they_are(connection: Connection, keys: list[str]) -> list[tuple[str, str
 
 
 def _count(
-    connection: Connection, counted: Counted, ended: Counter[tuple[str, str, int]], minute: int
+    connection: Connection, counted: EndCounts, ended: Counter[tuple[str, str, int]], minute: int
 ) -> None:
     volume: dict[tuple[str, int, str], list[int]] = {}
     for (webhook_id, name, bucket), count in (Counter(counted) + ended).items():

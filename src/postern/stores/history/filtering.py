@@ -49,7 +49,7 @@ MANY = 20_000
 _NOT_STARTED = ("rejected", "duplicate", "handshake")
 _USUAL = set(statuses_of("delivered"))
 
-Condition = tuple[ColumnElement[bool], bool]
+SqlCondition = tuple[ColumnElement[bool], bool]
 """And whether whoever asks it finds the next call that meets it without going through others that do not."""
 
 
@@ -74,7 +74,7 @@ def conditions_of(
     return [condition for condition, _ in asked], all(indexed for _, indexed in asked)
 
 
-def _received(connection: Connection, wanted: HistoryFilter) -> Iterator[Condition]:
+def _received(connection: Connection, wanted: HistoryFilter) -> Iterator[SqlCondition]:
     if wanted.webhook_id is not None:
         # Where a value leads to the calls, the index of the webhook's must not be taken instead.
         column = invocations.c.webhook_id
@@ -104,7 +104,7 @@ def _between(
         yield or_(id < end, id >= yet_to_come) if "" < noticed < end else id < end
 
 
-def _with_status(connection: Connection, wanted: HistoryFilter, all_of_them: bool) -> Iterator[Condition]:
+def _with_status(connection: Connection, wanted: HistoryFilter, all_of_them: bool) -> Iterator[SqlCondition]:
     status = wanted.status
     if status is None:
         return
@@ -125,7 +125,7 @@ def _with_status(connection: Connection, wanted: HistoryFilter, all_of_them: boo
         yield invocations.c.id.in_(there), True
 
 
-def _with_error(connection: Connection, wanted: HistoryFilter, all_of_them: bool) -> Iterator[Condition]:
+def _with_error(connection: Connection, wanted: HistoryFilter, all_of_them: bool) -> Iterator[SqlCondition]:
     if wanted.error is None:
         return
     yield from _with_status(connection, HistoryFilter(status="failed"), all_of_them)
@@ -136,7 +136,7 @@ def _with_error(connection: Connection, wanted: HistoryFilter, all_of_them: bool
     yield _value_of_newest(deliveries.c.error).like("%".join(texts), escape="\\"), True
 
 
-def _with_code(wanted: HistoryFilter) -> Iterator[Condition]:
+def _with_code(wanted: HistoryFilter) -> Iterator[SqlCondition]:
     if wanted.code is None:
         return
     yield invocations.c.code == wanted.code, True
@@ -145,7 +145,7 @@ def _with_code(wanted: HistoryFilter) -> Iterator[Condition]:
         yield and_(invocations.c.outcome == outcome, UNUSUAL_INVOCATIONS), True
 
 
-def _answered(connection: Connection, wanted: HistoryFilter, all_of_them: bool) -> Iterator[Condition]:
+def _answered(connection: Connection, wanted: HistoryFilter, all_of_them: bool) -> Iterator[SqlCondition]:
     """No call is recorded with a status of 5xx: a caller that hears one has waited."""
     if wanted.answer is None:
         return
@@ -171,7 +171,7 @@ def _statuses(answer: str) -> tuple[int, int]:
     return (int(answer[0]) * 100, int(answer[0]) * 100 + 99) if answer.endswith("xx") else (int(answer),) * 2
 
 
-def _with_values(connection: Connection, wanted: HistoryFilter, all_of_them: bool) -> Iterator[Condition]:
+def _with_values(connection: Connection, wanted: HistoryFilter, all_of_them: bool) -> Iterator[SqlCondition]:
     """Mapped values, event names and addresses, which are entries of an index."""
     for beginning in _beginnings(wanted):
         within = call_values.c.value.between(beginning, beginning + b"\xff")  # no text in UTF-8 has this byte
@@ -189,7 +189,7 @@ def _with_values(connection: Connection, wanted: HistoryFilter, all_of_them: boo
         yield found.correlate(invocations).exists(), True
 
 
-def _containing(connection: Connection, wanted: HistoryFilter) -> Iterator[Condition]:
+def _containing(connection: Connection, wanted: HistoryFilter) -> Iterator[SqlCondition]:
     holds = _in_sqlite if connection.dialect.name == "sqlite" else _in_postgres
     if wanted.header:
         yield holds(invocations.c.headers, in_headers(part_of(wanted.header)).decode()), False

@@ -17,7 +17,7 @@ from typing import Any
 from sqlalchemy import Connection, Dialect, Executable, LargeBinary, Table
 from sqlalchemy.exc import DBAPIError
 
-Rows = Sequence[Sequence[Any]]
+ValueRows = Sequence[Sequence[Any]]
 
 Parameters = dict[str, Any]
 """A statement's parameters by name, or a row by column."""
@@ -31,7 +31,7 @@ _BINARY = {
 }
 
 
-def insert_rows(connection: Connection, table: Table, columns: tuple[str, ...], rows: Rows) -> None:
+def insert_rows(connection: Connection, table: Table, columns: tuple[str, ...], rows: ValueRows) -> None:
     if connection.dialect.name == "sqlite":
         _insert(connection, table, columns, rows)
     else:
@@ -111,7 +111,7 @@ def in_the_driver(connection: Connection, statement: str) -> Iterator[Any]:
 _ROWS_A_STATEMENT = (64, 32, 16, 8, 4, 2, 1)
 
 
-def _insert(connection: Connection, table: Table, columns: tuple[str, ...], rows: Rows) -> None:
+def _insert(connection: Connection, table: Table, columns: tuple[str, ...], rows: ValueRows) -> None:
     # Many rows a statement, not executemany: the driver gives up the interpreter lock for every statement,
     # and a busy event loop takes up to a switch interval to give it back.
     columns, rows = _without_empty_columns(table, columns, rows)
@@ -131,8 +131,8 @@ def _insert(connection: Connection, table: Table, columns: tuple[str, ...], rows
 
 
 def _without_empty_columns(
-    table: Table, columns: tuple[str, ...], rows: Rows
-) -> tuple[tuple[str, ...], Rows]:
+    table: Table, columns: tuple[str, ...], rows: ValueRows
+) -> tuple[tuple[str, ...], ValueRows]:
     """Leaves out the columns that are empty in every row: the driver looks for an adapter of each None, too."""
     empty = [place for place in _nullable_places(table, columns) if all(row[place] is None for row in rows)]
     if not empty:
@@ -166,7 +166,7 @@ def _names(table: Table, columns: tuple[str, ...]) -> str:
     return ", ".join(f'"{table.c[key].name}"' for key in columns)
 
 
-def _copy(connection: Connection, table: Table, columns: tuple[str, ...], rows: Rows) -> None:
+def _copy(connection: Connection, table: Table, columns: tuple[str, ...], rows: ValueRows) -> None:
     statement, types = _copy_statement(table, columns)
     with (
         in_the_driver(connection, statement) as driver,

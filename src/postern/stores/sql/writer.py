@@ -50,7 +50,7 @@ class Share(Struct, frozen=True):
 
 
 Work = Entry | Share | Job
-Done = Callable[[Any], None]
+WhenWritten = Callable[[Any], None]
 """Called in the event loop with the result, or with the exception that is it."""
 
 MOST_WAITING = 20_000
@@ -118,10 +118,10 @@ class Writer:
         self._record_all = record_all
         self._between_commits = between_commits
         self.commits = Commits()
-        self._gathered: list[tuple[Work, Done]] = []
+        self._gathered: list[tuple[Work, WhenWritten]] = []
         self._at_work = False
         """The thread has a batch, or will have one when the loop has gone round."""
-        self._handed_over: queue.SimpleQueue[list[tuple[Work, Done]] | None] = queue.SimpleQueue()
+        self._handed_over: queue.SimpleQueue[list[tuple[Work, WhenWritten]] | None] = queue.SimpleQueue()
         self.waiting = 0
         self._bytes = 0
         self._connection: Connection | None = None
@@ -166,7 +166,7 @@ class Writer:
         self._gather(work, partial(_settle, future), urgent)
         return future
 
-    def _gather(self, work: Work, done: Done, urgent: bool = True) -> None:
+    def _gather(self, work: Work, done: WhenWritten, urgent: bool = True) -> None:
         self.waiting += 1
         self._gathered.append((work, done))
         if urgent:
@@ -189,7 +189,7 @@ class Writer:
         batch, self._gathered = self._gathered[:LARGEST_BATCH], self._gathered[LARGEST_BATCH:]
         self._handed_over.put(batch)
 
-    def _done(self, batch: list[tuple[Work, Done]], results: list[Any]) -> None:
+    def _done(self, batch: list[tuple[Work, WhenWritten]], results: list[Any]) -> None:
         self._at_work = False
         self.waiting -= len(batch)
         for (work, done), result in zip(batch, results, strict=True):

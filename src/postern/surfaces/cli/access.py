@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from postern.core.access.accounts import LEVELS
-from postern.core.access.audit import Changes
+from postern.core.access.audit import AuditedChanges
 from postern.surfaces.cli.files import read_or_ask, read_secret
 from postern.surfaces.cli.gateway.api import api
 from postern.surfaces.cli.options import Choice, Group, command, limit_option
@@ -135,7 +135,7 @@ def audit(subject: str | None, limit: int, cursor: str | None) -> None:
     )
 
 
-def _changes(changes: Changes) -> str:
+def _changes(changes: AuditedChanges) -> str:
     def in_words(change: Any) -> str:
         if isinstance(change, dict) and change.keys() == {"before", "after"}:
             return f"{json.dumps(change['before'], ensure_ascii=False)} → {json.dumps(change['after'], ensure_ascii=False)}"

@@ -5,7 +5,7 @@ from typing import get_args
 import click
 
 from postern.core.history.invocation import STATUSES
-from postern.core.webhooks.listing import State
+from postern.core.webhooks.listing import WebhookState
 from postern.surfaces.cli.develop.senders import complete_sender
 from postern.surfaces.cli.options import Choice, Options, together
 
@@ -33,7 +33,9 @@ WEBHOOKS: Options = {
         help="Only those that this sender calls, like shopify; or token, none, schedule.",
     ),
     "state": click.option(
-        "--state", type=Choice(get_args(State)), help=f"Only these: {', '.join(get_args(State))}."
+        "--state",
+        type=Choice(get_args(WebhookState)),
+        help=f"Only these: {', '.join(get_args(WebhookState))}.",
     ),
     "tag": "Only those with this tag.",
     "folder": "Only those in this folder or one inside it; - for those that are in none.",

@@ -12,8 +12,8 @@ from markupsafe import Markup, escape
 
 from postern.core.calls.call import query_pairs
 
-Kind = Literal["none", "json", "form", "xml", "text", "binary"]
-ENDINGS: dict[Kind, str] = {"json": "json", "form": "txt", "xml": "xml", "text": "txt"}
+BodyKind = Literal["none", "json", "form", "xml", "text", "binary"]
+ENDINGS: dict[BodyKind, str] = {"json": "json", "form": "txt", "xml": "xml", "text": "txt"}
 """Endings of files; the others are .bin."""
 
 MOST_SHOWN = 20_000
@@ -23,7 +23,7 @@ HEX_BYTES = 1_024
 _LOOKED_AT = 4_096
 
 
-def kind_of(headers: Sequence[Sequence[str]], body: bytes) -> Kind:
+def kind_of(headers: Sequence[Sequence[str]], body: bytes) -> BodyKind:
     """Tells the kind by the bytes, and by the content type only where they do not show it: senders name types wrongly."""
     if not body:
         return "none"

@@ -17,7 +17,7 @@ from postern.core.problems import Refused
 from postern.observe.logs import log
 from postern.surfaces.console import pages
 from postern.surfaces.console.routes import VIEWS
-from postern.surfaces.console.visit import View, Visit
+from postern.surfaces.console.visit import ViewFunction, Visit
 from postern.usecases.history import history as calls
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.webhooks import listing as known
@@ -50,7 +50,7 @@ async def rehearse(gateway: Gateway) -> None:
         log.exception("a page failed in its rehearsal")
 
 
-async def acts(gateway: Gateway) -> list[tuple[View, dict[str, str]]]:
+async def acts(gateway: Gateway) -> list[tuple[ViewFunction, dict[str, str]]]:
     """Each page, and what its address names: the newest webhook and the newest call."""
     newest = await known.listing(gateway, ACTOR, 1)
     latest = await calls.listing(gateway, ACTOR, HistoryFilter(), 1)

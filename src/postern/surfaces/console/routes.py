@@ -23,10 +23,10 @@ from postern.surfaces.console.views.webhooks import (
 )
 from postern.surfaces.console.views.webhooks import listing as webhooks
 from postern.surfaces.console.views.webhooks import settings as own_settings
-from postern.surfaces.console.visit import View, route
+from postern.surfaces.console.visit import ViewFunction, route
 from postern.usecases.runtime.gateway import Gateway
 
-VIEWS: list[tuple[str, str, View]] = [
+VIEWS: list[tuple[str, str, ViewFunction]] = [
     ("GET", "/webhooks", webhooks.listing),
     ("GET", "/webhooks/rows", webhooks.rows),
     ("GET", "/webhooks/choices", picker.choices),

@@ -37,7 +37,7 @@ LONGEST_NUMBER = 15
 P = ParamSpec("P")
 T = TypeVar("T")
 
-Context = dict[str, Any]
+PageValues = dict[str, Any]
 """The values that fill a template."""
 
 
@@ -170,10 +170,10 @@ async def read_pairs(request: Request, largest: int = LARGEST_FORM) -> list[tupl
         raise Refused("payload_too_large", f"the form has more than {MOST_FIELDS} fields") from None
 
 
-View = Callable[[Visit], Awaitable[Response]]
+ViewFunction = Callable[[Visit], Awaitable[Response]]
 
 
-def route(gateway: Gateway, method: str, path: str, view: View) -> Route:
+def route(gateway: Gateway, method: str, path: str, view: ViewFunction) -> Route:
     async def endpoint(request: Request) -> Response:
         try:
             check_origin(gateway, request)
@@ -212,7 +212,7 @@ _is_once = re.compile(r"[0-9a-f]{1,40}").fullmatch
 """As templates make it with ``token_hex``."""
 
 
-async def _once(visit: Visit, view: View) -> Response:
+async def _once(visit: Visit, view: ViewFunction) -> Response:
     """The view's answer. A form with a one-time value is done once: sent a second time by a double click, another
     try or a reload, it leads where the first one led."""
     key = (await visit.form()).get("once", "") if visit.request.method not in SAFE else ""
@@ -370,7 +370,7 @@ def messages_of(refused: Refused) -> dict[str, str]:
     return {field: text[:1].upper() + text[1:] for field, text in said.items()}
 
 
-def told_of(refused: Refused) -> Context:
+def told_of(refused: Refused) -> PageValues:
     """The errors of a form, beside its fields and above them all."""
     return {"errors": messages_of(refused), "problem": problem_of(refused)}
 

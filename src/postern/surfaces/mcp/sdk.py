@@ -34,13 +34,13 @@ from postern.surfaces.mcp.tool import Tool
 from postern.surfaces.rest.framework.problems import problem_of
 from postern.usecases.runtime.gateway import Gateway
 
-State = dict[str, Any]
+SdkState = dict[str, Any]
 """The SDK's state of a server. It stays empty."""
-Context = ServerRequestContext[State, Any]
+Context = ServerRequestContext[SdkState, Any]
 ActorOf = Callable[[Context], Actor]
 
 
-def make_server(gateway: Gateway, actor_of: ActorOf) -> Server[State]:
+def make_server(gateway: Gateway, actor_of: ActorOf) -> Server[SdkState]:
     async def list_tools(context: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         actor = actor_of(context)
         return types.ListToolsResult(
@@ -78,7 +78,7 @@ def make_server(gateway: Gateway, actor_of: ActorOf) -> Server[State]:
 
 
 async def serve_http(
-    server: Server[State], security: TransportSecuritySettings, scope: Any, receive: Any, send: Any
+    server: Server[SdkState], security: TransportSecuritySettings, scope: Any, receive: Any, send: Any
 ) -> None:
     """Serves one request. Nothing is kept between two of them: the session manager lives as long as the
     request, so nothing has to be started or ended with the program."""

@@ -17,13 +17,13 @@ from postern.surfaces.rest.framework.document import followed
 from postern.surfaces.rest.framework.operation import Arguments, Operation
 from postern.surfaces.rest.table import operations
 from postern.usecases.answers import Schema
+from postern.usecases.history.filters import Id
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.shapes import WHOLE, Shape, validated
 
 OPERATIONS = {one.name: one for one in operations()}
 
-Id = Annotated[str, Field(max_length=80)]
-Limit = Annotated[Annotated[int, Field(ge=1, le=50)], WHOLE]
+FewAtMost = Annotated[Annotated[int, Field(ge=1, le=50)], WHOLE]
 Version = Annotated[
     Annotated[int, WHOLE] | None,
     Field(description="The version that was read: refused where it has changed meanwhile."),
@@ -62,7 +62,7 @@ class Action:
         if "seen_version" in self.operation.takes:
             added["version"] = (Version, None)
         if any("limit" in part.model_fields for part in parts):
-            added["limit"] = (Limit, 20)
+            added["limit"] = (FewAtMost, 20)
         made: type[Shape] = create_model(self.operation.name, __base__=parts or Shape, **added)
         return made
 

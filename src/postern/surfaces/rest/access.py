@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from postern.core.access.accounts import Actor, Level
 from postern.surfaces import session
-from postern.surfaces.rest.framework.operation import JSON, PREFIX, OnePage, Rows, Text
+from postern.surfaces.rest.framework.operation import JSON, PREFIX, OnePage, Rows, ShortText
 from postern.usecases.access import accounts, audit, views
 from postern.usecases.answers import as_json
 from postern.usecases.runtime.gateway import Gateway
@@ -16,7 +16,7 @@ row = Rows("Access")
 
 
 class AuditQuery(OnePage):
-    subject: Text | None = Field(default=None, description="The id of what was changed.")
+    subject: ShortText | None = Field(default=None, description="The id of what was changed.")
 
 
 class ApiKeyRequest(Shape):

@@ -12,7 +12,7 @@ from postern.core.access.accounts import Actor
 from postern.core.history.part import looks_into_calls
 from postern.core.history.replay import Values
 from postern.core.webhooks.settings import FieldMapping
-from postern.surfaces.rest.framework.operation import INVOCATION_ID, Cursor, Limit, OnePage, Rows, Text
+from postern.surfaces.rest.framework.operation import INVOCATION_ID, Cursor, Limit, OnePage, Rows, ShortText
 from postern.surfaces.session import actor_of, bearer
 from postern.surfaces.streaming import HEADERS, MEDIA_TYPE, Feed
 from postern.usecases.answers import Listing, as_json
@@ -50,7 +50,7 @@ class ReplayQuery(Shape):
 
 
 class CompareQuery(Shape):
-    to: Text | None = Field(
+    to: ShortText | None = Field(
         default=None,
         description="The other call's id; left out, the last call to the same webhook before it that went well.",
     )
@@ -72,7 +72,7 @@ class CodeQuery(Shape):
 
 
 class VolumeQuery(Shape):
-    webhook_id: Text | None = None
+    webhook_id: ShortText | None = None
     range: Literal["hour", "day", "week", "month"] = "day"
 
 
@@ -272,7 +272,7 @@ row.of(
 
 
 class LiveQuery(Shape):
-    webhook_id: Text | None = None
+    webhook_id: ShortText | None = None
     after: Annotated[str, Field(pattern=INVOCATION_ID)] | None = Field(
         default=None, description="Go on from this invocation, as Last-Event-ID does."
     )

@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from postern.core.access.accounts import Actor
-from postern.surfaces.rest.framework.operation import OnePage, Rows, Text
+from postern.surfaces.rest.framework.operation import OnePage, Rows, ShortText
 from postern.usecases.alarms import incidents, telling
 from postern.usecases.alarms.views import Incident
 from postern.usecases.answers import Listing
@@ -14,14 +14,14 @@ row = Rows("Incidents")
 
 
 class IncidentQuery(OnePage):
-    webhook_id: Text | None = Field(
+    webhook_id: ShortText | None = Field(
         default=None, description="Only of the webhook with this id; gateway: only the gateway's own."
     )
     open: bool = Field(default=False, description="Only open ones.")
 
 
 class RhythmQuery(Shape):
-    time_zone: Text = Field(
+    time_zone: ShortText = Field(
         default="",
         description="Like Europe/Berlin. Needed if the calls keep to hours.",
     )

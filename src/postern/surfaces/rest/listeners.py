@@ -3,7 +3,7 @@
 from starlette.requests import Request
 
 from postern.core.access.accounts import Actor
-from postern.surfaces.rest.framework.operation import Rows, Text
+from postern.surfaces.rest.framework.operation import Rows, ShortText
 from postern.surfaces.session import address_of
 from postern.usecases.listeners import listeners
 from postern.usecases.listeners.views import Entered
@@ -14,7 +14,7 @@ row = Rows("Listeners")
 
 
 class ReplayToListener(Shape):
-    invocation_id: Text
+    invocation_id: ShortText
 
 
 row.of(listeners.listing, "list_listeners", "GET", "/listeners", "List who listens")

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from postern.core.access.accounts import Actor
 from postern.surfaces.rest.framework.bodies import LARGEST_CONFIGURATION
-from postern.surfaces.rest.framework.operation import Limit, Rows, Text
+from postern.surfaces.rest.framework.operation import Limit, Rows, ShortText
 from postern.usecases.operations import engine, readiness, settings
 from postern.usecases.runtime.gateway import Gateway
 from postern.usecases.shapes import Shape
@@ -58,7 +58,7 @@ async def apply_configuration(gateway: Gateway, actor: Actor, body: ApplyRequest
 
 class RunsQuery(Shape):
     limit: Limit = 50
-    delivery_key: Text | None = Field(
+    delivery_key: ShortText | None = Field(
         default=None,
         description="Only the runs of one delivery, with their steps: the invocation's id, a dot and the delivery's emission.",
     )

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from postern.surfaces.rest.framework.operation import Rows, Text
+from postern.surfaces.rest.framework.operation import Rows, ShortText
 from postern.usecases.shapes import Shape
 from postern.usecases.signatures import signatures
 
@@ -15,7 +15,7 @@ class ProposalQuery(Shape):
     description: Annotated[str, Field(max_length=200)] | None = Field(
         default=None, description="What the sender is called."
     )
-    invocation_id: Text | None = Field(default=None, description="A recorded call of it.")
+    invocation_id: ShortText | None = Field(default=None, description="A recorded call of it.")
 
 
 EXAMPLE = {

@@ -8,7 +8,7 @@ from pydantic import Field
 from postern.core.access.accounts import Actor
 from postern.core.documents import Patch
 from postern.core.webhooks.listing import Sort
-from postern.surfaces.rest.framework.operation import JSON, Limit, OnePage, Rows, Text
+from postern.surfaces.rest.framework.operation import JSON, Limit, OnePage, Rows, ShortText
 from postern.usecases import schedules
 from postern.usecases.calls import readmission
 from postern.usecases.deliveries import holds
@@ -59,7 +59,7 @@ class PromoteQuery(Shape):
 
 
 class AnnouncedQuery(Shape):
-    invocation_id: Text | None = Field(
+    invocation_id: ShortText | None = Field(
         default=None, description="The call that announced it. Needed where callers announced different ones."
     )
 

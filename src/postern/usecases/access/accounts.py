@@ -5,7 +5,7 @@ from contextlib import suppress
 from hashlib import sha256
 
 from postern.core.access.accounts import INVITED, LEVELS, Actor, ApiKey, Level, Session, User
-from postern.core.access.audit import Changes
+from postern.core.access.audit import AuditedChanges
 from postern.core.address import limit_key
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.limits import Tries
@@ -305,7 +305,7 @@ async def change_user(
     user = await _user(gateway, user_id)
     new_level: Level | None = None
     password_hash: str | None = None
-    changes: Changes = {}
+    changes: AuditedChanges = {}
     if level is not None and level != user.level:
         new_level = _known(level)
         changes["level"] = {"before": user.level, "after": level}

@@ -4,7 +4,7 @@ from collections.abc import Awaitable
 from typing import Any
 
 from postern.core.access.accounts import Actor
-from postern.core.access.audit import AuditEntry, Changes
+from postern.core.access.audit import AuditedChanges, AuditEntry
 from postern.core.documents import Document
 from postern.core.webhooks.settings import as_document
 from postern.core.webhooks.stored import StoredWebhook
@@ -51,9 +51,9 @@ def _settings(webhook: StoredWebhook) -> Document:
     }
 
 
-def differences(before: Document, after: Document, path: str = "") -> Changes:
+def differences(before: Document, after: Document, path: str = "") -> AuditedChanges:
     """Every field that differs, by its dotted path, with its value before and after."""
-    found: Changes = {}
+    found: AuditedChanges = {}
     for name in sorted(before.keys() | after.keys()):
         was, is_now, here = before.get(name), after.get(name), f"{path}{name}"
         if isinstance(was, dict) and isinstance(is_now, dict):

@@ -42,7 +42,7 @@ FORMS = complete(
     ChannelKind,
     besides=("webhook", "mailto"),
 )
-Moment = Literal["opened", "updated", "closed"]
+IncidentMoment = Literal["opened", "updated", "closed"]
 
 
 class Notice(Struct, frozen=True):
@@ -119,7 +119,7 @@ async def test(gateway: Gateway, actor: Actor) -> Listing[views.TriedChannel]:
     )
 
 
-def _to_tell(incident: Incident, told: ChannelState) -> Moment | None:
+def _to_tell(incident: Incident, told: ChannelState) -> IncidentMoment | None:
     """The message that the channel still has to get, if anything. The end is told only to a channel that was told the opening."""
     if told.tries >= MOST_TRIES:
         return None
@@ -132,7 +132,7 @@ def _to_tell(incident: Incident, told: ChannelState) -> Moment | None:
     return "updated" if set(reasons_to_tell(incident)) - set(told.reasons) else None
 
 
-async def _notice(gateway: Gateway, incident: Incident, moment: Moment) -> Notice:
+async def _notice(gateway: Gateway, incident: Incident, moment: IncidentMoment) -> Notice:
     """The message. It holds nothing that a caller sent, except the mapped values where the setting asks for them."""
     shown = incidents.view_of(gateway, incident)
     link = f"{gateway.site.base_url}/incidents/{incident.id}"

@@ -21,7 +21,7 @@ class FoundSoFar:
         self.all_judged = False
         self.passing: list[views.Passing] = []
         self.again: list[views.CameAgain] = []
-        self.because: dict[views.Standing, dict[str, views.Why]] = {
+        self.because: dict[views.AdmissionStanding, dict[str, views.Why]] = {
             "still_rejected": {},
             "cannot_be_admitted": {},
         }
@@ -58,7 +58,7 @@ class FoundSoFar:
         for key in one.event:
             self._seen.setdefault(key, known)
 
-    def number(self, standing: views.Standing) -> int:
+    def number(self, standing: views.AdmissionStanding) -> int:
         return sum(why.calls for why in self.because[standing].values())
 
     @property

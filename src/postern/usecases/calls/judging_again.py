@@ -26,7 +26,7 @@ class Judged(msgspec.Struct):
     """The verdict that a rejected call would get now, and the reason if it could not start."""
 
     invocation: Invocation
-    standing: views.Standing
+    standing: views.AdmissionStanding
     reason: str = ""
     code: str = ""
     verdict: Verdict | None = None

@@ -28,7 +28,7 @@ LEFT_FOR = 5.0
 """Seconds for which a finished check waits for the page that asks how far it has come."""
 LONGEST_HISTORY = 3_650 * 86_400.0
 DAY = 24 * 60
-RESULTS: dict[views.Standing, views.Result] = {
+RESULTS: dict[views.AdmissionStanding, views.Result] = {
     "starts": "admitted",
     "still_rejected": "still_rejected",
     "cannot_be_admitted": "cannot_be_admitted",
@@ -73,7 +73,7 @@ async def recheck_within(
     )
 
 
-async def standing(gateway: Gateway, actor: Actor, invocation_id: str) -> tuple[views.Standing, str]:
+async def standing(gateway: Gateway, actor: Actor, invocation_id: str) -> tuple[views.AdmissionStanding, str]:
     """Say what would become of a rejected call now, with the reason if it would not start."""
     require(actor, "read")
     _, one = await judged_of(gateway, invocation_id)

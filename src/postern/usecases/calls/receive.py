@@ -8,7 +8,7 @@ import msgspec
 
 from postern.core import answer as answers
 from postern.core.address import limit_key
-from postern.core.answer import CallerAnswer, Header
+from postern.core.answer import CallerAnswer, HeaderPair
 from postern.core.calls.call import Call
 from postern.core.deliveries.delivery import delivery_key
 from postern.core.history.invocation import (
@@ -313,11 +313,11 @@ def _answer_of(webhook: Webhook, verdict: Verdict, invocation_id: str | None) ->
     )
 
 
-def _cors_headers(webhook: Webhook, call: Call) -> list[Header]:
+def _cors_headers(webhook: Webhook, call: Call) -> list[HeaderPair]:
     return [] if webhook.cors is None else webhook.cors.headers(call)
 
 
-def _for_sender(webhook: Webhook, answer: CallerAnswer, cors: list[Header]) -> CallerAnswer:
+def _for_sender(webhook: Webhook, answer: CallerAnswer, cors: list[HeaderPair]) -> CallerAnswer:
     """Makes an answer readable for pages of other origins, and takes the body away for Xero."""
     if webhook.handshake is not None and wants_empty_answers(webhook.handshake.kind):
         kept = [header for header in answer.headers if header[0] != b"content-type"]

@@ -6,7 +6,7 @@ from msgspec import Meta, field
 
 from postern.usecases.answers import UNSET, UnsetType, View
 
-Standing = Literal["starts", "still_rejected", "cannot_be_admitted", "came_again"]
+AdmissionStanding = Literal["starts", "still_rejected", "cannot_be_admitted", "came_again"]
 """The fate of a rejected call if it were checked now."""
 
 Result = Literal["admitted", "still_rejected", "cannot_be_admitted", "left_out"]

@@ -3,7 +3,7 @@
 from typing import Any
 
 from postern.core.access.accounts import Actor
-from postern.core.deliveries.delivery import State
+from postern.core.deliveries.delivery import DeliveryState
 from postern.observe.logs import log
 from postern.usecases.access.audit import note_down, noted
 from postern.usecases.deliveries import views
@@ -54,7 +54,7 @@ async def _set(gateway: Gateway, actor: Actor, webhook_id: str, held: bool, seen
         await save(gateway, webhook, {}, note)
 
 
-async def move(gateway: Gateway, webhook_id: str, state: State) -> int:
+async def move(gateway: Gateway, webhook_id: str, state: DeliveryState) -> int:
     """Moves all deliveries that wait behind a hold, the oldest first. Returns how many."""
     moved = 0
     while step := await gateway.store.deliveries.unhold(webhook_id, state, gateway.clock(), STEP):

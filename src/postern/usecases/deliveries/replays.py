@@ -7,7 +7,7 @@ that new calls do not wait behind a month of history.
 from msgspec.structs import replace
 
 from postern.core.access.accounts import Actor
-from postern.core.deliveries.delivery import State
+from postern.core.deliveries.delivery import DeliveryState
 from postern.core.history.invocation import HistoryFilter, Story, payload_of
 from postern.core.history.part import path_of
 from postern.core.history.replay import Replay, Values
@@ -136,7 +136,9 @@ async def step(gateway: Gateway, replay: Replay) -> Replay | None:
     return replace(replay, position=position)
 
 
-def _start_of(gateway: Gateway, story: Story, values: Values) -> tuple[str, dict[str, str], State] | None:
+def _start_of(
+    gateway: Gateway, story: Story, values: Values
+) -> tuple[str, dict[str, str], DeliveryState] | None:
     """None if there is nothing to start: the webhook is disabled, it or the body is gone, or the call was divided or its values are damaged."""
     webhook = gateway.runtime.directory.by_id(story.invocation.webhook_id)
     payload = payload_of(story.invocation)

@@ -2,7 +2,7 @@
 
 import time
 
-from postern.core.deliveries.delivery import EngineUnavailable, State, invocation_of_key
+from postern.core.deliveries.delivery import DeliveryState, EngineUnavailable, invocation_of_key
 from postern.core.history.invocation import StoreUnavailable
 from postern.observe.logs import log
 from postern.observe.metrics import counter_of_ends
@@ -79,7 +79,7 @@ class EndingsLoop:
             again = now + engine.asked_after
             await gateway.store.endings.ask_again({key: (one.state, again) for key, one in started.items()})
             return False
-        not_over: dict[str, tuple[State, float]] = {}
+        not_over: dict[str, tuple[DeliveryState, float]] = {}
         for key, (state, started_at) in started.items():
             age, end = abs(now - started_at), ends.get(key)
             if end is not None:

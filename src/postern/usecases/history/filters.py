@@ -19,10 +19,10 @@ _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _ANSWER = re.compile(r"[1-5](xx|\d\d)|gone")
 
 Id = Annotated[str, Field(max_length=80)]
-Moment = Annotated[str, Field(max_length=40)]
-Text = Annotated[str, Field(max_length=200)]
-Value = Annotated[str, Field(max_length=4000)]
-Part = Annotated[str, Field(max_length=300)]
+MomentText = Annotated[str, Field(max_length=40)]
+FilterText = Annotated[str, Field(max_length=200)]
+FilterValue = Annotated[str, Field(max_length=4000)]
+PartText = Annotated[str, Field(max_length=300)]
 
 
 class FilterRequest(Shape):
@@ -34,15 +34,15 @@ class FilterRequest(Shape):
         description="Only invocations in this status. delivered: started, responded or completed, where a workflow wanted it. waiting: accepted or held.",
     )
     code: Id | None = Field(default=None, description="Only this reason, like signature_mismatch.")
-    since: Moment | None = Field(
+    since: MomentText | None = Field(
         default=None,
         description="Not before this time: ISO 8601, seconds since 1970, or how long ago: 45s, 30m, 1h, 2d.",
         examples=["2026-11-21T09:00:00Z"],
     )
-    until: Moment | None = Field(
+    until: MomentText | None = Field(
         default=None, description="Before this time, written likewise.", examples=["2026-11-21T09:00:00Z"]
     )
-    search: Text | None = Field(
+    search: FilterText | None = Field(
         default=None,
         description="Only calls whose headers, query or body hold this text, in capitals or not, or the reason why they were rejected or failed.",
     )
@@ -50,7 +50,7 @@ class FilterRequest(Shape):
         default=None,
         description="Only calls whose caller heard this: a status like 504, all of a kind like 5xx, or gone, where it had left.",
     )
-    value: Value | None = Field(
+    value: FilterValue | None = Field(
         default=None,
         description="Only calls with this whole mapped value or event name, in capitals or not, or, with a * at its end, its "
         "beginning; or the calls with these IDs, with commas between them. Quick in a history of any length; found some seconds after the call. A rejected call has the values that the mapping found then, where its body is an object of 16 KiB at most.",
@@ -59,11 +59,11 @@ class FilterRequest(Shape):
         default=None, description="Only calls from this address. Found some seconds after the call."
     )
     bookmarked: bool = Field(default=False, description="Only calls that somebody has bookmarked.")
-    header: Part | None = Field(
+    header: PartText | None = Field(
         default=None,
         description="Only calls with this header: its name, name=value, or name=beginning*. The calls are gone through.",
     )
-    field: Part | None = Field(
+    field: PartText | None = Field(
         default=None,
         description="Only calls with this mapped value (fieldOne=1001), or this value at a path of the payload (customer.id=7), for "
         "which the calls are gone through; a * at the end stands for any ending. A replay can be planned by mapped values alone.",

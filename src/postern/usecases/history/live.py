@@ -22,7 +22,7 @@ OVERLAP = 10.0
 another order. An event tells the present state of an invocation, so hearing it twice does no harm."""
 RESUMED = 1_000
 
-Check = Callable[[], Awaitable[Actor]]
+StillAllowed = Callable[[], Awaitable[Actor]]
 
 
 class Batch(Struct, frozen=True):
@@ -33,7 +33,11 @@ class Batch(Struct, frozen=True):
 
 
 async def follow(
-    gateway: Gateway, actor: Actor, still: Check, webhook_id: str | None = None, after: str | None = None
+    gateway: Gateway,
+    actor: Actor,
+    still: StillAllowed,
+    webhook_id: str | None = None,
+    after: str | None = None,
 ) -> "Stream":
     """Every event from now on, or from shortly before the invocation ``after``. Close it when nobody watches any more.
     ``still`` is asked now and again who is watching, and raises ``Refused`` when they may not any more."""
@@ -41,14 +45,16 @@ async def follow(
     return Stream(gateway, gateway.runtime.live.join(actor, webhook_id), after, still)
 
 
-async def watch(gateway: Gateway, actor: Actor, still: Check, webhook_id: str | None = None) -> "Stream":
+async def watch(
+    gateway: Gateway, actor: Actor, still: StillAllowed, webhook_id: str | None = None
+) -> "Stream":
     """The newest events in batches, for a person, with the number of events that were left out."""
     require(actor, "read")
     return Stream(gateway, gateway.runtime.live.join(actor, webhook_id, skips=True), None, still)
 
 
 class Stream:
-    def __init__(self, gateway: Gateway, watcher: Watcher, after: str | None, still: Check) -> None:
+    def __init__(self, gateway: Gateway, watcher: Watcher, after: str | None, still: StillAllowed) -> None:
         self._gateway = gateway
         self._still = still
         self._watcher = watcher

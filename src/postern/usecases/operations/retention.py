@@ -35,7 +35,7 @@ REPORTED = ("invocations", "bodies", "rejected")
 """People ask about these. Everything else that is deleted had expired by itself."""
 
 Report = Callable[[str, int], None]
-Find = Callable[[str], Awaitable[list[str]]]
+FindOld = Callable[[str], Awaitable[list[str]]]
 """Finds the next ids to be deleted, after the given one."""
 T = TypeVar("T")
 
@@ -183,7 +183,7 @@ async def gently(step: Awaitable[T]) -> T:
     return result
 
 
-async def _delete_all(gateway: Gateway, find: Find, count: Callable[[int], None]) -> None:
+async def _delete_all(gateway: Gateway, find: FindOld, count: Callable[[int], None]) -> None:
     after = ""
     while ids := await find(after):
         count(await gently(gateway.store.retention.delete(ids)))

@@ -262,10 +262,10 @@ async def _hook(rows: AsyncIterator[Document], ours: list[str], field: str, *wit
     raise Refused("conflict", f"the sender knows no webhook with the URL {' or '.join(ours)}")
 
 
-Sent = AsyncIterator[SentEvent]
+SentEvents = AsyncIterator[SentEvent]
 
 
-async def _github(api: SenderApi, setting: SendAgainSetting, urls: list[str], since: float) -> Sent:
+async def _github(api: SenderApi, setting: SendAgainSetting, urls: list[str], since: float) -> SentEvents:
     """It lists every attempt, with an id that all attempts at an event share."""
     hook = "/app/hook"
     if not setting.account.startswith("app/"):
@@ -281,7 +281,7 @@ async def _github(api: SenderApi, setting: SendAgainSetting, urls: list[str], si
         yield SentEvent(_text(row.get("guid")), what, at, press, arrived, attempt=id)
 
 
-async def _gitlab(api: SenderApi, setting: SendAgainSetting, urls: list[str], since: float) -> Sent:
+async def _gitlab(api: SenderApi, setting: SendAgainSetting, urls: list[str], since: float) -> SentEvents:
     """It keeps events for seven days, without their time. From an answer that is too old on, all events are."""
     kind, _, path = setting.account.partition("/")
     hooks = f"/{kind}/{quote(path, safe='')}/hooks"
@@ -296,7 +296,7 @@ async def _gitlab(api: SenderApi, setting: SendAgainSetting, urls: list[str], si
         yield SentEvent(event, _text(row.get("trigger")), None, f"{events}/{id}/resend", arrived, attempt=id)
 
 
-async def _paddle(api: SenderApi, setting: SendAgainSetting, urls: list[str], since: float) -> Sent:
+async def _paddle(api: SenderApi, setting: SendAgainSetting, urls: list[str], since: float) -> SentEvents:
     """It lists a replay as another notification of the same event, which cannot be replayed itself."""
     begin = datetime.fromtimestamp(since, UTC).isoformat().replace("+00:00", "Z")
     of = await _hook(api.pages("/notification-settings", _PADDLE), urls, "destination")
@@ -315,7 +315,7 @@ async def _paddle(api: SenderApi, setting: SendAgainSetting, urls: list[str], si
         yield SentEvent(event, what, at, press, arrived, status != "failed", attempt)
 
 
-async def _resend(api: SenderApi, setting: SendAgainSetting, urls: list[str], since: float) -> Sent:
+async def _resend(api: SenderApi, setting: SendAgainSetting, urls: list[str], since: float) -> SentEvents:
     events = f"/webhooks/{await _hook(api.pages('/webhooks', _RESEND), urls, 'endpoint')}/events"
     async for row in api.pages(events, _RESEND):
         at, id, status = _seconds(row.get("created_at")), _part(row.get("id")), row.get("status")
@@ -325,7 +325,7 @@ async def _resend(api: SenderApi, setting: SendAgainSetting, urls: list[str], si
         yield SentEvent(id, what, at, press, status == "success", status != "failed")
 
 
-async def _stripe(api: SenderApi, setting: SendAgainSetting, urls: list[str], since: float) -> Sent:
+async def _stripe(api: SenderApi, setting: SendAgainSetting, urls: list[str], since: float) -> SentEvents:
     """It lists the events that some endpoint did not take, and no program can have it send one again."""
     asked = {"delivery_success": "false", "created[gte]": str(int(since))}
     async for row in api.pages("/v1/events", _STRIPE, **asked):
@@ -333,7 +333,7 @@ async def _stripe(api: SenderApi, setting: SendAgainSetting, urls: list[str], si
         yield SentEvent(id, what, at, "", comes=bool(row.get("pending_webhooks")))
 
 
-_KINDS: dict[presets.SendAgainKind, Callable[[SenderApi, SendAgainSetting, list[str], float], Sent]] = (
+_KINDS: dict[presets.SendAgainKind, Callable[[SenderApi, SendAgainSetting, list[str], float], SentEvents]] = (
     complete(
         {"github": _github, "gitlab": _gitlab, "paddle": _paddle, "resend": _resend, "stripe": _stripe},
         presets.SendAgainKind,

@@ -16,15 +16,15 @@ from postern.core.webhooks.listing import (
     Lately,
     Listed,
     Sort,
-    State,
     WebhookFilter,
+    WebhookState,
     in_order,
     is_failing,
     matching,
 )
 from postern.core.webhooks.stored import StoredWebhook, UnreadableWebhook
 from postern.usecases.answers import UNSET, page_size
-from postern.usecases.history.filters import Moment, moment
+from postern.usecases.history.filters import MomentText, moment
 from postern.usecases.history.volumes import last_day_of_all
 from postern.usecases.runtime.gateway import Gateway, require
 from postern.usecases.shapes import Shape
@@ -43,7 +43,7 @@ class WebhookFilterRequest(Shape):
     sender: Annotated[str, Field(max_length=80)] | None = Field(
         default=None, description="A sender like shopify; or token, none, schedule."
     )
-    state: State | None = Field(
+    state: WebhookState | None = Field(
         default=None,
         description="failing: it has an open incident, or cannot be served.",
     )
@@ -51,7 +51,7 @@ class WebhookFilterRequest(Shape):
     folder: Annotated[str, Field(max_length=200)] | None = Field(
         default=None, description=f"In this folder or one inside it; {NO_FOLDER} for those that are in none."
     )
-    not_called_since: Moment | None = Field(
+    not_called_since: MomentText | None = Field(
         default=None,
         description="Whose last call came before this time, or never: ISO 8601, seconds since 1970, or how long ago: 45s, "
         "30m, 1h, 2d. A fetch of its schedule counts as a call.",

@@ -12,7 +12,7 @@ from postern.core.access.audit import AuditEntry
 from postern.core.problems import FieldError, Refused, refuse_wrong
 from postern.core.webhooks import bounds
 from postern.core.webhooks.grouping import LONGEST_FOLDER, MOST_TAGS, distinct, folder_of
-from postern.core.webhooks.listing import Action
+from postern.core.webhooks.listing import WebhookAction
 from postern.core.webhooks.stored import StoredWebhook, UnreadableWebhook
 from postern.usecases.access.audit import noted, webhook_noted
 from postern.usecases.answers import UNSET
@@ -36,7 +36,7 @@ MOST_SHOWN = 5
 class ManyRequest(Shape):
     """Which webhooks: ``webhookIds``, or ``filter``; an empty filter is all of them."""
 
-    action: Action
+    action: WebhookAction
     webhook_ids: Annotated[list[str], Field(min_length=1, max_length=MOST_NAMED)] | None = None
     filter: WebhookFilterRequest | None = None
     tags: Annotated[list[str], AfterValidator(bounds.tags)] = Field(

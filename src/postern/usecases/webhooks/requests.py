@@ -72,13 +72,13 @@ class SettingRequest(Shape):
         return value.setting() if isinstance(value, SettingRequest) else value
 
 
-Request = TypeVar("Request", bound=SettingRequest)
+SettingRequestT = TypeVar("SettingRequestT", bound=SettingRequest)
 
 
-def asks_for(kind: type[Setting]) -> Callable[[type[Request]], type[Request]]:
+def asks_for(kind: type[Setting]) -> Callable[[type[SettingRequestT]], type[SettingRequestT]]:
     """Gives a request the fields of this setting, except those that it has already."""
 
-    def made(request: type[Request]) -> type[Request]:
+    def made(request: type[SettingRequestT]) -> type[SettingRequestT]:
         config, hints = kind.__struct_config__, get_type_hints(kind, include_extras=True)
         fields: Any = {}
         if config.tag_field:
@@ -98,7 +98,7 @@ def asks_for(kind: type[Setting]) -> Callable[[type[Request]], type[Request]]:
             __doc__=vars(request).get("__doc__") or kind.__doc__,
         )
         model.kind = kind
-        return cast(type[Request], model)
+        return cast(type[SettingRequestT], model)
 
     return made
 
@@ -160,7 +160,7 @@ def _brought(value: Any, info: ValidationInfo, otherwise: str = NO_SECRET) -> An
     return value
 
 
-Secret = Annotated[str, _at_most(LONGEST_TOKEN)] | Generate | None
+AskedSecret = Annotated[str, _at_most(LONGEST_TOKEN)] | Generate | None
 SigningSecret = Annotated[str, _at_most(LONGEST_SIGNING_SECRET)] | Generate | None
 
 
@@ -171,8 +171,8 @@ class NoAuthentication(SettingRequest):
 
 @asks_for(settings.TokenAuthentication)
 class TokenAuthentication(SettingRequest):
-    token: Secret = Field(default=None, repr=False)
-    second_token: Secret = Field(default=None, repr=False)
+    token: AskedSecret = Field(default=None, repr=False)
+    second_token: AskedSecret = Field(default=None, repr=False)
 
     @field_validator("username", check_fields=False)
     @classmethod
@@ -183,7 +183,7 @@ class TokenAuthentication(SettingRequest):
 
     @field_validator("token", "second_token")
     @classmethod
-    def _can_be_sent(cls, token: Secret, info: ValidationInfo) -> Any:
+    def _can_be_sent(cls, token: AskedSecret, info: ValidationInfo) -> Any:
         fits = not isinstance(token, str) or (
             token == token.strip() and token.isascii() and token.isprintable()
         )
@@ -196,7 +196,7 @@ class TokenAuthentication(SettingRequest):
 class SignatureAuthentication(SettingRequest):
     secret: SigningSecret = Field(default=None, repr=False)
     second_secret: SigningSecret = Field(default=None, repr=False)
-    verify_token: Secret = Field(default=None, repr=False)
+    verify_token: AskedSecret = Field(default=None, repr=False)
     preset_version: Annotated[int, WHOLE] | None = None
 
     @field_validator("provider", check_fields=False)
@@ -224,7 +224,7 @@ class SignatureAuthentication(SettingRequest):
         return _brought(secret, info)
 
 
-Authentication = NoAuthentication | TokenAuthentication | SignatureAuthentication
+AskedAuthentication = NoAuthentication | TokenAuthentication | SignatureAuthentication
 
 SECRETS = {one.method: one.secrets for one in get_args(settings.Authentication)}
 """By authentication method: the names of its secrets, each with the field of the vault it is kept in."""
@@ -290,7 +290,7 @@ class WebhookRequest(SettingRequest):
     """Everything that can be set on a webhook."""
 
     enabled: bool = True
-    authentication: Authentication = Field(discriminator="method")
+    authentication: AskedAuthentication = Field(discriminator="method")
     schedule: ScheduleRequest | None = None
     send_again: SendAgainSettingRequest | None = None
 

@@ -79,7 +79,9 @@ def _schedule_state(
     )
 
 
-def _authentication(webhook: StoredWebhook, tallies: dict[str, Tally], now: float) -> views.Authentication:
+def _authentication(
+    webhook: StoredWebhook, tallies: dict[str, Tally], now: float
+) -> views.ShownAuthentication:
     def is_set(field: str) -> bool:
         return field in webhook.secret_fields
 

@@ -88,7 +88,7 @@ class WithSignature(settings.SignatureAuthentication, frozen=True, kw_only=True)
     verify_token_set: bool
 
 
-Authentication = WithoutAuthentication | WithToken | WithSignature
+ShownAuthentication = WithoutAuthentication | WithToken | WithSignature
 
 
 class ScheduleState(View):
@@ -119,7 +119,7 @@ class Webhook(WebhookSettings, frozen=True, kw_only=True):
     """The settings and the state. A schedule's headers show only their names. ``alsoUrl``: the URL with the short code, where it
     is answered beside the one with the path."""
 
-    authentication: Authentication
+    authentication: ShownAuthentication
     id: str
     url: str
     also_url: str | None

@@ -35,7 +35,7 @@ MOST_TRIALS = 700
 MOST_BYTES = 96 * 1024 * 1024
 MOST_CHANGES = 6
 
-Step = tuple[str, bool, str]
+DiagnosisStep = tuple[str, bool, str]
 
 # A secret for asking what a call looks like, not whether it is genuine: every secret encoding can read it.
 _ANY_SECRET = b"abcdef12"
@@ -74,7 +74,7 @@ class Diagnosis:
     matched: Matched
     code: str | None
     explanation: str
-    steps: tuple[Step, ...]
+    steps: tuple[DiagnosisStep, ...]
     signed_bytes: bytes | None
     """Exactly what the sender must have signed, or None where that is not known."""
     received: tuple[str, ...]
@@ -93,7 +93,7 @@ def diagnose(
     try:
         credential = setup.credential()
     except ValueError as error:
-        steps: tuple[Step, ...] = (("secret", False, str(error)),)
+        steps: tuple[DiagnosisStep, ...] = (("secret", False, str(error)),)
         changes = _changes(setup, call, "signature_mismatch", presets or {})
         return Diagnosis(
             False, "", "signature_mismatch", sentence(str(error)), steps, None, received, (), changes
@@ -211,7 +211,7 @@ def _steps(
     reading: Reading | Unproven,
     verdict: VerifiedCall | Unproven,
     fetched: bytes,
-) -> Iterator[Step]:
+) -> Iterator[DiagnosisStep]:
     if isinstance(reading, Unproven):
         yield ("read the signature", False, reading.detail)
         return

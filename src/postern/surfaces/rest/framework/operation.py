@@ -32,7 +32,7 @@ JSON = "application/json"
 _ID = re.compile(r"[A-Za-z0-9_.-]{1,80}")
 
 Endpoint = Callable[..., Coroutine[Any, Any, Any]]
-Check = Callable[[Gateway, Request], Awaitable[None]]
+BodyCheck = Callable[[Gateway, Request], Awaitable[None]]
 Arguments = dict[str, Any]
 
 
@@ -85,7 +85,7 @@ Cursor = Annotated[
     Field(description="nextCursor of the page before."),
 ]
 Limit = Annotated[int, Field(ge=1, le=200, description="How many at most.")]
-Text = Annotated[str, Field(max_length=80)]
+ShortText = Annotated[str, Field(max_length=80)]
 
 
 class OnePage(Shape):
@@ -123,7 +123,7 @@ class Operation(Struct, frozen=True):
     body_schema: dict[str, Schema] | None = None
     """The schema by media type, if the type of ``body`` does not say it."""
     security: list[dict[str, list[str]]] | None = None
-    check: Check | None = None
+    check: BodyCheck | None = None
     """Called before the body is read."""
     largest_body: int = LARGEST_BODY
     may_take_long: Callable[[Any], bool] | None = None

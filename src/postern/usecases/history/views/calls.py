@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from postern.core.deliveries.delivery import State
+from postern.core.deliveries.delivery import DeliveryState
 from postern.core.history import invocation as recorded
 from postern.core.history.compare import Difference, Differences
 from postern.core.history.marks import Bookmark, EditedFrom, Marks, Note
@@ -67,7 +67,7 @@ class Delivery(View):
     emission: int
     asked_by: str | None
     replay_id: str | None
-    state: State
+    state: DeliveryState
     fields: dict[str, str]
     created_at: Time
     released_at: Time | None

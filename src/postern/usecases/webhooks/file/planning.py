@@ -31,12 +31,12 @@ _BARE: Document = {
 }
 
 
-Action = Literal["create", "change", "keep", "delete"]
+PlannedAction = Literal["create", "change", "keep", "delete"]
 
 
 @dataclass(slots=True)
 class Change:
-    action: Action
+    action: PlannedAction
     webhook: StoredWebhook
     secrets: dict[str, bytes | None] = field(default_factory=dict, repr=False)
     differences: Document = field(default_factory=dict)
@@ -221,7 +221,7 @@ def _one(
     was = {_secret(name): "set" for name in changes if name in stored}
     now = {_secret(name): "another" if name in stored else "set" for name, value in changes.items() if value}
     found = differences((_BARE if before is None else _shown(before)) | was, _shown(after) | now)
-    action: Action = "create" if before is None else "change" if found else "keep"
+    action: PlannedAction = "create" if before is None else "change" if found else "keep"
     return Change(action, after, changes, found, before)
 
 

@@ -11,7 +11,7 @@ from postern.surfaces.console import bodies
 from postern.surfaces.console.views.history import story
 from postern.surfaces.console.views.history.call import told
 from postern.surfaces.console.views.history.sent import FIELD_LABELS
-from postern.surfaces.console.visit import Context, Visit, whole_number
+from postern.surfaces.console.visit import PageValues, Visit, whole_number
 from postern.usecases.history import comparing, editing, history, marks
 from postern.usecases.history.views.calls import Comparison, Invocation
 
@@ -104,7 +104,7 @@ async def edit(visit: Visit) -> Response:
     return visit.page("call/edit.html", **await _form(visit))
 
 
-async def _form(visit: Visit) -> Context:
+async def _form(visit: Visit) -> PageValues:
     item = await visit.ask(history.show, visit.at("invocation"))
     body, why = _editable(item)
     first = item.deliveries[0].fields if item.deliveries else {}

@@ -10,7 +10,7 @@ from postern.core.history.replay import Values
 from postern.core.problems import Refused
 from postern.surfaces.console import pages
 from postern.surfaces.console.views.history import fixes, story
-from postern.surfaces.console.visit import STORE_AWAY, Form, View, Visit, problem_of, whole_number
+from postern.surfaces.console.visit import STORE_AWAY, Form, ViewFunction, Visit, problem_of, whole_number
 from postern.usecases.calls import readmission
 from postern.usecases.history import history, samples
 from postern.usecases.listeners import listeners
@@ -48,7 +48,7 @@ async def begin_workflow(visit: Visit) -> Response:
     return Response(source, media_type="text/x-python; charset=utf-8", headers=headers)
 
 
-def staying(action: View) -> View:
+def staying(action: ViewFunction) -> ViewFunction:
     """A view that does something with a call. When it cannot, it is the call's page that says so, beside the
     button."""
 

@@ -11,9 +11,9 @@ from starlette.responses import Response
 from postern.core.deliveries.delivery import FIELD_NAMES
 from postern.core.signatures.redact import MASK
 from postern.surfaces.console import bodies, tree
-from postern.surfaces.console.bodies import Kind
+from postern.surfaces.console.bodies import BodyKind
 from postern.surfaces.console.labels import LABELS
-from postern.surfaces.console.visit import Context, Visit, or_none, whole_number
+from postern.surfaces.console.visit import PageValues, Visit, or_none, whole_number
 from postern.usecases.answers import as_plain
 from postern.usecases.history import history
 from postern.usecases.history.views.calls import Invocation
@@ -25,7 +25,7 @@ LARGEST_AT_ONCE = 64 * 1024
 
 
 class SentBody(msgspec.Struct):
-    kind: Kind
+    kind: BodyKind
     views: list[tuple[str, str]]
     """Key and title of each way to look at it."""
     chosen: str
@@ -58,7 +58,7 @@ async def part(visit: Visit) -> Response:
     return visit.page("call/sent.html", within_story=False, **await context(visit, item, webhook))
 
 
-async def context(visit: Visit, item: Invocation, webhook: Webhook | None) -> Context:
+async def context(visit: Visit, item: Invocation, webhook: Webhook | None) -> PageValues:
     return {
         "item": item,
         "webhook": webhook,
@@ -110,14 +110,14 @@ async def _sent(visit: Visit, item: Invocation) -> SentBody:
     return sent
 
 
-def _json_text(kind: Kind, body: bytes, item: Invocation) -> bytes | None:
+def _json_text(kind: BodyKind, body: bytes, item: Invocation) -> bytes | None:
     """The object that field paths go into: a list stands under `items` there, and a form has become one."""
     if item.payload is not None:
         return bytes(item.payload)
     return body.removeprefix(b"\xef\xbb\xbf") if kind == "json" else None
 
 
-def _views(kind: Kind, body: bytes, json_text: bytes | None, item: Invocation) -> list[tuple[str, str]]:
+def _views(kind: BodyKind, body: bytes, json_text: bytes | None, item: Invocation) -> list[tuple[str, str]]:
     views = []
     if json_text is not None and (item.payload is not None or _is_json(json_text)):
         views.append(("tree", "Body" if kind == "json" else "Values"))

@@ -8,7 +8,7 @@ from postern.surfaces.console import senders
 from postern.surfaces.console.views.history import sent, sentences
 from postern.surfaces.console.views.history.fixes import fix_for
 from postern.surfaces.console.views.history.listing import row_of
-from postern.surfaces.console.visit import Context, Visit, or_none
+from postern.surfaces.console.visit import PageValues, Visit, or_none
 from postern.usecases.calls import readmission
 from postern.usecases.history import history
 from postern.usecases.history.views.calls import Invocation
@@ -23,7 +23,7 @@ AUTHENTICATION_CODES = frozenset(
 )
 
 
-async def context(visit: Visit, invocation_id: str) -> Context:
+async def context(visit: Visit, invocation_id: str) -> PageValues:
     item = await visit.ask(history.show, invocation_id)
     webhook = await or_none(visit.ask(webhooks.show, item.webhook_id))
     row = (await row_of(visit, item)).item
@@ -105,7 +105,7 @@ def _under_way(item: Invocation, now: float) -> bool:
     )
 
 
-async def _advice(visit: Visit, item: Invocation) -> Context:
+async def _advice(visit: Visit, item: Invocation) -> PageValues:
     """Tries changes that would make a rejected signature verify, and their effect on other calls."""
     if item.status != "rejected" or not item.code.startswith(("signature_", "timestamp_")):
         return {"advice": None, "effects": []}

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from postern.core.access.accounts import Actor
 from postern.surfaces.console.views import picker
-from postern.surfaces.console.visit import View, Visit, or_none
+from postern.surfaces.console.visit import ViewFunction, Visit, or_none
 from postern.usecases.history import samples
 from postern.usecases.operations import engine
 from postern.usecases.runtime.gateway import Gateway
@@ -40,7 +40,7 @@ async def show(visit: Visit) -> Response:
     )
 
 
-def _with_recording(deed: Callable[[Gateway, Actor, str], Awaitable[object]]) -> View:
+def _with_recording(deed: Callable[[Gateway, Actor, str], Awaitable[object]]) -> ViewFunction:
     async def act(visit: Visit) -> Response:
         webhook_id = (await visit.form()).text("webhook")
         await visit.ask(deed, webhook_id)

@@ -4,10 +4,10 @@ import json
 
 from postern.core.documents import Document
 from postern.core.problems import invalid
-from postern.surfaces.console.visit import Context, Form
+from postern.surfaces.console.visit import Form, PageValues
 from postern.usecases.webhooks.preparing import generated
 from postern.usecases.webhooks.requests import SECRETS
-from postern.usecases.webhooks.views import Authentication, WithSignature
+from postern.usecases.webhooks.views import ShownAuthentication, WithSignature
 
 GENERATE = {"generate": True}
 
@@ -22,7 +22,7 @@ SECRET_NAMES = ("token", "secondToken", "secret", "secondSecret", "verifyToken")
 _LISTS = ("signature", "timestamp", "deliveryId", "issuers", "audiences")
 
 
-def made_here(patch: Document, saved: Authentication | None = None) -> dict[str, str]:
+def made_here(patch: Document, saved: ShownAuthentication | None = None) -> dict[str, str]:
     """Generates what the form asks for, and tells it by its field: the answer to this form shows it, and after that only
     *Reveal* does. A stand-in for a sender's own secret is not shown."""
     method = patch.get("method") or (saved.method if saved else "")
@@ -35,7 +35,7 @@ def made_here(patch: Document, saved: Authentication | None = None) -> dict[str,
     return shown
 
 
-def costs(patch: Document, how: Authentication, is_awaited: bool, form: Form) -> None:
+def costs(patch: Document, how: ShownAuthentication, is_awaited: bool, form: Form) -> None:
     """Refuses to delete or replace a secret that callers use, unless the user has ticked that this is meant."""
     if how.method == "none" or is_awaited or form.on("understood"):
         return
@@ -127,7 +127,7 @@ def _others_of(form: Form) -> Document:
     )
 
 
-def scheme_context(scheme: Document, others: bool = True) -> Context:
+def scheme_context(scheme: Document, others: bool = True) -> PageValues:
     """The context of a scheme's form. ``others``: settings without a field are copied, too."""
     kept = {name: value for name, value in scheme.items() if others and name not in _IN_THE_FORM}
     return {"scheme": _as_fields(scheme), "scheme_others": json.dumps(kept), "shapes": SHAPES}

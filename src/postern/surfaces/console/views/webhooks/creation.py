@@ -15,7 +15,7 @@ from postern.surfaces.console.views.webhooks.authentication import (
     scheme_context,
     scheme_of,
 )
-from postern.surfaces.console.visit import Context, Form, ShownProblem, Visit, messages_of, problem_of
+from postern.surfaces.console.visit import Form, PageValues, ShownProblem, Visit, messages_of, problem_of
 from postern.usecases.runtime.gateway import require
 from postern.usecases.shapes import validated
 from postern.usecases.signatures import signatures
@@ -50,7 +50,7 @@ async def _form(
     visit: Visit, answer: str, values: dict[str, str], errors: dict[str, str], status: int = 200
 ) -> Response:
     provider = values.get("provider") or visit.query.get("provider", "")
-    common: Context = {
+    common: PageValues = {
         "answer": answer,
         "title": ANSWERS[answer][1],
         "values": values,
@@ -77,7 +77,7 @@ async def _free(visit: Visit, name: str) -> str:
     return next((one for one in numbered if one.casefold() not in taken), name) if name else ""
 
 
-def _custom_scheme(visit: Visit, values: dict[str, str]) -> Context:
+def _custom_scheme(visit: Visit, values: dict[str, str]) -> PageValues:
     start = visit.query.get("start", "")
     scheme = senders.about(start).scheme if start in names() else {}
     if values:

@@ -6,7 +6,7 @@ from starlette.responses import Response
 from postern.core.history.invocation import HistoryFilter
 from postern.surfaces.console import senders, words
 from postern.surfaces.console.views.history import sentences
-from postern.surfaces.console.visit import Context, Visit, or_none
+from postern.surfaces.console.visit import PageValues, Visit, or_none
 from postern.usecases.history import history
 from postern.usecases.operations import engine
 from postern.usecases.summary import InvocationSummary
@@ -28,7 +28,7 @@ async def show(visit: Visit) -> Response:
     return visit.page("creation/steps.html", webhook=webhook, **await steps(visit, webhook))
 
 
-async def steps(visit: Visit, webhook: Webhook) -> Context:
+async def steps(visit: Visit, webhook: Webhook) -> PageValues:
     newest = await _first(visit, HistoryFilter(webhook.id))
     accepted = await _first(visit, HistoryFilter(webhook.id, code="accepted"))
     secret = [] if isinstance(webhook.authentication, WithoutAuthentication) else [_secret(webhook)]

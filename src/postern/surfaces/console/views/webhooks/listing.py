@@ -14,7 +14,7 @@ from postern.core.webhooks.grouping import NO_FOLDER
 from postern.core.webhooks.listing import SORTS, Sort, WebhookFilter
 from postern.surfaces.console.senders import titles
 from postern.surfaces.console.views.confirmations import question
-from postern.surfaces.console.visit import Context, Visit, whole_number
+from postern.surfaces.console.visit import PageValues, Visit, whole_number
 from postern.surfaces.console.words import PROVIDER_TITLES
 from postern.usecases.deliveries import holds
 from postern.usecases.history import volumes
@@ -133,7 +133,7 @@ async def rows(visit: Visit) -> Response:
 
 async def _shown(
     visit: Visit, wanted: WebhookFilter, number: int = 1
-) -> tuple[use_case.WebhooksPage, Context]:
+) -> tuple[use_case.WebhooksPage, PageValues]:
     """A page of webhooks, and the context of its table."""
     sort, reverse = _order(visit.query)
     page = await visit.ask(use_case.page, wanted, sort=sort, reverse=reverse, number=number, size=SIZE)

@@ -19,7 +19,7 @@ from postern.surfaces.console.views.history.sent import FIELD_LABELS, json_objec
 from postern.surfaces.console.views.webhooks import authentication
 from postern.surfaces.console.views.webhooks.authentication import GENERATE, SECRET_NAMES, made_here
 from postern.surfaces.console.views.webhooks.webhook import loaded, tab
-from postern.surfaces.console.visit import Context, Form, Visit, messages_of, problem_of, whole_number
+from postern.surfaces.console.visit import Form, PageValues, Visit, messages_of, problem_of, whole_number
 from postern.usecases.alarms import incidents
 from postern.usecases.answers import as_plain
 from postern.usecases.history import history
@@ -71,7 +71,7 @@ async def show(
     if more["proposed"]:
         opened.add("alarms")
     is_first = "first" in visit.query
-    told: Context = {"notice": NOTICES[notice], "in_place": True} if notice else {}
+    told: PageValues = {"notice": NOTICES[notice], "in_place": True} if notice else {}
     return tab(
         visit,
         "settings",
@@ -100,7 +100,7 @@ async def show(
     )
 
 
-async def _proposed(visit: Visit, webhook_id: str, form: Document) -> Context:
+async def _proposed(visit: Visit, webhook_id: str, form: Document) -> PageValues:
     """The rhythm of the calls, where one is asked for: it stands in the form, and is saved by whoever agrees."""
     found = None
     if (zone := visit.query.get("zone")) is not None:
@@ -262,7 +262,7 @@ async def _told(visit: Visit, notice: str, secrets: dict[str, str] | None = None
     return visit.to(f"/webhooks/{visit.at('webhook')}/settings", notice)
 
 
-async def _example(visit: Visit, webhook: Webhook, mapped: Document) -> Context:
+async def _example(visit: Visit, webhook: Webhook, mapped: Document) -> PageValues:
     """The last accepted payload, to choose values from. A rejected one, which anybody may have sent, is shown only
     while there is no other."""
     chosen = visit.query.get("call", "")

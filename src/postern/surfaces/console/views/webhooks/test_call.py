@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from postern.core.problems import Refused
 from postern.core.webhooks.making import PLACEHOLDERS
-from postern.surfaces.console.visit import Context, Visit, problem_of
+from postern.surfaces.console.visit import PageValues, Visit, problem_of
 from postern.usecases.shapes import validated
 from postern.usecases.signatures import sending
 from postern.usecases.signatures.sending import SendRequest
@@ -27,7 +27,7 @@ _BARE = re.compile(r"(?<=[:,\[ ])\{(\w+)\}")
 _QUOTED = re.compile(r'"@@(\w+)@@"')
 
 
-async def context(visit: Visit, webhook_id: str) -> Context:
+async def context(visit: Visit, webhook_id: str) -> PageValues:
     if not visit.actor.may("write"):
         return {"samples": []}
     known = await visit.ask(sending.samples, webhook_id)

@@ -13,7 +13,7 @@ from postern.surfaces.console.views.history import sentences
 from postern.surfaces.console.views.history.listing import page_of_calls, rows_of
 from postern.surfaces.console.views.history.volume import strip_of
 from postern.surfaces.console.views.webhooks import test_call
-from postern.surfaces.console.visit import Context, Visit, problem_of
+from postern.surfaces.console.visit import PageValues, Visit, problem_of
 from postern.usecases.answers import as_plain
 from postern.usecases.calls import readmission
 from postern.usecases.calls.views import Admitted
@@ -44,7 +44,7 @@ def tab(
     )
 
 
-def head_of(webhook: Webhook, name: str) -> Context:
+def head_of(webhook: Webhook, name: str) -> PageValues:
     return {
         "webhook": webhook,
         "tab": name,
