@@ -70,7 +70,7 @@ schema: .venv/.test ## write the first migration's SQL from the tables, until th
 	$(BIN)/python scripts/schema.py
 	$(BIN)/python scripts/written.py
 
-written: .venv/.test ## write tests/written/ again: a database, a journal and a sealed backup that later versions have to open
+written: .venv/.test ## write tests/written/ again: what later versions have to open and read
 	$(BIN)/python scripts/written.py
 
 reference: .venv/.test ## write docs/reference again from the code

@@ -1,7 +1,7 @@
 """Draws places of `src/postern` at random, makes one mistake at each in a copy, and runs the tests that are nearest to it.
 
-    python scripts/mutants.py 2 60 7                                   two lanes, 60 mistakes: always the same ones for seed 7
-    python scripts/mutants.py 2 20 7 core/watch/alarms.py usecases/    only in these files and folders of src/postern
+    python scripts/mutants.py 2 60 7                             two lanes, 60 mistakes: always the same ones for seed 7
+    python scripts/mutants.py 2 20 7 core/watch/ usecases/       only in these files and folders of src/postern
 
 The reader judges one that survives: a test is lacking, or it changes nothing, or a test that was not run notices it.
 """
@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
-from itertools import accumulate, takewhile
+from itertools import accumulate
 from pathlib import Path
 from queue import SimpleQueue
 from tempfile import TemporaryDirectory
@@ -63,18 +63,17 @@ def mistakes_of(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
         case ast.BoolOp(op=op, values=values):
             yield "operator", but(node, op=opposite(op))
             for one in values:
-                rest = [other for other in values if other is not one]
-                yield "condition", but(node, values=rest) if len(rest) > 1 else rest[0]
+                yield "condition", but(node, values=[other for other in values if other is not one])
         case ast.UnaryOp(op=ast.Not() | ast.USub(), operand=operand):
             yield "operator", operand
         case ast.Constant(value=bool(value)):
             yield "constant", ast.Constant(not value)
         case ast.Constant(value=int(value) | float(value)):
             yield "constant", ast.Constant(value + 1)
-        case ast.Constant(value=str(value)) if " " not in value:  # tests that repeat sentences prove nothing
-            yield "constant", ast.Constant(value + "x")
-        case ast.Constant(value=bytes(value)):
-            yield "constant", ast.Constant(value + b"x")
+        case ast.Constant(value=str(value) | bytes(value)) if " " not in repr(
+            value
+        ):  # tests that repeat sentences prove nothing
+            yield "constant", ast.parse(f"{repr(value)[:-1]}x{repr(value)[-1]}", mode="eval").body
         case ast.Call(args=arguments, keywords=keywords):
             if len(arguments) > 1 and not any(isinstance(one, ast.Starred) for one in arguments[:2]):
                 yield "argument", but(node, args=[arguments[1], arguments[0], *arguments[2:]])
@@ -90,22 +89,22 @@ def mistakes_of(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
             pass
 
 
-def carried_out(tree: ast.AST) -> Iterator[tuple[Any, list[tuple[str, ast.AST]]]]:
-    """What is no type, no documentation and no f-string (Python 3.11 says wrong places there), and its mistakes."""
-    is_choice = isinstance(tree, ast.Subscript) and ast.unparse(tree.value) == "Literal"
-    if is_choice or isinstance(tree, ast.JoinedStr):
-        return
+def everywhere(tree: ast.AST) -> Iterator[tuple[Any, str, ast.AST]]:
+    """What is no type, no documentation and no f-string (Python 3.11 says wrong places there), with each of its mistakes."""
     for name, value in ast.iter_fields(tree):
         for node in value if isinstance(value, list) else [value]:
-            is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-            if isinstance(node, ast.AST) and name not in ("annotation", "returns") and not is_text:
-                negated = (
-                    [("condition", ast.UnaryOp(ast.Not(), node))]
-                    if name in ("test", "ifs") and isinstance(node, ast.expr)
-                    else []
-                )
-                yield node, [*mistakes_of(node), *negated]
-                yield from carried_out(node)
+            match node:
+                case (
+                    ast.JoinedStr()
+                    | ast.Subscript(value=ast.Name(id="Literal"))
+                    | ast.Expr(value=ast.Constant())
+                ):
+                    continue
+                case ast.AST() if name not in ("annotation", "returns"):
+                    yield from ((node, *one) for one in mistakes_of(node))
+                    if name in ("test", "ifs") and isinstance(node, ast.expr):
+                        yield node, "condition", ast.UnaryOp(ast.Not(), node)
+                    yield from everywhere(node)
 
 
 @cache
@@ -114,12 +113,13 @@ def mistakes(file: str) -> dict[str, list[tuple[int, int, bytes]]]:
     text = (SOURCE / file).read_bytes()
     starts = [0, *accumulate(map(len, text.splitlines(keepends=True)))]
     found: dict[str, list[tuple[int, int, bytes]]] = {kind: [] for kind in KINDS}
-    for node, others in carried_out(ast.parse(text)):
-        for kind, other in others:
-            new = ast.unparse(ast.fix_missing_locations(other)).encode()
-            begin = starts[node.lineno - 1] + node.col_offset
-            end = starts[node.end_lineno - 1] + node.end_col_offset
-            found[kind].append((begin, end, new if isinstance(other, ast.stmt) else b"(" + new + b")"))
+    for node, kind, other in everywhere(ast.parse(text)):
+        new = ast.unparse(ast.fix_missing_locations(other)).encode()
+        places = (
+            starts[node.lineno - 1] + node.col_offset,
+            starts[node.end_lineno - 1] + node.end_col_offset,
+        )
+        found[kind].append((*places, new if isinstance(other, ast.stmt) else b"(" + new + b")"))
     return found
 
 
@@ -151,24 +151,19 @@ def imported(file: Path) -> set[str]:
     return {f"{node.module}{end}" for node in nodes for end in ("", *(f".{one.name}" for one in node.names))}
 
 
-def topics(path: str) -> set[str]:
-    return {one.rstrip("s") for one in re.split(r"[/_.]", path.partition("/")[2])} - {"test", "py"}
+def words(path: str) -> set[str]:
+    return {one.rstrip("s") for one in re.split(r"[/_.]", path)} - {"test", "py"}
 
 
 def nearest(file: str) -> list[str]:
-    """Files of tests, the nearest first: that import it, that lie where it lies, whose names say its topic."""
+    """Files of tests, the nearest first: that import it, or what imports it, and whose folders and names say its topic."""
     users = {module(one.relative_to(SOURCE)) for one in SOURCE.rglob("*.py") if module(file) in imported(one)}
     near = dict[str, int]()
-    for test in (ROOT / "tests").rglob("test_*.py"):
-        place = str(test.relative_to(ROOT / "tests"))
-        beside = takewhile(
-            lambda pair: pair[0] == pair[1], zip(place.split("/"), file.split("/"), strict=False)
-        )
+    for test in sorted((ROOT / "tests").rglob("test_*.py")):
+        place = str(test.relative_to(ROOT))
         points = 3 * (module(file) in imported(test)) + bool(users & imported(test))
-        points += len([*beside]) + 2 * len(topics(file) & topics(place))
-        if points and f"tests/{place}" not in LAST:
-            near[f"tests/{place}"] = points
-    return sorted(near, key=lambda one: (-near[one], one))
+        near[place] = points + 2 * len(words(file) & words(place))
+    return sorted((one for one in near if near[one] and one not in LAST), key=lambda one: -near[one])
 
 
 class Lane:
@@ -188,14 +183,10 @@ class Lane:
 
     def _run(self, seconds: float, *command: str) -> tuple[int | None, str]:
         self._running = subprocess.Popen(
-            [sys.executable, "-m", *command],
-            cwd=self._folder,
+            [sys.executable, "-m", *command], cwd=self._folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             env={**os.environ, "PYTHONPATH": str(self._folder / "src")},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
             start_new_session=True,  # with all that its tests start
-        )
+        )  # fmt: skip
         try:
             said, _ = self._running.communicate(timeout=max(seconds, 1))
             return self._running.returncode, said
@@ -239,12 +230,6 @@ class Lane:
             source.write_bytes(right)
 
 
-def shown(mistake: Mistake) -> str:
-    lines = (SOURCE / mistake.file).read_text("utf-8").splitlines()
-    diff = [*difflib.unified_diff(lines, mistake.text.splitlines(), n=1, lineterm="")]
-    return "\n".join([f"{mistake.file} ({mistake.kind})", *diff[2:]])
-
-
 def main(lanes: str, count: str, seed: str, *files: str) -> None:
     free, counted = SimpleQueue[Lane](), Counter[tuple[str, str]]()
 
@@ -262,10 +247,11 @@ def main(lanes: str, count: str, seed: str, *files: str) -> None:
             for lane in all_lanes:
                 free.put(lane)
             for mistake, verdict, how in pool.map(judged, draw(int(count), int(seed), *files)):
-                print(f"{verdict} {shown(mistake)}\n {how}\n", flush=True)
+                right = (SOURCE / mistake.file).read_text("utf-8").splitlines()
+                diff = [*difflib.unified_diff(right, mistake.text.splitlines(), n=1, lineterm="")][2:]
+                print(f"{verdict} {mistake.file} ({mistake.kind})", *diff, f" {how}\n", sep="\n", flush=True)
                 parts = mistake.file.split("/")
-                for part in (f"seed {seed}", parts[0], "/".join(parts[:2])):
-                    counted[part, verdict] += 1
+                counted.update((part, verdict) for part in {f"seed {seed}", parts[0], "/".join(parts[:2])})
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
             for lane in all_lanes:

@@ -1,11 +1,15 @@
-"""`make written`: what this version leaves on the disk, kept in `tests/written/` so that later versions are tried with it
-(`tests/journeys/test_written_before.py`): a database and an engine's journal, as they lie there, and a sealed backup of them.
+"""`make written`: what this version leaves on the disk, kept in `tests/written/` so that later versions are tried with it: a
+database and an engine's journal, as they lie there, and a sealed backup of them (`tests/journeys/test_written_before.py`); and
+a database with one of everything, beside all that this version reads of it (`tests/test_written.py`).
 
 Until the first release it is written anew whenever the tables change; `make schema` does that. What a released version wrote
 stays. The keys in it are nobody's.
 """
 
+import asyncio
 import gzip
+import json
+import logging
 import sqlite3
 import sys
 import tarfile
@@ -13,10 +17,13 @@ from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import structlog
+
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
 from support.client import admin_of  # noqa: E402
+from support.everything import fill, read  # noqa: E402
 from support.program import Program, run_postern  # noqa: E402
 from support.waiting import wait_until  # noqa: E402
 from support.wire import exchange  # noqa: E402
@@ -80,12 +87,24 @@ def write(folder: Path, work: Path) -> None:
         work, "backup", str(folder / "sealed.backup"), "--replace", "--passphrase", "file:passphrase"
     )
     assert sealed.returncode == 0, sealed.stderr
-    for name in ("postern.db", "engine.db"):
-        with closing(sqlite3.connect(program.data_dir / name)) as connection:
+    pack(program.data_dir, folder / "data.tar.gz", "postern.db", "engine.db")
+
+
+def write_everything(folder: Path, work: Path) -> None:
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    unread = asyncio.run(fill(work))
+    pack(work / "data", folder / "everything.tar.gz", "postern.db")
+    lines = asyncio.run(read(work, unread))
+    (folder / "everything.txt").write_text("\n".join([json.dumps(unread), *lines]) + "\n")
+
+
+def pack(data: Path, archive: Path, *databases: str) -> None:
+    for name in databases:
+        with closing(sqlite3.connect(data / name)) as connection:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    with gzip.open(folder / "data.tar.gz", "wb") as packed, tarfile.open(fileobj=packed, mode="w") as tar:
-        for name in ("postern.db", "engine.db", "secret.key"):
-            tar.add(program.data_dir / name, name)
+    with gzip.open(archive, "wb") as packed, tarfile.open(fileobj=packed, mode="w") as tar:
+        for name in (*databases, "secret.key"):
+            tar.add(data / name, name)
 
 
 def counted(file: Path, query: str) -> int:
@@ -94,5 +113,6 @@ def counted(file: Path, query: str) -> int:
 
 
 if __name__ == "__main__":
-    with TemporaryDirectory() as work:
-        write(FOLDER, Path(work))
+    for part in (write, write_everything):
+        with TemporaryDirectory() as work:
+            part(FOLDER, Path(work))

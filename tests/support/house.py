@@ -25,7 +25,7 @@ from postern.core.deliveries.delivery import (
     Trigger,
     Workflow,
 )
-from postern.core.history.invocation import Story
+from postern.core.history.invocation import HistoryFilter, Story
 from postern.settings import Settings
 from postern.usecases.access import audit
 from postern.usecases.calls import waiting
@@ -192,11 +192,11 @@ class House:
         await respond(self.gateway, trigger.invocation_id, token, status=status, headers=given, body=body)
 
     async def history(self, **wanted: Any) -> list[InvocationSummary]:
-        return (await history.listing(self.gateway, OWNER, history.HistoryFilter(**wanted), 200)).items
+        return (await history.listing(self.gateway, OWNER, HistoryFilter(**wanted), 200)).items
 
     async def found(self, **asked: str) -> list[str]:
         """The ids of the calls that a filter finds, as it is asked for on a surface."""
-        page = await history.listing(self.gateway, OWNER, filter_of(**asked))  # type: ignore[arg-type]
+        page = await history.listing(self.gateway, OWNER, filter_of(**asked))
         return [item.id for item in page.items]
 
     async def story(self, invocation: str) -> Story:
