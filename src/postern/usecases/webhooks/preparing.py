@@ -90,8 +90,8 @@ def request_for(
 def _without(asked: Document, kept: Any, fields: list[str]) -> Document:
     """The document with these fields as they are kept."""
     inner = defaultdict[str, list[str]](list)
-    for name, _, within in (field.partition(".") for field in fields):
-        inner[name].append(within)
+    for name, _, rest in (field.partition(".") for field in fields):
+        inner[name].append(rest)
     result = dict(asked)
     for name, within in inner.items():
         before = kept.get(name) if isinstance(kept, dict) else None
