@@ -13,9 +13,11 @@ from postern.core.access.audit import AuditEntry
 from postern.core.deliveries.delivery import Started, delivery_key
 from postern.core.history.invocation import HistoryFilter, StoreUnavailable
 from postern.core.history.replay import Replay
+from postern.observe.changes import may_have_changed, store_away
 from postern.stores.history.retention import Retention
 from postern.stores.sql import schema
 from postern.stores.sql.tables import deliveries
+from postern.stores.sql.writer import CommitUnknown
 from stores.conftest import NOW, entry, opened, recorded
 from support.postgres import PostgresProcess
 from support.program import StartProgram, run_postern
@@ -37,6 +39,29 @@ async def test_without_the_server_a_call_is_rejected_and_later_ones_are_stored_a
         own_postgres.start()
         for one in (first, *await recorded(store, entry())):
             assert await store.history.get(one) is not None
+
+
+async def test_of_a_commit_whose_answer_is_lost_nobody_says_that_nothing_was_changed(
+    migrated_url: str,
+) -> None:
+    with psycopg.connect(migrated_url, autocommit=True) as other:
+        other.execute(
+            """CREATE FUNCTION ends() RETURNS trigger LANGUAGE plpgsql AS
+            'BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END'"""
+        )
+        other.execute(
+            """CREATE CONSTRAINT TRIGGER ends AFTER INSERT ON idempotency INITIALLY DEFERRED
+            FOR EACH ROW EXECUTE FUNCTION ends()"""
+        )
+    async with opened(migrated_url) as store:
+        may_have_changed.set(False)
+        with pytest.raises(CommitUnknown):
+            await store.idempotency.begin("ann", "a key", b"", NOW, NOW + 60)
+        assert "Look whether it was done" in store_away().detail
+        may_have_changed.set(False)
+        with pytest.raises(AttributeError):
+            await store.writer.write(lambda connection: connection.nothing)  # type: ignore[attr-defined]
+        assert store_away().detail.endswith("Nothing was changed.")
 
 
 async def test_nobody_adds_to_a_call_that_another_process_is_deleting(

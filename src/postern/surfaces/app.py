@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from postern.core.address import ClientAddresses
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
+from postern.observe.changes import may_have_changed, store_away
 from postern.observe.logs import log
 from postern.observe.metrics import own_numbers
 from postern.surfaces.console.routes import console_routes
@@ -23,7 +24,7 @@ from postern.surfaces.console.visit import trouble_page
 from postern.surfaces.mcp.endpoint import PATH as MCP
 from postern.surfaces.mcp.endpoint import McpEndpoint
 from postern.surfaces.rest.app import make_api
-from postern.surfaces.rest.framework.problems import STORE_AWAY, problem_page, problem_response
+from postern.surfaces.rest.framework.problems import problem_page, problem_response
 from postern.usecases.deliveries.dispatch import measure
 from postern.usecases.operations.readiness import offer_writer_waiting, readiness
 from postern.usecases.runtime.gateway import Gateway
@@ -143,6 +144,7 @@ def watched(app: ASGIApp) -> ASGIApp:
 
     async def watching(scope: Scope, receive: Receive, send: Send) -> None:
         begun = False
+        may_have_changed.set(False)
 
         async def noticing(message: Message) -> None:
             nonlocal begun
@@ -155,7 +157,7 @@ def watched(app: ASGIApp) -> ASGIApp:
         except ClientDisconnect:
             return
         except StoreUnavailable:
-            problem = STORE_AWAY
+            problem = store_away()
         except Exception:
             log.exception("a request failed", method=scope.get("method"), path=scope.get("path"))
             problem = Refused("internal_error")

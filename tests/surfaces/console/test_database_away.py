@@ -9,11 +9,12 @@ import httpx2
 import pytest
 from starlette.applications import Starlette
 
+from postern.core.access.accounts import Actor
 from postern.core.history.invocation import StoreUnavailable
 from postern.surfaces.console.routes import console_routes
 from postern.surfaces.streaming import Feed
 from postern.usecases.access import accounts
-from support.house import a_house
+from support.house import OWNER, a_house
 from support.plain_http import WITHOUT_TLS
 from support.waiting import PATIENCE
 
@@ -101,3 +102,36 @@ async def test_who_signs_in_or_out_meanwhile_gets_a_page(
     assert (sent.status_code, sentence in sent.text) == (503, True)
     assert ('value="ann"' in sent.text) == (what == "sign_in")
     assert "set-cookie" not in sent.headers
+
+
+@pytest.mark.parametrize(
+    ("repository", "method", "told"),
+    [
+        ("idempotency", "begin", "Nothing was changed."),
+        ("replays", "add", "Nothing was changed."),
+        ("replays", "next_of", "Look whether it was done before you try again."),
+    ],
+)
+async def test_nothing_was_changed_is_said_where_it_is_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repository: str, method: str, told: str
+) -> None:
+    """A plan that was written, and then could not be shown, is there."""
+
+    async def away(*_: Any) -> None:
+        raise StoreUnavailable("away")
+
+    async def owner(*_: Any) -> Actor:
+        return OWNER
+
+    monkeypatch.setattr(accounts, "actor_of_session", owner)
+    async with a_house(tmp_path) as house:
+        base, store = house.gateway.site.base_url, house.gateway.store
+        transport = httpx2.ASGITransport(app=Starlette(routes=console_routes(house.gateway)))
+        async with httpx2.AsyncClient(transport=transport, base_url=base, verify=WITHOUT_TLS) as client:
+            with monkeypatch.context() as trouble:
+                trouble.setattr(getattr(store, repository), method, away)
+                sent = await client.post("/replays", headers={"Origin": base}, data={"once": "ab"})
+            assert (sent.status_code, f"The database cannot be used now. {told}" in sent.text) == (503, True)
+            assert len(await store.replays.page(5, None)) == (method == "next_of")
+            sent = await client.post("/replays", headers={"Origin": base}, data={"once": "ab"})
+            assert sent.status_code == 303

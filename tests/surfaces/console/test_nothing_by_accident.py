@@ -287,7 +287,7 @@ def test_what_a_locked_database_kept_from_being_saved_stays_where_it_was_typed(c
         assert reader.get("webhooks").status == 200
         refused = console.api.patch(f"webhooks/{webhook['id']}", {"name": "Other"})
         assert refused.status == 503
-        assert refused.json["detail"] == "The database cannot be used now; nothing was changed."
+        assert refused.json["detail"] == "The database cannot be used now. Nothing was changed."
         console.notes.check(but="the server responded with a status of 503")
         assert console.violations() == []
     finally:

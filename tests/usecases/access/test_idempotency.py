@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from postern.core.access.accounts import Actor
+from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
 from postern.usecases.access import idempotency
 from postern.usecases.access.idempotency import KeptAnswer, once
@@ -54,6 +55,20 @@ async def test_what_broke_may_be_tried_again_at_once_and_another_ones_answer_sta
     with pytest.raises(Refused, match="a reason"):
         await once(house.gateway, OWNER, "a key", b"a request", broken)
     assert (await create.asked(), await create.asked(other)) == (False, True)
+
+
+async def test_what_was_done_is_told_where_its_answer_cannot_be_kept(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create = Creation(house)
+
+    async def away(*_: object) -> None:
+        raise StoreUnavailable("away")
+
+    with monkeypatch.context() as full:
+        full.setattr(house.gateway.store.idempotency, "finish", away)
+        assert await create.asked() is False
+    assert create.times == 1
 
 
 async def test_a_key_whose_process_died_is_free_after_a_minute(

@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from postern import presets
 from postern.core.access.accounts import Actor
+from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
 from postern.core.signatures.signature import SignatureCredential
 from postern.core.webhooks.making import Draft, Occasion, signed
@@ -299,6 +300,28 @@ async def test_what_was_asked_for_is_told_and_noted_whatever_comes_then(house: H
         assert (len(told.asked), told.under_way, told.left) == (first - 6, 2, 4)
         assert len(vendor.asked) == len(set(vendor.asked)) == first - 3
         assert told.retry_after_seconds == SETTLED
+
+
+@pytest.mark.parametrize("method", ["begin", "finish"])
+async def test_what_was_asked_for_is_told_where_the_database_goes_away(
+    house: House, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    vendor, journal = Vendor("github", house), house.gateway.store.idempotency
+    usual = getattr(journal, method)
+
+    async def away_after_two(*given: Any) -> Any:
+        if len(vendor.asked) >= 2:
+            raise StoreUnavailable("away")
+        return await usual(*given)
+
+    async with stand_in(vendor.answer) as server:
+        webhook = await set_up(house, vendor, server.url)
+        with monkeypatch.context() as trouble:
+            trouble.setattr(journal, method, away_after_two)
+            told = await send_again(house.gateway, OWNER, webhook.id, asked())
+        assert (len(told.asked), told.trouble) == (2, "the database cannot be used now")
+        assert (await typed(webhook)).exit_code == 0
+    assert vendor.missing() == set() and len(vendor.asked) == len(set(vendor.asked))
 
 
 @pytest.mark.parametrize("lost", [Reply(503), Raw(_dropped), Raw(_cut)], ids=["503", "dropped", "cut"])

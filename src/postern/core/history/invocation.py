@@ -296,4 +296,4 @@ def status_of(outcome: RecordedOutcome, delivery: Delivery | None) -> Status:
 
 
 class StoreUnavailable(Exception):
-    """The store cannot write it now: it is full, locked or away, or too much is waiting. Nothing was written."""
+    """The store cannot write it now: it is full, locked or away, or too much is waiting. Nothing of it was written."""

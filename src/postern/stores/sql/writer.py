@@ -33,8 +33,14 @@ from sqlalchemy.exc import (
 )
 
 from postern.core.history.invocation import Entry, Receipt, StoreUnavailable
+from postern.observe.changes import may_have_changed
 from postern.observe.logs import log
 from postern.stores.sql.database import Database, value_not_storable
+
+
+class CommitUnknown(StoreUnavailable):
+    """The connection was lost after the commit was sent."""
+
 
 T = TypeVar("T")
 Item = TypeVar("Item")
@@ -148,7 +154,12 @@ class Writer:
         """Does a job in the next transaction. An exception of its own undoes it alone, and is raised here."""
         if self._closing:
             raise StoreUnavailable("the store is closing")
-        result: T = await self._submit(job)
+        try:
+            result: T = await self._submit(job)
+        except CommitUnknown:
+            may_have_changed.set(True)
+            raise
+        may_have_changed.set(True)
         return result
 
     def share(
@@ -259,7 +270,9 @@ class Writer:
                 if _is_store_trouble(error):
                     away = not connected or self._database.lost() is not None
                     self.commits.refused(str(error.orig), calls, away)
-                    raise StoreUnavailable(str(error.orig)) from error
+                    # SQLite undoes what it could not write to the end.
+                    unknown = committing and error.connection_invalidated
+                    raise (CommitUnknown if unknown else StoreUnavailable)(str(error.orig)) from error
                 raise
             except BaseException:
                 self._give_back()

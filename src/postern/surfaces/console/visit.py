@@ -17,6 +17,7 @@ from starlette.routing import Match, Route
 from postern.core.access.accounts import Actor
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
+from postern.observe.changes import may_have_changed, store_away
 from postern.surfaces.console import pages
 from postern.surfaces.console.labels import label, message
 from postern.surfaces.session import COOKIE, SAFE, check_origin
@@ -192,18 +193,21 @@ def route(gateway: Gateway, method: str, path: str, view: ViewFunction) -> Route
                 "stopped.html",
                 503,
                 headers=_again(request),
-                problem=problem_of(STORE_AWAY),
+                problem=problem_of(store_away()),
                 is_form=is_form,
                 back=back,
                 again=ASKED_AGAIN,
             )
         visit = Visit(request, gateway, actor)
+        may_have_changed.set(False)
         try:
             return await _once(visit, view)
         except Refused as refused:
             return await _refusal(visit, refused)
         except StoreUnavailable:
-            return _later() if _asks_for_stream(request) else await _refusal(visit, STORE_AWAY)
+            return (
+                _later() if _asks_for_stream(request) else await _refusal(visit, store_away(), is_away=True)
+            )
 
     return Route(path, endpoint, methods=[method])
 
@@ -252,9 +256,6 @@ def _asks_for_stream(request: Request) -> bool:
 def _later() -> Response:
     """A browser never asks again for a stream that was refused; for one that has ended it does."""
     return Response(f"retry: {ASKED_AGAIN * 1000}\n\n", media_type=MEDIA_TYPE, headers=HEADERS)
-
-
-STORE_AWAY = Refused("temporarily_unavailable", "The database cannot be used now. Nothing was changed.")
 
 
 def _sign_in_first(request: Request, gateway: Gateway) -> Response:
@@ -312,7 +313,7 @@ def trouble_page(request: Request, refused: Refused) -> Response:
     return pages.page(request, "stopped.html", refused.problem.status, problem=problem_of(refused))
 
 
-async def _refusal(visit: Visit, refused: Refused) -> Response:
+async def _refusal(visit: Visit, refused: Refused, is_away: bool = False) -> Response:
     """The page for a request that was refused. Typed text is given back where it was typed."""
     binned = await _in_the_bin(visit) if refused.code == "not_found" else None
     is_form = visit.request.method not in SAFE
@@ -324,7 +325,6 @@ async def _refusal(visit: Visit, refused: Refused) -> Response:
             "It was deleted, and can be restored as it was, with its URL, settings, secrets and history.",
             problem.status,
         )
-    is_away = refused is STORE_AWAY
     # The part to be put in place is not there: the page says so instead.
     whole = {"hx-retarget": "#main", "hx-reselect": "#main", "hx-reswap": "outerHTML"}
     return visit.page(

@@ -27,6 +27,7 @@ from postern.core.access.accounts import Actor
 from postern.core.documents import Document
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
+from postern.observe.changes import may_have_changed, store_away
 from postern.observe.logs import log
 from postern.surfaces.mcp.shown import Shown
 from postern.surfaces.mcp.table import INSTRUCTIONS, TOOLS
@@ -51,12 +52,13 @@ def make_server(gateway: Gateway, actor_of: ActorOf) -> Server[SdkState]:
         tool = TOOLS.get(asked.name)
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, "There is no tool of this name; tools/list names them.")
+        may_have_changed.set(False)
         try:
             return _result(await tool.run(gateway, actor_of(context), asked.arguments or {}))
         except Refused as refused:
             return _refusal(refused)
         except StoreUnavailable:
-            return _refusal(Refused("temporarily_unavailable", "The database cannot be used now."))
+            return _refusal(store_away())
         except Exception:
             log.error("a tool failed", tool=tool.name, exc_info=True)
             return _refusal(Refused("internal_error"))

@@ -3,12 +3,15 @@
 import asyncio
 import hmac
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from hashlib import sha256
 
 import msgspec
 
 from postern.core.access.accounts import Actor
+from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
+from postern.observe.changes import may_have_changed
 from postern.usecases.runtime.gateway import Gateway
 
 KEPT = 24 * 3600.0
@@ -33,6 +36,7 @@ async def once(
         now = gateway.clock()
         seen = await store.begin(owner, key, digest, now, now + LEASE)
         if seen is None:
+            may_have_changed.set(False)  # the key alone was written
             break
         if not hmac.compare_digest(seen.request, digest):
             raise Refused("idempotency_mismatch")
@@ -41,17 +45,20 @@ async def once(
         if waited >= LONGEST_WAIT:
             raise Refused(
                 "conflict",
-                "The first request with this Idempotency-Key is still at work; try again in a moment.",
+                "The first request with this Idempotency-Key is still at work, or was broken off; try again in a minute.",
             )
         await asyncio.sleep(CHECK_ANSWER_EVERY)
         waited += CHECK_ANSWER_EVERY
     try:
         answered = await work()
     except BaseException:
+        changed = may_have_changed.get()
         await store.forget(owner, key)
+        may_have_changed.set(changed)
         raise
     if answered[0] >= 400:
         await store.forget(owner, key)
     else:
-        await store.finish(owner, key, msgspec.json.encode(answered), gateway.clock() + KEPT)
+        with suppress(StoreUnavailable):  # what was done is told, also where that cannot be kept
+            await store.finish(owner, key, msgspec.json.encode(answered), gateway.clock() + KEPT)
     return answered, False

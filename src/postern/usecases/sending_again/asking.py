@@ -13,6 +13,7 @@ from pydantic import Field
 
 from postern import presets
 from postern.core.access.accounts import Actor
+from postern.core.history.invocation import StoreUnavailable
 from postern.core.moment import moment
 from postern.core.problems import FetchTrouble, Refused, invalid
 from postern.core.webhooks.stored import StoredWebhook
@@ -118,9 +119,13 @@ async def send_again(gateway: Gateway, actor: Actor, webhook_id: str, request: S
         note = {"since": request.since, "calls": len(chosen), "events": names}
         await note_down(gateway, actor, "sender is asked to send again", webhook.id, **note)
         api.until += LONGEST_TURN - senders.LONGEST_LIST
-        await _press(gateway, webhook, api, chosen, turn)
-        note = {"calls": len(turn.asked), "trouble": turn.trouble}
-        await note_down(gateway, actor, "sender was asked to send again", webhook.id, **note)
+        try:
+            await _press(gateway, webhook, api, chosen, turn)
+            note = {"calls": len(turn.asked), "trouble": turn.trouble}
+            await note_down(gateway, actor, "sender was asked to send again", webhook.id, **note)
+        except StoreUnavailable:  # what was asked for is told
+            turn.trouble = "the database cannot be used now"
+            turn.wait = turn.wait or LOOK_AGAIN
     left = len(found) - by_itself - len(turn.asked) - turn.under_way - turn.refused
     notes = []
     if not webhook.settings.duplicate_protection.enabled:

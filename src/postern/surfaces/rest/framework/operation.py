@@ -17,6 +17,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from postern.core.access.accounts import Level
 from postern.core.problems import FieldError, Refused, invalid, refuse_wrong
+from postern.observe.changes import may_have_changed
 from postern.surfaces.rest.framework.bodies import LARGEST_BODY, LARGEST_BODY_OF_STRANGERS, read_json
 from postern.surfaces.session import actor_of
 from postern.surfaces.streaming import while_connected
@@ -261,6 +262,8 @@ def handler(gateway: Gateway, operation: Operation) -> Callable[[Request], Await
         given |= {name: header.read(request) for name, header in HEADERS.items() if name in operation.takes}
         if "seen_version" in given:
             given["seen_version"] = await _version(given, given["seen_version"])
+
+        may_have_changed.set(False)
 
         async def answered() -> Response:
             if operation.may_take_long is not None and operation.may_take_long(given["query"]):

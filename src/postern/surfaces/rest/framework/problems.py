@@ -10,6 +10,7 @@ from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Scope
 
 from postern.core.problems import PROBLEMS, FieldError, Refused
+from postern.observe.changes import store_away
 from postern.usecases.answers import UNSET, UnsetType, View, as_json
 
 MEDIA_TYPE = "application/problem+json"
@@ -59,11 +60,8 @@ async def on_refused(request: Request, error: Exception) -> Response:
     return response_for(request, error)
 
 
-STORE_AWAY = Refused("temporarily_unavailable", "The database cannot be used now; nothing was changed.")
-
-
 async def on_store_trouble(_: Request, __: Exception) -> Response:
-    return problem_response(STORE_AWAY)
+    return problem_response(store_away())
 
 
 async def on_defect(_: Request, __: Exception) -> Response:

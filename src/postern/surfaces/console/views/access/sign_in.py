@@ -8,11 +8,11 @@ from starlette.routing import Route
 
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.problems import Refused
+from postern.observe.changes import store_away
 from postern.surfaces import session
 from postern.surfaces.console import pages
 from postern.surfaces.console.visit import (
     LARGEST_FORM_OF_STRANGERS,
-    STORE_AWAY,
     problem_of,
     read_form,
     told_of,
@@ -37,7 +37,7 @@ def routes(gateway: Gateway) -> list[Route]:
             check_origin(gateway, request)
             secret = await session.sign_in(gateway, request, name, form.get("password", ""))
         except (Refused, StoreUnavailable) as trouble:
-            refused = trouble if isinstance(trouble, Refused) else STORE_AWAY
+            refused = trouble if isinstance(trouble, Refused) else store_away()
             return pages.page(
                 request,
                 "sign_in.html",
@@ -54,7 +54,7 @@ def routes(gateway: Gateway) -> list[Route]:
         try:
             user = await accounts.invited(gateway, request.path_params["secret"])
         except (Refused, StoreUnavailable) as trouble:
-            refused = trouble if isinstance(trouble, Refused) else STORE_AWAY
+            refused = trouble if isinstance(trouble, Refused) else store_away()
             return pages.page(request, "stopped.html", refused.problem.status, problem=problem_of(refused))
         return pages.page(request, "join.html", status, user=user, **({"errors": {}, "problem": None} | told))
 
@@ -66,7 +66,7 @@ def routes(gateway: Gateway) -> list[Route]:
             user = await accounts.join(gateway, request.path_params["secret"], password)
             secret = await session.sign_in(gateway, request, user.name, password)
         except (Refused, StoreUnavailable) as trouble:
-            refused = trouble if isinstance(trouble, Refused) else STORE_AWAY
+            refused = trouble if isinstance(trouble, Refused) else store_away()
             return await asked_to_join(request, refused.problem.status, **told_of(refused))
         response = RedirectResponse("/webhooks", 303, {"cache-control": "no-store"})
         remember(gateway, response, user.name, secret)

@@ -8,9 +8,10 @@ from postern.core.deliveries.delivery import FIELD_NAMES, delivery_key
 from postern.core.history.invocation import StoreUnavailable
 from postern.core.history.replay import Values
 from postern.core.problems import Refused
+from postern.observe.changes import store_away
 from postern.surfaces.console import pages
 from postern.surfaces.console.views.history import fixes, story
-from postern.surfaces.console.visit import STORE_AWAY, Form, ViewFunction, Visit, problem_of, whole_number
+from postern.surfaces.console.visit import Form, ViewFunction, Visit, problem_of, whole_number
 from postern.usecases.calls import readmission
 from postern.usecases.history import history, samples
 from postern.usecases.listeners import listeners
@@ -57,7 +58,7 @@ def staying(action: ViewFunction) -> ViewFunction:
         try:
             return await action(visit)
         except (Refused, StoreUnavailable) as trouble:
-            refused = STORE_AWAY if isinstance(trouble, StoreUnavailable) else trouble
+            refused = store_away() if isinstance(trouble, StoreUnavailable) else trouble
             context = await story.context(visit, visit.at("invocation"))
             return visit.page(
                 "call/page.html",
