@@ -1,4 +1,4 @@
-"""What may be said to whoever asked for something while the database was away."""
+"""The answer to a request for which the database was away."""
 
 from contextvars import ContextVar
 

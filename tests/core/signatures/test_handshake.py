@@ -234,6 +234,25 @@ def test_nobody_has_a_page_shown_or_a_body_signed(kind: HandshakeKind, probe: Ca
     assert isinstance(before(kind, probe), Unproven)
 
 
+@pytest.mark.parametrize(
+    ("kind", "probe"),
+    [
+        ("zoom", call(body=b'{"event":"endpoint.url_validation","payload":{"plainToken":"abc"}}')),
+        ("x", call("GET", query=b"crc_token=MTIx")),
+        ("braintree", call("GET", query=b"bt_challenge=20f9f8ed05f77439fe955c977e4c8a53")),
+    ],
+)
+def test_without_a_secret_that_signs_no_challenge_is_answered(kind: HandshakeKind, probe: Call) -> None:
+    verified = VerifiedCall(probe, "main", "")
+    signs, without = handshake(kind), Handshake(kind, verify_token=TOKEN, sign=None)
+    assert isinstance(
+        signs.before_authentication(probe) or signs.after_authentication(verified), HandshakeAnswer
+    )
+    assert isinstance(
+        without.before_authentication(probe) or without.after_authentication(verified), Unproven
+    )
+
+
 def test_a_challenge_that_x_has_had_signed_is_no_call() -> None:
     assert isinstance(after("x", call(body=b"MTIx")), Unproven)
     assert after("x", call(body=b'{"for_user_id":"1"}')) is None

@@ -117,9 +117,26 @@ async def test_what_paths_would_find_is_reported_by_field(house: House) -> None:
         history.preview(house.gateway, OWNER, call, {"fieldOne": "a", "fieldTwo": "$.a"})
     )
     assert list(wrong) == ["fieldMapping.fieldTwo"]
+    wrong = await fields_refused(history.preview(house.gateway, OWNER, call, {"fieldOne": "header:ce-type"}))
+    assert wrong == {"fieldMapping.fieldOne": "a field is taken out of the body; no header is mapped"}
     rejected = await house.recorded(await house.webhook(), b"not json")
     nothing = await history.preview(house.gateway, OWNER, rejected, {"fieldOne": "a"})
     assert as_plain(nothing) == {"fieldOne": None}
+
+
+async def test_failed_calls_are_grouped_however_many_others_came_since(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history, "MOST_FAILURES", 3)
+    webhook, house.engine.refuses = await house.webhook(), "ERP said 503"
+    failed = [await house.recorded(webhook) for _ in range(2)]
+    await house.deliver()
+    house.engine.refuses = ""
+    for _ in range(4):
+        await house.recorded(webhook)
+    await house.deliver()
+    found = await history.failures(house.gateway, OWNER, HistoryFilter())
+    assert [(one.count, found.or_more) for one in found.items] == [(len(failed), False)]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from postern.core.access.accounts import Actor
 from postern.core.access.audit import AuditEntry
 from postern.core.calls.content import Payload
-from postern.core.calls.paths import as_text, parse_path, path_problem, walk_members
+from postern.core.calls.paths import as_text, parse_path, walk_members
 from postern.core.documents import DAMAGED
 from postern.core.history.failures import groups_of
 from postern.core.history.invocation import NO_PAYLOAD, HistoryFilter, Invocation, Story, payload_of
@@ -16,6 +16,7 @@ from postern.core.history.marks import EditedFrom
 from postern.core.history.replay import Values
 from postern.core.history.sample import sample_of
 from postern.core.problems import Refused, existing, invalid
+from postern.core.webhooks.bounds import mapped_path
 from postern.core.webhooks.webhook import Webhook
 from postern.identity import time_of
 from postern.usecases.access.audit import noted
@@ -193,8 +194,10 @@ async def preview(gateway: Gateway, actor: Actor, invocation_id: str, paths: dic
     payload = payload_of(invocation)
     values: dict[str, str | None] = {}
     for name, path in paths.items():
-        if problem := path_problem(path):
-            raise invalid(f"fieldMapping.{name}", problem)
+        try:
+            mapped_path(path)
+        except ValueError as error:
+            raise invalid(f"fieldMapping.{name}", str(error)) from None
         value = walk_members(payload.members, parse_path(path)) if payload is not None else None
         values[name] = None if value is None else as_text(value)
     return msgspec.convert(values, Preview)

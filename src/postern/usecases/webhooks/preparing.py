@@ -1,6 +1,5 @@
 """Applies a request to a webhook: its new settings, and which of its secrets change. Nothing is stored here."""
 
-from collections import defaultdict
 from dataclasses import replace
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -74,35 +73,19 @@ def request_for(
     gateway: Gateway, webhook: StoredWebhook, asked: Document, removed: set[str]
 ) -> WebhookRequest:
     """The request to change a webhook. If fields are wrong, what only the stored webhook shows to be wrong is told with them: it is
-    looked for as if the wrong ones had not been named."""
+    looked for as if the wrong settings had not been named."""
     try:
         return cast(WebhookRequest, validated(WebhookRequest, asked, webhook))
     except Refused as refused:
         told = {one.field: one for one in refused.errors}
-        rest = _without(asked, _as_request(webhook), list(told))
+        stored = _as_request(webhook)
+        kept = {name: stored.get(name) for name in (field.partition(".")[0] for field in told)}
+        rest = {name: value for name, value in (asked | kept).items() if value is not None}
         try:
             replaced(gateway, replace(webhook), validated(WebhookRequest, rest, webhook), removed)
         except Refused as more:
             told |= {one.field: one for one in more.errors if one.field not in told}
         raise Refused("invalid_request", errors=list(told.values())) from None
-
-
-def _without(asked: Document, kept: Any, fields: list[str]) -> Document:
-    """The document with these fields as they are kept."""
-    inner = defaultdict[str, list[str]](list)
-    for name, _, rest in (field.partition(".") for field in fields):
-        inner[name].append(rest)
-    result = dict(asked)
-    for name, within in inner.items():
-        before = kept.get(name) if isinstance(kept, dict) else None
-        value = asked.get(name)
-        if all(within) and isinstance(value, dict):
-            result[name] = _without(value, before, within)
-        elif before is None:
-            result.pop(name, None)
-        else:
-            result[name] = before
-    return result
 
 
 def tried(gateway: Gateway, webhook: StoredWebhook, patch: Patch) -> Webhook:

@@ -153,10 +153,10 @@ def _at_most(longest: int) -> BeforeValidator:
 NO_SECRET = 'is required; for a webhook, {"generate": true} has a strong one made'
 
 
-def _brought(value: Any, info: ValidationInfo, otherwise: str = NO_SECRET) -> Any:
+def _brought(value: Any, info: ValidationInfo) -> Any:
     """A new webhook brings its secrets along. The context of a change is the stored webhook."""
     if value is None and info.context is None:
-        raise ValueError(otherwise)
+        raise ValueError(NO_SECRET)
     return value
 
 
@@ -282,7 +282,9 @@ class SendAgainSettingRequest(SettingRequest):
     @field_validator("token")
     @classmethod
     def _given(cls, token: str | None, info: ValidationInfo) -> Any:
-        return _brought(token, info, "is required")
+        if token is None and (info.context is None or info.context.settings.send_again is None):
+            raise ValueError("is required")
+        return token
 
 
 @asks_for(WebhookSettings)
