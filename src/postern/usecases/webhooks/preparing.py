@@ -70,13 +70,15 @@ def altered(gateway: Gateway, webhook: StoredWebhook, patch: Patch) -> dict[str,
 
 
 def request_for(
-    gateway: Gateway, webhook: StoredWebhook, asked: Document, removed: set[str]
+    gateway: Gateway, webhook: StoredWebhook | None, asked: Document, removed: set[str]
 ) -> WebhookRequest:
-    """The request to change a webhook. If fields are wrong, what only the stored webhook shows to be wrong is told with them: it is
+    """The request to change a webhook, or for a new one. If fields are wrong, what only the stored webhook shows to be wrong is told with them: it is
     looked for as if the wrong settings had not been named."""
     try:
         return cast(WebhookRequest, validated(WebhookRequest, asked, webhook))
     except Refused as refused:
+        if webhook is None:
+            raise
         told = {one.field: one for one in refused.errors}
         stored = _as_request(webhook)
         kept = {name: stored.get(name) for name in (field.partition(".")[0] for field in told)}

@@ -16,10 +16,9 @@ from postern.core.webhooks.stored import StoredSecret, StoredWebhook, Unreadable
 from postern.identity import is_id
 from postern.usecases.access.audit import differences
 from postern.usecases.runtime.gateway import Gateway
-from postern.usecases.shapes import validated
 from postern.usecases.webhooks.file.references import References, SecretOf
 from postern.usecases.webhooks.preparing import prepared, replaced, request_for
-from postern.usecases.webhooks.requests import SECRET_PREFIX, WebhookRequest
+from postern.usecases.webhooks.requests import SECRET_PREFIX
 
 VERSION = 1
 
@@ -198,11 +197,7 @@ def _one(
         wrong = "is not one that Postern has made; leave it out for a new URL"
         references.errors.append(FieldError("shortCode", wrong))
     try:
-        request: WebhookRequest = (
-            validated(WebhookRequest, settings)
-            if before is None
-            else request_for(gateway, before, settings, references.removed)
-        )
+        request = request_for(gateway, before, settings, references.removed)
     except Refused as refused:
         told = {one.field: one for one in [*refused.errors, *references.errors]}
         raise Refused("invalid_request", errors=list(told.values())) from None
