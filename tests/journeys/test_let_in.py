@@ -1,18 +1,42 @@
-"""Letting in what was turned away, with the real program: each event starts once, whoever admits and whatever is killed."""
+"""Letting in what was turned away: each event starts once, whoever admits and whatever is killed."""
 
+import base64
+import hmac
+import html
 import json
 import os
+import re
 import signal
+from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
+from msgspec.structs import replace
+from starlette.applications import Starlette
 
 from journeys.cluster import CountingEngine, ask, make_webhook
 from journeys.cluster import an_engine as an_engine
-from support.client import Client
+from postern import identity
+from postern.core.address import Allowlist
+from postern.core.watch.channels import read_channels, read_mail_server
+from postern.outbound.guard import Guard
+from postern.outbound.mail import send_mail
+from postern.surfaces.console.routes import console_routes
+from postern.usecases.access import accounts
+from postern.usecases.alarms.judging import AlarmLoop
+from postern.usecases.alarms.telling import TellLoop
+from stand_in import Received, Reply, stand_in
+from support.client import PASSWORD, Client
+from support.house import OWNER, a_house
+from support.mail import mail_server
+from support.plain_http import WITHOUT_TLS
 from support.program import Program, run_postern
+from support.simulated import OneClock
 from support.waiting import wait_until
 
 WRONG, RIGHT = "whk_before_the_rotation_0123456789", "whk_after_the_rotation_9876543210"
@@ -84,7 +108,7 @@ def test_after_hours_of_a_wrong_token_each_order_starts_once(
         assert "17 admitted" in says("--admit")
         wait_until(lambda: len(engine.keys) >= 17, what="the orders to start")
         after = says()
-        assert "0 calls would start now" in after and "85 calls came again" in after
+        assert "0 calls would start now" in after and "85 calls are other attempts at what was" in after
         assert orders_of(engine) == list(range(17))
         if protection:  # the sender's next attempts
             attempts(program, path, 17, 1, 200)
@@ -134,3 +158,156 @@ def test_two_gateways_that_admit_the_same_start_each_event_once(
         assert sum(said["admitted"] for _, said in done) == 60
         wait_until(lambda: len(engine.keys) >= 60, what="all to start")
         assert orders_of(engine) == list(range(60))
+
+
+# --- the whole story, with a clock that is moved ---------------------------------------------------------------------
+
+ORDERS, HOURS = 17, 7.5
+PAUSES = (0, 60, 300, 1200, 3600, 10_800)
+"""Seconds after which the sender tries an order again: six times, as it hears no 2xx."""
+KEY = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+
+
+def by_token(_: bytes) -> dict[str, str]:
+    return {"X-Api-Key": RIGHT}
+
+
+def by_signature(body: bytes) -> dict[str, str]:
+    return {"X-Shopify-Hmac-Sha256": base64.b64encode(hmac.digest(RIGHT.encode(), body, "sha256")).decode()}
+
+
+class Person:
+    """Knows the console alone: follows the links and sends the forms that stand on its pages."""
+
+    def __init__(self, client: httpx2.AsyncClient) -> None:
+        self._client, self._page = client, ""
+
+    async def opens(self, path: str) -> str:
+        return self._seen(await self._client.get(path))
+
+    async def follows(self, words: str) -> str:
+        (path,) = {*re.findall(rf'<a [^>]*href="([^"]+)"[^>]*>{words}</a>', self._page)}
+        return await self.opens(path)
+
+    async def sends(self, words: str, **typed: str) -> str:
+        """The form with these words in it. Its fields may stand elsewhere on the page."""
+        (form,) = (one for one in re.findall(r"<form.*?</form>", self._page, re.DOTALL) if words in one)
+        path, own = re.search(r'action="([^"]+)"', form), re.search(r'id="([^"]+)"', form)
+        assert path is not None
+        tags = re.findall(r"<input[^>]*>", form)
+        tags += [one for one in re.findall(r"<input[^>]*>", self._page) if own and f'form="{own[1]}"' in one]
+        hidden = [dict(re.findall(r'(\w+)="([^"]*)"', one)) for one in tags if 'type="hidden"' in one]
+        fields = {one["name"]: one["value"] for one in hidden} | typed
+        origin = {"Origin": str(self._client.base_url).rstrip("/")}
+        return self._seen(await self._client.post(path[1], data=fields, headers=origin))
+
+    def _seen(self, answer: httpx2.Response) -> str:
+        assert answer.status_code == 200, answer.text
+        self._page = html.unescape(answer.text)
+        return self._page
+
+
+@pytest.mark.parametrize("protection", [False, True], ids=["unprotected", "protected"])
+@pytest.mark.parametrize(
+    ("how", "credential", "why"),
+    [
+        ({"method": "token", "token": WRONG}, by_token, "credential does not match"),
+        (
+            {"method": "hmac", "provider": "shopify", "secret": WRONG},
+            by_signature,
+            "signature does not match",
+        ),
+    ],
+    ids=["token", "signature"],
+)
+async def test_seven_and_a_half_hours_of_401_from_the_alarm_to_an_empty_list_by_the_console_alone(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    how: dict[str, str],
+    credential: Callable[[bytes], dict[str, str]],
+    why: str,
+    protection: bool,
+) -> None:
+    clock, told = OneClock(), list[tuple[float, str]]()
+    monkeypatch.setattr(identity, "clock", clock)
+
+    def hears(message: Received) -> Reply:
+        told.append((clock.now, message.json["type"]))
+        return Reply(200)
+
+    async with (
+        a_house(tmp_path, POSTERN_OUTBOUND_ALLOWED="127.0.0.1") as house,
+        stand_in(hears) as channel,
+        mail_server() as (port, mails),
+    ):
+        gateway, base = house.gateway, house.gateway.site.base_url
+        server = read_mail_server(f"smtp://127.0.0.1:{port}?from=postern@shop.example")
+        gateway.outbound.mail = partial(send_mail, Guard(Allowlist.parse(["127.0.0.1"])), server)
+        addresses = f"webhook+{channel.url}/#{KEY} mailto:ops@shop.example"
+        gateway.alarms = replace(gateway.alarms, channels=read_channels(addresses))
+        webhook = await house.webhook(
+            name="Shop", authentication=how, duplicateProtection={"enabled": protection}
+        )
+        alarms, tells = AlarmLoop(gateway), TellLoop(gateway)
+
+        async def sends(order: int) -> int:
+            body = b'{"order":%d}' % order
+            return (await house.call(webhook, body, headers=credential(body))).status
+
+        async def passes(until: float, at_a_time: float) -> None:
+            while clock.now < until:
+                clock.passes(min(at_a_time, until - clock.now))
+                await alarms.round()
+                await tells.round()
+
+        # --- nobody is let in
+        began, third = clock.now, 0.0
+        apart = (HOURS * 3600 - PAUSES[-1]) / (ORDERS - 1)
+        tries = [
+            (began + order * apart + pause, number, order)
+            for order in range(ORDERS)
+            for number, pause in enumerate(PAUSES)
+        ]
+        for number, (at, _, order) in enumerate(sorted(tries)):
+            if told and number % 10:  # a look now and then is enough: nothing more is to be told
+                clock.passes(at - clock.now)
+            else:
+                await passes(at, 900 if told else 15)
+            assert await sends(order) == 401
+            third = clock.now if number == 2 else third
+        await passes(clock.now + 20, 20)
+        ((at, opened),) = told
+        assert opened == "incident.opened" and 0 < at - third < 20 and len(mails) == 1
+
+        # --- a person reads it, corrects the secret, and admits
+        await accounts.create_user(gateway, OWNER, "ann", PASSWORD, "write")
+        transport = httpx2.ASGITransport(app=Starlette(routes=console_routes(gateway)))
+        async with httpx2.AsyncClient(
+            transport=transport, base_url=base, verify=WITHOUT_TLS, follow_redirects=True
+        ) as client:
+            ann = Person(client)
+            await ann.opens("/webhooks")
+            assert "Incidents (1)" in await ann.sends("Password", name="ann", password=PASSWORD)
+            incident = await ann.follows("Calls rejected")
+            path = re.search(r"/incidents/inc_\w+", incident)
+            assert f"102 calls rejected: {why} (102)." in incident and path is not None
+            assert ("Shopify gave the first of them up" in incident) == (how["method"] == "hmac")
+            await ann.follows("Look at its secrets")
+            await ann.sends('id="main-form"', secret=RIGHT, understood="on")
+            await ann.opens(path[0])
+            assert "17 admitted." in await ann.sends("Admit 102 calls, 17 events")
+            rejected = await ann.opens(f"/webhooks/{webhook.id}/rejected")
+            assert "Nothing is left to admit" in rejected and "Admit " not in rejected
+            await house.deliver()
+
+            # --- calls go well again
+            for minute in range(ORDERS):
+                assert await sends(minute if protection else ORDERS + minute) == 200
+                await passes(clock.now + 60, 60)
+            await house.deliver()
+            assert [one for _, one in told] == ["incident.opened", "incident.closed"] and len(mails) == 2
+            over = await ann.opens(path[0])
+            assert "calls go well again" in over and "Admit 1" not in over
+        started = Counter(json.loads(one.payload)["order"] for one in house.engine.started.values())
+        assert started == dict.fromkeys(range(ORDERS if protection else 2 * ORDERS), 1)
+        assert {*house.engine.times.values()} == {1}

@@ -14,6 +14,10 @@ def iso(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"  # for +00:00
 
 
+def to_the_minute(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
 class Time(float):
     """Seconds since 1970; as text, ISO 8601 in UTC."""
 

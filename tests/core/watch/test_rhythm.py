@@ -21,6 +21,7 @@ def at(text: str, zone: str = BERLIN) -> int:
     ("rows", "last", "due"),
     [
         (OFFICE, "2026-03-02 09:03", "2026-03-02 10:33"),
+        (OFFICE, "2026-03-02 16:30", "2026-03-02 18:00"),  # the last minute that counts
         (OFFICE, "2026-03-02 17:30", "2026-03-03 09:00"),  # half an hour today, and one tomorrow
         (OFFICE, "2026-02-27 17:30", "2026-03-02 09:00"),  # the weekend
         (OFFICE, "2026-12-24 17:30", "2026-12-28 09:00"),  # two quiet days, and the weekend
@@ -94,11 +95,19 @@ def test_what_happens_when_the_hour_is_moved_is_tried() -> None:
 
 def test_a_holiday_in_the_history_makes_a_rhythm_no_more_patient() -> None:
     until = at("2026-01-31 00:00")
-    days = [at(f"2026-01-{day:02} 08:00") for day in range(2, 31)]
+    days = [at(f"2026-01-{day:02} 08:00") for day in range(2, 31) if day % 7 not in (3, 4)]  # no weekends
     calls = [day + quarter * 15 for day in days for quarter in range(40)]
-    closed = [call for call in calls if not at("2026-01-12 00:00") <= call < at("2026-01-14 00:00")]
+    first, end = at("2026-01-12 00:00"), at("2026-01-14 00:00")
+    closed = [call for call in calls if not first <= call < end]
+    few = [
+        call for call in calls if not first <= call < end or call % 120 == 0
+    ]  # more than on a day that looks like one
     quiet = [datetime(2026, 1, 12).date(), datetime(2026, 1, 13).date()]
-    for found in (propose(closed, until, BERLIN, quiet), propose(closed, until, BERLIN)):
+    for found in (
+        propose(closed, until, BERLIN, quiet),
+        propose(closed, until, BERLIN),
+        propose(few, until, BERLIN, quiet),
+    ):
         assert found is not None and all(row.quiet < 60 for row in found.rhythm.rows), found.in_words
 
 

@@ -28,7 +28,9 @@ def test_what_came_again_is_not_offered_and_what_was_admitted_is_counted(console
     console.api.patch(f"webhooks/{webhook['id']}", {"authentication": {"secret": "right"}})
     _, accepted = console.sold(webhook, b'{"n":1}')
     console.open(f"/webhooks/{webhook['id']}/rejected")
-    expect(console.page.get_by_text("1 call came again and was accepted")).to_be_visible()
+    expect(
+        console.page.get_by_text("1 call is another attempt at what was accepted or admitted")
+    ).to_be_visible()
     expect(console.page.get_by_role("link", name=accepted)).to_be_visible()
     console.click("Admit 1 call")
     expect(console.page.get_by_text("1 admitted.")).to_be_visible()

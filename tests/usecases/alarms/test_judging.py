@@ -282,10 +282,12 @@ async def test_where_the_engine_is_away_it_is_told_once(house: House) -> None:
 
 async def test_a_silence_opens_after_the_grace_and_ends_with_the_next_call(desk: Desk) -> None:
     rhythm = {"rows": ["Mon-Sun 0-24: 15"], "timeZone": "UTC"}
-    webhook_id = await desk.webhook(alarms={"rhythm": rhythm})
+    patient = rhythm | {"rows": ["Mon-Sun 0-24: 1500"]}
+    webhook_id = await desk.webhook(alarms={"rhythm": patient})
     clock = Clock(desk, -86_400 * 2)  # the setting is older
     clock.now -= clock.now % 600
     await clock.passes(0)
+    await webhooks.change(desk.gateway, ACTOR, webhook_id, {"alarms": {"rhythm": rhythm}})
     # The second silence has to last half as long again: the first one ended by itself.
     for number, quiet in ((1, 15), (2, 23)):
         await desk.call(webhook_id, {"n": number}, at=clock.now)
@@ -387,6 +389,12 @@ async def test_a_stranger_who_keeps_an_incident_open_does_not_hide_that_good_cal
     (again,) = await clock.open()
     assert again.detail.startswith("No call has been accepted since ") and again.acknowledged_at is None
     assert again.detail in (await show(desk.gateway, ACTOR, again.id)).sentence
+    for _ in range(3):  # it stays to the minute where the minutes of long ago are summed up
+        await clock.passes(HOUR)
+        await call("a secret that has expired")
+        await desk.store.volumes.roll_up(clock.now)
+    await clock.passes(20)
+    assert [one.detail for one in await clock.open()] == [again.detail]
 
 
 async def test_bad_calls_of_a_quarter_that_is_summed_up_close_it_no_sooner(desk: Desk) -> None:

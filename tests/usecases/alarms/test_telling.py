@@ -14,6 +14,7 @@ from sqlalchemy import update
 from standardwebhooks import Webhook
 
 from postern.core.address import NOBODY, Allowlist
+from postern.core.problems import PROBLEMS
 from postern.core.watch.alarms import Found
 from postern.core.watch.channels import read_channels, read_mail_server
 from postern.outbound.fetch import Fetcher
@@ -225,17 +226,13 @@ async def test_a_dead_channel_is_tried_for_a_day_and_the_end_has_tries_of_its_ow
 
 
 async def test_a_long_message_is_cut_to_what_every_channel_takes(desk: Desk) -> None:
-    webhook_id = await desk.webhook("Long", fieldMapping={"fieldOne": "text"})
-    now = time.time()
-    await desk.accepted(webhook_id, {"text": "x" * 60_000})
-    failed = update(deliveries).values(state="failed", ended_at=int(now * 1000), error="no")
-    await desk.store.writer.write(lambda connection: connection.execute(failed).rowcount)
-    await desk.store.incidents.begin(webhook_id, "runs_failed", Found(now - 60, now, 1, {"failed": 1}), now)
+    webhook_id, now = await desk.webhook("Long"), time.time()
+    every = Found(now - 60, now, len(PROBLEMS), dict.fromkeys(PROBLEMS, 1))
+    await desk.store.incidents.begin(webhook_id, "rejected", every, now)
     async with stand_in(lambda _: Reply(200)) as server:
-        loop = channels(desk, at(server, "discord", "x"))
-        desk.gateway.alarms = replace(desk.gateway.alarms, tells_values=True)
-        await loop.round()
-        assert len(server.received[0].json["content"]) <= 2000
+        await channels(desk, at(server, "discord", "x")).round()
+        said = server.received[0].json["content"]
+        assert said.startswith(f"Long: {len(PROBLEMS)} calls rejected") and 1500 < len(said) <= 2000
 
 
 async def test_what_was_acknowledged_is_seen_at_once(desk: Desk) -> None:

@@ -298,6 +298,11 @@ async def test_six_attempts_at_an_event_start_it_once(
     assert (PROTECTION_IS_OFF in found.in_words) == (not protection)
     done = await readmission.admit_all(house.gateway, OWNER, webhook.id, 3)
     assert (done.admitted, done.left_out) == (3, 15)
+    why = {one.reason for one in done.items if not one.admitted}
+    assert why <= {
+        f"it is another attempt at the event of {one}, which was admitted" for one in oldest.values()
+    }
+    assert why, "those that were judged together"
     await house.deliver()
     assert sorted(one.invocation_id for one in house.engine.started.values()) == list(oldest.values())
     after = await readmission.recheck(house.gateway, OWNER, webhook.id)
@@ -333,8 +338,12 @@ async def test_without_protection_the_same_body_under_another_delivery_id_is_the
 
 
 async def test_a_retried_array_whose_elements_came_in_is_not_admitted(house: House) -> None:
-    array = b'[{"n":1},{"n":2}]'
+    array, part = b'[{"n":1},{"n":2}]', b'[{"n":1},{"n":3}]'
     webhook, (call,) = await rejected(house, (array,), arrays="each")
+    assert (await house.call(webhook, part, headers=signed(part))).status == 200
+    assert (await readmission.standing(house.gateway, OWNER, call))[0] == "starts", (
+        "its second one has not come"
+    )
     assert (await house.call(webhook, array, headers=signed(array))).status == 200
     assert (await readmission.admit_all(house.gateway, OWNER, webhook.id)).items == []
     assert (await readmission.standing(house.gateway, OWNER, call))[0] == "came_again"
@@ -382,6 +391,28 @@ async def test_whoever_asks_while_many_are_judged_hears_how_far_it_has_come(
     whole = await readmission.recheck(house.gateway, OWNER, webhook.id)
     assert (whole.under_way, whole.judged, whole.counted) == (False, 12, "12 calls")
     assert house.gateway.runtime.rechecks == {}
+
+
+async def test_what_came_before_it_is_no_attempt_at_it_where_protection_is_off_or_over(house: House) -> None:
+    for protection in ({"enabled": False}, {"enabled": True, "windowSeconds": 60}):
+        webhook, _ = await rejected(house, (b'{"n":1}',), duplicateProtection=protection)
+        await house.recorded(webhook, b'{"n":2}', headers=signed(b'{"n":2}'))
+        later(house.gateway, 3600)
+        await webhooks.change(house.gateway, OWNER, webhook.id, {"authentication": {"secret": "mistyped"}})
+        assert (await house.call(webhook, b'{"n":2}', headers=signed(b'{"n":2}'))).status == 401
+        await webhooks.change(house.gateway, OWNER, webhook.id, {"authentication": {"secret": SECRET}})
+        assert (await readmission.recheck(house.gateway, OWNER, webhook.id)).events == 2
+        assert (await readmission.admit_all(house.gateway, OWNER, webhook.id)).admitted == 2
+
+
+async def test_a_portion_has_as_many_calls_as_its_bytes_allow_and_names_a_few_of_them(house: House) -> None:
+    webhook, calls = await rejected(house, attempts(21, 1))
+    for most, count in ((1, 1), (11, 1), (29, 2), (1000, 21)):  # of 11 bytes each, 12 from the tenth on
+        found = await house.gateway.store.history.rejected(webhook.id, "", 200, most)
+        assert [one.id for one in found] == calls[:count]
+    await webhooks.change(house.gateway, OWNER, webhook.id, {"authentication": {"secret": "mistyped"}})
+    (why,) = (await readmission.recheck(house.gateway, OWNER, webhook.id)).still_rejected_because
+    assert (why.calls, why.invocation_ids) == (21, calls[:20])
 
 
 @pytest.mark.parametrize(

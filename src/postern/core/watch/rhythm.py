@@ -73,8 +73,9 @@ class Rhythm(Struct, frozen=True):
         at, left = began.replace(tzinfo=None), 1 + ended / 2
         for _ in range(2 * LONGEST // HOUR * 7):
             quiet, rest = self.quiet_at(at.date(), at.hour), HOUR - at.minute
-            if quiet and left * quiet <= rest:
-                at += timedelta(minutes=math.ceil(left * quiet - 1e-6))
+            needed = math.ceil(left * quiet - 1e-6)
+            if quiet and needed <= rest:
+                at += timedelta(minutes=needed)
                 break
             left -= rest / quiet if quiet else 0
             at += timedelta(minutes=rest)

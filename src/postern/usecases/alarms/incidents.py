@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 from postern import presets
 from postern.core.access.accounts import Actor
 from postern.core.history.invocation import HistoryFilter
+from postern.core.moment import to_the_minute
 from postern.core.problems import PROBLEMS, Refused, existing
 from postern.core.schedules import InvalidSchedule
 from postern.core.verdict import UNPROVEN
@@ -14,6 +15,7 @@ from postern.usecases.access.audit import noted
 from postern.usecases.alarms import views
 from postern.usecases.answers import Listing, Time, first_page, page_size, shown
 from postern.usecases.calls import readmission
+from postern.usecases.calls.found import number_of
 from postern.usecases.history import history
 from postern.usecases.history.rows import rows_of
 from postern.usecases.runtime.gateway import Gateway, require
@@ -152,11 +154,11 @@ def clock_of(preset: presets.Preset | None, incident: Incident, now: float) -> s
             f"{_rounded(now - incident.last_at)} ago."
         )
     if incident.closed_at is None:
-        still = f" It may still retry calls since {Time(now - lasts)} by itself."
-        return f"{name} gave the first of them up at {Time(given_up)}{then}.{still}"
+        still = f" It may still retry calls since {to_the_minute(now - lasts)} by itself."
+        return f"{name} gave the first of them up at {to_the_minute(given_up)}{then}.{still}"
     if now < incident.last_at + lasts:
         since = max(incident.first_at, now - lasts)
-        return f"{name} sends calls since {Time(since)} again by itself, until {Time(incident.last_at + lasts)}. Admit what is kept here; have earlier ones sent again."
+        return f"{name} sends calls since {to_the_minute(since)} again by itself, until {to_the_minute(incident.last_at + lasts)}. Admit what is kept here; have earlier ones sent again."
     return f"{name} sends none of them by itself any more. Admit what is kept here; have the rest sent again."
 
 
@@ -192,19 +194,19 @@ def sentence_of(incident: Incident) -> str:
     )
     match incident.kind:
         case "rejected":
-            return f"{_calls(incident.count)} rejected: {why}. {incident.detail}".strip()
+            return f"{number_of(incident.count, 'call')} rejected: {why}. {incident.detail}".strip()
         case "not_started":
-            return f"{_calls(incident.count)} could not be started: {why}."
+            return f"{number_of(incident.count, 'call')} could not be started: {why}."
         case "runs_failed":
             runs = sum(incident.reasons.values())
             often = f", in {runs:,} runs" if runs > incident.count else ""
-            return f"The workflow failed for {_calls(incident.count)}{often}."
+            return f"The workflow failed for {number_of(incident.count, 'call')}{often}."
         case "answers":
-            return f"{_calls(incident.count)} answered with an error: {why}."
+            return f"{number_of(incident.count, 'call')} answered with an error: {why}."
         case "gateway":
             return incident.detail
         case "silence":
-            return f"No call since {Time(incident.first_at)}. {incident.detail}"
+            return f"No call since {to_the_minute(incident.first_at)}. {incident.detail}"
 
 
 async def values_of(gateway: Gateway, incident: Incident) -> list[dict[str, str]]:
@@ -280,7 +282,7 @@ async def _next_actions(
             (wanted,) = _of_incident(incident)
             failed = (await history.count(gateway, actor, wanted)).calls
             if failed:
-                yield views.NextAction("replay", f"Replay {_calls(failed)}", failed)
+                yield views.NextAction("replay", f"Replay {number_of(failed, 'call')}", failed)
         case "silence":
             yield views.NextAction("rhythm", "Change the rhythm")
             if _can_be_asked(gateway, incident.webhook_id):
@@ -300,7 +302,3 @@ def _can_be_asked(gateway: Gateway, webhook_id: str) -> bool:
 def _preset(gateway: Gateway, webhook_id: str) -> presets.Preset | None:
     webhook = gateway.runtime.directory.by_id(webhook_id)
     return presets.load().get(webhook.provider) if webhook is not None else None
-
-
-def _calls(count: int) -> str:
-    return f"{count:,} call{'' if count == 1 else 's'}"

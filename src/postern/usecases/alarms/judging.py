@@ -3,10 +3,10 @@
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
+from postern.core.moment import to_the_minute
 from postern.core.operations.retention import DAY
 from postern.core.watch.alarms import (
     ALARMS,
@@ -238,8 +238,11 @@ class AlarmLoop:
         open_for = range(int(incident.first_at // 60), minute + 1)
         found = await self._gathered(webhook.id, kind, open_for, ignored, waits)
         if found is not None:
-            if stopped is not None and stopped * 60 > incident.first_at:
-                found = replace(found, detail=f"No call has been accepted since {_utc(stopped)}.")
+            if stopped is not None:
+                # It may be the first minute of a quarter of an hour that is summed up.
+                last = (await self._gateway.store.incidents.last_calls([webhook.id])).get(webhook.id, stopped)
+                detail = f"No call has been accepted since {to_the_minute(last * 60)}."
+                found = replace(found, detail=detail) if last * 60 > incident.first_at else found
             await self._gather(incident, found, now)
         long = now - incident.opened_at > OPEN_FOR_LONG
         if found is None:
@@ -331,12 +334,9 @@ class AlarmLoop:
             if int(now // 60) <= due:
                 return
             first_at = last * 60.0 if last is not None else begins
-            found = Found(first_at, due * 60.0, 1, {"silence": 1}, f"A call should have come by {_utc(due)}.")
+            detail = f"A call should have come by {to_the_minute(due * 60)}."
+            found = Found(first_at, due * 60.0, 1, {"silence": 1}, detail)
             await self._begin(webhook.id, "silence", found, now)
-
-
-def _utc(minute: int) -> str:
-    return datetime.fromtimestamp(minute * 60, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def _is_wanted(webhook: Webhook, kind: AlarmKind) -> bool:

@@ -84,8 +84,9 @@ class FoundSoFar:
             told.append(f"{number} {words}{': ' if why else ''}{reasons}.")
         told = [f"{one[:1].upper()}{one[1:]}" for one in told]
         if self.came_again:
+            others = "is another attempt" if self.came_again == 1 else "are other attempts"
             told.append(
-                f"{number_of(self.came_again, 'call')} came again and {were(self.came_again)} accepted: nothing to admit."
+                f"{number_of(self.came_again, 'call')} {others} at what was accepted or admitted: nothing to admit."
             )
         if self.calls and self.webhook is not None and self.webhook.duplicates is None:
             told.append(
@@ -97,7 +98,3 @@ class FoundSoFar:
 
 def number_of(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
-def were(count: int) -> str:
-    return "was" if count == 1 else "were"

@@ -14,7 +14,7 @@ from postern.core.webhooks.webhook import Webhook
 from postern.stores.deliveries.emissions import Attempt
 from postern.usecases.access.audit import noted
 from postern.usecases.calls import views
-from postern.usecases.calls.found import MOST_ADMITTED, FoundSoFar, number_of, were
+from postern.usecases.calls.found import MOST_ADMITTED, FoundSoFar, number_of
 from postern.usecases.calls.judging_again import Judged, judged_now, judged_of
 from postern.usecases.calls.receive import entry_of
 from postern.usecases.runtime.gateway import Gateway, require
@@ -52,7 +52,7 @@ async def recheck_within(
     told = found_so_far.in_words()
     if not_kept:
         told.append(
-            f"{number_of(not_kept, 'rejected call')} {were(not_kept)} counted and not kept: ask the sender to send again."
+            f"{number_of(not_kept, 'rejected call')} {'was' if not_kept == 1 else 'were'} counted and not kept: ask the sender to send again."
         )
     return views.Recheck(
         webhook_id=webhook_id,
