@@ -209,18 +209,20 @@ async def test_old_runs_are_pruned_when_it_is_opened_unless_the_clock_may_be_wro
 ) -> None:
     source = """
         from postern.core import steady_clock
+        from postern.engines.embedded import housekeeping
         steady_clock.CONFIRMED = 0.0 if marked("confirmed") else 3600.0
+        housekeeping.PRUNED_AT_ONCE = 1
         @workflow
         def flow(event): mark("done")
         """
     engine = await stage.open(source)
-    for key in ("old.1", "last.1"):
+    for key in ("old.1", "old.2", "last.1"):
         await stage.start(key)
         await stage.ended(key)
     await engine.close()
     back = {"a minute": 60, "a week": 7 * 86400}[last_end]
     with closing(sqlite3.connect(stage.data / "engine.db")) as journal:
-        journal.execute("UPDATE runs SET ended_at = ended_at - 30 * 86400 WHERE delivery = 'old.1'")
+        journal.execute("UPDATE runs SET ended_at = ended_at - 30 * 86400 WHERE delivery LIKE 'old%'")
         journal.execute("UPDATE runs SET ended_at = ended_at - ? WHERE delivery = 'last.1'", (back,))
         journal.commit()
 
@@ -232,14 +234,25 @@ async def test_old_runs_are_pruned_when_it_is_opened_unless_the_clock_may_be_wro
     if last_end == "a week":
         await stage.start("another.1")
         await stage.ended("another.1")
-        assert len(await keys()) == 3
+        assert len(await keys()) == 4
         stage.mark("confirmed")
         await engine.close()
         engine = await stage.open(source, keep_runs_days=20)
         await stage.up()
 
     async def pruned() -> bool:
-        return "old.1" not in await keys()
+        return not [key for key in await keys() if key.startswith("old")]
+
+    await until(pruned)
+
+
+async def test_runs_that_are_kept_for_a_short_time_are_pruned_while_it_is_open(stage: Stage) -> None:
+    engine = await stage.open("@workflow\ndef flow(event): mark('done')", keep_runs_days=1 / 86_400)
+    await stage.start("one.1")
+    await stage.ended("one.1")
+
+    async def pruned() -> bool:
+        return not await engine.runs()
 
     await until(pruned)
 

@@ -12,6 +12,7 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import update
 from standardwebhooks import Webhook
+from structlog.testing import capture_logs
 
 from postern.core.address import NOBODY, Allowlist
 from postern.core.problems import PROBLEMS
@@ -295,8 +296,11 @@ async def test_a_channel_that_fails_is_tried_again_and_keeps_no_other_one_back(
         loop = channels(desk, at(failing, "slack", "services/the-secret"), at(well, "slack", "x"))
         made = await incident(desk)
         clock.now += 60
-        for _ in range(3):
-            await loop.round()
+        with capture_logs() as lines:
+            for _ in range(3):
+                await loop.round()
+        told_of = [(one["incident"], one["tries"], said in one["error"]) for one in lines if "channel" in one]
+        assert set(told_of) == {(made, 1, True)}
         (told, *_) = (await incidents.listing(desk.gateway, ACTOR)).items
         assert said in told.not_told[0] and "the-secret" not in str(told.not_told)
         assert len(failing.received) == (0 if how == "private" else 1)
