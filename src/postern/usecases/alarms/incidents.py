@@ -72,8 +72,7 @@ async def acknowledge(gateway: Gateway, actor: Actor, incident_id: str) -> views
     require(actor, "write")
     incident = await _found(gateway, incident_id)
     note = noted(gateway, actor, "incident acknowledged", incident_id, kind=incident.kind)
-    now = gateway.clock()
-    if not await gateway.store.incidents.acknowledge(incident_id, now, actor.name, note):
+    if not await gateway.store.incidents.acknowledge(incident_id, gateway.clock(), actor.name, note):
         raise Refused("conflict", "this incident is over, or somebody has acknowledged it before")
     gateway.runtime.incidents = await gateway.store.incidents.open()
     return view_of(gateway, await _found(gateway, incident_id))

@@ -89,11 +89,10 @@ async def rejected(visit: Visit, result: Admitted | None = None) -> Response:
     found = await visit.ask(readmission.recheck_within, webhook.id, LOOKS_FOR)
     passing = set() if found.under_way else {one.invocation_id for one in found.would_pass}
     every = await visit.ask(history.count, HistoryFilter(webhook.id, "rejected")) if found.under_way else None
-    newest = []
-    if passing:  # from the newest of them on: many that do not pass may have come since
-        until = time_of(found.would_pass[-1].invocation_id) + 1
-        asked = HistoryFilter(webhook.id, "rejected", until=until)
-        newest = (await visit.ask(history.listing, asked, 200)).items
+    # From the newest of them on: many that do not pass may have come since.
+    until = time_of(found.would_pass[-1].invocation_id) + 1 if passing else 0.0
+    newest = HistoryFilter(webhook.id, "rejected", until=until)
+    page = (await visit.ask(history.listing, newest, 200)).items if passing else []
     refused = [one for one in result.items if not one.admitted] if result else []
     return tab(
         visit,
@@ -104,7 +103,7 @@ async def rejected(visit: Visit, result: Admitted | None = None) -> Response:
         every=every,
         result=result,
         reasons=Counter(one.reason for one in refused).most_common(10),
-        rows=rows_of([item for item in newest if item.id in passing][:REJECTED_SHOWN]),
+        rows=rows_of([item for item in page if item.id in passing][:REJECTED_SHOWN]),
         reason=sentences.reason,
     )
 
